@@ -1,0 +1,39 @@
+// Assigning phase (CloudCookie, IV.B), for a SYN that can carry a cookie: choose a server by the VIP's policy. What the choice needs
+// beyond this packet is consulted before: the root of the tournament tree in meta.tree.best, Maglev's answer in `hashed`.
+control Assign(inout metadata_t meta, in sid_t hashed, out sid_t chosen) {
+    RoundRobin() turn;
+    bit<16> place;
+
+    action pick(sid_t sid) {
+        chosen = sid;
+        meta.outcome = OUTCOME_ASSIGNED_RR;
+    }
+
+    table pool {
+        key = {
+            meta.vip_id: exact @name("vip_id");
+            place: exact @name("place");
+        }
+        actions = { pick; NoAction; }
+        const default_action = NoAction();
+        size = POOL_PLACES;
+    }
+
+    apply {
+        chosen = hashed;
+        if (meta.policy == POLICY_HASH) {
+            meta.outcome = OUTCOME_ASSIGNED_HASH;
+        } else if (meta.policy == POLICY_CHEETAH_RR) {
+            turn.apply(meta.vip_id, meta.pool_size, place);
+            pool.apply();
+        } else if (meta.tree.best == 0) {
+            meta.outcome = OUTCOME_ASSIGNED_NO_LOAD;
+        } else {
+            chosen = meta.tree.best[15:0];
+            meta.outcome = OUTCOME_ASSIGNED_CCLB4;
+            if (meta.policy == POLICY_CHEETAH_LL) {
+                meta.outcome = OUTCOME_ASSIGNED_LL;
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+// Answers ARP (RFC 826), neighbor solicitations (RFC 4861) and pings for the addresses that are the switch's own: its
+// gateways and the VIPs. An answer leaves by the port that the question came in by.
+control Neighbor(inout headers_t hdr, inout metadata_t meta) {
+    action answer() {
+        hdr.ethernet.dst = hdr.ethernet.src;
+        meta.egress_port = meta.ingress_port;
+        meta.answered = 1;
+    }
+
+    action not_ours() {
+        meta.drop = DROP_NEIGHBOR_NOT_OURS;
+    }
+
+    action arp_reply(mac_t mac) {
+        answer();
+        hdr.ethernet.src = mac;
+        hdr.arp.operation = 2;
+        hdr.arp.target_mac = hdr.arp.sender_mac;
+        hdr.arp.sender_mac = mac;
+        ipv4_t asker = hdr.arp.sender;
+        hdr.arp.sender = hdr.arp.target;
+        hdr.arp.target = asker;
+    }
+
+    table arp {
+        key = { hdr.arp.target: exact @name("target"); }
+        actions = { arp_reply; not_ours; }
+        const default_action = not_ours();
+        size = NEIGHBORS;
+    }
+
+    action ndp_reply(mac_t mac) {
+        answer();
+        hdr.ethernet.src = mac;
+        hdr.ipv6.dst = hdr.ipv6.src;
+        hdr.ipv6.src = hdr.ndp.target;
+        hdr.ipv6.hop_limit = 255;
+        hdr.ipv6.payload_length = 32;
+        hdr.icmp.icmp_type = NDP_ADVERTISEMENT;
+        hdr.ndp.router = 1;
+        hdr.ndp.solicited = 1;
+        hdr.ndp.override = 1;
+        hdr.ndp.reserved = 0;
+        hdr.ndp_option.setValid();
+        hdr.ndp_option.option_type = 2; // target link-layer address
+        hdr.ndp_option.length = 1;
+        hdr.ndp_option.mac = mac;
+        meta.advertise = 1;
+    }
+
+    table ndp {
+        key = { hdr.ndp.target: exact @name("target"); }
+        actions = { ndp_reply; not_ours; }
+        const default_action = not_ours();
+        size = NEIGHBORS;
+    }
+
+    action echo_reply() {
+        answer();
+        hdr.ethernet.src = meta.port_mac;
+    }
+
+    table echo4 {
+        key = { hdr.ipv4.dst: exact @name("dst"); }
+        actions = { echo_reply; NoAction; }
+        const default_action = NoAction();
+        size = NEIGHBORS;
+    }
+
+    table echo6 {
+        key = { hdr.ipv6.dst: exact @name("dst"); }
+        actions = { echo_reply; NoAction; }
+        const default_action = NoAction();
+        size = NEIGHBORS;
+    }
+
+    // RFC 1624, for one changed word.
+    action add_to_icmp_checksum(bit<16> difference) {
+        bit<17> sum = (bit<17>)hdr.icmp.checksum + (bit<17>)difference;
+        hdr.icmp.checksum = sum[15:0] + (bit<16>)sum[16:16];
+    }
+
+    apply {
+        if (hdr.arp.isValid()) {
+            if (hdr.arp.operation == 1 && hdr.arp.hardware_type == 1 && hdr.arp.protocol_type == ETHERTYPE_IPV4) {
+                arp.apply();
+            } else {
+                not_ours();
+            }
+        } else if (hdr.ndp.isValid()) {
+            // Hop limit 255: it comes from this link (RFC 4861, 7.1.1).
+            if (hdr.ipv6.hop_limit == 255 && hdr.icmp.icmp_code == 0) {
+                ndp.apply();
+            } else {
+                not_ours();
+            }
+            if (meta.answered == 1 && hdr.ipv6.dst == 0) {
+                // The asker has no address yet: tell all nodes (RFC 4861, 7.2.4).
+                hdr.ipv6.dst = 0xff020000000000000000000000000001;
+                hdr.ethernet.dst = 0x333300000001;
+                hdr.ndp.solicited = 0;
+            }
+        } else if (hdr.ethernet.dst[40:40] == 1) {
+            meta.drop = DROP_MULTICAST;
+        } else if (hdr.icmp.isValid()) {
+            if (hdr.ipv4.isValid() && hdr.icmp.icmp_type == ICMP_ECHO_REQUEST && hdr.icmp.icmp_code == 0) {
+                if (echo4.apply().hit) {
+                    ipv4_t asker4 = hdr.ipv4.src;
+                    hdr.ipv4.src = hdr.ipv4.dst;
+                    hdr.ipv4.dst = asker4;
+                    hdr.ipv4.ttl = 64;
+                    hdr.icmp.icmp_type = ICMP_ECHO_REPLY;
+                    add_to_icmp_checksum(0x0800);
+                }
+            } else if (hdr.ipv6.isValid() && hdr.icmp.icmp_type == ICMPV6_ECHO_REQUEST && hdr.icmp.icmp_code == 0) {
+                if (echo6.apply().hit) {
+                    ipv6_t asker6 = hdr.ipv6.src;
+                    hdr.ipv6.src = hdr.ipv6.dst;
+                    hdr.ipv6.dst = asker6;
+                    hdr.ipv6.hop_limit = 64;
+                    hdr.icmp.icmp_type = ICMPV6_ECHO_REPLY;
+                    add_to_icmp_checksum(0xfeff); // -0x0100
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+// Which side of the switch a packet came from: the world's, or the servers'.
+control Ports(inout metadata_t meta) {
+    action set_port(bit<8> role, mac_t mac) {
+        meta.role = role;
+        meta.port_mac = mac;
+    }
+
+    action unknown_port() {
+        meta.drop = DROP_PORT_UNKNOWN;
+    }
+
+    table port {
+        key = { meta.ingress_port: exact @name("ingress_port"); }
+        actions = { set_port; unknown_port; }
+        const default_action = unknown_port();
+        size = PORTS;
+    }
+
+    apply {
+        port.apply();
+    }
+}

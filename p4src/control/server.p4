@@ -1,0 +1,42 @@
+// Sends a client's packet to its server: VIP to DIP.
+control Server(inout headers_t hdr, inout metadata_t meta) {
+    action to_server4(ipv4_t dip, bit<16> port) {
+        hdr.ipv4.dst = dip;
+        hdr.tcp.dst_port = port;
+    }
+
+    action to_server6(ipv6_t dip, bit<16> port) {
+        hdr.ipv6.dst = dip;
+        hdr.tcp.dst_port = port;
+    }
+
+    action gone() {
+        meta.drop = DROP_SERVER_GONE;
+    }
+
+    DIRECT_COUNTER(up4)
+    table server4 {
+        key = { meta.sid: exact @name("sid"); }
+        actions = { to_server4; gone; }
+        const default_action = gone();
+        counters = up4;
+        size = SERVERS;
+    }
+
+    DIRECT_COUNTER(up6)
+    table server6 {
+        key = { meta.sid: exact @name("sid"); }
+        actions = { to_server6; gone; }
+        const default_action = gone();
+        counters = up6;
+        size = SERVERS;
+    }
+
+    apply {
+        if (hdr.ipv4.isValid()) {
+            server4.apply();
+        } else {
+            server6.apply();
+        }
+    }
+}

@@ -1,0 +1,30 @@
+// Why a packet was dropped: the index into FrontageIngress.drops. Nothing is dropped without one of these.
+// The numbers are read by the controller (`frontage status`) from this file: keep one `#define DROP_NAME number // text` a line.
+#ifndef FRONTAGE_DROP_P4
+#define FRONTAGE_DROP_P4
+
+#define DROP_NONE 0 // not dropped
+#define DROP_PORT_UNKNOWN 1 // arrived on a port that no entry of `port` describes
+#define DROP_TRUNCATED 2 // a header ends beyond the end of the packet
+#define DROP_ETHERTYPE 3 // neither IPv4, IPv6 nor ARP
+#define DROP_NOT_OUR_MAC 4 // Ethernet destination is not this port's address
+#define DROP_IPV4_HEADER 5 // version is not 4, IHL below 5, or total length beyond the frame (RFC 1812, 5.2.2)
+#define DROP_IPV4_CHECKSUM 6 // header checksum is wrong (RFC 1812, 5.2.2)
+#define DROP_IPV6_HEADER 7 // version is not 6, or payload length beyond the frame (RFC 8200, 3)
+#define DROP_MARTIAN_SOURCE 8 // source address is multicast, loopback or this-network (RFC 1812, 5.3.7; RFC 4291, 2.5, 2.7)
+#define DROP_MULTICAST 9 // multicast or broadcast destination that no service of the switch answers
+#define DROP_TTL 10 // TTL or hop limit used up
+#define DROP_NEIGHBOR_NOT_OURS 11 // ARP or neighbor solicitation for an address that is not ours, or no request at all
+#define DROP_NO_ROUTE 12 // no prefix matches the destination
+#define DROP_NO_NEXT_HOP 13 // the route names a next hop that is not installed
+#define DROP_VIP_FRAGMENT 14 // fragment to a VIP: later fragments have no ports to find the server by
+#define DROP_VIP_NO_SERVICE 15 // to a VIP's address, but to no TCP port that is served
+#define DROP_VIP_EXTENSION 16 // to a VIP, with more IPv6 extension headers than the parser follows
+#define DROP_TCP_HEADER 17 // to a VIP, TCP data offset below 5 or options beyond the packet (RFC 9293, 3.1)
+#define DROP_TCP_FLAGS 18 // to a VIP, a flag combination that no TCP sends: none, SYN+FIN, SYN+RST
+#define DROP_VIP_NO_SERVER 19 // the VIP has no server to give the flow to
+#define DROP_SERVER_GONE 20 // the flow's server was removed
+#define DROP_SPOOFED_SOURCE 21 // a server's source address on a port that is not a server's
+#define DROP_REASONS 32
+
+#endif

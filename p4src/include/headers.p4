@@ -1,0 +1,167 @@
+#ifndef FRONTAGE_HEADERS_P4
+#define FRONTAGE_HEADERS_P4
+
+typedef bit<48> mac_t;
+typedef bit<32> ipv4_t;
+typedef bit<128> ipv6_t;
+
+const bit<16> ETHERTYPE_IPV4 = 0x0800;
+const bit<16> ETHERTYPE_ARP = 0x0806;
+const bit<16> ETHERTYPE_IPV6 = 0x86dd;
+
+const bit<8> PROTO_HOPOPT = 0;
+const bit<8> PROTO_ICMP = 1;
+const bit<8> PROTO_TCP = 6;
+const bit<8> PROTO_ROUTING = 43;
+const bit<8> PROTO_FRAGMENT = 44;
+const bit<8> PROTO_ICMPV6 = 58;
+const bit<8> PROTO_DSTOPT = 60;
+
+const bit<8> ICMP_ECHO_REPLY = 0;
+const bit<8> ICMP_ECHO_REQUEST = 8;
+const bit<8> ICMPV6_ECHO_REQUEST = 128;
+const bit<8> ICMPV6_ECHO_REPLY = 129;
+const bit<8> NDP_SOLICITATION = 135;
+const bit<8> NDP_ADVERTISEMENT = 136;
+
+const bit<8> TCP_FIN = 0x01;
+const bit<8> TCP_SYN = 0x02;
+const bit<8> TCP_RST = 0x04;
+const bit<8> TCP_ACK = 0x10;
+
+header ethernet_t {
+    mac_t dst;
+    mac_t src;
+    bit<16> ether_type;
+}
+
+// RFC 826, for IPv4 over Ethernet
+header arp_t {
+    bit<16> hardware_type;
+    bit<16> protocol_type;
+    bit<8> hardware_length;
+    bit<8> protocol_length;
+    bit<16> operation;
+    mac_t sender_mac;
+    ipv4_t sender;
+    mac_t target_mac;
+    ipv4_t target;
+}
+
+header ipv4_h {
+    bit<4> version;
+    bit<4> ihl;
+    bit<8> tos;
+    bit<16> total_length;
+    bit<16> identification;
+    bit<1> reserved;
+    bit<1> dont_fragment;
+    bit<1> more_fragments;
+    bit<13> fragment_offset;
+    bit<8> ttl;
+    bit<8> protocol;
+    bit<16> checksum;
+    ipv4_t src;
+    ipv4_t dst;
+}
+
+header ipv6_h {
+    bit<4> version;
+    bit<8> traffic_class;
+    bit<20> flow_label;
+    bit<16> payload_length;
+    bit<8> next_header;
+    bit<8> hop_limit;
+    ipv6_t src;
+    ipv6_t dst;
+}
+
+// Options and extension headers are kept as whole words, so that they leave as they came.
+header word_t {
+    bit<32> data;
+}
+
+// The first 8 bytes of an IPv6 extension header, and each further 8 (RFC 8200, 4).
+header ipv6_extension_t {
+    bit<8> next_header;
+    bit<8> length; // in 8-byte units beyond the first
+    bit<48> data;
+}
+
+// ICMP and ICMPv6 begin alike.
+header icmp_t {
+    bit<8> icmp_type;
+    bit<8> icmp_code;
+    bit<16> checksum;
+}
+
+// Neighbor solicitation and advertisement (RFC 4861, 4.3, 4.4) behind icmp_t ...
+header ndp_t {
+    bit<1> router;
+    bit<1> solicited;
+    bit<1> override;
+    bit<29> reserved;
+    ipv6_t target;
+}
+
+// ... and the link-layer address option (RFC 4861, 4.6.1).
+header ndp_option_t {
+    bit<8> option_type;
+    bit<8> length;
+    mac_t mac;
+}
+
+header tcp_t {
+    bit<16> src_port;
+    bit<16> dst_port;
+    bit<32> seq;
+    bit<32> ack;
+    bit<4> data_offset;
+    bit<1> ck; // TSval holds a dynamic cookie (docs/cookie.md); zero outside the data centre
+    bit<3> reserved;
+    bit<8> flags;
+    bit<16> window;
+    bit<16> checksum;
+    bit<16> urgent;
+}
+
+// The timestamp option (RFC 7323, 3.2) at the end of one word and the two after it.
+header tcp_timestamp_t {
+    bit<16> before; // two NOPs, or SACK-permitted
+    bit<8> kind;
+    bit<8> length;
+    bit<32> tsval;
+    bit<32> tsecr;
+}
+
+// From the controller: an operation on one leaf of a VIP's tournament tree (control/tree.p4).
+@controller_header("packet_out")
+header packet_out_t {
+    bit<8> op;
+    bit<8> depth;
+    bit<16> slot;
+    bit<16> sid;
+    bit<16> score;
+}
+
+#define IPV4_OPTION_WORDS 10
+#define IPV6_EXTENSION_UNITS 8
+#define TCP_OPTION_WORDS 10
+
+struct headers_t {
+    packet_out_t packet_out;
+    ethernet_t ethernet;
+    arp_t arp;
+    ipv4_h ipv4;
+    word_t[IPV4_OPTION_WORDS] ipv4_options;
+    ipv6_h ipv6;
+    ipv6_extension_t[IPV6_EXTENSION_UNITS] ipv6_extensions;
+    icmp_t icmp;
+    ndp_t ndp;
+    ndp_option_t ndp_option;
+    tcp_t tcp;
+    word_t[TCP_OPTION_WORDS] tcp_options; // those before the timestamps; what follows stays payload
+    tcp_timestamp_t tcp_timestamp;
+}
+
+#endif

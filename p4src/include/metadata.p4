@@ -1,0 +1,118 @@
+#ifndef FRONTAGE_METADATA_P4
+#define FRONTAGE_METADATA_P4
+
+typedef bit<9> port_t;
+typedef bit<16> sid_t;
+typedef bit<16> vip_id_t;
+
+const bit<8> ROLE_CLIENT = 1;
+const bit<8> ROLE_SERVER = 2;
+
+const bit<8> POLICY_HASH = 1;
+const bit<8> POLICY_CHEETAH_RR = 2;
+const bit<8> POLICY_CHEETAH_LL = 3;
+const bit<8> POLICY_CCLB4 = 4; // cclb4-current and cclb4-future are this with a = 1 and a = 0 in its score tables
+
+enum bit<8> Direction {
+    TRANSIT = 0, // no packet of a VIP
+    UP = 1,      // client to VIP
+    DOWN = 2     // server to client
+}
+
+const bit<8> TREE_NONE = 0;
+const bit<8> TREE_SET = 1;   // the server reports its score
+const bit<8> TREE_ADD = 2;   // a flow was given to it: counts until its next report
+const bit<8> TREE_SUB = 3;   // a flow of it ended (cheetah-ll)
+const bit<8> TREE_SEED = 4;  // it is active: score zero, unless its own is known
+const bit<8> TREE_CLEAR = 5; // it takes no new flows
+const bit<8> TREE_READ = 6;  // the best of the VIP
+
+// One walk through the tournament tree (control/tree.p4): what to do, where, and what came out at the top.
+struct tree_t {
+    bit<8> op;
+    bit<8> depth;  // of this VIP's tree: it has 2^depth slots
+    bit<16> slot;  // the leaf; to read the root, any leaf of the VIP
+    sid_t sid;
+    bit<16> score; // SET: the score; ADD, SUB: the difference
+    bit<32> best;  // headroom (16) | SID (16); zero: no server
+}
+
+const bit<8> CONNECTION_NONE = 0;
+const bit<8> CONNECTION_LOOKUP = 1;
+const bit<8> CONNECTION_CLAIM = 2;
+const bit<8> CONNECTION_RELEASE = 3; // a connection with a cookie begins under the same addresses and ports
+
+// One visit to the connection table (control/fallback.p4).
+struct connection_t {
+    bit<8> op;
+    bit<16> index;
+    bit<32> fingerprint;
+    sid_t sid;
+    bit<16> now;     // seconds
+    bit<16> timeout; // seconds
+    bit<1> done;     // LOOKUP: found; CLAIM: taken
+}
+
+// What a resubmitted packet keeps: the server that its first pass found, and what its second tells the tree.
+#define RESUBMIT_FIELDS 1
+
+struct metadata_t {
+    bit<8> drop;     // include/drop.p4
+    bit<8> outcome;  // include/outcome.p4
+
+    // port
+    port_t ingress_port;
+    port_t egress_port;
+    bit<8> role;
+    mac_t port_mac;
+
+    // parser
+    bit<8> left;     // words or units still to extract
+    bit<8> skip;
+    bit<8> protocol; // of layer 4
+    bit<1> parsed;   // the parser reached the end of what it knows
+    bit<1> fragment;
+
+    // replies to the sender (control/neighbor.p4)
+    bit<1> answered;
+    bit<1> advertise; // a neighbor advertisement, whose checksum is still to be computed
+
+    // VIP and its policy
+    Direction direction;
+    vip_id_t vip_id;
+    bit<8> policy;
+    bit<16> flow_unit;
+    bit<16> tree_base;
+    bit<8> tree_depth;
+    bit<16> pool_size;
+    bit<16> maglev_mask;
+
+    // server
+    sid_t sid;
+    bit<16> slot;
+    bit<1> active;
+    bit<8> score_class;
+
+    // CRC-32 over client, VIP and their ports: the cookie's tweak, Maglev's hash, the connection table's fingerprint
+    bit<32> connection_hash;
+    bit<6> rpt; // of this flow, 8 us, quantised
+
+    tree_t tree;
+    connection_t connection;
+
+    // one's complement sums of what may be rewritten, taken off on arrival and added at departure (RFC 1624)
+    bit<32> ipv4_residue;
+    bit<32> tcp_residue;
+
+    bit<1> again;        // this pass only chose: pass once more
+    @field_list(RESUBMIT_FIELDS)
+    bit<8> pass_op;      // zero in the first pass
+    @field_list(RESUBMIT_FIELDS)
+    bit<16> pass_slot;
+    @field_list(RESUBMIT_FIELDS)
+    sid_t pass_sid;
+    @field_list(RESUBMIT_FIELDS)
+    bit<8> pass_outcome;
+}
+
+#endif

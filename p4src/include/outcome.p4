@@ -1,0 +1,26 @@
+// What became of a packet of a VIP: the index into FrontageIngress.outcomes, one a packet.
+// Read by the controller from this file: keep one `#define OUTCOME_NAME number // text` a line.
+#ifndef FRONTAGE_OUTCOME_P4
+#define FRONTAGE_OUTCOME_P4
+
+#define OUTCOME_NONE 0 // not a packet of a VIP, or dropped
+#define OUTCOME_ASSIGNED_HASH 1 // SYN: policy hash
+#define OUTCOME_ASSIGNED_RR 2 // SYN: policy cheetah-rr
+#define OUTCOME_ASSIGNED_LL 3 // SYN: policy cheetah-ll, least local count
+#define OUTCOME_ASSIGNED_CCLB4 4 // SYN: policies cclb4*, least reported score
+#define OUTCOME_ASSIGNED_FALLBACK 5 // SYN that cannot carry a cookie: Maglev
+#define OUTCOME_ASSIGNED_NO_LOAD 6 // SYN: no active server's load is known yet: Maglev
+#define OUTCOME_RETRIEVED_COOKIE 7 // server found from the echoed cookie
+#define OUTCOME_RETRIEVED_TABLE 8 // server found in the connection table
+#define OUTCOME_HASHED_NO_COOKIE 9 // no timestamp option and not in the connection table: Maglev
+#define OUTCOME_HASHED_BAD_COOKIE 10 // timestamp echo does not open, or names no server of this VIP: Maglev
+#define OUTCOME_INSIGHT 11 // from a server, with its loads
+#define OUTCOME_NO_INSIGHT 12 // from a server, without
+#define OUTCOMES 16
+
+// The index into FrontageIngress.fallback.claims.
+#define CLAIM_TAKEN 0 // a connection-table entry was taken
+#define CLAIM_REFUSED 1 // its place belongs to a live connection: consistent hashing alone serves this one
+#define CLAIM_KINDS 2
+
+#endif

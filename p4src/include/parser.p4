@@ -1,0 +1,214 @@
+// From Ethernet up to the TCP timestamp option. Options and extension headers before what we need are kept word by word;
+// what follows stays payload. A packet that ends early, or has more options than fit, stops the parser with an error: it is
+// still forwarded where its IP header suffices, and dropped by name where more is needed (control/validation.p4).
+#ifndef FRONTAGE_PARSER_P4
+#define FRONTAGE_PARSER_P4
+
+error {
+    Ipv4HeaderLength,
+    TcpDataOffset
+}
+
+parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta) {
+    state start {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            ETHERTYPE_IPV4: ipv4;
+            ETHERTYPE_IPV6: ipv6;
+            ETHERTYPE_ARP: arp;
+            default: accept;
+        }
+    }
+
+    state arp {
+        packet.extract(hdr.arp);
+        transition accept;
+    }
+
+    state ipv4 {
+        packet.extract(hdr.ipv4);
+        verify(hdr.ipv4.ihl >= 5, error.Ipv4HeaderLength);
+        meta.protocol = hdr.ipv4.protocol;
+        meta.left = (bit<8>)hdr.ipv4.ihl - 5;
+        transition ipv4_option;
+    }
+
+    state ipv4_option {
+        transition select(meta.left) {
+            0: ipv4_end;
+            default: ipv4_option_word;
+        }
+    }
+
+    state ipv4_option_word {
+        packet.extract(hdr.ipv4_options.next);
+        meta.left = meta.left - 1;
+        transition ipv4_option;
+    }
+
+    state ipv4_end {
+        transition select(hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset) {
+            (0, 0): transport;
+            default: fragment;
+        }
+    }
+
+    state ipv6 {
+        packet.extract(hdr.ipv6);
+        meta.protocol = hdr.ipv6.next_header;
+        transition ipv6_next;
+    }
+
+    state ipv6_next {
+        transition select(meta.protocol) {
+            PROTO_HOPOPT: ipv6_extension;
+            PROTO_ROUTING: ipv6_extension;
+            PROTO_DSTOPT: ipv6_extension;
+            PROTO_FRAGMENT: fragment;
+            default: transport;
+        }
+    }
+
+    state ipv6_extension {
+        packet.extract(hdr.ipv6_extensions.next);
+        meta.protocol = hdr.ipv6_extensions.last.next_header;
+        meta.left = hdr.ipv6_extensions.last.length;
+        transition ipv6_extension_rest;
+    }
+
+    state ipv6_extension_rest {
+        transition select(meta.left) {
+            0: ipv6_next;
+            default: ipv6_extension_unit;
+        }
+    }
+
+    state ipv6_extension_unit {
+        packet.extract(hdr.ipv6_extensions.next);
+        meta.left = meta.left - 1;
+        transition ipv6_extension_rest;
+    }
+
+    state fragment {
+        meta.fragment = 1;
+        meta.parsed = 1;
+        transition accept;
+    }
+
+    state transport {
+        transition select(meta.protocol) {
+            PROTO_TCP: tcp;
+            PROTO_ICMP: icmp;
+            PROTO_ICMPV6: icmpv6;
+            default: end;
+        }
+    }
+
+    state icmp {
+        packet.extract(hdr.icmp);
+        transition end;
+    }
+
+    state icmpv6 {
+        packet.extract(hdr.icmp);
+        transition select(hdr.icmp.icmp_type) {
+            NDP_SOLICITATION: ndp;
+            default: end;
+        }
+    }
+
+    state ndp {
+        packet.extract(hdr.ndp);
+        transition select(hdr.ipv6.payload_length) {
+            24: end; // no option: duplicate address detection
+            default: ndp_option;
+        }
+    }
+
+    state ndp_option {
+        packet.extract(hdr.ndp_option);
+        transition end;
+    }
+
+    state tcp {
+        packet.extract(hdr.tcp);
+        verify(hdr.tcp.data_offset >= 5, error.TcpDataOffset);
+        meta.left = (bit<8>)hdr.tcp.data_offset - 5;
+        transition tcp_option;
+    }
+
+    // Options are walked a 32-bit word at a time, as every TCP in use aligns them: an option is looked at where it begins a word or
+    // stands behind two NOPs. Any other layout ends the walk; such a flow is served without a cookie (control/fallback.p4).
+    state tcp_option {
+        transition select(meta.left) {
+            0: end;
+            default: tcp_option_kind;
+        }
+    }
+
+    state tcp_option_kind {
+        bit<32> word = packet.lookahead<bit<32>>();
+        meta.skip = 1;
+        transition select(word) {
+            0x0101080a: tcp_timestamp;                          // NOP NOP TS
+            0x0402080a: tcp_timestamp;                          // SACK-permitted TS
+            0x01010101: tcp_option_skip;
+            0x01010402: tcp_option_skip;                        // NOP NOP SACK-permitted
+            0x04020101: tcp_option_skip;
+            0x01030300 &&& 0xffffff00: tcp_option_skip;         // NOP window scale
+            0x03030001 &&& 0xffff00ff: tcp_option_skip;
+            0x01010100 &&& 0xffffff00: end;                     // three NOPs and one byte of the next option
+            0x01010000 &&& 0xffffff00: end;                     // end of options
+            0x01010800 &&& 0xffffff00: end;                     // timestamps of a wrong length
+            0x01010002 &&& 0xffff0003: tcp_option_behind_nops;  // NOP NOP and an option of 4n + 2 bytes (SACK, MD5)
+            0x01000000 &&& 0xff000000: end;
+            0x00000000 &&& 0xff000000: end;                     // end of options
+            0x00000000 &&& 0x00ff0000: end;                     // of no length
+            0x00000000 &&& 0x00030000: tcp_option_aligned;      // an option of 4n bytes (MSS, MPTCP)
+            default: end;
+        }
+    }
+
+    state tcp_option_behind_nops {
+        bit<32> word = packet.lookahead<bit<32>>();
+        meta.skip = (word[7:0] + 2) >> 2;
+        transition tcp_option_skip;
+    }
+
+    state tcp_option_aligned {
+        bit<32> word = packet.lookahead<bit<32>>();
+        meta.skip = word[23:16] >> 2;
+        transition tcp_option_skip;
+    }
+
+    state tcp_option_skip {
+        packet.extract(hdr.tcp_options.next);
+        meta.skip = meta.skip - 1;
+        meta.left = meta.left - 1;
+        transition select(meta.skip, meta.left) {
+            (0, _): tcp_option;
+            (_, 0): end; // the option claims more than the header holds: no timestamps found
+            default: tcp_option_skip;
+        }
+    }
+
+    state tcp_timestamp {
+        transition select(meta.left) {
+            1: end;
+            2: end;
+            default: tcp_timestamp_extract;
+        }
+    }
+
+    state tcp_timestamp_extract {
+        packet.extract(hdr.tcp_timestamp);
+        transition end;
+    }
+
+    state end {
+        meta.parsed = 1;
+        transition accept;
+    }
+}
+
+#endif

@@ -1,0 +1,33 @@
+// Every size of the data plane. A VIP here is one service (address, TCP port); a server is one (DIP, port).
+#ifndef FRONTAGE_SIZE_P4
+#define FRONTAGE_SIZE_P4
+
+#define PORTS 512
+#define VIPS 512
+#define SERVERS 4096
+
+// The tournament tree (control/tree.p4): each VIP owns an aligned block of a power of two of leaf slots, so that
+// 4,096 servers in any split over VIPs fit in twice as many slots. TREE_SLOTS = 2 ^ (TREE_LEVELS + 1).
+#define TREE_SLOTS 8192
+#define TREE_LEVELS 12
+
+// Round robin: a server of weight w stands in w places.
+#define POOL_PLACES 16384
+
+// Scores: 64 classes (pairs of a and weight in use) x 32 codes of N_AF or N_FF.
+#define SCORES 2048
+
+// Consistent hashing for flows without a cookie: 512 VIPs x 256 slots, or fewer and larger ones.
+#define MAGLEV_SLOTS 131072
+// Must stay 2^16: a CRC-16 indexes it.
+#define FALLBACK_CONNECTIONS 65536
+
+// Two epochs x 256 values of a byte, per round of the cookie's cipher.
+#define COOKIE_ROUND 512
+
+#define NEIGHBORS 1024
+#define IPV4_ROUTES 16384
+#define IPV6_ROUTES 16384
+#define NEXT_HOPS 8192
+
+#endif

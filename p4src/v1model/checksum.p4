@@ -1,0 +1,61 @@
+// Checksums of what is rewritten, without a look at the payload: what may change is taken off on arrival and added at departure (RFC 1624, equation
+// 3), so that a checksum that was wrong stays wrong.
+#ifndef FRONTAGE_V1MODEL_CHECKSUM_P4
+#define FRONTAGE_V1MODEL_CHECKSUM_P4
+
+bit<32> words32(in bit<32> x) {
+    return (bit<32>)x[31:16] + (bit<32>)x[15:0];
+}
+
+bit<32> words128(in bit<128> x) {
+    return words32(x[127:96]) + words32(x[95:64]) + words32(x[63:32]) + words32(x[31:0]);
+}
+
+bit<16> fold(in bit<32> sum) {
+    bit<32> once = words32(sum);
+    bit<32> twice = words32(once);
+    return ~twice[15:0];
+}
+
+control ChecksumResidue(in headers_t hdr, inout metadata_t meta) {
+    apply {
+        bit<32> addresses = 0;
+        if (hdr.ipv4.isValid()) {
+            addresses = words32(~hdr.ipv4.src) + words32(~hdr.ipv4.dst);
+            meta.ipv4_residue = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~(hdr.ipv4.ttl ++ hdr.ipv4.protocol)) + addresses;
+        } else if (hdr.ipv6.isValid()) {
+            addresses = words128(~hdr.ipv6.src) + words128(~hdr.ipv6.dst);
+        }
+        if (hdr.tcp.isValid()) {
+            meta.tcp_residue = (bit<32>)(~hdr.tcp.checksum) + addresses
+                + (bit<32>)(~hdr.tcp.src_port) + (bit<32>)(~hdr.tcp.dst_port)
+                + (bit<32>)(~(hdr.tcp.data_offset ++ hdr.tcp.ck ++ hdr.tcp.reserved ++ hdr.tcp.flags));
+        }
+        if (hdr.tcp_timestamp.isValid()) {
+            meta.tcp_residue = meta.tcp_residue + words32(~hdr.tcp_timestamp.tsval);
+        }
+    }
+}
+
+control ChecksumUpdate(inout headers_t hdr, in metadata_t meta) {
+    apply {
+        bit<32> addresses = 0;
+        if (hdr.ipv4.isValid()) {
+            addresses = words32(hdr.ipv4.src) + words32(hdr.ipv4.dst);
+            hdr.ipv4.checksum = fold(meta.ipv4_residue + (bit<32>)(hdr.ipv4.ttl ++ hdr.ipv4.protocol) + addresses);
+        } else if (hdr.ipv6.isValid()) {
+            addresses = words128(hdr.ipv6.src) + words128(hdr.ipv6.dst);
+        }
+        if (hdr.tcp.isValid() && meta.direction != Direction.TRANSIT) {
+            bit<32> sum = meta.tcp_residue + addresses
+                + (bit<32>)hdr.tcp.src_port + (bit<32>)hdr.tcp.dst_port
+                + (bit<32>)(hdr.tcp.data_offset ++ hdr.tcp.ck ++ hdr.tcp.reserved ++ hdr.tcp.flags);
+            if (hdr.tcp_timestamp.isValid()) {
+                sum = sum + words32(hdr.tcp_timestamp.tsval);
+            }
+            hdr.tcp.checksum = fold(sum);
+        }
+    }
+}
+
+#endif

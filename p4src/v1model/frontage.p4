@@ -1,0 +1,178 @@
+// Frontage's data plane for v1model: BMv2's simple_switch and softswitch.
+//
+//            +-------------------------- ingress --------------------------+           +------- egress -------+
+//  parser -> | port  validation  neighbor   vip    cclb4       forwarding  | -> queue  |  masking  checksums  | -> deparser
+//            |       (drops)     (ARP, NDP) (whose (4 phases)  (LPM)       |           |  (dynamic to static  |
+//            |                              is it)                         |           |   cookie)            |
+//            +-------------------------------------------------------------+           +----------------------+
+#include <core.p4>
+#include <v1model.p4>
+
+#include "../include/size.p4"
+#include "../include/drop.p4"
+#include "../include/outcome.p4"
+#include "../include/headers.p4"
+#include "../include/metadata.p4"
+#include "../include/parser.p4"
+
+#include "arch.p4"
+#include "stateful.p4"
+#include "hash.p4"
+#include "checksum.p4"
+
+#include "../control/ports.p4"
+#include "../control/validation.p4"
+#include "../control/neighbor.p4"
+#include "../control/vip.p4"
+#include "../control/cookie.p4"
+#include "../control/insight.p4"
+#include "../control/tree.p4"
+#include "../control/fallback.p4"
+#include "../control/assign.p4"
+#include "../control/retrieve.p4"
+#include "../control/server.p4"
+#include "../control/cclb4.p4"
+#include "../control/forwarding.p4"
+#include "../control/masking.p4"
+
+// The port by which the controller's packets come in.
+#ifndef CPU_PORT
+#define CPU_PORT 510
+#endif
+
+parser FrontageParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    PacketParser() packet_parser;
+
+    state start {
+        meta.ingress_port = standard_metadata.ingress_port;
+        transition select(standard_metadata.ingress_port) {
+            CPU_PORT: from_controller;
+            default: from_network;
+        }
+    }
+
+    state from_controller {
+        packet.extract(hdr.packet_out);
+        transition accept;
+    }
+
+    state from_network {
+        packet_parser.apply(packet, hdr, meta);
+        transition accept;
+    }
+}
+
+control FrontageVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.total_length, hdr.ipv4.identification,
+              hdr.ipv4.reserved, hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset,
+              hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst },
+            hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}
+
+control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
+    counter(OUTCOMES, CounterType.packets_and_bytes) outcomes;
+
+    Ports() ports;
+    Validation() validation;
+    ChecksumResidue() checksum_residue;
+    Neighbor() neighbor;
+    Vip() vip;
+    ConnectionHash() connection_hash;
+    Cclb4() cclb4;
+    Forwarding() forwarding;
+
+    apply {
+        meta.connection.now = standard_metadata.ingress_global_timestamp[35:20];
+
+        if (hdr.packet_out.isValid()) { // only the tree listens
+            cclb4.apply(hdr, meta);
+            mark_to_drop(standard_metadata);
+            return;
+        }
+
+        ports.apply(meta);
+        if (meta.drop == DROP_NONE) {
+            validation.apply(hdr, meta, standard_metadata.parser_error, standard_metadata.packet_length, standard_metadata.checksum_error);
+        }
+        checksum_residue.apply(hdr, meta);
+        if (meta.drop == DROP_NONE) {
+            neighbor.apply(hdr, meta);
+        }
+        if (meta.drop == DROP_NONE && meta.answered == 0) {
+            vip.apply(hdr, meta);
+            if (meta.drop == DROP_NONE && meta.direction != Direction.TRANSIT) {
+                connection_hash.apply(hdr, meta);
+                cclb4.apply(hdr, meta);
+            }
+            if (meta.again == 1) {
+                resubmit_preserving_field_list(RESUBMIT_FIELDS);
+                return;
+            }
+            if (meta.drop == DROP_NONE) {
+                forwarding.apply(hdr, meta);
+            }
+        }
+
+        if (meta.drop != DROP_NONE) {
+            drops.count((bit<32>)meta.drop);
+            mark_to_drop(standard_metadata);
+        } else {
+            standard_metadata.egress_spec = meta.egress_port;
+            if (meta.direction != Direction.TRANSIT) {
+                outcomes.count((bit<32>)meta.outcome);
+            }
+        }
+    }
+}
+
+control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    Masking() masking;
+    ChecksumUpdate() checksum_update;
+
+    apply {
+        masking.apply(hdr, meta);
+        checksum_update.apply(hdr, meta);
+    }
+}
+
+control FrontageComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        // A neighbor advertisement is whole in its headers (RFC 4443, 2.3).
+        update_checksum(meta.advertise == 1,
+            { hdr.ipv6.src, hdr.ipv6.dst, 16w0, hdr.ipv6.payload_length, 24w0, hdr.ipv6.next_header,
+              hdr.icmp.icmp_type, hdr.icmp.icmp_code,
+              hdr.ndp.router, hdr.ndp.solicited, hdr.ndp.override, hdr.ndp.reserved, hdr.ndp.target,
+              hdr.ndp_option.option_type, hdr.ndp_option.length, hdr.ndp_option.mac },
+            hdr.icmp.checksum, HashAlgorithm.csum16);
+    }
+}
+
+control FrontageDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.arp);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.ipv4_options);
+        packet.emit(hdr.ipv6);
+        packet.emit(hdr.ipv6_extensions);
+        packet.emit(hdr.icmp);
+        packet.emit(hdr.ndp);
+        packet.emit(hdr.ndp_option);
+        packet.emit(hdr.tcp);
+        packet.emit(hdr.tcp_options);
+        packet.emit(hdr.tcp_timestamp);
+    }
+}
+
+V1Switch(
+    FrontageParser(),
+    FrontageVerifyChecksum(),
+    FrontageIngress(),
+    FrontageEgress(),
+    FrontageComputeChecksum(),
+    FrontageDeparser()
+) main;

@@ -1,0 +1,40 @@
+// The hashes of a connection, the same in both directions: over client, VIP and their ports.
+#ifndef FRONTAGE_V1MODEL_HASH_P4
+#define FRONTAGE_V1MODEL_HASH_P4
+
+control ConnectionHash4(inout metadata_t meta, in ipv4_t client, in ipv4_t vip, in bit<16> client_port, in bit<16> vip_port) {
+    apply {
+        hash(meta.connection_hash, HashAlgorithm.crc32, 32w0, { client, vip, client_port, vip_port }, 64w0x100000000);
+        hash(meta.connection.index, HashAlgorithm.crc16, 16w0, { client, vip, client_port, vip_port }, 32w0x10000);
+    }
+}
+
+control ConnectionHash6(inout metadata_t meta, in ipv6_t client, in ipv6_t vip, in bit<16> client_port, in bit<16> vip_port) {
+    apply {
+        hash(meta.connection_hash, HashAlgorithm.crc32, 32w0, { client, vip, client_port, vip_port }, 64w0x100000000);
+        hash(meta.connection.index, HashAlgorithm.crc16, 16w0, { client, vip, client_port, vip_port }, 32w0x10000);
+    }
+}
+
+control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
+    ConnectionHash4() hash4;
+    ConnectionHash6() hash6;
+
+    apply {
+        if (meta.direction == Direction.UP) {
+            if (hdr.ipv4.isValid()) {
+                hash4.apply(meta, hdr.ipv4.src, hdr.ipv4.dst, hdr.tcp.src_port, hdr.tcp.dst_port);
+            } else {
+                hash6.apply(meta, hdr.ipv6.src, hdr.ipv6.dst, hdr.tcp.src_port, hdr.tcp.dst_port);
+            }
+        } else {
+            if (hdr.ipv4.isValid()) {
+                hash4.apply(meta, hdr.ipv4.dst, hdr.ipv4.src, hdr.tcp.dst_port, hdr.tcp.src_port);
+            } else {
+                hash6.apply(meta, hdr.ipv6.dst, hdr.ipv6.src, hdr.tcp.dst_port, hdr.tcp.src_port);
+            }
+        }
+    }
+}
+
+#endif

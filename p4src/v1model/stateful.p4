@@ -1,0 +1,109 @@
+// Registers, each read and written once a packet.
+#ifndef FRONTAGE_V1MODEL_STATEFUL_P4
+#define FRONTAGE_V1MODEL_STATEFUL_P4
+
+control TreeLeaf(inout tree_t tree) {
+    register<bit<32>>(TREE_SLOTS) leaves;
+
+    apply {
+        bit<32> leaf;
+        leaves.read(leaf, (bit<32>)tree.slot);
+        bit<16> headroom = leaf[31:16];
+        if (tree.op == TREE_SET) {
+            headroom = 16w0xffff |-| tree.score;
+            if (headroom == 0) {
+                headroom = 1;
+            }
+        } else if (tree.op == TREE_ADD && headroom != 0) {
+            headroom = headroom |-| tree.score;
+            if (headroom == 0) {
+                headroom = 1;
+            }
+        } else if (tree.op == TREE_SUB && headroom != 0) {
+            headroom = headroom |+| tree.score;
+        } else if (tree.op == TREE_SEED && (headroom == 0 || leaf[15:0] != tree.sid)) {
+            headroom = 0xffff;
+        } else if (tree.op == TREE_CLEAR) {
+            headroom = 0;
+        }
+        if (tree.op != TREE_READ) {
+            leaf = headroom ++ tree.sid;
+            if (headroom == 0) {
+                leaf = 0;
+            }
+            leaves.write((bit<32>)tree.slot, leaf);
+        }
+        tree.best = leaf;
+    }
+}
+
+control TreeLevel(inout tree_t tree)(bit<8> level, bit<32> nodes) {
+    register<bit<64>>(nodes) children;
+
+    apply {
+        bit<64> pair;
+        bit<32> node = (bit<32>)(tree.slot >> level);
+        if (tree.depth >= level && (tree.op != TREE_READ || tree.depth == level)) {
+            children.read(pair, node);
+            if (tree.op != TREE_READ) {
+                bit<16> child = tree.slot >> (level - 1);
+                if (child[0:0] == 1) {
+                    pair = pair[63:32] ++ tree.best;
+                } else {
+                    pair = tree.best ++ pair[31:0];
+                }
+                children.write(node, pair);
+            }
+            tree.best = pair[63:32];
+            if (pair[31:0] > pair[63:32]) {
+                tree.best = pair[31:0];
+            }
+        }
+    }
+}
+
+control RoundRobin(in vip_id_t vip_id, in bit<16> places, out bit<16> place) {
+    register<bit<16>>(VIPS) next;
+
+    apply {
+        next.read(place, (bit<32>)vip_id);
+        if (place >= places) {
+            place = 0; // the pool became smaller
+        }
+        next.write((bit<32>)vip_id, place + 1);
+    }
+}
+
+// Of an entry: fingerprint (32) | last seen, in seconds (16) | taken (1) | SID (15)
+control ConnectionTable(inout connection_t connection) {
+    register<bit<64>>(FALLBACK_CONNECTIONS) entries;
+
+    apply {
+        bit<64> entry;
+        bit<1> live = 0;
+        bit<1> ours = 0;
+        bit<64> fresh = connection.fingerprint ++ connection.now ++ 1w1 ++ connection.sid[14:0];
+        entries.read(entry, (bit<32>)connection.index);
+        if (entry[15:15] == 1 && connection.now - entry[31:16] <= connection.timeout) {
+            live = 1;
+        }
+        if (live == 1 && entry[63:32] == connection.fingerprint) {
+            ours = 1;
+        }
+
+        connection.done = 0;
+        if (connection.op == CONNECTION_LOOKUP && ours == 1) {
+            connection.done = 1;
+            connection.sid = 1w0 ++ entry[14:0];
+            entry = entry[63:32] ++ connection.now ++ entry[15:0];
+        } else if (connection.op == CONNECTION_CLAIM && (live == 0 || ours == 1)) {
+            connection.done = 1;
+            entry = fresh;
+        } else if (connection.op == CONNECTION_RELEASE && ours == 1) {
+            entry = 0;
+        }
+        entries.write((bit<32>)connection.index, entry);
+    }
+}
+
+#endif
