@@ -54,7 +54,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
 
         // What this packet tells the tree, or asks it.
         meta.tree.depth = meta.tree_depth;
-        if (hdr.packet_out.isValid()) {
+        if (meta.direction == Direction.CONTROLLER) {
             meta.tree.op = hdr.packet_out.op;
             meta.tree.depth = hdr.packet_out.depth;
             meta.tree.slot = hdr.packet_out.slot;

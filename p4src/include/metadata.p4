@@ -5,7 +5,6 @@ typedef bit<9> port_t;
 typedef bit<16> sid_t;
 typedef bit<16> vip_id_t;
 
-const bit<8> ROLE_CLIENT = 1;
 const bit<8> ROLE_SERVER = 2;
 
 const bit<8> POLICY_HASH = 1;
@@ -14,9 +13,10 @@ const bit<8> POLICY_CHEETAH_LL = 3;
 const bit<8> POLICY_CCLB4 = 4; // cclb4-current and cclb4-future are this with a = 1 and a = 0 in its score tables
 
 enum bit<8> Direction {
-    TRANSIT = 0, // no packet of a VIP
-    UP = 1,      // client to VIP
-    DOWN = 2     // server to client
+    TRANSIT = 0,   // no packet of a VIP
+    UP = 1,        // client to VIP
+    DOWN = 2,      // server to client
+    CONTROLLER = 3 // a command, which goes no further
 }
 
 const bit<8> TREE_NONE = 0;

@@ -9,7 +9,7 @@ error {
     TcpDataOffset
 }
 
-parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta) {
+parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) {
     state start {
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.ether_type) {
@@ -48,7 +48,7 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
 
     state ipv4_end {
         transition select(hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset) {
-            (0, 0): transport;
+            (0, 0): ipv4_transport;
             default: fragment;
         }
     }
@@ -65,7 +65,9 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
             PROTO_ROUTING: ipv6_extension;
             PROTO_DSTOPT: ipv6_extension;
             PROTO_FRAGMENT: fragment;
-            default: transport;
+            PROTO_TCP: tcp;
+            PROTO_ICMPV6: icmpv6;
+            default: end;
         }
     }
 
@@ -95,11 +97,10 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
         transition accept;
     }
 
-    state transport {
+    state ipv4_transport {
         transition select(meta.protocol) {
             PROTO_TCP: tcp;
             PROTO_ICMP: icmp;
-            PROTO_ICMPV6: icmpv6;
             default: end;
         }
     }

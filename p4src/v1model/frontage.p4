@@ -88,38 +88,36 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     apply {
         meta.connection.now = standard_metadata.ingress_global_timestamp[35:20];
 
-        if (hdr.packet_out.isValid()) { // only the tree listens
-            cclb4.apply(hdr, meta);
-            mark_to_drop(standard_metadata);
-            return;
-        }
-
-        ports.apply(meta);
-        if (meta.drop == DROP_NONE) {
-            validation.apply(hdr, meta, standard_metadata.parser_error, standard_metadata.packet_length, standard_metadata.checksum_error);
-        }
-        checksum_residue.apply(hdr, meta);
-        if (meta.drop == DROP_NONE) {
-            neighbor.apply(hdr, meta);
-        }
-        if (meta.drop == DROP_NONE && meta.answered == 0) {
-            vip.apply(hdr, meta);
-            if (meta.drop == DROP_NONE && meta.direction != Direction.TRANSIT) {
-                connection_hash.apply(hdr, meta);
-                cclb4.apply(hdr, meta);
-            }
-            if (meta.again == 1) {
-                resubmit_preserving_field_list(RESUBMIT_FIELDS);
-                return;
-            }
+        if (hdr.packet_out.isValid()) {
+            meta.direction = Direction.CONTROLLER;
+        } else {
+            ports.apply(meta);
             if (meta.drop == DROP_NONE) {
-                forwarding.apply(hdr, meta);
+                validation.apply(hdr, meta, standard_metadata.parser_error, standard_metadata.packet_length, standard_metadata.checksum_error);
             }
+            checksum_residue.apply(hdr, meta);
+            if (meta.drop == DROP_NONE) {
+                neighbor.apply(hdr, meta);
+            }
+            if (meta.drop == DROP_NONE && meta.answered == 0) {
+                vip.apply(hdr, meta);
+            }
+        }
+        if (meta.drop == DROP_NONE && meta.direction != Direction.TRANSIT) {
+            connection_hash.apply(hdr, meta);
+            cclb4.apply(hdr, meta);
+        }
+        if (meta.drop == DROP_NONE && meta.direction != Direction.CONTROLLER && meta.answered == 0 && meta.again == 0) {
+            forwarding.apply(hdr, meta);
         }
 
         if (meta.drop != DROP_NONE) {
             drops.count((bit<32>)meta.drop);
             mark_to_drop(standard_metadata);
+        } else if (meta.direction == Direction.CONTROLLER) {
+            mark_to_drop(standard_metadata); // it has been heard
+        } else if (meta.again == 1) {
+            resubmit_preserving_field_list(RESUBMIT_FIELDS);
         } else {
             standard_metadata.egress_spec = meta.egress_port;
             if (meta.direction != Direction.TRANSIT) {

@@ -27,7 +27,7 @@ control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
             } else {
                 hash6.apply(meta, hdr.ipv6.src, hdr.ipv6.dst, hdr.tcp.src_port, hdr.tcp.dst_port);
             }
-        } else {
+        } else if (meta.direction == Direction.DOWN) {
             if (hdr.ipv4.isValid()) {
                 hash4.apply(meta, hdr.ipv4.dst, hdr.ipv4.src, hdr.tcp.dst_port, hdr.tcp.src_port);
             } else {
