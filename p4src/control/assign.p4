@@ -1,11 +1,12 @@
 // Assigning phase (CloudCookie, IV.B), for a SYN that can carry a cookie: choose a server by the VIP's policy. What the choice needs
 // beyond this packet is consulted before: the root of the tournament tree in meta.tree.best, Maglev's answer in `hashed`.
-control Assign(inout metadata_t meta, in sid_t hashed, out sid_t chosen) {
+control Assign(inout metadata_t meta, in sid_t hashed, in bit<1> hash_found, out sid_t chosen, out bit<1> found) {
     RoundRobin() turn;
     bit<16> place;
 
     action pick(sid_t sid) {
         chosen = sid;
+        found = 1;
         meta.outcome = OUTCOME_ASSIGNED_RR;
     }
 
@@ -21,15 +22,19 @@ control Assign(inout metadata_t meta, in sid_t hashed, out sid_t chosen) {
 
     apply {
         chosen = hashed;
+        found = hash_found;
         if (meta.policy == POLICY_HASH) {
             meta.outcome = OUTCOME_ASSIGNED_HASH;
         } else if (meta.policy == POLICY_CHEETAH_RR) {
             turn.apply(meta.vip_id, meta.pool_size, place);
-            pool.apply();
+            if (!pool.apply().hit) {
+                meta.outcome = OUTCOME_ASSIGNED_NO_LOAD;
+            }
         } else if (meta.tree.best == 0) {
             meta.outcome = OUTCOME_ASSIGNED_NO_LOAD;
         } else {
             chosen = meta.tree.best[15:0];
+            found = 1;
             meta.outcome = OUTCOME_ASSIGNED_CCLB4;
             if (meta.policy == POLICY_CHEETAH_LL) {
                 meta.outcome = OUTCOME_ASSIGNED_LL;

@@ -92,8 +92,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
             } else {
                 // The server that the policy or the cookie names, if it is one of this VIP's ...
                 if (syn == 1 && can_carry == 1) {
-                    assign.apply(meta, hashed, candidate);
-                    is_candidate = 1;
+                    assign.apply(meta, hashed, hash_found, candidate, is_candidate);
                 } else if (can_carry == 1) {
                     retrieve.apply(hdr, meta, candidate, is_candidate);
                     meta.outcome = OUTCOME_RETRIEVED_COOKIE;

@@ -1,7 +1,7 @@
 // The cipher of the TCP cookie (docs/cookie.md): a Feistel network of four rounds, in which a round is one look-up in a secret
 // table and one XOR. Seen from the other end the same rounds open what it sealed, so both directions use this one control;
-// which tables stand in which round is the controller's doing.
-control CookieCipher(inout bit<8> a, inout bit<8> b, in bit<1> epoch, in bit<32> tweak) {
+// which tables stand in which round is the controller's doing. Of an epoch without a key it says so, since nothing would be sealed.
+control CookieCipher(inout bit<8> a, inout bit<8> b, in bit<1> epoch, in bit<32> tweak, out bit<1> keyed) {
     bit<8> index;
     bit<8> mixed;
 
@@ -38,9 +38,12 @@ control CookieCipher(inout bit<8> a, inout bit<8> b, in bit<1> epoch, in bit<32>
     }
 
     apply {
+        keyed = 0;
         mixed = 0;
         index = b ^ tweak[31:24];
-        round0.apply();
+        if (round0.apply().hit) {
+            keyed = 1;
+        }
         a = a ^ mixed;
 
         mixed = 0;

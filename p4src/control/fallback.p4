@@ -21,13 +21,13 @@ control Fallback(inout metadata_t meta, out sid_t hashed, out bit<1> found) {
         size = MAGLEV_SLOTS;
     }
 
-    action set_timeout(bit<16> seconds) {
-        meta.connection.timeout = seconds;
+    action set_timeout(bit<16> ticks) {
+        meta.connection.timeout = ticks;
     }
 
     table timeout {
         actions = { set_timeout; }
-        default_action = set_timeout(300);
+        default_action = set_timeout(286); // 300 s
     }
 
     apply {

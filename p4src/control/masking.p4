@@ -4,19 +4,16 @@ control Masking(inout headers_t hdr, in metadata_t meta) {
     CookieCipher() seal;
     bit<1> epoch;
     bit<16> clock_offset;
-    bit<1> have_key;
 
     action set_active_key(bit<1> key_epoch, bit<16> key_clock_offset) {
         epoch = key_epoch;
         clock_offset = key_clock_offset;
-        have_key = 1;
     }
 
     // Without a key there is nothing to find the server by, and the flow goes by its hash; the clock is still the server's.
     action no_key() {
         epoch = 0;
         clock_offset = 0;
-        have_key = 0;
     }
 
     table active_key {
@@ -31,9 +28,10 @@ control Masking(inout headers_t hdr, in metadata_t meta) {
                 active_key.apply();
                 bit<8> left = meta.sid[11:4];
                 bit<8> right = 1w0 ++ meta.sid[3:0] ++ 3w0;
-                seal.apply(left, right, epoch, meta.connection_hash);
+                bit<1> keyed;
+                seal.apply(left, right, epoch, meta.connection_hash, keyed);
                 bit<16> code = epoch ++ left ++ right[6:0];
-                if (have_key == 0) {
+                if (keyed == 0) {
                     code = 0;
                 }
                 hdr.tcp_timestamp.tsval = (hdr.tcp_timestamp.tsval[31:16] + clock_offset) ++ code;

@@ -89,7 +89,7 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
             }
         } else if (hdr.ndp.isValid()) {
             // Hop limit 255: it comes from this link (RFC 4861, 7.1.1).
-            if (hdr.ipv6.hop_limit == 255 && hdr.icmp.icmp_code == 0) {
+            if (hdr.ipv6.hop_limit == 255 && hdr.icmp.icmp_code == 0 && hdr.ipv6.next_header == PROTO_ICMPV6 && meta.unparsed == DROP_NONE) {
                 ndp.apply();
             } else {
                 not_ours();
@@ -112,7 +112,7 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
                     hdr.icmp.icmp_type = ICMP_ECHO_REPLY;
                     add_to_icmp_checksum(0x0800);
                 }
-            } else if (hdr.ipv6.isValid() && hdr.icmp.icmp_type == ICMPV6_ECHO_REQUEST && hdr.icmp.icmp_code == 0) {
+            } else if (hdr.ipv6.isValid() && hdr.ipv6.next_header == PROTO_ICMPV6 && hdr.icmp.icmp_type == ICMPV6_ECHO_REQUEST && hdr.icmp.icmp_code == 0) {
                 if (echo6.apply().hit) {
                     ipv6_t asker6 = hdr.ipv6.src;
                     hdr.ipv6.src = hdr.ipv6.dst;

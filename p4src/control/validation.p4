@@ -2,11 +2,20 @@
 control Validation(in headers_t hdr, inout metadata_t meta, in error parser_error, in bit<32> frame_length, in bit<1> bad_checksum) {
     apply {
         if (parser_error == error.PacketTooShort) {
-            meta.drop = DROP_TRUNCATED;
-        } else if (parser_error == error.Ipv4HeaderLength) {
-            meta.drop = DROP_IPV4_HEADER;
+            meta.unparsed = DROP_TRUNCATED;
         } else if (parser_error == error.TcpDataOffset) {
-            meta.drop = DROP_TCP_HEADER;
+            meta.unparsed = DROP_TCP_HEADER;
+        } else if (parser_error == error.StackOutOfBounds) {
+            meta.unparsed = DROP_VIP_EXTENSION;
+        }
+
+        if (parser_error == error.Ipv4HeaderLength) {
+            meta.drop = DROP_IPV4_HEADER;
+        } else if (!hdr.ipv4.isValid() && !hdr.ipv6.isValid() && !hdr.arp.isValid()) {
+            meta.drop = DROP_ETHERTYPE;
+            if (parser_error == error.PacketTooShort) {
+                meta.drop = DROP_TRUNCATED;
+            }
         } else if (hdr.ethernet.dst != meta.port_mac && hdr.ethernet.dst[40:40] == 0) {
             meta.drop = DROP_NOT_OUR_MAC;
         } else if (hdr.ipv4.isValid()) {
@@ -25,8 +34,6 @@ control Validation(in headers_t hdr, inout metadata_t meta, in error parser_erro
             } else if (hdr.ipv6.src[127:120] == 0xff || hdr.ipv6.src == 1 || (hdr.ipv6.src == 0 && !hdr.ndp.isValid())) {
                 meta.drop = DROP_MARTIAN_SOURCE;
             }
-        } else if (!hdr.arp.isValid()) {
-            meta.drop = DROP_ETHERTYPE;
         }
     }
 }

@@ -131,13 +131,17 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
             }
         }
 
-        if (meta.drop == DROP_VIP_NO_SERVICE) {
-            // Say what is missing, where it is not the service.
-            if (meta.fragment == 1) {
-                meta.drop = DROP_VIP_FRAGMENT;
-            } else if (meta.parsed == 0) {
-                meta.drop = DROP_VIP_EXTENSION;
-            }
+        if (meta.drop != DROP_NONE && meta.fragment == 1) {
+            meta.drop = DROP_VIP_FRAGMENT;
+        } else if ((meta.drop != DROP_NONE || meta.direction != Direction.TRANSIT) && meta.unparsed != DROP_NONE) {
+            meta.drop = meta.unparsed;
+        } else if (meta.direction == Direction.UP
+                   && ((hdr.ipv4.isValid() && hdr.ipv4.total_length < ((bit<16>)hdr.ipv4.ihl + (bit<16>)hdr.tcp.data_offset) << 2)
+                       || (hdr.ipv6.isValid() && hdr.ipv6.payload_length < (bit<16>)hdr.tcp.data_offset << 2))) {
+            meta.drop = DROP_TCP_HEADER; // the rest is padding of the frame
+        } else if (meta.direction == Direction.UP && ((hdr.tcp.flags & (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK)) == 0
+                   || ((hdr.tcp.flags & TCP_SYN) != 0 && (hdr.tcp.flags & (TCP_FIN | TCP_RST)) != 0))) {
+            meta.drop = DROP_TCP_FLAGS;
         } else if (meta.direction == Direction.DOWN && meta.role != ROLE_SERVER) {
             meta.drop = DROP_SPOOFED_SOURCE;
         } else if (meta.direction != Direction.TRANSIT) {

@@ -21,7 +21,7 @@
 #define DROP_VIP_NO_SERVICE 15 // to a VIP's address, but to no TCP port that is served
 #define DROP_VIP_EXTENSION 16 // to a VIP, with more IPv6 extension headers than the parser follows
 #define DROP_TCP_HEADER 17 // to a VIP, TCP data offset below 5 or options beyond the packet (RFC 9293, 3.1)
-#define DROP_TCP_FLAGS 18 // to a VIP, a flag combination that no TCP sends: none, SYN+FIN, SYN+RST
+#define DROP_TCP_FLAGS 18 // to a VIP, a flag combination that no TCP sends: none of FIN, SYN, RST, ACK; SYN with FIN or RST
 #define DROP_VIP_NO_SERVER 19 // the VIP has no server to give the flow to
 #define DROP_SERVER_GONE 20 // the flow's server was removed
 #define DROP_SPOOFED_SOURCE 21 // a server's source address on a port that is not a server's

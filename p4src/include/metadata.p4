@@ -48,8 +48,8 @@ struct connection_t {
     bit<16> index;
     bit<32> fingerprint;
     sid_t sid;
-    bit<16> now;     // seconds
-    bit<16> timeout; // seconds
+    bit<16> now;     // ticks of 2^20 us, 1.05 s
+    bit<16> timeout; // ticks
     bit<1> done;     // LOOKUP: found; CLAIM: taken
 }
 
@@ -70,7 +70,7 @@ struct metadata_t {
     bit<8> left;     // words or units still to extract
     bit<8> skip;
     bit<8> protocol; // of layer 4
-    bit<1> parsed;   // the parser reached the end of what it knows
+    bit<8> unparsed; // why the parser stopped early, as a drop reason, for those who need what it did not reach
     bit<1> fragment;
 
     // replies to the sender (control/neighbor.p4)

@@ -9,7 +9,7 @@
 #define OUTCOME_ASSIGNED_LL 3 // SYN: policy cheetah-ll, least local count
 #define OUTCOME_ASSIGNED_CCLB4 4 // SYN: policies cclb4*, least reported score
 #define OUTCOME_ASSIGNED_FALLBACK 5 // SYN that cannot carry a cookie: Maglev
-#define OUTCOME_ASSIGNED_NO_LOAD 6 // SYN: no active server's load is known yet: Maglev
+#define OUTCOME_ASSIGNED_NO_LOAD 6 // SYN: no active server is known yet to the tree or the round: Maglev
 #define OUTCOME_RETRIEVED_COOKIE 7 // server found from the echoed cookie
 #define OUTCOME_RETRIEVED_TABLE 8 // server found in the connection table
 #define OUTCOME_HASHED_NO_COOKIE 9 // no timestamp option and not in the connection table: Maglev

@@ -1,6 +1,6 @@
 // From Ethernet up to the TCP timestamp option. Options and extension headers before what we need are kept word by word;
 // what follows stays payload. A packet that ends early, or has more options than fit, stops the parser with an error: it is
-// still forwarded where its IP header suffices, and dropped by name where more is needed (control/validation.p4).
+// still forwarded where its IP header suffices, and dropped by name where more is needed (meta.unparsed).
 #ifndef FRONTAGE_PARSER_P4
 #define FRONTAGE_PARSER_P4
 
@@ -67,7 +67,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
             PROTO_FRAGMENT: fragment;
             PROTO_TCP: tcp;
             PROTO_ICMPV6: icmpv6;
-            default: end;
+            default: accept;
         }
     }
 
@@ -93,7 +93,6 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
 
     state fragment {
         meta.fragment = 1;
-        meta.parsed = 1;
         transition accept;
     }
 
@@ -101,34 +100,34 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         transition select(meta.protocol) {
             PROTO_TCP: tcp;
             PROTO_ICMP: icmp;
-            default: end;
+            default: accept;
         }
     }
 
     state icmp {
         packet.extract(hdr.icmp);
-        transition end;
+        transition accept;
     }
 
     state icmpv6 {
         packet.extract(hdr.icmp);
         transition select(hdr.icmp.icmp_type) {
             NDP_SOLICITATION: ndp;
-            default: end;
+            default: accept;
         }
     }
 
     state ndp {
         packet.extract(hdr.ndp);
         transition select(hdr.ipv6.payload_length) {
-            24: end; // no option: duplicate address detection
+            24: accept; // no option: duplicate address detection
             default: ndp_option;
         }
     }
 
     state ndp_option {
         packet.extract(hdr.ndp_option);
-        transition end;
+        transition accept;
     }
 
     state tcp {
@@ -142,7 +141,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
     // stands behind two NOPs. Any other layout ends the walk; such a flow is served without a cookie (control/fallback.p4).
     state tcp_option {
         transition select(meta.left) {
-            0: end;
+            0: accept;
             default: tcp_option_kind;
         }
     }
@@ -158,15 +157,15 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
             0x04020101: tcp_option_skip;
             0x01030300 &&& 0xffffff00: tcp_option_skip;         // NOP window scale
             0x03030001 &&& 0xffff00ff: tcp_option_skip;
-            0x01010100 &&& 0xffffff00: end;                     // three NOPs and one byte of the next option
-            0x01010000 &&& 0xffffff00: end;                     // end of options
-            0x01010800 &&& 0xffffff00: end;                     // timestamps of a wrong length
+            0x01010100 &&& 0xffffff00: accept;                     // three NOPs and one byte of the next option
+            0x01010000 &&& 0xffffff00: accept;                     // end of options
+            0x01010800 &&& 0xffffff00: accept;                     // timestamps of a wrong length
             0x01010002 &&& 0xffff0003: tcp_option_behind_nops;  // NOP NOP and an option of 4n + 2 bytes (SACK, MD5)
-            0x01000000 &&& 0xff000000: end;
-            0x00000000 &&& 0xff000000: end;                     // end of options
-            0x00000000 &&& 0x00ff0000: end;                     // of no length
+            0x01000000 &&& 0xff000000: accept;
+            0x00000000 &&& 0xff000000: accept;                     // end of options
+            0x00000000 &&& 0x00ff0000: accept;                     // of no length
             0x00000000 &&& 0x00030000: tcp_option_aligned;      // an option of 4n bytes (MSS, MPTCP)
-            default: end;
+            default: accept;
         }
     }
 
@@ -188,26 +187,21 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         meta.left = meta.left - 1;
         transition select(meta.skip, meta.left) {
             (0, _): tcp_option;
-            (_, 0): end; // the option claims more than the header holds: no timestamps found
+            (_, 0): accept; // the option claims more than the header holds: no timestamps found
             default: tcp_option_skip;
         }
     }
 
     state tcp_timestamp {
         transition select(meta.left) {
-            1: end;
-            2: end;
+            1: accept;
+            2: accept;
             default: tcp_timestamp_extract;
         }
     }
 
     state tcp_timestamp_extract {
         packet.extract(hdr.tcp_timestamp);
-        transition end;
-    }
-
-    state end {
-        meta.parsed = 1;
         transition accept;
     }
 }

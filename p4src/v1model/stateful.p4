@@ -74,7 +74,7 @@ control RoundRobin(in vip_id_t vip_id, in bit<16> places, out bit<16> place) {
     }
 }
 
-// Of an entry: fingerprint (32) | last seen, in seconds (16) | taken (1) | SID (15)
+// Of an entry: fingerprint (32) | last seen, in ticks (16) | taken (1) | SID (15)
 control ConnectionTable(inout connection_t connection) {
     register<bit<64>>(FALLBACK_CONNECTIONS) entries;
 
