@@ -61,6 +61,7 @@ struct metadata_t {
     bit<8> outcome;  // include/outcome.p4
 
     // port
+    @field_list(RESUBMIT_FIELDS)
     port_t ingress_port;
     port_t egress_port;
     bit<8> role;

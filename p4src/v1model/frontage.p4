@@ -44,7 +44,6 @@ parser FrontageParser(packet_in packet, out headers_t hdr, inout metadata_t meta
     PacketParser() packet_parser;
 
     state start {
-        meta.ingress_port = standard_metadata.ingress_port;
         transition select(standard_metadata.ingress_port) {
             CPU_PORT: from_controller;
             default: from_network;
@@ -86,6 +85,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Forwarding() forwarding;
 
     apply {
+        if (meta.pass_op == TREE_NONE) {
+            meta.ingress_port = standard_metadata.ingress_port; // which BMv2 clears when it resubmits
+        }
         meta.connection.now = standard_metadata.ingress_global_timestamp[35:20];
 
         if (hdr.packet_out.isValid()) {
