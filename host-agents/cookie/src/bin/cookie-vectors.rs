@@ -1,0 +1,7 @@
+//! Prints `docs/cookie-vectors.json`.
+
+use frontage_cookie::vectors;
+
+fn main() {
+    print!("{}", vectors::to_json(&vectors::generate()));
+}

@@ -1,0 +1,95 @@
+//! The CloudCookie codec: what a server writes into its packets so that the switches of the data centre learn
+//! the flow's remaining processing time and the server's load, and find the server again from what the client echoes.
+//!
+//! `docs/cookie.md` is the specification; every name here is a name there. The crate has no I/O and, without its
+//! default feature `vectors`, needs no `std`.
+//!
+//! ```
+//! use frontage_cookie::{Secret, tcp};
+//! use core::net::Ipv4Addr;
+//!
+//! let key = tcp::Key::new(7, &Secret::new(b"sixteen or more bytes")?);
+//! let tuple = tcp::Tuple::v4(Ipv4Addr::new(198, 51, 100, 9), Ipv4Addr::new(10, 9, 0, 1), 40_000, 80);
+//! let code = key.seal(&tuple, tcp::Sid::new(42)?);
+//! assert_eq!(key.open(&tuple, code), Some(tcp::Sid::new(42)?));
+//! # Ok::<(), frontage_cookie::Error>(())
+//! ```
+
+#![cfg_attr(not(any(feature = "vectors", test)), no_std)]
+
+pub mod ipv6;
+pub mod quant;
+mod stream;
+pub mod tcp;
+#[cfg(feature = "vectors")]
+pub mod vectors;
+
+/// Key material of 16 to 32 bytes.
+#[derive(Clone)]
+pub struct Secret {
+    bytes: [u8; Self::MAX],
+    len: usize,
+}
+
+impl Secret {
+    /// Fewest bytes in a secret.
+    pub const MIN: usize = 16;
+    /// Most bytes in a secret (BLAKE2s takes no longer key).
+    pub const MAX: usize = 32;
+
+    /// Copies `bytes`; an error unless there are 16 to 32 of them.
+    pub fn new(bytes: &[u8]) -> Result<Self, Error> {
+        if !(Self::MIN..=Self::MAX).contains(&bytes.len()) {
+            return Err(Error::SecretLength(bytes.len()));
+        }
+        let mut secret = Self {
+            bytes: [0; Self::MAX],
+            len: bytes.len(),
+        };
+        secret.bytes[..bytes.len()].copy_from_slice(bytes);
+        Ok(secret)
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl core::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Secret({} bytes)", self.len)
+    }
+}
+
+/// Why a value cannot be put into a cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// A secret had this many bytes, not 16 to 32.
+    SecretLength(usize),
+    /// A server id above the 12 bits of the TCP form.
+    SidTooLarge(u16),
+}
+
+impl core::fmt::Display for Error {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::SecretLength(n) => {
+                write!(
+                    f,
+                    "secret has {n} bytes; give {} to {}",
+                    Secret::MIN,
+                    Secret::MAX
+                )
+            }
+            Self::SidTooLarge(sid) => {
+                write!(
+                    f,
+                    "server id {sid} does not fit the TCP cookie; use 0 to {}",
+                    tcp::Sid::MAX
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for Error {}
