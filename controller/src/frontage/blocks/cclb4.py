@@ -1,0 +1,19 @@
+"""``cclb4.p4``: which servers are a VIP's, active and draining."""
+
+from __future__ import annotations
+
+from frontage.allocation import Allocation
+from frontage.config import Config
+from frontage.state import Action, Key, State
+
+MEMBER = "cclb4.member"
+TABLES = (MEMBER,)
+
+
+def entries(config: Config, allocation: Allocation) -> State:
+    return {
+        Key(MEMBER, (allocation.vip_ids[server.vip], server.sid)): Action(
+            "is_member", (allocation.slots[server.sid], int(server.active))
+        )
+        for server in config.servers
+    }

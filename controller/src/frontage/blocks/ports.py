@@ -1,0 +1,16 @@
+"""``ports.p4``: which side of the switch a packet came from."""
+
+from __future__ import annotations
+
+from frontage.allocation import Allocation
+from frontage.config import Config, Role
+from frontage.state import Action, Key, State
+
+PORT = "ports.port"
+TABLES = (PORT,)
+
+_ROLES = {Role.CLIENT: 1, Role.SERVER: 2}
+
+
+def entries(config: Config, allocation: Allocation) -> State:
+    return {Key(PORT, (port.id,)): Action("set_port", (_ROLES[port.role], port.mac)) for port in config.ports}

@@ -1,0 +1,162 @@
+"""What a schema cannot say: names that must exist, numbers that must be unique, sizes that the P4 program has."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from ipaddress import ip_network
+from typing import TYPE_CHECKING
+
+from frontage import limits
+from frontage.yamlfile import Path
+
+if TYPE_CHECKING:
+    from frontage.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem whose position is still to be looked up; ``at_key`` points at the field's name, not at its value."""
+
+    path: Path
+    what: str
+    fix: str
+    at_key: bool = False
+
+
+def check(config: Config) -> list[Finding]:
+    """Every contradiction in ``config``; empty when it can be installed."""
+    return [
+        *_ports(config),
+        *_forwarding(config),
+        *_vips(config),
+        *_servers(config),
+        *_keys(config),
+        *_sizes(config),
+    ]
+
+
+def _duplicates(items: Iterable[tuple[Path, Hashable]], what: str, fix: str) -> Iterator[Finding]:
+    seen: set[Hashable] = set()
+    for path, value in items:
+        if value in seen:
+            shown = " port ".join(str(part) for part in value) if isinstance(value, tuple) else str(value)
+            yield Finding(path, what.format(shown), fix)
+        seen.add(value)
+
+
+def _ports(config: Config) -> Iterator[Finding]:
+    ports = config.ports
+    yield from _duplicates(((("ports", i, "id"), p.id) for i, p in enumerate(ports)), "port id {} is used twice", "renumber one")
+    yield from _duplicates(
+        ((("ports", i, "name"), p.name) for i, p in enumerate(ports)), "port name {} is used twice", "rename one"
+    )
+    for i, port in enumerate(ports):
+        if port.id == config.device.cpu_port:
+            yield Finding(("ports", i, "id"), f"port {port.id} is the CPU port", "give the number of another port")
+    gateways = [(("ports", i, "gateways", j), g.ip) for i, p in enumerate(ports) for j, g in enumerate(p.gateways)]
+    yield from _duplicates(gateways, "gateway address {} is used twice", "give every gateway its own address")
+
+
+def _forwarding(config: Config) -> Iterator[Finding]:
+    ports = {port.name for port in config.ports}
+    known = f"name one of: {', '.join(sorted(ports))}"
+    for i, route in enumerate(config.routes):
+        if route.port not in ports:
+            yield Finding(("routes", i, "port"), f"there is no port {route.port}", known)
+    for i, neighbor in enumerate(config.neighbors):
+        if neighbor.port not in ports:
+            yield Finding(("neighbors", i, "port"), f"there is no port {neighbor.port}", known)
+    prefixes: list[tuple[Path, Hashable]] = [(("routes", i, "prefix"), r.prefix) for i, r in enumerate(config.routes)]
+    prefixes += [(("neighbors", i, "address"), ip_network(n.address)) for i, n in enumerate(config.neighbors)]
+    yield from _duplicates(prefixes, "there are two ways to {}", "keep one of them")
+
+
+def _vips(config: Config) -> Iterator[Finding]:
+    vips = config.vips
+    yield from _duplicates(((("vips", i, "name"), v.name) for i, v in enumerate(vips)), "VIP name {} is used twice", "rename one")
+    yield from _duplicates(
+        ((("vips", i, "address"), (v.address, v.port)) for i, v in enumerate(vips)),
+        "two VIPs have address {}",
+        "give one of them another address or port",
+    )
+    gateways = {gateway.ip for port in config.ports for gateway in port.gateways}
+    for i, vip in enumerate(vips):
+        if vip.address in gateways:
+            yield Finding(("vips", i, "address"), f"{vip.address} is a gateway address of a port", "use an address of its own")
+        if vip.address.is_multicast or vip.address.is_loopback or vip.address.is_unspecified:
+            yield Finding(("vips", i, "address"), f"clients cannot connect to {vip.address}", "use a unicast address")
+
+
+def _servers(config: Config) -> Iterator[Finding]:
+    servers = config.servers
+    vips = {vip.name: vip for vip in config.vips}
+    yield from _duplicates(
+        ((("servers", i, "name"), s.name) for i, s in enumerate(servers)), "server name {} is used twice", "rename one"
+    )
+    yield from _duplicates(
+        ((("servers", i, "sid"), s.sid) for i, s in enumerate(servers)),
+        "sid {} is used twice",
+        f"give a free one from 0 to {limits.MAX_SID}",
+    )
+    yield from _duplicates(
+        ((("servers", i, "address"), (s.address, s.port)) for i, s in enumerate(servers)),
+        "two servers have address {}",
+        "a server is one endpoint of one VIP: give each its own address or port",
+    )
+    hosts = {neighbor.address for neighbor in config.neighbors}
+    networks = {(r.prefix.version, r.prefix.prefixlen, int(r.prefix.network_address)) for r in config.routes}
+    lengths = {(version, length) for version, length, _ in networks}
+    for i, server in enumerate(servers):
+        vip = vips.get(server.vip)
+        if vip is None:
+            names = ", ".join(list(vips)[:8]) or "none is defined yet"
+            yield Finding(("servers", i, "vip"), f"there is no VIP {server.vip}", f"name one of `vips`: {names}")
+        elif vip.address.version != server.address.version:
+            what = (
+                f"{server.address} is IPv{server.address.version}, but VIP {vip.name} ({vip.address}) is IPv{vip.address.version}"
+            )
+            yield Finding(("servers", i, "address"), what, f"give an IPv{vip.address.version} address")
+        bits = server.address.max_prefixlen
+        reachable = server.address in hosts or any(
+            (version, length, int(server.address) >> (bits - length) << (bits - length)) in networks
+            for version, length in lengths
+            if version == server.address.version
+        )
+        if not reachable:
+            what = f"neither a neighbor nor a route leads to {server.address}"
+            yield Finding(("servers", i, "address"), what, "add it to `neighbors`, or a prefix that covers it to `routes`")
+
+
+def _keys(config: Config) -> Iterator[Finding]:
+    if len(config.keys) == 2 and abs(config.keys[0].id - config.keys[1].id) != 1:
+        first, second = (key.id for key in config.keys)
+        what = f"key ids {first} and {second} are not consecutive"
+        yield Finding(("keys", 1, "id"), what, f"give {max(first - 1, 1)} or {first + 1}, or drop the older key")
+
+
+def _sizes(config: Config) -> Iterator[Finding]:
+    def limit(field: str, count: int, most: int, noun: str) -> Iterator[Finding]:
+        if count > most:
+            yield Finding((field,), f"{count} {noun}, the P4 program has room for {most}", "remove some", at_key=True)
+
+    yield from limit("vips", len(config.vips), limits.MAX_VIPS, "VIPs")
+    yield from limit("servers", len(config.servers), limits.MAX_SERVERS, "servers")
+    hops = {(r.port, r.mac) for r in config.routes} | {(n.port, n.mac) for n in config.neighbors}
+    yield from limit("neighbors", len(hops), limits.MAX_NEXT_HOPS, "different next hops")
+    for version in (4, 6):
+        routes = sum(r.prefix.version == version for r in config.routes)
+        routes += sum(n.address.version == version for n in config.neighbors)
+        yield from limit("routes", routes, limits.MAX_ROUTES, f"IPv{version} routes and neighbors")
+        own = {g.ip for port in config.ports for g in port.gateways if g.version == version}
+        own |= {vip.address for vip in config.vips if vip.address.version == version}
+        yield from limit("vips", len(own), limits.MAX_NEIGHBORS, f"IPv{version} addresses of VIPs and gateways")
+    alphas = {vip.name: vip.effective_alpha for vip in config.vips}
+    lightest: dict[str, int] = {}
+    for server in config.servers:
+        lightest[server.vip] = min(server.weight, lightest.get(server.vip, server.weight))
+    classes = {(alphas.get(s.vip), Fraction(lightest[s.vip], s.weight)) for s in config.servers}
+    if len(classes) > limits.MAX_CLASSES:
+        what = f"{len(classes)} different pairs of alpha and relative weight, the P4 program has room for {limits.MAX_CLASSES}"
+        yield Finding(("servers",), what, "use fewer different weights or alphas", at_key=True)

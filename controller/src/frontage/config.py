@@ -1,0 +1,434 @@
+"""The one configuration file: its schema, and `load`, which turns a file into a checked `Config`.
+
+``docs`` of every field stand in its description; ``controller/README.md`` shows a whole file.
+"""
+
+from __future__ import annotations
+
+import typing
+from enum import StrEnum
+from ipaddress import (
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+    ip_address,
+    ip_interface,
+    ip_network,
+)
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from frontage import checks
+from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
+from frontage.limits import MAX_PORT_ID, MAX_SID, MAX_WEIGHT
+from frontage.yamlfile import Document, DocumentError, Problem, parse
+from frontage.yamlfile import Path as FieldPath
+
+IPAddress = IPv4Address | IPv6Address
+
+
+class Mac(int):
+    """An Ethernet address; an int for the switch, six hex pairs for people."""
+
+    def __str__(self) -> str:
+        return ":".join(f"{byte:02x}" for byte in self.to_bytes(6, "big"))
+
+    __repr__ = __str__
+
+
+def _parse_mac(value: object) -> Mac:
+    if isinstance(value, Mac):
+        return value
+    parts = str(value).split(":")
+    if len(parts) != 6 or any(len(part) != 2 for part in parts):
+        raise ValueError("not an Ethernet address")
+    mac = Mac(int("".join(parts), 16))
+    if mac == 0 or mac >> 40 & 1:
+        raise ValueError("not a unicast Ethernet address")
+    return mac
+
+
+def _parse_address(value: object) -> object:
+    try:
+        return ip_address(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("not an IPv4 or IPv6 address") from None
+
+
+def _parse_interface(value: object) -> object:
+    try:
+        return ip_interface(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("not an IPv4 or IPv6 address with a prefix length") from None
+
+
+def _parse_network(value: object) -> object:
+    try:
+        return ip_network(value) if isinstance(value, str) else value
+    except ValueError as error:
+        if "host bits" in str(error):
+            raise ValueError("not a prefix: it has host bits set") from None
+        raise ValueError("not an IPv4 or IPv6 prefix") from None
+
+
+def _parse_secret(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    try:
+        secret = bytes.fromhex(str(value))
+    except ValueError:
+        raise ValueError("not hexadecimal") from None
+    if not SECRET_BYTES_MIN <= len(secret) <= SECRET_BYTES_MAX:
+        raise ValueError(f"{len(secret)} bytes long")
+    return secret
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+AddressField = Annotated[IPv4Address | IPv6Address, BeforeValidator(_parse_address)]
+InterfaceField = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(_parse_interface)]
+NetworkField = Annotated[IPv4Network | IPv6Network, BeforeValidator(_parse_network)]
+MacField = Annotated[Mac, BeforeValidator(_parse_mac)]
+SecretField = Annotated[bytes, BeforeValidator(_parse_secret)]
+TcpPort = Annotated[int, Field(ge=1, le=65535)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
+
+
+class Pipeline(_Model):
+    p4info: Path = Field(description="the path of the compiled program's P4Info in text form", examples=["frontage.p4info.txtpb"])
+    # The field's name in the file is ``json``; BaseModel has a method of that name.
+    json_file: Path = Field(alias="json", description="the path of the compiled program's BMv2 JSON", examples=["frontage.json"])
+
+
+class Device(_Model):
+    address: str = Field(
+        description="host:port of the switch's P4Runtime server, or unix:PATH", examples=["127.0.0.1:9559"], min_length=1
+    )
+    device_id: int = Field(1, ge=1, lt=1 << 64, description="the P4Runtime device id", examples=[1])
+    election_id: int = Field(
+        1, ge=1, lt=1 << 64, description="the first election id; a second controller stands by below it", examples=[1]
+    )
+    cpu_port: int = Field(ge=1, le=MAX_PORT_ID, description="the port number the switch was given as CPU port", examples=[510])
+    pipeline: Pipeline = Field(description="the compiled P4 program")
+
+
+class Role(StrEnum):
+    CLIENT = "client"
+    SERVER = "server"
+
+
+class Port(_Model):
+    id: int = Field(ge=1, le=MAX_PORT_ID, description="the data plane's port number", examples=[1])
+    name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["uplink"])
+    role: Role = Field(description="'client' (towards the outside) or 'server' (towards the servers)", examples=["client"])
+    mac: MacField = Field(description="the switch's unicast Ethernet address on this port", examples=["02:00:00:00:01:01"])
+    gateways: tuple[InterfaceField, ...] = Field(
+        (), description="the addresses with prefix length that the switch answers for", examples=["[192.0.2.1/24]"]
+    )
+
+
+class Route(_Model):
+    prefix: NetworkField = Field(description="an IP prefix without host bits", examples=["198.51.100.0/24"])
+    port: Name = Field(description="the name of one of `ports`", examples=["uplink"])
+    mac: MacField = Field(description="the next hop's unicast Ethernet address", examples=["02:00:00:00:02:01"])
+
+
+class Neighbor(_Model):
+    address: AddressField = Field(description="an IP address that is reached directly", examples=["10.0.1.11"])
+    port: Name = Field(description="the name of one of `ports`", examples=["rack1"])
+    mac: MacField = Field(description="its unicast Ethernet address", examples=["02:00:00:00:03:01"])
+
+
+class Policy(StrEnum):
+    """How a VIP's new connections find their server."""
+
+    HASH = "hash"
+    CHEETAH_RR = "cheetah-rr"
+    CHEETAH_LL = "cheetah-ll"
+    CCLB4 = "cclb4"
+    CCLB4_CURRENT = "cclb4-current"
+    CCLB4_FUTURE = "cclb4-future"
+
+
+class Vip(_Model):
+    name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["shop"])
+    address: AddressField = Field(description="the address that clients connect to", examples=["203.0.113.10"])
+    port: TcpPort = Field(description="the TCP port that clients connect to", examples=[80])
+    policy: Policy = Field(Policy.CCLB4, description="one of " + ", ".join(Policy), examples=["cclb4"])
+    alpha: float = Field(
+        0.5, ge=0, le=1, description="the weight of N_AF against N_FF in cclb4's score, 0 to 1 (equation 1)", examples=[0.5]
+    )
+    look_ahead: int | None = Field(
+        None, ge=0, description="the servers' look-ahead threshold in bytes, for information only", examples=[65536]
+    )
+
+    @property
+    def effective_alpha(self) -> float:
+        """``cclb4-current`` and ``cclb4-future`` are cclb4 with the extreme weights."""
+        return {Policy.CCLB4_CURRENT: 1.0, Policy.CCLB4_FUTURE: 0.0}.get(self.policy, self.alpha)
+
+
+class ServerState(StrEnum):
+    ACTIVE = "active"
+    DRAINING = "draining"
+
+
+class Server(_Model):
+    name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["web1"])
+    vip: Name = Field(description="the name of one of `vips`", examples=["shop"])
+    address: AddressField = Field(description="the server's own address (DIP)", examples=["10.0.1.11"])
+    port: TcpPort = Field(description="the server's own TCP port", examples=[8080])
+    sid: int = Field(ge=0, le=MAX_SID, description="a server id, unique in the file", examples=[11])
+    weight: int = Field(1, ge=1, le=MAX_WEIGHT, description="the share of new connections against the VIP's others", examples=[1])
+    state: ServerState = Field(
+        ServerState.ACTIVE, description="'active', or 'draining': keeps its connections, gets no new ones", examples=["active"]
+    )
+
+    @property
+    def active(self) -> bool:
+        return self.state is ServerState.ACTIVE
+
+
+class Key(_Model):
+    id: int = Field(ge=1, lt=1 << 32, description="a key id; the newest key has the largest and seals", examples=[1])
+    secret: SecretField | None = Field(
+        None,
+        repr=False,
+        description=f"{SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes in hexadecimal",
+        examples=["the output of `openssl rand -hex 32`"],
+    )
+    secret_file: Path | None = Field(
+        None, description="the path of a file that holds the secret in hexadecimal", examples=["key-1.hex"]
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Key:
+        if (self.secret is None) == (self.secret_file is None):
+            raise ValueError("needs either a secret or a secret_file")
+        return self
+
+
+class Metrics(_Model):
+    address: str = Field(
+        "127.0.0.1:9464", pattern=r"^.+:\d{1,5}$", description="host:port of the Prometheus endpoint", examples=["127.0.0.1:9464"]
+    )
+
+
+class Fallback(_Model):
+    idle_timeout: int = Field(
+        120, ge=1, le=65535, description="the seconds after which an idle entry of the connection table expires", examples=[120]
+    )
+
+
+class Config(_Model):
+    device: Device = Field(description="the switch")
+    ports: tuple[Port, ...] = Field(min_length=1, description="the switch's ports")
+    routes: tuple[Route, ...] = Field((), description="prefixes behind a next hop")
+    neighbors: tuple[Neighbor, ...] = Field((), description="hosts on the switch's own links")
+    vips: tuple[Vip, ...] = Field((), description="the services")
+    servers: tuple[Server, ...] = Field((), description="the servers, each one endpoint of one VIP")
+    keys: tuple[Key, ...] = Field(min_length=1, max_length=2, description="one or two cookie keys of consecutive ids")
+    metrics: Metrics | None = Field(None, description="the Prometheus endpoint; none if absent")
+    fallback: Fallback = Field(default_factory=Fallback, description="the connection table of flows that carry no cookie")
+    control_socket: Path | None = Field(
+        None, description="unix socket through which commands reach the running controller; beside this file if absent"
+    )
+
+    @property
+    def cookie_keys(self) -> tuple[CookieKey, ...]:
+        """The keys with their secrets, oldest first; the last one seals."""
+        keys = [CookieKey(key.id, key.secret) for key in self.keys if key.secret is not None]
+        return tuple(sorted(keys, key=lambda key: key.id))
+
+    @property
+    def servers_by_vip(self) -> dict[str, list[Server]]:
+        """Every VIP's name, with its servers."""
+        result: dict[str, list[Server]] = {vip.name: [] for vip in self.vips}
+        for server in self.servers:
+            result[server.vip].append(server)
+        return result
+
+
+class ConfigError(Exception):
+    """What is wrong with a configuration file: one line a problem, ``file:line:column: field: what; fix``."""
+
+    def __init__(self, file: Path, problems: typing.Sequence[Problem]):
+        self.file = file
+        self.problems = list(problems)
+        super().__init__("\n".join(format_problem(file, problem) for problem in self.problems))
+
+
+def format_problem(file: Path, problem: Problem) -> str:
+    where = str(file) if problem.position is None else f"{file}:{problem.position.line}:{problem.position.column}"
+    field = format_path(problem.path)
+    return f"{where}: {field + ': ' if field else ''}{problem.what}; {problem.fix}"
+
+
+def format_path(path: FieldPath) -> str:
+    """``servers[2].sid``"""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def load(file: Path | str) -> Config:
+    """Read and check a configuration file. Raises ConfigError, which names every problem that was found."""
+    file = Path(file)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(file, [Problem((), "no such file", "give the path of a configuration file")]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(file, [Problem((), f"cannot be read: {error}", "make it a readable UTF-8 text file")]) from None
+    return loads(text, file)
+
+
+def loads(text: str, file: Path) -> Config:
+    """Check the text of a configuration file; ``file`` names it in errors, and paths in it are relative to its folder."""
+    try:
+        document = parse(text)
+    except DocumentError as error:
+        raise ConfigError(file, error.problems) from None
+    if not isinstance(document.data, dict):
+        what = "is empty" if document.data is None else "is not a mapping of fields"
+        raise ConfigError(file, [Problem((), what, "begin with `device:`, `ports:`, `vips:`", document.position(()))])
+    try:
+        config = Config.model_validate(document.data)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=True)
+        problems = [_explain(detail, document) for detail in details if not _spurious(detail)]
+        raise ConfigError(file, _ordered(problems)) from None
+    config, problems = _resolve(config, file.parent, document)
+    for found in checks.check(config):
+        locate = document.key_position if found.at_key else document.position
+        problems.append(Problem(found.path, found.what, found.fix, locate(found.path)))
+    if problems:
+        raise ConfigError(file, _ordered(problems))
+    return config
+
+
+def _resolve(config: Config, folder: Path, document: Document) -> tuple[Config, list[Problem]]:
+    """Make paths absolute and read the secret files."""
+    problems: list[Problem] = []
+    keys: list[Key] = []
+    for i, key in enumerate(config.keys):
+        if key.secret_file is not None:
+            file = folder / key.secret_file
+            path: FieldPath = ("keys", i, "secret_file")
+            try:
+                secret = _parse_secret(file.read_text(encoding="ascii").strip())
+            except (OSError, UnicodeDecodeError) as error:
+                problems.append(Problem(path, f"cannot be read: {error}", "write the secret there", document.position(path)))
+                continue
+            except ValueError as error:
+                what = f"what {file} holds is {error}"
+                fix = f"write {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes in hexadecimal there"
+                problems.append(Problem(path, what, fix, document.position(path)))
+                continue
+            key = key.model_copy(update={"secret": secret, "secret_file": file})
+        keys.append(key)
+    pipeline = config.device.pipeline
+    pipeline = pipeline.model_copy(
+        update={"p4info": (folder / pipeline.p4info).absolute(), "json_file": (folder / pipeline.json_file).absolute()}
+    )
+    update: dict[str, Any] = {
+        "keys": tuple(keys),
+        "device": config.device.model_copy(update={"pipeline": pipeline}),
+    }
+    if config.control_socket is not None:
+        update["control_socket"] = (folder / config.control_socket).absolute()
+    return config.model_copy(update=update), problems
+
+
+def _spurious(detail: ErrorDetails) -> bool:
+    """Pydantic counts only the valid items of a list; its complaint about their number is noise beside those about the items."""
+    given = detail["input"]
+    return detail["type"] == "too_short" and isinstance(given, list) and len(given) >= detail.get("ctx", {}).get("min_length", 0)
+
+
+def _ordered(problems: list[Problem]) -> list[Problem]:
+    return sorted(problems, key=lambda p: (p.position.line, p.position.column) if p.position else (0, 0))
+
+
+def _fields() -> dict[tuple[str, ...], FieldInfo]:
+    """Every field of the schema by its path without list indices."""
+    found: dict[tuple[str, ...], FieldInfo] = {}
+
+    def visit(model: type[BaseModel], prefix: tuple[str, ...]) -> None:
+        for name, field in model.model_fields.items():
+            path = (*prefix, field.alias or name)
+            found[path] = field
+            for part in (field.annotation, *typing.get_args(field.annotation)):
+                if isinstance(part, type) and issubclass(part, BaseModel):
+                    visit(part, path)
+
+    visit(Config, ())
+    return found
+
+
+_FIELDS = _fields()
+
+_WHAT = {
+    "missing": "is missing",
+    "extra_forbidden": "is no field of the configuration",
+    "int_parsing": "{input} is not a whole number",
+    "int_type": "is not a whole number",
+    "float_parsing": "{input} is not a number",
+    "string_type": "is not text",
+    "string_pattern_mismatch": "{input} is not acceptable",
+    "tuple_type": "is not a list",
+    "model_type": "is not a mapping of fields",
+    "greater_than_equal": "{input} is smaller than {ge}",
+    "less_than_equal": "{input} is larger than {le}",
+    "less_than": "{input} is not smaller than {lt}",
+    "too_short": "has {actual_length} items, at least {min_length} needed",
+    "too_long": "has {actual_length} items, at most {max_length} possible",
+    "string_too_short": "is empty",
+    "enum": "{input} is not one of {expected}",
+}
+
+
+def _explain(detail: ErrorDetails, document: Document) -> Problem:
+    """Turn one of pydantic's errors into what is wrong, where, and the fix."""
+    # Pydantic appends the name of a union's member to the path; the file has no such level.
+    path: FieldPath = ()
+    for part in detail["loc"]:
+        known = (*(p for p in (*path, part) if isinstance(p, str)),)
+        if isinstance(part, str) and known not in _FIELDS and detail["type"] != "extra_forbidden":
+            break
+        path = (*path, part)
+    field = _FIELDS.get(tuple(part for part in path if isinstance(part, str)))
+    given = detail["input"]
+    # Secrets must not end up in logs.
+    shown = repr(given) if isinstance(given, str | int | float) and path[-1:] != ("secret",) else "this"
+    context = {key: value for key, value in detail.get("ctx", {}).items() if key != "error"}
+    template = _WHAT.get(detail["type"])
+    if template is not None:
+        what = template.format(input=shown, **context)
+    elif detail["type"] == "value_error":
+        reason = str(detail.get("ctx", {}).get("error", ""))
+        what = f"{shown} is {reason}" if isinstance(given, str) else reason
+    else:
+        message = detail["msg"].removeprefix("Value ").removeprefix("Input ").removeprefix("value ")
+        what = f"{shown} {message}"
+
+    if detail["type"] == "extra_forbidden":
+        parent = tuple(part for part in path[:-1] if isinstance(part, str))
+        names = [known[-1] for known in _FIELDS if known[:-1] == parent]
+        fix = f"remove it or use one of: {', '.join(names)}"
+        return Problem(path, what, fix, document.key_position(path))
+    if field is None:
+        return Problem(path, what, "see the example configuration", document.position(path))
+    example = f", for example {field.examples[0]}" if field.examples else ""
+    verb = "add" if detail["type"] == "missing" else "give"
+    return Problem(path, what, f"{verb} {field.description}{example}", document.position(path))

@@ -1,0 +1,134 @@
+"""The unix socket by which commands reach the running controller: one JSON request a line, one JSON answer a line.
+
+{"command": "status"}                  -> {"ok": true, "status": {...}}
+{"command": "apply"}                   -> {"ok": true, "role": "primary"}     the file, as it is now, is installed
+anything that cannot be done           -> {"ok": false, "error": "why"}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from frontage.config import Config
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+_SUN_PATH = 107
+"""The longest path of a unix socket (sockaddr_un)."""
+_LIMIT = 64 * 1024 * 1024
+
+
+class ControlError(Exception):
+    """The running controller cannot be asked, or refuses."""
+
+
+def socket_path(config: Config, file: Path) -> Path:
+    """Where the controller of this configuration file listens."""
+    if config.control_socket is not None:
+        path = config.control_socket
+    else:
+        file = file.resolve()
+        path = file.with_name(f".{file.name}.sock")
+    if len(os.fsencode(path)) > _SUN_PATH:
+        raise ControlError(f"{path}: longer than the {_SUN_PATH} bytes of a socket's path; set control_socket to a shorter one")
+    return path
+
+
+class ControlServer:
+    """Answers requests with ``handle``."""
+
+    def __init__(self, path: Path, handle: Callable[[Request], Awaitable[Answer]]):
+        self.path = path
+        self._handle = handle
+        self._server: asyncio.Server | None = None
+        self._inode = 0
+
+    @property
+    def listening(self) -> bool:
+        return self._server is not None
+
+    async def start(self, *, take_over: bool) -> bool:
+        """Listen; False if another controller does. With ``take_over``, in its place: the primary is whom commands want."""
+        if self._server is not None and self._owns_path():
+            return True
+        if not take_over and await asyncio.to_thread(is_listening, self.path):
+            return False
+        await self.close()
+        self.path.unlink(missing_ok=True)
+        try:
+            self._server = await asyncio.start_unix_server(self._serve, self.path, limit=_LIMIT)
+        except OSError as error:
+            raise ControlError(f"{self.path}: cannot listen: {error}; set control_socket to a path in a writable folder") from None
+        # Whoever may write the socket may change the service.
+        self.path.chmod(0o600)
+        self._inode = self.path.stat().st_ino
+        return True
+
+    async def close(self) -> None:
+        if self._server is None:
+            return
+        self._server.close()
+        if self._owns_path():
+            self.path.unlink(missing_ok=True)
+        self._server = None
+
+    def _owns_path(self) -> bool:
+        """Another controller may have put its own socket here."""
+        with contextlib.suppress(OSError):
+            return self.path.stat().st_ino == self._inode
+        return False
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, ValueError):
+            while line := await reader.readline():
+                writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
+                await writer.drain()
+        writer.close()
+
+    async def _answer(self, line: bytes) -> Answer:
+        try:
+            request = json.loads(line)
+        except ValueError:
+            return {"ok": False, "error": "the request is not JSON"}
+        if not isinstance(request, dict):
+            return {"ok": False, "error": "the request is not a JSON object"}
+        return await self._handle(request)
+
+
+def is_listening(path: Path) -> bool:
+    """Whether a controller is running."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(os.fspath(path))
+        except OSError:
+            return False
+        return True
+
+
+def ask(path: Path, request: Request, seconds: float) -> Answer:
+    """One request to the running controller. Raises ControlError with its reason if it refuses, or does not answer."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(seconds)
+        try:
+            connection.connect(os.fspath(path))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            with connection.makefile("rb") as lines:
+                line = lines.readline()
+        except TimeoutError:
+            raise ControlError(f"the controller has not answered for {seconds:g} s; see `frontage status`") from None
+        except OSError as error:
+            raise ControlError(f"{path}: the controller cannot be asked: {error}") from None
+    if not line:
+        raise ControlError("the controller ended before it answered; see its log")
+    answer = json.loads(line)
+    if not isinstance(answer, dict) or not answer.get("ok"):
+        raise ControlError(str(answer.get("error", "no reason given") if isinstance(answer, dict) else answer))
+    return answer

@@ -1,0 +1,235 @@
+"""The running controller: keeps one switch in the state that one configuration asks for.
+
+    config = load("frontage.yaml")
+    controller = Controller(config)
+    task = asyncio.create_task(controller.run())
+    await controller.installed()
+
+A controller whose election id is not the highest stands by: it keeps its connection, watches, and takes over when the
+primary's connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from frontage.config import Config, Device
+from frontage.p4info import Pipeline, PipelineError
+from frontage.p4runtime import ElectionIdInUseError, Role, Session, SwitchError, UnreachableError, WriteRefusedError
+from frontage.reconcile import Outcome, ReconcileError, reconcile
+
+log = logging.getLogger(__name__)
+
+BACKOFF_FIRST = 0.1
+BACKOFF_LAST = 5.0
+"""Seconds between attempts, doubling from the first to the last."""
+
+AUDIT_INTERVAL = 60.0
+"""Seconds after which the switch is read back although nothing has changed."""
+
+CONNECT_TIMEOUT = 5.0
+
+
+DURATIONS = (0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, math.inf)
+"""Upper bounds, in seconds, of the classes in which durations are counted."""
+
+
+class Phase(StrEnum):
+    """What the controller is doing, in the order of a healthy start."""
+
+    CONNECTING = "connecting"
+    STANDBY = "standby"
+    INSTALLING = "installing"
+    INSTALLED = "installed"
+    FAILED = "failed"
+    """The switch or the P4 program refuses the configuration; tried again with back-off."""
+
+
+@dataclass(slots=True)
+class Health:
+    phase: Phase = Phase.CONNECTING
+    error: str | None = None
+    """Why the phase is not INSTALLED (or STANDBY)."""
+    election_id: int = 0
+    connections: int = 0
+    """Connections to the switch so far."""
+    pipelines_set: int = 0
+    failures: int = 0
+    reconciliations: int = 0
+    last: Outcome | None = None
+    writes: Counter[str] = field(default_factory=Counter)
+    """Entries written, by kind."""
+    seconds: Counter[float] = field(default_factory=Counter)
+    """Reconciliations by duration: a histogram of `DURATIONS`."""
+    seconds_total: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.phase in (Phase.INSTALLED, Phase.STANDBY)
+
+    def count(self, outcome: Outcome) -> None:
+        self.last = outcome
+        self.reconciliations += 1
+        self.writes.update(inserted=outcome.inserted, modified=outcome.modified, deleted=outcome.deleted)
+        self.seconds[next(bound for bound in DURATIONS if outcome.seconds <= bound)] += 1
+        self.seconds_total += outcome.seconds
+
+
+class Controller:
+    """One switch, one configuration. `run` until cancelled; `apply` to change the configuration."""
+
+    def __init__(self, config: Config, *, election_id: int | None = None):
+        self.config = config
+        self.health = Health()
+        self.pipeline: Pipeline | None = None
+        self.session: Session | None = None
+        """The connection, while there is one; it reads in every role."""
+        self._election_id = election_id or config.device.election_id
+        self._role = Role.BACKUP
+        self._resync = True
+        self._wake = asyncio.Event()
+        # Changes are numbered, so that a waiter knows whether its own has been dealt with.
+        self._wanted = 1
+        self._done = 0
+        self._failed = 0
+        self._condition = asyncio.Condition()
+
+    async def run(self) -> None:
+        """Connect, install, watch, reconnect; ends only by cancellation."""
+        backoff = BACKOFF_FIRST
+        while True:
+            started = time.monotonic()
+            try:
+                await self._run_session()
+            except ElectionIdInUseError as error:
+                # Another controller has it: stand by below.
+                log.info("%s", error)
+                self._election_id = max(1, self._election_id - 1)
+                await self._report(Phase.CONNECTING, str(error))
+            except UnreachableError as error:
+                log.warning("%s", error)
+                await self._report(Phase.CONNECTING, str(error))
+            except (SwitchError, PipelineError) as error:
+                log.error("%s", error)
+                await self._fail(self._wanted, str(error))
+            if time.monotonic() - started > BACKOFF_LAST:
+                backoff = BACKOFF_FIRST
+            await asyncio.sleep(backoff)
+            backoff = min(2 * backoff, BACKOFF_LAST)
+
+    async def change(self, config: Config) -> None:
+        """Replace the configuration, without waiting for its installation."""
+        async with self._condition:
+            self.config = config
+            self._wanted += 1
+        self._wake.set()
+
+    async def installed(self) -> None:
+        """Wait until the present configuration is installed. Raises ReconcileError with the reason if it cannot be."""
+        wanted = self._wanted
+        async with self._condition:
+            await self._condition.wait_for(lambda: max(self._done, self._failed) >= wanted)
+            if self._done < wanted:
+                raise ReconcileError(self.health.error or "not installed")
+
+    async def apply(self, config: Config) -> None:
+        """`change`, then `installed`."""
+        await self.change(config)
+        await self.installed()
+
+    @property
+    def primary(self) -> bool:
+        return self.session is not None and self._role is Role.PRIMARY
+
+    async def _run_session(self) -> None:
+        """One connection, from its beginning to its end."""
+        device = self.config.device
+        # Loaded anew each time: the program may have been compiled again.
+        self.pipeline = pipeline = await asyncio.to_thread(Pipeline.load, device.pipeline.p4info, device.pipeline.json_file)
+        async with Session(device.address, device.device_id) as session:
+            await session.connect(CONNECT_TIMEOUT)
+            self._role, self._resync = Role.BACKUP, True
+            self.health.connections += 1
+            await session.arbitrate(self._election_id)
+            self.session = session
+            listen = asyncio.create_task(self._listen(session))
+            work = asyncio.create_task(self._work(session, pipeline, device))
+            try:
+                done, _ = await asyncio.wait({listen, work}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                self.session = None
+                for task in (listen, work):
+                    task.cancel()
+                await asyncio.gather(listen, work, return_exceptions=True)
+            # The stream says best why a connection ended; a request that failed with it says less.
+            for task in sorted(done, key=lambda task: task is work):
+                task.result()
+
+    async def _listen(self, session: Session) -> None:
+        """Follow the roles."""
+        async for arbitration in session.arbitrations():
+            log.info("device %d: role %s, election id %d", session.device_id, arbitration.role.value, session.election_id)
+            self._role = arbitration.role
+            self.health.election_id = session.election_id
+            if arbitration.role is Role.NO_PRIMARY:
+                # The primary is gone, and the place goes to whoever offers more than any before (P4Runtime, section 5.3).
+                self._election_id = max(arbitration.election_id, self._election_id) + 1
+                await session.arbitrate(self._election_id)
+            self._wake.set()
+
+    async def _work(self, session: Session, pipeline: Pipeline, device: Device) -> None:
+        """Install whenever there is reason to; returns when the configuration names another device."""
+        retry = BACKOFF_FIRST
+        while self.config.device == device:
+            delay = AUDIT_INTERVAL
+            if self._role is Role.PRIMARY:
+                wanted = self._wanted
+                try:
+                    await self._install(session, pipeline, wanted)
+                    retry = BACKOFF_FIRST
+                except (ReconcileError, WriteRefusedError) as error:
+                    log.error("%s", error)
+                    await self._fail(wanted, str(error))
+                    delay, retry = retry, min(2 * retry, AUDIT_INTERVAL)
+            elif self.health.election_id:
+                await self._report(Phase.STANDBY)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), delay)
+            self._wake.clear()
+
+    async def _install(self, session: Session, pipeline: Pipeline, wanted: int) -> None:
+        if self.health.phase is not Phase.INSTALLED:
+            await self._report(Phase.INSTALLING)
+        config = self.config
+        if await session.installed_pipeline() != pipeline.cookie:
+            log.info("setting the pipeline")
+            await session.set_pipeline(pipeline)
+            self.health.pipelines_set += 1
+            self._resync = True
+        outcome = await reconcile(session, pipeline.schema, config, resync=self._resync)
+        self._resync = False
+        if outcome.writes or outcome.leaf_ops:
+            log.info(
+                "%d entries: %d inserted, %d modified, %d deleted, %d leaf operations, %.3f s",
+                outcome.entries, outcome.inserted, outcome.modified, outcome.deleted, outcome.leaf_ops, outcome.seconds,
+            )  # fmt: skip
+        self.health.count(outcome)
+        self._done = wanted
+        await self._report(Phase.INSTALLED)
+
+    async def _fail(self, wanted: int, error: str) -> None:
+        self.health.failures += 1
+        self._failed = wanted
+        await self._report(Phase.FAILED, error)
+
+    async def _report(self, phase: Phase, error: str | None = None) -> None:
+        async with self._condition:
+            self.health.phase, self.health.error = phase, error
+            self._condition.notify_all()

@@ -1,0 +1,36 @@
+"""What the switch should hold: a pure function of the configuration and of the numbers in `Allocation`."""
+
+from __future__ import annotations
+
+from frontage.allocation import Allocation
+from frontage.blocks import assign, cclb4, fallback, forwarding, insight, masking, neighbor, ports, retrieve, server, vip
+from frontage.config import Config
+from frontage.state import State
+
+STAGES: tuple[tuple[str, ...], ...] = (
+    (*ports.TABLES, *neighbor.TABLES, forwarding.NEXT_HOP),
+    (forwarding.IPV4_LPM, forwarding.IPV6_LPM),
+    (*insight.TABLES, *retrieve.TABLES, *masking.ROUNDS, fallback.TIMEOUT),
+    server.TABLES,
+    (*cclb4.TABLES, vip.DIP4, vip.DIP6),
+    (fallback.MAGLEV, assign.POOL),
+    (vip.POLICY,),
+    (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.ADDRESS4, vip.ADDRESS6),
+)
+"""The order of writing: what an entry leads to is there before it, so that no packet meets half of a change. Deleting goes
+the other way round."""
+
+TREE_STAGE = 6
+"""Before this stage, the leaves of the tournament trees are seeded: a policy may lead to them."""
+
+TABLES = tuple(table for stage in STAGES for table in stage)
+
+_BLOCKS = (ports, neighbor, forwarding, vip, cclb4, insight, assign, server, fallback, masking, retrieve)
+
+
+def desired(config: Config, allocation: Allocation) -> State:
+    """Every entry that ``config`` asks for."""
+    state: State = {}
+    for block in _BLOCKS:
+        state.update(block.entries(config, allocation))
+    return state

@@ -1,0 +1,21 @@
+"""What the P4 program was sized for; the numbers of ``p4src/include/size.p4``, which a test compares."""
+
+MAX_VIPS = 512
+MAX_SERVERS = 4096
+MAX_SID = 4095
+MAX_PORT_ID = 510
+"""Nine bits of port, the highest of which means *drop* in v1model."""
+MAX_WEIGHT = 256
+
+TREE_SLOTS = 8192
+"""Leaves of the tournament tree, shared by all VIPs."""
+MAX_TREE_DEPTH = 12
+SCORE_CODES = 32
+MAX_CLASSES = 64
+"""Distinct score tables: pairs of alpha and relative weight."""
+POOL_PLACES = 16384
+MAGLEV_SLOTS = 131072
+MAX_NEIGHBORS = 1024
+MAX_ROUTES = 16384
+"""Of one address family, neighbors included."""
+MAX_NEXT_HOPS = 8192

@@ -1,0 +1,48 @@
+"""Names of the program's counter indices, read from the program's own ``drop.p4`` and ``outcome.p4``.
+
+A wheel carries these two files; a checkout has them in ``p4src/include``.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+_PLACES = (Path(__file__).parent / "p4", Path(__file__).parents[3] / "p4src" / "include")
+_DEFINE = re.compile(r"^#define (?P<kind>[A-Z]+)_(?P<name>\w+) (?P<number>\d+) // (?P<text>.+)$", re.MULTILINE)
+
+
+class Reason(NamedTuple):
+    """One index of a counter."""
+
+    name: str
+    text: str
+
+
+def drops() -> dict[int, Reason]:
+    """Why packets are dropped: the indices of ``FrontageIngress.drops``."""
+    return _read("drop.p4", "DROP")
+
+
+def outcomes() -> dict[int, Reason]:
+    """What became of packets of VIPs: the indices of ``FrontageIngress.outcomes``."""
+    return _read("outcome.p4", "OUTCOME")
+
+
+def claims() -> dict[int, Reason]:
+    """What became of new entries of the connection table: the indices of its counter."""
+    return _read("outcome.p4", "CLAIM")
+
+
+@cache
+def _read(file: str, kind: str) -> dict[int, Reason]:
+    path = next((place / file for place in _PLACES if (place / file).exists()), None)
+    if path is None:
+        raise FileNotFoundError(f"{file} is in neither of {', '.join(map(str, _PLACES))}; install the package again")
+    return {
+        int(match["number"]): Reason(match["name"].lower().replace("_", "-"), match["text"])
+        for match in _DEFINE.finditer(path.read_text(encoding="utf-8"))
+        if match["kind"] == kind and match["name"] != "NONE"
+    }

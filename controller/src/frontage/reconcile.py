@@ -1,0 +1,142 @@
+"""Makes the switch hold what the configuration asks for: reads back, and writes only the difference.
+
+The order is make-before-break (`desired.STAGES`): nothing leads to an entry that is not there yet, and what nothing leads to
+any more goes last. So a change moves no established connection, and a reconciliation that is cut off can be repeated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from finsy.proto import p4r
+
+from frontage.allocation import Allocation, AllocationError, Installed, allocate
+from frontage.blocks import masking
+from frontage.config import Config
+from frontage.desired import STAGES, TABLES, TREE_STAGE, desired
+from frontage.p4info import Schema
+from frontage.p4runtime import Session
+from frontage.state import Action, Difference, Key, State, difference
+from frontage.tree import leaf_ops, packets
+
+
+class ReconcileError(Exception):
+    """What is wanted cannot be installed; what is installed has been left as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One reading of the switch, against one configuration."""
+
+    installed: State
+    numbers: Installed
+    allocation: Allocation
+    wanted: State
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one reconciliation did."""
+
+    entries: int
+    inserted: int
+    modified: int
+    deleted: int
+    leaf_ops: int
+    seconds: float
+
+    @property
+    def writes(self) -> int:
+        return self.inserted + self.modified + self.deleted
+
+
+async def plan(session: Session, schema: Schema, config: Config) -> Plan:
+    """Read what is installed and compute what is to be done; writes nothing. Raises ReconcileError."""
+    installed = await session.read_tables(schema, [schema.table(name) for name in TABLES])
+    numbers = Installed(installed)
+    try:
+        allocation = allocate(config, numbers)
+    except AllocationError as error:
+        raise ReconcileError(str(error)) from None
+    wanted = desired(config, allocation)
+    _check_sizes(schema, wanted)
+    _check_key(config, installed)
+    return Plan(installed, numbers, allocation, wanted, difference(wanted, installed))
+
+
+async def reconcile(session: Session, schema: Schema, config: Config, *, resync: bool) -> Outcome:
+    """Install ``config``. ``resync`` also tells the tournament trees all that cannot be read back: do so on every new
+    connection. Raises ReconcileError, SwitchError."""
+    started = time.monotonic()
+    todo = await plan(session, schema, config)
+    ops = leaf_ops(config, todo.allocation, todo.numbers, resync=resync)
+    changes = todo.difference
+    missing, different = _by_table(changes.missing), _by_table(changes.different)
+    # A table's default action is always there: it can neither be inserted nor deleted.
+    unexpected = _by_table({key: action for key, action in changes.unexpected.items() if key.match})
+    held = Counter(key.table for key in todo.installed)
+    inserted = modified = deleted = 0
+
+    for stage, tables in enumerate(STAGES):
+        if stage == TREE_STAGE:
+            await session.packet_out(packets(schema, ops.before))
+        for table in tables:
+            new = missing.get(table, {})
+            if new and held[table] + len(new) > schema.table(table).size > 0:
+                # No room for both: what goes has to make room for what comes.
+                deleted += await session.write(schema, p4r.Update.DELETE, _keys(unexpected.pop(table, {})))
+            changed = {**different.get(table, {}), **{key: action for key, action in new.items() if not key.match}}
+            added = {key: action for key, action in new.items() if key.match}
+            inserted += await session.write(schema, p4r.Update.INSERT, added.items())
+            modified += await session.write(schema, p4r.Update.MODIFY, changed.items())
+    for tables in reversed(STAGES):
+        for table in reversed(tables):
+            deleted += await session.write(schema, p4r.Update.DELETE, _keys(unexpected.pop(table, {})))
+    await session.packet_out(packets(schema, ops.after))
+
+    return Outcome(
+        entries=len(todo.wanted),
+        inserted=inserted,
+        modified=modified,
+        deleted=deleted,
+        leaf_ops=len(ops.before) + len(ops.after),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _by_table(state: Mapping[Key, Action]) -> dict[str, State]:
+    result: dict[str, State] = {}
+    for key, action in state.items():
+        result.setdefault(key.table, {})[key] = action
+    return result
+
+
+def _keys(state: Mapping[Key, Action]) -> Iterable[tuple[Key, Action | None]]:
+    return ((key, None) for key in state)
+
+
+def _check_sizes(schema: Schema, wanted: State) -> None:
+    for name, count in Counter(key.table for key in wanted).items():
+        table = schema.table(name)
+        if count > table.size > 0 and table.fields:
+            raise ReconcileError(
+                f"the configuration needs {count} entries in {table.full_name}, which has room for {table.size}; "
+                "remove something, or compile the P4 program with larger sizes"
+            )
+
+
+def _check_key(config: Config, installed: State) -> None:
+    """An older key would turn the clients' clock back (docs/cookie.md, PAWS), and stall their connections."""
+    active = installed.get(Key(masking.ACTIVE_KEY, ()))
+    if active is None or active.name != "set_active_key":
+        return
+    newest = config.cookie_keys[-1].id
+    if (newest - active.params[1]) & 0xFFFF >= 0x8000:
+        raise ReconcileError(
+            f"the newest key has id {newest}, but the switch seals with a newer one (id {active.params[1]} modulo 65536); "
+            f"key ids only grow: give a key with an id above {active.params[1]}"
+        )

@@ -1,0 +1,144 @@
+"""``frontage up``: a controller that follows its configuration file, answers commands and serves metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+from typing import Any
+
+from frontage.config import Config, ConfigError, load
+from frontage.control import Answer, ControlServer, Request, socket_path
+from frontage.controller import Controller
+from frontage.metrics import Endpoint
+from frontage.p4info import PipelineError
+from frontage.p4runtime import SwitchError
+from frontage.reconcile import ReconcileError, plan
+from frontage.status import describe_config, describe_health, read_status
+
+log = logging.getLogger(__name__)
+
+POLL_INTERVAL = 0.25
+"""Seconds between looks at the file. Polled, because editors and our own commands replace the file, and so lose watches."""
+
+APPLY_TIMEOUT = 60.0
+"""Seconds that a command waits for its change to be installed."""
+
+
+class Service:
+    """Everything that runs for one configuration file."""
+
+    def __init__(self, file: Path, *, election_id: int | None = None):
+        """Raises ConfigError."""
+        self.file = file
+        self.config_error: str | None = None
+        self._stamp = _stamp(file)
+        self.controller = Controller(load(file), election_id=election_id)
+        self._secrets = _secret_stamps(self.controller.config)
+        self.control = ControlServer(socket_path(self.controller.config, file), self._handle)
+        self.endpoint: Endpoint | None = None
+        self._loading = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Until cancelled. Raises ControlError or OSError if the socket or the metrics' port cannot be had at the start."""
+        config = self.controller.config
+        await self.control.start(take_over=False)
+        if config.metrics is not None:
+            self.endpoint = Endpoint(config.metrics, self.controller, asyncio.get_running_loop())
+            log.info("metrics at http://%s:%d/metrics", *self.endpoint.address)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.controller.run())
+                tasks.create_task(self._watch())
+        finally:
+            await self.control.close()
+            if self.endpoint is not None:
+                await asyncio.to_thread(self.endpoint.close)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_INTERVAL)
+            await self.control.start(take_over=self.controller.primary)
+            if _stamp(self.file) != self._stamp or _secret_stamps(self.controller.config) != self._secrets:
+                with contextlib.suppress(ConfigError):
+                    await self.reload()
+
+    async def reload(self) -> None:
+        """Read the file again. Raises ConfigError; then what was installed stays."""
+        async with self._loading:
+            stamp = _stamp(self.file)
+            try:
+                config = await asyncio.to_thread(load, self.file)
+            except ConfigError as error:
+                self._stamp, self.config_error = stamp, str(error)
+                log.error("the configuration stays as it was:\n%s", error)
+                raise
+            self._stamp, self.config_error = stamp, None
+            self._secrets = _secret_stamps(config)
+            if config != self.controller.config:
+                log.info("%s has changed", self.file)
+                await self.controller.change(config)
+
+    async def _handle(self, request: Request) -> Answer:
+        try:
+            match request.get("command"):
+                case "apply":
+                    async with asyncio.timeout(APPLY_TIMEOUT):
+                        return await self._apply()
+                case "status":
+                    return {"ok": True, "status": await self._status()}
+                case other:
+                    return {"ok": False, "error": f"unknown command {other!r}; there are apply and status"}
+        except TimeoutError:
+            health = self.controller.health
+            why = f": {health.error}" if health.error else ""
+            return {"ok": False, "error": f"not installed after {APPLY_TIMEOUT:g} s, the controller is {health.phase}{why}"}
+        except (ConfigError, ReconcileError, SwitchError, PipelineError) as error:
+            return {"ok": False, "error": str(error)}
+
+    async def _apply(self) -> Answer:
+        await self.reload()
+        controller = self.controller
+        while True:
+            if controller.primary or controller.session is None:
+                await controller.installed()
+                return {"ok": True, "role": "primary"}
+            # Another controller, which follows the same file, writes; this one can tell when it is done.
+            if controller.pipeline is not None:
+                found = await plan(controller.session, controller.pipeline.schema, controller.config)
+                if not len(found.difference):
+                    return {"ok": True, "role": "standby"}
+            await asyncio.sleep(POLL_INTERVAL)
+
+    async def _status(self) -> dict[str, Any]:
+        controller = self.controller
+        session, pipeline = controller.session, controller.pipeline
+        status = describe_config(controller.config)
+        problem = controller.health.error
+        if session is not None and pipeline is not None:
+            try:
+                status = await read_status(session, pipeline.schema, controller.config)
+            except (ReconcileError, SwitchError, PipelineError) as error:
+                problem = str(error)
+        status["controller"] = {
+            **describe_health(controller.health),
+            "error": problem,
+            "role": "primary" if controller.primary else "standby",
+            "config": str(self.file),
+            "config_error": self.config_error,
+        }
+        return status
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    """Changes whenever the file is written or replaced."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _secret_stamps(config: Config) -> list[tuple[int, int, int] | None]:
+    return [_stamp(key.secret_file) for key in config.keys if key.secret_file is not None]

@@ -1,0 +1,136 @@
+"""What is installed and what it has counted, next to what the configuration asks for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from frontage import reasons
+from frontage.blocks import server as server_block
+from frontage.blocks import vip as vip_block
+from frontage.config import Config, Server
+from frontage.controller import Health
+from frontage.p4info import Schema
+from frontage.p4runtime import Count, Session
+from frontage.reconcile import plan
+from frontage.state import Key
+
+_CLAIMS = "claims"
+_DROPS = "drops"
+_OUTCOMES = "outcomes"
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """One reading of the switch's counters."""
+
+    up: dict[int, Count]
+    """By SID: packets from clients."""
+    down: dict[int, Count]
+    """By SID: packets to clients."""
+    drops: dict[str, Count]
+    outcomes: dict[str, Count]
+    claims: dict[str, Count]
+
+
+async def read_counters(session: Session, schema: Schema, config: Config) -> Counters:
+    up_tables = [schema.table(name) for name in server_block.TABLES]
+    down_tables = [schema.table(name) for name in (vip_block.DIP4, vip_block.DIP6)]
+    direct = await session.read_direct_counters(schema, [t for t in (*up_tables, *down_tables) if t.direct_counter])
+    indexed = await session.read_counters([schema.counter(name) for name in (_DROPS, _OUTCOMES, _CLAIMS)])
+
+    def named(counter: str, names: dict[int, reasons.Reason]) -> dict[str, Count]:
+        counter_id = schema.counter(counter)
+        return {reason.name: indexed.get((counter_id, index), Count()) for index, reason in names.items()}
+
+    def down(server: Server) -> Count:
+        table = vip_block.DIP4 if server.address.version == 4 else vip_block.DIP6
+        return direct.get(Key(table, (int(server.address), server.port)), Count())
+
+    def up(server: Server) -> Count:
+        table = server_block.SERVER4 if server.address.version == 4 else server_block.SERVER6
+        return direct.get(Key(table, (server.sid,)), Count())
+
+    return Counters(
+        up={server.sid: up(server) for server in config.servers},
+        down={server.sid: down(server) for server in config.servers},
+        drops=named(_DROPS, reasons.drops()),
+        outcomes=named(_OUTCOMES, reasons.outcomes()),
+        claims=named(_CLAIMS, reasons.claims()),
+    )
+
+
+def describe_health(health: Health) -> dict[str, Any]:
+    return {
+        "phase": str(health.phase),
+        "error": health.error,
+        "election_id": health.election_id,
+        "connections": health.connections,
+        "reconciliations": health.reconciliations,
+        "failures": health.failures,
+        "last_reconciliation": asdict(health.last) if health.last else None,
+    }
+
+
+def describe_config(config: Config) -> dict[str, Any]:
+    """The part of a status that needs no switch."""
+    newest = config.cookie_keys[-1].id
+    return {
+        "device": {"address": config.device.address, "device_id": config.device.device_id},
+        "vips": [
+            {
+                "name": vip.name,
+                "address": str(vip.address),
+                "port": vip.port,
+                "policy": str(vip.policy),
+                "alpha": vip.effective_alpha,
+                "look_ahead": vip.look_ahead,
+                "active": sum(server.active for server in servers),
+                "draining": sum(not server.active for server in servers),
+            }
+            for vip, servers in zip(config.vips, config.servers_by_vip.values(), strict=True)
+        ],
+        "servers": [
+            {
+                "name": server.name,
+                "vip": server.vip,
+                "address": str(server.address),
+                "port": server.port,
+                "sid": server.sid,
+                "weight": server.weight,
+                "state": str(server.state),
+            }
+            for server in config.servers
+        ],
+        "keys": [{"id": key.id, "epoch": key.epoch, "seals": key.id == newest} for key in config.cookie_keys],
+    }
+
+
+async def read_status(session: Session, schema: Schema, config: Config) -> dict[str, Any]:
+    """The whole status. Raises SwitchError, ReconcileError."""
+    status = describe_config(config)
+    found = await plan(session, schema, config)
+    counters = await read_counters(session, schema, config)
+    changes = found.difference
+    status["difference"] = {
+        "entries": len(found.wanted),
+        "missing": len(changes.missing),
+        "different": len(changes.different),
+        "unexpected": len(changes.unexpected),
+        "tables": {
+            table: {"missing": missing, "different": different, "unexpected": unexpected}
+            for table, missing, different, unexpected in changes.by_table()
+        },
+    }
+    totals: dict[str, tuple[Count, Count]] = {}
+    for server in status["servers"]:
+        up, down = counters.up[server["sid"]], counters.down[server["sid"]]
+        server["up"], server["down"] = asdict(up), asdict(down)
+        total = totals.get(server["vip"], (Count(), Count()))
+        totals[server["vip"]] = total[0] + up, total[1] + down
+    for vip in status["vips"]:
+        up, down = totals.get(vip["name"], (Count(), Count()))
+        vip["up"], vip["down"] = asdict(up), asdict(down)
+    for part in ("drops", "outcomes", "claims"):
+        status[part] = {name: asdict(count) for name, count in getattr(counters, part).items()}
+    return status
