@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * Responses of a flow, and what they contribute to its server's N_AF and N_FF (CloudCookie, section IV-A).
+ *
+ * Three writers share a flow without a lock: the server's reports (under the socket's lock), acknowledgements (ingress) and
+ * packets (egress). Each writes its input, passes a full barrier, and then settles the flow's contribution, looking again
+ * at all inputs after the exchange; so whoever settles last has seen everything, and the counters are exact.
+ */
+#pragma once
+
+#include "maps.h"
+
+#define END_COUNT_BITS 16
+
+static __always_inline __u64 remaining(const struct flow *flow)
+{
+	__u64 acked = flow->acked;
+	__u64 left = flow->expected > acked ? flow->expected - acked : 0;
+
+	/* What a response of unknown length still needs is taken to be what it has had: it starts with a high priority,
+	 * and a long one sinks and stays low. */
+	if (flow->open_unknown && flow->sent > flow->unknown_from && flow->sent - flow->unknown_from > left)
+		left = flow->sent - flow->unknown_from;
+	return left;
+}
+
+static __always_inline __u64 contribution(const struct flow *flow, __u64 look_ahead)
+{
+	__u64 acked = flow->acked;
+	__u32 n_af = flow->open;
+	__u32 n_ff = remaining(flow) > look_ahead ? n_af : 0;
+
+	if (flow->closed)
+		return 0;
+	for (int i = 0; i < ENDS; i++) {
+		__u64 end = flow->ends[i] >> END_COUNT_BITS;
+		__u32 responses = flow->ends[i] & ((1 << END_COUNT_BITS) - 1);
+
+		if (end > acked)
+			n_af += responses;
+		if (end > acked + look_ahead)
+			n_ff += responses;
+	}
+	return (__u64)n_af << 32 | n_ff;
+}
+
+static __always_inline void settle(struct flow *flow, struct server *server, __u64 look_ahead)
+{
+	for (int i = 0; i < 4; i++) {
+		__u64 now = contribution(flow, look_ahead);
+		__u64 before;
+
+		if (now == *(volatile __u64 *)&flow->contribution)
+			return;
+		before = __sync_lock_test_and_set(&flow->contribution, now);
+		__sync_fetch_and_add(&server->n_af, (now >> 32) - (before >> 32));
+		__sync_fetch_and_add(&server->n_ff, (now & 0xffffffff) - (before & 0xffffffff));
+	}
+}
+
+/* Remembers that a response finishes at offset `end`. With all entries in use it is joined to the latest. */
+static __always_inline void push_end(struct flow *flow, __u64 end)
+{
+	__u32 next = flow->next_end;
+	__u64 latest = flow->ends[(next - 1) & (ENDS - 1)];
+
+	if (end <= flow->acked)
+		return;
+	if (flow->ends[next & (ENDS - 1)] >> END_COUNT_BITS > flow->acked) {
+		__u64 latest_end = latest >> END_COUNT_BITS;
+
+		if (end < latest_end)
+			end = latest_end;
+		flow->ends[(next - 1) & (ENDS - 1)] =
+			end << END_COUNT_BITS | ((latest + 1) & ((1 << END_COUNT_BITS) - 1));
+		return;
+	}
+	flow->ends[next & (ENDS - 1)] = end << END_COUNT_BITS | 1;
+	flow->next_end = next + 1;
+}
+
+/* `written`: the offset up to which the server has written to the socket. */
+static __always_inline void begin(struct flow *flow, __u64 written, __u64 bytes)
+{
+	flow->expected = (flow->expected > written ? flow->expected : written) + bytes;
+}
+
+static __always_inline void end(struct flow *flow, __u64 written, __u64 unneeded)
+{
+	__u64 expected = flow->expected > unneeded ? flow->expected - unneeded : 0;
+	__u64 least = written > flow->sized_end ? written : flow->sized_end;
+
+	if (!flow->open)
+		return;
+	push_end(flow, written);
+	flow->open -= 1;
+	flow->expected = flow->open && expected > least ? expected : least;
+}

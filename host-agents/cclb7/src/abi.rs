@@ -1,0 +1,165 @@
+//! The types that the eBPF programs and the agent share: `bpf/maps.h`, in Rust.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use bytemuck::{Pod, Zeroable};
+
+/// The compiled programs.
+pub static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/cclb7.bpf.o"));
+
+/// Settings, the only entry of map `config`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Config {
+    /// The network namespace whose sockets are ours.
+    pub netns_cookie: u64,
+    /// Remaining bytes above which a response counts in N_FF.
+    pub look_ahead: u64,
+    /// Bytes that the assumed bandwidth carries in a unit of RPT (8 us).
+    pub unit_bytes: u64,
+    /// The interface that the programs are attached to.
+    pub ifindex: u32,
+    /// CRC-32 of the programs.
+    pub build: u32,
+}
+
+/// The loads of a listening port.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Server {
+    /// Responses begun and not yet acknowledged whole.
+    pub n_af: u64,
+    /// Those of them with more than the look-ahead left.
+    pub n_ff: u64,
+}
+
+/// Key of `flows` and `handshakes`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Connection {
+    /// This host's address, IPv4-mapped where it is one.
+    pub local: [u8; 16],
+    /// The client's.
+    pub remote: [u8; 16],
+    /// This host's port.
+    pub local_port: u16,
+    /// The client's.
+    pub remote_port: u16,
+}
+
+impl Connection {
+    /// The key of the connection between these two.
+    pub fn new(local: (IpAddr, u16), remote: (IpAddr, u16)) -> Self {
+        let octets = |address: IpAddr| match address {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+            IpAddr::V6(v6) => v6.octets(),
+        };
+        Self {
+            local: octets(local.0),
+            remote: octets(remote.0),
+            local_port: local.1,
+            remote_port: remote.1,
+        }
+    }
+
+    /// The client's address as people write it.
+    pub fn client(&self) -> IpAddr {
+        Ipv6Addr::from(self.remote).to_canonical()
+    }
+}
+
+/// A SYN-ACK on its way.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Handshake {
+    /// Monotonic clock.
+    pub sent_ns: u64,
+    /// Its sequence number.
+    pub isn: u32,
+    /// Its TSval.
+    pub ts: u32,
+}
+
+/// Segments sent again.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Retransmission {
+    /// First sequence number.
+    pub begin: u32,
+    /// The one behind the last.
+    pub end: u32,
+    /// TSval.
+    pub ts: u32,
+}
+
+/// An established connection; see `struct flow` for the meaning of each field.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[expect(missing_docs, reason = "documented in bpf/maps.h")]
+pub struct Flow {
+    pub acked: u64,
+    pub sent: u64,
+    pub expected: u64,
+    pub sized_end: u64,
+    pub unknown_from: u64,
+    pub ends: [u64; 8],
+    pub next_end: u32,
+    pub open: u32,
+    pub open_unknown: u32,
+    pub closed: u32,
+    pub contribution: u64,
+    pub ring: [u64; 64],
+    pub retransmissions: [Retransmission; 16],
+    pub next_sent: u32,
+    pub next_retransmission: u32,
+    pub retransmissions_lost: u32,
+    pub clock_offset: u32,
+    pub rtt_min: u32,
+    pub gap: u32,
+    pub last_echo: u32,
+    pub base: u32,
+    pub port: u16,
+    pub cookies: u16,
+    pub padding: u32,
+}
+
+impl Flow {
+    /// The flow's share of its server's N_AF.
+    pub fn n_af(&self) -> u32 {
+        (self.contribution >> 32) as u32
+    }
+
+    /// The flow's share of its server's N_FF.
+    pub fn n_ff(&self) -> u32 {
+        self.contribution as u32
+    }
+
+    /// Reported bytes that the client has not acknowledged.
+    pub fn remaining(&self) -> u64 {
+        self.expected.saturating_sub(self.acked)
+    }
+}
+
+/// What can happen to a packet, in the order of `enum reason`.
+pub const REASONS: [&str; 11] = [
+    "cookie_written",
+    "cookie_syn_ack",
+    "egress_no_timestamp",
+    "egress_unknown_connection",
+    "echo_restored",
+    "echo_zeroed",
+    "ingress_no_timestamp",
+    "ingress_unknown_connection",
+    "fragment",
+    "malformed",
+    "flow_table_full",
+];
+
+/// Lets `$type`, plain data without padding, be a key or value of a map.
+macro_rules! map_types {
+    ($($type:ty),*) => { $(
+        // SAFETY: bytemuck::Pod has checked what aya::Pod asks for: any bit pattern is valid, and there is no padding.
+        unsafe impl aya::Pod for $type {}
+    )* };
+}
+map_types!(Config, Server, Connection, Handshake, Flow);

@@ -1,0 +1,75 @@
+//! The pinned maps of an attached agent.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
+
+use crate::abi::{Config, Connection, Flow, REASONS, Server};
+
+/// Opened maps.
+pub struct State {
+    config: Array<MapData, Config>,
+    servers: HashMap<MapData, u16, Server>,
+    flows: HashMap<MapData, Connection, Flow>,
+    packets: PerCpuArray<MapData, u64>,
+}
+
+impl State {
+    /// Opens what an agent has pinned in `pin_dir`.
+    pub fn open(pin_dir: &Path) -> Result<Self> {
+        if !pin_dir.join("config").exists() {
+            bail!(
+                "nothing is attached with --pin-dir {}; first: frontage-cclb7 attach --interface IF --port 80",
+                pin_dir.display()
+            );
+        }
+        let open = |name: &str| {
+            let path = pin_dir.join(name);
+            MapData::from_pin(&path)
+                .with_context(|| format!("cannot open {}; run as root", path.display()))
+        };
+        Ok(Self {
+            config: Map::Array(open("config")?).try_into()?,
+            servers: Map::HashMap(open("servers")?).try_into()?,
+            flows: Map::HashMap(open("flows")?).try_into()?,
+            packets: Map::PerCpuArray(open("packets")?).try_into()?,
+        })
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> Result<Config> {
+        Ok(self.config.get(&0, 0)?)
+    }
+
+    /// Puts new settings in force, and adds `ports`; counters go on.
+    pub fn reconfigure(&mut self, config: Config, ports: &[u16]) -> Result<()> {
+        self.config.set(0, config, 0)?;
+        for port in ports {
+            if self.servers.get(port, 0).is_err() {
+                self.servers.insert(port, Server::default(), 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The loads by listening port, in order.
+    pub fn servers(&self) -> Result<Vec<(u16, Server)>> {
+        let mut servers = self.servers.iter().collect::<Result<Vec<_>, _>>()?;
+        servers.sort_by_key(|(port, _)| *port);
+        Ok(servers)
+    }
+
+    /// The established connections. Those that end while they are read may be missing.
+    pub fn flows(&self) -> Vec<(Connection, Flow)> {
+        self.flows.iter().filter_map(Result::ok).collect()
+    }
+
+    /// How many packets met with each of [`REASONS`].
+    pub fn packets(&self) -> Result<Vec<(&'static str, u64)>> {
+        (0..)
+            .zip(REASONS)
+            .map(|(index, name)| Ok((name, self.packets.get(&index, 0)?.iter().sum())))
+            .collect()
+    }
+}

@@ -1,0 +1,172 @@
+//! What the agent needs of the machine: a network namespace, a bpffs, the cgroup root, an interface.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+const BPFFS: &str = "/sys/fs/bpf";
+const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+const ARPHRD_ETHER: &str = "1";
+
+/// Moves this thread into the network namespace `name` (as in `ip netns`) or with that path.
+pub fn enter_netns(name: &str) -> Result<()> {
+    let path = if name.contains('/') {
+        PathBuf::from(name)
+    } else {
+        Path::new("/run/netns").join(name)
+    };
+    let file = File::open(&path).with_context(|| {
+        format!(
+            "no network namespace {}; `ip netns list` shows the names",
+            path.display()
+        )
+    })?;
+    // SAFETY: a plain system call on a descriptor that outlives it.
+    if unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+        return Err(io::Error::last_os_error()).with_context(|| {
+            format!(
+                "cannot enter network namespace {}; run as root",
+                path.display()
+            )
+        });
+    }
+    Ok(())
+}
+
+/// The kernel's number of this network namespace.
+pub fn netns_cookie() -> Result<u64> {
+    const SO_NETNS_COOKIE: i32 = 71;
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").context("cannot open a socket")?;
+    let mut cookie = 0u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the option's value is a u64, and `length` says so.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &mut length,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error())
+            .context("SO_NETNS_COOKIE: needs Linux 5.14 or newer");
+    }
+    Ok(cookie)
+}
+
+/// An error that says what to do, unless this process may load eBPF programs.
+pub fn require_root() -> Result<()> {
+    // SAFETY: no arguments, cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        bail!("loading eBPF programs needs root; run this command with sudo");
+    }
+    Ok(())
+}
+
+/// The index of Ethernet interface `name` in this network namespace.
+pub fn interface_index(name: &str) -> Result<u32> {
+    let c_name = CString::new(name).context("an interface's name has no NUL")?;
+    // SAFETY: a terminated string.
+    let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
+    if index == 0 {
+        bail!(
+            "no interface {name} in this network namespace; `ip link` lists them, --netns names another namespace"
+        );
+    }
+    // sysfs shows the namespace of whoever mounted it: a name that it lacks goes unchecked.
+    if let Ok(kind) = fs::read_to_string(format!("/sys/class/net/{name}/type"))
+        && kind.trim() != ARPHRD_ETHER
+        && name != "lo"
+    {
+        bail!(
+            "{name} is no Ethernet interface (type {}); attach to the one below it",
+            kind.trim()
+        );
+    }
+    Ok(index)
+}
+
+/// The name of interface `index`, if it still exists in this network namespace.
+pub fn interface_name(index: u32) -> Option<String> {
+    let mut name = [0u8; libc::IF_NAMESIZE];
+    // SAFETY: the buffer has the size that the call asks for.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
+    if found.is_null() {
+        return None;
+    }
+    let end = name.iter().position(|b| *b == 0)?;
+    String::from_utf8(name[..end].to_vec()).ok()
+}
+
+/// Makes `pin_dir`, which must be on a bpffs; mounts one at /sys/fs/bpf if that has none.
+pub fn prepare_pin_dir(pin_dir: &Path) -> Result<()> {
+    if pin_dir.starts_with(BPFFS) && !on_bpffs(Path::new(BPFFS)) {
+        mount_bpffs()?;
+    }
+    fs::create_dir_all(pin_dir).with_context(|| format!("cannot make {}", pin_dir.display()))?;
+    if !on_bpffs(pin_dir) {
+        let _ = fs::remove_dir(pin_dir);
+        bail!(
+            "{} is not on a bpffs; give a --pin-dir below {BPFFS}",
+            pin_dir.display()
+        );
+    }
+    Ok(())
+}
+
+fn mount_bpffs() -> Result<()> {
+    let path = CString::new(BPFFS).expect("no NUL");
+    // SAFETY: terminated strings; no data.
+    let result = unsafe {
+        libc::mount(
+            c"bpf".as_ptr(),
+            path.as_ptr(),
+            c"bpf".as_ptr(),
+            0,
+            std::ptr::null(),
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error())
+            .with_context(|| format!("cannot mount a bpffs; try: mount -t bpf bpf {BPFFS}"));
+    }
+    Ok(())
+}
+
+fn on_bpffs(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt as _;
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
+        return false;
+    };
+    // SAFETY: statfs is plain data, and the call fills it.
+    unsafe {
+        let mut stat: libc::statfs = std::mem::zeroed();
+        libc::statfs(path.as_ptr(), &mut stat) == 0 && stat.f_type as i64 == BPF_FS_MAGIC
+    }
+}
+
+/// The root of the cgroup v2 hierarchy, below which every server runs.
+pub fn cgroup_root() -> Result<File> {
+    let mounts =
+        fs::read_to_string("/proc/self/mounts").context("cannot read /proc/self/mounts")?;
+    let root = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        let path = fields.nth(1)?;
+        (fields.next()? == "cgroup2").then_some(path)
+    });
+    let Some(root) = root else {
+        bail!(
+            "no cgroup v2 hierarchy is mounted here; `ip netns exec` hides it, and would take with it what this \
+             command makes: run it from outside, with --netns NAME; else: mount -t cgroup2 none /sys/fs/cgroup"
+        );
+    };
+    File::open(root).with_context(|| {
+        format!("cgroup v2 is mounted at {root} but hidden; run from outside, with --netns")
+    })
+}
