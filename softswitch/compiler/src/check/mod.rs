@@ -1,0 +1,219 @@
+//! Name resolution and type checking.
+//!
+//! Walks the program once in order, as P4 requires declaration before use, and fills a [`Typed`].
+
+mod binary;
+mod call;
+mod consteval;
+mod decl;
+mod expr;
+mod lvalue;
+mod parser;
+mod stmt;
+mod table;
+mod typeref;
+mod unify;
+
+use std::collections::{HashMap, HashSet};
+
+use crate::ast::{Decl, Ident, Name, NodeId, Program};
+use crate::diag::{Diagnostics, Span};
+use crate::types::{CallInfo, Def, Defs, Type, Typed};
+
+pub use consteval::{Const, fold_binary, wrap};
+
+pub fn check<'a>(program: &'a Program, diags: &'a Diagnostics) -> Typed<'a> {
+    let mut c = Checker {
+        diags,
+        defs: Defs::collect(program),
+        types: vec![None; program.node_count as usize],
+        names: HashMap::new(),
+        calls: HashMap::new(),
+        coercions: HashMap::new(),
+        errors: Vec::new(),
+        match_kinds: Vec::new(),
+        scopes: vec![HashMap::new()],
+        infer: Vec::new(),
+        context: Context::default(),
+        used: HashSet::new(),
+        consts: HashMap::new(),
+        in_progress: HashSet::new(),
+    };
+    for d in &program.decls {
+        c.top(d);
+    }
+    c.finish(program)
+}
+
+/// Where the statement at hand stands.
+#[derive(Clone, Default)]
+struct Context {
+    /// Return type of the function around; `None` outside of functions.
+    returns: Option<Type>,
+    in_action: bool,
+    in_parser: bool,
+    in_control: bool,
+    in_loop: bool,
+    /// Inside a table declaration.
+    in_table: bool,
+}
+
+pub(crate) struct Checker<'a> {
+    diags: &'a Diagnostics,
+    defs: Defs<'a>,
+    types: Vec<Option<Type>>,
+    names: HashMap<NodeId, NodeId>,
+    calls: HashMap<NodeId, CallInfo>,
+    coercions: HashMap<NodeId, Type>,
+    errors: Vec<Name>,
+    match_kinds: Vec<Name>,
+    /// Innermost last; several ids for overloaded functions.
+    scopes: Vec<HashMap<Name, Vec<NodeId>>>,
+    /// What inference variables stand for.
+    infer: Vec<Option<Type>>,
+    context: Context,
+    used: HashSet<NodeId>,
+    consts: HashMap<NodeId, Option<Const>>,
+    in_progress: HashSet<NodeId>,
+}
+
+impl<'a> Checker<'a> {
+    fn finish(mut self, program: &'a Program) -> Typed<'a> {
+        let types = std::mem::take(&mut self.types);
+        let types = types.into_iter().map(|t| t.map(|t| self.resolve(&t))).collect();
+        let coercions = std::mem::take(&mut self.coercions);
+        let coercions = coercions.into_iter().map(|(k, t)| (k, self.resolve(&t))).collect();
+        let calls = std::mem::take(&mut self.calls);
+        let calls = calls
+            .into_iter()
+            .map(|(k, mut c)| {
+                for (_, t) in &mut c.targs {
+                    *t = self.resolve(t);
+                }
+                (k, c)
+            })
+            .collect();
+        Typed {
+            program,
+            defs: self.defs,
+            types,
+            names: self.names,
+            calls,
+            coercions,
+            errors: self.errors,
+        }
+    }
+
+    fn set_type(&mut self, id: NodeId, ty: Type) {
+        self.types[id as usize] = Some(ty);
+    }
+
+    fn type_of(&self, id: NodeId) -> Type {
+        let ty = self.types[id as usize].clone().unwrap_or(Type::Unknown);
+        self.resolve(&ty)
+    }
+
+    fn show(&self, ty: &Type) -> String {
+        self.resolve(ty).show(&self.defs)
+    }
+
+    fn error(&self, span: Span, message: impl Into<String>) {
+        self.diags.error(span, message);
+    }
+
+    fn scoped<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        self.scopes.push(HashMap::new());
+        let r = f(self);
+        self.scopes.pop();
+        r
+    }
+
+    /// Makes a name known in the current scope; complains if it is taken there.
+    fn declare(&mut self, name: &Ident, id: NodeId) {
+        self.declare_overload(name, id, false);
+    }
+
+    fn declare_overload(&mut self, name: &Ident, id: NodeId, overload: bool) {
+        let depth = self.scopes.len();
+        let Some(scope) = self.scopes.last_mut() else { return };
+        let ids = scope.entry(name.name.clone()).or_default();
+        if !ids.is_empty() && !overload {
+            self.diags.error_hint(
+                name.span,
+                format!("'{}' is already declared in this scope", name.name),
+                "rename one of the two",
+            );
+            return;
+        }
+        ids.push(id);
+        if depth > 2 {
+            self.warn_shadow(name, id);
+        }
+    }
+
+    fn warn_shadow(&self, name: &Ident, id: NodeId) {
+        let outer = self.scopes[..self.scopes.len() - 1]
+            .iter()
+            .rev()
+            .find_map(|s| s.get(&name.name).and_then(|v| v.first()));
+        let is_value = |id: NodeId| match self.defs.get(id) {
+            Some(Def::Param(_)) => true,
+            Some(Def::Decl(d)) => matches!(d.kind, crate::ast::DeclKind::Var { .. }),
+            _ => false,
+        };
+        if let Some(outer) = outer
+            && *outer != id
+            && is_value(*outer)
+            && is_value(id)
+        {
+            self.diags.warn(name.span, format!("'{}' shadows a declaration of the same name", name.name));
+        }
+    }
+
+    /// All declarations that a name can mean, innermost scope first found.
+    fn lookup(&self, name: &str, global: bool) -> Option<&Vec<NodeId>> {
+        if global {
+            return self.scopes[0].get(name);
+        }
+        self.scopes.iter().rev().find_map(|s| s.get(name))
+    }
+
+    fn undeclared(&self, name: &str, span: Span) {
+        let mut best: Option<(usize, &str)> = None;
+        for scope in &self.scopes {
+            for known in scope.keys() {
+                let d = distance(name, known);
+                // The alphabetical order makes the hint the same in every run.
+                let better = best.is_none_or(|(bd, bn)| (d, &**known) < (bd, bn));
+                if d <= 1 + name.len() / 4 && better {
+                    best = Some((d, known));
+                }
+            }
+        }
+        let message = format!("'{name}' is not declared");
+        match best {
+            Some((_, near)) => self.diags.error_hint(span, message, format!("did you mean '{near}'?")),
+            None => self.diags.error(span, message),
+        }
+    }
+
+    fn decl(&self, id: NodeId) -> Option<&'a Decl> {
+        self.defs.get_decl(id)
+    }
+}
+
+/// Edit distance, for "did you mean".
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let next = (diagonal + usize::from(ca != *cb)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = row[j + 1];
+            row[j + 1] = next;
+        }
+    }
+    row[b.len()]
+}

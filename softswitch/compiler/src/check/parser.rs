@@ -1,0 +1,141 @@
+//! Parsers: states, transitions, select expressions.
+
+use super::Checker;
+use crate::ast::{Expr, ExprKind, Ident, ParserDecl, State, Transition};
+use crate::types::Type;
+
+impl<'a> Checker<'a> {
+    pub(super) fn parser_states(&mut self, p: &'a ParserDecl) {
+        let mut start = false;
+        for (i, s) in p.states.iter().enumerate() {
+            start |= &*s.name.name == "start";
+            if matches!(&*s.name.name, "accept" | "reject") {
+                self.error(s.name.span, format!("state '{}' is built in", s.name.name));
+            }
+            if p.states[..i].iter().any(|o| o.name.name == s.name.name) {
+                self.error(s.name.span, format!("state '{}' is declared twice", s.name.name));
+            }
+        }
+        if !start {
+            let at = p.states.first().map_or_else(|| p.params.first().map(|x| x.span), |s| Some(s.name.span));
+            if let Some(at) = at {
+                self.diags.error_hint(at, "the parser has no state 'start'", "parsing begins in a state of that name");
+            }
+        }
+        for s in &p.states {
+            self.scoped(|c| c.state(p, s));
+        }
+    }
+
+    fn state(&mut self, p: &ParserDecl, s: &'a State) {
+        self.stmts(&s.body);
+        match &s.transition {
+            Transition::Missing => {}
+            Transition::Direct(target) => self.target(p, target),
+            Transition::Select { keys, cases, .. } => {
+                let types: Vec<Type> = keys.iter().map(|k| self.expr(k, None)).collect();
+                let types: Vec<Type> = types.iter().map(|t| self.resolve(t)).collect();
+                for (k, t) in keys.iter().zip(&types) {
+                    let ok = matches!(t, Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Error | Type::Unknown | Type::Varbit(_) | Type::Var(_))
+                        || self.is_enum(t)
+                        || self.newtype_base(t).is_some()
+                        || matches!(t, Type::Tuple(_));
+                    if *t == Type::Int {
+                        self.diags.error_hint(k.span, "the width of the key is unknown", "write it, for example 8w1");
+                    } else if !ok && self.composite_kind(t) != Some(crate::ast::CompositeKind::Struct) {
+                        self.error(k.span, format!("{} cannot be selected on", self.show(t)));
+                    }
+                }
+                for case in cases {
+                    self.keyset(&case.keyset, &types);
+                    self.target(p, &case.target);
+                }
+            }
+        }
+    }
+
+    fn target(&mut self, p: &ParserDecl, target: &Ident) {
+        let known = matches!(&*target.name, "accept" | "reject") || p.states.iter().any(|s| s.name.name == target.name);
+        if !known {
+            let names: Vec<&str> = p.states.iter().map(|s| &*s.name.name).collect();
+            self.diags.error_hint(
+                target.span,
+                format!("there is no state '{}'", target.name),
+                format!("states: accept, reject, {}", names.join(", ")),
+            );
+        }
+    }
+
+    /// A keyset against the types of the keys; also used for table entries.
+    pub(super) fn keyset(&mut self, e: &'a Expr, keys: &[Type]) {
+        if matches!(e.kind, ExprKind::Default | ExprKind::DontCare) {
+            self.set_type(e.id, Type::Any);
+            return;
+        }
+        if let ExprKind::List { items, .. } = &e.kind
+            && keys.len() != 1
+        {
+            if items.len() != keys.len() {
+                self.error(e.span, format!("{} values wanted, {} given", keys.len(), items.len()));
+                return;
+            }
+            for (item, key) in items.iter().zip(keys) {
+                self.keyset_item(item, key);
+            }
+            self.set_type(e.id, Type::Tuple(keys.to_vec()));
+            return;
+        }
+        if keys.len() == 1 {
+            self.keyset_item(e, &keys[0]);
+            return;
+        }
+        // One set for all keys: a value set of a tuple or struct.
+        let ty = self.expr(e, None);
+        let ok = match self.resolve(&ty) {
+            Type::Set(t) => match self.resolve(&t) {
+                Type::Tuple(ts) => ts.len() == keys.len() && ts.iter().zip(keys).all(|(a, b)| self.unify(a, b)),
+                t @ Type::Named(..) => self.fields(&t).is_some_and(|f| {
+                    f.len() == keys.len() && f.iter().zip(keys).all(|((_, a), b)| self.unify(a, b))
+                }),
+                _ => false,
+            },
+            Type::Unknown => true,
+            _ => false,
+        };
+        if !ok {
+            self.error(e.span, format!("{} values wanted, one given", keys.len()));
+        }
+    }
+
+    fn keyset_item(&mut self, e: &'a Expr, key: &Type) {
+        if matches!(e.kind, ExprKind::Default | ExprKind::DontCare) {
+            self.set_type(e.id, Type::Any);
+            return;
+        }
+        let want = Type::Set(Box::new(key.clone()));
+        let got = self.expr(e, Some(&want));
+        let got = self.resolve(&got);
+        match (&e.kind, &got) {
+            (ExprKind::Mask(a, b) | ExprKind::Range(a, b), Type::Set(_)) => {
+                let base = self.newtype_base(key).or_else(|| self.enum_underlying(key)).unwrap_or_else(|| key.clone());
+                for x in [a, b] {
+                    let t = self.type_of(x.id);
+                    if t != *key {
+                        self.expect(x, &t, &base);
+                    }
+                }
+            }
+            _ => {
+                // A value set of a struct with one field stands for that field.
+                if let Type::Set(t) = &got
+                    && let Some(f) = self.fields(t)
+                    && f.len() == 1
+                    && self.unify(&f[0].1, key)
+                {
+                    return;
+                }
+                self.expect(e, &got, &want);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Tables.
+
+use super::{Checker, Const};
+use crate::ast::{ActionRef, Decl, DeclKind, Direction, Expr, ExprKind, NodeId, TableDecl};
+use crate::types::{CallInfo, Callee, Type};
+
+impl<'a> Checker<'a> {
+    /// The actions that a table lists, in order.
+    pub(super) fn table_actions(&self, table: NodeId) -> Vec<NodeId> {
+        let Some(DeclKind::Table(t)) = self.decl(table).map(|d| &d.kind) else { return Vec::new() };
+        t.actions.iter().flatten().filter_map(|a| self.action_id(&a.expr)).collect()
+    }
+
+    /// The action that a (checked) action reference or call names.
+    fn action_id(&self, e: &Expr) -> Option<NodeId> {
+        match &e.kind {
+            ExprKind::Name { .. } => self.names.get(&e.id).copied(),
+            ExprKind::Call { callee, .. } => self.names.get(&callee.id).copied(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn table(&mut self, d: &'a Decl, t: &'a TableDecl) {
+        let before = std::mem::replace(&mut self.context.in_table, true);
+        let mut key_types = Vec::new();
+        for k in t.keys.iter().flatten() {
+            self.context.in_table = false;
+            let ty = self.expr(&k.expr, None);
+            self.context.in_table = true;
+            let ty = self.resolve(&ty);
+            let ok = matches!(ty, Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Error | Type::Varbit(_) | Type::Unknown | Type::Var(_) | Type::Infer(_))
+                || self.is_enum(&ty)
+                || self.newtype_base(&ty).is_some();
+            if !ok {
+                self.error(k.expr.span, format!("{} cannot be a table key", self.show(&ty)));
+            }
+            if !self.match_kinds.contains(&k.match_kind.name) {
+                let known: Vec<&str> = self.match_kinds.iter().map(|n| &**n).collect();
+                self.diags.error_hint(
+                    k.match_kind.span,
+                    format!("'{}' is not a match kind", k.match_kind.name),
+                    format!("known: {}", known.join(", ")),
+                );
+            }
+            key_types.push(ty);
+        }
+        match &t.actions {
+            None => self.diags.error_hint(d.name.span, format!("table '{}' has no actions", d.name.name), "add actions = { ... }"),
+            Some(list) => list.iter().for_each(|a| self.table_action(a)),
+        }
+        self.duplicate_actions(t);
+        if let Some(def) = &t.default_action {
+            self.action_use(d.id, &def.expr, "default action");
+        }
+        if let Some(entries) = &t.entries {
+            if t.keys.as_ref().is_none_or(Vec::is_empty) {
+                self.error(entries.span, "a table without a key cannot have entries");
+            }
+            for e in &entries.list {
+                self.keyset(&e.keyset, &key_types);
+                self.action_use(d.id, &e.action, "entry's action");
+                if let Some(p) = &e.priority {
+                    self.expr(p, None);
+                    if !matches!(self.const_value(p), Some(Const::Int(..))) {
+                        self.error(p.span, "the priority must be a number known at compile time");
+                    }
+                }
+            }
+        }
+        for (i, p) in t.properties.iter().enumerate() {
+            if t.properties[..i].iter().any(|q| q.name.name == p.name.name) {
+                self.error(p.name.span, format!("table property '{}' is given twice", p.name.name));
+            }
+            let ty = self.expr(&p.value, None);
+            if &*p.name.name == "size" && !matches!(self.resolve(&ty), Type::Int | Type::Bit(_) | Type::Unknown) {
+                self.error(p.value.span, "the size of a table must be a number");
+            }
+        }
+        self.context.in_table = before;
+    }
+
+    fn duplicate_actions(&mut self, t: &'a TableDecl) {
+        let list: Vec<&ActionRef> = t.actions.iter().flatten().collect();
+        for (i, a) in list.iter().enumerate() {
+            let id = self.action_id(&a.expr);
+            if id.is_some() && list[..i].iter().any(|b| self.action_id(&b.expr) == id) {
+                self.error(a.expr.span, "the action is listed twice");
+            }
+        }
+    }
+
+    fn table_action(&mut self, a: &'a ActionRef) {
+        let ty = self.expr(&a.expr, None);
+        let Type::Action(id) = ty else {
+            if !ty.is_unknown() {
+                self.error(a.expr.span, "an action wanted here");
+            }
+            return;
+        };
+        let Some(DeclKind::Action { params, .. }) = self.decl(id).map(|d| &d.kind) else { return };
+        let given = self.calls.get(&a.expr.id).map(|c| c.args.clone()).unwrap_or_default();
+        for (i, p) in params.iter().enumerate() {
+            let has = given.get(i).copied().flatten().is_some();
+            if p.dir != Direction::None && !has {
+                self.diags.error_hint(
+                    a.expr.span,
+                    format!("parameter '{}' with a direction must be bound in the action list", p.name.name),
+                    "write the argument here, or drop the direction to let the control plane give it",
+                );
+            }
+            if p.dir == Direction::None && has {
+                self.error(a.expr.span, format!("parameter '{}' is given by the control plane and cannot be bound here", p.name.name));
+            }
+        }
+    }
+
+    /// A default action or an entry's action: must be listed, and give every argument.
+    fn action_use(&mut self, table: NodeId, e: &'a Expr, what: &str) {
+        let ty = self.expr(e, None);
+        let Type::Action(id) = ty else {
+            if !ty.is_unknown() {
+                self.error(e.span, format!("the {what} must be an action"));
+            }
+            return;
+        };
+        let Some(d) = self.decl(id) else { return };
+        if !self.table_actions(table).contains(&id) {
+            self.diags.error_hint(
+                e.span,
+                format!("'{}' is not in the table's action list", d.name.name),
+                "add it to actions = { ... }",
+            );
+        }
+        let DeclKind::Action { params, .. } = &d.kind else { return };
+        let given = self.calls.get(&e.id).map(|c| c.args.clone()).unwrap_or_default();
+        let args = match &e.kind {
+            ExprKind::Call { args, .. } => args.len(),
+            _ => 0,
+        };
+        let control_plane = params.iter().filter(|p| p.dir == Direction::None).count();
+        // Either all arguments are repeated, or only those of the control plane are given.
+        let first_plane = params.len() - control_plane;
+        if args == control_plane && args != params.len() {
+            let map = (0..params.len()).map(|i| i.checked_sub(first_plane)).collect();
+            self.calls.insert(e.id, CallInfo { callee: Callee::Action(id), targs: Vec::new(), args: map });
+            return;
+        }
+        let missing: Vec<&str> = params
+            .iter()
+            .enumerate()
+            .filter(|(i, p)| given.get(*i).copied().flatten().is_none() && p.default.is_none())
+            .map(|(_, p)| &*p.name.name)
+            .collect();
+        if !missing.is_empty() {
+            self.error(e.span, format!("no argument for parameter {}", missing.join(", ")));
+        }
+    }
+}

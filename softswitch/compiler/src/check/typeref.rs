@@ -1,0 +1,117 @@
+//! From type references to types.
+
+use num_traits::ToPrimitive;
+
+use super::{Checker, Const};
+use crate::ast::{CompositeKind, DeclKind, Expr, TypeRef, TypeRefKind};
+use crate::diag::Span;
+use crate::types::{Def, Type};
+
+/// Wider integers than this are refused, as a guard against absurd memory use.
+const MAX_WIDTH: u32 = 1 << 16;
+
+impl<'a> Checker<'a> {
+    pub(super) fn type_ref(&mut self, t: &'a TypeRef) -> Type {
+        let ty = self.type_ref_inner(t);
+        self.set_type(t.id, ty.clone());
+        ty
+    }
+
+    fn type_ref_inner(&mut self, t: &'a TypeRef) -> Type {
+        match &t.kind {
+            TypeRefKind::Void => Type::Void,
+            TypeRefKind::Bool => Type::Bool,
+            TypeRefKind::Error => Type::Error,
+            TypeRefKind::String => Type::Str,
+            TypeRefKind::MatchKind => Type::MatchKind,
+            TypeRefKind::Int => Type::Int,
+            TypeRefKind::Bit(w) => self.width(w, 0).map_or(Type::Unknown, Type::Bit),
+            TypeRefKind::SInt(w) => self.width(w, 1).map_or(Type::Unknown, Type::SInt),
+            TypeRefKind::Varbit(w) => self.width(w, 0).map_or(Type::Unknown, Type::Varbit),
+            TypeRefKind::DontCare => self.fresh(),
+            TypeRefKind::Tuple(items) => Type::Tuple(items.iter().map(|i| self.type_ref(i)).collect()),
+            TypeRefKind::List(item) => Type::List(Box::new(self.type_ref(item))),
+            TypeRefKind::Stack(item, size) => {
+                let elem = self.type_ref(item);
+                let size = self.width(size, 1);
+                let ok = matches!(self.composite_kind(&elem), Some(CompositeKind::Header | CompositeKind::Union))
+                    || matches!(elem, Type::Unknown | Type::Var(_));
+                if !ok {
+                    self.diags.error_hint(
+                        t.span,
+                        format!("a stack of {} cannot be", self.show(&elem)),
+                        "only headers and header unions can be in a stack",
+                    );
+                    return Type::Unknown;
+                }
+                size.map_or(Type::Unknown, |n| Type::Stack(Box::new(elem), n))
+            }
+            TypeRefKind::Named { name, global, args } => {
+                let args: Vec<Type> = args.iter().map(|a| self.type_ref(a)).collect();
+                self.named_type(name, *global, args, t.span)
+            }
+        }
+    }
+
+    pub(super) fn named_type(&mut self, name: &str, global: bool, args: Vec<Type>, span: Span) -> Type {
+        let Some(id) = self.lookup(name, global).and_then(|ids| ids.first().copied()) else {
+            self.undeclared(name, span);
+            return Type::Unknown;
+        };
+        self.used.insert(id);
+        let wanted = match self.defs.get(id) {
+            Some(Def::TypeParam(_)) => return Type::Var(id),
+            Some(Def::Decl(d)) => match &d.kind {
+                DeclKind::Typedef(t) => return self.type_of(t.id),
+                DeclKind::NewType(_) | DeclKind::Enum { .. } => 0,
+                DeclKind::Composite { tparams, .. } | DeclKind::Extern { tparams, .. } | DeclKind::Package { tparams, .. } => {
+                    tparams.len()
+                }
+                DeclKind::Parser(p) => p.tparams.len(),
+                DeclKind::Control(c) => c.tparams.len(),
+                _ => {
+                    self.error(span, format!("'{name}' is not a type"));
+                    return Type::Unknown;
+                }
+            },
+            _ => {
+                self.error(span, format!("'{name}' is not a type"));
+                return Type::Unknown;
+            }
+        };
+        if !args.is_empty() && args.len() != wanted {
+            self.error(span, format!("'{name}' takes {wanted} type arguments, {} given", args.len()));
+            return Type::Unknown;
+        }
+        if args.is_empty() && wanted > 0 {
+            // Left open: to be inferred where that is possible.
+            let args = (0..wanted).map(|_| self.fresh()).collect();
+            return Type::Named(id, args);
+        }
+        Type::Named(id, args)
+    }
+
+    fn width(&mut self, e: &'a Expr, min: u32) -> Option<u32> {
+        let ty = self.expr(e, None);
+        if ty.is_unknown() {
+            return None;
+        }
+        match self.const_value(e) {
+            Some(Const::Int(v, _)) => match v.to_u32() {
+                Some(w) if w >= min && w <= MAX_WIDTH => Some(w),
+                _ => {
+                    self.error(e.span, format!("{v} is not a valid size here"));
+                    None
+                }
+            },
+            _ => {
+                self.diags.error_hint(
+                    e.span,
+                    "a size must be known at compile time",
+                    "use a literal, a const or a #define",
+                );
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Source files, positions in them, and the messages that point at them.
+
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+/// A stretch of one source file, as byte offsets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Span {
+    pub file: u32,
+    pub lo: u32,
+    pub hi: u32,
+}
+
+impl Span {
+    /// The smallest span covering both; `other` is ignored if it lies in another file.
+    pub fn to(self, other: Span) -> Span {
+        if self.file != other.file {
+            return self;
+        }
+        Span {
+            file: self.file,
+            lo: self.lo.min(other.lo),
+            hi: self.hi.max(other.hi),
+        }
+    }
+}
+
+/// One source file.
+pub struct SourceFile {
+    pub name: String,
+    pub text: Rc<str>,
+    line_starts: Vec<u32>,
+}
+
+/// All source files of one compilation.
+#[derive(Default)]
+pub struct SourceMap {
+    files: RefCell<Vec<Rc<SourceFile>>>,
+}
+
+/// A position as people count it: both numbers start at 1.
+pub struct LineCol {
+    pub file: String,
+    pub line: u32,
+    pub col: u32,
+}
+
+impl SourceMap {
+    pub fn add(&self, name: String, text: String) -> u32 {
+        let mut line_starts = vec![0];
+        line_starts.extend(
+            text.bytes()
+                .enumerate()
+                .filter(|(_, b)| *b == b'\n')
+                .map(|(i, _)| i as u32 + 1),
+        );
+        let mut files = self.files.borrow_mut();
+        files.push(Rc::new(SourceFile {
+            name,
+            text: text.into(),
+            line_starts,
+        }));
+        files.len() as u32 - 1
+    }
+
+    pub fn file(&self, id: u32) -> Rc<SourceFile> {
+        self.files.borrow()[id as usize].clone()
+    }
+
+    /// The source text under `span`.
+    pub fn snippet(&self, span: Span) -> String {
+        let file = self.file(span.file);
+        file.text
+            .get(span.lo as usize..span.hi as usize)
+            .unwrap_or("")
+            .to_string()
+    }
+
+    pub fn line_col(&self, span: Span) -> LineCol {
+        let file = self.file(span.file);
+        let line = file.line_starts.partition_point(|s| *s <= span.lo) as u32;
+        let start = file.line_starts[line as usize - 1] as usize;
+        let col = file
+            .text
+            .get(start..span.lo as usize)
+            .map_or(0, |t| t.chars().count()) as u32
+            + 1;
+        LineCol {
+            file: file.name.clone(),
+            line,
+            col,
+        }
+    }
+
+    fn line_text(&self, span: Span) -> String {
+        let file = self.file(span.file);
+        let line = file.line_starts.partition_point(|s| *s <= span.lo);
+        let start = file.line_starts[line - 1] as usize;
+        let rest = file.text.get(start..).unwrap_or("");
+        rest.lines().next().unwrap_or("").to_string()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// One message about the program.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    pub severity: Severity,
+    pub span: Option<Span>,
+    pub message: String,
+    /// What the author can do about it.
+    pub hint: Option<String>,
+}
+
+/// Collects messages; shared by all stages of one compilation.
+#[derive(Default)]
+pub struct Diagnostics {
+    list: RefCell<Vec<Diagnostic>>,
+}
+
+impl Diagnostics {
+    fn push(&self, severity: Severity, span: Option<Span>, message: String, hint: Option<String>) {
+        let mut list = self.list.borrow_mut();
+        // The same complaint about the same place, reached by two ways, is one complaint.
+        if list
+            .iter()
+            .any(|d| d.severity == severity && d.span == span && d.message == message)
+        {
+            return;
+        }
+        list.push(Diagnostic {
+            severity,
+            span,
+            message,
+            hint,
+        });
+    }
+
+    pub fn error(&self, span: Span, message: impl Into<String>) {
+        self.push(Severity::Error, Some(span), message.into(), None);
+    }
+
+    pub fn error_hint(&self, span: Span, message: impl Into<String>, hint: impl Into<String>) {
+        self.push(
+            Severity::Error,
+            Some(span),
+            message.into(),
+            Some(hint.into()),
+        );
+    }
+
+    /// An error about the compilation as a whole.
+    pub fn error_global(&self, message: impl Into<String>, hint: Option<String>) {
+        self.push(Severity::Error, None, message.into(), hint);
+    }
+
+    pub fn warn(&self, span: Span, message: impl Into<String>) {
+        self.push(Severity::Warning, Some(span), message.into(), None);
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.error_count() > 0
+    }
+
+    pub fn error_count(&self) -> usize {
+        self.list
+            .borrow()
+            .iter()
+            .filter(|d| d.severity == Severity::Error)
+            .count()
+    }
+
+    pub fn list(&self) -> Vec<Diagnostic> {
+        self.list.borrow().clone()
+    }
+
+    /// All messages as text for a terminal, in the order in which they were found.
+    pub fn render(&self, sources: &SourceMap) -> String {
+        let mut out = String::new();
+        for d in self.list.borrow().iter() {
+            let word = match d.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            };
+            match d.span {
+                Some(span) => {
+                    let at = sources.line_col(span);
+                    let _ = writeln!(
+                        out,
+                        "{}:{}:{}: {word}: {}",
+                        at.file, at.line, at.col, d.message
+                    );
+                    let line = sources.line_text(span);
+                    let _ = writeln!(out, "{line}");
+                    let pad: String = line
+                        .chars()
+                        .take(at.col as usize - 1)
+                        .map(|c| if c == '\t' { '\t' } else { ' ' })
+                        .collect();
+                    let left = line.chars().count().saturating_sub(at.col as usize - 1);
+                    let width = sources
+                        .snippet(span)
+                        .lines()
+                        .next()
+                        .map_or(1, |l| l.chars().count())
+                        .clamp(1, left.max(1));
+                    let _ = writeln!(out, "{pad}{}", "^".repeat(width));
+                }
+                None => {
+                    let _ = writeln!(out, "{word}: {}", d.message);
+                }
+            }
+            if let Some(hint) = &d.hint {
+                let _ = writeln!(out, "  hint: {hint}");
+            }
+        }
+        out
+    }
+}

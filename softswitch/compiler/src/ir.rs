@@ -1,0 +1,423 @@
+//! The lowered program: flat storage, one block of statements per pipeline stage, states and
+//! tables. Everything generic, nested, inlined or compile-time is gone.
+
+use num_bigint::BigInt;
+use num_traits::{One, Zero};
+
+use crate::ast::{BinOp, Decl, NodeId, UnOp};
+use crate::diag::Span;
+use crate::types::Type;
+
+/// Name of the header instance that holds all local variables and user metadata.
+pub const SCALARS: &str = "scalars";
+pub const STANDARD_METADATA: &str = "standard_metadata";
+
+/// Type of a scalar value. Errors and enums without an underlying type are 32 bits wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    Bool,
+    Bit(u32),
+    Int(u32),
+    Varbit(u32),
+}
+
+impl Scalar {
+    pub fn width(self) -> u32 {
+        match self {
+            Scalar::Bool => 1,
+            Scalar::Bit(w) | Scalar::Int(w) | Scalar::Varbit(w) => w,
+        }
+    }
+
+    pub fn as_type(self) -> Type {
+        match self {
+            Scalar::Bool => Type::Bool,
+            Scalar::Bit(w) => Type::Bit(w),
+            Scalar::Int(w) => Type::SInt(w),
+            Scalar::Varbit(w) => Type::Varbit(w),
+        }
+    }
+}
+
+/// A header in storage.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HeaderRef {
+    Static(String),
+    /// Element of a stack at a computed index.
+    Elem { stack: String, index: Box<Ex> },
+    /// `stack.next` and `stack.last` in parsers.
+    Next(String),
+    Last(String),
+    /// Member of `stack.next` / `stack.last` of a stack of unions.
+    UnionNext { stack: String, member: String },
+    UnionLast { stack: String, member: String },
+    /// Member of the union at a computed index of a stack of unions.
+    UnionElem { stack: String, index: Box<Ex>, member: usize },
+}
+
+/// A scalar expression; those of the first group also name storage.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ex {
+    Field { header: String, field: String, ty: Scalar },
+    /// Field of a header that is not known by name; `index` is its position in the header.
+    FieldOf { header: HeaderRef, field: String, index: usize, ty: Scalar },
+    Slice { base: Box<Ex>, hi: u32, lo: u32 },
+
+    Const(BigInt, Scalar),
+    /// Run-time parameter of the action around.
+    Param(usize, Scalar),
+    Valid(HeaderRef),
+    /// Whether any member of the union is valid.
+    UnionValid(String),
+    Unary(UnOp, Box<Ex>, Scalar),
+    Binary(BinOp, Box<Ex>, Box<Ex>, Scalar),
+    Cond(Box<Ex>, Box<Ex>, Box<Ex>, Scalar),
+    Cast(Box<Ex>, Scalar),
+    /// Bits of the packet ahead (parser only).
+    Lookahead { offset: u32, width: u32, ty: Scalar },
+    /// `stack.lastIndex`
+    LastIndex(String),
+}
+
+impl Ex {
+    pub fn bit(value: impl Into<BigInt>, width: u32) -> Ex {
+        Ex::Const(value.into(), Scalar::Bit(width))
+    }
+
+    pub fn bool(b: bool) -> Ex {
+        Ex::Const(if b { BigInt::one() } else { BigInt::zero() }, Scalar::Bool)
+    }
+
+    pub fn ty(&self) -> Scalar {
+        match self {
+            Ex::Field { ty, .. }
+            | Ex::FieldOf { ty, .. }
+            | Ex::Const(_, ty)
+            | Ex::Param(_, ty)
+            | Ex::Unary(_, _, ty)
+            | Ex::Binary(_, _, _, ty)
+            | Ex::Cond(_, _, _, ty)
+            | Ex::Cast(_, ty)
+            | Ex::Lookahead { ty, .. } => *ty,
+            Ex::Slice { hi, lo, .. } => Scalar::Bit(hi - lo + 1),
+            Ex::Valid(_) | Ex::UnionValid(_) => Scalar::Bool,
+            Ex::LastIndex(_) => Scalar::Bit(32),
+        }
+    }
+
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Ex::Const(v, Scalar::Bool) => Some(!v.is_zero()),
+            _ => None,
+        }
+    }
+
+    pub fn is_const(&self) -> bool {
+        matches!(self, Ex::Const(..))
+    }
+
+    /// Calls `f` on this expression and all inside it.
+    pub fn visit(&self, f: &mut dyn FnMut(&Ex)) {
+        f(self);
+        let header = |h: &HeaderRef, f: &mut dyn FnMut(&Ex)| match h {
+            HeaderRef::Elem { index, .. } | HeaderRef::UnionElem { index, .. } => index.visit(f),
+            _ => {}
+        };
+        match self {
+            Ex::FieldOf { header: h, .. } | Ex::Valid(h) => header(h, f),
+            Ex::Slice { base, .. } | Ex::Unary(_, base, _) | Ex::Cast(base, _) => base.visit(f),
+            Ex::Binary(_, a, b, _) => {
+                a.visit(f);
+                b.visit(f);
+            }
+            Ex::Cond(a, b, c, _) => {
+                a.visit(f);
+                b.visit(f);
+                c.visit(f);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// An argument of a primitive operation of the target.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arg {
+    Ex(Ex),
+    Header(HeaderRef),
+    /// `type` and `value` as the JSON format names them.
+    Named(&'static str, String),
+    Str(String),
+    Vector(Vec<Ex>),
+}
+
+pub type Label = u32;
+
+#[derive(Clone, Debug)]
+pub struct St {
+    pub kind: StKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub enum StKind {
+    Assign(Ex, Ex),
+    AssignHeader(HeaderRef, HeaderRef),
+    AssignStack(String, String),
+    AssignUnion(String, String),
+    SetValid(HeaderRef, bool),
+    /// Push (`true`) or pop.
+    Shift { stack: String, count: u32, push: bool },
+    If(Ex, Vec<St>, Vec<St>),
+    Apply { table: usize, then: Then },
+    /// Statements that `Leave(label)` leaves.
+    Labelled(Label, Vec<St>),
+    Leave(Label),
+    Exit,
+    Primitive { op: &'static str, args: Vec<Arg> },
+    Checksum(Checksum),
+    // Parsers and deparsers only.
+    Extract { header: HeaderRef, var_bits: Option<Ex> },
+    Advance(Ex),
+    Verify(Ex, Ex),
+    Emit(String),
+    /// Continue in another state; what follows starts state `resume`.
+    RunStates { start: usize, resume: usize },
+}
+
+/// What happens after a table was applied.
+#[derive(Clone, Debug)]
+pub enum Then {
+    Nothing,
+    HitMiss(Vec<St>, Vec<St>),
+    /// By the action that ran: indices into the table's action list.
+    Switch { cases: Vec<(Vec<usize>, Vec<St>)>, default: Vec<St> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Checksum {
+    pub condition: Ex,
+    pub inputs: Vec<Ex>,
+    pub payload: bool,
+    pub target: Ex,
+    pub algorithm: String,
+    pub update: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct HeaderType {
+    pub name: String,
+    pub fields: Vec<(String, Scalar)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct HeaderInstance {
+    pub name: String,
+    pub header_type: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct StackInstance {
+    pub name: String,
+    pub header_type: usize,
+    /// Indices of header instances.
+    pub elements: Vec<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub struct UnionType {
+    pub name: String,
+    /// Member name and header type.
+    pub members: Vec<(String, usize)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct UnionInstance {
+    pub name: String,
+    pub union_type: usize,
+    pub headers: Vec<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub struct UnionStackInstance {
+    pub name: String,
+    pub union_type: usize,
+    pub unions: Vec<usize>,
+}
+
+#[derive(Default)]
+pub struct Storage {
+    pub scalars: Vec<(String, Scalar)>,
+    pub header_types: Vec<HeaderType>,
+    pub headers: Vec<HeaderInstance>,
+    pub stacks: Vec<StackInstance>,
+    pub union_types: Vec<UnionType>,
+    pub unions: Vec<UnionInstance>,
+    pub union_stacks: Vec<UnionStackInstance>,
+}
+
+/// An action with its body, as one table (or several) uses it.
+pub struct Action<'a> {
+    pub name: String,
+    pub params: Vec<(String, Scalar)>,
+    pub body: Vec<St>,
+    pub decl: &'a Decl,
+}
+
+pub struct Key {
+    /// Name that the control plane sees.
+    pub name: String,
+    pub match_kind: String,
+    pub target: Ex,
+    /// Type as declared, before it was flattened.
+    pub ty: Type,
+}
+
+pub enum KeyMatch {
+    Exact(BigInt),
+    Lpm(BigInt, u32),
+    Ternary(BigInt, BigInt),
+    Range(BigInt, BigInt),
+}
+
+pub struct Entry {
+    pub matches: Vec<KeyMatch>,
+    pub action: usize,
+    pub args: Vec<BigInt>,
+    /// As written, if it is.
+    pub priority: Option<BigInt>,
+    pub is_const: bool,
+    pub span: Span,
+}
+
+pub struct TableAction {
+    /// Index of the action.
+    pub action: usize,
+    pub decl: NodeId,
+}
+
+pub struct DefaultEntry {
+    /// Index into the table's action list.
+    pub action: usize,
+    pub args: Vec<BigInt>,
+    pub is_const: bool,
+}
+
+pub struct Table<'a> {
+    pub name: String,
+    pub decl: &'a Decl,
+    pub keys: Vec<Key>,
+    pub actions: Vec<TableAction>,
+    pub default: Option<DefaultEntry>,
+    pub entries: Vec<Entry>,
+    pub const_entries: bool,
+    pub size: u64,
+    pub support_timeout: bool,
+    /// Objects by index: action profile or selector, direct counter, direct meter.
+    pub implementation: Option<usize>,
+    pub selector_inputs: Vec<Ex>,
+    pub counter: Option<usize>,
+    pub meter: Option<usize>,
+    /// Position among all tables: number of the control's instance, then of the declaration.
+    pub order: (usize, u32),
+}
+
+/// An instance of an extern type.
+pub struct Object<'a> {
+    pub extern_name: String,
+    pub name: String,
+    /// Compile-time arguments: numbers, or names of enum members.
+    pub args: Vec<ObjectArg>,
+    pub targs: Vec<Type>,
+    pub annos: &'a [crate::ast::Annotation],
+    pub span: Span,
+    /// Where a direct meter's colour goes.
+    pub meter_target: Option<Ex>,
+    pub used: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ObjectArg {
+    Int(BigInt),
+    Enum(String),
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub enum KeySet {
+    Any,
+    Value(BigInt),
+    Mask(BigInt, BigInt),
+    Range(BigInt, BigInt),
+    /// Name of a value set.
+    Set(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    State(usize),
+    Accept,
+    Reject,
+}
+
+#[derive(Clone, Debug)]
+pub struct ParserState {
+    pub name: String,
+    pub ops: Vec<St>,
+    pub keys: Vec<Ex>,
+    pub cases: Vec<(Vec<KeySet>, Target)>,
+    pub span: Span,
+}
+
+pub struct ValueSet<'a> {
+    pub name: String,
+    pub size: BigInt,
+    pub ty: Type,
+    pub fields: Vec<(String, Scalar)>,
+    pub decl: &'a Decl,
+}
+
+pub struct FieldList {
+    pub id: u32,
+    pub name: String,
+    pub elements: Vec<Ex>,
+}
+
+pub struct Digest {
+    pub id: u32,
+    pub name: String,
+    pub elements: Vec<Ex>,
+    pub ty: Type,
+    pub span: Span,
+}
+
+pub struct Calculation {
+    pub name: String,
+    pub algorithm: String,
+    pub inputs: Vec<Ex>,
+    pub payload: bool,
+}
+
+#[derive(Default)]
+pub struct Lowered<'a> {
+    pub storage: Storage,
+    pub states: Vec<ParserState>,
+    pub start_state: usize,
+    pub value_sets: Vec<ValueSet<'a>>,
+    pub tables: Vec<Table<'a>>,
+    pub actions: Vec<Action<'a>>,
+    pub objects: Vec<Object<'a>>,
+    pub field_lists: Vec<FieldList>,
+    pub digests: Vec<Digest>,
+    pub calculations: Vec<Calculation>,
+    pub verify: Vec<St>,
+    pub ingress: Vec<St>,
+    pub egress: Vec<St>,
+    pub update: Vec<St>,
+    pub deparser: Vec<St>,
+    pub errors: Vec<String>,
+    /// The instance `main`.
+    pub package: Option<&'a Decl>,
+    /// Declarations of parser, verify, ingress, egress, update, deparser.
+    pub blocks: Vec<&'a Decl>,
+}

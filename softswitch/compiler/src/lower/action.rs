@@ -1,0 +1,100 @@
+//! Actions as tables use them.
+
+use std::rc::Rc;
+
+use super::bind::Binding;
+use super::frame::{Frame, FrameRef};
+use super::value::Val;
+use super::{Lower, Place};
+use crate::ast::{Decl, DeclKind, Direction, Expr, ExprKind, NodeId};
+use crate::ir::{Action, Ex};
+use crate::types::CallInfo;
+
+impl<'a> Lower<'a> {
+    /// The frame that an action's body sees: that of the control that declares it.
+    pub(super) fn action_frame(&self, id: NodeId) -> FrameRef {
+        let mut frame = self.frame.clone();
+        if let Some(b) = frame.block {
+            let owner = &self.blocks[b];
+            if let DeclKind::Control(c) = &owner.decl.kind
+                && c.locals.iter().any(|l| l.id == id)
+            {
+                return owner.frame.clone();
+            }
+        }
+        while let Some(p) = &frame.parent {
+            frame = p.clone();
+        }
+        frame
+    }
+
+    /// Name of the action for the control plane.
+    fn action_name(&self, d: &Decl, frame: &FrameRef) -> String {
+        let local = super::object::name_annotation(&d.annos).unwrap_or_else(|| d.name.name.to_string());
+        match local.strip_prefix('.') {
+            Some(absolute) => absolute.to_string(),
+            None if frame.prefix.is_empty() => local,
+            None => format!("{}.{local}", frame.prefix),
+        }
+    }
+
+    /// The action that `e` (a name, or a call that binds arguments) stands for in a table.
+    pub(super) fn table_action(&mut self, e: &'a Expr) -> Option<(usize, NodeId)> {
+        let (name, args, info): (&Expr, &'a [crate::ast::Arg], Option<&'a CallInfo>) = match &e.kind {
+            ExprKind::Call { callee, args, .. } => (callee, args, self.t.calls.get(&e.id)),
+            _ => (e, &[], None),
+        };
+        let id = *self.t.names.get(&name.id)?;
+        let d = self.t.defs.get_decl(id)?;
+        let DeclKind::Action { params, body } = &d.kind else { return None };
+        let owner = self.action_frame(id);
+        let full = self.action_name(d, &owner);
+        let bound_text = args.iter().map(|a| self.sources.snippet(a.expr.span)).collect::<Vec<_>>().join(",");
+        let key = (format!("{:?}/{full}", owner.block), id, bound_text);
+        if let Some(i) = self.action_ids.get(&key) {
+            return Some((*i, id));
+        }
+        // Reserve the place first: the order of actions is that of their first use.
+        let index = self.ir.actions.len();
+        self.ir.actions.push(Action { name: full, params: Vec::new(), body: Vec::new(), decl: d });
+        self.action_ids.insert(key, index);
+
+        let outer_place = std::mem::replace(&mut self.place, Place::Action);
+        let mut runtime = Vec::new();
+        let none = CallInfo { callee: crate::types::Callee::Action(id), targs: Vec::new(), args: vec![None; params.len()] };
+        let info = info.cloned().unwrap_or(none);
+        let stmts = self.collect(|s| {
+            let directed: Vec<_> = params.iter().filter(|p| p.dir != Direction::None).collect();
+            let (values, copies) = if directed.is_empty() {
+                (Vec::new(), Vec::new())
+            } else {
+                let n = directed.len();
+                let info = CallInfo { args: info.args[..n.min(info.args.len())].to_vec(), ..info.clone() };
+                s.bind(&params[..n], &info, args, Binding::Open, "")
+            };
+            let frame = Rc::new(Frame::child(&owner));
+            for (p, v) in params.iter().zip(values) {
+                frame.set(p.id, v);
+            }
+            for p in params.iter().filter(|p| p.dir == Direction::None) {
+                let ty = s.type_of(p.ty.id);
+                let Some(scalar) = s.scalar_of(&ty) else {
+                    s.diags.error_hint(
+                        p.span,
+                        format!("parameter '{}' of an action has no scalar type", p.name.name),
+                        "give its fields one by one",
+                    );
+                    continue;
+                };
+                frame.set(p.id, Val::Scalar(Ex::Param(runtime.len(), scalar)));
+                runtime.push((p.name.name.to_string(), scalar));
+            }
+            s.in_frame(frame, |s| s.body_with_return(body, None));
+            s.copy_out(copies);
+        });
+        self.place = outer_place;
+        self.ir.actions[index].body = stmts;
+        self.ir.actions[index].params = runtime;
+        Some((index, id))
+    }
+}

@@ -1,0 +1,211 @@
+//! Binding of arguments to parameters.
+//!
+//! P4 copies arguments in and out. Where nobody can see the difference the parameter simply stands
+//! for the caller's storage.
+
+use std::collections::HashSet;
+
+use super::Lower;
+use super::assign::places;
+use super::value::Val;
+use crate::ast::{Arg, Direction, ExprKind, Param};
+use crate::ir::Ex;
+use crate::types::CallInfo;
+
+/// What is left to do after the call: `target = parameter`.
+pub(super) struct CopyOut {
+    target: Val,
+    from: Val,
+}
+
+impl CopyOut {
+    pub(super) fn from(&self) -> &Val {
+        &self.from
+    }
+
+    pub(super) fn with_source(self, from: Val) -> CopyOut {
+        CopyOut { from, ..self }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Binding {
+    /// The callee sees nothing of the caller but its parameters.
+    Closed,
+    /// An action: its body may also reach the storage that an argument names.
+    Open,
+    /// An instance applied in several places: parameters need storage of their own.
+    Shared,
+}
+
+impl<'a> Lower<'a> {
+    /// Evaluates the arguments in the current frame; returns the parameters' values, and the
+    /// copies to make afterwards.
+    pub(super) fn bind(
+        &mut self,
+        params: &'a [Param],
+        info: &CallInfo,
+        args: &'a [Arg],
+        mode: Binding,
+        prefix: &str,
+    ) -> (Vec<Val>, Vec<CopyOut>) {
+        // Left to right, saving what later arguments with side effects could change.
+        let exprs: Vec<Option<&'a crate::ast::Expr>> = (0..params.len())
+            .map(|i| match info.args.get(i).copied().flatten() {
+                Some(k) => args.get(k).map(|a| &a.expr),
+                None => params[i].default.as_ref(),
+            })
+            .collect();
+        let last_effect = exprs.iter().rposition(|e| e.is_some_and(|e| self.has_effects(e)));
+        let mut values = Vec::new();
+        for (i, (p, e)) in params.iter().zip(&exprs).enumerate() {
+            let v = match e {
+                Some(e) if matches!(e.kind, ExprKind::DontCare) => Val::Ignore,
+                Some(e) => {
+                    let v = self.eval(e);
+                    let ty = self.param_type(p, info);
+                    self.convert(v, &ty)
+                }
+                None => Val::Unit,
+            };
+            let v = match p.dir {
+                Direction::In | Direction::None if last_effect.is_some_and(|k| i < k) => self.materialise(v),
+                Direction::Out | Direction::InOut => self.fix_index(v),
+                _ => v,
+            };
+            values.push(v);
+        }
+        let written: Vec<HashSet<String>> = params
+            .iter()
+            .zip(&values)
+            .map(|(p, v)| match p.dir {
+                Direction::Out | Direction::InOut => places(v),
+                _ => HashSet::new(),
+            })
+            .collect();
+        let read: Vec<HashSet<String>> = values.iter().map(places).collect();
+        let mut bound = Vec::new();
+        let mut copies = Vec::new();
+        for (i, (p, v)) in params.iter().zip(&values).enumerate() {
+            let clash = match p.dir {
+                Direction::In | Direction::None => written.iter().any(|w| !w.is_disjoint(&read[i])),
+                _ => read.iter().enumerate().any(|(k, r)| k != i && !r.is_disjoint(&written[i])),
+            };
+            let (b, copy) = self.bind_one(p, info, v, mode, clash, prefix);
+            bound.push(b);
+            copies.extend(copy);
+        }
+        (bound, copies)
+    }
+
+    fn param_type(&mut self, p: &Param, info: &CallInfo) -> crate::types::Type {
+        let ty = self.t.type_of(p.ty.id).substitute(&|v| info.targs.iter().find(|(q, _)| *q == v).map(|(_, t)| t.clone()));
+        self.subst(&ty)
+    }
+
+    fn bind_one(
+        &mut self,
+        p: &'a Param,
+        info: &CallInfo,
+        v: &Val,
+        mode: Binding,
+        clash: bool,
+        prefix: &str,
+    ) -> (Val, Option<CopyOut>) {
+        let is_object = matches!(v, Val::Object(_) | Val::Block(_) | Val::Str(_) | Val::Unit | Val::Package | Val::Int(_) | Val::ValueSet(_));
+        if is_object {
+            return (v.clone(), None);
+        }
+        let scalar = matches!(v, Val::Scalar(_));
+        let name = if prefix.is_empty() { p.name.name.to_string() } else { format!("{prefix}.{}", p.name.name) };
+        match p.dir {
+            Direction::In | Direction::None => {
+                let direct = match mode {
+                    Binding::Closed => !clash && is_place(v),
+                    Binding::Open => !clash && !scalar && is_place(v),
+                    Binding::Shared => false,
+                };
+                if direct || (v.is_const() && mode != Binding::Shared) {
+                    return (v.clone(), None);
+                }
+                let ty = self.param_type(p, info);
+                let own = self.allocate(&ty, &name);
+                self.assign(&own, v.clone());
+                (own, None)
+            }
+            Direction::Out | Direction::InOut => {
+                let direct = match mode {
+                    Binding::Closed => !clash,
+                    Binding::Open => !clash && !scalar,
+                    Binding::Shared => false,
+                } && *v != Val::Ignore;
+                if direct {
+                    if p.dir == Direction::Out {
+                        self.invalidate(v);
+                    }
+                    return (v.clone(), None);
+                }
+                let ty = self.param_type(p, info);
+                let own = self.allocate(&ty, &name);
+                if p.dir == Direction::InOut {
+                    self.assign(&own, v.clone());
+                } else {
+                    self.invalidate(&own);
+                }
+                (own.clone(), Some(CopyOut { target: v.clone(), from: own }))
+            }
+        }
+    }
+
+    pub(super) fn copy_out(&mut self, copies: Vec<CopyOut>) {
+        for c in copies {
+            self.assign(&c.target, c.from);
+        }
+    }
+
+    /// An output's place is decided before the call: fixes computed stack indices.
+    fn fix_index(&mut self, v: Val) -> Val {
+        use crate::ir::HeaderRef;
+        match v {
+            Val::Scalar(Ex::FieldOf { header: HeaderRef::Elem { stack, index }, field, index: i, ty }) => {
+                let index = Box::new(self.snapshot(*index));
+                Val::Scalar(Ex::FieldOf { header: HeaderRef::Elem { stack, index }, field, index: i, ty })
+            }
+            Val::Header(h) if matches!(h.at, HeaderRef::Elem { .. }) => {
+                let HeaderRef::Elem { stack, index } = h.at else { return Val::Unit };
+                let fixed = self.snapshot(*index);
+                let fields = h.fields.into_iter().map(|(n, f)| (n, reindex(f, &fixed))).collect();
+                let at = HeaderRef::Elem { stack, index: Box::new(fixed) };
+                Val::Header(super::value::Header { at, fields })
+            }
+            v => v,
+        }
+    }
+}
+
+fn reindex(v: Val, to: &Ex) -> Val {
+    use crate::ir::HeaderRef;
+    match v {
+        Val::Scalar(Ex::FieldOf { header: HeaderRef::Elem { stack, .. }, field, index, ty }) => Val::Scalar(Ex::FieldOf {
+            header: HeaderRef::Elem { stack, index: Box::new(to.clone()) },
+            field,
+            index,
+            ty,
+        }),
+        Val::Struct(f) => Val::Struct(f.into_iter().map(|(n, v)| (n, reindex(v, to))).collect()),
+        v => v,
+    }
+}
+
+/// Whether every leaf names storage at a fixed place (or is constant), so that it costs nothing to
+/// read it several times.
+fn is_place(v: &Val) -> bool {
+    match v {
+        Val::HeaderLit { .. } => false,
+        v => {
+            let mut all = true;
+            v.leaves(&mut |e| all &= matches!(e, Ex::Field { .. } | Ex::Const(..) | Ex::Param(..) | Ex::Valid(crate::ir::HeaderRef::Static(_))));
+            all
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Constructors of scalar expressions that fold constants on the way.
+
+use num_bigint::BigInt;
+use num_traits::{One, ToPrimitive, Zero};
+
+use crate::ast::{BinOp, UnOp};
+use crate::check::{Const, fold_binary, wrap};
+use crate::ir::{Ex, Scalar};
+
+pub fn constant(v: &BigInt, ty: Scalar) -> Ex {
+    Ex::Const(wrap(v, &ty.as_type()), ty)
+}
+
+pub fn not(e: Ex) -> Ex {
+    match e {
+        Ex::Const(v, Scalar::Bool) => Ex::bool(v.is_zero()),
+        Ex::Unary(UnOp::Not, inner, _) => *inner,
+        e => Ex::Unary(UnOp::Not, Box::new(e), Scalar::Bool),
+    }
+}
+
+pub fn and(a: Ex, b: Ex) -> Ex {
+    match (a.as_bool(), b.as_bool()) {
+        (Some(false), _) => a,
+        (Some(true), _) => b,
+        (_, Some(true)) => a,
+        _ => Ex::Binary(BinOp::And, Box::new(a), Box::new(b), Scalar::Bool),
+    }
+}
+
+pub fn or(a: Ex, b: Ex) -> Ex {
+    match (a.as_bool(), b.as_bool()) {
+        (Some(true), _) => a,
+        (Some(false), _) => b,
+        (_, Some(false)) => a,
+        _ => Ex::Binary(BinOp::Or, Box::new(a), Box::new(b), Scalar::Bool),
+    }
+}
+
+pub fn cond(c: Ex, a: Ex, b: Ex) -> Ex {
+    match c.as_bool() {
+        Some(true) => a,
+        Some(false) => b,
+        None => {
+            let ty = a.ty();
+            Ex::Cond(Box::new(c), Box::new(a), Box::new(b), ty)
+        }
+    }
+}
+
+pub fn unary(op: UnOp, e: Ex) -> Ex {
+    let ty = e.ty();
+    match (op, e) {
+        (UnOp::Not, e) => not(e),
+        (UnOp::Plus, e) => e,
+        (UnOp::Neg, Ex::Const(v, _)) => constant(&-v, ty),
+        (UnOp::BitNot, Ex::Const(v, _)) => constant(&(-v - BigInt::one()), ty),
+        (op, e) => Ex::Unary(op, Box::new(e), ty),
+    }
+}
+
+pub fn binary(op: BinOp, l: Ex, r: Ex) -> Ex {
+    let ty = match op {
+        BinOp::And => return and(l, r),
+        BinOp::Or => return or(l, r),
+        BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge => Scalar::Bool,
+        BinOp::Concat => match l.ty() {
+            Scalar::Int(w) => Scalar::Int(w + r.ty().width()),
+            t => Scalar::Bit(t.width() + r.ty().width()),
+        },
+        _ => l.ty(),
+    };
+    if let (Ex::Const(a, _), Ex::Const(b, _)) = (&l, &r) {
+        if op == BinOp::Concat {
+            let low = r.ty().width();
+            let joined = (a << low) | wrap(b, &crate::types::Type::Bit(low));
+            return constant(&joined, ty);
+        }
+        match fold_binary(op, a, b, &l.ty().as_type()) {
+            Some(Const::Int(v, _)) => return constant(&v, ty),
+            Some(Const::Bool(b)) => return Ex::bool(b),
+            _ => {}
+        }
+    }
+    Ex::Binary(op, Box::new(l), Box::new(r), ty)
+}
+
+pub fn cast(e: Ex, to: Scalar) -> Ex {
+    if e.ty() == to {
+        return e;
+    }
+    match e {
+        Ex::Const(v, _) if to == Scalar::Bool => Ex::bool(!v.is_zero()),
+        Ex::Const(v, _) => constant(&v, to),
+        e => Ex::Cast(Box::new(e), to),
+    }
+}
+
+pub fn slice(e: Ex, hi: u32, lo: u32) -> Ex {
+    match e {
+        Ex::Const(v, ty) => {
+            let unsigned = wrap(&v, &crate::types::Type::Bit(ty.width()));
+            constant(&(unsigned >> lo), Scalar::Bit(hi - lo + 1))
+        }
+        // A slice of a slice is one slice, which keeps it assignable.
+        Ex::Slice { base, lo: below, .. } => Ex::Slice { base, hi: hi + below, lo: lo + below },
+        e => Ex::Slice { base: Box::new(e), hi, lo },
+    }
+}
+
+pub fn to_u32(e: &Ex) -> Option<u32> {
+    match e {
+        Ex::Const(v, _) => v.to_u32(),
+        _ => None,
+    }
+}

@@ -1,0 +1,322 @@
+//! Statements.
+
+use super::value::Val;
+use super::{Lower, Place, fold};
+use crate::ast::{BinOp, Decl, DeclKind, Expr, ExprKind, Stmt, StmtKind, SwitchCase, UnOp};
+use crate::ir::{Ex, Label, St, StKind, Then};
+use crate::types::{Callee, Type};
+
+impl<'a> Lower<'a> {
+    pub(super) fn stmts(&mut self, stmts: &'a [Stmt]) {
+        for s in stmts {
+            self.stmt(s);
+            // What follows an unconditional jump never runs.
+            if matches!(self.out.last().map(|s| &s.kind), Some(StKind::Leave(_) | StKind::Exit)) {
+                break;
+            }
+        }
+    }
+
+    pub(super) fn stmt(&mut self, s: &'a Stmt) {
+        let outer = std::mem::replace(&mut self.span, s.span);
+        match &s.kind {
+            StmtKind::Empty => {}
+            StmtKind::Block(b) => self.stmts(&b.stmts),
+            StmtKind::Decl(d) => self.declaration(d),
+            StmtKind::Assign { lhs, op, rhs } => self.assignment(lhs, *op, rhs),
+            StmtKind::Call(e) => {
+                self.eval(e);
+            }
+            StmtKind::If { cond, then, otherwise } => self.if_stmt(cond, then, otherwise.as_deref()),
+            StmtKind::Return(value) => {
+                if let Some(v) = value {
+                    let v = self.eval(v);
+                    if let Some(target) = self.returns.last().and_then(|r| r.value.clone()) {
+                        self.assign(&target, v);
+                    }
+                }
+                if let Some(label) = self.returns.last().map(|r| r.label) {
+                    self.emit(StKind::Leave(label));
+                }
+            }
+            StmtKind::Exit => self.emit(StKind::Exit),
+            StmtKind::Switch { subject, cases } => self.switch(subject, cases),
+            StmtKind::For { init, cond, update, body } => self.for_loop(s.span, init, cond, update, body),
+            StmtKind::ForIn { var, declares, over, body } => self.for_in(s.span, var, *declares, over, body),
+            StmtKind::Break => {
+                if let Some((label, _)) = self.loops.last() {
+                    self.emit(StKind::Leave(*label));
+                }
+            }
+            StmtKind::Continue => {
+                if let Some((_, label)) = self.loops.last() {
+                    self.emit(StKind::Leave(*label));
+                }
+            }
+        }
+        self.span = outer;
+    }
+
+    fn declaration(&mut self, d: &'a Decl) {
+        match &d.kind {
+            DeclKind::Var { ty, init } => {
+                let ty = self.type_of(ty.id);
+                let name = self.local_name(d);
+                let place = self.allocate(&ty, &name);
+                match init {
+                    Some(i) => {
+                        let v = self.eval(i);
+                        let v = self.convert(v, &ty);
+                        self.assign(&place, v);
+                    }
+                    None => self.invalidate(&place),
+                }
+                self.frame.set(d.id, place);
+            }
+            DeclKind::Const { ty, init } => {
+                let v = self.eval(init);
+                let ty = self.type_of(ty.id);
+                let v = self.convert(v, &ty);
+                self.frame.set(d.id, v);
+            }
+            DeclKind::Instance { .. } => self.instantiate_local(d),
+            _ => {}
+        }
+    }
+
+    /// Name of a variable in storage: the block it is in, and its own.
+    pub(super) fn local_name(&self, d: &Decl) -> String {
+        if self.frame.prefix.is_empty() {
+            d.name.name.to_string()
+        } else {
+            format!("{}.{}", self.frame.prefix, d.name.name)
+        }
+    }
+
+    fn assignment(&mut self, lhs: &'a Expr, op: Option<BinOp>, rhs: &'a Expr) {
+        if let (ExprKind::PlusSlice(base, lo, width), None) = (&lhs.kind, op) {
+            let low = self.scalar(lo);
+            if fold::to_u32(&low).is_none() {
+                self.assign_plus_slice(base, low, width, rhs);
+                return;
+            }
+        }
+        let place = if self.has_effects(rhs) { self.eval(lhs) } else { Val::Unit };
+        let value = self.eval(rhs);
+        let place = if place == Val::Unit { self.eval(lhs) } else { place };
+        let Some(op) = op else {
+            self.assign(&place, value);
+            return;
+        };
+        let old = self.to_scalar(place.clone());
+        let mut right = self.to_scalar(value);
+        if !matches!(op, BinOp::Shl | BinOp::Shr) {
+            right = fold::cast(right, old.ty());
+        }
+        self.assign(&place, Val::Scalar(fold::binary(op, old, right)));
+    }
+
+    /// `base[lo +: w] = rhs` where `lo` is computed at run time.
+    fn assign_plus_slice(&mut self, base: &'a Expr, low: Ex, width: &'a Expr, rhs: &'a Expr) {
+        use crate::ir::Scalar;
+        use num_traits::ToPrimitive;
+        let value = self.scalar(rhs);
+        let place = self.eval(base);
+        let whole = self.to_scalar(place.clone());
+        let Some(w) = self.number(width).and_then(|w| w.to_u32()) else { return };
+        let ty = Scalar::Bit(whole.ty().width());
+        let ones = fold::constant(&Self::ones(w), ty);
+        let mask = fold::binary(BinOp::Shl, ones, low.clone());
+        let kept = fold::binary(BinOp::BitAnd, fold::cast(whole.clone(), ty), fold::unary(UnOp::BitNot, mask));
+        let moved = fold::binary(BinOp::Shl, fold::cast(fold::cast(value, Scalar::Bit(w)), ty), low);
+        let result = fold::binary(BinOp::BitOr, kept, moved);
+        self.assign(&place, Val::Scalar(fold::cast(result, whole.ty())));
+    }
+
+    fn if_stmt(&mut self, cond: &'a Expr, then: &'a Stmt, otherwise: Option<&'a Stmt>) {
+        if let Some((callee, positive)) = self.applied_condition(cond) {
+            let yes = self.collect(|s| s.stmt(then));
+            let no = self.collect(|s| {
+                if let Some(o) = otherwise {
+                    s.stmt(o);
+                }
+            });
+            let then = if positive { Then::HitMiss(yes, no) } else { Then::HitMiss(no, yes) };
+            self.apply_table(callee, then);
+            return;
+        }
+        let c = self.scalar(cond);
+        match c.as_bool() {
+            Some(true) => self.stmt(then),
+            Some(false) => {
+                if let Some(o) = otherwise {
+                    self.stmt(o);
+                }
+            }
+            None => {
+                let yes = self.collect(|s| s.stmt(then));
+                let no = self.collect(|s| {
+                    if let Some(o) = otherwise {
+                        s.stmt(o);
+                    }
+                });
+                self.emit(StKind::If(c, yes, no));
+            }
+        }
+    }
+
+    /// `t.apply().hit`, or its negation: the callee, and whether it means a hit.
+    fn applied_condition(&self, e: &'a Expr) -> Option<(&'a Expr, bool)> {
+        match &e.kind {
+            ExprKind::Unary(UnOp::Not, x) => self.applied_condition(x).map(|(c, p)| (c, !p)),
+            ExprKind::Member(base, name) => {
+                let ExprKind::Call { callee, .. } = &base.kind else { return None };
+                if !matches!(self.t.calls.get(&base.id)?.callee, Callee::TableApply(_)) {
+                    return None;
+                }
+                Some((callee, &*name.name == "hit"))
+            }
+            _ => None,
+        }
+    }
+
+    fn switch(&mut self, subject: &'a Expr, cases: &'a [SwitchCase]) {
+        if let Type::ActionRun(table) = self.t.type_of(subject.id) {
+            self.switch_on_action(subject, table, cases);
+            return;
+        }
+        let value = self.scalar(subject);
+        let value = if cases.len() > 1 { self.snapshot(value) } else { value };
+        let groups = group_cases(cases);
+        self.switch_chain(&value, &groups);
+    }
+
+    fn switch_chain(&mut self, value: &Ex, groups: &[(Vec<&'a SwitchCase>, Option<&'a crate::ast::Block>)]) {
+        let Some(((labels, body), rest)) = groups.split_first() else { return };
+        if labels.iter().any(|c| c.label.is_none()) {
+            // `default` is the last group, and takes whatever got here.
+            if let Some(b) = body {
+                self.stmts(&b.stmts);
+            }
+            return;
+        }
+        let mut cond = Ex::bool(false);
+        for label in labels.iter().filter_map(|c| c.label.as_ref()) {
+            let l = self.eval(label);
+            let same = self.equal(&Val::Scalar(value.clone()), &l);
+            cond = fold::or(cond, same);
+        }
+        let yes = self.collect(|s| {
+            if let Some(b) = body {
+                s.stmts(&b.stmts);
+            }
+        });
+        let no = self.collect(|s| s.switch_chain(value, rest));
+        match cond.as_bool() {
+            Some(true) => self.out.extend(yes),
+            Some(false) => self.out.extend(no),
+            None => self.emit(StKind::If(cond, yes, no)),
+        }
+    }
+
+    fn switch_on_action(&mut self, subject: &'a Expr, table: crate::ast::NodeId, cases: &'a [SwitchCase]) {
+        let ExprKind::Member(call, _) = &subject.kind else { return };
+        let ExprKind::Call { callee, .. } = &call.kind else { return };
+        let listed = self.listed_actions(table);
+        let mut out = Vec::new();
+        let mut default = Vec::new();
+        for (labels, body) in group_cases(cases) {
+            let body = self.collect(|s| {
+                if let Some(b) = body {
+                    s.stmts(&b.stmts);
+                }
+            });
+            if labels.iter().any(|c| c.label.is_none()) {
+                default = body;
+                continue;
+            }
+            let indices = labels
+                .iter()
+                .filter_map(|c| c.label.as_ref())
+                .filter_map(|l| self.t.names.get(&l.id))
+                .filter_map(|id| listed.iter().position(|a| a == id))
+                .collect();
+            out.push((indices, body));
+        }
+        self.apply_table(callee, Then::Switch { cases: out, default });
+    }
+
+    /// Runs what the declarations of a block do when it is applied.
+    pub(super) fn start_locals(&mut self, locals: &'a [Decl]) {
+        for d in locals {
+            let DeclKind::Var { ty, init } = &d.kind else { continue };
+            let Some(place) = self.frame.find(d.id) else { continue };
+            self.span = d.span;
+            match init {
+                Some(i) => {
+                    let v = self.eval(i);
+                    let ty = self.type_of(ty.id);
+                    let v = self.convert(v, &ty);
+                    self.assign(&place, v);
+                }
+                None => self.invalidate(&place),
+            }
+        }
+    }
+
+    pub(super) fn in_action(&self) -> bool {
+        self.place == Place::Action
+    }
+}
+
+/// Cases that fall through share the next block.
+fn group_cases(cases: &[SwitchCase]) -> Vec<(Vec<&SwitchCase>, Option<&crate::ast::Block>)> {
+    let mut groups = Vec::new();
+    let mut labels = Vec::new();
+    for c in cases {
+        labels.push(c);
+        if c.body.is_some() {
+            groups.push((std::mem::take(&mut labels), c.body.as_ref()));
+        }
+    }
+    if !labels.is_empty() {
+        groups.push((labels, None));
+    }
+    groups
+}
+
+/// Removes a jump to the end of the list from the list's end, also inside a last `if`.
+pub(super) fn drop_tail_leave(stmts: &mut Vec<St>, label: Label) {
+    match stmts.last_mut().map(|s| &mut s.kind) {
+        Some(StKind::Leave(l)) if *l == label => {
+            stmts.pop();
+        }
+        Some(StKind::If(_, a, b)) => {
+            drop_tail_leave(a, label);
+            drop_tail_leave(b, label);
+        }
+        Some(StKind::Apply { then: Then::HitMiss(a, b), .. }) => {
+            drop_tail_leave(a, label);
+            drop_tail_leave(b, label);
+        }
+        Some(StKind::Apply { then: Then::Switch { cases, default }, .. }) => {
+            cases.iter_mut().for_each(|(_, c)| drop_tail_leave(c, label));
+            drop_tail_leave(default, label);
+        }
+        _ => {}
+    }
+}
+
+/// Whether some statement jumps to the label.
+pub(super) fn leaves(stmts: &[St], label: Label) -> bool {
+    stmts.iter().any(|s| match &s.kind {
+        StKind::Leave(l) => *l == label,
+        StKind::If(_, a, b) => leaves(a, label) || leaves(b, label),
+        StKind::Labelled(_, b) => leaves(b, label),
+        StKind::Apply { then: Then::HitMiss(a, b), .. } => leaves(a, label) || leaves(b, label),
+        StKind::Apply { then: Then::Switch { cases, default }, .. } => {
+            cases.iter().any(|(_, c)| leaves(c, label)) || leaves(default, label)
+        }
+        _ => false,
+    })
+}

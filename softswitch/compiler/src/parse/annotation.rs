@@ -1,0 +1,122 @@
+//! Annotations.
+
+use super::{PResult, Parser};
+use crate::ast::{Annotation, AnnotationBody, Ident, RawToken};
+use crate::token::Tok;
+
+impl Parser<'_> {
+    pub(super) fn annotations(&mut self) -> PResult<Vec<Annotation>> {
+        let mut list = Vec::new();
+        while self.at("@") {
+            list.push(self.annotation()?);
+        }
+        Ok(list)
+    }
+
+    fn annotation(&mut self) -> PResult<Annotation> {
+        let start = self.expect("@")?;
+        let Tok::Ident(n) = self.tok() else {
+            return Err(self.unexpected("an annotation name"));
+        };
+        let mut name = Ident { name: n.clone(), span: self.span() };
+        self.bump();
+        let body = if &*name.name == "pragma" {
+            // `@pragma name text` up to the end of the line.
+            if let (Tok::Ident(n), false) = (self.tok().clone(), self.tokens[self.pos].line_start) {
+                name = Ident { name: n, span: self.span() };
+                self.bump();
+            }
+            let from = self.pos;
+            while !self.at_eof() && !self.tokens[self.pos].line_start {
+                self.bump();
+            }
+            self.tokens_body(from, self.pos)
+        } else if self.at("(") {
+            self.bump();
+            let from = self.pos;
+            let mut depth = 0usize;
+            while depth > 0 || !self.at(")") {
+                if self.at_eof() {
+                    return Err(self.unexpected("')'"));
+                }
+                if self.at("(") {
+                    depth += 1;
+                } else if self.at(")") {
+                    depth -= 1;
+                }
+                self.bump();
+            }
+            let to = self.pos;
+            let body = self.tokens_body(from, to);
+            self.pos = to;
+            self.expect(")")?;
+            body
+        } else if self.at("[") {
+            self.bump();
+            let body = self.structured_body()?;
+            self.expect("]")?;
+            body
+        } else {
+            AnnotationBody::None
+        };
+        Ok(Annotation { name, span: start.to(self.last_span()), body })
+    }
+
+    fn tokens_body(&mut self, from: usize, to: usize) -> AnnotationBody {
+        let raw = self.tokens[from..to]
+            .iter()
+            .map(|t| RawToken {
+                text: match &t.tok {
+                    Tok::Ident(s) | Tok::Str(s) => s.to_string(),
+                    Tok::Int { value, width } => match width {
+                        None => value.to_string(),
+                        Some((w, signed)) => format!("{w}{}{value}", if *signed { 's' } else { 'w' }),
+                    },
+                    Tok::P(p) => (*p).to_string(),
+                    Tok::Bad(_) | Tok::Eof => String::new(),
+                },
+                is_string: matches!(t.tok, Tok::Str(_)),
+                glued: t.glued,
+                span: t.span,
+            })
+            .collect();
+        let end = self.pos;
+        self.pos = from;
+        let exprs = self
+            .speculate(|p| {
+                let mut list = Vec::new();
+                while p.pos < to {
+                    list.push(p.expr()?);
+                    if p.pos < to {
+                        p.expect(",")?;
+                    }
+                }
+                if p.pos == to { Ok(list) } else { Err(super::Failed) }
+            })
+            .unwrap_or_default();
+        self.pos = end;
+        AnnotationBody::Tokens { raw, exprs }
+    }
+
+    fn structured_body(&mut self) -> PResult<AnnotationBody> {
+        if matches!(self.tok(), Tok::Ident(_)) && self.peek_at(1, "=") {
+            let mut pairs = Vec::new();
+            loop {
+                let key = self.member_name()?;
+                self.expect("=")?;
+                pairs.push((key, self.expr()?));
+                if !self.eat(",") || self.at("]") {
+                    return Ok(AnnotationBody::KeyValue(pairs));
+                }
+            }
+        }
+        let mut list = Vec::new();
+        while !self.at("]") {
+            list.push(self.expr()?);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        Ok(AnnotationBody::List(list))
+    }
+}

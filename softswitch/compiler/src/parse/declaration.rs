@@ -1,0 +1,484 @@
+//! Declarations.
+
+use super::{Failed, PResult, Parser};
+use crate::ast::{
+    Annotation, Block, CompositeKind, ControlDecl, Decl, DeclKind, Direction, EnumMember, Field, Ident, Method,
+    Param, ParserDecl, SelectCase, Signature, State, Transition, TypeRef, TypeRefKind,
+};
+use crate::diag::Span;
+use crate::token::Tok;
+
+impl Parser<'_> {
+    pub(super) fn top_declaration(&mut self) -> PResult<Decl> {
+        let annos = self.annotations()?;
+        let Tok::Ident(word) = self.tok().clone() else {
+            return self.function_or_instance(annos);
+        };
+        match &*word {
+            "const" => self.constant(annos),
+            "extern" => self.extern_decl(annos),
+            "action" => self.action(annos),
+            "parser" => self.parser(annos),
+            "control" => self.control(annos),
+            "package" => self.package(annos),
+            "struct" => self.composite(annos, CompositeKind::Struct),
+            "header" => self.composite(annos, CompositeKind::Header),
+            "header_union" => self.composite(annos, CompositeKind::Union),
+            "enum" => self.enumeration(annos),
+            "typedef" => self.type_alias(annos, true),
+            "type" if !self.is_type_name("type") => self.type_alias(annos, false),
+            "match_kind" => {
+                let start = self.span();
+                self.bump();
+                let names = self.name_list()?;
+                self.wordless(annos, start, DeclKind::MatchKinds(names))
+            }
+            "error" if self.peek_at(1, "{") => {
+                let start = self.span();
+                self.bump();
+                let names = self.name_list()?;
+                self.wordless(annos, start, DeclKind::Errors(names))
+            }
+            _ => self.function_or_instance(annos),
+        }
+    }
+
+    /// `error {..}` and `match_kind {..}` have no name of their own.
+    fn wordless(&mut self, annos: Vec<Annotation>, start: Span, kind: DeclKind) -> PResult<Decl> {
+        let id = self.id();
+        let name = Ident { name: self.rc(""), span: start };
+        Ok(Decl { id, name, span: start.to(self.last_span()), annos, kind })
+    }
+
+    fn name_list(&mut self) -> PResult<Vec<Ident>> {
+        self.expect("{")?;
+        let mut names = Vec::new();
+        while !self.at("}") {
+            names.push(self.member_name()?);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect("}")?;
+        Ok(names)
+    }
+
+    fn finish(&mut self, start: Span, name: Ident, annos: Vec<Annotation>, kind: DeclKind) -> Decl {
+        let id = self.id();
+        Decl { id, name, span: start.to(self.last_span()), annos, kind }
+    }
+
+    pub(super) fn constant(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        let start = self.span();
+        self.bump();
+        let ty = self.type_ref()?;
+        let name = self.ident()?;
+        self.expect("=")?;
+        let init = self.expr()?;
+        self.expect(";")?;
+        self.declare(&name.name, false);
+        Ok(self.finish(start, name, annos, DeclKind::Const { ty, init }))
+    }
+
+    /// `type name(params) { }`, or `type(args) name;`.
+    pub(super) fn function_or_instance(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        let start = self.span();
+        if !self.at_type() && !matches!(self.tok(), Tok::Ident(_)) {
+            return Err(self.unexpected("a declaration"));
+        }
+        self.scoped_type_params(|p| {
+            let is_abstract = p.eat_word("abstract");
+            let _ = is_abstract;
+            let ty = p.type_ref()?;
+            if p.at("(") {
+                return p.instantiation_rest(annos, start, ty);
+            }
+            let name = p.ident()?;
+            let sig = p.signature_rest(ty)?;
+            let body: Block = p.block()?;
+            Ok(p.finish(start, name, annos, DeclKind::Function { sig, body: Some(body) }))
+        })
+    }
+
+    /// Runs `f` in a scope of its own and then re-declares what it produced outside.
+    fn scoped_type_params(&mut self, f: impl FnOnce(&mut Self) -> PResult<Decl>) -> PResult<Decl> {
+        let d = self.scoped(f)?;
+        self.declare(&d.name.name.clone(), false);
+        Ok(d)
+    }
+
+    fn signature_rest(&mut self, ret: TypeRef) -> PResult<Signature> {
+        let tparams = self.type_params_opt()?;
+        let params = self.params()?;
+        Ok(Signature { tparams, ret, params })
+    }
+
+    pub(super) fn params(&mut self) -> PResult<Vec<Param>> {
+        self.expect("(")?;
+        let mut list = Vec::new();
+        while !self.at(")") {
+            list.push(self.param()?);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(")")?;
+        Ok(list)
+    }
+
+    fn param(&mut self) -> PResult<Param> {
+        let annos = self.annotations()?;
+        let start = self.span();
+        let dir = match self.tok() {
+            Tok::Ident(w) if &**w == "in" => Direction::In,
+            Tok::Ident(w) if &**w == "out" => Direction::Out,
+            Tok::Ident(w) if &**w == "inout" => Direction::InOut,
+            _ => Direction::None,
+        };
+        if dir != Direction::None {
+            self.bump();
+        }
+        let ty = self.type_ref()?;
+        let name = self.ident()?;
+        let default = if self.eat("=") { Some(self.expr()?) } else { None };
+        self.declare(&name.name, false);
+        let id = self.id();
+        Ok(Param { id, name, span: start.to(self.last_span()), dir, ty, default, annos })
+    }
+
+    fn params_opt(&mut self) -> PResult<Vec<Param>> {
+        if self.at("(") { self.params() } else { Ok(Vec::new()) }
+    }
+
+    fn action(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        let start = self.span();
+        self.bump();
+        let name = self.ident()?;
+        self.declare(&name.name, false);
+        self.scoped(|p| {
+            let params = p.params()?;
+            let body = p.block()?;
+            Ok(p.finish(start, name, annos, DeclKind::Action { params, body }))
+        })
+    }
+
+    fn extern_decl(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        let start = self.span();
+        self.bump();
+        // `extern Name { ... }` or `extern Name<T> { ... }` or a function.
+        let is_type = matches!(self.tok(), Tok::Ident(_))
+            && (self.peek_at(1, "{")
+                || self.peek_at(1, ";")
+                || (self.peek_at(1, "<")
+                    && self.speculate_extern_type()));
+        if !is_type {
+            return self.scoped_type_params(|p| {
+                let ty = p.extern_return_type()?;
+                let name = p.ident()?;
+                let sig = p.signature_rest(ty)?;
+                p.expect(";")?;
+                Ok(p.finish(start, name, annos, DeclKind::Function { sig, body: None }))
+            });
+        }
+        let name = self.ident()?;
+        self.declare(&name.name, true);
+        self.scoped(|p| {
+            let tparams = p.type_params_opt()?;
+            let mut methods = Vec::new();
+            if !p.eat(";") {
+                p.expect("{")?;
+                while !p.at("}") && !p.at_eof() {
+                    methods.push(p.method(&name)?);
+                }
+                p.expect("}")?;
+            }
+            Ok(p.finish(start, name, annos, DeclKind::Extern { tparams, methods }))
+        })
+    }
+
+    fn speculate_extern_type(&mut self) -> bool {
+        let pos = self.pos;
+        let found = self
+            .speculate(|p| {
+                p.bump();
+                p.expect("<")?;
+                while !p.eat(">") {
+                    p.ident()?;
+                    p.eat(",");
+                }
+                if p.at("{") || p.at(";") { Ok(()) } else { Err(Failed) }
+            })
+            .is_some();
+        self.pos = pos;
+        found
+    }
+
+    /// The return type may be a type parameter that is only declared after the name.
+    fn extern_return_type(&mut self) -> PResult<TypeRef> {
+        self.type_ref()
+    }
+
+    fn method(&mut self, owner: &Ident) -> PResult<Method> {
+        let annos = self.annotations()?;
+        let is_abstract = self.eat_word("abstract");
+        self.scoped(|p| {
+            if matches!(p.tok(), Tok::Ident(n) if *n == owner.name) && p.peek_at(1, "(") {
+                let name = p.ident()?;
+                let ret = TypeRef { id: p.id(), span: name.span, kind: TypeRefKind::Void };
+                let sig = Signature { tparams: Vec::new(), ret, params: p.params()? };
+                p.expect(";")?;
+                let id = p.id();
+                return Ok(Method { id, name, annos, sig, is_abstract, is_constructor: true });
+            }
+            let ret = p.type_ref()?;
+            let name = p.ident()?;
+            let sig = p.signature_rest(ret)?;
+            p.expect(";")?;
+            let id = p.id();
+            Ok(Method { id, name, annos, sig, is_abstract, is_constructor: false })
+        })
+    }
+
+    fn parser(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        let start = self.span();
+        self.bump();
+        let name = self.ident()?;
+        self.declare(&name.name, true);
+        self.scoped(|p| {
+            let tparams = p.type_params_opt()?;
+            let params = p.params()?;
+            let mut d = ParserDecl {
+                tparams,
+                params,
+                ctor_params: Vec::new(),
+                locals: Vec::new(),
+                states: Vec::new(),
+                is_type: true,
+            };
+            if p.eat(";") {
+                return Ok(p.finish(start, name, annos, DeclKind::Parser(d)));
+            }
+            d.is_type = false;
+            d.ctor_params = p.params_opt()?;
+            p.expect("{")?;
+            while !p.at("}") && !p.at_eof() {
+                let at = p.pos;
+                let r = p.annotations().and_then(|annos| {
+                    if p.at_word("state") {
+                        d.states.push(p.state(annos)?);
+                    } else {
+                        d.locals.push(p.local_decl(annos)?);
+                    }
+                    Ok(())
+                });
+                if r.is_err() {
+                    if p.silent > 0 {
+                        return Err(Failed);
+                    }
+                    p.resync(at);
+                }
+            }
+            p.expect("}")?;
+            Ok(p.finish(start, name, annos, DeclKind::Parser(d)))
+        })
+    }
+
+    fn state(&mut self, annos: Vec<Annotation>) -> PResult<State> {
+        let start = self.span();
+        self.bump();
+        let name = self.ident()?;
+        self.scoped(|p| {
+            p.expect("{")?;
+            let body = p.statements()?;
+            let transition = if p.eat_word("transition") { p.transition()? } else { Transition::Missing };
+            p.expect("}")?;
+            let id = p.id();
+            Ok(State { id, name, annos, body, transition, span: start.to(p.last_span()) })
+        })
+    }
+
+    fn transition(&mut self) -> PResult<Transition> {
+        if !self.at_word("select") {
+            let target = self.ident()?;
+            self.expect(";")?;
+            return Ok(Transition::Direct(target));
+        }
+        let start = self.span();
+        self.bump();
+        self.expect("(")?;
+        let mut keys = Vec::new();
+        while !self.at(")") {
+            keys.push(self.expr()?);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(")")?;
+        let span = start.to(self.last_span());
+        self.expect("{")?;
+        let mut cases = Vec::new();
+        while !self.at("}") && !self.at_eof() {
+            let keyset = self.keyset()?;
+            self.expect(":")?;
+            let target = self.ident()?;
+            self.expect(";")?;
+            cases.push(SelectCase { keyset, target });
+        }
+        self.expect("}")?;
+        self.eat(";");
+        Ok(Transition::Select { keys, cases, span })
+    }
+
+    fn control(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        let start = self.span();
+        self.bump();
+        let name = self.ident()?;
+        self.declare(&name.name, true);
+        self.scoped(|p| {
+            let tparams = p.type_params_opt()?;
+            let params = p.params()?;
+            let mut d = ControlDecl {
+                tparams,
+                params,
+                ctor_params: Vec::new(),
+                locals: Vec::new(),
+                body: Block { stmts: Vec::new(), span: start },
+                is_type: true,
+            };
+            if p.eat(";") {
+                return Ok(p.finish(start, name, annos, DeclKind::Control(d)));
+            }
+            d.is_type = false;
+            d.ctor_params = p.params_opt()?;
+            p.expect("{")?;
+            while !p.at("}") && !p.at_word("apply") && !p.at_eof() {
+                let at = p.pos;
+                let local = p.annotations().and_then(|annos| p.local_decl(annos));
+                match local {
+                    Ok(l) => d.locals.push(l),
+                    Err(Failed) if p.silent > 0 => return Err(Failed),
+                    Err(Failed) => p.resync(at),
+                }
+            }
+            if !p.eat_word("apply") {
+                return Err(p.unexpected("'apply'"));
+            }
+            d.body = p.block()?;
+            p.expect("}")?;
+            Ok(p.finish(start, name, annos, DeclKind::Control(d)))
+        })
+    }
+
+    /// A declaration inside a parser or control.
+    fn local_decl(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        match self.tok().clone() {
+            Tok::Ident(w) => match &*w {
+                "const" => self.constant(annos),
+                "action" => self.action(annos),
+                "table" => self.table(annos),
+                "valueset" | "value_set" => self.value_set(annos),
+                _ => self.local_variable(annos),
+            },
+            _ => self.local_variable(annos),
+        }
+    }
+
+    fn value_set(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        let start = self.span();
+        self.bump();
+        self.expect("<")?;
+        let ty = self.type_ref()?;
+        self.expect(">")?;
+        self.expect("(")?;
+        let size = self.expr()?;
+        self.expect(")")?;
+        let name = self.ident()?;
+        self.expect(";")?;
+        self.declare(&name.name, false);
+        Ok(self.finish(start, name, annos, DeclKind::ValueSet { ty, size }))
+    }
+
+    fn package(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        let start = self.span();
+        self.bump();
+        let name = self.ident()?;
+        self.declare(&name.name, true);
+        self.scoped(|p| {
+            let tparams = p.type_params_opt()?;
+            let params = p.params()?;
+            p.expect(";")?;
+            Ok(p.finish(start, name, annos, DeclKind::Package { tparams, params }))
+        })
+    }
+
+    fn composite(&mut self, annos: Vec<Annotation>, kind: CompositeKind) -> PResult<Decl> {
+        let start = self.span();
+        self.bump();
+        let name = self.ident()?;
+        self.declare(&name.name, true);
+        self.scoped(|p| {
+            let tparams = p.type_params_opt()?;
+            p.expect("{")?;
+            let mut fields = Vec::new();
+            while !p.at("}") && !p.at_eof() {
+                let at = p.pos;
+                match p.field() {
+                    Ok(f) => fields.push(f),
+                    Err(Failed) if p.silent > 0 => return Err(Failed),
+                    Err(Failed) => p.resync(at),
+                }
+            }
+            p.expect("}")?;
+            Ok(p.finish(start, name, annos, DeclKind::Composite { kind, tparams, fields }))
+        })
+    }
+
+    fn field(&mut self) -> PResult<Field> {
+        let annos = self.annotations()?;
+        let ty = self.type_ref()?;
+        let name = self.ident()?;
+        self.expect(";")?;
+        let id = self.id();
+        Ok(Field { id, name, ty, annos })
+    }
+
+    fn enumeration(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        let start = self.span();
+        self.bump();
+        let underlying = match self.tok() {
+            Tok::Ident(n) if self.peek_at(1, "{") && !matches!(&**n, "bit" | "int") => None,
+            _ => Some(self.type_ref()?),
+        };
+        let name = self.ident()?;
+        self.declare(&name.name, true);
+        self.expect("{")?;
+        let mut members = Vec::new();
+        while !self.at("}") {
+            let annos = self.annotations()?;
+            let name = self.member_name()?;
+            let value = if self.eat("=") { Some(self.expr()?) } else { None };
+            let id = self.id();
+            members.push(EnumMember { id, name, value, annos });
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect("}")?;
+        Ok(self.finish(start, name, annos, DeclKind::Enum { underlying, members }))
+    }
+
+    fn type_alias(&mut self, annos: Vec<Annotation>, is_typedef: bool) -> PResult<Decl> {
+        let start = self.span();
+        self.bump();
+        // `typedef struct X {...} Y` is not P4_16.
+        let more = self.annotations()?;
+        let ty = self.type_ref()?;
+        let name = self.ident()?;
+        self.expect(";")?;
+        self.declare(&name.name, true);
+        let mut annos = annos;
+        annos.extend(more);
+        let kind = if is_typedef { DeclKind::Typedef(ty) } else { DeclKind::NewType(ty) };
+        Ok(self.finish(start, name, annos, kind))
+    }
+}

@@ -1,0 +1,350 @@
+//! Expressions.
+
+use super::{Failed, PResult, Parser};
+use crate::ast::{Arg, BinOp, Expr, ExprKind, TypeRef, TypeRefKind, UnOp};
+use crate::diag::Span;
+use crate::token::Tok;
+
+/// Binary operators by binding strength, loosest first.
+const LEVELS: &[&[(&str, BinOp)]] = &[
+    &[("||", BinOp::Or)],
+    &[("&&", BinOp::And)],
+    &[("==", BinOp::Eq), ("!=", BinOp::Ne)],
+    &[("<=", BinOp::Le), (">=", BinOp::Ge), ("<", BinOp::Lt), (">", BinOp::Gt)],
+    &[("|", BinOp::BitOr)],
+    &[("^", BinOp::BitXor)],
+    &[("&", BinOp::BitAnd)],
+    &[("<<", BinOp::Shl), (">>", BinOp::Shr)],
+    &[
+        ("++", BinOp::Concat),
+        ("+", BinOp::Add),
+        ("-", BinOp::Sub),
+        ("|+|", BinOp::SatAdd),
+        ("|-|", BinOp::SatSub),
+    ],
+    &[("*", BinOp::Mul), ("/", BinOp::Div), ("%", BinOp::Mod)],
+];
+
+impl Parser<'_> {
+    fn node(&mut self, span: Span, kind: ExprKind) -> Expr {
+        let id = self.id();
+        Expr { id, span, kind }
+    }
+
+    pub(crate) fn expr(&mut self) -> PResult<Expr> {
+        self.nested(|p| {
+            let cond = p.binary(0)?;
+            if !p.eat("?") {
+                return Ok(cond);
+            }
+            let yes = p.expr()?;
+            p.expect(":")?;
+            let no = p.expr()?;
+            let span = cond.span.to(no.span);
+            Ok(p.node(span, ExprKind::Ternary(Box::new(cond), Box::new(yes), Box::new(no))))
+        })
+    }
+
+    fn eat_binop(&mut self, level: &[(&str, BinOp)]) -> Option<BinOp> {
+        for (text, op) in level {
+            if *text == ">>" {
+                if self.at_shift_right(">") {
+                    self.bump();
+                    self.bump();
+                    return Some(*op);
+                }
+                continue;
+            }
+            if *text == ">" && (self.at_shift_right(">") || self.at_shift_right(">=")) {
+                continue;
+            }
+            if self.eat(text) {
+                return Some(*op);
+            }
+        }
+        None
+    }
+
+    fn binary(&mut self, level: usize) -> PResult<Expr> {
+        let Some(ops) = LEVELS.get(level) else {
+            return self.unary();
+        };
+        let mut left = self.binary(level + 1)?;
+        while let Some(op) = self.eat_binop(ops) {
+            let right = self.binary(level + 1)?;
+            let span = left.span.to(right.span);
+            left = self.node(span, ExprKind::Binary(op, Box::new(left), Box::new(right)));
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> PResult<Expr> {
+        let start = self.span();
+        let op = match self.tok() {
+            Tok::P("-") => Some(UnOp::Neg),
+            Tok::P("+") => Some(UnOp::Plus),
+            Tok::P("~") => Some(UnOp::BitNot),
+            Tok::P("!") => Some(UnOp::Not),
+            _ => None,
+        };
+        if let Some(op) = op {
+            self.bump();
+            let e = self.nested(|p| p.unary())?;
+            let span = start.to(e.span);
+            return Ok(self.node(span, ExprKind::Unary(op, Box::new(e))));
+        }
+        if self.at("(") {
+            if let Some(ty) = self.cast_type() {
+                let e = self.nested(|p| p.unary())?;
+                let span = start.to(e.span);
+                return Ok(self.node(span, ExprKind::Cast(ty, Box::new(e))));
+            }
+        }
+        self.postfix_expr()
+    }
+
+    /// `(type)` of a cast, if that is what stands here.
+    fn cast_type(&mut self) -> Option<TypeRef> {
+        let is_type = match self.peek(1) {
+            Tok::Ident(n) if &**n == "error" => self.peek_at(2, ")"),
+            Tok::Ident(n) => {
+                matches!(&**n, "bool" | "bit" | "int" | "varbit" | "string" | "tuple" | "void")
+                    || (&**n == "list" && self.peek_at(2, "<"))
+                    || (self.is_type_name(n) && (self.peek_at(2, ")") || self.peek_at(2, "<") || self.peek_at(2, "[")))
+            }
+            Tok::P(".") => matches!(self.peek(2), Tok::Ident(n) if self.scopes[0].get(n) == Some(&true)) && self.peek_at(3, ")"),
+            _ => false,
+        };
+        if !is_type {
+            return None;
+        }
+        self.speculate(|p| {
+            p.expect("(")?;
+            let ty = p.type_ref()?;
+            p.expect(")")?;
+            Ok(ty)
+        })
+    }
+
+    pub(super) fn postfix_expr(&mut self) -> PResult<Expr> {
+        let mut e = self.primary()?;
+        loop {
+            let start = e.span;
+            if self.eat(".") {
+                let name = self.member_name()?;
+                let span = start.to(name.span);
+                e = self.node(span, ExprKind::Member(Box::new(e), name));
+            } else if self.at("[") {
+                e = self.subscript(e)?;
+            } else if self.at("(") {
+                let args = self.args()?;
+                let span = start.to(self.last_span());
+                e = self.node(span, ExprKind::Call { callee: Box::new(e), targs: Vec::new(), args });
+            } else if self.at("<") && matches!(e.kind, ExprKind::Name { .. } | ExprKind::Member(..)) {
+                let Some(targs) = self.speculate(|p| {
+                    let targs = p.type_args_opt()?;
+                    if p.at("(") || p.at(".") { Ok(targs) } else { Err(Failed) }
+                }) else {
+                    return Ok(e);
+                };
+                if self.at(".") {
+                    // `Type<args>.apply(...)`
+                    let ExprKind::Name { name, global } = e.kind else {
+                        return Err(self.unexpected("'('"));
+                    };
+                    let id = self.id();
+                    let ty = TypeRef { id, span: start, kind: TypeRefKind::Named { name, global, args: targs } };
+                    e = self.node(start, ExprKind::Type(ty));
+                    continue;
+                }
+                let args = self.args()?;
+                let span = start.to(self.last_span());
+                e = self.node(span, ExprKind::Call { callee: Box::new(e), targs, args });
+            } else {
+                return Ok(e);
+            }
+        }
+    }
+
+    fn subscript(&mut self, base: Expr) -> PResult<Expr> {
+        let start = base.span;
+        self.expect("[")?;
+        let first = self.expr()?;
+        let kind = if self.eat(":") {
+            let low = self.expr()?;
+            ExprKind::Slice(Box::new(base), Box::new(first), Box::new(low))
+        } else if self.at("+") && self.peek_at(1, ":") {
+            self.bump();
+            self.bump();
+            let width = self.expr()?;
+            ExprKind::PlusSlice(Box::new(base), Box::new(first), Box::new(width))
+        } else {
+            ExprKind::Index(Box::new(base), Box::new(first))
+        };
+        self.expect("]")?;
+        let span = start.to(self.last_span());
+        Ok(self.node(span, kind))
+    }
+
+    pub(super) fn args(&mut self) -> PResult<Vec<Arg>> {
+        self.expect("(")?;
+        let mut args = Vec::new();
+        while !self.at(")") {
+            let name = if matches!(self.tok(), Tok::Ident(_)) && self.peek_at(1, "=") {
+                let name = self.member_name()?;
+                self.bump();
+                Some(name)
+            } else {
+                None
+            };
+            let expr = self.keyset_item()?;
+            args.push(Arg { name, expr });
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(")")?;
+        Ok(args)
+    }
+
+    pub(crate) fn primary(&mut self) -> PResult<Expr> {
+        let span = self.span();
+        let tok = self.tok().clone();
+        match tok {
+            Tok::Int { value, width } => {
+                self.bump();
+                Ok(self.node(span, ExprKind::Int { value, width }))
+            }
+            Tok::Str(s) => {
+                self.bump();
+                // Adjacent string literals are one.
+                let mut text = s.to_string();
+                while let Tok::Str(more) = self.tok().clone() {
+                    text.push_str(&more);
+                    self.bump();
+                }
+                Ok(self.node(span, ExprKind::Str(text.into())))
+            }
+            Tok::P("(") => {
+                self.bump();
+                let e = self.expr()?;
+                self.expect(")")?;
+                Ok(e)
+            }
+            Tok::P("{") => self.braces(),
+            Tok::P(".") => {
+                self.bump();
+                let name = self.ident()?;
+                let span = span.to(name.span);
+                Ok(self.node(span, ExprKind::Name { name: name.name, global: true }))
+            }
+            Tok::Ident(n) => match &*n {
+                "true" | "false" => {
+                    self.bump();
+                    Ok(self.node(span, ExprKind::Bool(&*n == "true")))
+                }
+                "error" | "this" => {
+                    self.bump();
+                    Ok(self.node(span, ExprKind::Name { name: n, global: false }))
+                }
+                "_" => {
+                    self.bump();
+                    Ok(self.node(span, ExprKind::DontCare))
+                }
+                "default" => {
+                    self.bump();
+                    Ok(self.node(span, ExprKind::Default))
+                }
+                _ => {
+                    let name = self.ident().map_err(|_| Failed)?;
+                    Ok(self.node(span, ExprKind::Name { name: name.name, global: false }))
+                }
+            },
+            _ => Err(self.unexpected("an expression")),
+        }
+    }
+
+    /// `{ ... }`: a list, a record or an invalid header.
+    fn braces(&mut self) -> PResult<Expr> {
+        let start = self.expect("{")?;
+        if self.at("#") && self.peek_at(1, "}") {
+            self.bump();
+            self.bump();
+            return Ok(self.node(start.to(self.last_span()), ExprKind::InvalidHeader));
+        }
+        let is_record = matches!(self.tok(), Tok::Ident(_)) && self.peek_at(1, "=");
+        let mut dots = false;
+        let mut items = Vec::new();
+        let mut fields = Vec::new();
+        while !self.at("}") {
+            if self.eat("...") {
+                dots = true;
+            } else if is_record {
+                let name = self.member_name()?;
+                self.expect("=")?;
+                fields.push((name, self.expr()?));
+            } else {
+                items.push(self.expr()?);
+            }
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect("}")?;
+        let kind = if is_record {
+            ExprKind::Record { fields, dots }
+        } else {
+            ExprKind::List { items, dots }
+        };
+        Ok(self.node(start.to(self.last_span()), kind))
+    }
+
+    /// One component of a keyset: an expression, a mask or a range.
+    pub(super) fn keyset_item(&mut self) -> PResult<Expr> {
+        let e = self.expr()?;
+        if self.eat("&&&") {
+            let mask = self.expr()?;
+            let span = e.span.to(mask.span);
+            return Ok(self.node(span, ExprKind::Mask(Box::new(e), Box::new(mask))));
+        }
+        if self.eat("..") {
+            let high = self.expr()?;
+            let span = e.span.to(high.span);
+            return Ok(self.node(span, ExprKind::Range(Box::new(e), Box::new(high))));
+        }
+        Ok(e)
+    }
+
+    /// A keyset: one item, or a parenthesised tuple of them.
+    pub(super) fn keyset(&mut self) -> PResult<Expr> {
+        if self.at("(") {
+            let tuple = self.speculate(|p| {
+                let start = p.expect("(")?;
+                let mut items = Vec::new();
+                while !p.at(")") {
+                    items.push(p.keyset_item()?);
+                    if !p.eat(",") {
+                        break;
+                    }
+                }
+                p.expect(")")?;
+                // More operators after it: it was the start of an expression.
+                if p.at(":") {
+                    let span = start.to(p.last_span());
+                    return Ok(p.node(span, ExprKind::List { items, dots: false }));
+                }
+                Err(Failed)
+            });
+            if let Some(mut e) = tuple {
+                if let ExprKind::List { items, .. } = &mut e.kind
+                    && items.len() == 1
+                {
+                    return Ok(items.remove(0));
+                }
+                return Ok(e);
+            }
+        }
+        self.keyset_item()
+    }
+
+}

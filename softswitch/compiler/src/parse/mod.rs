@@ -1,0 +1,319 @@
+//! The parser: recursive descent over preprocessed tokens.
+//!
+//! P4's grammar needs to know which names are types, so the parser keeps a scoped set of them.
+
+mod annotation;
+mod declaration;
+mod expression;
+mod statement;
+mod table;
+mod types;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::ast::{Ident, Name, NodeId, Program};
+use crate::diag::{Diagnostics, Span};
+use crate::token::{Tok, Token};
+
+/// The error is already reported; the caller resynchronises.
+#[derive(Debug)]
+pub(crate) struct Failed;
+pub(crate) type PResult<T> = Result<T, Failed>;
+
+/// Nesting deeper than this is refused, so that the recursion cannot exhaust the stack.
+const MAX_DEPTH: u32 = 200;
+
+const KEYWORDS: &[&str] = &[
+    "abstract", "action", "bit", "bool", "const", "control", "default", "else", "enum", "error",
+    "exit", "extern", "false", "header", "header_union", "if", "in", "inout", "int", "match_kind",
+    "out", "package", "parser", "return", "select", "state", "string", "struct", "switch", "table",
+    "this", "transition", "true", "tuple", "typedef", "varbit", "valueset", "void", "for", "break",
+    "continue", "_",
+];
+
+pub fn parse(tokens: Vec<Token>, diags: &Diagnostics) -> Program {
+    let mut p = Parser {
+        tokens,
+        pos: 0,
+        diags,
+        next_id: 0,
+        scopes: vec![HashMap::new()],
+        silent: 0,
+        depth: 0,
+    };
+    let mut decls = Vec::new();
+    while !p.at_eof() {
+        if p.eat(";") {
+            continue;
+        }
+        let before = p.pos;
+        match p.top_declaration() {
+            Ok(d) => decls.push(d),
+            Err(Failed) => {
+                p.resync_top(before);
+            }
+        }
+    }
+    Program { decls, node_count: p.next_id }
+}
+
+pub(crate) struct Parser<'a> {
+    tokens: Vec<Token>,
+    pos: usize,
+    diags: &'a Diagnostics,
+    next_id: u32,
+    /// Innermost last: name -> whether it is a type there.
+    scopes: Vec<HashMap<Name, bool>>,
+    /// While positive, errors are not reported (speculative parsing).
+    silent: u32,
+    depth: u32,
+}
+
+impl Parser<'_> {
+    fn id(&mut self) -> NodeId {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    fn tok(&self) -> &Tok {
+        &self.tokens[self.pos].tok
+    }
+
+    fn peek(&self, ahead: usize) -> &Tok {
+        &self.tokens[(self.pos + ahead).min(self.tokens.len() - 1)].tok
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.pos].span
+    }
+
+    /// Span of the token before the current one.
+    fn last_span(&self) -> Span {
+        self.tokens[self.pos.saturating_sub(1)].span
+    }
+
+    fn at_eof(&self) -> bool {
+        *self.tok() == Tok::Eof
+    }
+
+    fn bump(&mut self) {
+        if self.pos + 1 < self.tokens.len() {
+            self.pos += 1;
+        }
+    }
+
+    fn at(&self, p: &str) -> bool {
+        matches!(self.tok(), Tok::P(q) if *q == p)
+    }
+
+    fn peek_at(&self, ahead: usize, p: &str) -> bool {
+        matches!(self.peek(ahead), Tok::P(q) if *q == p)
+    }
+
+    fn eat(&mut self, p: &str) -> bool {
+        let found = self.at(p);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn expect(&mut self, p: &str) -> PResult<Span> {
+        let span = self.span();
+        if self.eat(p) {
+            return Ok(span);
+        }
+        Err(self.unexpected(&format!("'{p}'")))
+    }
+
+    fn at_word(&self, w: &str) -> bool {
+        matches!(self.tok(), Tok::Ident(n) if &**n == w)
+    }
+
+    fn peek_word(&self, ahead: usize, w: &str) -> bool {
+        matches!(self.peek(ahead), Tok::Ident(n) if &**n == w)
+    }
+
+    fn eat_word(&mut self, w: &str) -> bool {
+        let found = self.at_word(w);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    /// Two glued tokens `>` and `second`: `>>` or `>>=`.
+    fn at_shift_right(&self, second: &str) -> bool {
+        self.at(">") && self.peek_at(1, second) && self.tokens[self.pos + 1].glued
+    }
+
+    fn fail(&self, span: Span, message: impl Into<String>) -> Failed {
+        if self.silent == 0 {
+            self.diags.error(span, message);
+        }
+        Failed
+    }
+
+    fn unexpected(&self, wanted: &str) -> Failed {
+        if self.silent > 0 {
+            return Failed;
+        }
+        let found = match self.tok() {
+            Tok::Ident(n) => format!("'{n}'"),
+            Tok::Int { value, .. } => format!("number {value}"),
+            Tok::Str(_) => "a string".into(),
+            Tok::P(p) => format!("'{p}'"),
+            Tok::Bad(why) => {
+                self.diags.error(self.span(), *why);
+                return Failed;
+            }
+            Tok::Eof => "the end of the file".into(),
+        };
+        if wanted == "';'" {
+            // The mistake is usually at the end of what came before.
+            self.diags.error_hint(
+                self.span(),
+                format!("syntax error: {wanted} expected, {found} found"),
+                "is a ';' missing before this?",
+            );
+        } else {
+            self.diags.error(self.span(), format!("syntax error: {wanted} expected, {found} found"));
+        }
+        Failed
+    }
+
+    /// Guards recursion; every `enter` needs its `leave`.
+    fn enter(&mut self) -> PResult<()> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            self.depth -= 1;
+            return Err(self.fail(self.span(), "the program is nested too deep"));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> PResult<T>) -> PResult<T> {
+        self.enter()?;
+        let r = f(self);
+        self.leave();
+        r
+    }
+
+    /// A name; keywords that P4 also allows as names are accepted.
+    fn ident(&mut self) -> PResult<Ident> {
+        let Tok::Ident(n) = self.tok() else {
+            return Err(self.unexpected("a name"));
+        };
+        if KEYWORDS.contains(&&**n) {
+            return Err(self.unexpected("a name"));
+        }
+        let ident = Ident { name: n.clone(), span: self.span() };
+        self.bump();
+        Ok(ident)
+    }
+
+    /// A member name after a dot: any word.
+    fn member_name(&mut self) -> PResult<Ident> {
+        let Tok::Ident(n) = self.tok() else {
+            return Err(self.unexpected("a member name"));
+        };
+        let ident = Ident { name: n.clone(), span: self.span() };
+        self.bump();
+        Ok(ident)
+    }
+
+    fn declare(&mut self, name: &Name, is_type: bool) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.clone(), is_type);
+        }
+    }
+
+    fn is_type_name(&self, name: &str) -> bool {
+        self.scopes.iter().rev().find_map(|s| s.get(name).copied()).unwrap_or(false)
+    }
+
+    fn scoped<T>(&mut self, f: impl FnOnce(&mut Self) -> PResult<T>) -> PResult<T> {
+        self.scopes.push(HashMap::new());
+        let r = self.nested(f);
+        self.scopes.pop();
+        r
+    }
+
+    /// Runs `f`; on failure restores the position and reports nothing.
+    fn speculate<T>(&mut self, f: impl FnOnce(&mut Self) -> PResult<T>) -> Option<T> {
+        let (pos, depth) = (self.pos, self.depth);
+        self.silent += 1;
+        let r = f(self).ok();
+        self.silent -= 1;
+        if r.is_none() {
+            self.pos = pos;
+            self.depth = depth;
+        }
+        r
+    }
+
+    /// Skips to just after the next `;` or balanced `}` at this nesting, or before a closing `}`.
+    fn resync(&mut self, start: usize) {
+        if self.pos == start && !self.at("}") {
+            self.bump();
+        }
+        let mut depth = 0;
+        while !self.at_eof() {
+            if depth == 0 && self.at(";") {
+                self.bump();
+                return;
+            }
+            if self.at("{") {
+                depth += 1;
+            } else if self.at("}") {
+                if depth == 0 {
+                    return;
+                }
+                depth -= 1;
+                if depth == 0 {
+                    self.bump();
+                    return;
+                }
+            }
+            self.bump();
+        }
+    }
+
+    fn resync_top(&mut self, start: usize) {
+        const STARTERS: &[&str] = &[
+            "control", "parser", "struct", "header", "header_union", "const", "typedef", "type",
+            "enum", "extern", "action", "package", "error", "match_kind",
+        ];
+        if self.pos == start {
+            self.bump();
+        }
+        while !self.at_eof() {
+            // A declaration keyword in the first column of a line is a safe place to go on.
+            let t = &self.tokens[self.pos];
+            if t.line_start && matches!(&t.tok, Tok::Ident(n) if STARTERS.contains(&&**n)) {
+                let src_col_one = self.pos == 0 || t.span.lo == 0 || self.column_one(t.span);
+                if src_col_one {
+                    return;
+                }
+            }
+            self.bump();
+        }
+    }
+
+    /// Whether nothing but a line break precedes `span`: approximated by the gap to the last token.
+    fn column_one(&self, span: Span) -> bool {
+        self.pos > 0 && {
+            let prev = self.tokens[self.pos - 1].span;
+            prev.file != span.file || matches!(self.tokens[self.pos - 1].tok, Tok::P("}" | ";" | ")"))
+        }
+    }
+
+    fn rc(&self, s: &str) -> Name {
+        Rc::from(s)
+    }
+}

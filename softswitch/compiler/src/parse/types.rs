@@ -1,0 +1,158 @@
+//! Type references.
+
+use super::{PResult, Parser};
+use crate::ast::{Expr, ExprKind, TypeParam, TypeRef, TypeRefKind};
+use crate::token::Tok;
+
+impl Parser<'_> {
+    /// Whether a type reference starts at the current token.
+    pub(super) fn at_type(&self) -> bool {
+        match self.tok() {
+            Tok::Ident(n) => match &**n {
+                "bool" | "bit" | "int" | "varbit" | "string" | "tuple" | "void" | "match_kind" => true,
+                "error" => true,
+                other => self.is_type_name(other),
+            },
+            Tok::P(".") => matches!(self.peek(1), Tok::Ident(n) if self.scopes[0].get(n).copied().unwrap_or(false)),
+            _ => false,
+        }
+    }
+
+    pub(super) fn type_ref(&mut self) -> PResult<TypeRef> {
+        self.nested(|p| {
+            let start = p.span();
+            let kind = p.base_type()?;
+            let mut ty = TypeRef { id: p.id(), span: start.to(p.last_span()), kind };
+            while p.at("[") {
+                p.bump();
+                let size = p.expr()?;
+                p.expect("]")?;
+                let span = start.to(p.last_span());
+                ty = TypeRef { id: p.id(), span, kind: TypeRefKind::Stack(Box::new(ty), Box::new(size)) };
+            }
+            Ok(ty)
+        })
+    }
+
+    fn base_type(&mut self) -> PResult<TypeRefKind> {
+        let Tok::Ident(name) = self.tok().clone() else {
+            if self.at(".") && matches!(self.peek(1), Tok::Ident(_)) {
+                self.bump();
+                let name = self.ident()?.name;
+                let args = self.type_args_opt()?;
+                return Ok(TypeRefKind::Named { name, global: true, args });
+            }
+            return Err(self.unexpected("a type"));
+        };
+        match &*name {
+            "void" => self.word(TypeRefKind::Void),
+            "bool" => self.word(TypeRefKind::Bool),
+            "error" => self.word(TypeRefKind::Error),
+            "string" => self.word(TypeRefKind::String),
+            "match_kind" => self.word(TypeRefKind::MatchKind),
+            "_" => self.word(TypeRefKind::DontCare),
+            "bit" => {
+                self.bump();
+                if !self.at("<") {
+                    let one = self.literal(1);
+                    return Ok(TypeRefKind::Bit(Box::new(one)));
+                }
+                Ok(TypeRefKind::Bit(Box::new(self.width()?)))
+            }
+            "int" => {
+                self.bump();
+                if !self.at("<") {
+                    return Ok(TypeRefKind::Int);
+                }
+                Ok(TypeRefKind::SInt(Box::new(self.width()?)))
+            }
+            "varbit" => {
+                self.bump();
+                Ok(TypeRefKind::Varbit(Box::new(self.width()?)))
+            }
+            "tuple" => {
+                self.bump();
+                self.expect("<")?;
+                let args = self.type_list()?;
+                Ok(TypeRefKind::Tuple(args))
+            }
+            "list" if self.peek_at(1, "<") && !self.is_type_name("list") => {
+                self.bump();
+                self.bump();
+                let mut args = self.type_list()?;
+                match args.pop() {
+                    Some(item) if args.is_empty() => Ok(TypeRefKind::List(Box::new(item))),
+                    _ => Err(self.fail(self.last_span(), "list<> takes one type")),
+                }
+            }
+            _ => {
+                let name = self.ident()?.name;
+                let args = self.type_args_opt()?;
+                Ok(TypeRefKind::Named { name, global: false, args })
+            }
+        }
+    }
+
+    fn word(&mut self, kind: TypeRefKind) -> PResult<TypeRefKind> {
+        self.bump();
+        Ok(kind)
+    }
+
+    fn literal(&mut self, value: u32) -> Expr {
+        let id = self.id();
+        Expr { id, span: self.last_span(), kind: ExprKind::Int { value: value.into(), width: None } }
+    }
+
+    /// `<n>` or `<(expression)>`
+    fn width(&mut self) -> PResult<Expr> {
+        self.expect("<")?;
+        let e = if self.eat("(") {
+            let e = self.expr()?;
+            self.expect(")")?;
+            e
+        } else {
+            self.primary()?
+        };
+        self.expect(">")?;
+        Ok(e)
+    }
+
+    /// What follows `<` of a type argument list, with the closing `>`.
+    fn type_list(&mut self) -> PResult<Vec<TypeRef>> {
+        let mut args = Vec::new();
+        while !self.at(">") {
+            args.push(self.type_ref()?);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(">")?;
+        Ok(args)
+    }
+
+    pub(super) fn type_args_opt(&mut self) -> PResult<Vec<TypeRef>> {
+        if !self.eat("<") {
+            return Ok(Vec::new());
+        }
+        self.type_list()
+    }
+
+    /// `<T, U>` of a generic declaration; the names become types in the current scope.
+    pub(super) fn type_params_opt(&mut self) -> PResult<Vec<TypeParam>> {
+        let mut params = Vec::new();
+        if !self.eat("<") {
+            return Ok(params);
+        }
+        loop {
+            let name = self.ident()?;
+            self.declare(&name.name, true);
+            let id = self.id();
+            params.push(TypeParam { id, name });
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(">")?;
+        Ok(params)
+    }
+}

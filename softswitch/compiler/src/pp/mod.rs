@@ -1,0 +1,276 @@
+//! The preprocessor: a C-style one on tokens, so that every token keeps its own position.
+
+mod cond;
+mod macros;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::diag::{Diagnostics, SourceMap, Span};
+use crate::token::{Tok, Token, lex};
+
+pub use macros::Macro;
+
+/// Includes nested deeper than this are taken for a cycle.
+const MAX_INCLUDE_DEPTH: usize = 100;
+
+const CORE_P4: &str = include_str!("../../p4include/core.p4");
+const V1MODEL_P4: &str = include_str!("../../p4include/v1model.p4");
+
+/// Runs the preprocessor over `main_file`; returns its tokens, `Eof` last.
+pub fn preprocess(
+    sources: &SourceMap,
+    diags: &Diagnostics,
+    main_file: u32,
+    include_dirs: &[PathBuf],
+    defines: &[(String, String)],
+) -> Vec<Token> {
+    let mut pp = Preprocessor {
+        sources,
+        diags,
+        include_dirs,
+        macros: HashMap::new(),
+        out: Vec::new(),
+        depth: 0,
+    };
+    for (name, value) in defines {
+        let file = sources.add("<command line>".into(), value.clone());
+        let mut body = lex(file, value);
+        body.pop();
+        pp.macros.insert(name.as_str().into(), Macro::object(body));
+    }
+    pp.file(main_file);
+    let end = sources.file(main_file).text.len() as u32;
+    pp.out.push(Token {
+        tok: Tok::Eof,
+        span: Span { file: main_file, lo: end, hi: end },
+        line_start: true,
+        glued: false,
+    });
+    pp.out
+}
+
+pub(crate) struct Preprocessor<'a> {
+    sources: &'a SourceMap,
+    diags: &'a Diagnostics,
+    include_dirs: &'a [PathBuf],
+    macros: HashMap<Rc<str>, Macro>,
+    out: Vec<Token>,
+    depth: usize,
+}
+
+/// State of one `#if` ... `#endif`.
+struct Branch {
+    span: Span,
+    /// Tokens are copied now.
+    active: bool,
+    /// Some branch was already taken, so later ones are not.
+    taken: bool,
+    /// Whether the text around the whole conditional is copied.
+    outer: bool,
+    seen_else: bool,
+}
+
+impl Preprocessor<'_> {
+    fn file(&mut self, file: u32) {
+        let text = self.sources.file(file).text.clone();
+        let tokens = lex(file, &text);
+        let mut branches: Vec<Branch> = Vec::new();
+        let mut i = 0;
+        while tokens[i].tok != Tok::Eof {
+            let line_end = (i + 1..tokens.len())
+                .find(|j| tokens[*j].line_start)
+                .unwrap_or(tokens.len() - 1);
+            if tokens[i].line_start && tokens[i].tok == Tok::P("#") {
+                self.directive(&tokens[i..line_end], &mut branches);
+                i = line_end;
+                continue;
+            }
+            if branches.last().is_none_or(|b| b.active) {
+                // Macro calls may span lines, so expand up to the next directive at once.
+                let mut end = line_end;
+                while tokens[end].tok != Tok::Eof && tokens[end].tok != Tok::P("#") {
+                    end = (end + 1..tokens.len())
+                        .find(|j| tokens[*j].line_start)
+                        .unwrap_or(tokens.len() - 1);
+                }
+                let expanded = self.expand(&tokens[i..end]);
+                self.out.extend(expanded);
+                i = end;
+            } else {
+                i = line_end;
+            }
+        }
+        if let Some(open) = branches.last() {
+            self.diags.error_hint(
+                open.span,
+                "conditional without #endif",
+                "add the missing #endif",
+            );
+        }
+    }
+
+    fn directive(&mut self, line: &[Token], branches: &mut Vec<Branch>) {
+        let Some(Tok::Ident(word)) = line.get(1).map(|t| &t.tok) else {
+            if line.len() > 1 && branches.last().is_none_or(|b| b.active) && !matches!(line[1].tok, Tok::Int { .. }) {
+                self.diags.error(line[1].span, "malformed preprocessor directive");
+            }
+            return; // a lone `#`, or a line marker
+        };
+        let span = line[0].span.to(line[1].span);
+        let active = branches.last().is_none_or(|b| b.active);
+        let rest = &line[2..];
+        match &**word {
+            "if" | "ifdef" | "ifndef" => {
+                let value = active
+                    && match &**word {
+                        "if" => self.condition(rest, span),
+                        "ifdef" => self.is_defined(rest, span),
+                        _ => !self.is_defined(rest, span),
+                    };
+                branches.push(Branch { span, active: value, taken: value, outer: active, seen_else: false });
+            }
+            "elif" | "else" => {
+                let is_else = &**word == "else";
+                let Some(mut b) = branches.pop() else {
+                    self.diags.error(span, format!("#{word} without #if"));
+                    return;
+                };
+                if b.seen_else {
+                    self.diags.error(span, format!("#{word} after #else"));
+                }
+                let value = b.outer && !b.taken && (is_else || self.condition(rest, span));
+                b.active = value;
+                b.taken |= value;
+                b.seen_else |= is_else;
+                branches.push(b);
+            }
+            "endif" => {
+                if branches.pop().is_none() {
+                    self.diags.error(span, "#endif without #if");
+                }
+            }
+            _ if !active => {}
+            "define" => self.define(rest, span),
+            "undef" => match rest.first().map(|t| &t.tok) {
+                Some(Tok::Ident(name)) => {
+                    self.macros.remove(name);
+                }
+                _ => self.diags.error(span, "#undef needs a macro name"),
+            },
+            "include" => self.include(rest, span),
+            "error" | "warning" => {
+                let whole = line[line.len() - 1].span;
+                let text = self.sources.snippet(Span { lo: span.hi, ..span }.to(whole));
+                let text = text.trim();
+                if &**word == "error" {
+                    self.diags.error(span, format!("#error {text}"));
+                } else {
+                    self.diags.warn(span, format!("#warning {text}"));
+                }
+            }
+            "pragma" | "line" => {}
+            other => self.diags.error_hint(
+                span,
+                format!("unknown preprocessor directive #{other}"),
+                "known: include define undef if ifdef ifndef elif else endif error warning pragma line",
+            ),
+        }
+    }
+
+    fn is_defined(&self, rest: &[Token], span: Span) -> bool {
+        match rest.first().map(|t| &t.tok) {
+            Some(Tok::Ident(name)) => self.macros.contains_key(name),
+            _ => {
+                self.diags.error(span, "a macro name is needed here");
+                false
+            }
+        }
+    }
+
+    fn include(&mut self, rest: &[Token], span: Span) {
+        let expanded;
+        let rest = if matches!(rest.first().map(|t| &t.tok), Some(Tok::Ident(_))) {
+            expanded = self.expand(rest);
+            &expanded[..]
+        } else {
+            rest
+        };
+        let (name, quoted) = match rest.first().map(|t| &t.tok) {
+            Some(Tok::Str(s)) => (s.to_string(), true),
+            Some(Tok::P("<")) => {
+                let from = rest[0].span;
+                let Some(close) = rest.iter().find(|t| t.tok == Tok::P(">")) else {
+                    self.diags.error(span, "#include <...> has no closing '>'");
+                    return;
+                };
+                let inner = Span { lo: from.hi, hi: close.span.lo, file: from.file };
+                (self.sources.snippet(inner).trim().to_string(), false)
+            }
+            _ => {
+                self.diags.error(span, "#include needs \"file\" or <file>");
+                return;
+            }
+        };
+        if self.depth >= MAX_INCLUDE_DEPTH {
+            self.diags.error_hint(
+                span,
+                format!("'{name}' is included too deep"),
+                "the files probably include each other: guard them with #ifndef",
+            );
+            return;
+        }
+        let here = self.sources.file(span.file).name.clone();
+        let whole = rest.iter().fold(span, |s, t| s.to(t.span));
+        let Some((path, text)) = self.find_include(&name, quoted, &here, whole) else {
+            return;
+        };
+        let file = self.sources.add(path, text);
+        self.depth += 1;
+        self.file(file);
+        self.depth -= 1;
+    }
+
+    fn find_include(&self, name: &str, quoted: bool, here: &str, span: Span) -> Option<(String, String)> {
+        let mut dirs: Vec<PathBuf> = Vec::new();
+        if quoted {
+            dirs.push(Path::new(here).parent().unwrap_or(Path::new("")).to_path_buf());
+        }
+        dirs.extend(self.include_dirs.iter().cloned());
+        for dir in &dirs {
+            let path = dir.join(name);
+            if !path.is_file() {
+                continue;
+            }
+            return match std::fs::read(&path) {
+                Ok(bytes) => Some((
+                    path.display().to_string(),
+                    String::from_utf8_lossy(&bytes).into_owned(),
+                )),
+                Err(e) => {
+                    self.diags.error(span, format!("cannot read {}: {e}", path.display()));
+                    None
+                }
+            };
+        }
+        match name {
+            "core.p4" => return Some(("core.p4".into(), CORE_P4.into())),
+            "v1model.p4" => return Some(("v1model.p4".into(), V1MODEL_P4.into())),
+            _ => {}
+        }
+        let looked: Vec<String> = dirs
+            .iter()
+            .map(|d| if d.as_os_str().is_empty() { ".".into() } else { d.display().to_string() })
+            .collect();
+        self.diags.error_hint(
+            span,
+            format!("cannot find the included file '{name}'"),
+            format!(
+                "looked in: {}; add its folder with -I (built in are core.p4 and v1model.p4)",
+                if looked.is_empty() { "nowhere".into() } else { looked.join(", ") }
+            ),
+        );
+        None
+    }
+}

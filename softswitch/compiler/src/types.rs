@@ -1,0 +1,288 @@
+//! Types, and the tables that the checker fills for later stages.
+
+use std::collections::HashMap;
+
+
+use crate::ast::{self, Decl, DeclKind, Name, NodeId};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// The type of something already complained about: compatible with everything.
+    Unknown,
+    Void,
+    Bool,
+    Str,
+    Error,
+    MatchKind,
+    /// Integers of any size; compile time only.
+    Int,
+    Bit(u32),
+    SInt(u32),
+    Varbit(u32),
+    /// A declared type with its type arguments.
+    Named(NodeId, Vec<Type>),
+    Tuple(Vec<Type>),
+    /// `list<T>`
+    List(Box<Type>),
+    /// Type of `{ x = a, ... }` before it is given to something.
+    Record(Vec<(Name, Type)>),
+    /// Type of `{#}` before it is given to something.
+    InvalidHeader,
+    /// Type of `_`, `default` and `...`.
+    Any,
+    Stack(Box<Type>, u32),
+    /// A type parameter of the declaration at hand.
+    Var(NodeId),
+    /// To be inferred.
+    Infer(u32),
+    Set(Box<Type>),
+    /// The name of a type, used in an expression.
+    TypeName(Box<Type>),
+    Action(NodeId),
+    Table(NodeId),
+    /// Result of applying a table, and its `action_run`.
+    ApplyResult(NodeId),
+    ActionRun(NodeId),
+    /// A function or method, which can only be called.
+    Callable,
+}
+
+/// What a node id stands for.
+#[derive(Clone, Copy)]
+pub enum Def<'a> {
+    Decl(&'a Decl),
+    Param(&'a ast::Param),
+    TypeParam(&'a ast::TypeParam),
+    State(&'a ast::State),
+    Method(&'a Decl, &'a ast::Method),
+}
+
+/// All definitions of a program by node id.
+pub struct Defs<'a> {
+    pub map: HashMap<NodeId, Def<'a>>,
+}
+
+impl<'a> Defs<'a> {
+    pub fn collect(program: &'a ast::Program) -> Defs<'a> {
+        let mut defs = Defs { map: HashMap::new() };
+        for d in &program.decls {
+            defs.decl(d);
+        }
+        defs
+    }
+
+    pub fn get(&self, id: NodeId) -> Option<Def<'a>> {
+        self.map.get(&id).copied()
+    }
+
+    pub fn get_decl(&self, id: NodeId) -> Option<&'a Decl> {
+        match self.get(id) {
+            Some(Def::Decl(d)) => Some(d),
+            _ => None,
+        }
+    }
+
+    fn params(&mut self, params: &'a [ast::Param]) {
+        for p in params {
+            self.map.insert(p.id, Def::Param(p));
+        }
+    }
+
+    fn tparams(&mut self, params: &'a [ast::TypeParam]) {
+        for p in params {
+            self.map.insert(p.id, Def::TypeParam(p));
+        }
+    }
+
+    fn decl(&mut self, d: &'a Decl) {
+        self.map.insert(d.id, Def::Decl(d));
+        match &d.kind {
+            DeclKind::Instance { body, .. } => body.iter().for_each(|d| self.decl(d)),
+            DeclKind::Extern { tparams, methods } => {
+                self.tparams(tparams);
+                for m in methods {
+                    self.map.insert(m.id, Def::Method(d, m));
+                    self.tparams(&m.sig.tparams);
+                    self.params(&m.sig.params);
+                }
+            }
+            DeclKind::Function { sig, body } => {
+                self.tparams(&sig.tparams);
+                self.params(&sig.params);
+                if let Some(b) = body {
+                    self.stmts(&b.stmts);
+                }
+            }
+            DeclKind::Action { params, body } => {
+                self.params(params);
+                self.stmts(&body.stmts);
+            }
+            DeclKind::Parser(p) => {
+                self.tparams(&p.tparams);
+                self.params(&p.params);
+                self.params(&p.ctor_params);
+                p.locals.iter().for_each(|d| self.decl(d));
+                for s in &p.states {
+                    self.map.insert(s.id, Def::State(s));
+                    self.stmts(&s.body);
+                }
+            }
+            DeclKind::Control(c) => {
+                self.tparams(&c.tparams);
+                self.params(&c.params);
+                self.params(&c.ctor_params);
+                c.locals.iter().for_each(|d| self.decl(d));
+                self.stmts(&c.body.stmts);
+            }
+            DeclKind::Package { tparams, params } => {
+                self.tparams(tparams);
+                self.params(params);
+            }
+            DeclKind::Composite { tparams, .. } => self.tparams(tparams),
+            _ => {}
+        }
+    }
+
+    fn stmts(&mut self, stmts: &'a [ast::Stmt]) {
+        use ast::StmtKind as S;
+        for s in stmts {
+            match &s.kind {
+                S::Block(b) => self.stmts(&b.stmts),
+                S::Decl(d) => self.decl(d),
+                S::If { then, otherwise, .. } => {
+                    self.stmts(std::slice::from_ref(then));
+                    if let Some(o) = otherwise {
+                        self.stmts(std::slice::from_ref(o));
+                    }
+                }
+                S::Switch { cases, .. } => {
+                    cases.iter().filter_map(|c| c.body.as_ref()).for_each(|b| self.stmts(&b.stmts));
+                }
+                S::For { init, update, body, .. } => {
+                    self.stmts(init);
+                    self.stmts(update);
+                    self.stmts(std::slice::from_ref(body));
+                }
+                S::ForIn { var, body, .. } => {
+                    self.decl(var);
+                    self.stmts(std::slice::from_ref(body));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What a call calls.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Callee {
+    /// Function or extern function.
+    Function(NodeId),
+    Action(NodeId),
+    /// Method of an extern instance.
+    Method(NodeId),
+    /// `apply` of a control or parser instance, or of the type itself (`Type.apply()`).
+    Apply(NodeId),
+    TableApply(NodeId),
+    /// Built-in method of headers, stacks and types.
+    Builtin,
+    /// Constructor of the type that the call expression has.
+    Constructor,
+}
+
+/// A resolved call.
+#[derive(Clone, Debug)]
+pub struct CallInfo {
+    pub callee: Callee,
+    /// What the callee's (and its owner's) type parameters stand for.
+    pub targs: Vec<(NodeId, Type)>,
+    /// For each parameter the index of its argument; `None`: take the default.
+    pub args: Vec<Option<usize>>,
+}
+
+/// What the checker learnt.
+pub struct Typed<'a> {
+    pub program: &'a ast::Program,
+    pub defs: Defs<'a>,
+    /// By node id: type of an expression, type reference, variable, parameter or field.
+    pub types: Vec<Option<Type>>,
+    /// Name expressions: the declaration that they mean.
+    pub names: HashMap<NodeId, NodeId>,
+    pub calls: HashMap<NodeId, CallInfo>,
+    /// Expressions whose value is implicitly converted.
+    pub coercions: HashMap<NodeId, Type>,
+    /// All `error` constants, in order of declaration.
+    pub errors: Vec<Name>,
+}
+
+impl Typed<'_> {
+    pub fn type_of(&self, id: NodeId) -> Type {
+        self.types.get(id as usize).cloned().flatten().unwrap_or(Type::Unknown)
+    }
+}
+
+impl Type {
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Type::Unknown)
+    }
+
+    /// Replaces type parameters by what `map` gives for them.
+    pub fn substitute(&self, map: &dyn Fn(NodeId) -> Option<Type>) -> Type {
+        let list = |v: &Vec<Type>| v.iter().map(|t| t.substitute(map)).collect();
+        match self {
+            Type::Var(v) => map(*v).unwrap_or_else(|| self.clone()),
+            Type::Named(id, args) => Type::Named(*id, list(args)),
+            Type::Tuple(items) => Type::Tuple(list(items)),
+            Type::List(t) => Type::List(Box::new(t.substitute(map))),
+            Type::Set(t) => Type::Set(Box::new(t.substitute(map))),
+            Type::TypeName(t) => Type::TypeName(Box::new(t.substitute(map))),
+            Type::Stack(t, n) => Type::Stack(Box::new(t.substitute(map)), *n),
+            Type::Record(fields) => {
+                Type::Record(fields.iter().map(|(n, t)| (n.clone(), t.substitute(map))).collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// The type as P4 would write it.
+    pub fn show(&self, defs: &Defs) -> String {
+        let list = |v: &[Type]| v.iter().map(|t| t.show(defs)).collect::<Vec<_>>().join(", ");
+        match self {
+            Type::Unknown => "unknown".into(),
+            Type::Void => "void".into(),
+            Type::Bool => "bool".into(),
+            Type::Str => "string".into(),
+            Type::Error => "error".into(),
+            Type::MatchKind => "match_kind".into(),
+            Type::Int => "int".into(),
+            Type::Bit(w) => format!("bit<{w}>"),
+            Type::SInt(w) => format!("int<{w}>"),
+            Type::Varbit(w) => format!("varbit<{w}>"),
+            Type::Named(id, args) => {
+                let name = defs.get_decl(*id).map_or("?".into(), |d| d.name.name.to_string());
+                if args.is_empty() { name } else { format!("{name}<{}>", list(args)) }
+            }
+            Type::Tuple(items) => format!("tuple<{}>", list(items)),
+            Type::List(t) => format!("list<{}>", t.show(defs)),
+            Type::Record(fields) => {
+                let f: Vec<String> = fields.iter().map(|(n, t)| format!("{n}: {}", t.show(defs))).collect();
+                format!("{{{}}}", f.join(", "))
+            }
+            Type::InvalidHeader => "invalid header".into(),
+            Type::Any | Type::Infer(_) => "_".into(),
+            Type::Stack(t, n) => format!("{}[{n}]", t.show(defs)),
+            Type::Var(v) => match defs.get(*v) {
+                Some(Def::TypeParam(p)) => p.name.name.to_string(),
+                _ => "?".into(),
+            },
+            Type::Set(t) => format!("set<{}>", t.show(defs)),
+            Type::TypeName(t) => format!("type {}", t.show(defs)),
+            Type::Action(_) => "action".into(),
+            Type::Table(_) => "table".into(),
+            Type::ApplyResult(_) => "apply result".into(),
+            Type::ActionRun(_) => "action list".into(),
+            Type::Callable => "function".into(),
+        }
+    }
+}
+

@@ -1,0 +1,255 @@
+//! The statements of an STF file (p4c's simple test framework).
+
+/// One statement, with the line it stands on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    pub number: usize,
+    pub statement: Statement,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Statement {
+    Packet { port: u32, data: Vec<u8> },
+    Expect { port: u32, pattern: Option<Pattern> },
+    Add { table: String, priority: Option<i32>, keys: Vec<(String, String)>, action: Call },
+    SetDefault { table: String, action: Call },
+    MirroringAdd { session: u32, port: u32 },
+    MirroringAddMulticast { session: u32, group: u32 },
+    MirroringDelete { session: u32 },
+    GroupCreate { group: u32 },
+    /// Handles count from 0 in order of creation.
+    NodeCreate { rid: u16, ports: Vec<u32> },
+    NodeAssociate { group: u32, handle: usize },
+    RegisterWrite { name: String, index: usize, value: u64 },
+    RegisterReset { name: String },
+    CounterWrite { name: String, index: usize, packets: u64, bytes: u64 },
+    CheckCounter { name: String, index: usize, bytes: bool, order: String, value: u64 },
+    MeterSet { name: String, index: Option<usize>, rates: Vec<(f64, u64)> },
+    /// Nothing to do in process: waits, reads whose result nobody checks.
+    Nothing,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    pub name: String,
+    pub args: Vec<(String, String)>,
+}
+
+/// An expected packet: nibbles, of which some may be anything.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pattern {
+    nibbles: Vec<Option<u8>>,
+    /// The packet ends where the pattern does.
+    exact: bool,
+}
+
+impl Pattern {
+    fn parse(text: &str) -> Result<Self, String> {
+        let exact = text.ends_with('$');
+        let nibbles = text.trim_end_matches('$').chars().map(|c| match c {
+            '*' => Ok(None),
+            c => c.to_digit(16).map(|d| Some(d as u8)).ok_or_else(|| format!("{c:?} is no hex digit")),
+        });
+        Ok(Self { nibbles: nibbles.collect::<Result<_, _>>()?, exact })
+    }
+
+    pub fn matches(&self, packet: &[u8]) -> bool {
+        let nibbles: Vec<u8> = packet.iter().flat_map(|b| [b >> 4, b & 15]).collect();
+        (if self.exact { nibbles.len() == self.nibbles.len() } else { nibbles.len() >= self.nibbles.len() })
+            && self.nibbles.iter().zip(&nibbles).all(|(want, have)| want.is_none_or(|w| w == *have))
+    }
+}
+
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for n in &self.nibbles {
+            match n {
+                Some(n) => write!(f, "{n:x}")?,
+                None => f.write_str("*")?,
+            }
+        }
+        f.write_str(if self.exact { "$" } else { "" })
+    }
+}
+
+/// Parses a number: decimal, `0x`, `0b` or `0o`.
+pub fn number(text: &str) -> Result<u64, String> {
+    let radix = |digits, radix| u64::from_str_radix(digits, radix);
+    let parsed = match text.get(..2) {
+        Some("0x" | "0X") => radix(&text[2..], 16),
+        Some("0b" | "0B") => radix(&text[2..], 2),
+        Some("0o" | "0O") => radix(&text[2..], 8),
+        _ => text.parse(),
+    };
+    parsed.map_err(|_| format!("{text:?} is not a number"))
+}
+
+/// Parses a file; an error names its line.
+pub fn parse(text: &str) -> Result<Vec<Line>, String> {
+    let mut lines = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if !line.is_empty() {
+            let statement = statement(line).map_err(|e| format!("line {}: {e}", i + 1))?;
+            lines.push(Line { number: i + 1, statement });
+        }
+    }
+    Ok(lines)
+}
+
+fn hex_bytes(words: &[&str]) -> Result<Vec<u8>, String> {
+    let text: String = words.concat();
+    if !text.is_ascii() || text.len() % 2 != 0 {
+        return Err("packet data must be whole bytes in hexadecimal".to_owned());
+    }
+    let byte = |i| u8::from_str_radix(&text[i..i + 2], 16).map_err(|e| e.to_string());
+    (0..text.len()).step_by(2).map(byte).collect()
+}
+
+/// `name(arg:value, ...)`.
+fn call(text: &str) -> Result<Call, String> {
+    let open = text.find('(').ok_or("an action needs parentheses")?;
+    let args = text[open + 1..].trim_end().strip_suffix(')').ok_or("a parenthesis is not closed")?;
+    let pair = |arg: &str| {
+        let (name, value) = arg.split_once(':').ok_or_else(|| format!("{arg:?} is not name:value"))?;
+        Ok((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    let args = args.split(',').filter(|a| !a.trim().is_empty()).map(pair);
+    Ok(Call { name: text[..open].trim().to_owned(), args: args.collect::<Result<_, String>>()? })
+}
+
+fn add(rest: &str) -> Result<Statement, String> {
+    // The action is the last word before the parenthesis; an entry may be given a name behind it.
+    let rest = match rest.rfind(')') {
+        Some(end) => &rest[..=end],
+        None => return Err("the action is missing".to_owned()),
+    };
+    let open = rest.find('(').ok_or("an action needs parentheses")?;
+    let start = rest[..open].trim_end().rfind(char::is_whitespace).ok_or("the table is missing")?;
+    let action = call(rest[start..].trim())?;
+    let mut words = rest[..start].split_whitespace().peekable();
+    let table = words.next().ok_or("the table is missing")?.to_owned();
+    let priority = match words.peek() {
+        Some(w) if !w.contains(':') => Some(number(words.next().unwrap_or(""))? as i32),
+        _ => None,
+    };
+    let key = |w: &str| {
+        let (name, value) = w.split_once(':').ok_or_else(|| format!("{w:?} is not field:value"))?;
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    let keys = words.map(key).collect::<Result<_, String>>()?;
+    Ok(Statement::Add { table, priority, keys, action })
+}
+
+/// `name(index) [bytes|packets order value]`.
+fn check_counter(rest: &str) -> Result<Statement, String> {
+    let (name, rest) = rest.split_once('(').ok_or("expected counter(index)")?;
+    let (index, rest) = rest.split_once(')').ok_or("a parenthesis is not closed")?;
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let (bytes, order, value) = match words.as_slice() {
+        [] => (false, "==", "0"),
+        [order, value] => (false, *order, *value),
+        [unit, order, value, ..] => (*unit == "bytes", *order, *value),
+        _ => return Err("expected packets or bytes, a comparison and a number".to_owned()),
+    };
+    Ok(Statement::CheckCounter {
+        name: name.trim().to_owned(),
+        index: number(index.trim())? as usize,
+        bytes,
+        order: order.to_owned(),
+        value: number(value)?,
+    })
+}
+
+fn rates(words: &[&str]) -> Result<Vec<(f64, u64)>, String> {
+    let rate = |w: &&str| {
+        let (rate, burst) = w.split_once(':').ok_or_else(|| format!("{w:?} is not rate:burst"))?;
+        Ok((rate.parse().map_err(|_| format!("{rate:?} is not a rate"))?, number(burst)?))
+    };
+    words.iter().map(rate).collect()
+}
+
+fn statement(line: &str) -> Result<Statement, String> {
+    let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let word = |i: usize| words.get(i).copied().ok_or_else(|| format!("{command} needs more words"));
+    let num = |i: usize| number(word(i)?);
+    Ok(match command {
+        "packet" => Statement::Packet { port: num(0)? as u32, data: hex_bytes(&words[1..])? },
+        "expect" => {
+            let text = words.get(1..).unwrap_or(&[]).concat();
+            let pattern = if text.is_empty() { None } else { Some(Pattern::parse(&text)?) };
+            Statement::Expect { port: num(0)? as u32, pattern }
+        }
+        "add" => add(rest)?,
+        "setdefault" => {
+            let (table, action) = rest.trim().split_once(char::is_whitespace).ok_or("the action is missing")?;
+            Statement::SetDefault { table: table.to_owned(), action: call(action)? }
+        }
+        "mirroring_add" => Statement::MirroringAdd { session: num(0)? as u32, port: num(1)? as u32 },
+        "mirroring_add_mc" => {
+            Statement::MirroringAddMulticast { session: num(0)? as u32, group: num(1)? as u32 }
+        }
+        "mirroring_delete" => Statement::MirroringDelete { session: num(0)? as u32 },
+        "mc_mgrp_create" => Statement::GroupCreate { group: num(0)? as u32 },
+        "mc_node_create" => {
+            let ports = words[1..].iter().map(|w| Ok(number(w)? as u32));
+            Statement::NodeCreate { rid: num(0)? as u16, ports: ports.collect::<Result<_, String>>()? }
+        }
+        "mc_node_associate" => {
+            Statement::NodeAssociate { group: num(0)? as u32, handle: num(1)? as usize }
+        }
+        "register_write" => Statement::RegisterWrite {
+            name: word(0)?.to_owned(),
+            index: num(1)? as usize,
+            value: num(2)?,
+        },
+        "register_reset" => Statement::RegisterReset { name: word(0)?.to_owned() },
+        "counter_write" => Statement::CounterWrite {
+            name: word(0)?.to_owned(),
+            index: num(1)? as usize,
+            packets: num(2)?,
+            bytes: num(3)?,
+        },
+        "check_counter" => check_counter(rest)?,
+        "meter_set_rates" => Statement::MeterSet {
+            name: word(0)?.to_owned(),
+            index: Some(num(1)? as usize),
+            rates: rates(&words[2..])?,
+        },
+        "meter_array_set_rates" => {
+            Statement::MeterSet { name: word(0)?.to_owned(), index: None, rates: rates(&words[1..])? }
+        }
+        "wait" | "no_packet" | "remove" | "mirroring_get" | "register_read" | "counter_read"
+        | "meter_get_rates" => Statement::Nothing,
+        other => return Err(format!("unknown statement {other}")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements() {
+        let lines = parse(
+            "# comment\n\
+             packet 1 00 01 0203\n\
+             expect 2 0**1 ff $\n\
+             expect 3\n\
+             add t 10 h.a:0x1* h.b:10.0/8 act(x:1, y:0xff) = name\n\
+             setdefault t act()\n",
+        )
+        .unwrap();
+        assert_eq!(lines[0].statement, Statement::Packet { port: 1, data: vec![0, 1, 2, 3] });
+        let Statement::Expect { pattern: Some(p), .. } = &lines[1].statement else { panic!() };
+        assert!(p.matches(&[0x0f, 0xf1, 0xff]));
+        assert!(!p.matches(&[0x0f, 0xf1, 0xff, 0]));
+        assert!(!p.matches(&[0x0f, 0xf2, 0xff]));
+        assert_eq!(lines[2].statement, Statement::Expect { port: 3, pattern: None });
+        let Statement::Add { table, priority, keys, action } = &lines[3].statement else { panic!() };
+        assert_eq!((table.as_str(), *priority, keys.len()), ("t", Some(10), 2));
+        assert_eq!(action.args[1], ("y".to_owned(), "0xff".to_owned()));
+        assert_eq!(parse("\nbogus 1").unwrap_err(), "line 2: unknown statement bogus");
+    }
+}

@@ -1,0 +1,13 @@
+//! Digests: values that a program sends to the control plane.
+
+use crate::info::DigestId;
+use crate::value::Value;
+
+/// One digest message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digest {
+    /// Which list.
+    pub id: DigestId,
+    /// The values of its fields at the end of the pipeline, in order.
+    pub fields: Vec<Value>,
+}

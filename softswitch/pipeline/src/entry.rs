@@ -1,0 +1,142 @@
+//! Table entries and action profile contents, as the control plane writes and reads them.
+
+use crate::info::ActionId;
+use crate::value::Value;
+use crate::{Nanos, extern_state::meter::MeterConfig};
+
+/// What an entry asks of one field of the key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum MatchField {
+    /// Equal to the value.
+    Exact(Value),
+    /// The `prefix_len` most significant bits are equal; length 0 matches anything.
+    Lpm {
+        /// Bits beyond the prefix must be zero.
+        value: Value,
+        /// Bits.
+        prefix_len: u32,
+    },
+    /// `field & mask == value`; bits of `value` outside `mask` must be zero.
+    Ternary {
+        /// The value.
+        value: Value,
+        /// The bits that matter; zero matches anything.
+        mask: Value,
+    },
+    /// `low <= field <= high`.
+    Range {
+        /// Inclusive.
+        low: Value,
+        /// Inclusive.
+        high: Value,
+    },
+    /// Equal to the value, or anything if there is none.
+    Optional(Option<Value>),
+    /// The header is valid, or is not.
+    Valid(bool),
+}
+
+/// What identifies an entry in its table.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EntryKey {
+    /// One per field of the table's key, in the table's order.
+    pub fields: Vec<MatchField>,
+    /// The *larger* wins, as in P4Runtime. At least 1 where the table needs a priority, else 0.
+    pub priority: i32,
+}
+
+/// An action with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ActionCall {
+    /// Which action.
+    pub action: ActionId,
+    /// One per parameter.
+    pub args: Vec<Value>,
+}
+
+/// What an entry does with a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryAction {
+    /// Run this action (tables with [`Implementation::Direct`](crate::info::Implementation)).
+    Direct(ActionCall),
+    /// Run a member of the table's action profile.
+    Member(u32),
+    /// Run a member chosen by hash from a group of the table's action selector.
+    Group(u32),
+    /// Run one of these, chosen by hash with the selector's inputs: an action profile action set
+    /// of P4Runtime ("one-shot"). It occupies no member or group ids.
+    OneShot(Vec<WeightedAction>),
+}
+
+/// One action of a one-shot action set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeightedAction {
+    /// The action.
+    pub call: ActionCall,
+    /// Relative share, at least 1.
+    pub weight: u32,
+    /// Skipped while this port is down.
+    pub watch_port: Option<u32>,
+}
+
+/// A table entry to insert.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Which packets.
+    pub key: EntryKey,
+    /// What is done with them.
+    pub action: EntryAction,
+    /// Report the entry by [`poll_idle`](crate::Pipeline::poll_idle) when no packet hit it for so
+    /// long; 0 is never.
+    pub idle_timeout: Nanos,
+}
+
+/// A table entry as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryState {
+    /// As inserted or last modified.
+    pub entry: Entry,
+    /// Its direct counter, if the table has one.
+    pub counter: Option<CounterValue>,
+    /// Configuration of its direct meter, if the table has one and it was configured.
+    pub meter: Option<MeterConfig>,
+    /// When a packet last hit it, or when it was inserted or modified.
+    pub last_hit: Nanos,
+}
+
+/// Packets and bytes counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CounterValue {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl CounterValue {
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: u32) {
+        self.packets = self.packets.wrapping_add(1);
+        self.bytes = self.bytes.wrapping_add(u64::from(bytes));
+    }
+}
+
+/// A group of an action selector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Members, in order.
+    pub members: Vec<GroupMember>,
+    /// Most the sum of weights may become; 0 is no limit.
+    pub max_size: u32,
+}
+
+/// A member's place in a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupMember {
+    /// Member id in the same action profile.
+    pub member: u32,
+    /// Relative share, at least 1.
+    pub weight: u32,
+    /// Skipped while this port is down.
+    pub watch_port: Option<u32>,
+}

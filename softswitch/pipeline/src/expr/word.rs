@@ -1,0 +1,217 @@
+//! The three kinds of arithmetic: 64 bits, 128 bits, unbounded.
+
+use std::fmt::Debug;
+
+use num_bigint::{BigInt, BigUint, Sign};
+
+use super::{Env, Num};
+use crate::phv::{Field, mask64, mask128, sign_extend64, sign_extend128, wrap};
+
+/// Shifting an unbounded number further left leaves nothing that any field could hold.
+const MAX_SHIFT: u64 = 1 << 16;
+
+/// Operations of one kind of arithmetic. Fixed widths wrap; division by zero gives zero.
+pub(crate) trait Word: Clone + Debug {
+    fn from_u64(v: u64) -> Self;
+    fn from_field(f: &Field, mem: &[u8]) -> Self;
+    /// From 64-bit limbs, least significant first.
+    fn from_limbs(limbs: &[u64]) -> Self;
+    fn from_biguint(v: &BigUint) -> Self;
+    fn from_num(num: &Num, env: Env) -> Self;
+    fn add(self, o: &Self) -> Self;
+    fn sub(self, o: &Self) -> Self;
+    fn mul(self, o: &Self) -> Self;
+    fn div(self, o: &Self) -> Self;
+    fn rem(self, o: &Self) -> Self;
+    fn and(self, o: &Self) -> Self;
+    fn or(self, o: &Self) -> Self;
+    fn xor(self, o: &Self) -> Self;
+    fn not(self) -> Self;
+    fn shl(self, by: u64) -> Self;
+    fn shr(self, by: u64) -> Self;
+    fn sar(self, by: u64) -> Self;
+    fn sign_extend(self, width: u32) -> Self;
+    fn sat_unsigned(self, width: u32) -> Self;
+    fn sat_signed(self, width: u32) -> Self;
+}
+
+macro_rules! fixed {
+    ($t:ty, $signed:ty, $bits:literal, $mask:ident, $sign_extend:ident) => {
+        #[inline]
+        fn add(self, o: &Self) -> Self {
+            self.wrapping_add(*o)
+        }
+        #[inline]
+        fn sub(self, o: &Self) -> Self {
+            self.wrapping_sub(*o)
+        }
+        #[inline]
+        fn mul(self, o: &Self) -> Self {
+            self.wrapping_mul(*o)
+        }
+        fn div(self, o: &Self) -> Self {
+            self.checked_div(*o).unwrap_or(0)
+        }
+        fn rem(self, o: &Self) -> Self {
+            self.checked_rem(*o).unwrap_or(0)
+        }
+        #[inline]
+        fn and(self, o: &Self) -> Self {
+            self & o
+        }
+        #[inline]
+        fn or(self, o: &Self) -> Self {
+            self | o
+        }
+        #[inline]
+        fn xor(self, o: &Self) -> Self {
+            self ^ o
+        }
+        #[inline]
+        fn not(self) -> Self {
+            !self
+        }
+        #[inline]
+        fn shl(self, by: u64) -> Self {
+            if by < $bits { self << by } else { 0 }
+        }
+        #[inline]
+        fn shr(self, by: u64) -> Self {
+            if by < $bits { self >> by } else { 0 }
+        }
+        fn sar(self, by: u64) -> Self {
+            (self as $signed >> by.min($bits - 1)) as $t
+        }
+        fn sign_extend(self, width: u32) -> Self {
+            $sign_extend(self, width)
+        }
+        fn sat_unsigned(self, width: u32) -> Self {
+            if (self as $signed) < 0 { 0 } else { self.min($mask(width)) }
+        }
+        fn sat_signed(self, width: u32) -> Self {
+            let max = $mask(width.saturating_sub(1)) as $signed & <$signed>::MAX;
+            (self as $signed).clamp(-max - 1, max) as $t
+        }
+    };
+}
+
+impl Word for u64 {
+    #[inline]
+    fn from_u64(v: u64) -> Self {
+        v
+    }
+    fn from_field(f: &Field, mem: &[u8]) -> Self {
+        f.get64(mem)
+    }
+    #[inline]
+    fn from_limbs(limbs: &[u64]) -> Self {
+        limbs.first().copied().unwrap_or(0)
+    }
+    fn from_biguint(v: &BigUint) -> Self {
+        v.iter_u64_digits().next().unwrap_or(0)
+    }
+    fn from_num(num: &Num, env: Env) -> Self {
+        match num {
+            Num::N64(n, _) => n.eval(env),
+            Num::N128(n, _) => n.eval(env) as u64,
+            Num::Big(n) => Self::from_biguint(&wrap(&n.eval(env), 64)),
+        }
+    }
+    fixed!(u64, i64, 64, mask64, sign_extend64);
+}
+
+impl Word for u128 {
+    fn from_u64(v: u64) -> Self {
+        u128::from(v)
+    }
+    fn from_field(f: &Field, mem: &[u8]) -> Self {
+        f.get128(mem)
+    }
+    fn from_limbs(limbs: &[u64]) -> Self {
+        limbs.iter().take(2).rev().fold(0, |v, &l| v << 64 | u128::from(l))
+    }
+    fn from_biguint(v: &BigUint) -> Self {
+        v.iter_u64_digits().take(2).enumerate().fold(0, |s, (i, d)| s | u128::from(d) << (64 * i))
+    }
+    fn from_num(num: &Num, env: Env) -> Self {
+        match num {
+            Num::N64(n, true) => i128::from(n.eval(env) as i64) as u128,
+            Num::N64(n, false) => u128::from(n.eval(env)),
+            Num::N128(n, _) => n.eval(env),
+            Num::Big(n) => Self::from_biguint(&wrap(&n.eval(env), 128)),
+        }
+    }
+    fixed!(u128, i128, 128, mask128, sign_extend128);
+}
+
+impl Word for BigInt {
+    fn from_u64(v: u64) -> Self {
+        BigInt::from(v)
+    }
+    fn from_field(f: &Field, mem: &[u8]) -> Self {
+        f.get_big(mem)
+    }
+    fn from_limbs(limbs: &[u64]) -> Self {
+        let bytes: Vec<u8> = limbs.iter().rev().flat_map(|l| l.to_be_bytes()).collect();
+        BigInt::from_bytes_be(Sign::Plus, &bytes)
+    }
+    fn from_biguint(v: &BigUint) -> Self {
+        BigInt::from(v.clone())
+    }
+    fn from_num(num: &Num, env: Env) -> Self {
+        match num {
+            Num::N64(n, true) => BigInt::from(n.eval(env) as i64),
+            Num::N64(n, false) => BigInt::from(n.eval(env)),
+            Num::N128(n, true) => BigInt::from(n.eval(env) as i128),
+            Num::N128(n, false) => BigInt::from(n.eval(env)),
+            Num::Big(n) => n.eval(env),
+        }
+    }
+    fn add(self, o: &Self) -> Self {
+        self + o
+    }
+    fn sub(self, o: &Self) -> Self {
+        self - o
+    }
+    fn mul(self, o: &Self) -> Self {
+        self * o
+    }
+    fn div(self, o: &Self) -> Self {
+        self.checked_div(o).unwrap_or_default()
+    }
+    fn rem(self, o: &Self) -> Self {
+        if o.sign() == Sign::NoSign { BigInt::ZERO } else { self % o }
+    }
+    fn and(self, o: &Self) -> Self {
+        self & o
+    }
+    fn or(self, o: &Self) -> Self {
+        self | o
+    }
+    fn xor(self, o: &Self) -> Self {
+        self ^ o
+    }
+    fn not(self) -> Self {
+        !self
+    }
+    fn shl(self, by: u64) -> Self {
+        if by < MAX_SHIFT { self << by } else { BigInt::ZERO }
+    }
+    fn shr(self, by: u64) -> Self {
+        self >> by
+    }
+    fn sar(self, by: u64) -> Self {
+        self >> by
+    }
+    fn sign_extend(self, width: u32) -> Self {
+        let v = BigInt::from(wrap(&self, width));
+        if width > 0 && v.bit(u64::from(width) - 1) { v - (BigInt::from(1) << width) } else { v }
+    }
+    fn sat_unsigned(self, width: u32) -> Self {
+        self.clamp(BigInt::ZERO, (BigInt::from(1) << width) - 1)
+    }
+    fn sat_signed(self, width: u32) -> Self {
+        let limit = BigInt::from(1) << width.saturating_sub(1);
+        self.clamp(-&limit, limit - 1)
+    }
+}

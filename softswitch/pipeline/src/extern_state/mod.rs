@@ -1,0 +1,6 @@
+//! State of the externs: counters, meters, registers.
+
+pub mod meter;
+mod register;
+
+pub(crate) use register::Register;

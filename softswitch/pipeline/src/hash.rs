@@ -1,0 +1,151 @@
+//! The hash algorithms of BMv2.
+
+use crc::{Algorithm, CRC_16_ARC, CRC_16_IBM_3740, Crc, Table};
+use xxhash_rust::xxh64::xxh64;
+
+use crate::rng::Rng;
+
+/// An algorithm by the name that the JSON uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hash {
+    Crc8Custom,
+    Crc16,
+    Crc32,
+    Crc64Custom,
+    CrcCcitt,
+    Csum16,
+    Xor16,
+    Xor32,
+    Identity,
+    Xxh64,
+    Fnv,
+    Toeplitz,
+    RoundRobin,
+    Random,
+}
+
+/// BMv2's `crc8_custom` before anyone configures it: CRC-8/SMBUS.
+static CRC8: Crc<u8, Table<1>> = Crc::<u8, Table<1>>::new(&crc::CRC_8_SMBUS);
+static CRC16: Crc<u16, Table<1>> = Crc::<u16, Table<1>>::new(&CRC_16_ARC);
+static CCITT: Crc<u16, Table<1>> = Crc::<u16, Table<1>>::new(&CRC_16_IBM_3740);
+const CRC_64_BMV2: Algorithm<u64> = Algorithm {
+    width: 64,
+    poly: 0x1b,
+    init: 0,
+    refin: true,
+    refout: true,
+    xorout: 0,
+    check: 0,
+    residue: 0,
+};
+static CRC64: Crc<u64, Table<1>> = Crc::<u64, Table<1>>::new(&CRC_64_BMV2);
+
+impl Hash {
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "crc8_custom" => Self::Crc8Custom,
+            "crc16" | "crc16_custom" => Self::Crc16,
+            "crc32" | "crc32_custom" => Self::Crc32,
+            "crc64_custom" => Self::Crc64Custom,
+            "crcCCITT" => Self::CrcCcitt,
+            "csum16" | "cksum16" => Self::Csum16,
+            "xor16" => Self::Xor16,
+            "xor32" => Self::Xor32,
+            "identity" => Self::Identity,
+            "xxh64" | "bmv2_hash" => Self::Xxh64,
+            "hash_ex" => Self::Fnv,
+            "toeplitz" => Self::Toeplitz,
+            "round_robin" => Self::RoundRobin,
+            "random" => Self::Random,
+            _ => return None,
+        })
+    }
+
+    /// The hash of `data`. `calls` counts the calls of a round robin.
+    pub(crate) fn compute(self, data: &[u8], rng: &mut Rng, calls: &mut u64) -> u64 {
+        match self {
+            Self::Crc8Custom => CRC8.checksum(data).into(),
+            Self::Crc16 => CRC16.checksum(data).into(),
+            Self::Crc32 => crc32fast::hash(data).into(),
+            Self::Crc64Custom => CRC64.checksum(data),
+            Self::CrcCcitt => CCITT.checksum(data).into(),
+            Self::Csum16 => csum16(data).into(),
+            Self::Xor16 => xor(data, 2),
+            Self::Xor32 => xor(data, 4),
+            Self::Identity => data.iter().take(8).fold(0, |v, &b| v << 8 | u64::from(b)),
+            Self::Xxh64 => xxh64(data, 0),
+            Self::Fnv => fnv(data).into(),
+            // The key is all zero as long as nobody sets it, and P4Runtime cannot.
+            Self::Toeplitz => 0,
+            Self::RoundRobin => {
+                *calls += 1;
+                *calls - 1
+            }
+            Self::Random => rng.next(),
+        }
+    }
+}
+
+/// The Internet checksum (RFC 1071).
+pub(crate) fn csum16(data: &[u8]) -> u16 {
+    let (words, tail) = data.as_chunks::<4>();
+    let mut sum: u64 = words.iter().map(|&w| u64::from(u32::from_be_bytes(w))).sum();
+    let mut last = [0; 4];
+    last[..tail.len()].copy_from_slice(tail);
+    sum += u64::from(u32::from_be_bytes(last));
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// Exclusive or of big-endian words, the last padded with zeros behind.
+fn xor(data: &[u8], size: usize) -> u64 {
+    let word = |chunk: &[u8]| {
+        (0..size).fold(0, |v, i| v << 8 | u64::from(chunk.get(i).copied().unwrap_or(0)))
+    };
+    data.chunks(size).fold(0, |v, chunk| v ^ word(chunk))
+}
+
+/// BMv2's `hash_ex`: FNV-1a over signed bytes, with a final mix.
+fn fnv(data: &[u8]) -> u32 {
+    let mut h = data.iter().fold(2_166_136_261_u32, |h, &b| {
+        (h ^ i32::from(b as i8) as u32).wrapping_mul(16_777_619)
+    });
+    h = h.wrapping_add(h << 13);
+    h ^= h >> 7;
+    h = h.wrapping_add(h << 3);
+    h ^= h >> 17;
+    h.wrapping_add(h << 5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(name: &str, data: &[u8]) -> u64 {
+        Hash::by_name(name).unwrap().compute(data, &mut Rng::new(0), &mut 0)
+    }
+
+    #[test]
+    fn check_values() {
+        // The catalogue's check string.
+        let check = b"123456789";
+        assert_eq!(hash("crc16", check), 0xbb3d);
+        assert_eq!(hash("crc32", check), 0xcbf4_3926);
+        assert_eq!(hash("crcCCITT", check), 0x29b1);
+        assert_eq!(hash("crc8_custom", check), 0xf4);
+        assert_eq!(hash("xxh64", b""), 0xef46_db37_51d8_e999);
+        assert_eq!(hash("identity", &[1, 2, 3]), 0x01_0203);
+        assert_eq!(hash("xor16", &[1, 2, 3, 4, 5]), 0x0102 ^ 0x0304 ^ 0x0500);
+    }
+
+    #[test]
+    fn internet_checksum_of_rfc_1071() {
+        let data = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(csum16(&data), !0xddf2);
+        assert_eq!(csum16(&[0xab]), !0xab00);
+        assert_eq!(csum16(&[]), 0xffff);
+        assert_eq!(csum16(&[0xff; 20]), 0);
+    }
+}

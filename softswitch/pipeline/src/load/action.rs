@@ -1,0 +1,274 @@
+//! Actions: from JSON primitives to [`Op`]s.
+
+use std::collections::HashMap;
+
+use super::cursor::Cursor;
+use super::expr::{Param, Scope, find};
+use super::headers::Names;
+use crate::action::{Op, Target};
+use crate::error::LoadError;
+use crate::phv::Place;
+
+type Result<T> = std::result::Result<T, LoadError>;
+
+/// Names of the objects that primitives use, with their indices.
+pub(crate) struct Objects<'a> {
+    pub(crate) names: &'a Names,
+    /// Index and width.
+    pub(crate) registers: &'a HashMap<String, (u32, u32)>,
+    pub(crate) counters: &'a HashMap<String, u32>,
+    pub(crate) meters: &'a HashMap<String, u32>,
+    pub(crate) calculations: &'a HashMap<String, u32>,
+    /// Digest index by the learn list's id.
+    pub(crate) digests: &'a HashMap<u64, u32>,
+}
+
+/// Places an action's parameters one after the other.
+pub(crate) fn params(widths: impl IntoIterator<Item = u32>) -> Vec<Param> {
+    let mut first = 0;
+    let place = |width| {
+        let p = Param { first, width };
+        first += p.limbs();
+        p
+    };
+    widths.into_iter().map(place).collect()
+}
+
+/// Compiles a list of primitives.
+pub(crate) fn ops(objects: &Objects, params: &[Param], list: &Cursor) -> Result<Vec<Op>> {
+    let primitives = list.items()?;
+    let count = primitives.len();
+    primitives.iter().map(|p| op(objects, params, p, count)).collect()
+}
+
+/// Compiles one primitive of an action of `count` primitives.
+pub(crate) fn op(objects: &Objects, params: &[Param], p: &Cursor, count: usize) -> Result<Op> {
+    let scope = Scope { names: objects.names, registers: objects.registers, params };
+    let call = Call { objects, scope, json: p, args: p.get("parameters").items()?, count };
+    call.compile()
+}
+
+struct Call<'a> {
+    objects: &'a Objects<'a>,
+    scope: Scope<'a>,
+    json: &'a Cursor<'a>,
+    args: Vec<Cursor<'a>>,
+    count: usize,
+}
+
+impl<'a> Call<'a> {
+    fn arity<const N: usize>(&self) -> Result<&[Cursor<'a>; N]> {
+        self.args.as_slice().try_into().map_err(|_| {
+            self.json.get("parameters").error(format!("expected {N} parameters, found {}", self.args.len()))
+        })
+    }
+
+    fn target(&self, c: &Cursor) -> Result<(Target, u32)> {
+        let (place, shape) = self.scope.lvalue(c)?;
+        let target = match place {
+            Ok(f) => match f.place {
+                Place::Word(w) => Target::Word(w, crate::phv::mask64(f.width)),
+                _ => Target::Field(f),
+            },
+            Err(d) => Target::Dyn(Box::new(d)),
+        };
+        let width = match shape.place {
+            Place::Varbit { max, .. } => max * 8,
+            _ => shape.width,
+        };
+        Ok((target, width))
+    }
+
+    fn assign(&self, to: &Cursor, from: &Cursor) -> Result<Op> {
+        let (target, width) = self.target(to)?;
+        let v = self.scope.value(from, Some(width))?;
+        Ok(match width {
+            0..=64 => Op::Set64(target, v.to64()),
+            65..=128 => Op::Set128(target, v.to128()),
+            _ => Op::SetBig(target, v.to_big()),
+        })
+    }
+
+    /// A P4_14 arithmetic primitive: `to = a op b`.
+    fn arithmetic(&self, op: &str, to: &Cursor, a: &Cursor, b: &Cursor) -> Result<Op> {
+        let expression = serde_json::json!({
+            "type": "expression",
+            "value": {"op": op, "left": a.json, "right": b.json},
+        });
+        let (target, width) = self.target(to)?;
+        let v = self.scope.value(&Cursor::root(&expression), Some(width));
+        let v = v.map_err(|e| self.json.error(e.to_string()))?;
+        Ok(match width {
+            0..=64 => Op::Set64(target, v.to64()),
+            65..=128 => Op::Set128(target, v.to128()),
+            _ => Op::SetBig(target, v.to_big()),
+        })
+    }
+
+    fn object(&self, c: &Cursor, map: &HashMap<String, u32>, what: &str) -> Result<u32> {
+        find(map, &c.get("value"), what)
+    }
+
+    fn stack(&self, c: &Cursor) -> Result<(bool, u32)> {
+        let value = c.get("value");
+        if c.get("type").str()? == "header_union_stack" {
+            Ok((true, find(&self.objects.names.union_stacks, &value, "header union stack")?))
+        } else {
+            Ok((false, find(&self.objects.names.stacks, &value, "header stack")?))
+        }
+    }
+
+    fn shift(&self, towards_end: bool) -> Result<Op> {
+        let [stack, count] = self.arity()?;
+        let (of_unions, stack) = self.stack(stack)?;
+        Ok(Op::ShiftStack { of_unions, stack, count: self.scope.index(count)?, towards_end })
+    }
+
+    fn jump_target(&self, c: &Cursor) -> Result<usize> {
+        let to = num_traits::ToPrimitive::to_usize(&c.get("value").hex()?);
+        to.filter(|&t| t <= self.count).ok_or_else(|| c.error("jumps out of the action"))
+    }
+
+    fn compile(&self) -> Result<Op> {
+        let name = self.json.get("op").str()?;
+        let s = &self.scope;
+        let o = self.objects;
+        Ok(match name {
+            "assign" | "modify_field" => {
+                let [to, from] = self.arity()?;
+                self.assign(to, from)?
+            }
+            "assign_VL" => {
+                let [to, from] = self.arity()?;
+                let (to, _) = s.lvalue(to)?;
+                let (from, _) = s.lvalue(from)?;
+                match (to, from) {
+                    (Ok(to), Ok(from)) => Op::SetVarbit(to, from),
+                    _ => return Err(self.json.error("assign_VL needs fields of fixed headers")),
+                }
+            }
+            "assign_header" | "copy_header" => {
+                let [to, from] = self.arity()?;
+                Op::SetHeader(Box::new([s.header(to)?, s.header(from)?]))
+            }
+            "assign_union" => {
+                let [to, from] = self.arity()?;
+                Op::SetUnion(Box::new([s.union(to)?, s.union(from)?]))
+            }
+            "assign_header_stack" | "assign_union_stack" => {
+                let [to, from] = self.arity()?;
+                let ((of_unions, to), (_, from)) = (self.stack(to)?, self.stack(from)?);
+                Op::SetStack { of_unions, to, from }
+            }
+            "add_header" | "add_header_fast" => {
+                let [h] = self.arity()?;
+                Op::AddHeader(s.header(h)?)
+            }
+            "remove_header" => {
+                let [h] = self.arity()?;
+                Op::RemoveHeader(s.header(h)?)
+            }
+            "push" => self.shift(true)?,
+            "pop" => self.shift(false)?,
+            "add_to_field" | "subtract_from_field" => {
+                let [f, by] = self.arity()?;
+                self.arithmetic(if name == "add_to_field" { "+" } else { "-" }, f, f, by)?
+            }
+            "add" | "subtract" | "bit_xor" | "bit_or" | "bit_and" | "shift_left" | "shift_right" => {
+                let op = match name {
+                    "add" => "+",
+                    "subtract" => "-",
+                    "bit_xor" => "^",
+                    "bit_or" => "|",
+                    "bit_and" => "&",
+                    "shift_left" => "<<",
+                    _ => ">>",
+                };
+                let [to, a, b] = self.arity()?;
+                self.arithmetic(op, to, a, b)?
+            }
+            "register_read" => {
+                let [to, array, index] = self.arity()?;
+                let (register, _) = find(o.registers, &array.get("value"), "register")?;
+                Op::ReadRegister { to: self.target(to)?.0, register, index: s.index(index)? }
+            }
+            "register_write" => {
+                let [array, index, v] = self.arity()?;
+                let (register, width) = find(o.registers, &array.get("value"), "register")?;
+                let value = s.value(v, Some(width))?;
+                let index = s.index(index)?;
+                if width <= 64 {
+                    Op::WriteRegister64 { register, index, value: value.to64() }
+                } else {
+                    Op::WriteRegisterBig { register, index, value: value.to_big() }
+                }
+            }
+            "count" => {
+                let [array, index] = self.arity()?;
+                let counter = self.object(array, o.counters, "counter")?;
+                Op::Count { counter, index: s.index(index)? }
+            }
+            "execute_meter" => {
+                let [array, index, to] = self.arity()?;
+                let meter = self.object(array, o.meters, "meter")?;
+                Op::ExecuteMeter { meter, index: s.index(index)?, to: self.target(to)?.0 }
+            }
+            "generate_digest" => {
+                let [_receiver, list] = self.arity()?;
+                let id = num_traits::ToPrimitive::to_u64(&list.get("value").hex()?);
+                let digest = id.and_then(|id| o.digests.get(&id)).copied();
+                Op::Digest(digest.ok_or_else(|| list.error("no learn list with this id"))?)
+            }
+            "modify_field_rng_uniform" => {
+                let [to, low, high] = self.arity()?;
+                let (low, high) = (s.low64(low)?, s.low64(high)?);
+                Op::Random { to: self.target(to)?.0, bounds: Box::new([low, high]) }
+            }
+            "modify_field_with_hash_based_offset" => {
+                let [to, base, calculation, size] = self.arity()?;
+                let calculation = self.object(calculation, o.calculations, "calculation")?;
+                let range = Box::new([s.low64(base)?, s.low64(size)?]);
+                Op::Hash { to: self.target(to)?.0, calculation, range }
+            }
+            "clone_ingress_pkt_to_egress" | "clone_egress_pkt_to_egress" => {
+                let [session, list] = self.arity()?;
+                Op::Clone(Box::new([s.low64(session)?, s.low64(list)?]))
+            }
+            "resubmit" => {
+                let [list] = self.arity()?;
+                Op::Resubmit(s.low64(list)?)
+            }
+            "recirculate" => {
+                let [list] = self.arity()?;
+                Op::Recirculate(s.low64(list)?)
+            }
+            "truncate" => {
+                let [len] = self.arity()?;
+                Op::Truncate(s.index(len)?)
+            }
+            "mark_to_drop" | "drop" => Op::MarkToDrop,
+            "exit" => Op::Exit,
+            "assert" | "assume" => {
+                let [c] = self.arity()?;
+                Op::Assert(s.cond(c)?)
+            }
+            "log_msg" => {
+                let [format, values] = self.arity()?;
+                let values = values.get("value").items()?;
+                let values = values.iter().map(|v| Ok(s.value(v, None)?.to_big()));
+                let format = format.get("value").str()?.to_owned();
+                Op::Log(Box::new((format, values.collect::<Result<_>>()?)))
+            }
+            "_jump" => {
+                let [to] = self.arity()?;
+                Op::Jump(self.jump_target(to)?)
+            }
+            "_jump_if_zero" => {
+                let [c, to] = self.arity()?;
+                Op::JumpUnless(s.cond(c)?, self.jump_target(to)?)
+            }
+            "no_op" => Op::Nop,
+            other => return Err(self.json.get("op").error(format!("unknown primitive {other}"))),
+        })
+    }
+}

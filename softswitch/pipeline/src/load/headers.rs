@@ -1,0 +1,328 @@
+//! Header types, instances, stacks, unions: from JSON to a [`Layout`].
+
+use std::collections::HashMap;
+
+use super::cursor::Cursor;
+use crate::error::LoadError;
+use crate::layout::{Header, HeaderId, Layout, Stack, Standard, Union, UnionStack};
+use crate::phv::{Field, PADDING, Place, Word};
+
+/// Deepest header stack: its fill count is one byte.
+const MAX_DEPTH: usize = 255;
+/// Largest header in bytes, far beyond any frame.
+const MAX_HEADER_BYTES: u32 = 16 * 1024;
+
+/// The layout, and the indices of the JSON's names and ids.
+pub(crate) struct Names {
+    pub(crate) layout: Layout,
+    pub(crate) headers: HashMap<String, HeaderId>,
+    pub(crate) stacks: HashMap<String, u32>,
+    pub(crate) unions: HashMap<String, u32>,
+    pub(crate) union_stacks: HashMap<String, u32>,
+    /// Member names of each union type, by union index.
+    pub(crate) union_members: Vec<Vec<String>>,
+}
+
+struct HeaderType {
+    /// Name, width (`None`: variable), signed.
+    fields: Vec<(String, Option<u32>, bool)>,
+    max_length: u32,
+}
+
+impl HeaderType {
+    fn fixed_bits(&self) -> u32 {
+        self.fields.iter().filter_map(|f| f.1).sum()
+    }
+
+    fn varbit(&self) -> Option<usize> {
+        self.fields.iter().position(|f| f.1.is_none())
+    }
+
+    fn max_bytes(&self) -> u32 {
+        self.fixed_bits().div_ceil(8).max(self.max_length)
+    }
+}
+
+/// Hands out offsets: metadata, then validity and counts, then headers.
+#[derive(Default)]
+struct Arena {
+    size: u32,
+}
+
+impl Arena {
+    fn take(&mut self, bytes: u32) -> u32 {
+        self.size += bytes;
+        self.size - bytes
+    }
+}
+
+fn header_types(root: &Cursor) -> Result<HashMap<String, HeaderType>, LoadError> {
+    let mut types = HashMap::new();
+    for t in root.get("header_types").items()? {
+        let mut fields = Vec::new();
+        for f in t.get("fields").items()? {
+            let width = match f.at(1).json.as_str() {
+                Some("*") => None,
+                _ => Some(f.at(1).u32()?),
+            };
+            let signed = f.at(2).bool_or(false)?;
+            fields.push((f.at(0).str()?.to_owned(), width, signed));
+        }
+        if fields.iter().filter(|f| f.1.is_none()).count() > 1 {
+            return Err(t.get("fields").error("a header may have one variable-length field"));
+        }
+        let max_length = t.get("max_length");
+        let max_length = if max_length.is_null() { 0 } else { max_length.u32()? };
+        let bits: u64 = fields.iter().map(|f| u64::from(f.1.unwrap_or(0))).sum();
+        if bits > u64::from(MAX_HEADER_BYTES) * 8 || max_length > MAX_HEADER_BYTES {
+            return Err(t.error(format!("a header may have at most {MAX_HEADER_BYTES} bytes")));
+        }
+        types.insert(t.get("name").str()?.to_owned(), HeaderType { fields, max_length });
+    }
+    Ok(types)
+}
+
+/// Field widths alone decide the place of metadata: a slot, or whole bytes for a wide field.
+fn place_metadata(arena: &mut Arena, t: &HeaderType) -> Vec<Field> {
+    let place = |(_, width, signed): &(String, Option<u32>, bool)| {
+        let width = width.unwrap_or(0);
+        if width <= 64 {
+            let place = Place::Word(Word::Slot(arena.take(8)));
+            Field { place, width, signed: *signed }
+        } else {
+            let bytes = width.div_ceil(64) * 8;
+            let base = arena.take(bytes);
+            Field::packed((base + bytes) * 8 - width, width, *signed)
+        }
+    };
+    t.fields.iter().map(place).collect()
+}
+
+/// Header fields keep their wire format. Fields behind a variable-length one begin at a byte.
+fn place_header(arena: &mut Arena, t: &HeaderType) -> (u32, Vec<Field>) {
+    let max_bytes = t.max_bytes();
+    let base = arena.take(max_bytes + 1);
+    let fixed_bits = t.fixed_bits();
+    let mut bit = base * 8;
+    let mut fields = Vec::new();
+    for (_, width, signed) in &t.fields {
+        match width {
+            Some(width) => {
+                fields.push(Field::packed(bit, *width, *signed));
+                bit += width;
+            }
+            None => {
+                let off = bit.div_ceil(8);
+                let max = max_bytes - fixed_bits / 8;
+                let len = arena.take(2);
+                let place = Place::Varbit { off, len, max };
+                fields.push(Field { place, width: 0, signed: false });
+                bit = (off + max) * 8;
+            }
+        }
+    }
+    (base, fields)
+}
+
+/// Builds the layout.
+pub(crate) fn load(root: &Cursor) -> Result<Names, LoadError> {
+    let types = header_types(root)?;
+    let json_headers = root.get("headers").items()?;
+    let mut arena = Arena::default();
+    let mut ids = HashMap::new();
+    let mut names = HashMap::new();
+    let mut parts = Vec::new();
+    for (i, h) in json_headers.iter().enumerate() {
+        let name = h.get("name").str()?;
+        let type_name = h.get("header_type").str()?;
+        let t = types
+            .get(type_name)
+            .ok_or_else(|| h.get("header_type").error(format!("no header type {type_name}")))?;
+        ids.insert(h.get("id").u64()?, i as HeaderId);
+        if names.insert(name.to_owned(), i as HeaderId).is_some() {
+            return Err(h.get("name").error(format!("a second header named {name}")));
+        }
+        parts.push((name, type_name, t, h.get("metadata").bool_or(false)?));
+    }
+
+    // Metadata first, so that it can be cleared at once.
+    let mut places: Vec<(u32, Vec<Field>)> = Vec::new();
+    for (_, _, t, metadata) in &parts {
+        places.push(match (metadata, t.varbit()) {
+            (true, None) => (0, place_metadata(&mut arena, t)),
+            (true, Some(_)) => place_header(&mut arena, t),
+            (false, _) => (0, Vec::new()),
+        });
+    }
+    let metadata_bytes = arena.size as usize;
+    let valid = arena.take(parts.len() as u32);
+    let (stacks, stack_names) = stacks(root, &mut arena, &ids)?;
+    let unions = unions(root, &mut arena, &ids)?;
+
+    let mut headers = Vec::new();
+    for (i, (name, type_name, t, metadata)) in parts.iter().enumerate() {
+        let fixed_bits = t.fixed_bits();
+        if !metadata && fixed_bits % 8 != 0 {
+            return Err(json_headers[i].error(format!("{name} has {fixed_bits} bits, not whole bytes")));
+        }
+        if !metadata {
+            places[i] = place_header(&mut arena, t);
+        }
+        let (base, fields) = std::mem::take(&mut places[i]);
+        let in_slots = *metadata && t.varbit().is_none();
+        headers.push(Header {
+            name: (*name).to_owned(),
+            type_name: (*type_name).to_owned(),
+            metadata: *metadata,
+            base,
+            fixed_bytes: fixed_bits.div_ceil(8),
+            valid: valid + i as u32,
+            fields,
+            names: t.fields.iter().map(|f| f.0.clone()).collect(),
+            varbit: t.varbit(),
+            max_bytes: t.max_bytes(),
+            stored_bytes: if in_slots { 0 } else { t.max_bytes() + 1 },
+            union: unions.of_header.get(&(i as u32)).copied(),
+        });
+    }
+    let mut blank = vec![0; arena.size as usize + PADDING];
+    for h in headers.iter().filter(|h| h.metadata) {
+        blank[h.valid as usize] = 1;
+    }
+    let standard = standard(root, &headers, &names)?;
+    Ok(Names {
+        layout: Layout {
+            headers,
+            stacks,
+            unions: unions.unions,
+            union_stacks: unions.stacks,
+            standard,
+            blank,
+            metadata_bytes,
+        },
+        headers: names,
+        stacks: stack_names,
+        unions: unions.names,
+        union_stacks: unions.stack_names,
+        union_members: unions.members,
+    })
+}
+
+fn lookup(ids: &HashMap<u64, u32>, c: &Cursor, what: &str) -> Result<u32, LoadError> {
+    let id = c.u64()?;
+    ids.get(&id).copied().ok_or_else(|| c.error(format!("no {what} with id {id}")))
+}
+
+fn ids_of(ids: &HashMap<u64, u32>, c: &Cursor, what: &str) -> Result<Vec<u32>, LoadError> {
+    let list: Vec<u32> = c.items()?.iter().map(|c| lookup(ids, c, what)).collect::<Result<_, _>>()?;
+    if list.is_empty() || list.len() > MAX_DEPTH {
+        return Err(c.error(format!("needs 1 to {MAX_DEPTH} elements")));
+    }
+    Ok(list)
+}
+
+type Stacks = (Vec<Stack>, HashMap<String, u32>);
+
+fn stacks(root: &Cursor, arena: &mut Arena, ids: &HashMap<u64, u32>) -> Result<Stacks, LoadError> {
+    let (mut stacks, mut names) = (Vec::new(), HashMap::new());
+    for s in root.get("header_stacks").items()? {
+        let elements = ids_of(ids, &s.get("header_ids"), "header")?;
+        names.insert(s.get("name").str()?.to_owned(), stacks.len() as u32);
+        stacks.push(Stack { elements, next: arena.take(1) });
+    }
+    Ok((stacks, names))
+}
+
+#[derive(Default)]
+struct Unions {
+    unions: Vec<Union>,
+    names: HashMap<String, u32>,
+    stacks: Vec<UnionStack>,
+    stack_names: HashMap<String, u32>,
+    members: Vec<Vec<String>>,
+    of_header: HashMap<HeaderId, u32>,
+}
+
+fn unions(root: &Cursor, arena: &mut Arena, ids: &HashMap<u64, u32>) -> Result<Unions, LoadError> {
+    let mut types: HashMap<&str, Vec<String>> = HashMap::new();
+    for t in root.get("header_union_types").items()? {
+        let members = t.get("headers").items()?;
+        let members = members.iter().map(|m| m.at(0).str().map(str::to_owned));
+        types.insert(t.get("name").str()?, members.collect::<Result<_, _>>()?);
+    }
+    let mut u = Unions::default();
+    let mut union_ids = HashMap::new();
+    for json in root.get("header_unions").items()? {
+        let index = u.unions.len() as u32;
+        let type_name = json.get("union_type").str()?;
+        let names = types.get(type_name).cloned().ok_or_else(|| {
+            json.get("union_type").error(format!("no header union type {type_name}"))
+        })?;
+        let members = ids_of(ids, &json.get("header_ids"), "header")?;
+        if members.len() != names.len() {
+            return Err(json.get("header_ids").error(format!("{type_name} has {} members", names.len())));
+        }
+        u.of_header.extend(members.iter().map(|&m| (m, index)));
+        union_ids.insert(json.get("id").u64()?, index);
+        u.names.insert(json.get("name").str()?.to_owned(), index);
+        u.unions.push(Union { members });
+        u.members.push(names);
+    }
+    for json in root.get("header_union_stacks").items()? {
+        let elements = ids_of(&union_ids, &json.get("header_union_ids"), "header union")?;
+        u.stack_names.insert(json.get("name").str()?.to_owned(), u.stacks.len() as u32);
+        u.stacks.push(UnionStack { elements, next: arena.take(1) });
+    }
+    Ok(u)
+}
+
+/// Finds the architecture's fields, by alias, under BMv2's own names, or in v1model's struct.
+fn standard(
+    root: &Cursor,
+    headers: &[Header],
+    names: &HashMap<String, HeaderId>,
+) -> Result<Standard, LoadError> {
+    let mut aliases = HashMap::new();
+    for alias in root.get("field_aliases").items()? {
+        let [from, to] = alias.tuple()?;
+        let [header, field] = to.tuple()?;
+        let found = names
+            .get(header.str()?)
+            .and_then(|&h| headers[h as usize].field(field.str().unwrap_or("")))
+            .ok_or_else(|| to.error("no such field"))?;
+        aliases.insert(from.str()?, found);
+    }
+    let find = |group: &str, field: &str| {
+        let full = format!("{group}.{field}");
+        let in_header = |name: &str| headers[*names.get(name)? as usize].field(field);
+        aliases
+            .get(full.as_str())
+            .copied()
+            .or_else(|| in_header(group))
+            .or_else(|| in_header("standard_metadata"))
+    };
+    let need = |field: &str| {
+        find("standard_metadata", field)
+            .filter(|f| f.width <= 64)
+            .ok_or_else(|| root.get("headers").error(format!("standard_metadata.{field} is missing")))
+    };
+    Ok(Standard {
+        ingress_port: need("ingress_port")?,
+        egress_spec: need("egress_spec")?,
+        egress_port: need("egress_port")?,
+        instance_type: need("instance_type")?,
+        packet_length: need("packet_length")?,
+        mcast_grp: find("intrinsic_metadata", "mcast_grp"),
+        egress_rid: find("intrinsic_metadata", "egress_rid"),
+        parser_error: find("standard_metadata", "parser_error"),
+        checksum_error: find("standard_metadata", "checksum_error"),
+        priority: find("intrinsic_metadata", "priority"),
+        ingress_timestamp: find("intrinsic_metadata", "ingress_global_timestamp"),
+        egress_timestamp: find("intrinsic_metadata", "egress_global_timestamp"),
+        enq_timestamp: find("queueing_metadata", "enq_timestamp"),
+        enq_qdepth: find("queueing_metadata", "enq_qdepth"),
+        deq_timedelta: find("queueing_metadata", "deq_timedelta"),
+        deq_qdepth: find("queueing_metadata", "deq_qdepth"),
+        qid: find("queueing_metadata", "qid"),
+    })
+}

@@ -1,0 +1,300 @@
+//! From BMv2 JSON to a [`Compiled`] program.
+
+mod action;
+mod control;
+mod cursor;
+mod expr;
+mod headers;
+mod parser;
+mod range;
+
+use std::collections::HashMap;
+
+use serde_json::Value as Json;
+
+use crate::calculation::{Calculation, Input};
+use crate::error::LoadError;
+use crate::hash::Hash;
+use crate::info::{
+    ActionInfo, CounterInfo, DigestInfo, Info, MeterInfo, MeterUnit, RegisterInfo, ValueSetInfo,
+};
+use crate::parser::ErrorCodes;
+use crate::phv::Field;
+use crate::program::{Action, Checksum, Compiled};
+use action::Objects;
+use cursor::Cursor;
+use expr::{Param, Scope, find};
+use headers::Names;
+
+type Result<T> = std::result::Result<T, LoadError>;
+
+/// The major version of the format that this crate understands.
+const FORMAT_MAJOR: u64 = 2;
+/// Most cells of a counter, meter or register array.
+const MAX_CELLS: usize = 1 << 28;
+
+/// Compiles a whole document.
+pub(crate) fn program(document: &Json) -> Result<Compiled> {
+    let root = Cursor::root(document);
+    if !document.is_object() {
+        return Err(root.error("expected an object: the JSON that p4c-bm2-ss writes"));
+    }
+    let version = root.get("__meta__").get("version");
+    if !version.is_null() && version.at(0).u64()? != FORMAT_MAJOR {
+        return Err(version.error(format!("format {FORMAT_MAJOR}.x is needed")));
+    }
+    let names = headers::load(&root)?;
+    let mut info = Info::default();
+    let errors = errors(&root, &mut info)?;
+    let counters = counters(&root, &mut info)?;
+    let meters = meters(&root, &mut info)?;
+    let registers = registers(&root, &mut info)?;
+    let (digests, digest_ids) = digests(&root, &names, &mut info)?;
+    let (calculations, calculation_names) = calculations(&root, &names)?;
+    for s in root.get("parse_vsets").items()? {
+        let width = s.get("compressed_bitwidth").u32()?;
+        let name = s.get("name").str()?.to_owned();
+        info.value_sets.push(ValueSetInfo { name, width, fields: Vec::new() });
+    }
+    let objects = Objects {
+        names: &names,
+        registers: &registers,
+        counters: &counters,
+        meters: &meters,
+        calculations: &calculation_names,
+        digests: &digest_ids,
+    };
+    let parser = parser::load(&root, &objects, errors, &mut info.value_sets)?;
+    let (actions, action_ids, params) = actions(&root, &objects, &mut info)?;
+    let control = control::load(&root, &objects, &action_ids, &params, &mut info)?;
+    let checksums = checksums(&root, &objects)?;
+    let (deparser, deparser_ops) = deparser(&root, &objects)?;
+    let field_lists = field_lists(&root, &names)?;
+    Ok(Compiled {
+        info,
+        parser,
+        nodes: control.nodes,
+        ingress: control.ingress,
+        egress: control.egress,
+        tables: control.tables,
+        selectors: control.selectors,
+        actions,
+        calculations,
+        checksums,
+        deparser,
+        deparser_ops,
+        field_lists,
+        digests,
+        layout: names.layout,
+    })
+}
+
+fn scope<'a>(o: &'a Objects, params: &'a [Param]) -> Scope<'a> {
+    Scope { names: o.names, registers: o.registers, params }
+}
+
+fn name_scope<'a>(names: &'a Names, registers: &'a HashMap<String, (u32, u32)>) -> Scope<'a> {
+    Scope { names, registers, params: &[] }
+}
+
+fn errors(root: &Cursor, info: &mut Info) -> Result<ErrorCodes> {
+    for e in root.get("errors").items()? {
+        info.errors.push((e.at(0).str()?.to_owned(), e.at(1).u64()?));
+    }
+    // Errors of the core library that the JSON leaves out get the next free codes, as in BMv2.
+    let mut next = info.errors.iter().map(|e| e.1 + 1).max().unwrap_or(0);
+    let mut code = |name: &str| {
+        let known = info.errors.iter().find(|e| e.0 == name).map(|e| e.1);
+        known.unwrap_or_else(|| {
+            info.errors.push((name.to_owned(), next));
+            next += 1;
+            next - 1
+        })
+    };
+    Ok(ErrorCodes {
+        no_error: code("NoError"),
+        packet_too_short: code("PacketTooShort"),
+        stack_out_of_bounds: code("StackOutOfBounds"),
+        header_too_short: code("HeaderTooShort"),
+        parser_timeout: code("ParserTimeout"),
+        invalid_argument: code("ParserInvalidArgument"),
+    })
+}
+
+fn cells(c: &Cursor) -> Result<usize> {
+    let size = c.get("size").usize()?;
+    if size > MAX_CELLS {
+        return Err(c.get("size").error(format!("at most {MAX_CELLS} cells")));
+    }
+    Ok(size)
+}
+
+fn counters(root: &Cursor, info: &mut Info) -> Result<HashMap<String, u32>> {
+    let mut names = HashMap::new();
+    for c in root.get("counter_arrays").items()? {
+        if c.get("is_direct").bool_or(false)? {
+            continue;
+        }
+        let name = c.get("name").str()?.to_owned();
+        names.insert(name.clone(), info.counters.len() as u32);
+        info.counters.push(CounterInfo { name, size: cells(&c)? });
+    }
+    Ok(names)
+}
+
+fn meter_unit(c: &Cursor) -> Result<MeterUnit> {
+    match c.get("type").str()? {
+        "packets" => Ok(MeterUnit::Packets),
+        "bytes" => Ok(MeterUnit::Bytes),
+        other => Err(c.get("type").error(format!("expected packets or bytes, found {other}"))),
+    }
+}
+
+fn meters(root: &Cursor, info: &mut Info) -> Result<HashMap<String, u32>> {
+    let mut names = HashMap::new();
+    for m in root.get("meter_arrays").items()? {
+        if m.get("is_direct").bool_or(false)? {
+            continue;
+        }
+        let name = m.get("name").str()?.to_owned();
+        names.insert(name.clone(), info.meters.len() as u32);
+        info.meters.push(MeterInfo { name, size: cells(&m)?, unit: meter_unit(&m)? });
+    }
+    Ok(names)
+}
+
+fn registers(root: &Cursor, info: &mut Info) -> Result<HashMap<String, (u32, u32)>> {
+    let mut names = HashMap::new();
+    for r in root.get("register_arrays").items()? {
+        let name = r.get("name").str()?.to_owned();
+        let width = r.get("bitwidth").u32()?;
+        names.insert(name.clone(), (info.registers.len() as u32, width));
+        info.registers.push(RegisterInfo { name, size: cells(&r)?, width });
+    }
+    Ok(names)
+}
+
+type Digests = (Vec<Vec<Field>>, HashMap<u64, u32>);
+
+fn digests(root: &Cursor, names: &Names, info: &mut Info) -> Result<Digests> {
+    let (mut lists, mut ids) = (Vec::new(), HashMap::new());
+    let none = HashMap::new();
+    let scope = name_scope(names, &none);
+    for l in root.get("learn_lists").items()? {
+        let elements = l.get("elements").items()?;
+        let fields: Vec<Field> =
+            elements.iter().map(|e| scope.field(&e.get("value"))).collect::<Result<_>>()?;
+        let id = l.get("id").u32()?;
+        ids.insert(u64::from(id), lists.len() as u32);
+        info.digests.push(DigestInfo {
+            name: l.get("name").str()?.to_owned(),
+            id,
+            fields: fields.iter().map(|f| f.width).collect(),
+        });
+        lists.push(fields);
+    }
+    Ok((lists, ids))
+}
+
+/// The inputs of a calculation or a selector.
+fn calculation(c: &Cursor, names: &Names) -> Result<Calculation> {
+    let algo = c.get("algo");
+    let hash = algo.str()?;
+    let hash = Hash::by_name(hash).ok_or_else(|| algo.error(format!("unknown hash algorithm {hash}")))?;
+    let none = HashMap::new();
+    let scope = name_scope(names, &none);
+    let (mut inputs, mut payload) = (Vec::new(), false);
+    for i in c.get("input").items()? {
+        let value = i.get("value");
+        match i.get("type").str()? {
+            "field" => inputs.push(Input::Field(scope.header_id(&value.at(0))?, scope.field(&value)?)),
+            "header" => inputs.push(Input::Header(scope.header_id(&value)?)),
+            "hexstr" => {
+                let bits = i.get("bitwidth").usize()?;
+                let bytes = crate::Value::from_be_bytes(&value.hex_bytes()?).to_padded(bits.div_ceil(8));
+                let bytes = bytes.ok_or_else(|| value.error(format!("does not fit {bits} bits")))?;
+                inputs.push(Input::Const(bytes, bits));
+            }
+            "payload" => payload = true,
+            other => return Err(i.get("type").error(format!("unknown input {other}"))),
+        }
+    }
+    Ok(Calculation { hash, inputs, payload })
+}
+
+fn calculations(root: &Cursor, names: &Names) -> Result<(Vec<Calculation>, HashMap<String, u32>)> {
+    let (mut list, mut index) = (Vec::new(), HashMap::new());
+    for c in root.get("calculations").items()? {
+        index.insert(c.get("name").str()?.to_owned(), list.len() as u32);
+        list.push(calculation(&c, names)?);
+    }
+    Ok((list, index))
+}
+
+type Actions = (Vec<Action>, HashMap<u64, u32>, Vec<Vec<Param>>);
+
+fn actions(root: &Cursor, objects: &Objects, info: &mut Info) -> Result<Actions> {
+    let (mut list, mut ids, mut all_params) = (Vec::new(), HashMap::new(), Vec::new());
+    for a in root.get("actions").items()? {
+        let mut declared = Vec::new();
+        for p in a.get("runtime_data").items()? {
+            declared.push((p.get("name").str()?.to_owned(), p.get("bitwidth").u32()?));
+        }
+        let params = action::params(declared.iter().map(|p| p.1));
+        let ops = action::ops(objects, &params, &a.get("primitives"))?;
+        let id = a.get("id").u64()?;
+        if ids.insert(id, list.len() as u32).is_some() {
+            return Err(a.get("id").error("a second action with this id"));
+        }
+        info.actions.push(ActionInfo { name: a.get("name").str()?.to_owned(), params: declared });
+        all_params.push(params);
+        list.push(Action { ops });
+    }
+    Ok((list, ids, all_params))
+}
+
+fn checksums(root: &Cursor, objects: &Objects) -> Result<Vec<Checksum>> {
+    let scope = scope(objects, &[]);
+    let mut list = Vec::new();
+    for c in root.get("checksums").items()? {
+        if c.get("type").opt_str()?.is_some_and(|t| t != "generic") {
+            return Err(c.get("type").error("expected generic"));
+        }
+        let condition = c.get("if_cond");
+        list.push(Checksum {
+            header: scope.header_id(&c.get("target").at(0))?,
+            field: scope.field(&c.get("target"))?,
+            calculation: find(objects.calculations, &c.get("calculation"), "calculation")?,
+            condition: if condition.is_null() { None } else { Some(scope.cond(&condition)?) },
+            verify: c.get("verify").bool_or(true)?,
+            update: c.get("update").bool_or(true)?,
+        });
+    }
+    Ok(list)
+}
+
+fn deparser(root: &Cursor, objects: &Objects) -> Result<(Vec<u32>, Vec<crate::action::Op>)> {
+    let deparsers = root.get("deparsers").items()?;
+    let Some(d) = deparsers.first() else { return Ok((Vec::new(), Vec::new())) };
+    let scope = scope(objects, &[]);
+    let order = d.get("order").items()?;
+    let order = order.iter().map(|h| scope.header_id(h)).collect::<Result<_>>()?;
+    Ok((order, action::ops(objects, &[], &d.get("primitives"))?))
+}
+
+fn field_lists(root: &Cursor, names: &Names) -> Result<HashMap<u32, Vec<Field>>> {
+    let mut lists = HashMap::new();
+    let none = HashMap::new();
+    let scope = name_scope(names, &none);
+    for l in root.get("field_lists").items()? {
+        let mut fields = Vec::new();
+        for e in l.get("elements").items()? {
+            // A constant has nothing to preserve.
+            if e.get("type").str()? == "field" {
+                fields.push(scope.field(&e.get("value"))?);
+            }
+        }
+        lists.insert(l.get("id").u32()?, fields);
+    }
+    Ok(lists)
+}

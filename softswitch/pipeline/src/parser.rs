@@ -1,0 +1,307 @@
+//! The parser: a state machine over the frame.
+
+use crate::action::{Machine, Op, Target};
+use crate::expr::{Cond, DynField, Node};
+use crate::layout::HeaderId;
+use crate::phv::{copy_bits, mask64};
+use crate::table::{KeyPart, KeyShape};
+use crate::table::Criteria;
+
+/// The end of parsing.
+pub(crate) const ACCEPT: u32 = u32::MAX;
+
+/// Codes of the core library's errors.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ErrorCodes {
+    pub(crate) no_error: u64,
+    pub(crate) packet_too_short: u64,
+    pub(crate) stack_out_of_bounds: u64,
+    pub(crate) header_too_short: u64,
+    pub(crate) parser_timeout: u64,
+    pub(crate) invalid_argument: u64,
+}
+
+/// Which header an extraction fills.
+#[derive(Debug, Clone)]
+pub(crate) enum Destination {
+    Header(HeaderId),
+    /// The next element of a stack.
+    Stack(u32),
+    /// A member of the next element of a stack of unions.
+    UnionStack(u32, u32),
+}
+
+/// One step of a state.
+#[derive(Debug, Clone)]
+pub(crate) enum ParserOp {
+    /// A header of fixed length.
+    Extract(HeaderId),
+    /// Any other extraction; the length in bits of the variable-length field.
+    ExtractTo(Destination, Option<Node<u64>>),
+    /// Bits of the frame ahead: offset and width.
+    Lookahead { to: Target, offset: u32, width: u32 },
+    /// The error to raise unless the condition holds.
+    Verify(Cond, Node<u64>),
+    /// Bits to skip.
+    Advance(Node<u64>),
+    Run(Op),
+}
+
+/// One part of a `select` key.
+#[derive(Debug, Clone)]
+pub(crate) enum SelectPart {
+    Field(KeyPart),
+    Dyn { field: DynField, word: usize, shift: u32 },
+    Lookahead { offset: u32, width: u32, word: usize, shift: u32 },
+}
+
+/// One case of a `select`.
+#[derive(Debug, Clone)]
+pub(crate) enum Case {
+    /// `key & mask == value` for a key of one word.
+    Word { value: u64, mask: u64, next: u32 },
+    Words { values: Vec<u64>, masks: Vec<u64>, next: u32 },
+    ValueSet { set: u32, next: u32 },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct ParserState {
+    pub(crate) name: String,
+    pub(crate) ops: Vec<ParserOp>,
+    pub(crate) key: Vec<SelectPart>,
+    pub(crate) words: usize,
+    pub(crate) cases: Vec<Case>,
+    pub(crate) default: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Parser {
+    pub(crate) states: Vec<ParserState>,
+    pub(crate) start: u32,
+    pub(crate) errors: ErrorCodes,
+}
+
+/// A member of a value set.
+#[derive(Debug, Clone)]
+pub(crate) struct SetMember {
+    pub(crate) shape: KeyShape,
+    pub(crate) criteria: Criteria,
+}
+
+impl SetMember {
+    fn matches(&self, key: &[u64]) -> bool {
+        let masked = key.iter().zip(&self.criteria.masks).map(|(k, m)| k & m);
+        masked.eq(self.criteria.values.iter().copied())
+            && self.shape.in_ranges(key, &self.criteria.ranges)
+    }
+}
+
+/// A parser error's code.
+struct Reject(u64);
+
+/// The `width` bits at bit `at` of the frame, as words, most significant first.
+fn peek(frame: &[u8], at: usize, width: u32, into: &mut [u64]) {
+    let words = into.len();
+    let mut bytes = [0; 8];
+    let mut first = at;
+    for (i, word) in into.iter_mut().enumerate() {
+        // The first word holds what does not fill the others.
+        let bits = if i == 0 { width as usize - (words - 1) * 64 } else { 64 };
+        bytes.fill(0);
+        copy_bits(frame, first, &mut bytes, 64 - bits, bits);
+        *word = u64::from_be_bytes(bytes);
+        first += bits;
+    }
+}
+
+impl Parser {
+    /// Parses the packet's frame, and returns the error code.
+    pub(crate) fn parse(
+        &self,
+        m: &mut Machine,
+        value_sets: &[Vec<SetMember>],
+        max_states: u32,
+        key: &mut Vec<u64>,
+    ) -> u64 {
+        m.pkt.start = 0;
+        let mut state = self.start;
+        let mut visited = 0;
+        while let Some(s) = self.states.get(state as usize) {
+            visited += 1;
+            if visited > max_states {
+                return self.errors.parser_timeout;
+            }
+            for op in &s.ops {
+                if let Err(Reject(code)) = self.step(op, m) {
+                    return code;
+                }
+            }
+            state = match self.select(s, m, value_sets, key) {
+                Ok(next) => next,
+                Err(Reject(code)) => return code,
+            };
+        }
+        self.errors.no_error
+    }
+
+    #[inline]
+    fn step(&self, op: &ParserOp, m: &mut Machine) -> Result<(), Reject> {
+        match op {
+            ParserOp::Extract(id) => {
+                let layout = m.layout;
+                let h = &layout.headers[*id as usize];
+                let pkt = &mut *m.pkt;
+                let end = pkt.start + h.fixed_bytes as usize;
+                let Some(wire) = pkt.frame.get(pkt.start..end) else {
+                    return Err(Reject(self.errors.packet_too_short));
+                };
+                h.extract(&mut pkt.mem, wire, 0);
+                pkt.start = end;
+                layout.set_valid(&mut pkt.mem, *id, true);
+                Ok(())
+            }
+            ParserOp::ExtractTo(to, varbit) => self.extract_to(to, varbit.as_ref(), m),
+            ParserOp::Lookahead { to, offset, width } => {
+                let at = m.pkt.start * 8 + *offset as usize;
+                if m.pkt.frame.len() * 8 < at + *width as usize {
+                    return Err(Reject(self.errors.packet_too_short));
+                }
+                let mut words = vec![0; width.div_ceil(64).max(1) as usize];
+                peek(&m.pkt.frame, at, *width, &mut words);
+                m.set_words(to, &words);
+                Ok(())
+            }
+            ParserOp::Verify(cond, code) => {
+                let env = m.env(&[]);
+                if cond.eval(env) { Ok(()) } else { Err(Reject(code.eval(env))) }
+            }
+            ParserOp::Advance(bits) => {
+                let bits = bits.eval(m.env(&[]));
+                if bits % 8 != 0 {
+                    return Err(Reject(self.errors.invalid_argument));
+                }
+                let left = m.pkt.frame.len() - m.pkt.start;
+                match usize::try_from(bits / 8) {
+                    Ok(bytes) if bytes <= left => {
+                        m.pkt.start += bytes;
+                        Ok(())
+                    }
+                    _ => Err(Reject(self.errors.packet_too_short)),
+                }
+            }
+            ParserOp::Run(op) => {
+                m.run(std::slice::from_ref(op), &[]);
+                Ok(())
+            }
+        }
+    }
+
+    fn extract_to(&self, to: &Destination, varbit: Option<&Node<u64>>, m: &mut Machine) -> Result<(), Reject> {
+        let layout = m.layout;
+        // The fill count of a stack, and its element.
+        let (next, id) = match to {
+            Destination::Header(id) => (None, Some(*id)),
+            Destination::Stack(s) => {
+                let stack = &layout.stacks[*s as usize];
+                let filled = m.pkt.mem[stack.next as usize];
+                (Some(stack.next), stack.elements.get(usize::from(filled)).copied())
+            }
+            Destination::UnionStack(s, member) => {
+                let stack = &layout.union_stacks[*s as usize];
+                let filled = m.pkt.mem[stack.next as usize];
+                let union = stack.elements.get(usize::from(filled));
+                let id = union.map(|&u| layout.unions[u as usize].members[*member as usize]);
+                (Some(stack.next), id)
+            }
+        };
+        let id = id.ok_or(Reject(self.errors.stack_out_of_bounds))?;
+        let h = &layout.headers[id as usize];
+        let bits = varbit.map_or(0, |n| n.eval(m.env(&[])));
+        if bits % 8 != 0 {
+            return Err(Reject(self.errors.invalid_argument));
+        }
+        let pkt = &mut *m.pkt;
+        let left = pkt.frame.len() - pkt.start;
+        let bytes = (bits / 8).saturating_add(u64::from(h.fixed_bytes));
+        if bytes > left as u64 {
+            return Err(Reject(self.errors.packet_too_short));
+        }
+        if bytes > u64::from(h.max_bytes) {
+            return Err(Reject(self.errors.header_too_short));
+        }
+        let end = pkt.start + bytes as usize;
+        h.extract(&mut pkt.mem, &pkt.frame[pkt.start..end], (bits / 8) as usize);
+        pkt.start = end;
+        layout.set_valid(&mut pkt.mem, id, true);
+        if let Some(next) = next {
+            pkt.mem[next as usize] += 1;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn select(
+        &self,
+        s: &ParserState,
+        m: &Machine,
+        value_sets: &[Vec<SetMember>],
+        key: &mut Vec<u64>,
+    ) -> Result<u32, Reject> {
+        if s.cases.is_empty() {
+            return Ok(s.default);
+        }
+        key.clear();
+        key.resize(s.words, 0);
+        for part in &s.key {
+            match part {
+                SelectPart::Field(part) => part.load(&m.pkt.mem, key),
+                other => self.load_computed(other, m, key)?,
+            }
+        }
+        for case in &s.cases {
+            match case {
+                Case::Word { value, mask, next } => {
+                    if key[0] & mask == *value {
+                        return Ok(*next);
+                    }
+                }
+                Case::Words { values, masks, next } => {
+                    if key.iter().zip(masks).map(|(k, m)| k & m).eq(values.iter().copied()) {
+                        return Ok(*next);
+                    }
+                }
+                Case::ValueSet { set, next } => {
+                    if value_sets[*set as usize].iter().any(|v| v.matches(key)) {
+                        return Ok(*next);
+                    }
+                }
+            }
+        }
+        Ok(s.default)
+    }
+
+    fn load_computed(&self, part: &SelectPart, m: &Machine, key: &mut [u64]) -> Result<(), Reject> {
+        match part {
+            SelectPart::Field(_) => {}
+            SelectPart::Dyn { field, word, shift } => {
+                let f = field.resolve(m.env(&[])).ok_or(Reject(self.errors.stack_out_of_bounds))?;
+                KeyPart::new(f, (*word, *shift), None).load(&m.pkt.mem, key);
+            }
+            SelectPart::Lookahead { offset, width, word, shift } => {
+                let at = m.pkt.start * 8 + *offset as usize;
+                if m.pkt.frame.len() * 8 < at + *width as usize {
+                    return Err(Reject(self.errors.packet_too_short));
+                }
+                if *width <= 64 {
+                    let mut v = [0];
+                    peek(&m.pkt.frame, at, *width, &mut v);
+                    key[*word] |= (v[0] & mask64(*width)) << shift;
+                } else {
+                    let words = width.div_ceil(64) as usize;
+                    peek(&m.pkt.frame, at, *width, &mut key[*word..*word + words]);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! Match-action tables.
+
+mod key;
+mod profile;
+mod space;
+
+use smallvec::SmallVec;
+
+use crate::Nanos;
+use crate::entry::{CounterValue, EntryKey};
+use crate::error::StateError;
+use crate::extern_state::meter::Meter;
+pub(crate) use key::{Criteria, KeyPart, KeyShape};
+pub(crate) use profile::{GroupState, Place, Profile};
+use space::Space;
+
+/// An action with its arguments, as 64-bit limbs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) action: u32,
+    pub(crate) args: SmallVec<[u64; 3]>,
+}
+
+/// What an entry does.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    Call(Call),
+    /// A member of the table's profile, by slot.
+    Member(u32),
+    /// A group of the table's profile, by slot.
+    Group(u32),
+}
+
+/// How long an entry may stay idle, and since when it is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Idle {
+    timeout: Nanos,
+    last_hit: Nanos,
+    /// When it was last reported; hits after it make it count anew.
+    reported: Nanos,
+}
+
+/// A table's entries and default action.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) shape: KeyShape,
+    space: Space,
+    size: usize,
+    with_counters: bool,
+    with_meters: bool,
+    with_idle: bool,
+    targets: Vec<Option<Target>>,
+    counters: Vec<CounterValue>,
+    meters: Vec<Meter>,
+    idle: Vec<Idle>,
+    /// Entries with an idle time-out.
+    mortal: usize,
+    pub(crate) default: Option<Target>,
+}
+
+/// What a table keeps for each entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options {
+    pub(crate) size: usize,
+    pub(crate) counters: bool,
+    pub(crate) meters: bool,
+    pub(crate) idle: bool,
+}
+
+impl Table {
+    pub(crate) fn new(name: &str, shape: KeyShape, options: Options) -> Self {
+        Self {
+            name: name.to_owned(),
+            space: Space::new(&shape),
+            shape,
+            size: options.size,
+            with_counters: options.counters,
+            with_meters: options.meters,
+            with_idle: options.idle,
+            targets: Vec::new(),
+            counters: Vec::new(),
+            meters: Vec::new(),
+            idle: Vec::new(),
+            mortal: 0,
+            default: None,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.space.len()
+    }
+
+    fn what(&self) -> String {
+        format!("entry of table {}", self.name)
+    }
+
+    /// The slot of the entry with this key.
+    pub(crate) fn find(&self, key: &EntryKey) -> Result<u32, StateError> {
+        let criteria = self.shape.encode(key)?;
+        self.space.find(&criteria).ok_or_else(|| StateError::NotFound { what: self.what() })
+    }
+
+    /// Whether an entry with this key could be inserted now.
+    pub(crate) fn check_insert(&self, key: &EntryKey, idle_timeout: Nanos) -> Result<(), StateError> {
+        self.check_idle(idle_timeout)?;
+        let criteria = self.shape.encode(key)?;
+        if self.space.find(&criteria).is_some() {
+            return Err(StateError::AlreadyExists { what: self.what() });
+        }
+        if self.space.len() >= self.size {
+            return Err(StateError::Full { what: format!("table {}", self.name), size: self.size });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_idle(&self, timeout: Nanos) -> Result<(), StateError> {
+        if timeout == 0 || self.with_idle {
+            return Ok(());
+        }
+        Err(StateError::Invalid {
+            what: format!("table {}", self.name),
+            reason: "an idle time-out was given, but the table does not support them".to_owned(),
+        })
+    }
+
+    /// Inserts an entry that [`check_insert`](Self::check_insert) has passed.
+    pub(crate) fn insert(&mut self, key: &EntryKey, target: Target, idle_timeout: Nanos, now: Nanos) {
+        let criteria = self.shape.encode(key).expect("the key was checked");
+        let slot = self.space.insert(&criteria);
+        let slots = self.space.capacity();
+        self.targets.resize(slots, None);
+        self.targets[slot as usize] = Some(target);
+        if self.with_counters {
+            self.counters.resize(slots, CounterValue::default());
+            self.counters[slot as usize] = CounterValue::default();
+        }
+        if self.with_meters {
+            self.meters.resize(slots, Meter::default());
+            self.meters[slot as usize] = Meter::default();
+        }
+        if self.with_idle {
+            self.idle.resize(slots, Idle::default());
+            self.set_idle(slot, idle_timeout, now);
+        }
+    }
+
+    fn set_idle(&mut self, slot: u32, timeout: Nanos, now: Nanos) {
+        if !self.with_idle {
+            return;
+        }
+        let idle = &mut self.idle[slot as usize];
+        self.mortal -= usize::from(idle.timeout != 0);
+        self.mortal += usize::from(timeout != 0);
+        *idle = Idle { timeout, last_hit: now, reported: now };
+    }
+
+    /// Replaces what an entry does, and returns what it did.
+    pub(crate) fn modify(&mut self, slot: u32, target: Target, idle_timeout: Nanos, now: Nanos) -> Target {
+        self.set_idle(slot, idle_timeout, now);
+        self.targets[slot as usize].replace(target).expect("the slot is used")
+    }
+
+    /// Removes an entry, and returns what it did.
+    pub(crate) fn remove(&mut self, slot: u32) -> Target {
+        self.set_idle(slot, 0, 0);
+        self.space.remove(slot);
+        self.targets[slot as usize].take().expect("the slot is used")
+    }
+
+    /// Used slots from `from` on, in order of number.
+    pub(crate) fn slots(&self, from: usize) -> impl Iterator<Item = u32> {
+        (from..self.space.capacity()).map(|s| s as u32).filter(|&s| self.space.is_used(s))
+    }
+
+    pub(crate) fn seq(&self, slot: u32) -> u64 {
+        self.space.seq(slot)
+    }
+
+    pub(crate) fn key(&self, slot: u32) -> EntryKey {
+        let s = &self.space;
+        self.shape.decode(s.values(slot), s.masks(slot), s.ranges(slot), s.priority(slot))
+    }
+
+    pub(crate) fn target(&self, slot: u32) -> &Target {
+        self.targets[slot as usize].as_ref().expect("the slot is used")
+    }
+
+    pub(crate) fn counter(&self, slot: u32) -> Option<CounterValue> {
+        self.counters.get(slot as usize).copied()
+    }
+
+    pub(crate) fn counter_mut(&mut self, slot: u32) -> Option<&mut CounterValue> {
+        self.counters.get_mut(slot as usize)
+    }
+
+    pub(crate) fn meter(&self, slot: u32) -> Option<&Meter> {
+        self.meters.get(slot as usize)
+    }
+
+    pub(crate) fn meter_mut(&mut self, slot: u32) -> Option<&mut Meter> {
+        self.meters.get_mut(slot as usize)
+    }
+
+    /// Idle time-out and time of the last hit.
+    pub(crate) fn idle(&self, slot: u32) -> (Nanos, Nanos) {
+        self.idle.get(slot as usize).map_or((0, 0), |i| (i.timeout, i.last_hit))
+    }
+
+    /// Entries that have been idle for too long at `now`, marked as reported.
+    pub(crate) fn poll_idle(&mut self, now: Nanos) -> Vec<u32> {
+        if self.mortal == 0 {
+            return Vec::new();
+        }
+        let expired = |i: &mut Idle| {
+            let since = i.last_hit.max(i.reported);
+            let expired = i.timeout != 0 && now.saturating_sub(since) >= i.timeout;
+            if expired {
+                i.reported = now;
+            }
+            expired
+        };
+        (0..).zip(&mut self.idle).filter_map(|(s, i)| expired(i).then_some(s)).collect()
+    }
+
+    /// The entry that a key hits, after counting the hit.
+    #[inline]
+    pub(crate) fn lookup(&mut self, key: &[u64], masked: &mut Vec<u64>, len: u32, now: Nanos) -> Option<u32> {
+        let slot = self.space.lookup(key, &self.shape, masked)?;
+        if self.with_counters {
+            self.counters[slot as usize].add(len);
+        }
+        if self.with_idle {
+            self.idle[slot as usize].last_hit = now;
+        }
+        Some(slot)
+    }
+}

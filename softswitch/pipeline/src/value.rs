@@ -1,0 +1,111 @@
+//! Unsigned values of any width, as the control plane writes them.
+
+use std::fmt;
+
+/// An unsigned integer in canonical big-endian form: no leading zero bytes, and `[0]` for zero
+/// (the canonical byte string of the P4Runtime specification, section 8.4).
+///
+/// Equality and hashing are numeric, since the form is canonical.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Value(Vec<u8>);
+
+impl Value {
+    /// From big-endian bytes; leading zero bytes (and an empty slice, which is zero) are accepted.
+    pub fn from_be_bytes(bytes: &[u8]) -> Self {
+        let start = bytes.iter().position(|&b| b != 0).unwrap_or(bytes.len());
+        if start == bytes.len() {
+            Self(vec![0])
+        } else {
+            Self(bytes[start..].to_vec())
+        }
+    }
+
+    /// The canonical big-endian bytes, never empty.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The number of significant bits: 0 for zero.
+    pub fn bits(&self) -> u32 {
+        self.0.len() as u32 * 8 - self.0[0].leading_zeros()
+    }
+
+    /// The value as `u64`, if it fits.
+    pub fn to_u64(&self) -> Option<u64> {
+        u64::try_from(self.to_u128()?).ok()
+    }
+
+    /// The value as `u128`, if it fits.
+    pub fn to_u128(&self) -> Option<u128> {
+        (self.0.len() <= 16).then(|| self.0.iter().fold(0, |v, &b| v << 8 | u128::from(b)))
+    }
+
+    /// Big-endian bytes padded with zeros to `len` bytes; `None` if the value needs more.
+    pub fn to_padded(&self, len: usize) -> Option<Vec<u8>> {
+        if *self.0 == [0] {
+            return Some(vec![0; len]);
+        }
+        let pad = len.checked_sub(self.0.len())?;
+        let mut out = vec![0; len];
+        out[pad..].copy_from_slice(&self.0);
+        Some(out)
+    }
+
+    /// All ones in the low `width` bits.
+    pub fn ones(width: u32) -> Self {
+        let mut bytes = vec![0xff; width.div_ceil(8) as usize];
+        if width % 8 != 0 {
+            bytes[0] = (1 << (width % 8)) - 1;
+        }
+        Self::from_be_bytes(&bytes)
+    }
+}
+
+impl From<u128> for Value {
+    fn from(v: u128) -> Self {
+        Self::from_be_bytes(&v.to_be_bytes())
+    }
+}
+
+impl From<u64> for Value {
+    fn from(v: u64) -> Self {
+        Self::from(u128::from(v))
+    }
+}
+
+impl From<u32> for Value {
+    fn from(v: u32) -> Self {
+        Self::from(u128::from(v))
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x")?;
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_form() {
+        assert_eq!(Value::from_be_bytes(&[]).as_bytes(), [0]);
+        assert_eq!(Value::from_be_bytes(&[0, 0]), Value::from(0u64));
+        assert_eq!(Value::from_be_bytes(&[0, 1, 2]).as_bytes(), [1, 2]);
+        assert_eq!(Value::from(0x1_00u64).bits(), 9);
+        assert_eq!(Value::from(0u64).bits(), 0);
+        assert_eq!(Value::ones(12).to_u64(), Some(0xfff));
+        assert_eq!(Value::from(5u64).to_padded(2).unwrap(), [0, 5]);
+        assert_eq!(Value::from(0x10000u64).to_padded(2), None);
+        assert!(Value::from(0u64).to_padded(0).unwrap().is_empty());
+    }
+}

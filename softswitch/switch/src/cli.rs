@@ -1,0 +1,266 @@
+//! The command line: that of `simple_switch_grpc`, and links.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Parser, ValueEnum};
+
+use crate::address::Address;
+use crate::link::PortLink;
+
+const EXAMPLE: &str = "\
+Example:
+  softswitch --no-p4 -i 1@veth1 -i 2@veth2 --device-id 1 \\
+      --link 2:rate=100mbit,queue=64kB,delay=5ms -- --grpc-server-addr 127.0.0.1:9559 --cpu-port 510
+
+  starts without a program, which a P4Runtime controller then sets; what leaves by port 2 does so at 100 Mbit/s.
+
+A link's keys, separated by commas (--link PORT:KEY=VALUE,...; a port without --link sends at once):
+  rate           bit, kbit, mbit or gbit per second, of the frame from destination address to end of
+                 payload (no preamble, frame check sequence or gap)
+  queue          B, kB, KiB, MB or MiB that may wait while a frame is being sent; more are dropped
+  queue-packets  packets that may wait (1000, if neither limit is given); larger v1model priorities leave first
+  delay          ns, us, ms or s of propagation
+  loss           share of the frames lost on the way, such as 0.1% or 0.001, decided by --seed
+
+When it is ready, it prints `grpc-server-addr=ADDRESS` (and `metrics-addr=ADDRESS`) and `ready` to standard output.
+It ends with status 0 on SIGTERM or SIGINT, 1 if it fails, 2 if an option is wrong. SIGUSR1 prints the counters.";
+
+/// A software P4 switch for v1model programs compiled to BMv2 JSON. It takes the options of
+/// simple_switch_grpc; those of the target may stand behind `--`, as there.
+#[derive(Debug, Parser)]
+#[command(name = "softswitch", version, after_help = EXAMPLE, max_term_width = 100)]
+pub struct Options {
+    /// The program to begin with: BMv2 JSON, as p4c or softswitch-p4c makes it
+    #[arg(value_name = "PROGRAM.json", required_unless_present = "no_p4")]
+    pub program: Option<PathBuf>,
+
+    /// Begin without a program; a controller sets it
+    #[arg(long, conflicts_with = "program")]
+    pub no_p4: bool,
+
+    /// Attach a network interface as a port (repeat for more)
+    #[arg(short, long, value_name = "PORT@INTERFACE")]
+    pub interface: Vec<Interface>,
+
+    /// P4Runtime's number of this device
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub device_id: u64,
+
+    /// The outgoing link of a port (repeat for more): PORT:rate=100mbit,queue=64kB,delay=5ms,...
+    #[arg(long, value_name = "PORT:KEY=VALUE,...")]
+    pub link: Vec<PortLink>,
+
+    /// Seed of link loss and of the program's random numbers
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+
+    /// Where P4Runtime is served: HOST:PORT (port 0 takes a free one) or unix:PATH
+    #[arg(long, default_value = "0.0.0.0:9559", value_name = "ADDRESS")]
+    pub grpc_server_addr: Address,
+
+    /// Serve counters in Prometheus' format at http://ADDRESS/metrics
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics_addr: Option<Address>,
+
+    /// The port by which packets go to and come from controllers (packet-in, packet-out)
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub cpu_port: Option<u32>,
+
+    /// The port that means "drop"
+    #[arg(long, default_value_t = 511, value_name = "PORT")]
+    pub drop_port: u32,
+
+    /// Log to standard error, from level info on
+    #[arg(long)]
+    pub log_console: bool,
+
+    /// Log to a file, from level info on
+    #[arg(long, value_name = "FILE", conflicts_with = "log_console")]
+    pub log_file: Option<PathBuf>,
+
+    /// Least level to log [default: warn; info with --log-console or --log-file]
+    #[arg(short = 'L', long, value_enum, value_name = "LEVEL")]
+    pub log_level: Option<LogLevel>,
+
+    /// Accepted for simple_switch_grpc's sake and ignored: there is no Thrift server
+    #[arg(long, value_name = "N")]
+    pub thrift_port: Option<u16>,
+
+    /// Accepted for simple_switch_grpc's sake and ignored: there are always 8 queues per port
+    #[arg(long, value_name = "N")]
+    pub priority_queues: Option<u32>,
+}
+
+/// Least level of the lines that are logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// Everything.
+    Trace,
+    /// Details.
+    Debug,
+    /// What happens.
+    Info,
+    /// What may be wrong.
+    Warn,
+    /// What is wrong.
+    Error,
+    /// Nothing.
+    Off,
+}
+
+/// A port and its network interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// The port's number.
+    pub port: u32,
+    /// The interface's name.
+    pub name: String,
+}
+
+impl FromStr for Interface {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        let expected = "expected PORT@INTERFACE such as 1@veth1";
+        let (port, name) = s.split_once('@').ok_or(expected)?;
+        let port = port.parse().map_err(|_| expected)?;
+        if name.is_empty() {
+            return Err(expected.into());
+        }
+        Ok(Self {
+            port,
+            name: name.into(),
+        })
+    }
+}
+
+impl Options {
+    /// Parses and checks the command line.
+    ///
+    /// # Errors
+    /// What is wrong, or what `--help` and `--version` print; `exit()` on it does the rest.
+    pub fn from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        // simple_switch_grpc has two parsers with `--` between; here is one that knows all options.
+        let mut separators = 0;
+        let args = args.into_iter().filter(|arg| {
+            separators += u32::from(arg == "--");
+            arg != "--" || separators > 1
+        });
+        let options = Self::try_parse_from(args)?;
+        options.check().map_err(|message| {
+            use clap::CommandFactory;
+            Self::command().error(clap::error::ErrorKind::ValueValidation, message)
+        })?;
+        Ok(options)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for (i, interface) in self.interface.iter().enumerate() {
+            let Interface { port, name } = interface;
+            if let Some(twice) = self.interface[..i].iter().find(|o| o.port == *port) {
+                return Err(format!(
+                    "--interface: port {port} is given to both '{}' and '{name}'",
+                    twice.name
+                ));
+            }
+            if Some(*port) == self.cpu_port {
+                return Err(format!(
+                    "--interface {port}@{name}: port {port} is the CPU port (--cpu-port)"
+                ));
+            }
+            if *port == self.drop_port {
+                return Err(format!(
+                    "--interface {port}@{name}: port {port} means drop; choose another, or another --drop-port"
+                ));
+            }
+        }
+        for (i, PortLink { port, .. }) in self.link.iter().enumerate() {
+            if self
+                .interface
+                .iter()
+                .all(|interface| interface.port != *port)
+            {
+                return Err(format!(
+                    "--link {port}: there is no port {port} (--interface)"
+                ));
+            }
+            if self.link[..i].iter().any(|other| other.port == *port) {
+                return Err(format!("--link {port}: it is given twice"));
+            }
+        }
+        if self.cpu_port == Some(self.drop_port) {
+            return Err(format!(
+                "--cpu-port {0}: port {0} means drop; choose another, or another --drop-port",
+                self.drop_port
+            ));
+        }
+        Ok(())
+    }
+
+    /// Options that were given and have no effect, with the reason.
+    pub fn ignored(&self) -> Vec<&'static str> {
+        let thrift = self
+            .thrift_port
+            .map(|_| "--thrift-port is ignored: there is no Thrift server, use P4Runtime");
+        let queues = self
+            .priority_queues
+            .map(|_| "--priority-queues is ignored: there are 8 queues per port");
+        thrift.into_iter().chain(queues).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &str) -> Result<Options, String> {
+        let args = std::iter::once("softswitch").chain(args.split_whitespace());
+        Options::from_args(args.map(OsString::from)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_command_lines_of_simple_switch_grpc() {
+        let options = parse(
+            "prog.json -i 1@veth1 --interface 2@veth2 --device-id 7 --thrift-port 9090 --log-console -L debug \
+             -- --grpc-server-addr 127.0.0.1:0 --cpu-port 510 --drop-port 509",
+        )
+        .unwrap();
+        assert_eq!(options.interface.len(), 2);
+        assert_eq!((options.cpu_port, options.drop_port), (Some(510), 509));
+        assert_eq!(options.grpc_server_addr, Address::Tcp("127.0.0.1:0".into()));
+        assert_eq!(options.ignored().len(), 1);
+        assert!(parse("--no-p4 -- --cpu-port 510").is_ok());
+        assert!(parse("--no-p4 --cpu-port 510").is_ok());
+    }
+
+    #[test]
+    fn errors_name_the_option() {
+        for (args, expected) in [
+            ("", "PROGRAM.json"),
+            ("--no-p4 -i veth1", "expected PORT@INTERFACE"),
+            (
+                "--no-p4 -i 1@a -i 1@b",
+                "port 1 is given to both 'a' and 'b'",
+            ),
+            ("--no-p4 -i 1@a -- --cpu-port 1", "is the CPU port"),
+            ("--no-p4 -i 511@a", "means drop"),
+            ("--no-p4 --link 1:rate=1mbit", "there is no port 1"),
+            (
+                "--no-p4 -i 1@a --link 1:rate=1",
+                "'1' needs one of the units",
+            ),
+            (
+                "--no-p4 -- --grpc-server-addr nowhere",
+                "expected HOST:PORT",
+            ),
+            ("--no-p4 -- --cpu-port 511", "means drop"),
+            ("--no-p4 -- --cpu-port 0", "--cpu-port"),
+            ("--no-p4 --pcap", "--pcap"),
+        ] {
+            let error = parse(args).unwrap_err();
+            assert!(error.contains(expected), "{args}: {error}");
+        }
+    }
+}

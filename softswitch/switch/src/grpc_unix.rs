@@ -1,0 +1,268 @@
+//! gRPC connections over Unix sockets, from any client.
+//!
+//! gRPC's C core (and so its C++ and Python clients) names the server after the socket's path, percent-encoded:
+//! `:authority: %2Frun%2Fsoftswitch.sock`. That is no valid authority (RFC 3986, section 3.2), and the
+//! `h2` crate answers such requests with PROTOCOL_ERROR. Nothing here depends on the name, so the
+//! percent signs in it are replaced before the request is parsed.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use prost::bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+use tonic::transport::server::{Connected, UdsConnectInfo};
+
+/// Bytes read at once.
+const READ: usize = 64 << 10;
+
+/// A connection whose requests have a valid authority.
+#[derive(Debug)]
+pub struct GrpcUnixStream {
+    inner: UnixStream,
+    filter: Filter,
+}
+
+impl GrpcUnixStream {
+    /// Wraps an accepted connection.
+    pub fn new(inner: UnixStream) -> Self {
+        Self {
+            inner,
+            filter: Filter::default(),
+        }
+    }
+}
+
+impl AsyncRead for GrpcUnixStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        while this.filter.passed == 0 {
+            let mut chunk = [0; READ];
+            let mut chunk = ReadBuf::new(&mut chunk);
+            ready!(Pin::new(&mut this.inner).poll_read(cx, &mut chunk))?;
+            if chunk.filled().is_empty() {
+                // A frame that is cut off here is an error whoever sees it.
+                this.filter.passed = this.filter.buffer.len();
+                break;
+            }
+            this.filter.push(chunk.filled());
+        }
+        let n = this.filter.passed.min(out.remaining());
+        out.put_slice(&this.filter.buffer[..n]);
+        this.filter.take(n);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for GrpcUnixStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+impl Connected for GrpcUnixStream {
+    type ConnectInfo = UdsConnectInfo;
+
+    fn connect_info(&self) -> Self::ConnectInfo {
+        self.inner.connect_info()
+    }
+}
+
+/// Length of HTTP/2's connection preface (RFC 9113, section 3.4).
+const PREFACE: usize = 24;
+const FRAME_HEADER: usize = 9;
+const HEADERS: u8 = 1;
+const FLAG_PADDED: u8 = 0x08;
+const FLAG_PRIORITY: u8 = 0x20;
+
+/// Index of `:authority` in HPACK's static table (RFC 7541, appendix A).
+const AUTHORITY: usize = 1;
+
+/// Follows the frames of an HTTP/2 connection.
+#[derive(Debug, Default)]
+struct Filter {
+    /// What was received and not yet taken.
+    buffer: BytesMut,
+    /// How much of it has been looked at.
+    passed: usize,
+    /// How much of the current frame is still to come and passes unseen.
+    skip: usize,
+    preface_seen: bool,
+}
+
+impl Filter {
+    fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+        if !self.preface_seen {
+            self.preface_seen = true;
+            self.skip = PREFACE;
+        }
+        loop {
+            let seen = self.skip.min(self.buffer.len() - self.passed);
+            self.passed += seen;
+            self.skip -= seen;
+            let rest = &mut self.buffer[self.passed..];
+            if self.skip > 0 || rest.len() < FRAME_HEADER {
+                return;
+            }
+            let len = usize::from(rest[0]) << 16 | usize::from(rest[1]) << 8 | usize::from(rest[2]);
+            let (kind, flags) = (rest[3], rest[4]);
+            if kind == HEADERS {
+                let Some(payload) = rest.get_mut(FRAME_HEADER..FRAME_HEADER + len) else {
+                    return;
+                };
+                let begin = usize::from(flags & FLAG_PADDED != 0)
+                    + if flags & FLAG_PRIORITY != 0 { 5 } else { 0 };
+                if let Some(block) = payload.get_mut(begin..) {
+                    // A block that cannot be followed is left as it is.
+                    let _ = clean_authority(block);
+                }
+            }
+            self.skip = FRAME_HEADER + len;
+        }
+    }
+
+    fn take(&mut self, n: usize) {
+        self.buffer.advance(n);
+        self.passed -= n;
+    }
+}
+
+/// Replaces percent signs in `:authority`, where it stands literally in a header block (RFC 7541,
+/// section 6). Lengths stay, so that the dynamic tables of both ends agree.
+fn clean_authority(block: &mut [u8]) -> Option<()> {
+    let mut at = 0;
+    while at < block.len() {
+        let first = block[at];
+        let name = match first {
+            // Indexed field; size update.
+            0x80.. => {
+                integer(block, &mut at, 7)?;
+                continue;
+            }
+            0x20..0x40 => {
+                integer(block, &mut at, 5)?;
+                continue;
+            }
+            // Literal with indexing; without, and never indexed.
+            0x40..0x80 => integer(block, &mut at, 6)?,
+            ..0x20 => integer(block, &mut at, 4)?,
+        };
+        if name == 0 {
+            string(block, &mut at)?;
+        }
+        let value = string(block, &mut at)?;
+        if name == AUTHORITY {
+            for byte in block[value].iter_mut().filter(|b| **b == b'%') {
+                *byte = b'-';
+            }
+        }
+    }
+    Some(())
+}
+
+/// An integer with a prefix of so many bits (RFC 7541, section 5.1).
+fn integer(block: &[u8], at: &mut usize, prefix: u32) -> Option<usize> {
+    let mask = (1usize << prefix) - 1;
+    let mut value = usize::from(*block.get(*at)?) & mask;
+    *at += 1;
+    if value < mask {
+        return Some(value);
+    }
+    for shift in (0..28).step_by(7) {
+        let byte = *block.get(*at)?;
+        *at += 1;
+        value += usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Where a string's bytes stand (RFC 7541, section 5.2); none of them, if they are Huffman-coded.
+fn string(block: &[u8], at: &mut usize) -> Option<std::ops::Range<usize>> {
+    let huffman = block.get(*at)? & 0x80 != 0;
+    let len = integer(block, at, 7)?;
+    let range = *at..at.checked_add(len).filter(|end| *end <= block.len())?;
+    *at = range.end;
+    Some(if huffman { 0..0 } else { range })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Preface, a SETTINGS frame, HEADERS with an authority, DATA with a percent sign.
+    fn connection() -> Vec<u8> {
+        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        bytes.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+        let mut block = vec![0x83, 0x86, 0x3f, 0xe1, 0x1f];
+        block.extend(b"\x44\x05/a%25");
+        block.extend(b"\x41\x0a%2Frun%2Fs");
+        block.extend(b"\x40\x01x\x03a%b");
+        block.push(0xbe);
+        bytes.extend([0, 0, block.len() as u8, HEADERS, 4, 0, 0, 0, 1]);
+        bytes.extend(&block);
+        bytes.extend([0, 0, 3, 0, 1, 0, 0, 0, 1]);
+        bytes.extend(b"\x41\x01%");
+        bytes
+    }
+
+    fn filter(chunks: &mut dyn Iterator<Item = &[u8]>) -> Vec<u8> {
+        let mut filter = Filter::default();
+        let mut out = Vec::new();
+        for chunk in chunks {
+            filter.push(chunk);
+            out.extend_from_slice(&filter.buffer[..filter.passed]);
+            filter.take(filter.passed);
+        }
+        out.extend_from_slice(&filter.buffer);
+        out
+    }
+
+    #[test]
+    fn only_the_authority_changes_however_the_bytes_arrive() {
+        let bytes = connection();
+        let mut expected = bytes.clone();
+        let at = bytes.windows(10).position(|w| w == b"%2Frun%2Fs").unwrap();
+        expected[at..at + 10].copy_from_slice(b"-2Frun-2Fs");
+        for size in 1..=bytes.len() {
+            assert_eq!(
+                filter(&mut bytes.chunks(size)),
+                expected,
+                "chunks of {size}"
+            );
+        }
+    }
+
+    #[test]
+    fn garbage_passes_unchanged_or_is_held_but_harms_nothing() {
+        let mut bytes = connection();
+        for i in 0..bytes.len() {
+            let old = bytes[i];
+            for new in [0, 0x7f, 0xff] {
+                bytes[i] = new;
+                filter(&mut bytes.chunks(7));
+            }
+            bytes[i] = old;
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! A software P4 switch: network interfaces as ports, exact egress queues, and a P4Runtime server
+//! around [`softswitch_pipeline`]. It stands in for BMv2's `simple_switch_grpc`.
+
+pub mod address;
+pub mod cli;
+pub mod dataplane;
+mod grpc_unix;
+pub mod link;
+pub mod metrics;
+pub mod p4rt;
+pub mod port;
+pub mod proto;
+pub mod queue;
+pub mod switch;

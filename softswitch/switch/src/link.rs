@@ -1,0 +1,232 @@
+//! What a port's outgoing link does to frames, and its textual form (`--link`).
+
+use std::num::NonZeroU64;
+use std::str::FromStr;
+
+/// Nanoseconds.
+pub type Nanos = u64;
+
+/// Packets that wait at a link with a rate if no depth is given.
+pub const DEFAULT_QUEUE_PACKETS: u64 = 1000;
+
+/// A port's outgoing link: its queue, rate, propagation delay and loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkConfig {
+    /// Bits per second; none is a link that takes no time to send.
+    ///
+    /// The bits that count are those of the frame as it leaves, from destination address to the
+    /// end of the payload: no preamble, frame check sequence or gap (as Linux's `tc` counts).
+    pub rate: Option<NonZeroU64>,
+    /// Bytes that may wait, not counting the frame that is being sent.
+    pub queue_bytes: Option<u64>,
+    /// Packets that may wait, not counting the one that is being sent.
+    pub queue_packets: Option<u64>,
+    /// Propagation delay.
+    pub delay: Nanos,
+    /// Share of the frames that are lost on the way.
+    pub loss: Loss,
+}
+
+impl LinkConfig {
+    /// Whether frames leave at once, so that nothing ever waits.
+    pub fn is_pass_through(&self) -> bool {
+        self.rate.is_none()
+    }
+
+    /// Packets that may wait, with the default for a link with neither limit.
+    pub fn packet_limit(&self) -> u64 {
+        match (self.queue_packets, self.queue_bytes) {
+            (Some(n), _) => n,
+            (None, Some(_)) => u64::MAX,
+            (None, None) => DEFAULT_QUEUE_PACKETS,
+        }
+    }
+}
+
+/// A probability, in parts per billion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Loss(u32);
+
+impl Loss {
+    const ONE: u64 = 1_000_000_000;
+
+    /// From parts per billion, at most 10⁹.
+    pub fn from_ppb(ppb: u32) -> Option<Self> {
+        (u64::from(ppb) <= Self::ONE).then_some(Self(ppb))
+    }
+
+    /// Whether nothing is ever lost.
+    pub fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether a uniformly drawn `random` number falls within the probability.
+    pub fn hits(self, random: u64) -> bool {
+        u128::from(random) * u128::from(Self::ONE) < u128::from(self.0) << 64
+    }
+}
+
+/// A `--link` argument: a port and its link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortLink {
+    /// The port.
+    pub port: u32,
+    /// Its outgoing link.
+    pub link: LinkConfig,
+}
+
+impl FromStr for PortLink {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        let (port, settings) = s
+            .split_once(':')
+            .ok_or("expected PORT:KEY=VALUE,... such as 1:rate=100mbit,queue=64kB")?;
+        let port = port
+            .parse()
+            .map_err(|_| format!("port '{port}' is not a number"))?;
+        let mut link = LinkConfig::default();
+        for setting in settings.split(',') {
+            let (key, value) = setting
+                .split_once('=')
+                .ok_or_else(|| format!("'{setting}' is not KEY=VALUE"))?;
+            match key {
+                "rate" => {
+                    let rate = quantity(value, RATE_UNITS)?;
+                    let rate = NonZeroU64::new(rate)
+                        .ok_or("rate must be at least 1bit; leave it out for a link without one")?;
+                    link.rate = Some(rate);
+                }
+                "queue" => link.queue_bytes = Some(quantity(value, BYTE_UNITS)?),
+                "queue-packets" => {
+                    let packets = value.parse();
+                    link.queue_packets = Some(
+                        packets.map_err(|_| format!("queue-packets '{value}' is not a number"))?,
+                    );
+                }
+                "delay" => link.delay = quantity(value, TIME_UNITS)?,
+                "loss" => link.loss = loss(value)?,
+                _ => {
+                    return Err(format!(
+                        "unknown key '{key}'; there are rate, queue, queue-packets, delay and loss"
+                    ));
+                }
+            }
+        }
+        if link.rate.is_none() && (link.queue_bytes.is_some() || link.queue_packets.is_some()) {
+            return Err("a queue without a rate never fills; give rate= too".into());
+        }
+        Ok(Self { port, link })
+    }
+}
+
+type Units = &'static [(&'static str, u64)];
+
+const RATE_UNITS: Units = &[
+    ("bit", 1),
+    ("kbit", 1_000),
+    ("mbit", 1_000_000),
+    ("gbit", 1_000_000_000),
+];
+const BYTE_UNITS: Units = &[
+    ("B", 1),
+    ("kB", 1_000),
+    ("KiB", 1 << 10),
+    ("MB", 1_000_000),
+    ("MiB", 1 << 20),
+];
+const TIME_UNITS: Units = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+];
+
+/// Parses a decimal number with a unit, exactly: `1.5mbit` is 1,500,000.
+fn quantity(s: &str, units: Units) -> Result<u64, String> {
+    let names = || {
+        let names: Vec<_> = units.iter().map(|(name, _)| *name).collect();
+        names.join(", ")
+    };
+    let end = s
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(s.len());
+    let (number, unit) = s.split_at(end);
+    let (_, scale) = units
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or_else(|| format!("'{s}' needs one of the units {}", names()))?;
+    decimal(number, *scale).ok_or_else(|| format!("'{s}' is not a whole number of the least unit"))
+}
+
+/// `number * scale` where that is an integer that fits.
+fn decimal(number: &str, scale: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() {
+        return None;
+    }
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let divisor = 10u128.checked_pow(fraction.len().try_into().ok()?)?;
+    let scaled = digits.checked_mul(u128::from(scale))?;
+    (scaled % divisor == 0)
+        .then(|| u64::try_from(scaled / divisor).ok())
+        .flatten()
+}
+
+fn loss(s: &str) -> Result<Loss, String> {
+    let parsed = match s.strip_suffix('%') {
+        Some(percent) => decimal(percent, Loss::ONE / 100),
+        None => decimal(s, Loss::ONE),
+    };
+    parsed
+        .and_then(|ppb| Loss::from_ppb(ppb.try_into().ok()?))
+        .ok_or_else(|| format!("loss '{s}' is not a share such as 0.1% or 0.001, at most 100%"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(s: &str) -> Result<PortLink, String> {
+        s.parse()
+    }
+
+    #[test]
+    fn all_keys() {
+        let PortLink { port, link } =
+            parse("3:rate=1.5gbit,queue=64kB,queue-packets=100,delay=5ms,loss=0.1%").unwrap();
+        assert_eq!(port, 3);
+        assert_eq!(link.rate.unwrap().get(), 1_500_000_000);
+        assert_eq!(link.queue_bytes, Some(64_000));
+        assert_eq!(link.queue_packets, Some(100));
+        assert_eq!(link.delay, 5_000_000);
+        assert_eq!(link.loss, Loss::from_ppb(1_000_000).unwrap());
+    }
+
+    #[test]
+    fn errors_name_the_fault() {
+        for (arg, expected) in [
+            ("1", "expected PORT:KEY=VALUE"),
+            ("x:rate=1mbit", "port 'x' is not a number"),
+            ("1:rate=10", "needs one of the units bit, kbit"),
+            ("1:rate=10mb", "needs one of the units"),
+            ("1:rate=0mbit", "at least 1bit"),
+            ("1:speed=1", "unknown key 'speed'"),
+            ("1:rate", "'rate' is not KEY=VALUE"),
+            ("1:delay=0.1ns", "not a whole number"),
+            ("1:loss=101%", "at most 100%"),
+            ("1:queue=64kB", "a queue without a rate"),
+        ] {
+            let error = parse(arg).unwrap_err();
+            assert!(error.contains(expected), "{arg}: {error}");
+        }
+    }
+
+    #[test]
+    fn loss_is_the_probability_given() {
+        assert!(!Loss::from_ppb(0).unwrap().hits(0));
+        assert!(Loss::from_ppb(1_000_000_000).unwrap().hits(u64::MAX));
+        let half = Loss::from_ppb(500_000_000).unwrap();
+        assert!(half.hits((1 << 63) - 1) && !half.hits(1 << 63));
+    }
+}

@@ -1,0 +1,400 @@
+//! Which controller is the primary of each role (specification, section "Client Arbitration and
+//! Controller Replication"), as a state machine without I/O.
+
+use std::collections::BTreeMap;
+
+use tonic::{Code, Status};
+
+use crate::proto::google::rpc;
+use crate::proto::p4::v1::{MasterArbitrationUpdate, Role, Uint128};
+
+/// A live stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u64);
+
+/// A message to a client.
+pub type Notice = (ClientId, MasterArbitrationUpdate);
+
+/// All roles of a device, by name; the default role's is empty.
+#[derive(Debug)]
+pub struct Arbitration {
+    device_id: u64,
+    roles: BTreeMap<String, RoleState>,
+}
+
+#[derive(Debug, Default)]
+struct RoleState {
+    /// The highest election id ever seen.
+    highest: Option<u128>,
+    primary: Option<ClientId>,
+    clients: BTreeMap<ClientId, Option<u128>>,
+}
+
+impl Arbitration {
+    /// No clients.
+    pub fn new(device_id: u64) -> Self {
+        Self {
+            device_id,
+            roles: BTreeMap::new(),
+        }
+    }
+
+    /// Handles a client's update, and says whom to tell what; the new primary, if any, comes last.
+    ///
+    /// # Errors
+    /// The status with which the client's stream must be ended. It is not yet removed then.
+    pub fn update(
+        &mut self,
+        client: ClientId,
+        update: &MasterArbitrationUpdate,
+    ) -> Result<Vec<Notice>, Status> {
+        let name = role_name(update.role.as_ref());
+        match self.role_of(client) {
+            None if update.device_id != self.device_id => {
+                return Err(self.unknown_device(update.device_id));
+            }
+            Some(_) if update.device_id != self.device_id => {
+                return Err(Status::failed_precondition(format!(
+                    "this stream is for device {}, it cannot change to {}",
+                    self.device_id, update.device_id
+                )));
+            }
+            Some(role) if role != name => {
+                return Err(Status::failed_precondition(format!(
+                    "this stream is for role '{role}', it cannot change to '{name}'"
+                )));
+            }
+            _ => {}
+        }
+        if update.role.as_ref().is_some_and(|r| r.config.is_some()) {
+            return Err(Status::invalid_argument(
+                "role configurations are not supported: leave role.config unset for full access",
+            ));
+        }
+        let election_id = update.election_id.map(election_id);
+        let role = self.roles.entry(name.clone()).or_default();
+        let mut others = role.clients.iter().filter(|(id, _)| **id != client);
+        if election_id.is_some() && others.any(|(_, used)| *used == election_id) {
+            return Err(Status::invalid_argument(
+                "the election id is used by another live controller of this role",
+            ));
+        }
+        role.clients.insert(client, election_id);
+        if election_id.is_some() && election_id >= role.highest {
+            role.highest = election_id;
+            role.primary = Some(client);
+            return Ok(self.notices(&name));
+        }
+        if role.primary == Some(client) {
+            role.primary = None;
+            return Ok(self.notices(&name));
+        }
+        let notices = self.notices(&name);
+        Ok(notices
+            .into_iter()
+            .filter(|(to, _)| *to == client)
+            .collect())
+    }
+
+    /// Removes a client, and says whom to tell what.
+    pub fn disconnect(&mut self, client: ClientId) -> Vec<Notice> {
+        let Some(name) = self.role_of(client).map(str::to_owned) else {
+            return vec![];
+        };
+        let Some(role) = self.roles.get_mut(&name) else {
+            return vec![];
+        };
+        role.clients.remove(&client);
+        if role.primary == Some(client) {
+            role.primary = None;
+            return self.notices(&name);
+        }
+        vec![]
+    }
+
+    /// Checks that a request comes from a role's primary.
+    ///
+    /// # Errors
+    /// The status that the request must get.
+    pub fn check_primary(
+        &self,
+        device_id: u64,
+        role: &str,
+        role_id: u64,
+        election: Option<Uint128>,
+    ) -> Result<(), Status> {
+        self.check_device(device_id)?;
+        let name = given_role_name(role, role_id);
+        let Some(role) = self.roles.get(&name) else {
+            if name.is_empty() {
+                return Err(Status::permission_denied(
+                    "no controller has become primary; open a StreamChannel and send an arbitration update first",
+                ));
+            }
+            return Err(Status::not_found(format!(
+                "no controller has role '{name}'"
+            )));
+        };
+        let given = election.map(election_id);
+        if role.primary.is_none() || given.is_none() || given != role.highest {
+            return Err(Status::permission_denied(format!(
+                "not primary: the election id is {}, the primary's is {}",
+                given.map_or("unset".into(), |id| id.to_string()),
+                match (role.primary, role.highest) {
+                    (Some(_), Some(id)) => id.to_string(),
+                    _ => "none, for there is no primary".into(),
+                },
+            )));
+        }
+        Ok(())
+    }
+
+    /// Checks that a request is for this device.
+    ///
+    /// # Errors
+    /// The status that the request must get.
+    pub fn check_device(&self, device_id: u64) -> Result<(), Status> {
+        if device_id == self.device_id {
+            Ok(())
+        } else {
+            Err(self.unknown_device(device_id))
+        }
+    }
+
+    /// Whether the client is primary of its role.
+    pub fn is_primary(&self, client: ClientId) -> bool {
+        self.roles.values().any(|role| role.primary == Some(client))
+    }
+
+    /// The primaries of all roles.
+    pub fn primaries(&self) -> Vec<ClientId> {
+        self.roles
+            .values()
+            .filter_map(|role| role.primary)
+            .collect()
+    }
+
+    fn unknown_device(&self, device_id: u64) -> Status {
+        Status::not_found(format!(
+            "no device with id {device_id}; this is device {} (--device-id)",
+            self.device_id
+        ))
+    }
+
+    fn role_of(&self, client: ClientId) -> Option<&str> {
+        let mut roles = self.roles.iter();
+        let (name, _) = roles.find(|(_, role)| role.clients.contains_key(&client))?;
+        Some(name)
+    }
+
+    /// What to tell every client of a role, the primary last.
+    fn notices(&self, name: &str) -> Vec<Notice> {
+        let Some(role) = self.roles.get(name) else {
+            return vec![];
+        };
+        let mut clients: Vec<_> = role.clients.keys().copied().collect();
+        clients.sort_by_key(|client| role.primary == Some(*client));
+        let notices = clients.into_iter().map(|client| {
+            let (code, message) = match role.primary {
+                Some(primary) if primary == client => (Code::Ok, "you are primary"),
+                Some(_) => (Code::AlreadyExists, "you are backup"),
+                None => (Code::NotFound, "there is no primary"),
+            };
+            let update = MasterArbitrationUpdate {
+                device_id: self.device_id,
+                role: (!name.is_empty()).then(|| named_role(name)),
+                election_id: role.highest.map(|id| Uint128 {
+                    high: (id >> 64) as u64,
+                    low: id as u64,
+                }),
+                status: Some(rpc::Status {
+                    code: code as i32,
+                    message: message.into(),
+                    details: vec![],
+                }),
+            };
+            (client, update)
+        });
+        notices.collect()
+    }
+}
+
+fn election_id(id: Uint128) -> u128 {
+    u128::from(id.high) << 64 | u128::from(id.low)
+}
+
+/// Roles had numbers before P4Runtime 1.4; such a role's name is its number after this.
+const ROLE_NUMBER: &str = "#";
+
+fn given_role_name(name: &str, number: u64) -> String {
+    match (name, number) {
+        ("", 0) => String::new(),
+        ("", n) => format!("{ROLE_NUMBER}{n}"),
+        (name, _) => name.to_owned(),
+    }
+}
+
+#[allow(deprecated)]
+fn role_name(role: Option<&Role>) -> String {
+    role.map_or_else(String::new, |r| given_role_name(&r.name, r.id))
+}
+
+#[allow(deprecated)]
+fn named_role(name: &str) -> Role {
+    let number = name.strip_prefix(ROLE_NUMBER).and_then(|n| n.parse().ok());
+    Role {
+        id: number.unwrap_or(0),
+        name: if number.is_some() {
+            String::new()
+        } else {
+            name.to_owned()
+        },
+        config: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ClientId = ClientId(1);
+    const B: ClientId = ClientId(2);
+    const C: ClientId = ClientId(3);
+
+    fn mau(election: Option<u128>) -> MasterArbitrationUpdate {
+        MasterArbitrationUpdate {
+            device_id: 1,
+            election_id: election.map(|id| Uint128 {
+                high: (id >> 64) as u64,
+                low: id as u64,
+            }),
+            ..Default::default()
+        }
+    }
+
+    fn with_role(name: &str, election: u128) -> MasterArbitrationUpdate {
+        MasterArbitrationUpdate {
+            role: Some(named_role(name)),
+            ..mau(Some(election))
+        }
+    }
+
+    /// Receivers, codes and election ids.
+    fn brief(notices: Vec<Notice>) -> Vec<(ClientId, Code, u64)> {
+        let briefs = notices.into_iter().map(|(to, update)| {
+            let code = Code::from(update.status.unwrap().code);
+            (to, code, update.election_id.map_or(0, |id| id.low))
+        });
+        briefs.collect()
+    }
+
+    fn may_write(arbitration: &Arbitration, election: u128) -> bool {
+        let election = mau(Some(election)).election_id;
+        arbitration.check_primary(1, "", 0, election).is_ok()
+    }
+
+    #[test]
+    fn the_highest_election_id_is_primary_and_all_are_told() {
+        let mut arb = Arbitration::new(1);
+        assert_eq!(
+            brief(arb.update(A, &mau(Some(5))).unwrap()),
+            [(A, Code::Ok, 5)]
+        );
+        assert!(may_write(&arb, 5) && !may_write(&arb, 4));
+        let lower = brief(arb.update(B, &mau(Some(3))).unwrap());
+        assert_eq!(lower, [(B, Code::AlreadyExists, 5)]);
+        let higher = brief(arb.update(C, &mau(Some(7))).unwrap());
+        assert_eq!(
+            higher,
+            [
+                (A, Code::AlreadyExists, 7),
+                (B, Code::AlreadyExists, 7),
+                (C, Code::Ok, 7)
+            ]
+        );
+        assert!(may_write(&arb, 7) && !may_write(&arb, 5));
+    }
+
+    #[test]
+    fn election_ids_have_128_bits() {
+        let mut arb = Arbitration::new(1);
+        arb.update(A, &mau(Some(1 << 64))).unwrap();
+        arb.update(B, &mau(Some(u64::MAX.into()))).unwrap();
+        assert!(arb.is_primary(A) && !arb.is_primary(B));
+    }
+
+    #[test]
+    fn when_the_primary_leaves_there_is_none_until_someone_reaches_its_id() {
+        let mut arb = Arbitration::new(1);
+        arb.update(A, &mau(Some(5))).unwrap();
+        arb.update(B, &mau(Some(3))).unwrap();
+        assert_eq!(brief(arb.disconnect(A)), [(B, Code::NotFound, 5)]);
+        assert!(!may_write(&arb, 5) && !may_write(&arb, 3));
+        let too_low = brief(arb.update(B, &mau(Some(4))).unwrap());
+        assert_eq!(too_low, [(B, Code::NotFound, 5)]);
+        assert_eq!(
+            brief(arb.update(B, &mau(Some(5))).unwrap()),
+            [(B, Code::Ok, 5)]
+        );
+    }
+
+    #[test]
+    fn a_primary_can_step_down() {
+        let mut arb = Arbitration::new(1);
+        arb.update(A, &mau(Some(5))).unwrap();
+        arb.update(B, &mau(None)).unwrap();
+        let down = brief(arb.update(A, &mau(Some(2))).unwrap());
+        assert_eq!(down, [(A, Code::NotFound, 5), (B, Code::NotFound, 5)]);
+    }
+
+    #[test]
+    fn an_unset_election_id_never_becomes_primary_but_zero_can() {
+        let mut arb = Arbitration::new(1);
+        assert_eq!(
+            brief(arb.update(A, &mau(None)).unwrap()),
+            [(A, Code::NotFound, 0)]
+        );
+        arb.update(B, &mau(None)).unwrap();
+        assert_eq!(arb.update(A, &mau(Some(0))).unwrap().len(), 2);
+        assert!(arb.is_primary(A));
+    }
+
+    #[test]
+    fn roles_are_independent() {
+        let mut arb = Arbitration::new(1);
+        arb.update(A, &with_role("x", 5)).unwrap();
+        arb.update(B, &with_role("y", 5)).unwrap();
+        arb.update(C, &mau(Some(1))).unwrap();
+        assert_eq!(arb.primaries().len(), 3);
+        let id = mau(Some(5)).election_id;
+        assert!(arb.check_primary(1, "x", 0, id).is_ok());
+        assert_eq!(
+            arb.check_primary(1, "z", 0, id).unwrap_err().code(),
+            Code::NotFound
+        );
+    }
+
+    #[test]
+    fn errors_end_the_stream() {
+        let mut arb = Arbitration::new(1);
+        let other_device = MasterArbitrationUpdate {
+            device_id: 2,
+            ..mau(Some(1))
+        };
+        let code = |r: Result<Vec<Notice>, Status>| r.unwrap_err().code();
+        assert_eq!(code(arb.update(A, &other_device)), Code::NotFound);
+        arb.update(A, &mau(Some(1))).unwrap();
+        assert_eq!(code(arb.update(A, &other_device)), Code::FailedPrecondition);
+        assert_eq!(
+            code(arb.update(A, &with_role("x", 1))),
+            Code::FailedPrecondition
+        );
+        assert_eq!(code(arb.update(B, &mau(Some(1)))), Code::InvalidArgument);
+        let mut configured = mau(Some(9));
+        configured.role = Some(Role {
+            config: Some(prost_types::Any::default()),
+            ..Default::default()
+        });
+        assert_eq!(code(arb.update(B, &configured)), Code::InvalidArgument);
+    }
+}

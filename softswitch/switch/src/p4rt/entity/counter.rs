@@ -1,0 +1,147 @@
+//! Indirect and direct counters.
+
+use softswitch_pipeline::CounterValue;
+
+use super::{Op, View, cells, only_modify, table, unknown, wrap};
+use crate::p4rt::error::{P4Error, P4Result};
+use crate::p4rt::schema::Schema;
+use crate::proto::p4::v1::{
+    CounterData, CounterEntry, DirectCounterEntry, Entity, Index, TableEntry,
+    entity::Entity as Kind, update::Type,
+};
+
+pub fn decode(data: &CounterData) -> P4Result<CounterValue> {
+    let count = |n: i64| {
+        u64::try_from(n).map_err(|_| P4Error::invalid(format!("counter value {n} is negative")))
+    };
+    Ok(CounterValue {
+        packets: count(data.packet_count)?,
+        bytes: count(data.byte_count)?,
+    })
+}
+
+pub fn encode(value: CounterValue) -> CounterData {
+    CounterData {
+        byte_count: i64::try_from(value.bytes).unwrap_or(i64::MAX),
+        packet_count: i64::try_from(value.packets).unwrap_or(i64::MAX),
+    }
+}
+
+pub fn write(schema: &Schema, action: Type, entry: &CounterEntry) -> P4Result<Op> {
+    only_modify("counters", action)?;
+    let counter = schema.counters.get(entry.counter_id);
+    let counter = counter.ok_or_else(|| unknown("counter", entry.counter_id))?;
+    let cells = cells(entry.index.as_ref(), counter.size, &counter.name)?;
+    let value = entry.data.as_ref().map(decode).transpose()?;
+    let target = counter.target;
+    Ok(Box::new(move |cx| {
+        if let Some(value) = value {
+            for index in cells {
+                cx.pipeline.set_counter(target, index, value)?;
+            }
+        }
+        Ok(())
+    }))
+}
+
+pub fn read(view: View<'_>, request: &CounterEntry, out: &mut Vec<Entity>) -> P4Result<()> {
+    let id = request.counter_id;
+    if id != 0 && view.schema.counters.get(id).is_none() {
+        return Err(unknown("counter", id));
+    }
+    let selected = view
+        .schema
+        .counters
+        .iter()
+        .filter(|(i, _)| id == 0 || *i == id);
+    for (counter_id, counter) in selected {
+        for index in cells(request.index.as_ref(), counter.size, &counter.name)? {
+            let value = view.pipeline.counter(counter.target, index)?;
+            out.push(wrap(Kind::CounterEntry(CounterEntry {
+                counter_id,
+                index: Some(Index {
+                    index: index as i64,
+                }),
+                data: Some(encode(value)),
+            })));
+        }
+    }
+    Ok(())
+}
+
+fn no_direct_counter(name: &str) -> P4Error {
+    P4Error::invalid(format!("table {name} has no direct counter"))
+}
+
+pub fn write_direct(schema: &Schema, action: Type, entry: &DirectCounterEntry) -> P4Result<Op> {
+    only_modify("direct counters", action)?;
+    let of = entry.table_entry.as_ref();
+    let of = of.ok_or_else(|| P4Error::invalid("the direct counter names no table entry"))?;
+    let table = table::find(schema, of.table_id)?;
+    if !table.direct_counter {
+        return Err(no_direct_counter(&table.name));
+    }
+    if of.is_default_action {
+        return Err(P4Error::unimplemented(
+            "direct counters of default entries are not supported",
+        ));
+    }
+    let key = table::decode_key(table, of)?;
+    let value = entry.data.as_ref().map(decode).transpose()?;
+    let target = table.target;
+    Ok(Box::new(move |cx| match value {
+        Some(value) => Ok(cx.pipeline.set_direct_counter(target, &key, value)?),
+        None => Ok(cx.pipeline.entry(target, &key).map(drop)?),
+    }))
+}
+
+pub fn read_direct(
+    view: View<'_>,
+    request: &DirectCounterEntry,
+    out: &mut Vec<Entity>,
+) -> P4Result<()> {
+    let filter = TableEntry {
+        counter_data: Some(CounterData::default()),
+        ..request.table_entry.clone().unwrap_or_default()
+    };
+    let mut entries = Vec::new();
+    match filter.table_id {
+        0 => {
+            for (id, _) in view.schema.tables.iter().filter(|(_, t)| t.direct_counter) {
+                let one = TableEntry {
+                    table_id: id,
+                    ..filter.clone()
+                };
+                table::read(view, &one, &mut entries)?;
+            }
+        }
+        id => {
+            let table = table::find(view.schema, id)?;
+            if !table.direct_counter {
+                return Err(no_direct_counter(&table.name));
+            }
+            table::read(view, &filter, &mut entries)?;
+            if entries.is_empty() && !filter.r#match.is_empty() {
+                return Err(P4Error::not_found(format!(
+                    "table {} has no such entry",
+                    table.name
+                )));
+            }
+        }
+    }
+    out.extend(
+        entries
+            .into_iter()
+            .filter_map(|entity| match entity.entity {
+                Some(Kind::TableEntry(mut entry)) => {
+                    let data = entry.counter_data.take();
+                    Some(wrap(Kind::DirectCounterEntry(DirectCounterEntry {
+                        table_entry: Some(entry),
+                        data,
+                    })))
+                }
+                _ => None,
+            }),
+    );
+    Ok(())
+}

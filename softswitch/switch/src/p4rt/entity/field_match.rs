@@ -1,0 +1,190 @@
+//! Match fields of table entries and value sets (specification, section "Match Format").
+
+use std::collections::HashSet;
+
+use softswitch_pipeline::{MatchField, MatchKind, Value};
+
+use crate::p4rt::error::{P4Error, P4Result};
+use crate::p4rt::schema::Field;
+use crate::p4rt::value;
+use crate::proto::p4::v1::{FieldMatch, field_match};
+use field_match::FieldMatchType;
+
+/// Decodes the matches of one key: one for each field, in the order of the fields. Fields that are
+/// left out match anything.
+pub fn decode(owner: &str, fields: &[Field], matches: &[FieldMatch]) -> P4Result<Vec<MatchField>> {
+    let mut seen = HashSet::new();
+    for m in matches {
+        if fields.iter().all(|f| f.id != m.field_id) {
+            return Err(P4Error::invalid(format!(
+                "{owner} has no match field with id {}; it has {}",
+                m.field_id,
+                list(fields)
+            )));
+        }
+        if !seen.insert(m.field_id) {
+            return Err(P4Error::invalid(format!(
+                "{owner}: match field {} is given twice",
+                m.field_id
+            )));
+        }
+    }
+    let decoded = fields.iter().map(|field| {
+        let given = matches.iter().find(|m| m.field_id == field.id);
+        let decoded = match given {
+            Some(given) => decode_field(owner, field, given)?,
+            None => any(field).ok_or_else(|| {
+                P4Error::invalid(format!(
+                    "{owner}: exact match field {} ({}) is missing",
+                    field.id, field.name
+                ))
+            })?,
+        };
+        Ok(to_target(field, decoded))
+    });
+    decoded.collect()
+}
+
+/// The match as the program has it.
+fn to_target(field: &Field, decoded: MatchField) -> MatchField {
+    match (decoded, field.target) {
+        (MatchField::Optional(value), MatchKind::Ternary) => MatchField::Ternary {
+            mask: value
+                .as_ref()
+                .map_or(0u32.into(), |_| Value::ones(field.width)),
+            value: value.unwrap_or(0u32.into()),
+        },
+        (decoded, _) => decoded,
+    }
+}
+
+fn list(fields: &[Field]) -> String {
+    let names = fields.iter().map(|f| format!("{} ({})", f.id, f.name));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// The match of a field that is left out.
+fn any(field: &Field) -> Option<MatchField> {
+    let zero = || Value::from(0u32);
+    match field.kind {
+        MatchKind::Exact | MatchKind::Valid => None,
+        MatchKind::Lpm => Some(MatchField::Lpm {
+            value: zero(),
+            prefix_len: 0,
+        }),
+        MatchKind::Ternary => Some(MatchField::Ternary {
+            value: zero(),
+            mask: zero(),
+        }),
+        MatchKind::Range => Some(MatchField::Range {
+            low: zero(),
+            high: Value::ones(field.width),
+        }),
+        MatchKind::Optional => Some(MatchField::Optional(None)),
+    }
+}
+
+fn decode_field(owner: &str, field: &Field, given: &FieldMatch) -> P4Result<MatchField> {
+    let what = || format!("{owner}, match field {}", field.name);
+    let bits = |bytes: &[u8]| value::decode(bytes, field.width, what);
+    let invalid = |reason: String| Err(P4Error::invalid(format!("{}: {reason}", what())));
+    let omit = |how: &str| invalid(format!("{how} matches anything; leave the field out"));
+    let Some(given) = &given.field_match_type else {
+        return invalid("it has no value".into());
+    };
+    match (field.kind, given) {
+        (MatchKind::Exact, FieldMatchType::Exact(m)) => Ok(MatchField::Exact(bits(&m.value)?)),
+        (MatchKind::Valid, FieldMatchType::Exact(m)) => {
+            Ok(MatchField::Valid(bits(&m.value)?.to_u64() == Some(1)))
+        }
+        (MatchKind::Lpm, FieldMatchType::Lpm(m)) => {
+            let prefix_len = match u32::try_from(m.prefix_len) {
+                Ok(0) => return omit("prefix length 0"),
+                Ok(len) if len <= field.width => len,
+                _ => {
+                    return invalid(format!(
+                        "prefix length {} is not between 1 and {}",
+                        m.prefix_len, field.width
+                    ));
+                }
+            };
+            let value = bits(&m.value)?;
+            if !value::within_mask(&value, &value::prefix_mask(prefix_len, field.width)) {
+                return invalid(format!(
+                    "value {value} has bits set beyond its prefix of {prefix_len} bits"
+                ));
+            }
+            Ok(MatchField::Lpm { value, prefix_len })
+        }
+        (MatchKind::Ternary, FieldMatchType::Ternary(m)) => {
+            let (value, mask) = (bits(&m.value)?, bits(&m.mask)?);
+            if mask.bits() == 0 {
+                return omit("a mask of 0");
+            }
+            if !value::within_mask(&value, &mask) {
+                return invalid(format!(
+                    "value {value} has bits set outside its mask {mask}"
+                ));
+            }
+            Ok(MatchField::Ternary { value, mask })
+        }
+        (MatchKind::Range, FieldMatchType::Range(m)) => {
+            let (low, high) = (bits(&m.low)?, bits(&m.high)?);
+            if !value::at_most(&low, &high) {
+                return invalid(format!("low {low} is above high {high}"));
+            }
+            if low.bits() == 0 && high == Value::ones(field.width) {
+                return omit("the full range");
+            }
+            Ok(MatchField::Range { low, high })
+        }
+        (MatchKind::Optional, FieldMatchType::Optional(m)) => {
+            Ok(MatchField::Optional(Some(bits(&m.value)?)))
+        }
+        (kind, _) => invalid(format!("it is matched by {kind:?}, another kind was given")),
+    }
+}
+
+/// Encodes the matches of a key; those that match anything are left out.
+pub fn encode(fields: &[Field], key: &[MatchField]) -> Vec<FieldMatch> {
+    let encoded = fields.iter().zip(key).filter_map(|(field, key)| {
+        Some(FieldMatch {
+            field_id: field.id,
+            field_match_type: Some(encode_field(field, key)?),
+        })
+    });
+    encoded.collect()
+}
+
+fn encode_field(field: &Field, key: &MatchField) -> Option<FieldMatchType> {
+    let exact = |value| FieldMatchType::Exact(field_match::Exact { value });
+    Some(match key {
+        MatchField::Exact(v) => exact(value::encode(v)),
+        MatchField::Valid(v) => exact(value::encode(&Value::from(u32::from(*v)))),
+        MatchField::Lpm { prefix_len: 0, .. } | MatchField::Optional(None) => return None,
+        MatchField::Lpm { value, prefix_len } => FieldMatchType::Lpm(field_match::Lpm {
+            value: value::encode(value),
+            prefix_len: i32::try_from(*prefix_len).ok()?,
+        }),
+        MatchField::Ternary { mask, .. } if mask.bits() == 0 => return None,
+        MatchField::Ternary { value, .. } if field.kind == MatchKind::Optional => {
+            FieldMatchType::Optional(field_match::Optional {
+                value: value::encode(value),
+            })
+        }
+        MatchField::Ternary { value, mask } => FieldMatchType::Ternary(field_match::Ternary {
+            value: value::encode(value),
+            mask: value::encode(mask),
+        }),
+        MatchField::Range { low, high } if low.bits() == 0 && *high == Value::ones(field.width) => {
+            return None;
+        }
+        MatchField::Range { low, high } => FieldMatchType::Range(field_match::Range {
+            low: value::encode(low),
+            high: value::encode(high),
+        }),
+        MatchField::Optional(Some(v)) => FieldMatchType::Optional(field_match::Optional {
+            value: value::encode(v),
+        }),
+    })
+}

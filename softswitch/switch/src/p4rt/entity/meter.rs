@@ -1,0 +1,180 @@
+//! Indirect and direct meters.
+
+use softswitch_pipeline::MeterConfig as Config;
+
+use super::{Op, View, cells, only_modify, table, unknown, wrap};
+use crate::p4rt::error::{P4Error, P4Result};
+use crate::p4rt::schema::Schema;
+use crate::proto::p4::v1::{
+    DirectMeterEntry, Entity, Index, MeterConfig, MeterEntry, TableEntry, entity::Entity as Kind,
+    update::Type,
+};
+
+pub fn no_color_counters() -> P4Error {
+    P4Error::unimplemented("meters do not count packets per colour")
+}
+
+pub fn decode(config: &MeterConfig) -> P4Result<Config> {
+    let rate = |name: &str, n: i64| {
+        u64::try_from(n).map_err(|_| P4Error::invalid(format!("meter: {name} {n} is negative")))
+    };
+    if config.eburst != 0 {
+        return Err(P4Error::invalid(
+            "meter: eburst is for single-rate meters, v1model's have two rates",
+        ));
+    }
+    let decoded = Config {
+        cir: rate("cir", config.cir)?,
+        cburst: rate("cburst", config.cburst)?,
+        pir: rate("pir", config.pir)?,
+        pburst: rate("pburst", config.pburst)?,
+    };
+    if decoded.pir < decoded.cir {
+        return Err(P4Error::invalid(format!(
+            "meter: the peak rate {} is below the committed rate {}",
+            decoded.pir, decoded.cir
+        )));
+    }
+    Ok(decoded)
+}
+
+pub fn encode(config: Config) -> MeterConfig {
+    let n = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    MeterConfig {
+        cir: n(config.cir),
+        cburst: n(config.cburst),
+        pir: n(config.pir),
+        pburst: n(config.pburst),
+        eburst: 0,
+    }
+}
+
+pub fn write(schema: &Schema, action: Type, entry: &MeterEntry) -> P4Result<Op> {
+    only_modify("meters", action)?;
+    let meter = schema.meters.get(entry.meter_id);
+    let meter = meter.ok_or_else(|| unknown("meter", entry.meter_id))?;
+    if entry.counter_data.is_some() {
+        return Err(no_color_counters());
+    }
+    let cells = cells(entry.index.as_ref(), meter.size, &meter.name)?;
+    let config = entry.config.as_ref().map(decode).transpose()?;
+    let target = meter.target;
+    Ok(Box::new(move |cx| {
+        for index in cells {
+            cx.pipeline.set_meter(target, index, config)?;
+        }
+        Ok(())
+    }))
+}
+
+pub fn read(view: View<'_>, request: &MeterEntry, out: &mut Vec<Entity>) -> P4Result<()> {
+    let id = request.meter_id;
+    if id != 0 && view.schema.meters.get(id).is_none() {
+        return Err(unknown("meter", id));
+    }
+    if request.counter_data.is_some() {
+        return Err(no_color_counters());
+    }
+    for (meter_id, meter) in view
+        .schema
+        .meters
+        .iter()
+        .filter(|(i, _)| id == 0 || *i == id)
+    {
+        for index in cells(request.index.as_ref(), meter.size, &meter.name)? {
+            let config = view.pipeline.meter(meter.target, index)?;
+            out.push(wrap(Kind::MeterEntry(MeterEntry {
+                meter_id,
+                index: Some(Index {
+                    index: index as i64,
+                }),
+                config: config.map(encode),
+                counter_data: None,
+            })));
+        }
+    }
+    Ok(())
+}
+
+fn no_direct_meter(name: &str) -> P4Error {
+    P4Error::invalid(format!("table {name} has no direct meter"))
+}
+
+pub fn write_direct(schema: &Schema, action: Type, entry: &DirectMeterEntry) -> P4Result<Op> {
+    only_modify("direct meters", action)?;
+    let of = entry.table_entry.as_ref();
+    let of = of.ok_or_else(|| P4Error::invalid("the direct meter names no table entry"))?;
+    let table = table::find(schema, of.table_id)?;
+    if !table.direct_meter {
+        return Err(no_direct_meter(&table.name));
+    }
+    if entry.counter_data.is_some() {
+        return Err(no_color_counters());
+    }
+    if of.is_default_action {
+        return Err(P4Error::unimplemented(
+            "direct meters of default entries are not supported",
+        ));
+    }
+    let key = table::decode_key(table, of)?;
+    let config = entry.config.as_ref().map(decode).transpose()?;
+    let target = table.target;
+    Ok(Box::new(move |cx| {
+        Ok(cx.pipeline.set_direct_meter(target, &key, config)?)
+    }))
+}
+
+pub fn read_direct(
+    view: View<'_>,
+    request: &DirectMeterEntry,
+    out: &mut Vec<Entity>,
+) -> P4Result<()> {
+    if request.counter_data.is_some() {
+        return Err(no_color_counters());
+    }
+    let filter = TableEntry {
+        meter_config: Some(MeterConfig::default()),
+        ..request.table_entry.clone().unwrap_or_default()
+    };
+    let mut entries = Vec::new();
+    match filter.table_id {
+        0 => {
+            for (id, _) in view.schema.tables.iter().filter(|(_, t)| t.direct_meter) {
+                let one = TableEntry {
+                    table_id: id,
+                    ..filter.clone()
+                };
+                table::read(view, &one, &mut entries)?;
+            }
+        }
+        id => {
+            let table = table::find(view.schema, id)?;
+            if !table.direct_meter {
+                return Err(no_direct_meter(&table.name));
+            }
+            table::read(view, &filter, &mut entries)?;
+            if entries.is_empty() && !filter.r#match.is_empty() {
+                return Err(P4Error::not_found(format!(
+                    "table {} has no such entry",
+                    table.name
+                )));
+            }
+        }
+    }
+    out.extend(
+        entries
+            .into_iter()
+            .filter_map(|entity| match entity.entity {
+                Some(Kind::TableEntry(mut entry)) => {
+                    let config = entry.meter_config.take();
+                    Some(wrap(Kind::DirectMeterEntry(DirectMeterEntry {
+                        table_entry: Some(entry),
+                        config,
+                        counter_data: None,
+                    })))
+                }
+                _ => None,
+            }),
+    );
+    Ok(())
+}

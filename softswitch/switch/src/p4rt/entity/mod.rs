@@ -1,0 +1,149 @@
+//! P4Runtime's entities: how each is decoded, applied to the pipeline and read back.
+//!
+//! A write is decoded first, with nothing but the schema, into an [`Op`]; the op then runs with the
+//! pipeline locked, so that the packet path waits for as little as possible. An op that fails has
+//! changed nothing.
+
+mod counter;
+mod digest;
+mod field_match;
+mod meter;
+mod profile;
+mod register;
+mod replication;
+mod table;
+mod value_set;
+
+use softswitch_pipeline::{Nanos, Pipeline};
+
+use super::error::{P4Error, P4Result};
+use super::notes::Notes;
+use super::schema::Schema;
+use crate::proto::p4::v1::{Entity, Index, Update, entity::Entity as Kind, update};
+
+pub use table::encode_idle_entry;
+
+/// What an op changes.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The pipeline.
+    pub pipeline: &'a mut Pipeline,
+    /// What the control plane keeps besides.
+    pub notes: &'a mut Notes,
+    /// The switch's time.
+    pub now: Nanos,
+}
+
+/// A decoded update.
+pub type Op = Box<dyn FnOnce(&mut Context<'_>) -> P4Result<()> + Send>;
+
+/// What is read from.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// Names of things.
+    pub schema: &'a Schema,
+    /// The pipeline.
+    pub pipeline: &'a Pipeline,
+    /// What the control plane keeps besides.
+    pub notes: &'a Notes,
+    /// The switch's time.
+    pub now: Nanos,
+}
+
+/// Decodes an update.
+///
+/// # Errors
+/// If it contradicts P4Info or the specification.
+pub fn decode(schema: &Schema, update: &Update) -> P4Result<Op> {
+    let kind = update
+        .entity
+        .as_ref()
+        .and_then(|e| e.entity.as_ref())
+        .ok_or_else(|| P4Error::invalid("the update has no entity"))?;
+    let action = match update.r#type() {
+        update::Type::Unspecified => {
+            return Err(P4Error::invalid(
+                "the update's type must be INSERT, MODIFY or DELETE",
+            ));
+        }
+        given => given,
+    };
+    match kind {
+        Kind::TableEntry(e) => table::write(schema, action, e),
+        Kind::ActionProfileMember(e) => profile::write_member(schema, action, e),
+        Kind::ActionProfileGroup(e) => profile::write_group(schema, action, e),
+        Kind::CounterEntry(e) => counter::write(schema, action, e),
+        Kind::DirectCounterEntry(e) => counter::write_direct(schema, action, e),
+        Kind::MeterEntry(e) => meter::write(schema, action, e),
+        Kind::DirectMeterEntry(e) => meter::write_direct(schema, action, e),
+        Kind::RegisterEntry(e) => register::write(schema, action, e),
+        Kind::ValueSetEntry(e) => value_set::write(schema, action, e),
+        Kind::PacketReplicationEngineEntry(e) => replication::write(action, e),
+        Kind::DigestEntry(e) => digest::write(schema, action, e),
+        Kind::ExternEntry(_) => Err(no_extern()),
+    }
+}
+
+/// Appends the entities that a request asks for.
+///
+/// # Errors
+/// If the request contradicts P4Info or the specification.
+pub fn read(view: View<'_>, request: &Entity, out: &mut Vec<Entity>) -> P4Result<()> {
+    let kind = request.entity.as_ref().ok_or_else(|| {
+        P4Error::invalid("the read request has no entity; wildcards are given per kind of entity")
+    })?;
+    match kind {
+        Kind::TableEntry(e) => table::read(view, e, out),
+        Kind::ActionProfileMember(e) => profile::read_members(view, e, out),
+        Kind::ActionProfileGroup(e) => profile::read_groups(view, e, out),
+        Kind::CounterEntry(e) => counter::read(view, e, out),
+        Kind::DirectCounterEntry(e) => counter::read_direct(view, e, out),
+        Kind::MeterEntry(e) => meter::read(view, e, out),
+        Kind::DirectMeterEntry(e) => meter::read_direct(view, e, out),
+        Kind::RegisterEntry(e) => register::read(view, e, out),
+        Kind::ValueSetEntry(e) => value_set::read(view, e, out),
+        Kind::PacketReplicationEngineEntry(e) => replication::read(view, e, out),
+        Kind::DigestEntry(e) => digest::read(view, e, out),
+        Kind::ExternEntry(_) => Err(no_extern()),
+    }
+}
+
+fn no_extern() -> P4Error {
+    P4Error::unimplemented("v1model has no externs beyond those with entities of their own")
+}
+
+fn wrap(kind: Kind) -> Entity {
+    Entity { entity: Some(kind) }
+}
+
+/// An id that P4Info does not have.
+fn unknown(kind: &str, id: u32) -> P4Error {
+    P4Error::invalid(format!("no {kind} with id {id:#010x} in P4Info"))
+}
+
+fn only_modify(kind: &str, action: update::Type) -> P4Result<()> {
+    if action == update::Type::Modify {
+        return Ok(());
+    }
+    Err(P4Error::invalid(format!(
+        "{kind} cannot be inserted or deleted, only modified"
+    )))
+}
+
+/// The cells that an index selects of an array: one, or all if there is none.
+fn cells(index: Option<&Index>, size: usize, name: &str) -> P4Result<std::ops::Range<usize>> {
+    let Some(Index { index }) = index else {
+        return Ok(0..size);
+    };
+    if *index < 0 {
+        return Err(P4Error::invalid(format!(
+            "{name}: index {index} is negative"
+        )));
+    }
+    match usize::try_from(*index) {
+        Ok(i) if i < size => Ok(i..i + 1),
+        _ => Err(P4Error::out_of_range(format!(
+            "{name}: index {index} is out of range, it has {size} cells"
+        ))),
+    }
+}

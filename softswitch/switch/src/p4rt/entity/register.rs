@@ -1,0 +1,53 @@
+//! Registers.
+
+use super::{Op, View, cells, only_modify, unknown, wrap};
+use crate::p4rt::error::{P4Error, P4Result};
+use crate::p4rt::schema::Schema;
+use crate::proto::p4::v1::{Entity, Index, RegisterEntry, entity::Entity as Kind, update::Type};
+
+pub fn write(schema: &Schema, action: Type, entry: &RegisterEntry) -> P4Result<Op> {
+    only_modify("registers", action)?;
+    let register = schema.registers.get(entry.register_id);
+    let register = register.ok_or_else(|| unknown("register", entry.register_id))?;
+    let cells = cells(entry.index.as_ref(), register.size, &register.name)?;
+    let what = format!("register {}", register.name);
+    let data = entry.data.as_ref();
+    let data = data.ok_or_else(|| P4Error::invalid(format!("{what}: no data are given")))?;
+    let value = register.shape.decode(data, &what)?;
+    let target = register.target;
+    let whole = cells.len() == register.size;
+    Ok(Box::new(move |cx| {
+        if whole && value.bits() == 0 {
+            return Ok(cx.pipeline.reset_register(target)?);
+        }
+        for index in cells {
+            cx.pipeline.set_register(target, index, &value)?;
+        }
+        Ok(())
+    }))
+}
+
+pub fn read(view: View<'_>, request: &RegisterEntry, out: &mut Vec<Entity>) -> P4Result<()> {
+    let id = request.register_id;
+    if id != 0 && view.schema.registers.get(id).is_none() {
+        return Err(unknown("register", id));
+    }
+    let selected = view
+        .schema
+        .registers
+        .iter()
+        .filter(|(i, _)| id == 0 || *i == id);
+    for (register_id, register) in selected {
+        for index in cells(request.index.as_ref(), register.size, &register.name)? {
+            let value = view.pipeline.register(register.target, index)?;
+            out.push(wrap(Kind::RegisterEntry(RegisterEntry {
+                register_id,
+                index: Some(Index {
+                    index: index as i64,
+                }),
+                data: Some(register.shape.encode(&mut std::iter::once(&value))),
+            })));
+        }
+    }
+    Ok(())
+}

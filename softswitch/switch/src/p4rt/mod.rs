@@ -1,0 +1,23 @@
+//! The P4Runtime server.
+
+pub mod arbitration;
+pub mod deployment;
+pub mod device;
+pub mod digest;
+// Clients of P4Runtime before 1.4 still use the fields that it deprecated.
+#[allow(deprecated)]
+pub mod entity;
+pub mod error;
+pub mod notes;
+pub mod packet_io;
+pub mod schema;
+pub mod service;
+pub mod stream;
+pub mod types;
+pub mod value;
+
+/// Nanoseconds since 1970, for time stamps that controllers see.
+fn epoch_nanos() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
+}

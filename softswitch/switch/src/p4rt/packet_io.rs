@@ -1,0 +1,180 @@
+//! The headers by which packets and their metadata travel between data plane and controller.
+
+use prost::bytes::Bytes;
+use softswitch_pipeline::Value;
+
+use super::error::{P4Error, P4Result};
+use super::value;
+use crate::proto::p4::config::v1::ControllerPacketMetadata;
+use crate::proto::p4::v1::PacketMetadata;
+
+/// Layout of a `@controller_header`.
+#[derive(Debug)]
+pub struct PacketHeader {
+    fields: Vec<HeaderField>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct HeaderField {
+    id: u32,
+    name: String,
+    width: u32,
+}
+
+impl PacketHeader {
+    /// From P4Info.
+    ///
+    /// # Errors
+    /// If it is not a whole number of bytes.
+    pub fn new(metadata: &ControllerPacketMetadata) -> Result<Self, String> {
+        let name = metadata.preamble.as_ref().map_or("", |p| p.name.as_str());
+        let fields = metadata.metadata.iter().map(|field| {
+            let width = u32::try_from(field.bitwidth).ok().filter(|w| *w > 0);
+            Ok(HeaderField {
+                id: field.id,
+                name: field.name.clone(),
+                width: width.ok_or_else(|| {
+                    format!(
+                        "{name} header, field {}: bit width is not positive",
+                        field.name
+                    )
+                })?,
+            })
+        });
+        let fields = fields.collect::<Result<Vec<_>, String>>()?;
+        let bits: u64 = fields.iter().map(|f| u64::from(f.width)).sum();
+        if !bits.is_multiple_of(8) {
+            return Err(format!(
+                "the {name} header has {bits} bits, which are no whole bytes"
+            ));
+        }
+        let bytes = usize::try_from(bits / 8).map_err(|e| e.to_string())?;
+        Ok(Self { fields, bytes })
+    }
+
+    /// Splits a packet from the data plane into metadata and payload.
+    ///
+    /// # Errors
+    /// Gives the packet's length if it is shorter than the header.
+    pub fn decode(&self, packet: &Bytes) -> Result<(Vec<PacketMetadata>, Bytes), usize> {
+        if packet.len() < self.bytes {
+            return Err(packet.len());
+        }
+        let mut at = 0;
+        let metadata = self.fields.iter().map(|field| {
+            let value = read_bits(packet, at, field.width as usize);
+            at += field.width as usize;
+            PacketMetadata {
+                metadata_id: field.id,
+                value: value::encode(&value),
+            }
+        });
+        Ok((metadata.collect(), packet.slice(self.bytes..)))
+    }
+
+    /// Puts the header that the metadata describe before the payload.
+    ///
+    /// # Errors
+    /// If the metadata are not exactly the header's fields, or a value does not fit.
+    pub fn encode(&self, metadata: &[PacketMetadata], payload: &[u8]) -> P4Result<Vec<u8>> {
+        let mut packet = vec![0; self.bytes];
+        let mut at = 0;
+        for field in &self.fields {
+            let what = || format!("packet-out metadata {} ({})", field.id, field.name);
+            let mut given = metadata.iter().filter(|m| m.metadata_id == field.id);
+            let (Some(one), None) = (given.next(), given.next()) else {
+                return Err(P4Error::invalid(format!(
+                    "{} must be given exactly once",
+                    what()
+                )));
+            };
+            let value = value::decode(&one.value, field.width, what)?;
+            write_bits(&mut packet, at, field.width as usize, &value);
+            at += field.width as usize;
+        }
+        let unknown = |m: &&PacketMetadata| self.fields.iter().all(|f| f.id != m.metadata_id);
+        if let Some(extra) = metadata.iter().find(unknown) {
+            return Err(P4Error::invalid(format!(
+                "packet-out metadata {} is not in P4Info",
+                extra.metadata_id
+            )));
+        }
+        packet.extend_from_slice(payload);
+        Ok(packet)
+    }
+}
+
+fn read_bits(packet: &[u8], start: usize, width: usize) -> Value {
+    let mut out = vec![0; width.div_ceil(8)];
+    let shift = out.len() * 8 - width;
+    for i in 0..width {
+        let bit = packet[(start + i) / 8] >> (7 - (start + i) % 8) & 1;
+        out[(shift + i) / 8] |= bit << (7 - (shift + i) % 8);
+    }
+    Value::from_be_bytes(&out)
+}
+
+fn write_bits(packet: &mut [u8], start: usize, width: usize, value: &Value) {
+    let bytes = value.as_bytes();
+    for i in 0..width.min(bytes.len() * 8) {
+        let bit = bytes[bytes.len() - 1 - i / 8] >> (i % 8) & 1;
+        let to = start + width - 1 - i;
+        packet[to / 8] |= bit << (7 - to % 8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::p4::config::v1::controller_packet_metadata::Metadata;
+
+    fn header(widths: &[i32]) -> PacketHeader {
+        let metadata = widths.iter().zip(1..).map(|(w, id)| Metadata {
+            id,
+            bitwidth: *w,
+            ..Default::default()
+        });
+        PacketHeader::new(&ControllerPacketMetadata {
+            metadata: metadata.collect(),
+            ..Default::default()
+        })
+        .unwrap()
+    }
+
+    fn meta(values: &[(u32, &'static [u8])]) -> Vec<PacketMetadata> {
+        let pairs = values.iter().map(|(id, value)| PacketMetadata {
+            metadata_id: *id,
+            value: Bytes::from_static(value),
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn header_bits_round_trip() {
+        let header = header(&[9, 7, 48]);
+        let metadata = meta(&[
+            (1, b"\x01\x05"),
+            (2, b"\x42"),
+            (3, b"\x12\x34\x56\x78\x9a\xbc"),
+        ]);
+        let packet = Bytes::from(header.encode(&metadata, b"payload").unwrap());
+        assert_eq!(&packet[..8], b"\x82\xc2\x12\x34\x56\x78\x9a\xbc");
+        assert_eq!(header.decode(&packet), Ok((metadata, "payload".into())));
+        assert_eq!(header.decode(&packet.slice(..7)), Err(7));
+    }
+
+    #[test]
+    fn metadata_must_be_the_headers_fields() {
+        let header = header(&[9, 7]);
+        for metadata in [
+            meta(&[(1, b"\x01")]),
+            meta(&[(1, b"\x01"), (1, b"\x01"), (2, b"\x00")]),
+            meta(&[(1, b"\x01"), (2, b"\x00"), (3, b"\x00")]),
+            meta(&[(1, b"\x02\x00"), (2, b"\x00")]),
+            meta(&[(1, b""), (2, b"\x00")]),
+        ] {
+            assert!(header.encode(&metadata, b"").is_err(), "{metadata:?}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! One controller's stream: arbitration, packet-out and acknowledgements in, everything else out.
+
+use std::sync::Arc;
+
+use tokio_stream::StreamExt;
+use tonic::{Code, Status, Streaming};
+
+use super::arbitration::ClientId;
+use super::device::{Device, StreamSender, response};
+use super::error::{NO_PIPELINE, P4Error, P4Result};
+use crate::proto::p4::v1::{
+    DigestListAck, DigestListAckError, PacketOut, PacketOutError, StreamError,
+    StreamMessageRequest, StreamOtherError, stream_error::Details,
+    stream_message_request::Update as Request, stream_message_response::Update as Message,
+};
+
+/// Serves a stream until the controller closes it or makes an error that ends it.
+pub async fn serve(
+    device: Arc<Device>,
+    client: ClientId,
+    sender: StreamSender,
+    mut requests: Streaming<StreamMessageRequest>,
+) {
+    while let Some(Ok(request)) = requests.next().await {
+        if let Err(status) = handle(&device, client, &sender, request).await {
+            // If nobody receives it, the stream has ended already.
+            let _ = sender.control.send(Err(status));
+            break;
+        }
+    }
+    device.close_stream(client);
+}
+
+async fn handle(
+    device: &Device,
+    client: ClientId,
+    sender: &StreamSender,
+    request: StreamMessageRequest,
+) -> Result<(), Status> {
+    let (error, details) = match request.update {
+        Some(Request::Arbitration(update)) => return device.arbitrate(client, &update).await,
+        Some(Request::Packet(packet)) => match packet_out(device, client, &packet) {
+            Ok(()) => return Ok(()),
+            Err(error) => {
+                let packet_out = Some(packet);
+                (error, Details::PacketOut(PacketOutError { packet_out }))
+            }
+        },
+        Some(Request::DigestAck(ack)) => match acknowledge(device, client, &ack) {
+            Ok(()) => return Ok(()),
+            Err(error) => {
+                let digest_list_ack = Some(ack);
+                (
+                    error,
+                    Details::DigestListAck(DigestListAckError { digest_list_ack }),
+                )
+            }
+        },
+        Some(Request::Other(other)) => (
+            P4Error::unimplemented(format!(
+                "messages of type '{}' are not supported",
+                other.type_url
+            )),
+            Details::Other(StreamOtherError { other: Some(other) }),
+        ),
+        None => return Err(Status::invalid_argument("the stream message is empty")),
+    };
+    let error = StreamError {
+        canonical_code: error.code as i32,
+        message: error.message,
+        details: Some(details),
+        ..Default::default()
+    };
+    // If nobody receives it, the stream has ended already.
+    let _ = sender.control.send(Ok(response(Message::Error(error))));
+    Ok(())
+}
+
+fn check_primary(device: &Device, client: ClientId) -> P4Result<()> {
+    if device.arbitration.lock().is_primary(client) {
+        return Ok(());
+    }
+    Err(P4Error::permission_denied("only the primary may send this"))
+}
+
+fn packet_out(device: &Device, client: ClientId, packet: &PacketOut) -> P4Result<()> {
+    check_primary(device, client)?;
+    let deployment = device.committed().ok_or_else(|| P4Error {
+        code: Code::FailedPrecondition,
+        message: NO_PIPELINE.into(),
+    })?;
+    let frame = match &deployment.schema().packet_out {
+        Some(header) => header.encode(&packet.metadata, &packet.payload)?,
+        None if packet.metadata.is_empty() => packet.payload.to_vec(),
+        None => {
+            return Err(P4Error::invalid(
+                "the program has no packet_out header, so there can be no metadata",
+            ));
+        }
+    };
+    device
+        .dataplane
+        .packet_out(frame)
+        .map_err(|reason| P4Error {
+            code: reason.code(),
+            message: reason.to_string(),
+        })
+}
+
+fn acknowledge(device: &Device, client: ClientId, ack: &DigestListAck) -> P4Result<()> {
+    check_primary(device, client)?;
+    let known = device
+        .committed()
+        .is_some_and(|d| d.schema().digests.get(ack.digest_id).is_some());
+    if !known {
+        return Err(P4Error::invalid(format!(
+            "no digest with id {:#010x} in P4Info",
+            ack.digest_id
+        )));
+    }
+    device
+        .digests
+        .lock()
+        .acknowledge(ack.digest_id, ack.list_id);
+    Ok(())
+}

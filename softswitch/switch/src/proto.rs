@@ -1,0 +1,20 @@
+//! Messages and services generated from the P4Runtime interface definitions in `proto/`.
+
+#![allow(missing_docs, clippy::all, clippy::pedantic)]
+
+pub mod google {
+    pub mod rpc {
+        tonic::include_proto!("google.rpc");
+    }
+}
+
+pub mod p4 {
+    pub mod config {
+        pub mod v1 {
+            tonic::include_proto!("p4.config.v1");
+        }
+    }
+    pub mod v1 {
+        tonic::include_proto!("p4.v1");
+    }
+}

@@ -1,0 +1,251 @@
+//! An exact egress queue and the link behind it, as a pure state machine.
+//!
+//! It has no clock: every call takes the time, and [`EgressQueue::next_event`] says when to call
+//! again. Departure times follow from the link's rate alone, in integer arithmetic: however late
+//! the driver calls, the n-th frame of a busy period leaves exactly `8e9 * bytes / rate`
+//! nanoseconds after the period began (rounded down), so the achieved rate is the configured one.
+//!
+//! A packet passes four stages:
+//! 1. [`enqueue`](EgressQueue::enqueue): it waits, or is dropped because the queue is full;
+//! 2. [`start`](EgressQueue::start): the link is free and takes it. The driver runs egress
+//!    processing, which decides how long the frame is;
+//! 3. [`transmit`](EgressQueue::transmit): the link is busy until the last bit has left
+//!    (a packet that egress drops takes no time: just start the next);
+//! 4. [`arrive`](EgressQueue::arrive): it has crossed the link, unless it was lost there.
+//!
+//! Calls must be made in order of time, and all that is due before an `enqueue` must be started
+//! before it, for the depth that the packet meets to be right.
+
+use std::collections::VecDeque;
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::RngCore;
+
+use crate::link::{LinkConfig, Nanos};
+
+/// Strict priorities per port; the larger is served first.
+pub const PRIORITIES: usize = 8;
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// A queue of packets `P`, which become frames `F` on the link.
+#[derive(Debug)]
+pub struct EgressQueue<P, F> {
+    link: LinkConfig,
+    waiting: [VecDeque<Waiting<P>>; PRIORITIES],
+    waiting_packets: u64,
+    waiting_bytes: u64,
+    free_at: ExactTime,
+    on_the_way: VecDeque<(Nanos, F)>,
+    random: Pcg64Mcg,
+    counts: QueueCounts,
+}
+
+#[derive(Debug)]
+struct Waiting<P> {
+    packet: P,
+    bytes: u32,
+    since: Nanos,
+}
+
+/// A packet that the link takes from the queue.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Started<P> {
+    /// The packet.
+    pub packet: P,
+    /// When it was enqueued.
+    pub enqueued_at: Nanos,
+    /// When the link took it; not after the `now` of the call.
+    pub at: Nanos,
+    /// Packets still waiting behind it, over all priorities.
+    pub depth_packets: u64,
+    /// To be given to [`EgressQueue::transmit`].
+    pub slot: Slot,
+}
+
+/// The time at which a frame begins to leave.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Slot(ExactTime);
+
+/// Nanoseconds and a fraction `part / rate` of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct ExactTime {
+    nanos: Nanos,
+    part: u64,
+}
+
+/// How many packets met which end.
+///
+/// At any time `enqueued` = waiting + `started`, and `transmitted` = on the way + `arrived` + `lost`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueCounts {
+    /// Packets accepted.
+    pub enqueued: u64,
+    /// Packets refused because the queue was full.
+    pub tail_dropped: u64,
+    /// Packets that the link took.
+    pub started: u64,
+    /// Frames sent.
+    pub transmitted: u64,
+    /// Bytes sent.
+    pub transmitted_bytes: u64,
+    /// Frames lost on the link.
+    pub lost: u64,
+    /// Frames that crossed the link.
+    pub arrived: u64,
+    /// Most packets that ever waited.
+    pub max_depth_packets: u64,
+    /// Most bytes that ever waited.
+    pub max_depth_bytes: u64,
+}
+
+impl<P, F> EgressQueue<P, F> {
+    /// An empty queue before an idle link. The same seed loses the same frames.
+    pub fn new(link: LinkConfig, seed: u64) -> Self {
+        Self {
+            link,
+            waiting: Default::default(),
+            waiting_packets: 0,
+            waiting_bytes: 0,
+            free_at: ExactTime::default(),
+            on_the_way: VecDeque::new(),
+            random: Pcg64Mcg::new(u128::from(seed)),
+            counts: QueueCounts::default(),
+        }
+    }
+
+    /// The link's configuration.
+    pub fn link(&self) -> &LinkConfig {
+        &self.link
+    }
+
+    /// Packets waiting, over all priorities.
+    pub fn depth_packets(&self) -> u64 {
+        self.waiting_packets
+    }
+
+    /// Bytes waiting, over all priorities.
+    pub fn depth_bytes(&self) -> u64 {
+        self.waiting_bytes
+    }
+
+    /// Counts since the beginning.
+    pub fn counts(&self) -> QueueCounts {
+        self.counts
+    }
+
+    /// Lets a packet wait. `priority` above 7 counts as 7.
+    ///
+    /// # Errors
+    /// Gives the packet back if the queue has no room for it. A packet that finds the link free
+    /// and nothing waiting is always taken, since it will not wait.
+    pub fn enqueue(&mut self, now: Nanos, packet: P, bytes: u32, priority: u8) -> Result<(), P> {
+        let will_wait = self.waiting_packets > 0 || self.free_at.nanos > now;
+        let has_room = self.waiting_packets < self.link.packet_limit()
+            && self
+                .link
+                .queue_bytes
+                .is_none_or(|limit| self.waiting_bytes + u64::from(bytes) <= limit);
+        if will_wait && !has_room {
+            self.counts.tail_dropped += 1;
+            return Err(packet);
+        }
+        self.waiting[usize::from(priority).min(PRIORITIES - 1)].push_back(Waiting {
+            packet,
+            bytes,
+            since: now,
+        });
+        self.waiting_packets += 1;
+        self.waiting_bytes += u64::from(bytes);
+        self.counts.enqueued += 1;
+        self.counts.max_depth_packets = self.counts.max_depth_packets.max(self.waiting_packets);
+        self.counts.max_depth_bytes = self.counts.max_depth_bytes.max(self.waiting_bytes);
+        Ok(())
+    }
+
+    /// Takes the packet whose turn it is, if the link is free by `now`.
+    pub fn start(&mut self, now: Nanos) -> Option<Started<P>> {
+        let start = self.next_start().filter(|start| start.nanos <= now)?;
+        let queue = self.waiting.iter_mut().rev().find(|queue| {
+            queue
+                .front()
+                .is_some_and(|head| ExactTime::whole(head.since) <= start)
+        })?;
+        let Waiting {
+            packet,
+            bytes,
+            since,
+        } = queue.pop_front()?;
+        self.waiting_packets -= 1;
+        self.waiting_bytes -= u64::from(bytes);
+        self.counts.started += 1;
+        Some(Started {
+            packet,
+            enqueued_at: since,
+            at: start.nanos,
+            depth_packets: self.waiting_packets,
+            slot: Slot(start),
+        })
+    }
+
+    /// Sends a frame of so many bytes in the slot that [`start`](Self::start) gave.
+    pub fn transmit(&mut self, slot: Slot, bytes: u32, frame: F) {
+        let departure = match self.link.rate {
+            Some(rate) => slot.0.after_sending(bytes, rate.get()),
+            None => slot.0,
+        };
+        self.free_at = departure;
+        self.counts.transmitted += 1;
+        self.counts.transmitted_bytes += u64::from(bytes);
+        if !self.link.loss.is_zero() && self.link.loss.hits(self.random.next_u64()) {
+            self.counts.lost += 1;
+        } else {
+            let arrival = departure.nanos.saturating_add(self.link.delay);
+            self.on_the_way.push_back((arrival, frame));
+        }
+    }
+
+    /// Takes the next frame that has crossed the link by `now`, with the time at which it did.
+    pub fn arrive(&mut self, now: Nanos) -> Option<(Nanos, F)> {
+        self.on_the_way.front().filter(|(at, _)| *at <= now)?;
+        self.counts.arrived += 1;
+        self.on_the_way.pop_front()
+    }
+
+    /// When [`start`](Self::start) or [`arrive`](Self::arrive) next have something to give.
+    pub fn next_event(&self) -> Option<Nanos> {
+        let start = self.next_start().map(|start| start.nanos);
+        let arrival = self.on_the_way.front().map(|(at, _)| *at);
+        start.into_iter().chain(arrival).min()
+    }
+
+    /// When the link is free and something waits.
+    fn next_start(&self) -> Option<ExactTime> {
+        if self.waiting_packets == 0 {
+            return None;
+        }
+        let heads = self.waiting.iter().filter_map(VecDeque::front);
+        let earliest = heads.map(|head| head.since).min()?;
+        Some(self.free_at.max(ExactTime::whole(earliest)))
+    }
+}
+
+impl ExactTime {
+    fn whole(nanos: Nanos) -> Self {
+        Self { nanos, part: 0 }
+    }
+
+    /// The time `8 * bytes / rate` seconds later, with nothing lost to rounding.
+    fn after_sending(self, bytes: u32, rate: u64) -> Self {
+        let total = u128::from(bytes) * 8 * u128::from(NANOS_PER_SECOND) + u128::from(self.part);
+        let nanos = u64::try_from(total / u128::from(rate)).unwrap_or(u64::MAX);
+        Self {
+            nanos: self.nanos.saturating_add(nanos),
+            // Less than `rate`, so it fits.
+            part: (total % u128::from(rate)) as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+use std::num::NonZeroU64;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::link::Loss;
+
+fn rated(rate: u64) -> LinkConfig {
+    LinkConfig {
+        rate: NonZeroU64::new(rate),
+        queue_packets: Some(u64::MAX),
+        ..Default::default()
+    }
+}
+
+/// Starts and sends all that is due, as a driver without egress processing does.
+fn serve(queue: &mut EgressQueue<u32, u32>, now: Nanos) -> Vec<(Nanos, u32)> {
+    while let Some(started) = queue.start(now) {
+        let bytes = started.packet;
+        queue.transmit(started.slot, bytes, bytes);
+    }
+    std::iter::from_fn(|| queue.arrive(now)).collect()
+}
+
+#[test]
+fn departures_are_exact_and_do_not_drift() {
+    // 64 bytes at 7 Mbit/s are 73,142 6/7 ns: a rounded sum would be off by 0.86 ms in the end.
+    let mut queue = EgressQueue::new(rated(7_000_000), 0);
+    for _ in 0..1_000_000 {
+        queue.enqueue(5, 64, 64, 0).unwrap();
+    }
+    let out = serve(&mut queue, u64::MAX);
+    for (n, (at, _)) in (1u128..).zip(&out) {
+        let exact = 5 + n * 64 * 8 * 1_000_000_000 / 7_000_000;
+        assert_eq!(u128::from(*at), exact, "frame {n}");
+    }
+}
+
+#[test]
+fn frame_at_100_mbit() {
+    let mut queue = EgressQueue::new(
+        LinkConfig {
+            delay: 5_000_000,
+            ..rated(100_000_000)
+        },
+        0,
+    );
+    queue.enqueue(1_000, 1500, 1500, 0).unwrap();
+    assert_eq!(queue.next_event(), Some(1_000));
+    assert_eq!(serve(&mut queue, 1_000), []);
+    // 1500 bytes take 120 us, the way 5 ms.
+    assert_eq!(queue.next_event(), Some(1_000 + 120_000 + 5_000_000));
+    assert_eq!(serve(&mut queue, 5_120_999), []);
+    assert_eq!(serve(&mut queue, 5_121_000), [(5_121_000, 1500)]);
+    assert_eq!(queue.next_event(), None);
+}
+
+#[test]
+fn an_idle_link_forgets_the_past() {
+    let mut queue = EgressQueue::new(rated(3), 0);
+    queue.enqueue(0, 1, 1, 0).unwrap();
+    assert_eq!(serve(&mut queue, u64::MAX / 2)[0].0, 2_666_666_666);
+    queue.enqueue(10_000_000_000, 1, 1, 0).unwrap();
+    assert_eq!(serve(&mut queue, u64::MAX / 2)[0].0, 12_666_666_666);
+}
+
+#[test]
+fn depth_counts_what_waits() {
+    let link = LinkConfig {
+        queue_packets: Some(2),
+        ..rated(8_000_000)
+    };
+    let mut queue = EgressQueue::new(link, 0);
+    // One is being sent, two wait, the fourth is dropped.
+    for (n, fits) in [(0, true), (1, true), (2, true), (3, false)] {
+        assert_eq!(queue.enqueue(0, 1000, 1000, 0).is_ok(), fits, "packet {n}");
+        serve(&mut queue, 0);
+    }
+    assert_eq!((queue.depth_packets(), queue.depth_bytes()), (2, 2000));
+    assert_eq!(queue.counts().tail_dropped, 1);
+    // The first has left after 1 ms, so there is room again.
+    serve(&mut queue, 1_000_000);
+    assert!(queue.enqueue(1_000_000, 1000, 1000, 0).is_ok());
+}
+
+#[test]
+fn byte_limit() {
+    let link = LinkConfig {
+        queue_packets: None,
+        queue_bytes: Some(1500),
+        ..rated(8_000)
+    };
+    let mut queue = EgressQueue::new(link, 0);
+    queue.enqueue(0, 9000, 9000, 0).unwrap();
+    serve(&mut queue, 0);
+    queue.enqueue(0, 1000, 1000, 0).unwrap();
+    assert_eq!(queue.enqueue(0, 501, 501, 0), Err(501));
+    queue.enqueue(0, 500, 500, 0).unwrap();
+}
+
+#[test]
+fn larger_priority_is_served_first_but_does_not_preempt() {
+    let mut queue = EgressQueue::new(rated(8_000_000), 0);
+    queue.enqueue(0, 100, 100, 0).unwrap();
+    serve(&mut queue, 0);
+    for (bytes, priority) in [(1, 0), (2, 7), (3, 3), (4, 7), (5, 9)] {
+        queue.enqueue(10, bytes, bytes, priority).unwrap();
+    }
+    let order: Vec<_> = serve(&mut queue, u64::MAX).iter().map(|o| o.1).collect();
+    assert_eq!(order, [100, 2, 4, 5, 3, 1]);
+}
+
+#[test]
+fn a_late_call_serves_as_if_it_had_been_in_time() {
+    let mut queue = EgressQueue::new(rated(8_000_000), 0);
+    queue.enqueue(0, 10, 10, 0).unwrap();
+    // The link took the first at 0, before the more urgent one came at 5.
+    queue.enqueue(5, 20, 20, 7).unwrap();
+    assert_eq!(serve(&mut queue, 1_000_000), [(10_000, 10), (30_000, 20)]);
+}
+
+#[test]
+fn a_packet_dropped_by_egress_takes_no_time() {
+    let mut queue: EgressQueue<u32, u32> = EgressQueue::new(rated(8_000_000), 0);
+    queue.enqueue(0, 1, 1000, 0).unwrap();
+    queue.enqueue(0, 2, 1000, 0).unwrap();
+    assert!(queue.start(0).is_some());
+    let started = queue.start(0).unwrap();
+    assert_eq!((started.packet, started.at), (2, 0));
+}
+
+#[test]
+fn without_a_rate_nothing_waits() {
+    let mut queue = EgressQueue::new(LinkConfig::default(), 0);
+    for now in 0..3000 {
+        queue.enqueue(now, 1500, 1500, 0).unwrap();
+        assert_eq!(serve(&mut queue, now), [(now, 1500)]);
+    }
+}
+
+#[test]
+fn loss_is_near_its_probability_and_repeats_with_the_seed() {
+    let link = LinkConfig {
+        loss: Loss::from_ppb(10_000_000).unwrap(),
+        ..Default::default()
+    };
+    let run = |seed| {
+        let mut queue = EgressQueue::new(link, seed);
+        let mut arrived = Vec::new();
+        for now in 0..100_000 {
+            queue.enqueue(now, 64, 64, 0).unwrap();
+            arrived.push(!serve(&mut queue, now).is_empty());
+        }
+        (arrived, queue.counts().lost)
+    };
+    let (first, lost) = run(1);
+    assert!((800..1200).contains(&lost), "{lost} of 100,000 lost at 1 %");
+    assert_eq!(run(1).0, first);
+    assert_ne!(run(2).0, first);
+}
+
+/// A reference model of one priority: the recurrence of a FIFO server, in exact fractions.
+fn reference(packets: &[(Nanos, u32)], rate: u64) -> Vec<Nanos> {
+    let rate = u128::from(rate);
+    let mut free = 0u128; // in units of 1/rate ns
+    packets
+        .iter()
+        .map(|&(at, bytes)| {
+            let start = free.max(u128::from(at) * rate);
+            free = start + u128::from(bytes) * 8_000_000_000;
+            u64::try_from(free / rate).unwrap()
+        })
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn departures_equal_the_reference(
+        gaps in prop::collection::vec((0u64..200_000, 1u32..9000), 1..200),
+        rate in 1_000u64..20_000_000_000,
+        lateness in 0u64..1_000_000,
+    ) {
+        let mut queue = EgressQueue::new(rated(rate), 0);
+        let mut now = 0;
+        let mut packets = Vec::new();
+        let mut out = Vec::new();
+        for (gap, bytes) in gaps {
+            now += gap;
+            packets.push((now, bytes));
+            queue.enqueue(now, bytes, bytes, 0).unwrap();
+            if lateness % 3 == 0 {
+                out.extend(serve(&mut queue, now));
+            }
+        }
+        while let Some(next) = queue.next_event() {
+            out.extend(serve(&mut queue, next + lateness));
+        }
+        let expected: Vec<_> = reference(&packets, rate)
+            .into_iter()
+            .zip(packets.iter().map(|p| p.1))
+            .collect();
+        prop_assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn packets_are_conserved_and_stay_in_order(
+        steps in prop::collection::vec((0u64..50_000, 1u32..2000, 0u8..8, 0u8..4), 1..300),
+        limit in 1u64..20,
+        loss in 0u32..500_000_000,
+        seed: u64,
+    ) {
+        let link = LinkConfig {
+            queue_packets: Some(limit),
+            queue_bytes: Some(limit * 1000),
+            delay: 30_000,
+            loss: Loss::from_ppb(loss).unwrap(),
+            ..rated(100_000_000)
+        };
+        let mut queue = EgressQueue::new(link, seed);
+        let mut now = 0;
+        let mut last = [0; PRIORITIES];
+        let mut dropped_by_egress = 0;
+        for (id, (gap, bytes, priority, fate)) in (1u64..).zip(steps) {
+            now += gap;
+            while let Some(started) = queue.start(now) {
+                let (id, bytes, priority, fate) = started.packet;
+                prop_assert!(started.at <= now && started.enqueued_at <= started.at);
+                prop_assert!(id > last[priority as usize], "order within a priority");
+                last[priority as usize] = id;
+                if fate == 0 {
+                    dropped_by_egress += 1;
+                } else {
+                    queue.transmit(started.slot, bytes, id);
+                }
+            }
+            let _ = queue.enqueue(now, (id, bytes, priority, fate), bytes, priority);
+            while queue.arrive(now).is_some() {}
+            let counts = queue.counts();
+            prop_assert_eq!(id, counts.enqueued + counts.tail_dropped);
+            prop_assert_eq!(counts.enqueued, counts.started + queue.depth_packets());
+            prop_assert_eq!(counts.started, counts.transmitted + dropped_by_egress);
+            let under_way = counts.transmitted - counts.lost - counts.arrived;
+            prop_assert_eq!(under_way, queue.on_the_way.len() as u64);
+            prop_assert!(queue.depth_packets() <= limit);
+        }
+    }
+}
