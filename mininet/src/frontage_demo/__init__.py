@@ -1,0 +1,1 @@
+"""A public-facing data centre in network namespaces, and the demo that loads it."""

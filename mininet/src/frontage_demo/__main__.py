@@ -1,0 +1,116 @@
+"""`python -m frontage_demo`: the demo. See `settings` for what may be set, and `sandbox` for where it runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from . import report, sandbox, workload
+from .deployment import Deployment, DeploymentError, find
+from .live import LiveTable
+from .metrics import PolicyRun, summarise
+from .nodes import NodeError
+from .runner import run_policy
+from .settings import Settings, SettingsError, from_environment, output_directory
+
+LOG_WIDTH = 110
+"""Columns of the table when the output goes to a file or pipe."""
+
+
+def write_results(
+    settings: Settings, plan: list[workload.Arrival], runs: list[PolicyRun], directory: Path, startup: float
+) -> int:
+    """Write `result.json` and `report.html`; returns how many requests failed."""
+    offered = workload.offered_load(plan, settings.seconds, settings.bottleneck_rate)
+    summaries = {r.policy: summarise(plan, r, settings.seconds) for r in runs}
+    result = {
+        "settings": settings.as_dict() | {"offered_load": offered},
+        "startup_s": startup,
+        "policies": {
+            r.policy: summaries[r.policy].as_dict()
+            | {"drops": dict(r.drops), "steering": dict(r.steering), "cores": dict(r.cpu)}
+            for r in runs
+        },
+    }
+    (directory / "result.json").write_text(json.dumps(result, indent=2) + "\n")
+    (directory / "report.html").write_text(report.render(settings, plan, runs, offered))
+    return sum(s.failures for s in summaries.values())
+
+
+def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandbox.Sandbox) -> int:
+    """Run every policy; 0 if no request failed."""
+    plan = workload.plan(
+        seed=settings.seed,
+        seconds=settings.seconds,
+        load=settings.load,
+        rate=settings.bottleneck_rate,
+        scale=settings.size_scale,
+        clients=settings.clients,
+    )
+    plan_file = directory / "arrivals.csv"
+    workload.write_plan(plan, plan_file)
+    began = time.monotonic()
+    runs: list[PolicyRun] = []
+    failures = 0
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=LOG_WIDTH)
+    console.print(
+        f"Bringing up {settings.clients} clients, the edge switch ({settings.target}), {settings.servers} servers ...",
+        highlight=False,
+    )
+    try:
+        with deployment.world(settings, box) as world:
+            world.offer_objects(a.wire_size for a in plan)
+            world.wait_until_ready()
+            startup = time.monotonic() - began
+            console.print(
+                f"Up after {startup:.1f} s. To look inside: nsenter --all --target {box.process}", highlight=False
+            )
+            with LiveTable(settings.policies, settings.seconds, console) as live:
+                for policy in settings.policies:
+                    runs.append(run_policy(world, policy, plan, plan_file, live))
+                    # After every policy, so that what was measured is not lost if a later one fails.
+                    failures = write_results(settings, plan, runs, directory, startup)
+    except BaseException:
+        # The scratch directory goes with the namespaces: keep what explains the failure.
+        box.keep_logs(directory / "logs")
+        console.print(f"Logs are in {directory / 'logs'}", highlight=False)
+        raise
+    console.print(f"Report: {directory / 'report.html'}", highlight=False)
+    if failures:
+        console.print(f"[red]{failures} requests failed[/red]; result.json says why")
+    return 1 if failures else 0
+
+
+def main() -> int:
+    """Run the demo with the settings of the environment."""
+    try:
+        settings = from_environment()
+        directory = output_directory()
+        deployment = find(settings)
+        for old in ("report.html", "result.json", "arrivals.csv"):
+            (directory / old).unlink(missing_ok=True)
+        return sandbox.run(lambda box: _report_errors(settings, deployment, directory, box), directory)
+    except (SettingsError, DeploymentError, sandbox.SandboxError) as error:
+        print(f"frontage demo: {error}", file=sys.stderr)
+        return 2
+
+
+def _report_errors(settings: Settings, deployment: Deployment, directory: Path, box: sandbox.Sandbox) -> int:
+    try:
+        return demo(settings, deployment, directory, box)
+    except NodeError as error:
+        print(f"frontage demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("frontage demo: interrupted; everything that was started has been removed", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Finds what the world is made of: binaries, the compiled P4 program, the controller, nginx's module."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .addresses import ServerAddresses
+from .agents import Cclb7Agents, NoAgents
+from .edge import Bmv2, EdgeSwitch, Softswitch, SwitchCommand
+from .sandbox import Sandbox
+from .servers import NGINX
+from .settings import Settings
+from .world import World
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+BMV2_HINT = (
+    "TARGET=bmv2 needs p4c and BMv2, which are not in Debian: see "
+    "https://github.com/p4lang/p4c#installing-packaged-versions-of-p4c and "
+    "https://github.com/p4lang/behavioral-model#building-the-code (with --with-pi, for simple_switch_grpc); "
+    "or use TARGET=softswitch"
+)
+
+
+class DeploymentError(RuntimeError):
+    """Something that the demo needs is not there."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Everything found. Each path can be given in the environment, under the name in brackets."""
+
+    target: str
+    switch: Path
+    """softswitch [FRONTAGE_SOFTSWITCH], or BMv2's simple_switch_grpc from the search path."""
+    p4: Path
+    """Directory of frontage.json and frontage.p4info.txtpb [FRONTAGE_P4]."""
+    controller: Path
+    """The command `frontage` [FRONTAGE_CONTROLLER]."""
+    agent: Path
+    """The command `frontage-cclb7` [FRONTAGE_CCLB7]."""
+    module: Path
+    """nginx's module [FRONTAGE_NGINX_MODULE]."""
+
+    def edge(self, settings: Settings, box: Sandbox, in_service: Sequence[ServerAddresses] | None = None) -> EdgeSwitch:
+        """The edge switch and its controller, not yet started."""
+        switch: SwitchCommand = (Bmv2 if self.target == "bmv2" else Softswitch)(self.switch, settings)
+        return EdgeSwitch(
+            switch=switch,
+            controller=self.controller,
+            p4info=self.p4 / "frontage.p4info.txtpb",
+            json_file=self.p4 / "frontage.json",
+            settings=settings,
+            directory=box.scratch / "edge",
+            in_service=in_service,
+        )
+
+    def world(
+        self,
+        settings: Settings,
+        box: Sandbox,
+        *,
+        cookies: bool = True,
+        in_service: Sequence[ServerAddresses] | None = None,
+    ) -> World:
+        """A world that is not yet up; without cookies, its servers have no agents."""
+        agents = Cclb7Agents(self.agent, self.module, box.bpf, settings.server_rate) if cookies else NoAgents()
+        return World(settings, box.scratch, self.edge(settings, box, in_service), agents)
+
+
+def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
+    """Find everything, or say what is missing and how to get it."""
+
+    def place(variable: str, default: Path) -> Path:
+        return Path(env[variable]).absolute() if env.get(variable) else default
+
+    build, release = REPOSITORY / "build", REPOSITORY / "target" / "release"
+    bmv2 = settings.target == "bmv2"
+    deployment = Deployment(
+        target=settings.target,
+        switch=_bmv2_switch() if bmv2 else place("FRONTAGE_SOFTSWITCH", release / "softswitch"),
+        p4=_compile_for_bmv2(build / "p4-bmv2") if bmv2 else place("FRONTAGE_P4", build / "p4"),
+        controller=place("FRONTAGE_CONTROLLER", Path(sys.executable).parent / "frontage"),
+        agent=place("FRONTAGE_CCLB7", release / "frontage-cclb7"),
+        module=place("FRONTAGE_NGINX_MODULE", build / "cclb7" / "ngx_http_cloudcookie_filter_module.so"),
+    )
+    needed = [deployment.switch, deployment.controller, deployment.agent, deployment.module]
+    needed += [deployment.p4 / "frontage.json", deployment.p4 / "frontage.p4info.txtpb"]
+    if missing := [str(path) for path in needed if not path.exists()]:
+        raise DeploymentError(f"not there: {', '.join(missing)}; `make setup` builds them")
+    programs = {"mnexec": "mininet", "ethtool": "ethtool", "ip": "iproute2", "tc": "iproute2", str(NGINX): "nginx"}
+    if packages := sorted({package for program, package in programs.items() if not shutil.which(program)}):
+        raise DeploymentError(f"Debian packages are missing; apt-get install {' '.join(packages)}")
+    return deployment
+
+
+def _bmv2_switch() -> Path:
+    found = shutil.which("simple_switch_grpc")
+    if found is None or shutil.which("p4c-bm2-ss") is None:
+        raise DeploymentError(BMV2_HINT)
+    return Path(found)
+
+
+def _compile_for_bmv2(directory: Path) -> Path:
+    """Compile the P4 program with the field's own compiler."""
+    directory.mkdir(parents=True, exist_ok=True)
+    source = REPOSITORY / "p4src" / "v1model" / "frontage.p4"
+    command: list[str | Path] = ["p4c-bm2-ss", "-o", directory / "frontage.json", source]
+    command += ["--p4runtime-files", directory / "frontage.p4info.txtpb"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise DeploymentError(f"p4c-bm2-ss failed: {done.stderr.strip()}")
+    return directory

@@ -1,0 +1,266 @@
+"""The edge switch and the controller: two processes in the world's root namespace, restarted at will."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from .addresses import EDGE_CLIENT_PORT, ServerAddresses
+from .configuration import SERVICES, configuration, server_name
+from .metricsclient import scrape
+from .nodes import NodeError, run_script, spawn
+from .settings import Settings
+from .topology import edge_interface
+
+GRPC = "127.0.0.1:9559"
+METRICS = "127.0.0.1:9464"
+SWITCH_METRICS = "127.0.0.1:9465"
+CPU_PORT = 510
+COMMAND_TIMEOUT = 30.0
+STOP_TIMEOUT = 5.0
+
+
+@dataclass(frozen=True)
+class EdgeCounters:
+    """Packets since the switch started."""
+
+    drops: Mapping[str, int]
+    """By reason."""
+    steering: Mapping[str, int]
+    """To and from VIPs, by how their server was found."""
+
+
+class SwitchCommand(Protocol):
+    """How to start a switch, and what its links are."""
+
+    def command(self, interfaces: Mapping[int, str]) -> list[str | Path]:
+        """The command line for ports by number."""
+
+    def prepare(self) -> None:
+        """What must be set up once, before the first start."""
+
+    def drops(self) -> dict[str, int]:
+        """Packets that the switch dropped of its own, not the P4 program's, accord: by reason."""
+
+
+class Softswitch:
+    """softswitch: the links' rates, queues and delays are its own."""
+
+    def __init__(self, binary: Path, settings: Settings) -> None:
+        self._binary = binary
+        self._settings = settings
+
+    def prepare(self) -> None:
+        """Nothing: links are on the command line."""
+
+    def command(self, interfaces: Mapping[int, str]) -> list[str | Path]:
+        """Downstream, port 1 is the bottleneck; upstream, the ports to the servers have the client link's delay."""
+        settings = self._settings
+        delay = f"delay={round(settings.delay * 1e6)}us"
+        command: list[str | Path] = [self._binary, "--no-p4", "--device-id", "1"]
+        for port, interface in interfaces.items():
+            command += ["-i", f"{port}@{interface}"]
+            if port == EDGE_CLIENT_PORT:
+                rate = f"rate={settings.bottleneck_rate}bit,queue={settings.bottleneck_queue}B"
+                command += ["--link", f"{port}:{rate},{delay}"]
+            else:
+                command += ["--link", f"{port}:{delay}"]
+        options = ["--grpc-server-addr", GRPC, "--cpu-port", str(CPU_PORT), "--metrics-addr", SWITCH_METRICS]
+        return [*command, "--", *options]
+
+    def drops(self) -> dict[str, int]:
+        """All causes but the program's drops, which the program counts by reasons of its own."""
+        causes = scrape(SWITCH_METRICS).by("cause", "softswitch_port_drops")
+        return {cause.replace("_", "-"): n for cause, n in causes.items() if cause not in ("ingress", "egress")}
+
+
+class Bmv2:
+    """BMv2's simple_switch_grpc. Its queues count packets and hide an output buffer, so the bottleneck is a token
+    bucket of the kernel's on the port's interface; it has no propagation delay.
+    """
+
+    def __init__(self, binary: Path, settings: Settings) -> None:
+        self._binary = binary
+        self._settings = settings
+
+    def prepare(self) -> None:
+        """Shape the client port's interface."""
+        settings = self._settings
+        shaper = f"tbf rate {settings.bottleneck_rate}bit burst 15140 limit {settings.bottleneck_queue}"
+        run_script("edge", [f"tc qdisc replace dev {edge_interface(EDGE_CLIENT_PORT)} root {shaper}"])
+
+    def command(self, interfaces: Mapping[int, str]) -> list[str | Path]:
+        """Like softswitch's, without links."""
+        ports = [word for port, interface in interfaces.items() for word in ("-i", f"{port}@{interface}")]
+        options = ["--grpc-server-addr", GRPC, "--cpu-port", str(CPU_PORT)]
+        return [self._binary, "--no-p4", "--device-id", "1", "--log-level", "warn", *ports, "--", *options]
+
+    def drops(self) -> dict[str, int]:
+        """BMv2 does not say."""
+        return {}
+
+
+class EdgeSwitch:
+    """A switch process, and a controller process that programs it over P4Runtime."""
+
+    def __init__(
+        self,
+        *,
+        switch: SwitchCommand,
+        controller: Path,
+        p4info: Path,
+        json_file: Path,
+        settings: Settings,
+        directory: Path,
+        in_service: Sequence[ServerAddresses] | None = None,
+    ) -> None:
+        self._switch_command = switch
+        self._controller_binary = controller
+        self._servers = [ServerAddresses(i) for i in range(settings.servers)]
+        self._directory = directory
+        self._config = directory / "frontage.yaml"
+        directory.mkdir()
+        self._config.write_text(
+            configuration(
+                servers=self._servers,
+                in_service=self._servers if in_service is None else in_service,
+                policy=settings.policies[0],
+                seed=settings.seed,
+                grpc=GRPC,
+                cpu_port=CPU_PORT,
+                p4info=p4info,
+                json_file=json_file,
+                control_socket=directory / "control",
+                metrics=METRICS,
+            )
+        )
+        self._switch: subprocess.Popen[bytes] | None = None
+        self._controller: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the switch and the controller, which waits for it."""
+        self._switch_command.prepare()
+        self.start_switch()
+        self.start_controller()
+
+    def start_switch(self) -> None:
+        """Start the switch, without a program."""
+        ports = {EDGE_CLIENT_PORT: edge_interface(EDGE_CLIENT_PORT)}
+        ports |= {s.edge_port: edge_interface(s.edge_port) for s in self._servers}
+        with (self._directory / "switch.log").open("ab") as log:
+            self._switch = spawn(self._switch_command.command(ports), log)
+
+    def start_controller(self) -> None:
+        """Start the controller on the configuration file."""
+        with (self._directory / "controller.log").open("ab") as log:
+            self._controller = spawn([self._controller_binary, "up", self._config], log)
+
+    def stop_switch(self) -> None:
+        """End the switch; what it held is gone."""
+        _end(self._switch)
+
+    def stop_controller(self) -> None:
+        """End the controller; the switch goes on without."""
+        _end(self._controller)
+
+    def set_policy(self, policy: str) -> None:
+        """A fresh switch, so that no policy inherits another's counts; the controller finds it and programs it."""
+        self.change_policy(policy)
+        connections = int(scrape(METRICS).total("frontage_connections_total"))
+        self.stop_switch()
+        self.start_switch()
+        self.wait_until_installed(connections + 1)
+
+    def change_policy(self, policy: str) -> None:
+        """Change both VIPs' policy in the running switch."""
+        for service in SERVICES:
+            self.frontage("set-policy", service, policy)
+
+    def add_server(self, server: ServerAddresses) -> None:
+        """Have both VIPs use another server."""
+        for service, address, sid in (("web", server.address4, server.sid4), ("web6", server.address6, server.sid6)):
+            options = ["--vip", service, "--address", address, "--port", "80", "--sid", str(sid)]
+            self.frontage("add-server", server_name(service, server), *options)
+
+    def drain(self, server: ServerAddresses) -> None:
+        """Give a server no new connections."""
+        for service in SERVICES:
+            self.frontage("drain", server_name(service, server))
+
+    def rotate_key(self) -> None:
+        """Have the controller make and install the next cookie key."""
+        self.frontage("rotate-key")
+
+    def frontage(self, command: str, *arguments: str) -> str:
+        """Run the operator's command on this world's configuration."""
+        done = subprocess.run(
+            [self._controller_binary, command, "--config", self._config, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT,
+        )
+        if done.returncode != 0:
+            raise NodeError(f"frontage {command} {' '.join(arguments)} failed: {(done.stderr or done.stdout).strip()}")
+        return done.stdout
+
+    def wait_until_installed(self, connections: int = 1, timeout: float = COMMAND_TIMEOUT) -> None:
+        """Wait until the controller, in at least its `connections`-th connection to a switch, has installed
+        everything.
+        """
+        deadline = time.monotonic() + timeout
+        while not self._installed(connections):
+            if time.monotonic() > deadline:
+                raise NodeError(
+                    f"the controller did not program the switch within {timeout:g} s; see {self._directory}"
+                )
+            time.sleep(0.1)
+
+    def _installed(self, connections: int) -> bool:
+        try:
+            found = scrape(METRICS)
+        except OSError:
+            return False
+        return (
+            found.total("frontage_phase", phase="installed") == 1
+            and found.total("frontage_connections_total") >= connections
+        )
+
+    def counters(self) -> EdgeCounters:
+        """What the switch has counted since it started."""
+        found = scrape(METRICS)
+        return EdgeCounters(
+            drops=found.by("reason", "frontage_drop_packets_total") | self._switch_command.drops(),
+            steering=found.by("outcome", "frontage_steering_packets_total"),
+        )
+
+    def pids(self) -> Mapping[str, int]:
+        """The processes that run."""
+        processes = {"switch": self._switch, "controller": self._controller}
+        return {name: p.pid for name, p in processes.items() if p is not None and p.poll() is None}
+
+    def stop(self) -> None:
+        """End both."""
+        self.stop_controller()
+        self.stop_switch()
+
+
+def _end(process: subprocess.Popen[bytes] | None) -> None:
+    if process is None:
+        return
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def executable(name: str) -> Path | None:
+    """A program of the search path."""
+    found = shutil.which(name)
+    return Path(found) if found else None

@@ -1,0 +1,149 @@
+"""What a policy's run is judged by: flow completion times, failures, and how evenly the servers were loaded."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, pvariance
+
+from .outcome import Outcome
+from .workload import LONG_FLOW, SHORT_FLOW, Arrival
+
+SAMPLE_INTERVAL = 0.05
+"""Seconds between samples of the servers' active flows."""
+
+
+@dataclass(frozen=True)
+class ActiveFlows:
+    """How many flows each server had active, over time."""
+
+    servers: tuple[str, ...]
+    times: tuple[float, ...]
+    """Seconds since the run's start."""
+    counts: tuple[tuple[int, ...], ...]
+    """One row a sample, one column a server."""
+
+    def variances(self, until: float) -> list[float]:
+        """Population variance across the servers, for each sample up to `until` seconds."""
+        return [pvariance(row) for t, row in zip(self.times, self.counts, strict=True) if 0 <= t <= until]
+
+
+@dataclass(frozen=True)
+class PolicyRun:
+    """Everything that was measured under one policy."""
+
+    policy: str
+    outcomes: tuple[Outcome, ...]
+    active: ActiveFlows
+    """As the servers' agents counted."""
+    drops: Mapping[str, int] = field(default_factory=dict)
+    """Packets that the edge switch dropped, by reason."""
+    steering: Mapping[str, int] = field(default_factory=dict)
+    """Packets to and from the VIPs, by how the edge switch found their server."""
+    cpu: Mapping[str, float] = field(default_factory=dict)
+    """Cores used on average while requests arrived, by part of the world."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures of one policy. Times are seconds; None where no flow of the kind finished."""
+
+    requests: int
+    failures: int
+    failure_reasons: Mapping[str, int]
+    short_flows: int
+    short_mean: float | None
+    short_p99: float | None
+    long_flows: int
+    long_mean: float | None
+    all_mean: float | None
+    variance: float | None
+    """Mean over time of the variance, across servers, of the number of active flows."""
+    variance_of_requests: float
+    """Variance across servers of the number of requests that each answered."""
+    latest_start: float
+    """By how much the latest request started after its time in the plan."""
+
+    def as_dict(self) -> dict[str, object]:
+        """For `result.json`."""
+        return {
+            "requests": self.requests,
+            "failures": self.failures,
+            "failure_reasons": dict(self.failure_reasons),
+            "flows_up_to_100KB": {
+                "flows": self.short_flows,
+                "mean_fct_s": self.short_mean,
+                "p99_fct_s": self.short_p99,
+            },
+            "flows_above_1MB": {"flows": self.long_flows, "mean_fct_s": self.long_mean},
+            "mean_fct_s": self.all_mean,
+            "variance_over_servers": {
+                "active_flows": self.variance,
+                "requests": self.variance_of_requests,
+            },
+            "latest_start_s": self.latest_start,
+        }
+
+
+def percentile(values: Sequence[float], p: float) -> float | None:
+    """The smallest value that at least the share `p` of the values does not exceed (nearest rank)."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(p * len(ordered)) - 1)]
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Arithmetic mean; None of nothing."""
+    return fmean(values) if values else None
+
+
+def short_fcts(plan: Sequence[Arrival], outcomes: Sequence[Outcome]) -> list[float]:
+    """Completion times of the short flows that completed."""
+    return [o.fct for o in outcomes if o.ok and plan[o.index].size <= SHORT_FLOW]
+
+
+def long_fcts(plan: Sequence[Arrival], outcomes: Sequence[Outcome]) -> list[float]:
+    """Completion times of the long flows that completed."""
+    return [o.fct for o in outcomes if o.ok and plan[o.index].size > LONG_FLOW]
+
+
+def summarise(plan: Sequence[Arrival], run: PolicyRun, seconds: float) -> Summary:
+    """The figures of a run. A request of the plan that nothing was heard of counts as failed."""
+    reasons = Counter(o.outcome for o in run.outcomes if not o.ok)
+    if lost := len(plan) - len(run.outcomes):
+        reasons["unreported"] = lost
+    short, long = short_fcts(plan, run.outcomes), long_fcts(plan, run.outcomes)
+    answered = Counter(o.server for o in run.outcomes if o.ok)
+    return Summary(
+        requests=len(plan),
+        failures=sum(reasons.values()),
+        failure_reasons=dict(reasons),
+        short_flows=len(short),
+        short_mean=mean(short),
+        short_p99=percentile(short, 0.99),
+        long_flows=len(long),
+        long_mean=mean(long),
+        all_mean=mean([o.fct for o in run.outcomes if o.ok]),
+        variance=mean(run.active.variances(seconds)),
+        variance_of_requests=pvariance([answered[s] for s in run.active.servers]),
+        latest_start=max((o.late for o in run.outcomes), default=0.0),
+    )
+
+
+def active_flows_seen_by_clients(
+    servers: Sequence[str], outcomes: Sequence[Outcome], start_ns: int, seconds: float
+) -> ActiveFlows:
+    """The same from the clients' side: a flow is active from its SYN to its last byte. Independent of the servers'
+    agents, so each checks the other.
+    """
+    begun = {s: sorted((o.started_ns - start_ns) / 1e9 for o in outcomes if o.server == s) for s in servers}
+    ended = {s: sorted((o.finished_ns - start_ns) / 1e9 for o in outcomes if o.server == s) for s in servers}
+    times = tuple(i * SAMPLE_INTERVAL for i in range(int(seconds / SAMPLE_INTERVAL) + 1))
+    counts = tuple(
+        tuple(bisect.bisect_right(begun[s], t) - bisect.bisect_right(ended[s], t) for s in servers) for t in times
+    )
+    return ActiveFlows(tuple(servers), times, counts)

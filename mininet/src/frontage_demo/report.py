@@ -1,0 +1,208 @@
+"""The report: one self-contained HTML page that says what was run, what came out and how to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from importlib import resources
+
+from .metrics import PolicyRun, Summary, long_fcts, short_fcts, summarise
+from .plots import Axis, Line, cdf_points, legend, plot
+from .settings import POLICIES, Settings
+from .workload import Arrival
+
+DESCRIPTIONS = {
+    "hash": "consistent hash of the connection's addresses and ports; knows nothing of load",
+    "cheetah-rr": "round robin; knows nothing of load",
+    "cheetah-ll": "fewest connections, as the switch itself counts SYN against FIN and RST",
+    "cclb4": "least score of active and future flows in equal parts (a = 0.5), as the servers report in their packets",
+    "cclb4-current": "least active flows as reported (a = 1)",
+    "cclb4-future": "least flows that will still be active soon, as reported (a = 0)",
+}
+
+
+def render(settings: Settings, plan: Sequence[Arrival], runs: Sequence[PolicyRun], offered: float) -> str:
+    """The page."""
+    summaries = {r.policy: summarise(plan, r, settings.seconds) for r in runs}
+    style = resources.files("frontage_demo").joinpath("data/report.css").read_text()
+    body = "\n".join(
+        [
+            "<h1>Frontage demo</h1>",
+            _verdict(summaries),
+            _introduction(settings),
+            _table(summaries),
+            _fct_section(plan, runs),
+            _variance_section(settings, runs),
+            _active_section(settings, runs),
+            _packets_section(runs),
+            _settings_section(settings, plan, runs, offered),
+        ]
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Frontage demo</title>'
+        f"<style>\n{style}</style></head>\n<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _verdict(summaries: Mapping[str, Summary]) -> str:
+    requests = sum(s.requests for s in summaries.values())
+    failures = sum(s.failures for s in summaries.values())
+    if failures:
+        return f'<p class="verdict bad">{failures} of {requests} requests failed.</p>'
+    return f'<p class="verdict good">All {requests} requests completed, every byte verified.</p>'
+
+
+def _introduction(settings: Settings) -> str:
+    return (
+        f"<p>{settings.clients} client hosts fetched objects over HTTP from one virtual IP address. A P4 edge switch assigned each connection to one of "
+        f"{settings.servers} nginx servers. The same requests, at the same times, were offered under each policy in turn; flow sizes follow the web-search "
+        "workload. The flow completion time (FCT) of a request runs from its SYN to the last byte of the response.</p>"
+    )
+
+
+Column = tuple[str, Callable[[Summary], float | None], float, str]
+COLUMNS: tuple[Column, ...] = (
+    ("mean FCT, up to 100 KB (ms)", lambda s: s.short_mean, 1e3, ".2f"),
+    ("p99 FCT, up to 100 KB (ms)", lambda s: s.short_p99, 1e3, ".1f"),
+    ("mean FCT, above 1 MB (ms)", lambda s: s.long_mean, 1e3, ".0f"),
+    ("variance, of active flows", lambda s: s.variance, 1, ".2f"),
+)
+
+
+def _table(summaries: Mapping[str, Summary]) -> str:
+    best = {
+        title: min((v for s in summaries.values() if (v := value(s)) is not None), default=None)
+        for title, value, _, _ in COLUMNS
+    }
+    head = "".join(f"<th>{title.replace(', ', ',<br>')}</th>" for title, *_ in COLUMNS)
+    rows = []
+    for policy, summary in summaries.items():
+        failed = f'<td class="{"bad" if summary.failures else ""}">{summary.failures}</td>'
+        cells = [f"<td>{policy}</td><td>{summary.requests}</td>{failed}"]
+        for title, value, factor, form in COLUMNS:
+            number = value(summary)
+            text = "-" if number is None else f"{number * factor:{form}}"
+            cells.append(f'<td class="{"best" if number is not None and number == best[title] else ""}">{text}</td>')
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    policies = "".join(f"<dt>{p}</dt><dd>{escape(DESCRIPTIONS[p])}</dd>" for p in summaries)
+    return (
+        "<h2>Results</h2><p>Sizes are those of the workload, before scaling. Green is the best of a column; less is better in all of them.</p>"
+        f'<div class="scroll"><table><thead><tr><th>policy</th><th>requests</th><th>failed</th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div><dl>{policies}</dl>"
+    )
+
+
+def _style(policy: str) -> int:
+    return POLICIES.index(policy)
+
+
+def _fct_section(plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:
+    parts = ["<h2>Flow completion times</h2>"]
+    for title, select, text in (
+        ("Flows up to 100 KB", short_fcts, "These are most of the flows, and the ones a user waits for."),
+        ("Flows above 1 MB", long_fcts, "These carry most of the bytes; their rate is their share of the links."),
+    ):
+        values = {r.policy: [f * 1e3 for f in select(plan, r.outcomes)] for r in runs}
+        everything = [v for vs in values.values() for v in vs]
+        if not everything:
+            continue
+        lines = [Line(p, _style(p), cdf_points(v), step=True) for p, v in values.items() if v]
+        x = Axis("FCT (ms)", min(everything) * 0.9, max(everything) * 1.1, logarithmic=True)
+        parts.append(
+            f"<h3>{title}</h3><p>A point (x, y) says that the share y of these flows took at most x. Further left is better; the top of the plot is the "
+            f"tail. {text}</p>{plot(title, x, Axis('share of flows', 0, 1), lines)}{legend(lines)}"
+        )
+    return "".join(parts)
+
+
+def _variance_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
+    variances = {r.policy: r.active.variances(settings.seconds) for r in runs}
+    highest = max((max(v) for v in variances.values() if v), default=0.0)
+    lines = [Line(p, _style(p), cdf_points(v), step=True) for p, v in variances.items() if v]
+    x = Axis("variance of active flows across servers (flows squared)", 0, max(highest, 1.0))
+    return (
+        "<h2>Evenness</h2><p>Every 50 ms the number of active flows was read on each server, and its variance across the servers taken. A point "
+        "(x, y) says that during the share y of the time the variance was at most x. Further left means that the servers were loaded more alike.</p>"
+        f"{plot('Variance across servers', x, Axis('share of time', 0, 1), lines)}{legend(lines)}"
+    )
+
+
+def _active_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
+    highest = max((max(row) for r in runs for row in r.active.counts), default=1)
+    x, y = Axis("time (s)", 0, settings.seconds), Axis("active flows", 0, max(highest, 1))
+    cells, key = [], ""
+    for run in runs:
+        lines = [
+            Line(
+                server,
+                i % 8,
+                [
+                    (t, row[i])
+                    for t, row in zip(run.active.times, run.active.counts, strict=True)
+                    if 0 <= t <= settings.seconds
+                ],
+                True,
+            )
+            for i, server in enumerate(run.active.servers)
+        ]
+        key = legend(lines)
+        cells.append(
+            f"<div><h3>{run.policy}</h3>{plot(f'Active flows under {run.policy}', x, y, lines, 400, 220)}</div>"
+        )
+    return (
+        "<h2>Active flows of each server</h2><p>One line a server: responses begun and not yet acknowledged whole. Lines that stay close together are what a "
+        "balancer is for; one that climbs alone is a server that was given more than its link carries. All plots have the same scale.</p>"
+        f'{key}<div class="small">{"".join(cells)}</div>'
+    )
+
+
+def _packets_section(runs: Sequence[PolicyRun]) -> str:
+    steering = _packet_table({r.policy: r.steering for r in runs})
+    drops = _packet_table({r.policy: r.drops for r in runs})
+    return (
+        "<h2>Packets</h2><h3>How the edge switch found a packet's server</h3><p>Packets to and from the virtual IP address, by the switch's own names. "
+        "Only a connection's first packet is assigned by the policy; later ones go where their cookie says.</p>"
+        f"{steering or '<p>Nothing was counted.</p>'}<h3>Drops by reason</h3>{drops or '<p>The edge switch dropped no packet.</p>'}"
+    )
+
+
+def _packet_table(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """A row a policy, a column a name that was counted at all; empty if there is none."""
+    names = sorted({name for row in counts.values() for name, count in row.items() if count})
+    if not names:
+        return ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    rows = "".join(
+        f"<tr><td>{policy}</td>{''.join(f'<td>{row.get(name, 0)}</td>' for name in names)}</tr>"
+        for policy, row in counts.items()
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr><th>policy</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _settings_section(settings: Settings, plan: Sequence[Arrival], runs: Sequence[PolicyRun], offered: float) -> str:
+    late = max((o.late for r in runs for o in r.outcomes), default=0.0)
+    cpu = {part: max(r.cpu.get(part, 0.0) for r in runs) for r in runs for part in r.cpu}
+    entries = {
+        "seed": str(settings.seed),
+        "time per policy": f"{settings.seconds:g} s of arrivals, then until the last response is complete",
+        "load": f"{settings.load:g} of the bottleneck's rate asked for, {offered:.3f} offered by the arrivals drawn",
+        "arrivals": f"Poisson, {len(plan)} requests ({len(plan) / settings.seconds:.1f} a second), a new connection each, open loop",
+        "flow sizes": f"web-search workload (DCTCP, SIGCOMM 2010), times {settings.size_scale:g}, so that a short run holds enough of them",
+        "bottleneck": f"edge switch to clients: {settings.bottleneck_rate / 1e6:g} Mbit/s, queue {settings.bottleneck_queue // 1000} kB, "
+        f"propagation {settings.delay * 1e3:g} ms each way",
+        "server links": f"{settings.server_rate / 1e6:g} Mbit/s each, together {settings.server_headroom:g} times the bottleneck",
+        "transport": "Linux TCP, cubic, timestamps on, on both ends",
+        "closing": "20 % of clients close with FIN, 40 % with RST, 40 % stay connected and silent",
+        "switch": settings.target,
+        "latest start": f"{late * 1e3:.1f} ms after its time in the plan",
+        "processor": ", ".join(f"{part} {cores:.2f}" for part, cores in cpu.items())
+        + " (cores, the most under any policy)",
+    }
+    rows = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in entries.items())
+    return (
+        f"<h2>Settings</h2><dl>{rows}</dl><p class='soft'>The latest start and the processor's use say whether the machine kept up: if starts are late by more than a "
+        "few milliseconds or all cores are busy, times are the machine's and not the network's. Lower LOAD then.</p>"
+    )

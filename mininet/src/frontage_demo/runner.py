@@ -1,0 +1,91 @@
+"""Runs the plan under one policy and measures it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .addresses import VIP4
+from .clients import Clients
+from .live import LiveTable
+from .metrics import SAMPLE_INTERVAL, ActiveFlows, PolicyRun, summarise
+from .processor import ProcessorUse
+from .workload import Arrival
+from .world import World
+
+
+class Sampler:
+    """Collects the servers' own counts of their active flows."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.names = tuple(s.name for s in world.server_addresses)
+        self._times: list[float] = []
+        self._counts: list[tuple[int, ...]] = []
+
+    def sample(self, at: float) -> None:
+        """Read all servers once."""
+        self._times.append(at)
+        self._counts.append(tuple(self._world.agents.active_flows()))
+
+    def latest(self) -> dict[str, int]:
+        """The last sample, by server."""
+        return dict(zip(self.names, self._counts[-1], strict=True)) if self._counts else {}
+
+    def result(self) -> ActiveFlows:
+        """Everything sampled so far."""
+        return ActiveFlows(self.names, tuple(self._times), tuple(self._counts))
+
+
+def run_policy(world: World, policy: str, plan: Sequence[Arrival], plan_file: Path, live: LiveTable) -> PolicyRun:
+    """Offer the plan's requests under a policy, wait for the last to finish, and return what was measured."""
+    seconds = world.settings.seconds
+    world.edge.set_policy(policy)
+    world.wait_until_ready()
+    before = world.edge.counters()
+    sampler = Sampler(world)
+    clients = Clients(world.clients, plan_file, VIP4, world.scratch / "clients.log")
+    use: ProcessorUse | None = None
+    cpu: dict[str, float] = {}
+    shown = 0.0
+
+    def tick() -> None:
+        nonlocal use, cpu, shown
+        elapsed = clients.elapsed()
+        if elapsed < 0:
+            return
+        if use is None:
+            use = ProcessorUse(
+                {"clients": clients.pids, "servers": world.server_pids, "demo": [1]}
+                | {name: [pid] for name, pid in world.edge.pids().items()}
+            )
+        if elapsed <= seconds:
+            sampler.sample(elapsed)
+            cpu = use.cores()
+        if time.monotonic() >= shown + 0.5:
+            shown = time.monotonic()
+            run = PolicyRun(policy, tuple(clients.outcomes), sampler.result())
+            summary = summarise(plan, run, seconds)
+            live.update(policy, elapsed, summary, len(clients.outcomes), sampler.latest())
+
+    try:
+        clients.run(tick, SAMPLE_INTERVAL)
+    finally:
+        clients.stop()
+    after = world.edge.counters()
+    run = PolicyRun(
+        policy,
+        tuple(clients.outcomes),
+        sampler.result(),
+        drops=_difference(after.drops, before.drops),
+        steering=_difference(after.steering, before.steering),
+        cpu=cpu,
+    )
+    live.finished(policy, summarise(plan, run, seconds))
+    return run
+
+
+def _difference(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
+    """What was counted in between."""
+    return {name: count - before.get(name, 0) for name, count in after.items()}

@@ -1,0 +1,94 @@
+"""What the user may set, from environment variables, checked before anything is started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+POLICIES = ("hash", "cheetah-rr", "cheetah-ll", "cclb4", "cclb4-current", "cclb4-future")
+TARGETS = ("softswitch", "bmv2")
+
+
+class SettingsError(ValueError):
+    """A setting has a value that the demo cannot run with."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run of the demo. Rates are bits/s on the wire, delays seconds one way, sizes bytes."""
+
+    seconds: float = 20.0
+    """How long each policy is offered requests."""
+    load: float = 0.8
+    """Offered traffic as a share of the bottleneck's rate."""
+    seed: int = 1
+    servers: int = 8
+    target: str = "softswitch"
+    clients: int = 4
+    policies: tuple[str, ...] = POLICIES
+    bottleneck_rate: int = 160_000_000
+    """Rate of the edge switch's port towards the clients."""
+    server_headroom: float = 1.25
+    """What all servers' links together can carry, as a multiple of the bottleneck's rate."""
+    delay: float = 0.001
+    """Propagation delay of the client link, each way."""
+    queue_delay: float = 0.010
+    """Depth of the bottleneck's queue, as the time that it takes to drain: about the loaded path's round-trip time."""
+    size_scale: float = 0.1
+    """Factor on the workload's flow sizes."""
+
+    @property
+    def server_rate(self) -> int:
+        """Rate of each server's own link."""
+        return int(self.bottleneck_rate * self.server_headroom / self.servers)
+
+    @property
+    def bottleneck_queue(self) -> int:
+        """Depth of the bottleneck's queue in bytes."""
+        return int(self.bottleneck_rate / 8 * self.queue_delay)
+
+    def as_dict(self) -> dict[str, object]:
+        """The settings and what follows from them, for the report."""
+        return asdict(self) | {"server_rate": self.server_rate, "bottleneck_queue": self.bottleneck_queue}
+
+
+def _number(env: Mapping[str, str], name: str, default: float, low: float, high: float) -> float:
+    text = env.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        raise SettingsError(f"{name}={text!r} is not a number; use one from {low:g} to {high:g}") from None
+    if not low <= value <= high:  # also refuses NaN
+        raise SettingsError(f"{name}={text} is out of range; use {low:g} to {high:g}")
+    return value
+
+
+def _integer(env: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+    value = _number(env, name, default, low, high)
+    if value != int(value):
+        raise SettingsError(f"{name}={env[name]} must be a whole number from {low} to {high}")
+    return int(value)
+
+
+def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
+    """Read DEMO_SECONDS, LOAD, SEED, SERVERS and TARGET; what is unset or empty keeps its default."""
+    default = Settings()
+    target = env.get("TARGET", "").strip() or default.target
+    if target not in TARGETS:
+        raise SettingsError(f"TARGET={target!r} is unknown; use {' or '.join(TARGETS)}")
+    return Settings(
+        seconds=_number(env, "DEMO_SECONDS", default.seconds, 1, 3600),
+        load=_number(env, "LOAD", default.load, 0.05, 0.95),
+        seed=_integer(env, "SEED", default.seed, 0, 2**32 - 1),
+        servers=_integer(env, "SERVERS", default.servers, 2, 32),
+        target=target,
+    )
+
+
+def output_directory(env: Mapping[str, str] = os.environ) -> Path:
+    """Where the report and everything temporary go: `build/demo` under the working directory, or FRONTAGE_DEMO_DIR."""
+    return Path(env.get("FRONTAGE_DEMO_DIR", "") or "build/demo").absolute()

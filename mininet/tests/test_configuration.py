@@ -1,0 +1,57 @@
+"""The controller accepts the demo's configuration."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from frontage_demo.addresses import ServerAddresses
+from frontage_demo.configuration import configuration
+
+SERVERS = [ServerAddresses(i) for i in range(32)]
+
+
+def text(**changes: Any) -> str:
+    arguments: dict[str, Any] = {
+        "servers": SERVERS,
+        "in_service": SERVERS,
+        "policy": "cclb4",
+        "seed": 1,
+        "grpc": "127.0.0.1:9559",
+        "cpu_port": 510,
+        "p4info": Path("/nowhere/p4info"),
+        "json_file": Path("/nowhere/json"),
+        "control_socket": Path("/nowhere/control"),
+        "metrics": "127.0.0.1:9464",
+    }
+    return configuration(**(arguments | changes))
+
+
+def test_every_endpoint_has_a_server_id_of_its_own() -> None:
+    servers = yaml.safe_load(text())["servers"]
+    assert len({s["sid"] for s in servers}) == len(servers) == 2 * len(SERVERS)
+    assert len({s["name"] for s in servers}) == len(servers)
+
+
+def test_servers_out_of_service_have_their_port_but_no_share() -> None:
+    document = yaml.safe_load(text(in_service=SERVERS[:6]))
+    assert len(document["servers"]) == 12
+    assert len(document["ports"]) == 1 + len(SERVERS)
+
+
+def test_equal_seeds_give_equal_keys() -> None:
+    assert text() == text()
+    assert text() != text(seed=2)
+
+
+def test_the_controller_accepts_it(tmp_path: Path) -> None:
+    command = Path(sys.executable).parent / "frontage"
+    if not command.exists():
+        pytest.skip("the controller is not installed in this environment")
+    file = tmp_path / "frontage.yaml"
+    file.write_text(text())
+    done = subprocess.run([command, "check", file], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,84 @@
+"""The demo as its user sees it: a short run, and what an interruption leaves."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from frontage_demo.settings import POLICIES, Settings
+from worlds import deployment, needs_root
+
+pytestmark = [needs_root, pytest.mark.slow]
+
+
+def start(directory: Path, **settings: str) -> subprocess.Popen[str]:
+    deployment(Settings())
+    environment = os.environ | {"FRONTAGE_DEMO_DIR": str(directory)} | settings
+    return subprocess.Popen(
+        [sys.executable, "-m", "frontage_demo"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_every_policy_serves_every_request(tmp_path: Path) -> None:
+    demo = start(tmp_path, DEMO_SECONDS="5", SEED="3", SERVERS="4")
+    output, _ = demo.communicate(timeout=300)
+    assert demo.returncode == 0, output
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert list(result["policies"]) == list(POLICIES)
+    arrivals = len((tmp_path / "arrivals.csv").read_text().splitlines()) - 1
+    for figures in result["policies"].values():
+        assert figures["requests"] == arrivals
+        assert figures["failures"] == 0
+        assert figures["flows_up_to_100KB"]["mean_fct_s"] > 0
+        assert figures["flows_up_to_100KB"]["p99_fct_s"] > 0
+        assert figures["flows_above_1MB"]["mean_fct_s"] > 0
+        assert figures["variance_over_servers"]["active_flows"] > 0
+        assert figures["steering"], "the switch counts how it found servers"
+    assert result["startup_s"] < 10
+    report = (tmp_path / "report.html").read_text()
+    assert all(policy in report for policy in POLICIES)
+    assert report.count("<svg") == 3 + len(POLICIES)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    demo = start(tmp_path, DEMO_SECONDS="60", SERVERS="4")
+    assert demo.stdout is not None
+    for line in demo.stdout:
+        if inside := re.search(r"nsenter --all --target (\d+)", line):
+            break
+    else:
+        pytest.fail("the demo did not come up")
+    first = Path("/proc") / inside[1]
+    namespaces = {(first / "ns" / kind).readlink() for kind in ("net", "pid")}
+    time.sleep(3)
+    demo.send_signal(number)
+    output, _ = demo.communicate(timeout=60)
+    assert demo.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL), output
+    deadline = time.monotonic() + 20
+    while users := _processes_in(namespaces):
+        assert time.monotonic() < deadline, users
+        time.sleep(0.1)
+    assert str(tmp_path) not in Path("/proc/mounts").read_text()
+    assert not list((tmp_path / "run").glob("*"))
+
+
+def _processes_in(namespaces: set[Path]) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if {(process / "ns" / kind).readlink() for kind in ("net", "pid")} & namespaces:
+                found.append(process.name)
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,103 @@
+"""Per-connection consistency: connections neither break nor move, whatever happens to the servers' set and to the
+control plane.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from frontage_demo import workload
+from frontage_demo.addresses import VIP4, VIP6, ServerAddresses
+from frontage_demo.clients import Clients
+from frontage_demo.sandbox import Sandbox
+from frontage_demo.servers import PACE, PACED
+from frontage_demo.settings import Settings
+from frontage_demo.workload import Arrival
+from worlds import Sandboxed, deployment, needs_root, network_counters
+
+pytestmark = [needs_root, pytest.mark.slow]
+
+SETTINGS = Settings(servers=8, policies=("cclb4",), queue_delay=0.1)
+SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]
+IN_SERVICE, SPARE, TO_DRAIN = SERVERS[:6], SERVERS[6:], SERVERS[:2]
+
+DOWNLOADS = 1000
+OPENING = 4.0
+"""Seconds within which the downloads begin."""
+LENGTH = 34.0
+"""Seconds that each takes."""
+ADD, DRAIN, RESTART = 5.0, 9.0, 25.0
+LAST = OPENING + LENGTH - 4.0
+
+
+def make_plan() -> list[Arrival]:
+    """The downloads, and after them ten short requests a second that show where new connections go."""
+    begin = [(OPENING * i / DOWNLOADS, int(LENGTH * PACE)) for i in range(DOWNLOADS)]
+    begin += [(OPENING + 0.1 * i, 10_000) for i in range(int((LAST - OPENING) * 10))]
+    return [Arrival(i, at, i % SETTINGS.clients, size, size, "fin") for i, (at, size) in enumerate(begin)]
+
+
+@pytest.mark.parametrize("vip", [VIP4, VIP6], ids=["IPv4", "IPv6"])
+def test_connections_stay_where_they_are(tmp_path: Path, vip: str) -> None:
+    found = deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        plan = make_plan()
+        plan_file = box.scratch / "plan.csv"
+        workload.write_plan(plan, plan_file)
+        with found.world(SETTINGS, box, in_service=IN_SERVICE) as world:
+            world.offer_objects(a.wire_size for a in plan)
+            world.wait_until_ready()
+            edge = world.edge
+
+            def restart_controller() -> None:
+                edge.stop_controller()
+                edge.start_controller()
+
+            def restart_switch() -> None:
+                edge.stop_switch()
+                edge.start_switch()
+
+            actions: list[tuple[float, Callable[[], object]]] = [
+                *((ADD, lambda s=s: edge.add_server(s)) for s in SPARE),
+                *((DRAIN, lambda s=s: edge.drain(s)) for s in TO_DRAIN),
+                *(
+                    (13.0 + 0.5 * i, lambda p=p: edge.change_policy(p))
+                    for i, p in enumerate(("hash", "cheetah-ll", "cclb4"))
+                ),
+                (17.0, edge.rotate_key),
+                (20.0, restart_controller),
+                (RESTART, restart_switch),
+            ]
+            before = [network_counters(host) for host in world.servers.values()]
+            clients = Clients(world.clients, plan_file, vip, box.scratch / "clients.log", PACED)
+
+            def act() -> None:
+                while actions and actions[0][0] <= clients.elapsed():
+                    actions.pop(0)[1]()
+
+            clients.run(act)
+            after = [network_counters(host) for host in world.servers.values()]
+            assert not actions
+        return {
+            "outcomes": [
+                (o.index, o.outcome, o.server, (o.started_ns - clients.start_ns) / 1e9) for o in clients.outcomes
+            ],
+            "resets": [a["Tcp.OutRsts"] - b["Tcp.OutRsts"] for a, b in zip(after, before, strict=True)],
+        }
+
+    result = Sandboxed(body, tmp_path).result()
+    outcomes = result["outcomes"]
+    assert len(outcomes) == len(make_plan())
+    assert [o for o in outcomes if o[1] != "ok"] == []
+    # A server that is sent a connection that it does not know answers with a reset: none moved, not even for a packet.
+    assert result["resets"] == [0] * SETTINGS.servers
+
+    late = [o for o in outcomes if o[0] >= DOWNLOADS]
+    spare, drained = {s.name for s in SPARE}, {s.name for s in TO_DRAIN}
+    assert not spare & {o[2] for o in outcomes if o[3] < ADD}
+    assert spare <= {o[2] for o in late}, "servers that were added take part"
+    assert drained & {o[2] for o in outcomes if o[3] < DRAIN}
+    assert not drained & {o[2] for o in late if o[3] > DRAIN + 3.0}, "servers that drain get nothing new"
+    assert [o for o in late if o[3] > RESTART + 3.0], "the restarted switch assigns new connections"

@@ -1,0 +1,77 @@
+"""The report: self-contained, complete, and safe against odd data."""
+
+import re
+from html.parser import HTMLParser
+
+from frontage_demo import report, workload
+from frontage_demo.metrics import ActiveFlows, PolicyRun
+from frontage_demo.outcome import Outcome
+from frontage_demo.plots import Axis, Line, cdf_points, plot
+from frontage_demo.settings import POLICIES, Settings
+
+SETTINGS = Settings(seconds=5, servers=2)
+PLAN = workload.plan(seed=1, seconds=5, load=0.5, rate=160e6, scale=0.1, clients=4)
+VOID = {"meta", "br"}
+
+
+class WellFormed(HTMLParser):
+    """Fails on tags that are not closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def make_run(policy: str, result: str = "ok") -> PolicyRun:
+    outcomes = tuple(
+        Outcome(a.index, result, f"s{a.index % 2 + 1}", 0, 0, 1, 2, a.wire_size * 1000 + 1_000_000, a.wire_size, 9)
+        for a in PLAN
+    )
+    active = ActiveFlows(("s1", "s2"), (0.0, 1.0, 2.0), ((0, 1), (3, 1), (2, 2)))
+    return PolicyRun(policy, outcomes, active, {"queue-full": 3}, {"by-cookie": 9}, {"edge": 0.2})
+
+
+def test_page_is_well_formed_and_self_contained() -> None:
+    page = report.render(SETTINGS, PLAN, [make_run(p) for p in POLICIES], 0.49)
+    checker = WellFormed()
+    checker.feed(page)
+    assert checker.open == []
+    assert not re.search(r"(?:src|href)=|@import|url\(", page)
+    assert "prefers-color-scheme: dark" in page
+    assert f"All {6 * len(PLAN)} requests completed" in page
+    for text in (*POLICIES, "seed", "queue-full", "by-cookie", "s2", "bottleneck"):
+        assert text in page
+    assert page.count("<svg") == 3 + len(POLICIES)
+
+
+def test_failures_are_not_hidden() -> None:
+    page = report.render(SETTINGS, PLAN, [make_run("hash", "ECONNRESET")], 0.49)
+    assert f"{len(PLAN)} of {len(PLAN)} requests failed" in page
+
+
+def test_a_run_without_finished_flows_still_makes_a_page() -> None:
+    run = PolicyRun("hash", (), ActiveFlows(("s1", "s2"), (), ()))
+    WellFormed().feed(report.render(SETTINGS, PLAN, [run], 0.49))
+
+
+def test_axes_mark_round_values() -> None:
+    assert [t for _, t in Axis("", 0, 20).ticks()] == ["0", "5", "10", "15", "20"]
+    assert [t for _, t in Axis("", 0.5, 2000, logarithmic=True).ticks()] == ["1", "10", "100", "1000"]
+
+
+def test_cdf_keeps_its_ends_when_thinned() -> None:
+    points = cdf_points([float(v) for v in range(5000)])
+    assert points[0] == (0.0, 1 / 5000)
+    assert points[-1] == (4999.0, 1.0)
+    assert len(points) < 1000
+
+
+def test_labels_are_escaped() -> None:
+    assert "<b>" not in plot("<b>", Axis("<b>", 0, 1), Axis("y", 0, 1), [Line("<b>", 0, [(0, 0), (1, 1)])])

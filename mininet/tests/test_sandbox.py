@@ -1,0 +1,117 @@
+"""The sandbox leaves nothing behind, however it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from worlds import needs_root
+
+pytestmark = needs_root
+
+PROGRAM = """
+import subprocess, sys, time
+from pathlib import Path
+from frontage_demo import sandbox
+
+def body(box):
+    subprocess.run(["ip", "link", "add", "sandbox-test", "type", "veth", "peer", "name", "sandbox-peer"], check=True)
+    (box.scratch / "file").write_text("x")
+    subprocess.Popen(["setsid", "sleep", "4242.{marker}"])
+    print("up", flush=True)
+    {then}
+
+sys.exit(sandbox.run(body, Path({directory!r})))
+"""
+
+
+def start(directory: Path, then: str) -> subprocess.Popen[str]:
+    marker = os.getpid()
+    program = PROGRAM.format(marker=marker, then=then, directory=str(directory))
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def left_behind(directory: Path) -> list[str]:
+    """What of a sandbox can still be found: processes, interfaces, mounts, files."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if f"4242.{os.getpid()}" in command and "sleep" in command.split(" ")[0]:
+            found.append(f"process {process.name}: {command}")
+    if "sandbox-test" in subprocess.run(["ip", "link"], capture_output=True, text=True, check=True).stdout:
+        found.append("interface")
+    found += [line for line in Path("/proc/mounts").read_text().splitlines() if str(directory) in line]
+    found += [str(p) for p in (directory / "run").glob("*")]
+    return found
+
+
+def wait_until_clean(directory: Path) -> None:
+    deadline = time.monotonic() + 10
+    while left := left_behind(directory):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def wait_until_up(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n", process.communicate()[1]
+
+
+@pytest.mark.parametrize(
+    ("then", "status"),
+    [
+        ("return 0", 0),
+        ("return 7", 7),
+        ("raise RuntimeError('crash')", 1),
+        ("import os; os.kill(os.getpid(), 9); import ctypes; ctypes.string_at(0)", 128 + signal.SIGSEGV),
+    ],
+)
+def test_status_is_passed_on_and_nothing_stays(tmp_path: Path, then: str, status: int) -> None:
+    with start(tmp_path, then) as process:
+        wait_until_up(process)
+        assert process.wait(20) == status
+    wait_until_clean(tmp_path)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_signals_end_the_whole_sandbox(tmp_path: Path, number: signal.Signals) -> None:
+    with start(tmp_path, "time.sleep(600)") as process:
+        wait_until_up(process)
+        process.send_signal(number)
+        assert process.wait(20) == (-9 if number == signal.SIGKILL else 130)
+    wait_until_clean(tmp_path)
+
+
+def test_a_killed_run_does_not_hinder_the_next(tmp_path: Path) -> None:
+    with start(tmp_path, "time.sleep(600)") as process:
+        wait_until_up(process)
+        process.kill()
+    with start(tmp_path, "return 0") as process:
+        wait_until_up(process)
+        assert process.wait(20) == 0
+
+
+def test_two_runs_in_one_directory_are_refused(tmp_path: Path) -> None:
+    with start(tmp_path, "time.sleep(600)") as first:
+        wait_until_up(first)
+        with start(tmp_path, "return 0") as second:
+            _, errors = second.communicate(timeout=20)
+            assert f"another run (process {first.pid}) is using {tmp_path}" in errors
+        first.terminate()
+
+
+def test_two_runs_in_two_directories_do_not_meet(tmp_path: Path) -> None:
+    # Both make interfaces of the same names.
+    with start(tmp_path / "a", "time.sleep(600)") as first, start(tmp_path / "b", "return 0") as second:
+        wait_until_up(first)
+        wait_until_up(second)
+        assert second.wait(20) == 0
+        first.terminate()

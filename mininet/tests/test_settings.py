@@ -1,0 +1,40 @@
+"""Settings from the environment: defaults, and errors that say what to write instead."""
+
+import pytest
+
+from frontage_demo.settings import Settings, SettingsError, from_environment
+
+
+def test_nothing_set_is_the_default() -> None:
+    assert from_environment({}) == Settings()
+    assert from_environment({"LOAD": "", "TARGET": " "}) == Settings()
+
+
+def test_everything_set() -> None:
+    settings = from_environment({"DEMO_SECONDS": "5", "LOAD": "0.5", "SEED": "9", "SERVERS": "4", "TARGET": "bmv2"})
+    assert settings == Settings(seconds=5, load=0.5, seed=9, servers=4, target="bmv2")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("DEMO_SECONDS", "soon", "not a number"),
+        ("DEMO_SECONDS", "0", "1 to 3600"),
+        ("DEMO_SECONDS", "nan", "out of range"),
+        ("LOAD", "1.5", "0.05 to 0.95"),
+        ("LOAD", "-inf", "out of range"),
+        ("SEED", "1.5", "whole number"),
+        ("SEED", "-1", "out of range"),
+        ("SERVERS", "1", "2 to 32"),
+        ("SERVERS", "many", "not a number"),
+        ("TARGET", "tofino", "softswitch or bmv2"),
+    ],
+)
+def test_bad_values_are_refused_by_name(name: str, value: str, says: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}.*{says}"):
+        from_environment({name: value})
+
+
+def test_server_links_share_the_bottleneck_with_headroom() -> None:
+    settings = Settings(servers=8, bottleneck_rate=160_000_000, server_headroom=1.25)
+    assert settings.server_rate == 25_000_000

@@ -1,0 +1,97 @@
+"""Tests of CCLB4: VIPs with servers that report their loads, and clients that begin flows."""
+
+import random
+from ipaddress import ip_address
+
+from base.cookie import decode, dynamic_tsval
+from base.packets import Endpoint, Flow, linux_syn, random_client, stamped
+from base.site import CCLB4, SEED, UNIT, Server, Vip, score, slots_for
+from base.switch import KEY, FrontageTest
+from base.tree import Leaves
+
+VIP4 = Endpoint(ip_address("192.0.2.1"), 80)
+VIP6 = Endpoint(ip_address("2001:db8:f::1"), 443)
+FIRST_DIP = {4: ip_address("10.1.0.16"), 6: ip_address("2001:db8:a::10")}
+
+
+class BalancerTest(FrontageTest):
+    """A VIP, the model of its tree beside it, and the key that makes its cookies."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.rng = random.Random(str(self))
+        self._begin()
+
+    def restart(self) -> None:
+        super().restart()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.shares: dict[int, tuple[float, float]] = {}
+        self.leaves = Leaves()
+        self.site.install_key(KEY)
+        self.site.activate_key(KEY)
+
+    def add_class(self, score_class: int, a: float, weight: float = 1.0) -> None:
+        self.site.add_scores(score_class, a, weight)
+        self.shares[score_class] = a, weight
+
+    def make_vip(
+        self, count: int, id: int = 1, at: Endpoint = VIP4, policy: int = CCLB4, base: int = 0, first_sid: int = 100, spare: int = 0
+    ) -> Vip:
+        """A VIP of `count` servers in shuffled slots of its block, and room for `spare` more."""
+        depth = slots_for(count + spare)
+        slots = self.rng.sample(range(base, base + (1 << depth)), count)
+        servers = [
+            Server(first_sid + i, Endpoint(FIRST_DIP[at.address.version] + 4096 * (id - 1) + i, 8080), slot=slot)
+            for i, slot in enumerate(slots)
+        ]
+        vip = Vip(id, at, servers, policy=policy, tree_base=base, tree_depth=depth)
+        self.site.add_vip(vip)
+        return vip
+
+    def new_flow(self, vip: Vip) -> Flow:
+        return Flow(random_client(self.rng, vip.at.address.version == 6), vip.at)
+
+    def seed(self, vip: Vip, *servers: Server) -> None:
+        """As the controller does for active servers."""
+        for server in servers:
+            self.site.tell_tree(vip, SEED, server.slot, server.sid)
+            self.leaves.seed(server.slot, server.sid)
+        for server in servers:
+            self.wait_for_leaf(server.slot, self.leaves.at[server.slot])
+
+    def report(self, vip: Vip, server: Server, n_af: int, n_ff: int) -> None:
+        """A packet of the server with its loads, as quantisation codes."""
+        tsval = dynamic_tsval(self.rng.getrandbits(16), self.rng.getrandbits(6), n_af, n_ff)
+        frame = self.new_flow(vip).down(server.dip, options=stamped(tsval, 5), ck=1)
+        fate = self.fate(3, frame)
+        self.assertEqual(1, fate.port, str(fate))
+        if server.active and server.score_class in self.shares:
+            a, weight = self.shares[server.score_class]
+            total = score(a, weight, n_af) + score(1 - a, weight, n_ff)
+            self.leaves.set(server.slot, server.sid, min(0xFFFF, total))
+        elif not server.active:
+            self.leaves.clear(server.slot)
+
+    def begin(self, vip: Vip, outcome: str = "ASSIGNED_CCLB4") -> tuple[Flow, Server]:
+        """A SYN must reach the server that the model chooses; it weighs one unit there until the next report."""
+        flow = self.new_flow(vip)
+        sid = self.leaves.best()
+        assert sid is not None
+        server = vip.server(sid)
+        self.goes_to(server, flow.up("S", linux_syn(7)), outcome)
+        self.leaves.add(server.slot, sid, vip.flow_unit)
+        return flow, server
+
+    def echoed(self, flow: Flow, server: Server) -> bytes:
+        """The options of a segment whose client echoes this server's cookie."""
+        return stamped(8, KEY.static_tsval(server.sid, flow.hash, 1))
+
+
+def load(n_af: int, n_ff: int, a: float = 0.5, weight: float = 1.0) -> float:
+    """The score in flows, from quantisation codes, as the paper writes it: a * N_AF + (1 - a) * N_FF."""
+    return (a * decode(n_af) + (1 - a) * decode(n_ff)) / weight
+
+
+__all__ = ["UNIT", "VIP4", "VIP6", "BalancerTest", "load"]

@@ -1,0 +1,158 @@
+"""Frames as bytes, with the few fields that the switch may change within reach, and their checksums."""
+
+import struct
+from ipaddress import IPv4Address, IPv6Address
+
+IP = IPv4Address | IPv6Address
+
+TCP = 6
+ICMP6 = 58
+EXTENSIONS = {0, 43, 60}
+TIMESTAMP = bytes([8, 10])
+
+
+def ones_complement_sum(data: bytes) -> int:
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def ipv4_valid(frame: bytes) -> bytes:
+    """With a right IPv4 header checksum, whatever follows."""
+    if frame[12:14] == b"\x08\x00":
+        head = frame[14:24] + b"\0\0" + frame[26:34]
+        return frame[:24] + (0xFFFF ^ ones_complement_sum(head)).to_bytes(2, "big") + frame[26:]
+    return frame
+
+
+class Frame:
+    """An Ethernet frame of IPv4 or IPv6, perhaps with TCP. Fields are read and set in place; `with_checksums` makes it valid again."""
+
+    def __init__(self, data: bytes):
+        self.data = bytearray(data)
+        self.ipv6 = self.data[12:14] == b"\x86\xdd"
+        self.l4 = 14
+        self.protocol = 0
+        if self.ipv6:
+            self.l4 = 54
+            self.protocol = self.data[20]
+            while self.protocol in EXTENSIONS:
+                self.protocol, length = self.data[self.l4], self.data[self.l4 + 1]
+                self.l4 += 8 + 8 * length
+        else:
+            self.l4 = 14 + 4 * (self.data[14] & 15)
+            self.protocol = self.data[23]
+
+    def _address(self, offset4: int, offset6: int) -> IP:
+        if self.ipv6:
+            return IPv6Address(bytes(self.data[offset6 : offset6 + 16]))
+        return IPv4Address(bytes(self.data[offset4 : offset4 + 4]))
+
+    @property
+    def src(self) -> IP:
+        return self._address(26, 22)
+
+    @property
+    def dst(self) -> IP:
+        return self._address(30, 38)
+
+    def word(self, offset: int) -> int:
+        """The 16 bits at `offset` behind the start of layer 4."""
+        return int(struct.unpack_from("!H", self.data, self.l4 + offset)[0])
+
+    @property
+    def sport(self) -> int:
+        return self.word(0)
+
+    @property
+    def dport(self) -> int:
+        return self.word(2)
+
+    @property
+    def ck(self) -> int:
+        return self.data[self.l4 + 12] >> 3 & 1
+
+    @property
+    def tsval(self) -> int:
+        return int(struct.unpack_from("!I", self.data, self._timestamp())[0])
+
+    @property
+    def tsecr(self) -> int:
+        return int(struct.unpack_from("!I", self.data, self._timestamp() + 4)[0])
+
+    def _timestamp(self) -> int:
+        """Where TSval is, by an honest walk through the options (the switch's own walk is by words)."""
+        at, end = self.l4 + 20, self.l4 + 4 * (self.data[self.l4 + 12] >> 4)
+        while at < end and self.data[at] != 0:
+            if self.data[at] == 1:
+                at += 1
+            elif self.data[at] == 8:
+                return at + 2
+            else:
+                at += max(2, self.data[at + 1])
+        raise ValueError("frame has no TCP timestamps")
+
+    def rewritten(
+        self,
+        macs: tuple[str, str] | None = None,
+        src: tuple[IP, int] | None = None,
+        dst: tuple[IP, int] | None = None,
+        tsval: int | None = None,
+        ck: int | None = None,
+        hops: int = 1,
+    ) -> bytes:
+        """This frame after a router: new MACs (source, destination), a lower TTL, and what else is given; checksums recomputed."""
+        new = Frame(bytes(self.data))
+        data = new.data
+        if macs is not None:
+            data[6:12], data[0:6] = (bytes.fromhex(mac.replace(":", "")) for mac in macs)
+        data[21 if new.ipv6 else 22] -= hops
+        if src is not None:
+            data[(22 if new.ipv6 else 26) : (38 if new.ipv6 else 30)] = src[0].packed
+            struct.pack_into("!H", data, new.l4, src[1])
+        if dst is not None:
+            data[(38 if new.ipv6 else 30) : (54 if new.ipv6 else 34)] = dst[0].packed
+            struct.pack_into("!H", data, new.l4 + 2, dst[1])
+        if tsval is not None:
+            struct.pack_into("!I", data, new._timestamp(), tsval)
+        if ck is not None:
+            data[new.l4 + 12] = data[new.l4 + 12] & ~8 | ck << 3
+        return new.with_checksums()
+
+    def with_checksums(self) -> bytes:
+        if not self.ipv6:
+            self.data[24:26] = b"\0\0"
+            struct.pack_into("!H", self.data, 24, 0xFFFF ^ ones_complement_sum(bytes(self.data[14 : self._l3_end()])))
+        if self.has_checksum(TCP):
+            struct.pack_into("!H", self.data, self.l4 + 16, 0)
+            struct.pack_into("!H", self.data, self.l4 + 16, 0xFFFF ^ self._l4_sum())
+        return bytes(self.data)
+
+    def _l3_end(self) -> int:
+        return 14 + 4 * (self.data[14] & 15)
+
+    def has_checksum(self, *protocols: int) -> bool:
+        """Whether a whole segment of one of these protocols is in here."""
+        fragment = not self.ipv6 and struct.unpack_from("!H", self.data, 20)[0] & 0x3FFF
+        return self.protocol in protocols and not fragment and len(self.data) >= self.l4 + 20
+
+    def _l4_sum(self) -> int:
+        if self.ipv6:
+            end = 54 + int(struct.unpack_from("!H", self.data, 18)[0])
+        else:
+            end = 14 + int(struct.unpack_from("!H", self.data, 16)[0])
+        segment = bytes(self.data[self.l4 : end])
+        pseudo = self.src.packed + self.dst.packed + struct.pack("!II", len(segment), self.protocol)
+        return ones_complement_sum(pseudo + segment)
+
+    def bad_checksums(self) -> list[str]:
+        """Which checksums of this frame are wrong, of IPv4, TCP and ICMPv6."""
+        bad = []
+        if not self.ipv6 and ones_complement_sum(bytes(self.data[14 : self._l3_end()])) != 0xFFFF:
+            bad.append("IPv4")
+        if self.has_checksum(TCP, ICMP6) and self._l4_sum() != 0xFFFF:
+            bad.append("TCP" if self.protocol == TCP else "ICMPv6")
+        return bad

@@ -1,0 +1,49 @@
+"""Tests of a target itself, with the small programs of p4/ and one header to speak to them."""
+
+import struct
+from collections.abc import Callable
+
+import grpc
+from scapy.all import Ether
+
+from base.client import WriteRefused
+from base.switch import SwitchTest
+
+MACS = bytes(Ether(src="02:00:00:00:00:aa", dst="02:00:00:00:00:bb", type=0x88B5))
+
+
+def probe(kind: int, index: int = 0, value: int = 0, word: int = 0, payload: bytes = b"") -> bytes:
+    """A frame for the programs of p4/."""
+    return MACS + struct.pack("!BBHI", kind, index, value, word) + payload
+
+
+def word_of(frame: bytes) -> int:
+    return int(struct.unpack_from("!I", frame, 18)[0])
+
+
+class ProbeTest(SwitchTest):
+    def comes_out(self, frame: bytes, to: int, expected: bytes | None = None, port: int = 1) -> bytes:
+        """The frame must leave by port `to`, as it came unless something else is expected."""
+        self.send(port, frame)
+        found = self.receive(5)
+        self.assertIsNotNone(found, f"nothing came of {frame.hex()}")
+        assert found is not None
+        self.assertEqual(to, found[0])
+        if expected is not None:
+            self.assertEqual(expected.hex(), found[1].hex())
+        return found[1]
+
+    def is_dropped(self, frame: bytes, known: bytes, port: int = 1) -> None:
+        """The frame must not come out: `known`, which is sent behind it and does, comes first."""
+        self.send(port, frame)
+        self.comes_out(known, 2, known, port)
+        self.assertIsNone(self.receive(0.02))
+
+    def refused(self, code: grpc.StatusCode, call: Callable[[], object]) -> WriteRefused:
+        """A Write that must fail, with `code` for its first update that failed (BMv2 often says no more than UNKNOWN)."""
+        with self.assertRaises(WriteRefused) as caught:
+            call()
+        bad = [one for one in caught.exception.codes if one != grpc.StatusCode.OK]
+        if self.target == "softswitch":
+            self.assertEqual(code, bad[0] if bad else None, str(caught.exception))
+        return caught.exception

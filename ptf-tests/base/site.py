@@ -1,0 +1,239 @@
+"""What a controller would install: ports, routes, VIPs with their servers and policies, keys. One method an object, by the table contract."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, ip_network
+from typing import Any
+
+import finsy as fy
+
+from base.client import Client
+from base.cookie import Key, decode
+from base.frame import IP
+from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint
+
+CLIENT, SERVER = 1, 2
+ROLES = {1: CLIENT, 2: CLIENT, 3: SERVER, 4: SERVER}  # port 5 is nobody's
+HASH, CHEETAH_RR, CHEETAH_LL, CCLB4 = 1, 2, 3, 4
+SET, ADD, SUB, SEED, CLEAR, READ = 1, 2, 3, 4, 5, 6
+
+# Where the networks are: prefix to port. The gateways of each network are the switch's.
+NETWORKS = {
+    "198.51.100.0/24": 1,
+    "203.0.113.0/24": 2,
+    "10.1.0.0/16": 3,
+    "10.2.0.0/16": 4,
+    "2001:db8:1::/48": 1,
+    "2001:db8:2::/48": 2,
+    "2001:db8:a::/48": 3,
+    "2001:db8:b::/48": 4,
+}
+GATEWAYS = [ip_network(prefix)[1] for prefix in NETWORKS]
+UNIT = 16  # one flow of a server of weight 1
+
+INGRESS = "FrontageIngress."
+LB = INGRESS + "cclb4."
+
+
+@dataclass
+class Server:
+    sid: int
+    dip: Endpoint
+    slot: int = 0
+    active: bool = True
+    score_class: int = 0
+
+
+@dataclass
+class Vip:
+    id: int
+    at: Endpoint
+    servers: list[Server] = field(default_factory=list)
+    policy: int = CCLB4
+    flow_unit: int = UNIT
+    tree_base: int = 0
+    tree_depth: int = 0
+    maglev_size: int = 0
+    pool_size: int = 0
+
+    def server(self, sid: int) -> Server:
+        return next(server for server in self.servers if server.sid == sid)
+
+
+def port_of(address: IP) -> int:
+    return next(port for prefix, port in NETWORKS.items() if address in ip_network(prefix))
+
+
+def slots_for(count: int) -> int:
+    """The depth of a tree of `count` leaves."""
+    return max(0, (count - 1).bit_length())
+
+
+class Site:
+    def __init__(self, client: Client):
+        self.client = client
+        self._keyed: set[int] = set()
+        self._addresses: set[IP] = set()
+
+    def entry(self, table: str, match: dict[str, Any] | None, action: str, **params: Any) -> fy.P4TableEntry:
+        return self.client.entry(table, match, action, **params)
+
+    def insert(self, entries: Iterable[fy.P4TableEntry]) -> None:
+        self.client.write(*(+entry for entry in entries))
+
+    def modify(self, *entries: fy.P4TableEntry) -> None:
+        self.client.write(*(~entry for entry in entries))
+
+    def delete(self, *entries: fy.P4TableEntry) -> None:
+        self.client.write(*(-entry for entry in entries))
+
+    def install_networks(self) -> None:
+        entries = []
+        for port, role in ROLES.items():
+            entries.append(self.entry(INGRESS + "ports.port", {"ingress_port": port}, "set_port", role=role, mac=PORT_MAC[port]))
+            hop = {"port": port, "src_mac": PORT_MAC[port], "dst_mac": NEIGHBOR_MAC[port]}
+            entries.append(self.entry(INGRESS + "forwarding.next_hop", {"next_hop": port}, "forward", **hop))
+        for prefix, port in NETWORKS.items():
+            entries.append(self.route(prefix, port))
+            entries += self.own_address(ip_network(prefix)[1], PORT_MAC[port])
+        self.insert(entries)
+
+    def route(self, prefix: str, next_hop: int) -> fy.P4TableEntry:
+        version = ip_network(prefix).version
+        return self.entry(f"{INGRESS}forwarding.ipv{version}_lpm", {"dst": prefix}, "set_next_hop", next_hop=next_hop)
+
+    def own_address(self, address: IP, mac: str) -> list[fy.P4TableEntry]:
+        neighbor, echo = ("arp", "echo4") if isinstance(address, IPv4Address) else ("ndp", "echo6")
+        return [
+            self.entry(f"{INGRESS}neighbor.{neighbor}", {"target": int(address)}, f"{neighbor}_reply", mac=mac),
+            self.entry(f"{INGRESS}neighbor.{echo}", {"dst": int(address)}, "echo_reply"),
+        ]
+
+    def policy(self, vip: Vip) -> fy.P4TableEntry:
+        return self.entry(
+            INGRESS + "vip.policy",
+            {"vip_id": vip.id},
+            "set_policy",
+            policy=vip.policy,
+            flow_unit=vip.flow_unit,
+            tree_base=vip.tree_base,
+            tree_depth=vip.tree_depth,
+            pool_size=vip.pool_size,
+            maglev_mask=max(0, vip.maglev_size - 1),
+        )
+
+    def add_vip(self, vip: Vip) -> None:
+        """The service, its address and its servers; Maglev gives slot i to server i, turn by turn."""
+        version = vip.at.address.version
+        address = int(vip.at.address)
+        self.insert([self.entry(f"{INGRESS}vip.vip{version}", {"dst": address, "dst_port": vip.at.port}, "set_vip", vip_id=vip.id)])
+        if vip.at.address not in self._addresses:
+            self._addresses.add(vip.at.address)
+            self.insert([self.entry(f"{INGRESS}vip.address{version}", {"dst": address}, "no_service")])
+            self.insert(self.own_address(vip.at.address, PORT_MAC[1]))
+        for server in vip.servers:
+            self.add_server(vip, server)
+        if vip.servers:
+            vip.maglev_size = 1 << slots_for(len(vip.servers))
+            self.insert(self.maglev(vip, [vip.servers[i % len(vip.servers)].sid for i in range(vip.maglev_size)]))
+        self.insert([self.policy(vip)])
+
+    def member(self, vip: Vip, server: Server) -> fy.P4TableEntry:
+        match = {"vip_id": vip.id, "sid": server.sid}
+        return self.entry(LB + "member", match, "is_member", slot=server.slot, active=int(server.active))
+
+    def from_server(self, vip: Vip, server: Server) -> fy.P4TableEntry:
+        version = vip.at.address.version
+        return self.entry(
+            f"{INGRESS}vip.dip{version}",
+            {"src": int(server.dip.address), "src_port": server.dip.port},
+            f"from_server{version}",
+            sid=server.sid,
+            vip_id=vip.id,
+            slot=server.slot,
+            active=int(server.active),
+            score_class=server.score_class,
+            vip=int(vip.at.address),
+            vip_port=vip.at.port,
+        )
+
+    def to_server(self, server: Server) -> fy.P4TableEntry:
+        version = server.dip.address.version
+        params = {"dip": int(server.dip.address), "port": server.dip.port}
+        return self.entry(f"{LB}server.server{version}", {"sid": server.sid}, f"to_server{version}", **params)
+
+    def add_server(self, vip: Vip, server: Server) -> None:
+        self.insert([self.member(vip, server), self.from_server(vip, server), self.to_server(server)])
+
+    def remove_server(self, vip: Vip, server: Server) -> None:
+        self.delete(self.member(vip, server), self.from_server(vip, server), self.to_server(server))
+
+    def update_server(self, vip: Vip, server: Server) -> None:
+        """After a change of `active` or `score_class`."""
+        self.modify(self.member(vip, server), self.from_server(vip, server))
+
+    def update_policy(self, vip: Vip) -> None:
+        self.modify(self.policy(vip))
+
+    def maglev(self, vip: Vip, sids: Sequence[int]) -> list[fy.P4TableEntry]:
+        table = LB + "fallback.maglev"
+        return [self.entry(table, {"vip_id": vip.id, "slot": slot}, "pick", sid=sid) for slot, sid in enumerate(sids)]
+
+    def set_maglev(self, vip: Vip, sids: Sequence[int]) -> None:
+        """Slot i to sids[i], where slots had servers before."""
+        self.modify(*self.maglev(vip, sids))
+
+    def set_pool(self, vip: Vip, sids: Sequence[int]) -> None:
+        """Round robin's places, where there were none."""
+        table = LB + "assign.pool"
+        self.insert(self.entry(table, {"vip_id": vip.id, "place": place}, "pick", sid=sid) for place, sid in enumerate(sids))
+        vip.pool_size = len(sids)
+
+    def set_timeout(self, ticks: int) -> None:
+        """Of the connection table's entries, in ticks of 2^20 us."""
+        self.modify(self.entry(LB + "fallback.timeout", None, "set_timeout", ticks=ticks))
+
+    def add_scores(self, score_class: int, a: float, weight: float = 1.0) -> None:
+        entries = []
+        for code in range(32):
+            for table, share in (("score_af", a), ("score_ff", 1 - a)):
+                match = {"class": score_class, "n_" + table[-2:]: code}
+                entries.append(self.entry(f"{LB}insight.{table}", match, "add_score", score=score(share, weight, code)))
+        self.insert(entries)
+
+    def key_entries(self, key: Key) -> list[fy.P4TableEntry]:
+        """Opening undoes the rounds of sealing from the last to the first."""
+        entries = []
+        for position in range(4):
+            for rounds, i in ((LB + "retrieve.open", 3 - position), ("FrontageEgress.masking.seal", position)):
+                mask = 0x7F if i % 2 else 0xFF
+                for index, byte in enumerate(key.tables[i]):
+                    match = {"epoch": key.epoch, "index": index}
+                    entries.append(self.entry(f"{rounds}.round{position}", match, "mix", value=byte & mask))
+        return entries
+
+    def install_key(self, key: Key) -> None:
+        """Opens with `key`, and is ready to seal with it: its tables take the place of its epoch's."""
+        if key.epoch in self._keyed:
+            self.modify(*self.key_entries(key))
+        else:
+            self.insert(self.key_entries(key))
+        self._keyed.add(key.epoch)
+
+    def remove_key(self, key: Key) -> None:
+        self.delete(*self.key_entries(key))
+        self._keyed.remove(key.epoch)
+
+    def activate_key(self, key: Key) -> None:
+        """Seals with `key` from the next packet on."""
+        params = {"key_epoch": key.epoch, "key_clock_offset": key.id & 0xFFFF}
+        self.modify(self.entry("FrontageEgress.masking.active_key", None, "set_active_key", **params))
+
+    def tell_tree(self, vip: Vip, op: int, slot: int, sid: int, amount: int = 0) -> None:
+        """An operation on one leaf, by packet-out."""
+        self.client.send(fy.P4PacketOut(b"\0", op=op, depth=vip.tree_depth, slot=slot, sid=sid, score=amount))
+
+
+def score(share: float, weight: float, code: int) -> int:
+    """A score table's entry, in units of 1/UNIT flow of a server of weight 1."""
+    return min(0xFFFE, round(share * UNIT * decode(code) / weight))

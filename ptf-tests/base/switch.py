@@ -1,0 +1,207 @@
+"""Test cases against a running switch. Every packet has a fate: it is forwarded, or dropped for a named reason, and nothing else."""
+
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import TestResult
+
+import finsy as fy
+import ptf
+from ptf.base_tests import BaseTest
+from ptf.testutils import test_params_get
+
+from base.client import LIMIT, Client, Program
+from base.cookie import Key
+from base.frame import Frame
+from base.names import DROPS, OUTCOMES
+from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint
+from base.site import Server, Site, Vip, port_of
+
+KEY = Key(4, bytes(range(16)))
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a packet: where it left and how it looked then, or why it was dropped."""
+
+    port: int | None = None
+    frame: bytes = b""
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        if self.reason is not None:
+            return f"dropped: {self.reason}"
+        return f"left by port {self.port}: {self.frame.hex()}"
+
+
+class SwitchTest(BaseTest):
+    """A session as primary controller with the target, freshly loaded with `program`."""
+
+    program = "frontage"
+
+    def run(self, result: TestResult | None = None) -> None:
+        """Notes the result for the runner's closing line."""
+        assert result is not None
+        before = len(result.failures) + len(result.errors), len(result.skipped)
+        super().run(result)
+        word = "passed"
+        if len(result.failures) + len(result.errors) > before[0]:
+            word = "failed"
+        elif len(result.skipped) > before[1]:
+            word = "skipped"
+        with Path(test_params_get()["results"]).open("a") as results:
+            results.write(json.dumps({"test": str(self), "result": word}) + "\n")
+
+    def setUp(self) -> None:
+        super().setUp()
+        params = test_params_get()
+        self.target: str = params["target"]
+        self.client = Client(params["grpc"], Program(Path(params["build"]), self.program))
+        self.addCleanup(self.client.close)
+        self.client.install_program()
+        self.dataplane = ptf.dataplane_instance
+        self.dataplane.flush()
+        self.sent = 0
+        self.came_out = 0
+
+    def only_on_softswitch(self, what: str) -> None:
+        if self.target != "softswitch":
+            self.skipTest(f"{self.target} has no {what}")
+
+    def send(self, port: int, frame: bytes) -> None:
+        self.dataplane.send(0, port, frame)
+        self.sent += 1
+
+    def receive(self, seconds: float) -> tuple[int, bytes] | None:
+        """The next frame from any port."""
+        found = self.dataplane.poll(0, timeout=seconds)
+        if found.packet is None:
+            return None
+        self.came_out += 1
+        return found.port, found.packet
+
+    def receive_all(self, count: int) -> Counter[tuple[int, bytes]]:
+        frames: Counter[tuple[int, bytes]] = Counter()
+        for _ in range(count):
+            found = self.receive(LIMIT)
+            self.assertIsNotNone(found, f"{frames.total()} of {count} frames came")
+            frames[found] += 1
+        self.assertIsNone(self.receive(0.1), "one frame too many")
+        return frames
+
+
+class FrontageTest(SwitchTest):
+    """With the site's networks installed, and an eye on the counters: what goes in comes out, or is dropped by name."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.site = Site(self.client)
+        self.site.install_networks()
+        self._drops: dict[int, int] = {}
+        self._lost = False
+
+    def restart(self) -> None:
+        """For the next case of a sweep: everything empty again but for the networks."""
+        self.settle()
+        self.client.install_program()
+        self.site = Site(self.client)
+        self.site.install_networks()
+        self._drops = {}
+        self.sent = self.came_out = 0
+
+    def tearDown(self) -> None:
+        if not self._lost:
+            self.settle()
+            self.assertIsNone(self.receive(0.05), "a packet left twice")
+        super().tearDown()
+
+    def dropped_so_far(self) -> dict[int, int]:
+        return self.client.counter("FrontageIngress.drops")
+
+    def settle(self) -> None:
+        """Waits until every packet sent has met its fate."""
+        end = time.monotonic() + LIMIT
+        while True:
+            while self.receive(0.005) is not None:
+                pass
+            drops = self.dropped_so_far()
+            self._drops = drops
+            if self.came_out + sum(drops.values()) >= self.sent or time.monotonic() > end:
+                break
+        named = {DROPS[reason]: count for reason, count in drops.items()}
+        self.assertEqual(self.sent, self.came_out + sum(drops.values()), f"sent != came out ({self.came_out}) + dropped ({named})")
+
+    def fate(self, port: int, frame: bytes) -> Fate:
+        """Sends one packet and waits for what becomes of it."""
+        self.send(port, frame)
+        end = time.monotonic() + LIMIT
+        while time.monotonic() < end:
+            found = self.receive(0.005)
+            if found is not None:
+                return Fate(*found)
+            drops = self.dropped_so_far()
+            for reason, count in drops.items():
+                if count != self._drops.get(reason, 0):
+                    self._drops = drops
+                    return Fate(reason=DROPS[reason])
+        self._lost = True
+        raise AssertionError(f"lost without a reason: {frame.hex()}")
+
+    def outcomes(self) -> Counter[str]:
+        """Packets of VIPs so far, by outcome."""
+        return Counter({OUTCOMES[index]: count for index, count in self.client.counter("FrontageIngress.outcomes").items()})
+
+    def drops(self, port: int, frame: bytes, reason: str) -> None:
+        fate = self.fate(port, frame)
+        self.assertEqual(reason, fate.reason, f"{fate}\nof {frame.hex()}")
+
+    def passes(self, port: int, frame: bytes, to: int, expected: bytes, outcome: str | None = None) -> None:
+        """The packet must leave by port `to`, byte by byte as expected."""
+        before = self.outcomes() if outcome else Counter()
+        fate = self.fate(port, frame)
+        self.assertEqual(Fate(to, expected), fate, f"\nexpected {Fate(to, expected)}\ngot      {fate}")
+        if outcome:
+            self.assertEqual({outcome: 1}, dict(self.outcomes() - before))
+
+    def goes_to(self, server: Server, frame: bytes, outcome: str | None = None, port: int = 1) -> None:
+        """The client's packet must reach `server`, with nothing changed but addresses, TTL and checksums."""
+        self.passes(port, frame, port_of(server.dip.address), to_server(frame, server), outcome)
+
+    def comes_back(
+        self, vip: Vip, frame: bytes, outcome: str | None = None, tsval: int | None = None, ck: int | None = None, port: int = 3
+    ) -> None:
+        """The server's packet must reach its client as the VIP's, with nothing else changed but the cookie."""
+        to = port_of(Frame(frame).dst)
+        macs = (PORT_MAC[to], NEIGHBOR_MAC[to])
+        expected = Frame(frame).rewritten(macs, src=(vip.at.address, vip.at.port), tsval=tsval, ck=ck)
+        self.passes(port, frame, to, expected, outcome)
+
+    def whose(self, frame: bytes, vip: Vip, port: int = 1) -> Server:
+        """The server that a client's packet reached, whichever it is; the packet must be right for it."""
+        fate = self.fate(port, frame)
+        self.assertIsNone(fate.reason, f"{fate}\nof {frame.hex()}")
+        out = Frame(fate.frame)
+        server = next(s for s in vip.servers if s.dip == Endpoint(out.dst, out.dport))
+        self.assertEqual(to_server(frame, server).hex(), fate.frame.hex())
+        return server
+
+    def wait_for_leaf(self, slot: int, value: int) -> None:
+        """Until the tree's leaf holds `value`: a packet-out has no answer. BMv2 does not show its registers: give it time."""
+        if self.target != "softswitch":
+            time.sleep(0.2)
+            return
+        end = time.monotonic() + LIMIT
+        while self.leaf(slot) != value:
+            self.assertLess(time.monotonic(), end, f"leaf {slot} is {self.leaf(slot):#010x}, not {value:#010x}")
+
+    def leaf(self, slot: int) -> int:
+        cells = self.client.read(fy.P4RegisterEntry("FrontageIngress.cclb4.tree.leaf.leaves", index=slot))
+        return int(cells[0].data)
+
+
+def to_server(frame: bytes, server: Server) -> bytes:
+    """A client's frame as it leaves for `server`."""
+    port = port_of(server.dip.address)
+    return Frame(frame).rewritten((PORT_MAC[port], NEIGHBOR_MAC[port]), dst=(server.dip.address, server.dip.port))

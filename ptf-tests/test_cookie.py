@@ -1,0 +1,225 @@
+"""The cookie in the switch, by the vectors of docs/cookie-vectors.json: sealed, opened, refused, and carried over a change of keys."""
+
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
+
+from base.cookie import VECTORS, Key, dynamic_tsval, key_of
+from base.frame import Frame
+from base.packets import Endpoint, Flow, stamped
+from base.site import HASH, Server, Vip
+from base.switch import KEY, FrontageTest, to_server
+
+DIPS = {4: Endpoint(ip_address("10.1.0.9"), 8080), 6: Endpoint(ip_address("2001:db8:a::9"), 8080)}
+CLIENT4 = Endpoint(ip_address("198.51.100.7"), 4000)
+VIP4 = Endpoint(ip_address("192.0.2.1"), 80)
+
+
+def flow_of(vector: dict[str, Any]) -> Flow:
+    client = Endpoint(ip_address(vector["client"]), vector["client_port"])
+    return Flow(client, Endpoint(ip_address(vector["vip"]), vector["vip_port"]))
+
+
+def is_martian(address: IPv4Address | IPv6Address) -> bool:
+    return address.version == 4 and (address.packed[0] in (0, 127) or address.packed[0] >= 224)
+
+
+class VectorTest(FrontageTest):
+    """For each vector a VIP of its own, with the vector's server; two vectors' worth of keys at a time."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.site.insert([self.site.route("0.0.0.0/0", 1), self.site.route("::/0", 1)])
+        self.installed: dict[int, Key] = {}
+
+    def install(self, key: Key) -> None:
+        if self.installed.get(key.epoch) != key:
+            self.site.install_key(key)
+            self.installed[key.epoch] = key
+
+    def vip_for(self, number: int, flow: Flow, sid: int) -> Vip:
+        """Its server `sid` may be reached by cookie only: Maglev gives everything to another."""
+        version = flow.vip.address.version
+        dip = DIPS[version]
+        server = Server(sid, Endpoint(dip.address + number, dip.port))
+        other = Server(4095 if sid != 4095 else 4094, Endpoint(dip.address + 1000 + number, dip.port))
+        vip = Vip(number, flow.vip, [other, server], policy=HASH)
+        self.site.add_vip(vip)
+        self.site.set_maglev(vip, [other.sid, other.sid])
+        return vip
+
+    def tear_down(self, vip: Vip) -> None:
+        for server in vip.servers:
+            self.site.remove_server(vip, server)
+
+
+class StaticVectorsAreSealed(VectorTest):
+    """Downstream, the switch makes of every vector's server, connection and clock the vector's TSval."""
+
+    def runTest(self) -> None:
+        for number, vector in enumerate(VECTORS["tcp_static"]):
+            with self.subTest(number=number):
+                key, flow = key_of(vector), flow_of(vector)
+                self.install(key)
+                self.site.activate_key(key)
+                vip = self.vip_for(number, flow, vector["sid"])
+                tsval = dynamic_tsval(vector["coarse_clock"], number, 31 - number % 32, number % 32)
+                frame = flow.down(vip.servers[1].dip, options=stamped(tsval, 77), payload=b"sealed", ck=1)
+                expected = Frame(frame).rewritten(
+                    ("02:00:00:00:00:01", "02:00:00:00:01:01"), src=(flow.vip.address, flow.vip.port), tsval=vector["tsval"], ck=0
+                )
+                self.passes(3, frame, 1, expected, "INSIGHT")
+                self.tear_down(vip)
+
+
+class StaticVectorsAreOpened(VectorTest):
+    """Upstream, every vector's code leads to the vector's server, and leaves as it came."""
+
+    def runTest(self) -> None:
+        for number, vector in enumerate(VECTORS["tcp_static"]):
+            with self.subTest(number=number):
+                flow = flow_of(vector)
+                self.install(key_of(vector))
+                vip = self.vip_for(number, flow, vector["sid"])
+                frame = flow.up(options=stamped(99, vector["tsval"]), payload=b"opened")
+                if is_martian(flow.client.address):
+                    self.drops(1, frame, "MARTIAN_SOURCE")
+                else:
+                    self.goes_to(vip.servers[1], frame, "RETRIEVED_COOKIE")
+                self.tear_down(vip)
+
+
+class InvalidVectorsAreRefused(VectorTest):
+    """Codes with wrong check bits, of another epoch or another connection go by the hash. The server that a code would name if it were
+    not enciphered at all is a member, too."""
+
+    def runTest(self) -> None:
+        for number, vector in enumerate(VECTORS["tcp_invalid"]):
+            with self.subTest(number=number, reason=vector["reason"]):
+                flow, key = flow_of(vector), key_of(vector)
+                if is_martian(flow.client.address):
+                    continue
+                self.site.install_key(key)
+                vip = self.vip_for(number, flow, vector["code"] >> 3 & 0xFFF)
+                frame = flow.up(options=stamped(99, vector["code"]))
+                self.goes_to(vip.servers[0], frame, "HASHED_BAD_COOKIE")
+                self.tear_down(vip)
+                self.site.remove_key(key)
+
+
+class CookieTest(FrontageTest):
+    """One VIP with two servers, of which Maglev gives everything to the first."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        servers = [Server(100 + i, Endpoint(ip_address("10.1.0.9") + i, 80)) for i in range(2)]
+        self.vip = Vip(1, VIP4, servers, policy=HASH)
+        self.site.add_vip(self.vip)
+        self.site.set_maglev(self.vip, [100, 100])
+        self.flow = Flow(CLIENT4, VIP4)
+
+    def tsval_seen(self, coarse_clock: int) -> int:
+        """What a client sees of the second server at that time."""
+        frame = self.flow.down(self.vip.servers[1].dip, options=stamped(dynamic_tsval(coarse_clock, 9, 8, 7)), ck=1)
+        fate = self.fate(3, frame)
+        self.assertEqual(1, fate.port, str(fate))
+        return Frame(fate.frame).tsval
+
+
+class ForgedCodesFallToTheHash(CookieTest):
+    """Of all 65,536 codes, the keys open just those that they sealed: the 2 x 4,096 of this connection, and here one server's two."""
+
+    def runTest(self) -> None:
+        keys = [KEY, Key(KEY.id + 1, bytes(range(50, 82)))]
+        for key in keys:
+            self.site.install_key(key)
+        right = {key.seal(101, self.flow.hash) for key in keys} | {key.seal(100, self.flow.hash) for key in keys}
+        before, sent = self.outcomes(), 0
+        for code in range(0, 65536, 7):
+            if code not in right:
+                self.send(1, self.flow.up(options=stamped(1, code)))
+                sent += 1
+                if sent % 64 == 0:
+                    self.settle()
+        self.settle()
+        self.assertEqual({"HASHED_BAD_COOKIE": sent}, dict(self.outcomes() - before))
+        for code in right:
+            sid = next(sid for key in keys for sid in (key.open(code, self.flow.hash),) if sid is not None)
+            self.goes_to(self.vip.server(sid), self.flow.up(options=stamped(1, code)), "RETRIEVED_COOKIE")
+
+
+class AbsentEpochOpensNothing(CookieTest):
+    """Before the first rotation one epoch has no key: its codes must not pass for clear text."""
+
+    def runTest(self) -> None:
+        self.site.install_key(KEY)
+        for epoch in (KEY.epoch, 1 - KEY.epoch):
+            clear = epoch << 15 | 101 << 3
+            self.goes_to(self.vip.servers[0], self.flow.up(options=stamped(1, clear)), "HASHED_BAD_COOKIE")
+
+
+class NoKeyAtAll(CookieTest):
+    """Without a key nothing opens, and only the server's coarse clock leaves."""
+
+    def runTest(self) -> None:
+        for code in (0, 101 << 3, 0x8000 | 101 << 3):
+            self.goes_to(self.vip.servers[0], self.flow.up(options=stamped(1, code)), "HASHED_BAD_COOKIE")
+        frame = self.flow.down(self.vip.servers[1].dip, options=stamped(dynamic_tsval(0x1234, 63, 31, 31)), ck=1)
+        self.comes_back(self.vip, frame, "INSIGHT", tsval=0x1234 << 16, ck=0)
+
+
+class KeysRotate(CookieTest):
+    """Over many rotations: both newest keys open, the one before them does not, the newest seals, and TSval only grows, at whatever clock
+    the rotation falls, also where clock and key id wrap."""
+
+    def runTest(self) -> None:
+        keys = [Key(id, bytes([id & 0xFF] * 16)) for id in range(65530, 65542)]
+        clock, last, seen = 65528, None, []
+        for key in keys:
+            self.site.install_key(key)
+            if last is not None:
+                seen.append(self.tsval_seen(clock & 0xFFFF))  # still sealed with the key before
+            self.site.activate_key(key)
+            for tick in (0, 0, 1):
+                clock += tick
+                seen.append(self.tsval_seen(clock & 0xFFFF))
+            self.assertEqual(key.static_tsval(101, self.flow.hash, clock & 0xFFFF), seen[-1])
+            self.opens(key, last)
+            last = key
+        for earlier, later in zip(seen, seen[1:], strict=False):
+            self.assertLess((later - earlier) % 2**32, 2**31, f"TSval went back from {earlier:#x} to {later:#x} (RFC 7323, 5.3)")
+
+    def opens(self, newest: Key, previous: Key | None) -> None:
+        for key in filter(None, (newest, previous)):
+            code = key.seal(101, self.flow.hash)
+            self.goes_to(self.vip.servers[1], self.flow.up(options=stamped(1, code)), "RETRIEVED_COOKIE")
+
+
+class RetiredKeyOpensNothing(CookieTest):
+    """Two rotations later the old key's codes go by the hash, as those of a stranger."""
+
+    def runTest(self) -> None:
+        old, middle, new = (Key(id, bytes([id] * 16)) for id in (7, 8, 9))
+        for key in (old, middle):
+            self.site.install_key(key)
+        code = old.seal(101, self.flow.hash)
+        frame = self.flow.up(options=stamped(1, code))
+        self.goes_to(self.vip.servers[1], frame, "RETRIEVED_COOKIE")
+        self.site.install_key(new)
+        self.assertIsNone(new.open(code, self.flow.hash))
+        self.assertEqual(to_server(frame, self.vip.servers[0]), self.fate(1, frame).frame)
+
+
+class CodeOfAnotherConnection(CookieTest):
+    """A code is good for the connection it was made for alone: another client, port or VIP port opens it to nothing."""
+
+    def runTest(self) -> None:
+        self.site.install_key(KEY)
+        code = KEY.seal(101, self.flow.hash)
+        refused = 0
+        for port in range(4001, 4065):
+            flow = Flow(Endpoint(CLIENT4.address, port), VIP4)
+            opened = KEY.open(code, flow.hash)
+            self.assertNotEqual(101, opened, "choose other ports: these happen to open")
+            refused += opened is None
+            self.goes_to(self.vip.servers[0], flow.up(options=stamped(1, code)), "HASHED_BAD_COOKIE")
+        self.assertGreater(refused, 64 * 3 // 4)  # 7 of 8 by the check bits, the rest by membership

@@ -1,0 +1,221 @@
+"""Flows that cannot carry a cookie: consistent hashing, and a bounded, expiring table so that a change of servers does not move them."""
+
+import time
+
+from base.balancer import VIP4, VIP6, BalancerTest
+from base.names import CLAIMS
+from base.packets import MSS, NOP, WINDOW_SCALE, Endpoint, Flow, linux_syn, random_client, stamped, timestamp, windows_syn
+from base.site import CCLB4, CHEETAH_LL, CHEETAH_RR, HASH, Server, Vip
+
+TIMEOUT = 1  # ticks of 2^20 us
+# An entry that was seen TIMEOUT ticks ago and a part of one more is still alive.
+EXPIRED = (TIMEOUT + 1) * 1.048576 + 0.5
+
+
+class FallbackTest(BalancerTest):
+    """A VIP whose Maglev table can be turned over to another server as a whole."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.vip = self.make_vip(4)
+
+    def give_all_to(self, server: Server, vip: Vip | None = None) -> None:
+        vip = vip or self.vip
+        self.site.set_maglev(vip, [server.sid] * vip.maglev_size)
+
+    def claims(self) -> dict[str, int]:
+        counts = self.client.counter("FrontageIngress.cclb4.fallback.claims.claims")
+        return {CLAIMS[kind]: count for kind, count in counts.items()}
+
+    def begin_without(self, flow: Flow, server: Server, options: bytes = b"") -> None:
+        """A SYN without timestamps."""
+        self.goes_to(server, flow.up("S", options), "ASSIGNED_FALLBACK")
+
+    def pair_of_one_place(self) -> tuple[Flow, Flow]:
+        """Two flows whose entries would stand in the same place of the connection table."""
+        seen: dict[int, Flow] = {}
+        while True:
+            flow = Flow(random_client(self.rng, False), self.vip.at)
+            other = seen.setdefault(flow.place, flow)
+            if other != flow and other.hash != flow.hash:
+                return other, flow
+
+
+class WithoutTimestampsByMaglev(FallbackTest):
+    """Under every policy; SYN and data go the same way, and up to the SYN-ACK and behind it the flow is remembered."""
+
+    def runTest(self) -> None:
+        self.add_class(0, 0.5)
+        vip6 = self.make_vip(4, 2, VIP6, base=4, first_sid=200)
+        for policy in (HASH, CHEETAH_RR, CHEETAH_LL, CCLB4):
+            for vip in (self.vip, vip6):
+                vip.policy = policy
+                self.site.update_policy(vip)
+                for options in (b"", MSS, windows_syn()):
+                    flow = self.new_flow(vip)
+                    server = vip.servers[flow.hash & 3]
+                    self.begin_without(flow, server, options)
+                    self.comes_back(vip, flow.down(server.dip, "SA", options), "NO_INSIGHT")
+                    self.goes_to(server, flow.up("A"), "RETRIEVED_TABLE")
+                    self.comes_back(vip, flow.down(server.dip, "PA", b"", b"data"), "NO_INSIGHT")
+
+
+class OddLayoutsByMaglev(FallbackTest):
+    """Timestamps where the switch does not look are no timestamps; the flow is served all the same."""
+
+    def runTest(self) -> None:
+        ts = timestamp(1, 2)
+        for name, options in {
+            "unaligned, first": ts + NOP + NOP,
+            "behind one NOP": NOP + ts + NOP,
+            "behind three NOPs": NOP * 3 + ts + NOP * 3,
+            "behind unpadded window scale": WINDOW_SCALE + ts + NOP * 3,
+            "of a wrong length": NOP + NOP + bytes([8, 6, 1, 2, 3, 4]),
+            "cut by the end of the header": NOP + NOP + bytes([8, 10, 0, 0, 0, 0]),
+            "behind end of options": bytes(4) + stamped(1, 2),
+            "behind an option of no length": bytes([77, 0, 0, 0]) + stamped(1, 2),
+            "behind an option that never ends": bytes([77, 80, 0, 0]) + stamped(1, 2),
+        }.items():
+            with self.subTest(name):
+                flow = self.new_flow(self.vip)
+                server = self.vip.servers[flow.hash & 3]
+                self.begin_without(flow, server, options)
+                self.goes_to(server, flow.up("A", options), "RETRIEVED_TABLE")
+
+
+class EntrySurvivesPoolChanges(FallbackTest):
+    """What Maglev says later concerns new flows alone."""
+
+    def runTest(self) -> None:
+        one, two, three, _ = self.vip.servers
+        flow, later = self.new_flow(self.vip), self.new_flow(self.vip)
+        self.give_all_to(one)
+        self.begin_without(flow, one)
+        self.give_all_to(two)
+        self.goes_to(one, flow.up("A"), "RETRIEVED_TABLE")
+        self.begin_without(later, two)
+        self.give_all_to(three)
+        for _ in range(3):
+            self.goes_to(one, flow.up("PA", b"", b"data"), "RETRIEVED_TABLE")
+            self.goes_to(two, later.up("PA", b"", b"data"), "RETRIEVED_TABLE")
+        self.assertEqual({"TAKEN": 2}, self.claims())
+
+
+class FlowsThatBeganElsewhere(FallbackTest):
+    """Without a SYN there is no entry: such a flow goes wherever Maglev says, each time."""
+
+    def runTest(self) -> None:
+        flow = self.new_flow(self.vip)
+        for server in self.vip.servers:
+            self.give_all_to(server)
+            self.goes_to(server, flow.up("A"), "HASHED_NO_COOKIE")
+            self.goes_to(server, flow.up("FA"), "HASHED_NO_COOKIE")
+
+
+class EntriesExpire(FallbackTest):
+    """After the time-out the flow is a stranger, and until then every packet of the client keeps it."""
+
+    def runTest(self) -> None:
+        one, two, *_ = self.vip.servers
+        self.site.set_timeout(TIMEOUT)
+        quiet, busy = self.new_flow(self.vip), self.new_flow(self.vip)
+        self.give_all_to(one)
+        self.begin_without(quiet, one)
+        self.begin_without(busy, one)
+        self.give_all_to(two)
+        end = time.monotonic() + EXPIRED
+        while time.monotonic() < end:
+            self.goes_to(one, busy.up("A"), "RETRIEVED_TABLE")
+            time.sleep(0.1)
+        self.goes_to(two, quiet.up("A"), "HASHED_NO_COOKIE")
+
+
+class TakenPlaceIsRefused(FallbackTest):
+    """The table never moves a live flow for a new one; the new one is served by Maglev alone, and counted."""
+
+    def runTest(self) -> None:
+        one, two, *_ = self.vip.servers
+        owner, late = self.pair_of_one_place()
+        self.give_all_to(one)
+        self.begin_without(owner, one)
+        self.assertEqual({"TAKEN": 1}, self.claims())
+        self.begin_without(late, one)
+        self.assertEqual({"TAKEN": 1, "REFUSED": 1}, self.claims())
+        self.goes_to(one, late.up("A"), "HASHED_NO_COOKIE")
+        self.give_all_to(two)
+        self.goes_to(two, late.up("A"), "HASHED_NO_COOKIE")
+        self.goes_to(one, owner.up("A"), "RETRIEVED_TABLE")
+        self.begin_without(owner, two)  # its own SYN again, as after a time-out of the client, renews
+        self.goes_to(two, owner.up("A"), "RETRIEVED_TABLE")
+
+
+class ExpiredPlaceIsTaken(FallbackTest):
+    """A place whose flow has fallen silent is free again."""
+
+    def runTest(self) -> None:
+        one, two, *_ = self.vip.servers
+        self.site.set_timeout(TIMEOUT)
+        owner, late = self.pair_of_one_place()
+        self.give_all_to(one)
+        self.begin_without(owner, one)
+        time.sleep(EXPIRED)
+        self.give_all_to(two)
+        self.begin_without(late, two)
+        self.assertEqual({"TAKEN": 2}, self.claims())
+        self.give_all_to(one)
+        self.goes_to(two, late.up("A"), "RETRIEVED_TABLE")
+        self.goes_to(one, owner.up("A"), "HASHED_NO_COOKIE")
+
+
+class CookieSynReleases(FallbackTest):
+    """A connection with timestamps under the same addresses and ports ends the entry of the one before it."""
+
+    def runTest(self) -> None:
+        one, two, *_ = self.vip.servers
+        flow = self.new_flow(self.vip)
+        self.give_all_to(one)
+        self.begin_without(flow, one)
+        self.give_all_to(two)
+        self.goes_to(two, flow.up("S", linux_syn(1)), "ASSIGNED_NO_LOAD")
+        self.goes_to(two, flow.up("A"), "HASHED_NO_COOKIE")
+
+
+class CookieSynReleasesOnlyItsOwn(FallbackTest):
+    """Not the entry of the flow that happens to stand in its place."""
+
+    def runTest(self) -> None:
+        one, two, *_ = self.vip.servers
+        owner, other = self.pair_of_one_place()
+        self.give_all_to(one)
+        self.begin_without(owner, one)
+        self.give_all_to(two)
+        self.goes_to(two, other.up("S", linux_syn(1)), "ASSIGNED_NO_LOAD")
+        self.goes_to(one, owner.up("A"), "RETRIEVED_TABLE")
+
+
+class RemovedServerOfAnEntry(FallbackTest):
+    """An entry whose server was removed says so, rather than hand its flow to a server that does not know it."""
+
+    def runTest(self) -> None:
+        one, two, *_ = self.vip.servers
+        flow = self.new_flow(self.vip)
+        self.give_all_to(one)
+        self.begin_without(flow, one)
+        self.give_all_to(two)
+        self.site.remove_server(self.vip, one)
+        self.drops(1, flow.up("A"), "SERVER_GONE")
+
+
+class MaskedSlots(FallbackTest):
+    """A VIP's Maglev table may have any power of two of slots: the hash's low bits choose."""
+
+    def runTest(self) -> None:
+        for id, size in ((10, 1), (11, 2), (12, 64), (13, 1024)):
+            vip = Vip(id, Endpoint(VIP4.address, 8000 + id))
+            self.site.add_vip(vip)
+            vip.maglev_size = size
+            self.site.insert(self.site.maglev(vip, [self.vip.servers[slot % 4].sid for slot in range(size)]))
+            self.site.update_policy(vip)
+            for _ in range(16):
+                flow = self.new_flow(vip)
+                self.begin_without(flow, self.vip.servers[(flow.hash & size - 1) % 4])

@@ -1,0 +1,100 @@
+"""Longest-prefix-match forwarding of traffic that is no VIP's, IPv4 and IPv6."""
+
+from ipaddress import ip_address
+
+from base.frame import Frame
+from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, stamped
+from base.switch import FrontageTest
+
+CLIENT4, OTHER4 = Endpoint(ip_address("198.51.100.7"), 4000), Endpoint(ip_address("203.0.113.9"), 80)
+CLIENT6, OTHER6 = Endpoint(ip_address("2001:db8:1::7"), 4000), Endpoint(ip_address("2001:db8:2::9"), 80)
+
+
+def packet(src: Endpoint, dst: Endpoint, port: int = 1, ttl: int = 64) -> bytes:
+    return Flow(src, dst).up(options=stamped(1, 2), payload=b"transit", port=port, ttl=ttl)
+
+
+class TransitIsRouted(FrontageTest):
+    """Between any two networks, by MACs and TTL alone: not a byte more changes."""
+
+    def runTest(self) -> None:
+        ends = [("198.51.100.7", 1), ("203.0.113.9", 2), ("10.1.0.9", 3), ("10.2.7.9", 4)]
+        ends += [("2001:db8:1::7", 1), ("2001:db8:2::7", 2), ("2001:db8:a::7", 3), ("2001:db8:b::7", 4)]
+        for src, enters in ends:
+            for dst, leaves in ends:
+                a, b = ip_address(src), ip_address(dst)
+                if a.version == b.version:
+                    with self.subTest(src=src, dst=dst):
+                        frame = packet(Endpoint(a, 1234), Endpoint(b, 5678), enters)
+                        expected = Frame(frame).rewritten((PORT_MAC[leaves], NEIGHBOR_MAC[leaves]))
+                        self.passes(enters, frame, leaves, expected)
+
+
+class LongestPrefixWins(FrontageTest):
+    """Every length from /0 up: each prefix added, and then taken away, moves just its own addresses."""
+
+    def doRunTest(self, src: Endpoint, dst: Endpoint, lengths: range) -> None:
+        width = dst.address.max_prefixlen
+        frame = packet(src, dst)
+        routes = []
+        for step, length in enumerate(lengths):
+            network = int(dst.address) >> (width - length) << (width - length)
+            prefix = f"{type(dst.address)(network)}/{length}"
+            routes.append((prefix, 3 + step % 2))
+            self.site.insert([self.site.route(*routes[-1])])
+            self.leaves_by(frame, routes[-1][1])
+        while len(routes) > 1:
+            self.site.delete(self.site.route(*routes.pop()))
+            self.leaves_by(frame, routes[-1][1])
+
+    def leaves_by(self, frame: bytes, port: int) -> None:
+        self.passes(1, frame, port, Frame(frame).rewritten((PORT_MAC[port], NEIGHBOR_MAC[port])))
+
+    def runTest(self) -> None:
+        self.doRunTest(CLIENT4, Endpoint(ip_address("77.170.85.3"), 80), range(0, 33))
+        self.doRunTest(CLIENT6, Endpoint(ip_address("2a00:1234:5678:9abc:def0:1234:5678:9abc"), 80), range(0, 129, 4))
+
+
+class TtlIsUsedUp(FrontageTest):
+    """A TTL or hop limit of 1 or 0 goes no further; 2 does."""
+
+    def runTest(self) -> None:
+        for src, dst in ((CLIENT4, OTHER4), (CLIENT6, OTHER6)):
+            for ttl in (0, 1):
+                self.drops(1, packet(src, dst, ttl=ttl), "TTL")
+            for ttl in (2, 255):
+                frame = packet(src, dst, ttl=ttl)
+                self.passes(1, frame, 2, Frame(frame).rewritten((PORT_MAC[2], NEIGHBOR_MAC[2])))
+
+
+class NoRoute(FrontageTest):
+    """An address that no prefix covers."""
+
+    def runTest(self) -> None:
+        self.drops(1, packet(CLIENT4, Endpoint(ip_address("8.8.8.8"), 53)), "NO_ROUTE")
+        self.drops(1, packet(CLIENT6, Endpoint(ip_address("2a00::8"), 53)), "NO_ROUTE")
+
+
+class NextHopIsMissing(FrontageTest):
+    """A route whose next hop is not installed; once it is, the same route carries."""
+
+    def runTest(self) -> None:
+        self.site.insert([self.site.route("8.8.8.0/24", 77), self.site.route("2a00::/16", 77)])
+        frames = [packet(CLIENT4, Endpoint(ip_address("8.8.8.8"), 53)), packet(CLIENT6, Endpoint(ip_address("2a00::8"), 53))]
+        for frame in frames:
+            self.drops(1, frame, "NO_NEXT_HOP")
+        hop = {"port": 2, "src_mac": PORT_MAC[2], "dst_mac": NEIGHBOR_MAC[4]}
+        self.site.insert([self.site.entry("FrontageIngress.forwarding.next_hop", {"next_hop": 77}, "forward", **hop)])
+        for frame in frames:
+            self.passes(1, frame, 2, Frame(frame).rewritten((PORT_MAC[2], NEIGHBOR_MAC[4])))
+
+
+class WrongTcpChecksumStaysWrong(FrontageTest):
+    """The switch does not repair what it did not break: the receiver must see the damage."""
+
+    def runTest(self) -> None:
+        frame = bytearray(packet(CLIENT4, OTHER4))
+        frame[-1] ^= 1
+        expected = bytearray(Frame(packet(CLIENT4, OTHER4)).rewritten((PORT_MAC[2], NEIGHBOR_MAC[2])))
+        expected[-1] ^= 1
+        self.passes(1, bytes(frame), 2, bytes(expected))

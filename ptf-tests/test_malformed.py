@@ -1,0 +1,161 @@
+"""Damaged packets: whatever comes in, the switch lives on, and every packet comes out or is dropped by name."""
+
+import random
+from ipaddress import ip_address
+
+from scapy.all import ARP, ICMP, UDP, Ether, ICMPv6EchoRequest, IPv6
+from scapy.all import IP as Ip4
+from scapy.all import ICMPv6NDOptSrcLLAddr as SourceMac
+from scapy.all import ICMPv6ND_NS as Solicitation
+
+from base.balancer import VIP4, VIP6, BalancerTest
+from base.frame import ipv4_valid
+from base.packets import MSS, NEIGHBOR_MAC, NOP, Endpoint, Flow, ethernet, linux_syn, sack, stamped, timestamp, windows_syn
+from base.site import Vip
+
+PACKETS = 10_000
+BURST = 50
+VLAN_TAGS = (b"\x81\x00", b"\x88\xa8")
+
+
+def mutated(rng: random.Random, frame: bytes) -> bytes:
+    """One to six random changes: bits, bytes, lengths, pieces cut out, doubled or moved."""
+    data = bytearray(frame)
+    for _ in range(rng.randint(1, 6)):
+        if not data:
+            break
+        at = rng.randrange(len(data))
+        kind = rng.randrange(8)
+        if kind == 0:
+            data[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            data[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
+        elif kind == 2:
+            data[at : at + 4] = rng.randbytes(4)
+        elif kind == 3:
+            del data[at:]
+        elif kind == 4:
+            del data[at : at + rng.randint(1, 16)]
+        elif kind == 5:
+            data[at:at] = rng.randbytes(rng.randint(1, 40))
+        elif kind == 6:
+            data[at:at] = data[at : at + rng.randint(1, 40)]
+        else:
+            data[12:14] = rng.choice([b"\x08\x00", b"\x86\xdd", b"\x08\x06"])
+    data = data[:1514]
+    if len(data) < 14 or (len(data) < 18 and data[12:14] in VLAN_TAGS):
+        return frame  # shorter than Ethernet, or than its VLAN tag: the kernel itself refuses it
+    return bytes(data)
+
+
+class MalformedTest(BalancerTest):
+    """A VIP of each version with servers that report, so that every part of the program is within reach."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.add_class(0, 0.5)
+        self.vips = [self.make_vip(4, 1, VIP4), self.make_vip(4, 2, VIP6, base=4, first_sid=200)]
+        for vip in self.vips:
+            self.seed(vip, *vip.servers)
+
+    def valid(self, vip: Vip) -> list[tuple[int, bytes]]:
+        """Packets of every kind that the switch knows, and the ports that they come in by."""
+        flow, server = self.new_flow(vip), self.rng.choice(vip.servers)
+        cookie = self.echoed(flow, server)
+        packets = [
+            (1, flow.up("S", linux_syn(1))),
+            (1, flow.up("S", windows_syn())),
+            (1, flow.up("PA", cookie, b"data")),
+            (1, flow.up("A", cookie + sack(1, 2))),
+            (1, flow.up("A", NOP + timestamp(1, 2) + NOP)),
+            (1, flow.up("FA")),
+            (3, flow.down(server.dip, "SA", linux_syn(0x10002222), ck=1)),
+            (3, flow.down(server.dip, "SA", MSS)),
+            (3, flow.down(server.dip, "PA", stamped(0x12345678, 5), b"data", ck=1)),
+        ]
+        me = flow.client.address
+        if me.version == 4:
+            other = Endpoint(ip_address("203.0.113.9"), 80)
+            packets += [
+                (1, flow.up("PA", cookie, b"data", between=NOP * 12)),
+                (1, bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=NEIGHBOR_MAC[1], psrc=str(me), pdst="198.51.100.1"))),
+                (1, bytes(ethernet(1) / Ip4(src=str(me), dst=str(vip.at.address)) / ICMP() / b"ping")),
+                (1, bytes(ethernet(1) / Ip4(src=str(me), dst="203.0.113.9") / UDP() / b"transit")),
+            ]
+        else:
+            other = Endpoint(ip_address("2001:db8:2::9"), 80)
+            solicitation = Solicitation(tgt="2001:db8:1::1") / SourceMac(lladdr=NEIGHBOR_MAC[1])
+            packets += [
+                (1, flow.up("PA", cookie, b"data", between=bytes([60, 0, 1, 4] + [0] * 4 + [6, 1, 1, 12] + [0] * 12), first=0)),
+                (1, bytes(ethernet(1) / IPv6(src=str(me), dst="ff02::1:ff00:1", hlim=255) / solicitation)),
+                (1, bytes(ethernet(1) / IPv6(src=str(me), dst=str(vip.at.address)) / ICMPv6EchoRequest(data=b"ping"))),
+            ]
+        return [*packets, (1, Flow(flow.client, other).up("A", stamped(1, 2)))]
+
+    def flood(self, frames: list[tuple[int, bytes]]) -> None:
+        for start in range(0, len(frames), BURST):
+            burst = frames[start : start + BURST]
+            for port, frame in burst:
+                self.send(port, frame)
+            self.settle()
+
+    def still_serves(self) -> None:
+        for vip in self.vips:
+            for server in vip.servers:
+                flow = self.new_flow(vip)
+                self.goes_to(server, flow.up("A", self.echoed(flow, server)), "RETRIEVED_COOKIE")
+
+
+class RandomMutations(MalformedTest):
+    """10,000 seeded mutations of valid packets."""
+
+    def runTest(self) -> None:
+        frames = []
+        while len(frames) < PACKETS:
+            for port, frame in self.valid(self.rng.choice(self.vips)):
+                frames.append((port, mutated(self.rng, frame)))
+        self.flood(frames[:PACKETS])
+        self.still_serves()
+
+
+class RandomMutationsWithRightChecksums(MalformedTest):
+    """Damage beyond the IPv4 header under a right header checksum, so that it gets past validation; what leaves has one, too."""
+
+    def runTest(self) -> None:
+        frames = []
+        while len(frames) < 2_000:
+            for port, frame in self.valid(self.vips[0]):
+                damaged = frame[:34] + mutated(self.rng, frame)[34:]
+                if frame[12:14] == b"\x08\x00":
+                    damaged = damaged[:16] + (len(damaged) - 14).to_bytes(2, "big") + damaged[18:]
+                    frames.append((port, ipv4_valid(damaged)))
+        self.flood(frames)
+        self.still_serves()
+
+
+class RandomBytes(MalformedTest):
+    """No structure at all, and none behind a valid Ethernet header."""
+
+    def runTest(self) -> None:
+        frames = []
+        for _ in range(1_000):
+            noise = self.rng.randbytes(self.rng.randint(18, 300))
+            head = bytes(ethernet(1))[:12] + self.rng.choice([b"\x08\x00", b"\x86\xdd", b"\x08\x06"])
+            frames += [(1, noise), (3, head + noise)]
+        self.flood(frames)
+        self.still_serves()
+
+
+class EveryBitFlipped(MalformedTest):
+    """Each single bit of a segment with cookie, of a report and of a solicitation."""
+
+    def runTest(self) -> None:
+        frames = []
+        for vip in self.vips:
+            for port, frame in [packet for packet in self.valid(vip) if len(packet[1]) < 110]:
+                for bit in range(8 * len(frame)):
+                    flipped = bytearray(frame)
+                    flipped[bit // 8] ^= 1 << bit % 8
+                    frames.append((port, bytes(flipped)))
+        self.flood(self.rng.sample(frames, 3_000))
+        self.still_serves()

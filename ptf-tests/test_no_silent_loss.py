@@ -1,0 +1,336 @@
+"""Every kind of packet is forwarded, or dropped for a named reason. One line a case: what it is, how it is made, what becomes of it."""
+
+from collections.abc import Callable, Iterable
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from scapy.all import ARP, GRE, ICMP, SCTP, UDP, Ether, ICMPv6EchoRequest, ICMPv6PacketTooBig, ICMPv6TimeExceeded, IPv6, Packet
+from scapy.all import IP as Ip4
+
+from base.frame import Frame, ipv4_valid
+from base.packets import MSS, NEIGHBOR_MAC, NOP, PORT_MAC, SACK_OK, WINDOW_SCALE, Endpoint, Flow
+from base.packets import ethernet, linux_syn, sack, stamped, timestamp, windows_syn
+from base.site import HASH, Server, Vip
+from base.switch import KEY, FrontageTest
+
+# Fates that are no drops: the server of the cookie, Maglev's server (of a SYN, or of data), through the switch to port 2.
+COOKIE, SYN_COOKIE, SYN_HASHED, HASHED, TRANSIT = "by cookie", "SYN by policy", "SYN by hash", "by hash", "transit"
+
+OTHER = {4: ip_address("203.0.113.9"), 6: ip_address("2001:db8:2::9")}
+NEXT = {"hop-by-hop": 0, "routing": 43, "fragment": 44, "destination": 60}
+
+
+class Case(NamedTuple):
+    name: str
+    make: Callable[[Flow], bytes]
+    fate: str
+    port: int = 1
+
+
+def cookie(flow: Flow) -> bytes:
+    """The options of a segment with the second server's cookie."""
+    return stamped(8, KEY.static_tsval(101, flow.hash, 1))
+
+
+def data(flow: Flow) -> bytes:
+    return flow.up("PA", cookie(flow), b"data")
+
+
+def transit(flow: Flow) -> Flow:
+    return Flow(flow.client, Endpoint(OTHER[flow.client.address.version], 80))
+
+
+def patched(frame: bytes, at: int, *values: int, valid: bool = True) -> bytes:
+    """With bytes replaced, and checksums made right again where `valid`."""
+    changed = frame[:at] + bytes(values) + frame[at + len(values) :]
+    return Frame(changed).with_checksums() if valid else changed
+
+
+def offset(flow: Flow, words: int, claims: int | None = None) -> bytes:
+    """A segment with `words` of header, full of NOPs; or one that claims another length."""
+    frame = flow.up("A", NOP * (4 * (words - 5)), b"data" * 4)
+    at = Frame(frame).l4 + 12
+    return frame if claims is None else patched(frame, at, claims << 4)
+
+
+def short(flow: Flow, length: int) -> bytes:
+    """A packet that says itself that it holds only the beginning of a TCP header."""
+    frame = flow.up()
+    l4 = Frame(frame).l4
+    at = 16 if flow.client.address.version == 4 else 18
+    total = length if at == 18 else length + 20
+    cut = bytearray(frame[: l4 + length])
+    cut[at : at + 2] = total.to_bytes(2, "big")
+    return ipv4_valid(bytes(cut))
+
+
+def chain(*headers: tuple[str, int], last: int = 6) -> tuple[bytes, int]:
+    """IPv6 extension headers (name, units of 8 bytes beyond the first), and the type of the first of them."""
+    types = [NEXT[name] for name, _ in headers] + [last]
+    raw = b"".join(bytes([types[i + 1], units]) + bytes([1, 4 + 8 * units, 0, 0, 0, 0]) + bytes(8 * units) for i, (_, units) in enumerate(headers))
+    return raw, types[0]
+
+
+def extended(*headers: tuple[str, int], last: int = 6) -> Callable[[Flow], bytes]:
+    raw, first = chain(*headers, last=last)
+    return lambda f: f.up("PA", cookie(f), b"data", between=raw, first=first)
+
+
+def flagged(flags: int) -> Callable[[Flow], bytes]:
+    return lambda f: patched(data(f), Frame(data(f)).l4 + 13, flags)
+
+
+def to_vip(payload: Packet) -> Callable[[Flow], bytes]:
+    """Something else than TCP to a VIP's address."""
+
+    def make(flow: Flow) -> bytes:
+        head = Ip4 if flow.client.address.version == 4 else IPv6
+        return bytes(ethernet(1) / head(src=str(flow.client.address), dst=str(flow.vip.address)) / payload)
+
+    return make
+
+
+def typed(ether_type: int) -> Callable[[Flow], bytes]:
+    return lambda f: patched(data(f), 12, ether_type >> 8, ether_type & 255, valid=False)
+
+
+def tagged(ether_type: int) -> Callable[[Flow], bytes]:
+    return lambda f: data(f)[:12] + ether_type.to_bytes(2, "big") + b"\x00\x05" + data(f)[12:]
+
+
+def from_source(address: str) -> Callable[[Flow], bytes]:
+    return lambda f: Flow(Endpoint(ip_address(address), 4000), f.vip).up("S", linux_syn(1))
+
+
+def to_mac(mac: str) -> Callable[[Flow], bytes]:
+    return lambda f: bytes.fromhex(mac.replace(":", "")) + data(f)[6:]
+
+
+TCP_OPTIONS = [
+    Case("SYN of Linux", lambda f: f.up("S", linux_syn(1)), SYN_COOKIE),
+    Case("SYN of Linux, fast open with data", lambda f: f.up("S", linux_syn(1) + bytes([34, 10] + [5] * 8) + NOP + NOP, b"GET"), SYN_COOKIE),
+    Case("SYN of Windows, no timestamps", lambda f: f.up("S", windows_syn()), SYN_HASHED),
+    Case("SYN without options", lambda f: f.up("S"), SYN_HASHED),
+    Case("SYN with ECN", lambda f: f.up("SEC", linux_syn(1)), SYN_COOKIE),
+    Case("SYN of macOS", lambda f: f.up("S", MSS + NOP + WINDOW_SCALE + stamped(1) + SACK_OK + bytes(2)), SYN_COOKIE),
+    Case("SYN with MPTCP", lambda f: f.up("S", MSS + SACK_OK + timestamp(1) + NOP + WINDOW_SCALE + bytes([30, 12] + [1] * 10)), SYN_COOKIE),
+    Case("SYN with MD5", lambda f: f.up("S", NOP + NOP + bytes([19, 18] + [3] * 16) + MSS + stamped(1)), SYN_COOKIE),
+    Case("SYN, timestamps unaligned", lambda f: f.up("S", MSS + NOP + timestamp(1) + NOP), SYN_HASHED),
+    Case("SYN, timestamps first and unpadded", lambda f: f.up("S", timestamp(1) + SACK_OK + MSS), SYN_HASHED),
+    Case("data with cookie", data, COOKIE),
+    Case("data without timestamps", lambda f: f.up("PA", b"", b"data"), HASHED),
+    Case("pure ACK without timestamps", lambda f: f.up("A"), HASHED),
+    Case("SACK alone", lambda f: f.up("A", sack(1, 2)), HASHED),
+    Case("four SACK blocks", lambda f: f.up("A", sack(*range(8))), HASHED),
+    Case("cookie, then SACK", lambda f: f.up("A", cookie(f) + sack(1, 2)), COOKIE),
+    Case("cookie, then three SACK blocks", lambda f: f.up("A", cookie(f) + sack(*range(6))), COOKIE),
+    Case("SACK, then cookie", lambda f: f.up("A", sack(1, 2) + cookie(f)), COOKIE),
+    Case("MD5, then cookie", lambda f: f.up("A", NOP + NOP + bytes([19, 18] + [3] * 16) + cookie(f)), COOKIE),
+    Case("MPTCP, then cookie", lambda f: f.up("A", bytes([30, 8] + [1] * 6) + cookie(f)), COOKIE),
+    Case("MPTCP of odd length, then cookie", lambda f: f.up("A", bytes([30, 7] + [1] * 5) + NOP + cookie(f)), HASHED),
+    Case("unknown option, then cookie", lambda f: f.up("A", bytes([200, 4, 0, 0]) + cookie(f)), COOKIE),
+    Case("end of options, then cookie", lambda f: f.up("A", bytes(4) + cookie(f)), HASHED),
+    Case("option of length 0", lambda f: f.up("A", bytes([77, 0, 1, 1])), HASHED),
+    Case("option of length 1", lambda f: f.up("A", bytes([77, 1, 1, 1])), HASHED),
+    Case("option beyond the header", lambda f: f.up("A", bytes([77, 40, 0, 0])), HASHED),
+    Case("timestamps beyond the header", lambda f: f.up("A", cookie(f)[:8], cookie(f)[8:]), HASHED),
+    Case("timestamps in the payload", lambda f: f.up("A", b"", cookie(f)), HASHED),
+    *[Case(f"data offset {words}", lambda f, w=words: offset(f, w), HASHED) for words in range(5, 16)],
+    *[Case(f"data offset {words}, cookie last", lambda f, w=words: f.up("A", NOP * (4 * (w - 8)) + cookie(f)), COOKIE) for words in range(8, 16)],
+    *[Case(f"data offset says {words}", lambda f, w=words: offset(f, 5, w), "TCP_HEADER") for words in range(5)],
+    Case("data offset beyond the frame", lambda f: patched(f.up("A"), Frame(f.up("A")).l4 + 12, 0xF0), "TRUNCATED"),
+    Case("data offset beyond the packet, in padding", lambda f: patched(f.up("A") + cookie(f), Frame(f.up("A")).l4 + 12, 0x80), "TCP_HEADER"),
+]
+
+TCP_FLAGS = [
+    Case("no flags", flagged(0x00), "TCP_FLAGS"),
+    Case("SYN and FIN", flagged(0x03), "TCP_FLAGS"),
+    Case("SYN and RST", flagged(0x06), "TCP_FLAGS"),
+    Case("all flags", flagged(0xFF), "TCP_FLAGS"),
+    *[Case(f"flags {flags:#04x}", flagged(flags), COOKIE) for flags in (0x10, 0x18, 0x11, 0x04, 0x14, 0x12, 0x30, 0x50, 0x90, 0xD8)],
+    Case("reserved bits set by a client", lambda f: patched(data(f), Frame(data(f)).l4 + 12, 0x8E), COOKIE),
+]
+
+LINK = [
+    Case("to another MAC", to_mac("02:00:00:00:00:99"), "NOT_OUR_MAC"),
+    Case("to another port's MAC", to_mac(PORT_MAC[2]), "NOT_OUR_MAC"),
+    Case("to the broadcast MAC", to_mac("ff:ff:ff:ff:ff:ff"), "MULTICAST"),
+    Case("to a multicast MAC", to_mac("01:00:5e:00:00:01"), "MULTICAST"),
+    Case("on a port that nothing describes", to_mac(PORT_MAC[5]), "PORT_UNKNOWN", 5),
+    Case("VLAN", tagged(0x8100), "ETHERTYPE"),
+    Case("VLAN of priority only", lambda f: data(f)[:12] + b"\x81\x00\xe0\x00" + data(f)[12:], "ETHERTYPE"),
+    Case("service VLAN", tagged(0x88A8), "ETHERTYPE"),
+    Case("two VLANs", lambda f: tagged(0x88A8)(f)[:16] + b"\x81\x00\x00\x06" + tagged(0x88A8)(f)[16:], "ETHERTYPE"),
+    *[Case(f"EtherType {kind:#06x}", typed(kind), "ETHERTYPE") for kind in (0x88CC, 0x8847, 0x8864, 0x8035, 0x0026, 0xFFFF)],
+]
+
+TO_VIP = [
+    Case("TCP to another port of the VIP", lambda f: Flow(f.client, Endpoint(f.vip.address, 81)).up("S", linux_syn(1)), "VIP_NO_SERVICE"),
+    Case("UDP to the VIP", to_vip(UDP(sport=5, dport=80) / b"x"), "VIP_NO_SERVICE"),
+    Case("SCTP to the VIP", to_vip(SCTP(sport=5, dport=80)), "VIP_NO_SERVICE"),
+    Case("GRE to the VIP", to_vip(GRE() / b"xxxx"), "VIP_NO_SERVICE"),
+    Case("TTL 1 to the VIP", lambda f: f.up("A", cookie(f), ttl=1), "TTL"),
+    Case("TTL 0 to the VIP", lambda f: f.up("A", cookie(f), ttl=0), "TTL"),
+    *[Case(f"{n} bytes of TCP header", lambda f, n=n: short(f, n), "TRUNCATED") for n in range(20)],
+    *[Case(f"{n} bytes of TCP header in transit", lambda f, n=n: short(transit(f), n), TRANSIT) for n in range(20)],
+    Case("data offset of 4 in transit", lambda f: offset(transit(f), 5, 4), TRANSIT),
+    Case("SYN and FIN in transit", lambda f: flagged(0x03)(transit(f)), TRANSIT),
+    Case("padding behind the packet", lambda f: data(f) + bytes(17), COOKIE),
+    Case("a packet of 1,514 bytes", lambda f: f.up("PA", cookie(f), bytes(1514 - len(f.up("PA", cookie(f))))), COOKIE),
+]
+
+IPV4 = [
+    *[Case(f"options to IHL {ihl}", lambda f, n=ihl: f.up("PA", cookie(f), b"x", between=NOP * (4 * (n - 5))), COOKIE) for ihl in range(6, 16)],
+    *[Case(f"SYN with IHL {ihl}", lambda f, n=ihl: f.up("S", MSS, between=NOP * (4 * (n - 5))), SYN_HASHED) for ihl in range(6, 16)],
+    *[Case(f"transit with IHL {ihl}", lambda f, n=ihl: transit(f).up("A", between=NOP * (4 * (n - 5))), TRANSIT) for ihl in range(6, 16)],
+    Case("router alert", lambda f: f.up("A", cookie(f), between=bytes([148, 4, 0, 0])), COOKIE),
+    Case("record route", lambda f: f.up("A", cookie(f), between=bytes([7, 11, 4] + [0] * 8 + [0])), COOKIE),
+    *[Case(f"IHL {ihl}", lambda f, n=ihl: patched(data(f), 14, 0x40 | n, valid=False), "IPV4_HEADER") for ihl in range(5)],
+    *[Case(f"version {v}", lambda f, n=v: patched(data(f), 14, n << 4 | 5), "IPV4_HEADER") for v in (0, 5, 6, 15)],
+    Case("total length beyond the frame", lambda f: patched(data(f), 16, 0, len(data(f)) - 13), "IPV4_HEADER"),
+    Case("total length within the header", lambda f: patched(data(f), 16, 0, 19), "IPV4_HEADER"),
+    Case("wrong header checksum", lambda f: patched(data(f), 24, 0, 0, valid=False), "IPV4_CHECKSUM"),
+    Case("first fragment", lambda f: patched(data(f), 20, 0x20, 0x00), "VIP_FRAGMENT"),
+    Case("middle fragment", lambda f: patched(data(f), 20, 0x20, 0xB9), "VIP_FRAGMENT"),
+    Case("last fragment", lambda f: patched(data(f), 20, 0x00, 0xB9), "VIP_FRAGMENT"),
+    Case("first fragment with options", lambda f: patched(f.up("A", between=NOP * 8), 20, 0x20, 0x00), "VIP_FRAGMENT"),
+    Case("don't fragment", lambda f: patched(data(f), 20, 0x40, 0x00), COOKIE),
+    Case("reserved flag", lambda f: patched(data(f), 20, 0x80, 0x00), COOKIE),
+    *[Case(f"fragment in transit, {b:#x}", lambda f, b=b: patched(transit(f).up(), 20, b, 9), TRANSIT) for b in (0x20, 0x00, 0x3F)],
+    Case("fragment of UDP to the VIP", lambda f: patched(to_vip(UDP() / b"x")(f), 20, 0x20, 0x00), "VIP_FRAGMENT"),
+    *[Case(f"from {a}", from_source(a), "MARTIAN_SOURCE") for a in ("0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.5", "240.1.1.1", "255.255.255.255")],
+    Case("ICMP unreachable", to_vip(ICMP(type=3, code=4) / bytes(28)), "VIP_NO_SERVICE"),
+    Case("ICMP time exceeded", to_vip(ICMP(type=11) / bytes(28)), "VIP_NO_SERVICE"),
+    Case("ICMP echo reply", to_vip(ICMP(type=0)), "VIP_NO_SERVICE"),
+    Case("ICMP echo with a code", to_vip(ICMP(type=8, code=1)), "VIP_NO_SERVICE"),
+    Case("ICMP fragment", lambda f: patched(to_vip(ICMP() / bytes(64))(f), 20, 0x20, 0x00), "VIP_FRAGMENT"),
+    Case("to a multicast address", lambda f: Flow(f.client, Endpoint(ip_address("239.1.1.1"), 80)).up(), "NO_ROUTE"),
+    *[Case(f"protocol {n} in transit", lambda f, n=n: patched(transit(f).up(), 23, n), TRANSIT) for n in (0, 2, 17, 41, 47, 50, 58, 132, 255)],
+]
+
+IPV6 = [
+    *[Case(f"{name} header", extended((name, 0)), COOKIE) for name in ("hop-by-hop", "routing", "destination")],
+    *[Case(f"destination header of {8 + 8 * n} bytes", extended(("destination", n)), COOKIE) for n in range(1, 8)],
+    Case("all three headers", extended(("hop-by-hop", 0), ("routing", 2), ("destination", 1)), COOKIE),
+    Case("eight headers", extended(*[("destination", 0)] * 8), COOKIE),
+    Case("nine headers", extended(*[("destination", 0)] * 9), "VIP_EXTENSION"),
+    Case("a header of 72 bytes", extended(("destination", 8)), "VIP_EXTENSION"),
+    Case("too much in the third header", extended(("hop-by-hop", 0), ("routing", 2), ("destination", 5)), "VIP_EXTENSION"),
+    Case("SYN behind a header", lambda f: f.up("S", MSS, between=chain(("destination", 0))[0], first=60), SYN_HASHED),
+    Case("fragment header", extended(("fragment", 0)), "VIP_FRAGMENT"),
+    Case("fragment behind headers", extended(("hop-by-hop", 1), ("destination", 0), ("fragment", 0)), "VIP_FRAGMENT"),
+    Case("no next header", lambda f: patched(data(f), 20, 59, valid=False), "VIP_NO_SERVICE"),
+    Case("no next header behind a header", extended(("destination", 0), last=59), "VIP_NO_SERVICE"),
+    *[Case(f"next header {n}", lambda f, n=n: patched(data(f), 20, n, valid=False), "VIP_NO_SERVICE") for n in (17, 50, 51, 132, 135, 253)],
+    Case("extension header beyond the packet", lambda f: patched(extended(("destination", 0))(f), 55, 6, valid=False), "TRUNCATED"),
+    Case("extension header beyond packet and parser", lambda f: patched(extended(("destination", 0))(f), 55, 255, valid=False), "TRUNCATED"),
+    *[Case(f"version {v}", lambda f, n=v: patched(data(f), 14, n << 4, valid=False), "IPV6_HEADER") for v in (0, 4, 7, 15)],
+    Case("payload length beyond the frame", lambda f: patched(data(f), 18, 0, len(data(f)) - 53, valid=False), "IPV6_HEADER"),
+    *[Case(f"from {a}", from_source(a), "MARTIAN_SOURCE") for a in ("::", "::1", "ff02::1", "ff0e::9")],
+    Case("ICMPv6 packet too big", to_vip(ICMPv6PacketTooBig() / b"x"), "VIP_NO_SERVICE"),
+    Case("ICMPv6 time exceeded", to_vip(ICMPv6TimeExceeded() / b"x"), "VIP_NO_SERVICE"),
+    Case("ICMPv6 echo with a code", to_vip(ICMPv6EchoRequest(code=1)), "VIP_NO_SERVICE"),
+    *[Case(f"{n} headers in transit", lambda f, n=n: extended(*[("destination", 0)] * n)(transit(f)), TRANSIT) for n in (1, 8, 9, 20)],
+    Case("fragment in transit", lambda f: extended(("fragment", 0))(transit(f)), TRANSIT),
+    *[Case(f"next header {n} in transit", lambda f, n=n: patched(transit(f).up(), 20, n, valid=False), TRANSIT) for n in (1, 17, 50, 59, 253)],
+]
+
+
+def arp(flow: Flow) -> bytes:
+    return bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=NEIGHBOR_MAC[1], psrc="198.51.100.7", pdst="192.0.2.1"))
+
+
+def truncations(make: Callable[[Flow], bytes], header: int, whole: int, then: str) -> Iterable[Case]:
+    """Cut at every byte: within Ethernet, IP or ARP header it is truncated; behind an IP header its length is wrong."""
+    for length in range(14, whole):
+        yield Case(f"cut to {length} bytes", lambda f, n=length: make(f)[:n], "TRUNCATED" if length < header else then)
+
+
+class LossTest(FrontageTest):
+    """A VIP of two servers: the cookie of `cookie()` is the second one's, and Maglev gives everything to the first."""
+
+    address, dip = "192.0.2.1", "10.1.0.9"
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.servers = [Server(100 + i, Endpoint(ip_address(self.dip) + i, 8080)) for i in range(2)]
+        self.vip = Vip(1, Endpoint(ip_address(self.address), 80), self.servers, policy=HASH)
+        self.site.add_vip(self.vip)
+        self.site.set_maglev(self.vip, [100, 100])
+        self.site.install_key(KEY)
+
+    def flow(self, number: int) -> Flow:
+        """Of a client of its own for each case, so that none finds the connection-table entry of another."""
+        client = "198.51.100.7" if self.vip.at.address.version == 4 else "2001:db8:1::7"
+        return Flow(Endpoint(ip_address(client), 2000 + number), self.vip.at)
+
+    def doRunTest(self, cases: Iterable[Case]) -> None:
+        for number, case in enumerate(cases):
+            with self.subTest(case.name):
+                self.check(case, case.make(self.flow(number)))
+
+    def check(self, case: Case, frame: bytes) -> None:
+        first, second = self.servers
+        if case.fate == COOKIE:
+            self.goes_to(second, frame, "RETRIEVED_COOKIE", case.port)
+        elif case.fate == SYN_COOKIE:
+            self.goes_to(first, frame, "ASSIGNED_HASH", case.port)
+        elif case.fate == SYN_HASHED:
+            self.goes_to(first, frame, "ASSIGNED_FALLBACK", case.port)
+        elif case.fate == HASHED:
+            self.goes_to(first, frame, "HASHED_NO_COOKIE", case.port)
+        elif case.fate == TRANSIT:
+            self.passes(case.port, frame, 2, Frame(frame).rewritten((PORT_MAC[2], NEIGHBOR_MAC[2])))
+        else:
+            self.drops(case.port, frame, case.fate)
+
+
+class LossOfIpv4(LossTest):
+    """IPv4 options, fragments, martians, ICMP."""
+
+    def runTest(self) -> None:
+        self.doRunTest([*LINK, *TO_VIP, *IPV4])
+
+
+class LossOfTcpOverIpv4(LossTest):
+    """TCP options, data offsets and flags over IPv4."""
+
+    def runTest(self) -> None:
+        self.doRunTest([*TCP_OPTIONS, *TCP_FLAGS])
+
+
+class LossOfIpv6(LossTest):
+    """IPv6 extension headers, fragments, martians, ICMPv6."""
+
+    address, dip = "2001:db8:f::1", "2001:db8:a::9"
+
+    def runTest(self) -> None:
+        self.doRunTest([*LINK, *TO_VIP, *IPV6])
+
+
+class LossOfTcpOverIpv6(LossTest):
+    """TCP options, data offsets and flags over IPv6."""
+
+    address, dip = "2001:db8:f::1", "2001:db8:a::9"
+
+    def runTest(self) -> None:
+        self.doRunTest([*TCP_OPTIONS, *TCP_FLAGS])
+
+
+class LossOfTruncatedIpv4(LossTest):
+    """An IPv4 segment with cookie, cut at every byte; so an ARP request."""
+
+    def runTest(self) -> None:
+        self.doRunTest(truncations(data, 14 + 20, len(data(self.flow(0))), "IPV4_HEADER"))
+        self.doRunTest(truncations(arp, 42, 42, ""))
+
+
+class LossOfTruncatedIpv6(LossTest):
+    """An IPv6 segment with cookie, plain and behind extension headers, cut at every byte."""
+
+    address, dip = "2001:db8:f::1", "2001:db8:a::9"
+
+    def runTest(self) -> None:
+        self.doRunTest(truncations(data, 14 + 40, len(data(self.flow(0))), "IPV6_HEADER"))
+        make = extended(("hop-by-hop", 0), ("destination", 1))
+        self.doRunTest(truncations(make, 14 + 40, len(make(self.flow(0))), "IPV6_HEADER"))

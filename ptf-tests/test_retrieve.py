@@ -1,0 +1,138 @@
+"""Retrieving phase: from the SYN on a flow finds its server by the cookie alone, also when that server takes no new flows any more."""
+
+from base.balancer import VIP4, VIP6, BalancerTest
+from base.packets import MSS, NOP, WINDOW_SCALE, Endpoint, linux_syn, sack, stamped, timestamp
+from base.site import CCLB4, CHEETAH_LL, CHEETAH_RR, HASH
+
+
+class EveryFlagFindsItsServer(BalancerTest):
+    """Whatever a segment of an established flow says, its cookie leads."""
+
+    def runTest(self) -> None:
+        for id, at in ((1, VIP4), (2, VIP6)):
+            vip = self.make_vip(8, id, at, first_sid=100 * id)
+            for server in vip.servers:
+                flow = self.new_flow(vip)
+                for flags in ("A", "PA", "FA", "R", "RA", "PAU", "SA", "AEC"):
+                    frame = flow.up(flags, self.echoed(flow, server), b"data")
+                    self.goes_to(server, frame, "RETRIEVED_COOKIE")
+
+
+class CookieBehindOtherOptions(BalancerTest):
+    """The timestamp is found in every layout that a stack is known to send."""
+
+    def runTest(self) -> None:
+        vip = self.make_vip(4)
+        server = vip.servers[3]
+        flow = self.new_flow(vip)
+        stamp = self.echoed(flow, server)
+        bare = stamp[2:]
+        layouts = {
+            "alone": stamp,
+            "before SACK": stamp + sack(1, 2),
+            "before three SACK blocks": stamp + sack(1, 2, 3, 4, 5, 6),
+            "behind SACK": sack(1, 2) + stamp,
+            "behind two SACK blocks": sack(1, 2, 3, 4) + stamp,
+            "behind MSS": MSS + stamp,
+            "behind MSS and window scale": MSS + NOP + WINDOW_SCALE + stamp,
+            "window scale, padded behind": WINDOW_SCALE + NOP + stamp,
+            "behind four NOPs": NOP * 4 + stamp,
+            "behind SACK-permitted": bytes([4, 2]) + bare,
+            "behind NOPs and SACK-permitted": NOP + NOP + bytes([4, 2]) + stamp,
+            "behind MPTCP": bytes([30, 12] + [7] * 10) + stamp,
+            "behind MD5": NOP + NOP + bytes([19, 18] + [9] * 16) + stamp,
+            "before end of options": stamp + bytes(4),
+        }
+        for name, options in layouts.items():
+            with self.subTest(name):
+                self.goes_to(server, flow.up("PA", options, b"x"), "RETRIEVED_COOKIE")
+
+
+class DrainingBreaksNothing(BalancerTest):
+    """A draining server gets no new flow, from the moment of its first packet at the latest; the flows that it has stay."""
+
+    def runTest(self) -> None:
+        self.add_class(0, 0.5)
+        vip = self.make_vip(3)
+        for server in vip.servers:
+            self.report(vip, server, 2, 2)
+        flows = [self.begin(vip) for _ in range(9)]
+        gone = vip.servers[1]
+        gone.active = False
+        self.site.update_server(vip, gone)
+        self.report(vip, gone, 0, 0)
+        for _ in range(9):
+            self.assertNotEqual(gone, self.begin(vip)[1])
+        for flow, server in flows:
+            self.goes_to(server, flow.up("A", self.echoed(flow, server)), "RETRIEVED_COOKIE")
+
+
+class DrainingBeforeTheTreeKnows(BalancerTest):
+    """Between the controller's two steps the tree still names the draining server: such a SYN is hashed."""
+
+    def runTest(self) -> None:
+        self.add_class(0, 0.5)
+        vip = self.make_vip(2)
+        for server, code in zip(vip.servers, (1, 9), strict=True):
+            self.report(vip, server, code, code)
+        vip.servers[0].active = False
+        self.site.update_server(vip, vip.servers[0])
+        self.site.set_maglev(vip, [vip.servers[1].sid] * 2)
+        for _ in range(3):
+            flow = self.new_flow(vip)
+            self.goes_to(vip.servers[1], flow.up("S", linux_syn(1)), "ASSIGNED_NO_LOAD")
+
+
+class RemovedServer(BalancerTest):
+    """A cookie of a server that is no member any more is nobody's: the flow is hashed. Where only its address is gone, that has a name."""
+
+    def runTest(self) -> None:
+        vip = self.make_vip(2)
+        gone, left = vip.servers
+        flow = self.new_flow(vip)
+        options = self.echoed(flow, gone)
+        self.goes_to(gone, flow.up("A", options), "RETRIEVED_COOKIE")
+        self.site.delete(self.site.to_server(gone))
+        self.drops(1, flow.up("A", options), "SERVER_GONE")
+        self.site.delete(self.site.member(vip, gone))
+        self.site.set_maglev(vip, [left.sid] * 2)
+        self.goes_to(left, flow.up("A", options), "HASHED_BAD_COOKIE")
+
+
+class ServerOfAnotherVip(BalancerTest):
+    """A code names a server among those of its own VIP."""
+
+    def runTest(self) -> None:
+        vip = self.make_vip(2)
+        other = self.make_vip(2, 2, Endpoint(VIP4.address, 8080), base=2, first_sid=200)
+        flow = self.new_flow(vip)
+        hashed = vip.servers[flow.hash & 1]
+        self.goes_to(hashed, flow.up("A", self.echoed(flow, other.servers[0])), "HASHED_BAD_COOKIE")
+
+
+class PolicyDoesNotMoveFlows(BalancerTest):
+    """Flows stay with their servers through every change of policy."""
+
+    def runTest(self) -> None:
+        self.add_class(0, 0.5)
+        vip = self.make_vip(4)
+        for server in vip.servers:
+            self.report(vip, server, 2, 2)
+        flows = [self.begin(vip) for _ in range(8)]
+        for policy in (HASH, CHEETAH_RR, CHEETAH_LL, CCLB4):
+            vip.policy = policy
+            self.site.update_policy(vip)
+            for flow, server in flows:
+                self.goes_to(server, flow.up("PA", self.echoed(flow, server), b"on"), "RETRIEVED_COOKIE")
+
+
+class TimestampsOfZero(BalancerTest):
+    """TSecr of a first data segment, or of a client that knows no cookie yet, may be zero: hashed unless it happens to open."""
+
+    def runTest(self) -> None:
+        vip = self.make_vip(2)
+        for _ in range(10):
+            flow = self.new_flow(vip)
+            options = NOP + NOP + timestamp(5, 0)
+            self.assertEqual(options, stamped(5, 0))
+            self.goes_to(vip.servers[flow.hash & 1], flow.up("A", options), "HASHED_BAD_COOKIE")
