@@ -5,12 +5,8 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 
-# What `make demo` runs; see `make help`.
-export DEMO_SECONDS ?= 20
-export LOAD ?= 0.8
-export SEED ?= 1
-export SERVERS ?= 4
-export TARGET ?= softswitch
+# What `make demo` may be told; unset, mininet/src/frontage_demo/settings.py says.
+export DEMO_SECONDS LOAD SEED SERVERS TARGET
 
 BUILD := build
 STAMPS := $(BUILD)/stamps
@@ -19,7 +15,7 @@ PYTHON := $(VENV)/bin/python
 BIN := target/release
 P4 := $(BUILD)/p4/frontage.json
 P4INFO := $(BUILD)/p4/frontage.p4info.txtpb
-NGINX_MODULE := $(BUILD)/nginx/ngx_http_cloudcookie_module.so
+NGINX_MODULE := $(BUILD)/nginx/ngx_http_cloudcookie_filter_module.so
 WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
@@ -29,7 +25,7 @@ say = @printf '\033[1m==\033[0m %s\n'
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 	@echo
-	@echo '  make demo takes DEMO_SECONDS ($(DEMO_SECONDS), per policy), LOAD ($(LOAD)), SEED ($(SEED)), SERVERS ($(SERVERS)), TARGET ($(TARGET), or bmv2)'
+	@echo '  make demo takes DEMO_SECONDS (per policy), LOAD (0.1 to 1), SEED, SERVERS, TARGET (softswitch or bmv2)'
 	@echo '  Example: make demo DEMO_SECONDS=60 LOAD=0.6 SERVERS=8'
 
 setup: $(WORLD) ## install and build everything
@@ -65,9 +61,9 @@ lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
 	$(say) 'Python: ruff, mypy'
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@$(VENV)/bin/mypy
+	@for room in controller mininet ptf-tests tools; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
 	$(say) 'C: clang-format'
-	@find host-agents -name '*.[ch]' -not -path '*/target/*' -print0 | xargs -0 -r clang-format --dry-run --Werror
+	@find host-agents -name '*.[ch]' -print0 | xargs -0 -r clang-format --dry-run --Werror
 	$(say) 'P4: the compiler, with warnings as errors'
 	@$(MAKE) --no-print-directory $(P4)
 
@@ -75,7 +71,7 @@ format: $(STAMPS)/venv ## rewrite the sources as the formatters want them
 	@cargo fmt --all
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/ruff check --fix .
-	@find host-agents -name '*.[ch]' -not -path '*/target/*' -print0 | xargs -0 -r clang-format -i
+	@find host-agents -name '*.[ch]' -print0 | xargs -0 -r clang-format -i
 
 docs: $(STAMPS)/venv $(P4) ## regenerate what is generated in docs/: the table reference
 	@$(PYTHON) tools/table_reference.py $(P4INFO) > docs/tables.md
@@ -110,6 +106,10 @@ $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	@mkdir -p $(STAMPS)
 	@cargo build --release --workspace --locked --quiet
 	@touch $@
+
+$(NGINX_MODULE): $(shell find host-agents/cclb7/nginx host-agents/cclb7/lib host-agents/cclb7/include -type f 2>/dev/null) | $(STAMPS)/debian
+	$(say) 'C: module for nginx, library send_cc'
+	@$(MAKE) --no-print-directory -C host-agents/cclb7 BUILD=$(abspath $(BUILD)/nginx)
 
 $(P4): $(STAMPS)/rust $(shell find p4src -name '*.p4')
 	$(say) 'P4: frontage.p4'
