@@ -15,7 +15,7 @@ PYTHON := $(VENV)/bin/python
 BIN := target/release
 P4 := $(BUILD)/p4/frontage.json
 P4INFO := $(BUILD)/p4/frontage.p4info.txtpb
-NGINX_MODULE := $(BUILD)/nginx/ngx_http_cloudcookie_filter_module.so
+NGINX_MODULE := $(BUILD)/cclb7/ngx_http_cloudcookie_filter_module.so
 WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
@@ -52,7 +52,7 @@ test-world: $(WORLD)
 	@$(VENV)/bin/pytest -q mininet/tests
 
 bench: $(WORLD) ## measure: build/bench/result.json; ONLY=name runs one
-	@$(PYTHON) tools/bench.py $(if $(ONLY),--only $(ONLY))
+	@$(PYTHON) bench/run.py $(if $(ONLY),--only $(ONLY))
 
 lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
 	$(say) 'Rust: rustfmt, clippy'
@@ -95,7 +95,7 @@ $(STAMPS)/debian: tools/packages.txt tools/setup-debian
 $(STAMPS)/venv: requirements.lock controller/pyproject.toml mininet/pyproject.toml | $(STAMPS)/debian
 	$(say) 'Python packages'
 	@[ -x $(PYTHON) ] || /usr/bin/python3 -m venv $(VENV)
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e controller -e mininet
 	@ln -sfn /usr/lib/python3/dist-packages/mininet $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/mininet
 	@touch $@
@@ -109,7 +109,7 @@ $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 
 $(NGINX_MODULE): $(shell find host-agents/cclb7/nginx host-agents/cclb7/lib host-agents/cclb7/include -type f 2>/dev/null) | $(STAMPS)/debian
 	$(say) 'C: module for nginx, library send_cc'
-	@$(MAKE) --no-print-directory -C host-agents/cclb7 BUILD=$(abspath $(BUILD)/nginx)
+	@$(MAKE) --no-print-directory -C host-agents/cclb7 BUILD=$(abspath $(BUILD)/cclb7)
 
 $(P4): $(STAMPS)/rust $(shell find p4src -name '*.p4')
 	$(say) 'P4: frontage.p4'

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from conftest import EXAMPLE
 from frontage import limits
 from frontage.allocation import MAX_SCORE, Allocation, Block, Installed, allocate, scores
+from frontage.blocks.fallback import ticks
 from frontage.config import Config, load, loads
 from frontage.desired import STAGES, TABLES, desired
 from frontage.state import State, difference
@@ -193,3 +194,7 @@ def test_difference() -> None:
     assert not found.different
     assert not found.unexpected
     assert len(difference(some, state).unexpected) == 10
+
+
+def test_timeout_is_not_shorter_than_asked_for() -> None:
+    assert [ticks(seconds) for seconds in (1, 2, 120, 65535)] == [1, 2, 115, 62500]

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import EXAMPLE
-from frontage.config import ConfigError, Mac, Policy, load, loads
+from frontage.config import ConfigError, Policy, load, loads
+from frontage.fields import Mac
 from frontage.limits import MAX_SERVERS
 from scale import large_config
 

@@ -12,8 +12,9 @@ from fractions import Fraction
 from typing import NamedTuple, TypeVar
 
 from frontage import limits
-from frontage.config import Config, Mac, Neighbor, Route, Server, Vip
+from frontage.config import Config, Neighbor, Route, Server, Vip
 from frontage.cookie import TCP_LOAD
+from frontage.fields import Mac
 from frontage.state import Action, Key, exact
 
 FLOW_UNIT = 16

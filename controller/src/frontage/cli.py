@@ -11,7 +11,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.logging import RichHandler
 
 from frontage import edit
 from frontage.config import Config, ConfigError, Policy, ServerState, load
@@ -67,8 +66,7 @@ def up(
 
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO,
-        format="%(message)s",
-        handlers=[RichHandler(console=err, show_path=False)],
+        format="%(asctime)s %(levelname)s %(message)s",
     )
     logging.getLogger("asyncio").setLevel(logging.INFO)
 

@@ -1,102 +1,33 @@
 """The one configuration file: its schema, and `load`, which turns a file into a checked `Config`.
 
-``docs`` of every field stand in its description; ``controller/README.md`` shows a whole file.
+What every field means stands in its description; ``controller/README.md`` lists them all.
 """
 
 from __future__ import annotations
 
-import typing
+from collections.abc import Sequence
 from enum import StrEnum
-from ipaddress import (
-    IPv4Address,
-    IPv4Interface,
-    IPv4Network,
-    IPv6Address,
-    IPv6Interface,
-    IPv6Network,
-    ip_address,
-    ip_interface,
-    ip_network,
-)
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from frontage import checks
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
+from frontage.explain import explain
+from frontage.fields import (
+    AddressField,
+    InterfaceField,
+    MacField,
+    Name,
+    NetworkField,
+    SecretField,
+    TcpPort,
+    parse_secret,
+)
 from frontage.limits import MAX_PORT_ID, MAX_SID, MAX_WEIGHT
 from frontage.yamlfile import Document, DocumentError, Problem, parse
 from frontage.yamlfile import Path as FieldPath
-
-IPAddress = IPv4Address | IPv6Address
-
-
-class Mac(int):
-    """An Ethernet address; an int for the switch, six hex pairs for people."""
-
-    def __str__(self) -> str:
-        return ":".join(f"{byte:02x}" for byte in self.to_bytes(6, "big"))
-
-    __repr__ = __str__
-
-
-def _parse_mac(value: object) -> Mac:
-    if isinstance(value, Mac):
-        return value
-    parts = str(value).split(":")
-    if len(parts) != 6 or any(len(part) != 2 for part in parts):
-        raise ValueError("not an Ethernet address")
-    mac = Mac(int("".join(parts), 16))
-    if mac == 0 or mac >> 40 & 1:
-        raise ValueError("not a unicast Ethernet address")
-    return mac
-
-
-def _parse_address(value: object) -> object:
-    try:
-        return ip_address(value) if isinstance(value, str) else value
-    except ValueError:
-        raise ValueError("not an IPv4 or IPv6 address") from None
-
-
-def _parse_interface(value: object) -> object:
-    try:
-        return ip_interface(value) if isinstance(value, str) else value
-    except ValueError:
-        raise ValueError("not an IPv4 or IPv6 address with a prefix length") from None
-
-
-def _parse_network(value: object) -> object:
-    try:
-        return ip_network(value) if isinstance(value, str) else value
-    except ValueError as error:
-        if "host bits" in str(error):
-            raise ValueError("not a prefix: it has host bits set") from None
-        raise ValueError("not an IPv4 or IPv6 prefix") from None
-
-
-def _parse_secret(value: object) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    try:
-        secret = bytes.fromhex(str(value))
-    except ValueError:
-        raise ValueError("not hexadecimal") from None
-    if not SECRET_BYTES_MIN <= len(secret) <= SECRET_BYTES_MAX:
-        raise ValueError(f"{len(secret)} bytes long")
-    return secret
-
-
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
-AddressField = Annotated[IPv4Address | IPv6Address, BeforeValidator(_parse_address)]
-InterfaceField = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(_parse_interface)]
-NetworkField = Annotated[IPv4Network | IPv6Network, BeforeValidator(_parse_network)]
-MacField = Annotated[Mac, BeforeValidator(_parse_mac)]
-SecretField = Annotated[bytes, BeforeValidator(_parse_secret)]
-TcpPort = Annotated[int, Field(ge=1, le=65535)]
 
 
 class _Model(BaseModel):
@@ -115,7 +46,7 @@ class Device(_Model):
     )
     device_id: int = Field(1, ge=1, lt=1 << 64, description="the P4Runtime device id", examples=[1])
     election_id: int = Field(
-        1, ge=1, lt=1 << 64, description="the first election id; a second controller stands by below it", examples=[1]
+        100, ge=1, lt=1 << 64, description="the first election id; a second controller stands by below it", examples=[100]
     )
     cpu_port: int = Field(ge=1, le=MAX_PORT_ID, description="the port number the switch was given as CPU port", examples=[510])
     pipeline: Pipeline = Field(description="the compiled P4 program")
@@ -261,9 +192,9 @@ class Config(_Model):
 class ConfigError(Exception):
     """What is wrong with a configuration file: one line a problem, ``file:line:column: field: what; fix``."""
 
-    def __init__(self, file: Path, problems: typing.Sequence[Problem]):
+    def __init__(self, file: Path, problems: Sequence[Problem]):
         self.file = file
-        self.problems = list(problems)
+        self.problems = sorted(problems, key=lambda p: (p.position.line, p.position.column) if p.position else (0, 0))
         super().__init__("\n".join(format_problem(file, problem) for problem in self.problems))
 
 
@@ -305,15 +236,13 @@ def loads(text: str, file: Path) -> Config:
     try:
         config = Config.model_validate(document.data)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_input=True)
-        problems = [_explain(detail, document) for detail in details if not _spurious(detail)]
-        raise ConfigError(file, _ordered(problems)) from None
+        raise ConfigError(file, explain(error, document, Config)) from None
     config, problems = _resolve(config, file.parent, document)
     for found in checks.check(config):
         locate = document.key_position if found.at_key else document.position
         problems.append(Problem(found.path, found.what, found.fix, locate(found.path)))
     if problems:
-        raise ConfigError(file, _ordered(problems))
+        raise ConfigError(file, problems)
     return config
 
 
@@ -326,7 +255,7 @@ def _resolve(config: Config, folder: Path, document: Document) -> tuple[Config, 
             file = folder / key.secret_file
             path: FieldPath = ("keys", i, "secret_file")
             try:
-                secret = _parse_secret(file.read_text(encoding="ascii").strip())
+                secret = parse_secret(file.read_text(encoding="ascii").strip())
             except (OSError, UnicodeDecodeError) as error:
                 problems.append(Problem(path, f"cannot be read: {error}", "write the secret there", document.position(path)))
                 continue
@@ -348,87 +277,3 @@ def _resolve(config: Config, folder: Path, document: Document) -> tuple[Config, 
     if config.control_socket is not None:
         update["control_socket"] = (folder / config.control_socket).absolute()
     return config.model_copy(update=update), problems
-
-
-def _spurious(detail: ErrorDetails) -> bool:
-    """Pydantic counts only the valid items of a list; its complaint about their number is noise beside those about the items."""
-    given = detail["input"]
-    return detail["type"] == "too_short" and isinstance(given, list) and len(given) >= detail.get("ctx", {}).get("min_length", 0)
-
-
-def _ordered(problems: list[Problem]) -> list[Problem]:
-    return sorted(problems, key=lambda p: (p.position.line, p.position.column) if p.position else (0, 0))
-
-
-def _fields() -> dict[tuple[str, ...], FieldInfo]:
-    """Every field of the schema by its path without list indices."""
-    found: dict[tuple[str, ...], FieldInfo] = {}
-
-    def visit(model: type[BaseModel], prefix: tuple[str, ...]) -> None:
-        for name, field in model.model_fields.items():
-            path = (*prefix, field.alias or name)
-            found[path] = field
-            for part in (field.annotation, *typing.get_args(field.annotation)):
-                if isinstance(part, type) and issubclass(part, BaseModel):
-                    visit(part, path)
-
-    visit(Config, ())
-    return found
-
-
-_FIELDS = _fields()
-
-_WHAT = {
-    "missing": "is missing",
-    "extra_forbidden": "is no field of the configuration",
-    "int_parsing": "{input} is not a whole number",
-    "int_type": "is not a whole number",
-    "float_parsing": "{input} is not a number",
-    "string_type": "is not text",
-    "string_pattern_mismatch": "{input} is not acceptable",
-    "tuple_type": "is not a list",
-    "model_type": "is not a mapping of fields",
-    "greater_than_equal": "{input} is smaller than {ge}",
-    "less_than_equal": "{input} is larger than {le}",
-    "less_than": "{input} is not smaller than {lt}",
-    "too_short": "has {actual_length} items, at least {min_length} needed",
-    "too_long": "has {actual_length} items, at most {max_length} possible",
-    "string_too_short": "is empty",
-    "enum": "{input} is not one of {expected}",
-}
-
-
-def _explain(detail: ErrorDetails, document: Document) -> Problem:
-    """Turn one of pydantic's errors into what is wrong, where, and the fix."""
-    # Pydantic appends the name of a union's member to the path; the file has no such level.
-    path: FieldPath = ()
-    for part in detail["loc"]:
-        known = (*(p for p in (*path, part) if isinstance(p, str)),)
-        if isinstance(part, str) and known not in _FIELDS and detail["type"] != "extra_forbidden":
-            break
-        path = (*path, part)
-    field = _FIELDS.get(tuple(part for part in path if isinstance(part, str)))
-    given = detail["input"]
-    # Secrets must not end up in logs.
-    shown = repr(given) if isinstance(given, str | int | float) and path[-1:] != ("secret",) else "this"
-    context = {key: value for key, value in detail.get("ctx", {}).items() if key != "error"}
-    template = _WHAT.get(detail["type"])
-    if template is not None:
-        what = template.format(input=shown, **context)
-    elif detail["type"] == "value_error":
-        reason = str(detail.get("ctx", {}).get("error", ""))
-        what = f"{shown} is {reason}" if isinstance(given, str) else reason
-    else:
-        message = detail["msg"].removeprefix("Value ").removeprefix("Input ").removeprefix("value ")
-        what = f"{shown} {message}"
-
-    if detail["type"] == "extra_forbidden":
-        parent = tuple(part for part in path[:-1] if isinstance(part, str))
-        names = [known[-1] for known in _FIELDS if known[:-1] == parent]
-        fix = f"remove it or use one of: {', '.join(names)}"
-        return Problem(path, what, fix, document.key_position(path))
-    if field is None:
-        return Problem(path, what, "see the example configuration", document.position(path))
-    example = f", for example {field.examples[0]}" if field.examples else ""
-    verb = "add" if detail["type"] == "missing" else "give"
-    return Problem(path, what, f"{verb} {field.description}{example}", document.position(path))

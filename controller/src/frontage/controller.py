@@ -12,7 +12,6 @@ primary's connection ends.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import time
@@ -30,6 +29,11 @@ log = logging.getLogger(__name__)
 BACKOFF_FIRST = 0.1
 BACKOFF_LAST = 5.0
 """Seconds between attempts, doubling from the first to the last."""
+
+PROBE_INTERVAL = 5.0
+PROBE_TIMEOUT = 5.0
+"""Seconds between looks whether the switch is still there and runs our program, and for its answer. (Not HTTP/2's keepalive:
+servers of gRPC's own library end connections that use it as often.)"""
 
 AUDIT_INTERVAL = 60.0
 """Seconds after which the switch is read back although nothing has changed."""
@@ -132,11 +136,16 @@ class Controller:
         self._wake.set()
 
     async def installed(self) -> None:
-        """Wait until the present configuration is installed. Raises ReconcileError with the reason if it cannot be."""
+        """Wait until the present configuration is installed. Raises ReconcileError with the reason if it cannot be.
+
+        While there is no connection, or another controller leads, this waits.
+        """
         wanted = self._wanted
         async with self._condition:
-            await self._condition.wait_for(lambda: max(self._done, self._failed) >= wanted)
-            if self._done < wanted:
+            await self._condition.wait_for(
+                lambda: self._failed >= wanted or (self._done >= wanted and self.health.phase is Phase.INSTALLED)
+            )
+            if self.health.phase is not Phase.INSTALLED:
                 raise ReconcileError(self.health.error or "not installed")
 
     async def apply(self, config: Config) -> None:
@@ -187,8 +196,9 @@ class Controller:
     async def _work(self, session: Session, pipeline: Pipeline, device: Device) -> None:
         """Install whenever there is reason to; returns when the configuration names another device."""
         retry = BACKOFF_FIRST
+        audited = time.monotonic()
         while self.config.device == device:
-            delay = AUDIT_INTERVAL
+            delay = PROBE_INTERVAL
             if self._role is Role.PRIMARY:
                 wanted = self._wanted
                 try:
@@ -200,9 +210,26 @@ class Controller:
                     delay, retry = retry, min(2 * retry, AUDIT_INTERVAL)
             elif self.health.election_id:
                 await self._report(Phase.STANDBY)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), delay)
-            self._wake.clear()
+            while not await self._woken(delay):
+                delay = PROBE_INTERVAL
+                # A switch that vanished without ending the connection is noticed here, and one that was given another program.
+                cookie = await session.installed_pipeline(PROBE_TIMEOUT)
+                if self._role is Role.PRIMARY and (cookie != pipeline.cookie or self.health.phase is Phase.FAILED):
+                    break
+                if time.monotonic() - audited > AUDIT_INTERVAL:
+                    # Packets that operate on leaves are not acknowledged: send them again.
+                    self._resync = True
+                    break
+            audited = time.monotonic() if self._resync else audited
+
+    async def _woken(self, seconds: float) -> bool:
+        """Wait for a reason to look again; False if there is none in time."""
+        try:
+            await asyncio.wait_for(self._wake.wait(), seconds)
+        except TimeoutError:
+            return False
+        self._wake.clear()
+        return True
 
     async def _install(self, session: Session, pipeline: Pipeline, wanted: int) -> None:
         if self.health.phase is not Phase.INSTALLED:
@@ -221,7 +248,7 @@ class Controller:
                 outcome.entries, outcome.inserted, outcome.modified, outcome.deleted, outcome.leaf_ops, outcome.seconds,
             )  # fmt: skip
         self.health.count(outcome)
-        self._done = wanted
+        self._done, self._failed = wanted, 0
         await self._report(Phase.INSTALLED)
 
     async def _fail(self, wanted: int, error: str) -> None:

@@ -8,7 +8,7 @@ from frontage.config import Config
 from frontage.state import State
 
 STAGES: tuple[tuple[str, ...], ...] = (
-    (*ports.TABLES, *neighbor.TABLES, forwarding.NEXT_HOP),
+    (*neighbor.TABLES, forwarding.NEXT_HOP),
     (forwarding.IPV4_LPM, forwarding.IPV6_LPM),
     (*insight.TABLES, *retrieve.TABLES, *masking.ROUNDS, fallback.TIMEOUT),
     server.TABLES,
@@ -16,9 +16,11 @@ STAGES: tuple[tuple[str, ...], ...] = (
     (fallback.MAGLEV, assign.POOL),
     (vip.POLICY,),
     (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.ADDRESS4, vip.ADDRESS6),
+    ports.TABLES,
 )
 """The order of writing: what an entry leads to is there before it, so that no packet meets half of a change. Deleting goes
-the other way round."""
+the other way round. Ports come last: into an empty switch nothing enters before all is there, or a server's packets would
+reach clients unmasked, who answer with RST."""
 
 TREE_STAGE = 6
 """Before this stage, the leaves of the tournament trees are seeded: a policy may lead to them."""

@@ -115,6 +115,7 @@ class Endpoint:
     """The HTTP server of one controller's metrics, on a thread of its own."""
 
     def __init__(self, metrics: Metrics, controller: Controller, loop: asyncio.AbstractEventLoop):
+        self.metrics = metrics
         registry = CollectorRegistry(auto_describe=False)
         host, _, port = metrics.address.rpartition(":")
         self._server, self._thread = start_http_server(int(port), host.strip("[]"), registry)

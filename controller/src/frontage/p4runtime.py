@@ -35,10 +35,10 @@ _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_metadata_size", 64 * 1024),
-    # A switch that vanished without closing its connection is noticed within ten seconds.
-    ("grpc.keepalive_time_ms", 5000),
-    ("grpc.keepalive_timeout_ms", 5000),
-    ("grpc.http2.max_pings_without_data", 0),
+    # The controller has its own back-off; within an attempt, be quick.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
     # A new channel must not inherit another's connection, nor its back-off.
     ("grpc.use_local_subchannel_pool", 1),
 )
@@ -157,13 +157,13 @@ class Session:
                 raise _stream_error(self, error) from None
             raise UnreachableError(f"the connection to the switch at {self.address} ended") from None
 
-    async def installed_pipeline(self) -> int | None:
-        """The cookie of the switch's pipeline; None where it has no pipeline."""
+    async def installed_pipeline(self, seconds: float = _TIMEOUT) -> int | None:
+        """The cookie of the switch's pipeline; None where it has no pipeline. Raises UnreachableError if none answers in time."""
         request = p4r.GetForwardingPipelineConfigRequest(
             device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
         )
         try:
-            response = await self._stub.GetForwardingPipelineConfig(request, timeout=_TIMEOUT)
+            response = await self._stub.GetForwardingPipelineConfig(request, timeout=seconds)
         except grpc.aio.AioRpcError as error:
             if error.code() == grpc.StatusCode.FAILED_PRECONDITION:
                 return None

@@ -38,15 +38,13 @@ class Service:
         self._secrets = _secret_stamps(self.controller.config)
         self.control = ControlServer(socket_path(self.controller.config, file), self._handle)
         self.endpoint: Endpoint | None = None
+        self._metrics_error: str | None = None
         self._loading = asyncio.Lock()
 
     async def run(self) -> None:
-        """Until cancelled. Raises ControlError or OSError if the socket or the metrics' port cannot be had at the start."""
-        config = self.controller.config
+        """Until cancelled. Raises ControlError if the control socket cannot be had at the start."""
         await self.control.start(take_over=False)
-        if config.metrics is not None:
-            self.endpoint = Endpoint(config.metrics, self.controller, asyncio.get_running_loop())
-            log.info("metrics at http://%s:%d/metrics", *self.endpoint.address)
+        await self._serve_metrics()
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.controller.run())
@@ -60,9 +58,27 @@ class Service:
         while True:
             await asyncio.sleep(POLL_INTERVAL)
             await self.control.start(take_over=self.controller.primary)
+            await self._serve_metrics()
             if _stamp(self.file) != self._stamp or _secret_stamps(self.controller.config) != self._secrets:
                 with contextlib.suppress(ConfigError):
                     await self.reload()
+
+    async def _serve_metrics(self) -> None:
+        """Serve metrics where the configuration says. A standby on the primary's own machine gets the address when it is free."""
+        wanted = self.controller.config.metrics
+        if self.endpoint is not None and self.endpoint.metrics != wanted:
+            await asyncio.to_thread(self.endpoint.close)
+            self.endpoint = None
+        if self.endpoint is not None or wanted is None:
+            return
+        try:
+            self.endpoint = Endpoint(wanted, self.controller, asyncio.get_running_loop())
+        except OSError as error:
+            if self._metrics_error != str(error):
+                log.warning("no metrics yet at %s: %s", wanted.address, error)
+            self._metrics_error = str(error)
+        else:
+            log.info("metrics at http://%s:%d/metrics", *self.endpoint.address)
 
     async def reload(self) -> None:
         """Read the file again. Raises ConfigError; then what was installed stays."""

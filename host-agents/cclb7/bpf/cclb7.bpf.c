@@ -165,21 +165,21 @@ int cclb7_ingress(struct __sk_buff *skb)
 	return PASS;
 }
 
-/* The addresses of a socket, whose fields each kind of program calls by another name. All are read before they are told apart:
- * the verifier wants every access at a constant offset, and the compiler would merge the branches. */
-#define SOCKET_CONNECTION(c, socket, local_prefix, remote_prefix)                                       \
-	do {                                                                                            \
-		__u32 local4 = (socket)->local_prefix##4, remote4 = (socket)->remote_prefix##4;         \
-		barrier_var(local4);                                                                    \
-		barrier_var(remote4);                                                                   \
-		for (int i = 0; i < 4; i++) {                                                           \
-			(c)->local[i] = (socket)->local_prefix##6[i];                                   \
-			(c)->remote[i] = (socket)->remote_prefix##6[i];                                 \
-		}                                                                                       \
-		if ((socket)->family == AF_INET) {                                                      \
-			mapped((c)->local, local4);                                                     \
-			mapped((c)->remote, remote4);                                                   \
-		}                                                                                       \
+/* The addresses of a socket, whose fields each kind of program calls by another name. All are read before they are told
+ * apart: the verifier wants every access at a constant offset, and the compiler would merge the branches. */
+#define SOCKET_CONNECTION(c, socket, local_v4, local_v6, remote_v4, remote_v6)                                         \
+	do {                                                                                                           \
+		__u32 local4 = (socket)->local_v4, remote4 = (socket)->remote_v4;                                      \
+		barrier_var(local4);                                                                                   \
+		barrier_var(remote4);                                                                                  \
+		for (int i = 0; i < 4; i++) {                                                                          \
+			(c)->local[i] = (socket)->local_v6[i];                                                         \
+			(c)->remote[i] = (socket)->remote_v6[i];                                                       \
+		}                                                                                                      \
+		if ((socket)->family == AF_INET) {                                                                     \
+			mapped((c)->local, local4);                                                                    \
+			mapped((c)->remote, remote4);                                                                  \
+		}                                                                                                      \
 	} while (0)
 
 /* This socket type hides write_seq, so it is read by address; a copy of the pointer is a plain number to the verifier. */
@@ -247,7 +247,7 @@ int cclb7_report(struct bpf_sockopt *ctx)
 	}
 	if ((void *)(message + 1) > ctx->optval_end)
 		return 1;
-	SOCKET_CONNECTION(&c, sk, src_ip, dst_ip);
+	SOCKET_CONNECTION(&c, sk, src_ip4, src_ip6, dst_ip4, dst_ip6);
 	c.local_port = sk->src_port;
 	c.remote_port = bpf_ntohs(sk->dst_port);
 	server = bpf_map_lookup_elem(&servers, &c.local_port);
@@ -321,7 +321,7 @@ int cclb7_sockops(struct bpf_sock_ops *ctx)
 		return 1;
 	if (!config || bpf_get_netns_cookie(ctx) != config->netns_cookie)
 		return 1;
-	SOCKET_CONNECTION(&c, ctx, local_ip, remote_ip);
+	SOCKET_CONNECTION(&c, ctx, local_ip4, local_ip6, remote_ip4, remote_ip6);
 	c.local_port = ctx->local_port;
 	c.remote_port = bpf_ntohl(ctx->remote_port);
 	server = bpf_map_lookup_elem(&servers, &c.local_port);

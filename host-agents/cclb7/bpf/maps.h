@@ -37,9 +37,9 @@ struct handshake {
 	__u32 ts;
 };
 
-#define RING 64         /* power of two */
+#define RING 64          /* power of two */
 #define RETRANSMITTED 16 /* power of two */
-#define ENDS 8          /* power of two */
+#define ENDS 8           /* power of two */
 
 struct retransmission {
 	__u32 begin; /* sequence numbers */
@@ -52,12 +52,12 @@ struct flow {
 	__u64 acked;
 	__u64 sent;
 	/* Responses. `ends` are the offsets (upper 48 bits) at which that many (lower 16 bits) finish. */
-	__u64 expected; /* where all that was reported will end */
-	__u64 sized_end; /* where the last response of exact size will end */
+	__u64 expected;     /* where all that was reported will end */
+	__u64 sized_end;    /* where the last response of exact size will end */
 	__u64 unknown_from; /* where the first of the open responses of unknown length began */
 	__u64 ends[ENDS];
 	__u32 next_end;
-	__u32 open; /* begun, and their end not yet known */
+	__u32 open;         /* begun, and their end not yet known */
 	__u32 open_unknown; /* those of them of unknown length */
 	__u32 closed;
 	__u64 contribution; /* of this flow to its server: N_AF << 32 | N_FF */
@@ -67,10 +67,10 @@ struct flow {
 	__u32 next_sent;
 	__u32 next_retransmission;
 	__u32 retransmissions_lost; /* sequence number below which `retransmissions` has forgotten some */
-	__u32 clock_offset; /* TSval - monotonic clock, in ms */
-	__u32 rtt_min; /* ms */
-	__u32 gap; /* ms between entries of `ring` */
-	__u32 last_echo; /* TSecr last restored */
+	__u32 clock_offset;         /* TSval - monotonic clock, in ms */
+	__u32 rtt_min;              /* ms */
+	__u32 gap;                  /* ms between entries of `ring` */
+	__u32 last_echo;            /* TSecr last restored */
 	__u32 base;
 	__u16 port;
 	__u16 cookies; /* timestamps were negotiated, and cookies sent in them from the SYN-ACK on */

@@ -21,9 +21,11 @@
 #define OPTION_END 0
 #define OPTION_NOP 1
 #define OPTION_TIMESTAMP 8
+#define OPTION_MD5 19 /* RFC 2385 */
+#define OPTION_AO 29  /* RFC 5925 */
 #define TIMESTAMP_LENGTH 10
 #define OPTIONS_MAX 40
-#define EXTENSION_HEADERS_MAX 6
+#define EXTENSION_HEADERS_MAX 4
 
 struct segment {
 	struct connection connection; /* local is this host's side */
@@ -31,10 +33,10 @@ struct segment {
 	__u32 payload;                /* bytes */
 	__u32 seq;
 	__u32 ack;
-	__u32 options;                /* bytes */
-	__u8 offset_byte;             /* byte 12 of the header, and 13 */
+	__u32 options;    /* bytes */
+	__u8 offset_byte; /* byte 12 of the header, and 13 */
 	__u8 flags;
-	__u32 timestamp;              /* offset of TSval in the packet, zero if there is none */
+	__u32 timestamp; /* offset of TSval in the packet, zero if there is none */
 	__u32 tsval;
 	__u32 tsecr;
 };
@@ -131,7 +133,8 @@ static __always_inline int parse_segment(struct __sk_buff *skb, struct segment *
 	return TCP;
 }
 
-/* Walks the options, in whatever order they are. */
+/* Walks the options, in whatever order they are. A segment with a signature over its header counts as one without a
+ * timestamp: any change would make the signature worthless. */
 static __always_inline void find_timestamp(struct __sk_buff *skb, struct segment *s)
 {
 	__u8 options[64] = {};
@@ -142,22 +145,26 @@ static __always_inline void find_timestamp(struct __sk_buff *skb, struct segment
 	if (length < TIMESTAMP_LENGTH || length > OPTIONS_MAX ||
 	    bpf_skb_load_bytes(skb, s->tcp + TCP_HEADER, options, length))
 		return;
-	for (int i = 0; i < OPTIONS_MAX; i++) {
+	for (int i = 0; i <= OPTIONS_MAX - TIMESTAMP_LENGTH; i++) {
 		__u8 kind, size;
 
-		if (at + TIMESTAMP_LENGTH > length || at > OPTIONS_MAX)
+		/* Nothing of interest is shorter. */
+		if (at + TIMESTAMP_LENGTH > length || at > OPTIONS_MAX - TIMESTAMP_LENGTH)
 			return;
 		kind = options[at];
 		size = options[at + 1];
 		if (kind == OPTION_END)
 			return;
-		if (kind == OPTION_TIMESTAMP && size == TIMESTAMP_LENGTH) {
+		if (kind == OPTION_MD5 || kind == OPTION_AO) {
+			s->timestamp = 0;
+			return;
+		}
+		if (kind == OPTION_TIMESTAMP && size == TIMESTAMP_LENGTH && !s->timestamp) {
 			__builtin_memcpy(&s->tsval, options + at + 2, 4);
 			__builtin_memcpy(&s->tsecr, options + at + 6, 4);
 			s->tsval = bpf_ntohl(s->tsval);
 			s->tsecr = bpf_ntohl(s->tsecr);
 			s->timestamp = s->tcp + TCP_HEADER + at + 2;
-			return;
 		}
 		if (kind != OPTION_NOP && size < 2)
 			return;
@@ -179,8 +186,8 @@ static __always_inline __u32 fold(__u64 sum)
 
 /* Replaces 4 bytes at `offset` and, if `set_ck`, sets CK. The helper leaves alone a checksum that the device will compute
  * (CHECKSUM_PARTIAL), and segmentation copies the header to each segment. */
-static __always_inline int rewrite(struct __sk_buff *skb, const struct segment *s, __u32 offset, __u32 from,
-				   __u32 to, int set_ck)
+static __always_inline int rewrite(struct __sk_buff *skb, const struct segment *s, __u32 offset, __u32 from, __u32 to,
+				   int set_ck)
 {
 	__u64 difference;
 

@@ -79,9 +79,9 @@ static __always_inline __u32 find_sent(const struct flow *flow, __u32 seq, __u32
 	return 0;
 }
 
-/* The timestamp of the segment that held `seq`, and zero where it cannot be told. A retransmission younger than the shortest
- * round trip cannot be what is answered: then it was spurious. One older than the first transmission is of another turn of the
- * sequence numbers. */
+/* The timestamp of the segment that held `seq`, and zero where it cannot be told. A retransmission younger than the
+ * shortest round trip cannot be what is answered: then it was spurious. One older than the first transmission is of
+ * another turn of the sequence numbers. */
 static __always_inline __u32 find_segment(struct flow *flow, __u32 seq, __u32 now)
 {
 	/* Segments may be stamped ahead of their departure (pacing): allow for a second. */

@@ -37,6 +37,7 @@ static char *ngx_http_cloudcookie_merge_conf(ngx_conf_t *cf, void *parent, void 
 
 static ngx_http_output_header_filter_pt ngx_http_next_header_filter;
 
+/* clang-format off */
 static ngx_command_t ngx_http_cloudcookie_commands[] = {
     { ngx_string("cloudcookie"), NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF | NGX_CONF_FLAG,
       ngx_conf_set_flag_slot, NGX_HTTP_LOC_CONF_OFFSET, offsetof(ngx_http_cloudcookie_conf_t, enable), NULL },
@@ -68,14 +69,14 @@ ngx_module_t ngx_http_cloudcookie_filter_module = {
     NULL, /* exit master */
     NGX_MODULE_V1_PADDING
 };
+/* clang-format on */
 
 /* The length of the body, -1 if unknown. Which responses have none, nginx decides further down the chain. */
 static off_t
 ngx_http_cloudcookie_body(ngx_http_request_t *r)
 {
-    if (r->header_only || r->method == NGX_HTTP_HEAD || r->headers_out.status == NGX_HTTP_NO_CONTENT
-        || r->headers_out.status == NGX_HTTP_NOT_MODIFIED)
-    {
+    if (r->header_only || r->method == NGX_HTTP_HEAD || r->headers_out.status == NGX_HTTP_NO_CONTENT ||
+        r->headers_out.status == NGX_HTTP_NOT_MODIFIED) {
         return 0;
     }
     return r->headers_out.content_length_n;

@@ -288,5 +288,8 @@ fn attach_filter(
 }
 
 fn explain(error: anyhow::Error) -> anyhow::Error {
-    error.context("the kernel refused an eBPF program; it needs Linux 5.15 or newer, root (CAP_BPF), and BTF in /sys/kernel/btf/vmlinux")
+    error.context(
+        "the kernel refused an eBPF program; it needs Linux 5.15 or newer, root (CAP_BPF), and BTF in \
+         /sys/kernel/btf/vmlinux",
+    )
 }

@@ -28,8 +28,8 @@ const SIZES: Sizes = Sizes {
     handshakes: 1024,
 };
 
-/// The paper's own kernel patch: retrieving the loads and computing RPT, 99th percentile (CloudCookie, section V-E: 30 + 630 cycles
-/// at 3 GHz), without parsing and without the echo.
+/// The paper's own kernel patch: retrieving the loads and computing RPT, 99th percentile (CloudCookie, section V-E:
+/// 30 + 630 cycles at 3 GHz), without parsing and without the echo.
 pub const PAPER_EGRESS_NS: f64 = 220.0;
 
 /// Runs both programs `repeat` times on a data segment and on its acknowledgement, in mid-response, both with the timestamp

@@ -99,7 +99,7 @@ struct AttachArgs {
     /// Remaining bytes above which a response counts in N_FF
     #[arg(long, default_value = "1MB", value_parser = parse_bytes)]
     look_ahead: u64,
-    /// Connections at a time; more are served without cookies
+    /// Connections at a time; more are served, but neither counted nor given an RPT
     #[arg(long, default_value_t = 65_536)]
     flows: u32,
     /// Handshakes and recently closed connections remembered at a time

@@ -107,6 +107,12 @@ pub fn interface_name(index: u32) -> Option<String> {
 /// Makes `pin_dir`, which must be on a bpffs; mounts one at /sys/fs/bpf if that has none.
 pub fn prepare_pin_dir(pin_dir: &Path) -> Result<()> {
     if pin_dir.starts_with(BPFFS) && !on_bpffs(Path::new(BPFFS)) {
+        if in_private_sysfs() {
+            bail!(
+                "a bpffs mounted here would vanish with this mount namespace (of `ip netns exec` or mnexec); \
+                 run this command from outside, with --netns NAME or --netns /proc/PID/ns/net"
+            );
+        }
         mount_bpffs()?;
     }
     fs::create_dir_all(pin_dir).with_context(|| format!("cannot make {}", pin_dir.display()))?;
@@ -118,6 +124,24 @@ pub fn prepare_pin_dir(pin_dir: &Path) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Whether /sys was mounted for a single command: `ip netns exec` names the namespace as its source, and mnexec mounts one above
+/// the system's.
+fn in_private_sysfs() -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let sources: Vec<&str> = mounts
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split(' ');
+            let source = fields.next()?;
+            (fields.next()? == "/sys").then_some(source)
+        })
+        .collect();
+    sources.len() > 1
+        || sources
+            .iter()
+            .any(|source| Path::new("/run/netns").join(source).exists())
 }
 
 fn mount_bpffs() -> Result<()> {
@@ -162,8 +186,8 @@ pub fn cgroup_root() -> Result<File> {
     });
     let Some(root) = root else {
         bail!(
-            "no cgroup v2 hierarchy is mounted here; `ip netns exec` hides it, and would take with it what this \
-             command makes: run it from outside, with --netns NAME; else: mount -t cgroup2 none /sys/fs/cgroup"
+            "no cgroup v2 hierarchy is mounted here; `ip netns exec` hides it: run this command from outside, with \
+             --netns NAME; else: mount -t cgroup2 none /sys/fs/cgroup"
         );
     };
     File::open(root).with_context(|| {

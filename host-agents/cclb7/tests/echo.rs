@@ -121,7 +121,7 @@ fn simulate(lab: &mut Lab, path: &Path, total: u64) -> Result {
             }
         }
         // The delayed acknowledgement's timer.
-        if receiver.unacknowledged > 0 && now % 40 == 0 {
+        if receiver.unacknowledged > 0 && now.is_multiple_of(40) {
             let ack = receiver.acknowledge();
             to_server
                 .entry(now + path.rtt_ms / 2)

@@ -180,7 +180,7 @@ fn loads_follow_running_and_aborted_transfers() {
         .map(|i| {
             curl(
                 &world,
-                &format!("--limit-rate 1M -o /dev/null {}", urls[i % urls.len()]),
+                &format!("--limit-rate 200k -o /dev/null {}", urls[i % urls.len()]),
             )
         })
         .collect();
@@ -206,7 +206,7 @@ fn concurrent_streams_of_http2_count_each() {
     };
     let url = format!("https://{SERVER}:{HTTPS}/{}", SIZES[2]);
     let parallel = format!(
-        "--http2 --parallel --limit-rate 2M -o /dev/null {url} -o /dev/null {url} -o /dev/null {url}"
+        "--http2 --parallel --limit-rate 200k -o /dev/null {url} -o /dev/null {url} -o /dev/null {url}"
     );
     let mut transfer = curl(&world, &parallel);
     wait_for("three streams", || world.loads(HTTPS) == (3, 3));
@@ -223,7 +223,7 @@ fn the_directive_turns_reports_off() {
     let mut transfer = curl(
         &world,
         &format!(
-            "--limit-rate 1M -o /dev/null http://{SERVER}:{HTTP}/off/{}",
+            "--limit-rate 200k -o /dev/null http://{SERVER}:{HTTP}/off/{}",
             SIZES[2]
         ),
     );

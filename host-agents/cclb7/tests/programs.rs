@@ -130,6 +130,11 @@ fn leaves_alone_what_is_not_ours() {
         options: vec![1, 1, 1, 0],
         ..ours.clone()
     };
+    let signature = [[19, 18].as_slice(), &[7; 16]].concat();
+    let signed = Segment {
+        options: [timestamps(7_000, 1), signature].concat(),
+        ..ours.clone()
+    };
     let endless = Segment {
         options: vec![30, 0, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0],
         ..ours.clone()
@@ -144,6 +149,7 @@ fn leaves_alone_what_is_not_ours() {
         ("another port", build(&elsewhere)),
         ("a connection older than the agent", build(&before_us)),
         ("no timestamp", build(&no_timestamp)),
+        ("a signature (TCP-MD5) behind the timestamp", build(&signed)),
         ("option of length zero", build(&endless)),
         ("option longer than the header", build(&overlong)),
     ];

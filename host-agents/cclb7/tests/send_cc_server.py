@@ -17,7 +17,13 @@ class SendCC:
     def __init__(self, path: str) -> None:
         library = ctypes.CDLL(path, use_errno=True)
         self.send_cc = library.send_cc
-        self.send_cc.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint64]
+        self.send_cc.argtypes = [
+            ctypes.c_int,
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+            ctypes.c_int,
+            ctypes.c_uint64,
+        ]
         self.send_cc.restype = ctypes.c_ssize_t
         for name in ("cc_report", "cc_report_begin", "cc_report_end"):
             getattr(library, name).argtypes = [ctypes.c_int, ctypes.c_uint64]
@@ -60,7 +66,9 @@ def main() -> None:
     cc = SendCC(sys.argv[1])
     address = ("", int(sys.argv[2]))
     # Dual-stack: IPv4 clients appear with mapped addresses, which must be one connection with their IPv4 packets.
-    with socket.create_server(address, family=socket.AF_INET6, dualstack_ipv6=True, backlog=128) as listener:
+    with socket.create_server(
+        address, family=socket.AF_INET6, dualstack_ipv6=True, backlog=128
+    ) as listener:
         while True:
             connection, _ = listener.accept()
             threading.Thread(target=serve, args=(cc, connection), daemon=True).start()

@@ -13,6 +13,7 @@ MAGLEV = "fallback.maglev"
 TIMEOUT = "fallback.timeout"
 TABLES = (MAGLEV, TIMEOUT)
 
+_TICK_US = 1 << 20
 _SLOTS_PER_SERVER = 16
 _SLOTS_MIN = 2 * _SLOTS_PER_SERVER
 
@@ -25,8 +26,13 @@ def slots(servers: int) -> int:
     return max(_SLOTS_MIN, _SLOTS_PER_SERVER << (max(servers, 1) - 1).bit_length())
 
 
+def ticks(seconds: int) -> int:
+    """A time on the switch's clock, whose tick is 2^20 us; not shorter than asked for."""
+    return -(-seconds * 1_000_000 // _TICK_US)
+
+
 def entries(config: Config, allocation: Allocation) -> State:
-    state: State = {Key(TIMEOUT, ()): Action("set_timeout", (config.fallback.idle_timeout,))}
+    state: State = {Key(TIMEOUT, ()): Action("set_timeout", (ticks(config.fallback.idle_timeout),))}
     for vip, servers in config.servers_by_vip.items():
         vip_id = allocation.vip_ids[vip]
         for slot, sid in enumerate(hashed(servers)):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from frontage.allocation import Allocation
-from frontage.config import Config, IPAddress, Mac, Role
+from frontage.config import Config, Role
+from frontage.fields import IPAddress, Mac
 from frontage.state import Action, Key, State
 
 ARP = "neighbor.arp"

@@ -30,9 +30,9 @@ ssize_t send_cc(int fd, const void *buf, size_t len, int flags, uint64_t flow_si
 int cc_report(int fd, uint64_t bytes);
 
 /*
- * For servers that know about how long a response will be, and when it is written whole: HTTP/2 with its interleaved streams, TLS with
- * its overhead. cc_report_begin() before its first byte is written; cc_report_end() after its last was, or when it is given up,
- * with the bytes of the estimate that were not needed. Any number may be open at a time.
+ * For servers that know about how long a response will be, and when it is written whole: HTTP/2 with its interleaved
+ * streams, TLS with its overhead. cc_report_begin() before its first byte is written; cc_report_end() after its last was,
+ * or when it is given up, with the bytes of the estimate that were not needed. Any number may be open at a time.
  */
 int cc_report_begin(int fd, uint64_t estimated_bytes);
 int cc_report_end(int fd, uint64_t unneeded_bytes);

@@ -75,6 +75,10 @@ impl World {
                 ));
             }
         }
+        // The client's kernel acknowledges no more than a little ahead of what the client takes.
+        sh(&format!(
+            "ip netns exec {c} sysctl -qw net.ipv4.tcp_rmem='4096 131072 262144'"
+        ));
         world.in_client(|| {
             let mut ebpf = Ebpf::load(MASK).expect("the mask loads");
             let mask: &mut SchedClassifier =

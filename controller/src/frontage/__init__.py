@@ -1,0 +1,1 @@
+"""The P4Runtime controller of Frontage."""

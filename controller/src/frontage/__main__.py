@@ -1,0 +1,5 @@
+"""``python -m frontage``."""
+
+from frontage.cli import main
+
+main()

@@ -1,0 +1,87 @@
+"""The values of the configuration's fields: addresses, names, secrets; each parsed from text, with errors for people."""
+
+from __future__ import annotations
+
+from ipaddress import (
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+    ip_address,
+    ip_interface,
+    ip_network,
+)
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN
+
+IPAddress = IPv4Address | IPv6Address
+
+
+class Mac(int):
+    """An Ethernet address; an int for the switch, six hex pairs for people."""
+
+    def __str__(self) -> str:
+        return ":".join(f"{byte:02x}" for byte in self.to_bytes(6, "big"))
+
+    __repr__ = __str__
+
+
+def parse_mac(value: object) -> Mac:
+    if isinstance(value, Mac):
+        return value
+    parts = str(value).split(":")
+    if len(parts) != 6 or any(len(part) != 2 for part in parts):
+        raise ValueError("not an Ethernet address")
+    mac = Mac(int("".join(parts), 16))
+    if mac == 0 or mac >> 40 & 1:
+        raise ValueError("not a unicast Ethernet address")
+    return mac
+
+
+def parse_address(value: object) -> object:
+    try:
+        return ip_address(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("not an IPv4 or IPv6 address") from None
+
+
+def parse_interface(value: object) -> object:
+    try:
+        return ip_interface(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("not an IPv4 or IPv6 address with a prefix length") from None
+
+
+def parse_network(value: object) -> object:
+    try:
+        return ip_network(value) if isinstance(value, str) else value
+    except ValueError as error:
+        if "host bits" in str(error):
+            raise ValueError("not a prefix: it has host bits set") from None
+        raise ValueError("not an IPv4 or IPv6 prefix") from None
+
+
+def parse_secret(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    try:
+        secret = bytes.fromhex(str(value))
+    except ValueError:
+        raise ValueError("not hexadecimal") from None
+    if not SECRET_BYTES_MIN <= len(secret) <= SECRET_BYTES_MAX:
+        raise ValueError(f"{len(secret)} bytes long")
+    return secret
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+AddressField = Annotated[IPv4Address | IPv6Address, BeforeValidator(parse_address)]
+InterfaceField = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(parse_interface)]
+NetworkField = Annotated[IPv4Network | IPv6Network, BeforeValidator(parse_network)]
+MacField = Annotated[Mac, BeforeValidator(parse_mac)]
+SecretField = Annotated[bytes, BeforeValidator(parse_secret)]
+TcpPort = Annotated[int, Field(ge=1, le=65535)]

@@ -1,0 +1,53 @@
+"""The tables of the cookie's cipher, looked up in the order in which the P4 program does."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import EXAMPLE
+from frontage.allocation import Allocation
+from frontage.blocks import masking, retrieve
+from frontage.config import Config, load
+from frontage.cookie import CookieKey
+from frontage.state import Key, State
+
+KEYS = (CookieKey(6, bytes(range(16))), CookieKey(7, bytes(range(100, 132))))
+
+
+def two_keys() -> Config:
+    config = load(EXAMPLE)
+    first = config.keys[0]
+    keys = tuple(first.model_copy(update={"id": key.id, "secret": key.secret}) for key in KEYS)
+    return config.model_copy(update={"keys": keys})
+
+
+CONFIG = two_keys()
+SEAL = masking.entries(CONFIG, Allocation())
+OPEN = retrieve.entries(CONFIG, Allocation())
+
+
+def cipher(state: State, rounds: tuple[str, ...], a: int, b: int, epoch: int, tweak: bytes) -> tuple[int, int]:
+    """``cookie.p4``."""
+    for i, table in enumerate(rounds):
+        source, target = (b, a) if i % 2 == 0 else (a, b)
+        target ^= state[Key(table, (epoch, source ^ tweak[i]))].params[0]
+        a, b = (target, b) if i % 2 == 0 else (a, target)
+    return a, b
+
+
+@given(st.sampled_from(KEYS), st.integers(0, 4095), st.binary(min_size=4, max_size=4))
+def test_the_program_seals_and_opens_what_the_specification_says(key: CookieKey, sid: int, tweak: bytes) -> None:
+    # masking.p4
+    left, right = cipher(SEAL, masking.ROUNDS, sid >> 4, (sid & 15) << 3, key.epoch, tweak)
+    code = key.epoch << 15 | left << 7 | right
+    assert code == key.seal_tcp(sid, tweak)
+    # retrieve.p4
+    right, left = cipher(OPEN, retrieve.ROUNDS, code & 0x7F, code >> 7 & 0xFF, code >> 15, tweak[::-1])
+    assert right & 7 == 0
+    assert left << 4 | right >> 3 == sid
+
+
+def test_the_newest_key_seals() -> None:
+    action = SEAL[Key(masking.ACTIVE_KEY, ())]
+    assert action.params == (1, 7)

@@ -1,0 +1,86 @@
+"""What the controller knows of the P4 program, against the program's own source and P4Info."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conftest import EXAMPLE, PROGRAM, ROOT
+from frontage import limits, reasons
+from frontage.allocation import Installed, allocate
+from frontage.blocks import assign, cclb4, fallback, forwarding, insight, masking, neighbor, ports, retrieve, server, vip
+from frontage.config import load
+from frontage.desired import TABLES, desired
+from frontage.p4info import Pipeline, PipelineError, Schema
+from frontage.state import Action, Key
+
+SOURCE = ROOT / "p4src"
+
+
+@pytest.fixture(scope="module")
+def schema() -> Schema:
+    file = PROGRAM / "frontage.p4info.txtpb"
+    if not file.exists():
+        pytest.skip(f"no compiled program in {PROGRAM}: compile p4src/v1model/frontage.p4")
+    return Schema.load(file)
+
+
+def test_limits() -> None:
+    text = (SOURCE / "include" / "size.p4").read_text()
+    sizes = {name: int(value) for name, value in re.findall(r"^#define (\w+) (\d+)$", text, re.MULTILINE)}
+    assert sizes["VIPS"] == limits.MAX_VIPS
+    assert sizes["SERVERS"] == limits.MAX_SERVERS
+    assert sizes["TREE_SLOTS"] == limits.TREE_SLOTS
+    assert sizes["TREE_LEVELS"] == limits.MAX_TREE_DEPTH
+    assert sizes["POOL_PLACES"] == limits.POOL_PLACES
+    assert sizes["SCORES"] == limits.MAX_CLASSES * limits.SCORE_CODES
+    assert sizes["MAGLEV_SLOTS"] == limits.MAGLEV_SLOTS
+    assert sizes["NEIGHBORS"] == limits.MAX_NEIGHBORS
+    assert limits.MAX_ROUTES == sizes["IPV4_ROUTES"] == sizes["IPV6_ROUTES"]
+    assert sizes["NEXT_HOPS"] == limits.MAX_NEXT_HOPS
+
+
+def test_reasons() -> None:
+    drops = reasons.drops()
+    text = (SOURCE / "include" / "drop.p4").read_text()
+    assert len(drops) == len(re.findall(r"^#define DROP_\w+ \d+ //", text, re.MULTILINE)) - 1
+    assert drops[12].name == "no-route"
+    assert reasons.outcomes()[7].name == "retrieved-cookie"
+    assert set(reasons.claims()) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "block",
+    [assign, cclb4, fallback, forwarding, insight, masking, neighbor, ports, retrieve, server, vip],
+    ids=lambda b: b.__name__,
+)
+def test_a_block_is_named_like_its_control(block: object) -> None:
+    name = str(block.__name__).rpartition(".")[2]  # type: ignore[attr-defined]
+    assert (SOURCE / "control" / f"{name}.p4").exists()
+
+
+def test_every_table_of_the_program_is_managed(schema: Schema) -> None:
+    assert set(schema.tables) == set(TABLES)
+
+
+def test_entries_survive_the_wire(schema: Schema) -> None:
+    config = load(EXAMPLE)
+    decode = schema.decoder()
+    for key, action in desired(config, allocate(config, Installed({}))).items():
+        assert decode(schema.encode(key, action)) == (key, action)
+
+
+def test_a_program_of_another_version_is_named(schema: Schema, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"no table vip\.vip5; this controller and the P4 program"):
+        schema.encode(Key("vip.vip5", (1,)), None)
+    with pytest.raises(PipelineError, match="no action set_vip of 2 parameters"):
+        schema.encode(Key("vip.vip4", (1, 2)), Action("set_vip", (1, 2)))
+    with pytest.raises(PipelineError, match="has 2 match fields, not 1"):
+        schema.encode(Key("vip.vip4", (1,)), None)
+    (tmp_path / "bad.txtpb").write_text("tables { nonsense: 1 }")
+    with pytest.raises(PipelineError, match="is no P4Info"):
+        Schema.load(tmp_path / "bad.txtpb")
+    with pytest.raises(PipelineError, match="cannot be read"):
+        Pipeline.load(PROGRAM / "frontage.p4info.txtpb", tmp_path / "none.json")
