@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from conftest import EXAMPLE
 from frontage import limits
 from frontage.allocation import MAX_SCORE, Allocation, Block, Installed, allocate, scores
+from frontage.blocks import ports, vip
 from frontage.blocks.fallback import ticks
 from frontage.config import Config, load, loads
-from frontage.desired import STAGES, TABLES, desired
+from frontage.desired import STAGES, TABLES, TREE_STAGE, desired
 from frontage.state import State, difference
 from frontage.tree import LeafOp, Op, leaf_ops
 from scale import large_config
@@ -135,6 +136,18 @@ def test_every_table_is_written_in_one_stage() -> None:
     state = install(load(EXAMPLE), {})[1]
     assert {key.table for key in state} <= set(TABLES)
     assert sum(len(stage) for stage in STAGES) == len(TABLES)
+
+
+def test_order_of_writing() -> None:
+    stage_of = {table: stage for stage, tables in enumerate(STAGES) for table in tables}
+    # Leaves are seeded when servers are known and before anything asks the trees.
+    assert STAGES[TREE_STAGE] == (vip.POLICY,)
+    assert stage_of["cclb4.member"] < TREE_STAGE
+    # Tables to open with are there before anything is sealed.
+    assert stage_of["open.round0"] < stage_of["masking.active_key"]
+    assert stage_of["seal.round0"] < stage_of["masking.active_key"]
+    # A server's packet that enters is rewritten: nothing enters an empty switch before all is there.
+    assert STAGES[-1] == ports.TABLES
 
 
 class Trees:

@@ -80,8 +80,9 @@ static __always_inline __u32 find_sent(const struct flow *flow, __u32 seq, __u32
 }
 
 /* The timestamp of the segment that held `seq`, and zero where it cannot be told. A retransmission younger than the
- * shortest round trip cannot be what is answered: then it was spurious. One older than the first transmission is of
- * another turn of the sequence numbers. */
+ * shortest round trip seen so far may be spurious, or the first that is faster: never answer with the first transmission's
+ * time, from which the kernel would conclude that its time-out was spurious (RFC 3522) and stop repairing the loss. One
+ * older than the first transmission is of another turn of the sequence numbers. */
 static __always_inline __u32 find_segment(struct flow *flow, __u32 seq, __u32 now)
 {
 	/* Segments may be stamped ahead of their departure (pacing): allow for a second. */
@@ -94,8 +95,8 @@ static __always_inline __u32 find_segment(struct flow *flow, __u32 seq, __u32 no
 		if (i > flow->next_retransmission)
 			break;
 		if (distance(entry->begin, seq) >= 0 && distance(seq, entry->end) > 0 &&
-		    distance(entry->ts, now - flow->rtt_min) >= 0 && (!first || distance(first, entry->ts) >= 0))
-			return entry->ts;
+		    (!first || distance(first, entry->ts) >= 0))
+			return distance(entry->ts, now - flow->rtt_min) >= 0 ? entry->ts : 0;
 	}
 	if (distance(seq, flow->retransmissions_lost) > 0)
 		return 0;

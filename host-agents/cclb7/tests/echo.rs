@@ -209,3 +209,26 @@ fn mostly_right_under_reordering() {
     };
     check(&path, 900, 100);
 }
+
+/// From a timestamp of before the retransmission the kernel would conclude that its time-out was spurious (RFC 3522), undo its
+/// repair, and wait ever longer time-outs. So the handshake's round trip, on a busy machine, is no lower bound.
+#[test]
+fn a_retransmission_is_never_answered_with_the_first_transmissions_time() {
+    let Some(mut lab) = Lab::new(V4) else { return };
+    let mut fresh = flow();
+    fresh.rtt_min = 16;
+    lab.set_flow(fresh);
+    for offset in (0..9).map(|i| i * SEGMENT) {
+        lab.egress(&lab.data(offset, SEGMENT as usize, 1_000));
+    }
+    lab.egress(&lab.data(0, SEGMENT as usize, 1_300));
+    lab.set_clock(1_310);
+    assert_eq!(lab.tsecr(&lab.acknowledgement(SEGMENT, 0x5a5a_5a5a)), 0);
+    // Once it is older than the shortest round trip, it is what is echoed.
+    lab.egress(&lab.data(SEGMENT, SEGMENT as usize, 1_600));
+    lab.set_clock(1_620);
+    assert_eq!(
+        lab.tsecr(&lab.acknowledgement(2 * SEGMENT, 0x5a5a_5a5a)),
+        1_600
+    );
+}
