@@ -61,7 +61,7 @@ lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
 	$(say) 'Python: ruff, mypy'
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@for room in controller mininet ptf-tests tools; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
+	@for room in controller mininet ptf-tests bench tools; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
 	$(say) 'C: clang-format'
 	@find host-agents -name '*.[ch]' -print0 | xargs -0 -r clang-format --dry-run --Werror
 	$(say) 'P4: the compiler, with warnings as errors'

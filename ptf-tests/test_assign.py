@@ -31,6 +31,27 @@ class LeastLoadIsExact(BalancerTest):
             self.doRunTest(300, 0.5, 400)
 
 
+class EveryDepthOfTree(BalancerTest):
+    """From one slot to 4,096, with servers in the first, the last and a few more, in the second half of all slots."""
+
+    def runTest(self) -> None:
+        for depth in range(13):
+            with self.subTest(depth=depth):
+                self.restart()
+                self.add_class(0, 1.0)
+                base, slots = 4096, 1 << depth
+                vip = self.make_vip(min(5, slots), base=base, spare=max(0, slots - 5))
+                self.assertEqual(depth, vip.tree_depth)
+                for server, slot in zip(vip.servers, (0, slots - 1, slots // 2, slots // 3, slots // 5), strict=False):
+                    server.slot = base + slot
+                    self.site.update_server(vip, server)
+                for server in vip.servers:
+                    self.report(vip, server, self.rng.randrange(16), 0)
+                for _ in range(8):
+                    self.begin(vip)
+                    self.report(vip, self.rng.choice(vip.servers), self.rng.randrange(16), 0)
+
+
 class ScoreIsThePapers(BalancerTest):
     """With two servers and every pair of codes that a seed draws, the smaller a * N_AF + (1 - a) * N_FF over the weight wins."""
 
@@ -48,7 +69,7 @@ class ScoreIsThePapers(BalancerTest):
                 loads.append(load(*codes, *classes[server.score_class]))
                 self.site.update_server(vip, server)
                 self.report(vip, server, *codes)
-            flow, chosen = self.begin(vip)
+            _, chosen = self.begin(vip)
             if abs(loads[0] - loads[1]) > 1 / UNIT:  # the table's rounding
                 self.assertEqual(vip.servers[loads.index(min(loads))], chosen, f"loads {loads}")
                 compared += 1
@@ -101,7 +122,12 @@ class VipsDoNotMix(BalancerTest):
 
     def runTest(self) -> None:
         self.add_class(0, 1.0)
-        blocks = [(1, VIP4, 8, 8), (2, VIP6, 3, 16), (3, Endpoint(VIP4.address, 8080), 1, 20), (4, Endpoint(VIP6.address, 1), 5, 24)]
+        blocks = [
+            (1, VIP4, 8, 8),
+            (2, VIP6, 3, 16),
+            (3, Endpoint(VIP4.address, 8080), 1, 20),
+            (4, Endpoint(VIP6.address, 1), 5, 24),
+        ]
         vips = []
         for id, at, count, base in blocks:
             vips.append((self.make_vip(count, id, at, base=base, first_sid=100 * id), Leaves()))
@@ -153,6 +179,7 @@ class ControllerSpeaksToTheTree(BalancerTest):
             (SET, one.slot, one.sid, 50),
             (ADD, one.slot, one.sid, 7),
             (SUB, one.slot, one.sid, 57),
+            (SUB, one.slot, one.sid, 0xFFFF),
             (ADD, two.slot, two.sid, 0xFFFF),
             (CLEAR, three.slot, three.sid, 0),
         ):
@@ -187,7 +214,7 @@ class ScoresSaturate(BalancerTest):
     """The heaviest loads that a cookie can carry, and flows on top of them, leave a server eligible: the last resort, not gone."""
 
     def runTest(self) -> None:
-        self.add_class(0, 1.0, 0.05)  # 448 * 16 / 0.05 is beyond 16 bits
+        self.add_class(0, 0.5, 0.05)  # 0.5 * 448 * 16 / 0.05 is beyond 16 bits, twice
         vip = self.make_vip(2)
         for server in vip.servers:
             self.report(vip, server, 31, 31)

@@ -1,14 +1,16 @@
 """The policies, each a table entry of one VIP: hash, cheetah-rr, cheetah-ll and cclb4 with a between 0 (future) and 1 (current)."""
 
 import random
+import threading
 from collections import Counter
 
 from finsy import P4DirectCounterEntry
 
 from base.balancer import VIP4, VIP6, BalancerTest
+from base.client import LIMIT
 from base.packets import Endpoint, Flow, linux_syn, random_client, stamped
 from base.site import CCLB4, CHEETAH_LL, CHEETAH_RR, CLEAR, HASH, Server, Vip
-from base.switch import FrontageTest
+from base.switch import FrontageTest, to_server
 
 
 class NoServerNoPolicy(FrontageTest):
@@ -24,6 +26,18 @@ class NoServerNoPolicy(FrontageTest):
                 self.drops(1, flow.up("A", stamped(1, 2) if options else b""), "VIP_NO_SERVER")
             self.site.delete(self.site.policy(vip))
             self.drops(1, flow.up("S", linux_syn(1)), "VIP_NO_SERVER")
+
+
+class EmptyHashTable(BalancerTest):
+    """Where Maglev's table is empty no server is meant, not the one whose SID is zero; flows that have a cookie do not mind."""
+
+    def runTest(self) -> None:
+        vip = self.make_vip(1, policy=HASH, first_sid=0)
+        self.site.delete(*self.site.maglev(vip, [0]))
+        flow = self.new_flow(vip)
+        for frame in (flow.up("S", linux_syn(1)), flow.up("S"), flow.up("A"), flow.up("A", stamped(1, 0x1234))):
+            self.drops(1, frame, "VIP_NO_SERVER")
+        self.goes_to(vip.servers[0], flow.up("A", self.echoed(flow, vip.servers[0])), "RETRIEVED_COOKIE")
 
 
 class HashPolicy(BalancerTest):
@@ -90,7 +104,7 @@ class LeastLocalCountPolicy(BalancerTest):
         self.add_class(0, 0.5)
         vip = self.make_vip(4, policy=CHEETAH_LL)
         self.seed(vip, *vip.servers)
-        flows = []
+        flows: list[tuple[Flow, Server]] = []
         for step in range(60):
             if flows and self.rng.random() < 0.4:
                 flow, server = flows.pop(self.rng.randrange(len(flows)))
@@ -171,6 +185,48 @@ class ServersJoinAndLeave(BalancerTest):
         self.assertEqual({101: 3, 102: 3}, dict(chosen))
 
 
+class TablesChangeUnderTraffic(BalancerTest):
+    """While entries are rewritten without pause, every packet still reaches one of the servers that they name, or its own by cookie."""
+
+    def runTest(self) -> None:
+        vip = self.make_vip(4, policy=HASH)
+        one, two, three, _ = vip.servers
+        steady = self.new_flow(vip)
+        steady_frame = steady.up("PA", self.echoed(steady, three), b"steady")
+        done = threading.Event()
+        rewritten = 0
+
+        def rewrite() -> None:
+            nonlocal rewritten
+            while not done.is_set():
+                for server in (two, one):
+                    self.site.set_maglev(vip, [server.sid] * 4)
+                    self.site.update_server(vip, server)
+                    rewritten += 1
+
+        self.site.set_maglev(vip, [one.sid] * 4)
+        writer = threading.Thread(target=rewrite)
+        writer.start()
+        possible = set()
+        came: Counter[tuple[int, bytes]] = Counter()
+        try:
+            for _ in range(40):
+                syns = [self.new_flow(vip).up("S", linux_syn(1)) for _ in range(20)]
+                for frame in syns:
+                    self.send(1, frame)
+                    self.send(1, steady_frame)
+                possible |= {to_server(frame, server) for frame in syns for server in (one, two)}
+                for _ in range(40):
+                    came[self.receive(LIMIT) or (0, b"nothing")] += 1
+        finally:
+            done.set()
+            writer.join()
+        self.assertGreater(rewritten, 10)
+        self.assertEqual(800, came.pop((3, to_server(steady_frame, three))))
+        self.assertEqual(800, came.total())
+        self.assertLessEqual({frame for _, frame in came}, possible)
+
+
 class CountersPerServer(BalancerTest):
     """Each server's packets and bytes, up and down, as they came in."""
 
@@ -178,7 +234,10 @@ class CountersPerServer(BalancerTest):
         vip = self.make_vip(2)
         server = vip.servers[1]
         flow = self.new_flow(vip)
-        up, down = [flow.up("PA", self.echoed(flow, server), bytes(n)) for n in (0, 10, 999)], flow.down(server.dip, options=stamped(1, 2))
+        up, down = (
+            [flow.up("PA", self.echoed(flow, server), bytes(n)) for n in (0, 10, 999)],
+            flow.down(server.dip, options=stamped(1, 2)),
+        )
         for frame in up:
             self.goes_to(server, frame)
         self.comes_back(vip, down)

@@ -102,14 +102,17 @@ class EntrySurvivesPoolChanges(FallbackTest):
 
 
 class FlowsThatBeganElsewhere(FallbackTest):
-    """Without a SYN there is no entry: such a flow goes wherever Maglev says, each time."""
+    """Without a SYN or SYN-ACK there is no entry, whatever else is sent: such a flow goes wherever Maglev says, each time."""
 
     def runTest(self) -> None:
         flow = self.new_flow(self.vip)
+        for flags, options in (("A", b""), ("PA", stamped(1, 2)), ("S", b""), ("RA", b"")):
+            self.comes_back(self.vip, flow.down(self.vip.servers[0].dip, flags, options), "NO_INSIGHT")
         for server in self.vip.servers:
             self.give_all_to(server)
             self.goes_to(server, flow.up("A"), "HASHED_NO_COOKIE")
             self.goes_to(server, flow.up("FA"), "HASHED_NO_COOKIE")
+        self.assertEqual({}, self.claims())
 
 
 class EntriesExpire(FallbackTest):

@@ -19,7 +19,7 @@ class TransitIsRouted(FrontageTest):
 
     def runTest(self) -> None:
         ends = [("198.51.100.7", 1), ("203.0.113.9", 2), ("10.1.0.9", 3), ("10.2.7.9", 4)]
-        ends += [("2001:db8:1::7", 1), ("2001:db8:2::7", 2), ("2001:db8:a::7", 3), ("2001:db8:b::7", 4)]
+        ends += [("2001:db8:1::7", 1), ("2001:db8:2::7", 2), ("fd12:3456:a::7", 3), ("fd12:3456:b::7", 4)]
         for src, enters in ends:
             for dst, leaves in ends:
                 a, b = ip_address(src), ip_address(dst)
@@ -51,7 +51,7 @@ class LongestPrefixWins(FrontageTest):
         self.passes(1, frame, port, Frame(frame).rewritten((PORT_MAC[port], NEIGHBOR_MAC[port])))
 
     def runTest(self) -> None:
-        self.doRunTest(CLIENT4, Endpoint(ip_address("77.170.85.3"), 80), range(0, 33))
+        self.doRunTest(CLIENT4, Endpoint(ip_address("77.170.85.3"), 80), range(33))
         self.doRunTest(CLIENT6, Endpoint(ip_address("2a00:1234:5678:9abc:def0:1234:5678:9abc"), 80), range(0, 129, 4))
 
 
@@ -87,6 +87,18 @@ class NextHopIsMissing(FrontageTest):
         self.site.insert([self.site.entry("FrontageIngress.forwarding.next_hop", {"next_hop": 77}, "forward", **hop)])
         for frame in frames:
             self.passes(1, frame, 2, Frame(frame).rewritten((PORT_MAC[2], NEIGHBOR_MAC[4])))
+
+
+class WrongIpv4ChecksumWithOptionsStaysWrong(FrontageTest):
+    """The switch verifies headers of 20 bytes only; a longer one that was wrong does not become right."""
+
+    def runTest(self) -> None:
+        frame = Flow(CLIENT4, OTHER4).up(between=bytes([1] * 4))
+        right = Frame(frame).rewritten((PORT_MAC[2], NEIGHBOR_MAC[2]))
+        wrong = frame[:24] + bytes([frame[24] ^ 0x10]) + frame[25:]
+        fate = self.fate(1, wrong)
+        self.assertEqual((2, right[:24], right[26:]), (fate.port, fate.frame[:24], fate.frame[26:]))
+        self.assertEqual(["IPv4"], Frame(fate.frame).bad_checksums())
 
 
 class WrongTcpChecksumStaysWrong(FrontageTest):

@@ -3,15 +3,16 @@
 import random
 from ipaddress import ip_address
 
+from finsy import P4PacketOut
 from scapy.all import ARP, ICMP, UDP, Ether, ICMPv6EchoRequest, IPv6
 from scapy.all import IP as Ip4
-from scapy.all import ICMPv6NDOptSrcLLAddr as SourceMac
 from scapy.all import ICMPv6ND_NS as Solicitation
+from scapy.all import ICMPv6NDOptSrcLLAddr as SourceMac
 
 from base.balancer import VIP4, VIP6, BalancerTest
-from base.frame import ipv4_valid
+from base.frame import TCP, Frame, ipv4_valid
 from base.packets import MSS, NEIGHBOR_MAC, NOP, Endpoint, Flow, ethernet, linux_syn, sack, stamped, timestamp, windows_syn
-from base.site import Vip
+from base.site import CLEAR, Vip
 
 PACKETS = 10_000
 BURST = 50
@@ -78,7 +79,12 @@ class MalformedTest(BalancerTest):
             other = Endpoint(ip_address("203.0.113.9"), 80)
             packets += [
                 (1, flow.up("PA", cookie, b"data", between=NOP * 12)),
-                (1, bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=NEIGHBOR_MAC[1], psrc=str(me), pdst="198.51.100.1"))),
+                (
+                    1,
+                    bytes(
+                        Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=NEIGHBOR_MAC[1], psrc=str(me), pdst="198.51.100.1")
+                    ),
+                ),
                 (1, bytes(ethernet(1) / Ip4(src=str(me), dst=str(vip.at.address)) / ICMP() / b"ping")),
                 (1, bytes(ethernet(1) / Ip4(src=str(me), dst="203.0.113.9") / UDP() / b"transit")),
             ]
@@ -110,7 +116,7 @@ class RandomMutations(MalformedTest):
     """10,000 seeded mutations of valid packets."""
 
     def runTest(self) -> None:
-        frames = []
+        frames: list[tuple[int, bytes]] = []
         while len(frames) < PACKETS:
             for port, frame in self.valid(self.rng.choice(self.vips)):
                 frames.append((port, mutated(self.rng, frame)))
@@ -118,18 +124,28 @@ class RandomMutations(MalformedTest):
         self.still_serves()
 
 
-class RandomMutationsWithRightChecksums(MalformedTest):
-    """Damage beyond the IPv4 header under a right header checksum, so that it gets past validation; what leaves has one, too."""
+class WhatLeavesIsAsRightAsItCame(MalformedTest):
+    """Damage beyond the IPv4 header, under a right header checksum so that it gets past validation: a right TCP checksum stays right, a
+    wrong one wrong, and no byte is lost or added."""
 
     def runTest(self) -> None:
-        frames = []
-        while len(frames) < 2_000:
+        frames: list[tuple[int, bytes]] = []
+        while len(frames) < 1_500:
             for port, frame in self.valid(self.vips[0]):
                 damaged = frame[:34] + mutated(self.rng, frame)[34:]
                 if frame[12:14] == b"\x08\x00":
                     damaged = damaged[:16] + (len(damaged) - 14).to_bytes(2, "big") + damaged[18:]
-                    frames.append((port, ipv4_valid(damaged)))
-        self.flood(frames)
+                    whole = Frame(ipv4_valid(damaged))
+                    right = self.rng.random() < 0.5 and whole.has_checksum(TCP)
+                    frames.append((port, whole.with_checksums() if right else bytes(whole.data)))
+        left = 0
+        for port, frame in frames:
+            fate = self.fate(port, frame)
+            if fate.reason is None:
+                left += 1
+                self.assertEqual(len(frame), len(fate.frame), frame.hex())
+                self.assertEqual(Frame(frame).bad_checksums(), Frame(fate.frame).bad_checksums(), f"{fate}\nof {frame.hex()}")
+        self.assertGreater(left, 500)
         self.still_serves()
 
 
@@ -137,7 +153,7 @@ class RandomBytes(MalformedTest):
     """No structure at all, and none behind a valid Ethernet header."""
 
     def runTest(self) -> None:
-        frames = []
+        frames: list[tuple[int, bytes]] = []
         for _ in range(1_000):
             noise = self.rng.randbytes(self.rng.randint(18, 300))
             head = bytes(ethernet(1))[:12] + self.rng.choice([b"\x08\x00", b"\x86\xdd", b"\x08\x06"])
@@ -146,11 +162,33 @@ class RandomBytes(MalformedTest):
         self.still_serves()
 
 
+class NonsenseFromTheController(MalformedTest):
+    """Operations on leaves that are not there, of depths that are none, and unknown operations: the next report is worth what it says."""
+
+    def runTest(self) -> None:
+        self.only_on_softswitch("answer to a register index out of range: it ends")
+        vip = self.vips[0]
+        for _ in range(300):
+            fields = {"op": self.rng.getrandbits(8), "depth": self.rng.getrandbits(8), "slot": self.rng.randrange(100, 65536)}
+            noise = self.rng.randbytes(self.rng.choice([0, 1, 60]))
+            self.client.send(P4PacketOut(noise, sid=self.rng.getrandbits(16), score=self.rng.getrandbits(16), **fields))
+        self.leaves.at = {slot: value for slot, value in self.leaves.at.items() if slot < 4}
+        for server in vip.servers:
+            self.site.tell_tree(vip, CLEAR, server.slot, server.sid)
+            self.leaves.clear(server.slot)
+            self.wait_for_leaf(server.slot, 0)
+        for server in vip.servers:
+            self.report(vip, server, self.rng.randrange(9), 3)
+        for _ in range(12):
+            self.begin(vip)
+        self.still_serves()
+
+
 class EveryBitFlipped(MalformedTest):
     """Each single bit of a segment with cookie, of a report and of a solicitation."""
 
     def runTest(self) -> None:
-        frames = []
+        frames: list[tuple[int, bytes]] = []
         for vip in self.vips:
             for port, frame in [packet for packet in self.valid(vip) if len(packet[1]) < 110]:
                 for bit in range(8 * len(frame)):

@@ -2,13 +2,13 @@
 
 from base.balancer import VIP4, VIP6, BalancerTest
 from base.frame import Frame
-from base.packets import MSS, NOP, WINDOW_SCALE, Endpoint, linux_syn, sack, stamped, windows_syn
+from base.packets import MSS, NEIGHBOR_MAC, NOP, PORT_MAC, WINDOW_SCALE, Endpoint, linux_syn, sack, stamped, windows_syn
 from base.site import HASH
 from base.switch import KEY
 
 
 class DynamicBitsNeverLeave(BalancerTest):
-    """Whatever RPT, N_AF and N_FF are, the low half is the flow's one code, the upper half the clock, CK is zero, and the rest is untouched."""
+    """Whatever RPT, N_AF and N_FF are, the low half is the flow's one code, the upper half the clock, and CK is zero."""
 
     def runTest(self) -> None:
         for id, at in ((1, VIP4), (2, VIP6)):
@@ -59,7 +59,7 @@ class CkWithoutTimestampsIsCleared(BalancerTest):
 
 
 class TimestampInAnOddPlaceDoesNotLeak(BalancerTest):
-    """Where the switch does not find the timestamps, no agent writes a cookie: CK is cleared and the segment leaves otherwise as it came."""
+    """No agent writes a cookie where the switch does not look; CK is cleared and the segment leaves otherwise as it came."""
 
     def runTest(self) -> None:
         vip = self.make_vip(1)
@@ -107,7 +107,7 @@ class TransitIsNotMasked(BalancerTest):
         vip = self.make_vip(1)
         stranger = Endpoint(vip.servers[0].dip.address, 9999)  # the server's host, another port
         frame = self.new_flow(vip).down(stranger, "A", stamped(0x12345678, 9), ck=1)
-        self.passes(3, frame, 1, Frame(frame).rewritten(("02:00:00:00:00:01", "02:00:00:00:01:01")))
+        self.passes(3, frame, 1, Frame(frame).rewritten((PORT_MAC[1], NEIGHBOR_MAC[1])))
 
 
 class SpoofedServer(BalancerTest):

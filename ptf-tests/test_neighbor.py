@@ -4,10 +4,11 @@ from ipaddress import IPv6Address, ip_address, ip_network
 
 from scapy.all import ARP, ICMP, Ether, ICMPv6EchoReply, ICMPv6EchoRequest, IPv6, Packet, Raw
 from scapy.all import IP as Ip4
-from scapy.all import ICMPv6NDOptDstLLAddr as TargetMac
-from scapy.all import ICMPv6NDOptSrcLLAddr as SourceMac
 from scapy.all import ICMPv6ND_NA as Advertisement
 from scapy.all import ICMPv6ND_NS as Solicitation
+from scapy.all import ICMPv6NDOptDstLLAddr as TargetMac
+from scapy.all import ICMPv6NDOptSrcLLAddr as SourceMac
+from scapy.all import IPv6ExtHdrHopByHop as HopByHop
 
 from base.frame import IP, Frame
 from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, ethernet
@@ -17,7 +18,7 @@ from base.switch import FrontageTest
 VIP4 = Vip(1, Endpoint(ip_address("192.0.2.1"), 80))
 VIP6 = Vip(2, Endpoint(ip_address("2001:db8:f::1"), 80))
 NODE = {1: "198.51.100.7", 2: "203.0.113.7", 3: "10.1.0.7", 4: "10.2.0.7"}
-NODE6 = {1: "2001:db8:1::7", 2: "2001:db8:2::7", 3: "2001:db8:a::7", 4: "2001:db8:b::7"}
+NODE6 = {1: "2001:db8:1::7", 2: "2001:db8:2::7", 3: "fd12:3456:a::7", 4: "fd12:3456:b::7"}
 
 
 class NeighborTest(FrontageTest):
@@ -71,13 +72,16 @@ class ArpIsNotOurs(NeighborTest):
             "announcement": ARP(op=1, psrc="198.51.100.8", pdst="198.51.100.8"),
             "no such operation": ARP(op=0, pdst=gateway),
             "reverse": ARP(op=3, pdst=gateway),
-            "other hardware": ARP(op=1, hwtype=6, pdst=gateway),
-            "other protocol": ARP(op=1, ptype=0x0806, pdst=gateway),
         }
         for name, arp in cases.items():
             with self.subTest(name):
                 arp.hwsrc, arp.psrc = NEIGHBOR_MAC[1], arp.psrc if name == "announcement" else NODE[1]
                 self.drops(1, bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / arp), "NEIGHBOR_NOT_OURS")
+        request = ARP(op=1, hwsrc=NEIGHBOR_MAC[1], psrc=NODE[1], pdst=gateway)
+        right = bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / request)
+        for name, at, value in (("other hardware", 15, 6), ("other protocol", 17, 6)):
+            with self.subTest(name):
+                self.drops(1, right[:at] + bytes([value]) + right[at + 1 :], "NEIGHBOR_NOT_OURS")
 
 
 def solicited_node(address: IP) -> tuple[str, str]:
@@ -135,6 +139,21 @@ class SolicitationIsNotOurs(NeighborTest):
                 ask = Ether(src=NEIGHBOR_MAC[1], dst=group_mac) / IPv6(src=NODE6[1], dst=group, hlim=hops)
                 ask /= Solicitation(tgt=target, code=code) / SourceMac(lladdr=NEIGHBOR_MAC[1])
                 self.drops(1, bytes(ask), "NEIGHBOR_NOT_OURS")
+
+
+class SolicitationInAnOddPacket(NeighborTest):
+    """Behind an extension header, or with half an option: no answer, rather than a wrong one."""
+
+    def runTest(self) -> None:
+        ethernet_header = Ether(src=NEIGHBOR_MAC[1], dst=PORT_MAC[1])
+        solicitation = Solicitation(tgt="2001:db8:1::1") / SourceMac(lladdr=NEIGHBOR_MAC[1])
+        to_gateway = IPv6(src=NODE6[1], dst="2001:db8:1::1", hlim=255)
+        self.drops(1, bytes(ethernet_header / to_gateway / HopByHop() / solicitation), "NEIGHBOR_NOT_OURS")
+        whole = bytes(ethernet_header / to_gateway / solicitation)
+        self.drops(1, whole[:19] + bytes([28]) + whole[20:-4], "NEIGHBOR_NOT_OURS")
+        self.drops(
+            1, bytes(ethernet(1) / IPv6(src=NODE6[1], dst=str(VIP6.at.address)) / HopByHop() / ICMPv6EchoRequest()), "VIP_NO_SERVICE"
+        )
 
 
 class PingIsAnswered(NeighborTest):

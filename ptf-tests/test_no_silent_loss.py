@@ -8,8 +8,22 @@ from scapy.all import ARP, GRE, ICMP, SCTP, UDP, Ether, ICMPv6EchoRequest, ICMPv
 from scapy.all import IP as Ip4
 
 from base.frame import Frame, ipv4_valid
-from base.packets import MSS, NEIGHBOR_MAC, NOP, PORT_MAC, SACK_OK, WINDOW_SCALE, Endpoint, Flow
-from base.packets import ethernet, linux_syn, sack, stamped, timestamp, windows_syn
+from base.packets import (
+    MSS,
+    NEIGHBOR_MAC,
+    NOP,
+    PORT_MAC,
+    SACK_OK,
+    WINDOW_SCALE,
+    Endpoint,
+    Flow,
+    ethernet,
+    linux_syn,
+    sack,
+    stamped,
+    timestamp,
+    windows_syn,
+)
 from base.site import HASH, Server, Vip
 from base.switch import KEY, FrontageTest
 
@@ -25,6 +39,15 @@ class Case(NamedTuple):
     make: Callable[[Flow], bytes]
     fate: str
     port: int = 1
+
+
+def sweep(name: str, values: Iterable[int], make: Callable[[Flow, int], bytes], fate: str) -> list[Case]:
+    """The same case for each of some numbers."""
+
+    def one(number: int) -> Case:
+        return Case(name.format(number), lambda flow: make(flow, number), fate)
+
+    return [one(number) for number in values]
 
 
 def cookie(flow: Flow) -> bytes:
@@ -67,7 +90,9 @@ def short(flow: Flow, length: int) -> bytes:
 def chain(*headers: tuple[str, int], last: int = 6) -> tuple[bytes, int]:
     """IPv6 extension headers (name, units of 8 bytes beyond the first), and the type of the first of them."""
     types = [NEXT[name] for name, _ in headers] + [last]
-    raw = b"".join(bytes([types[i + 1], units]) + bytes([1, 4 + 8 * units, 0, 0, 0, 0]) + bytes(8 * units) for i, (_, units) in enumerate(headers))
+    raw = b"".join(
+        bytes([types[i + 1], units]) + bytes([1, 4 + 8 * units, 0, 0, 0, 0]) + bytes(8 * units) for i, (_, units) in enumerate(headers)
+    )
     return raw, types[0]
 
 
@@ -108,7 +133,7 @@ def to_mac(mac: str) -> Callable[[Flow], bytes]:
 
 TCP_OPTIONS = [
     Case("SYN of Linux", lambda f: f.up("S", linux_syn(1)), SYN_COOKIE),
-    Case("SYN of Linux, fast open with data", lambda f: f.up("S", linux_syn(1) + bytes([34, 10] + [5] * 8) + NOP + NOP, b"GET"), SYN_COOKIE),
+    Case("fast open with data", lambda f: f.up("S", linux_syn(1) + bytes([34, 10] + [5] * 8) + NOP + NOP, b"GET"), SYN_COOKIE),
     Case("SYN of Windows, no timestamps", lambda f: f.up("S", windows_syn()), SYN_HASHED),
     Case("SYN without options", lambda f: f.up("S"), SYN_HASHED),
     Case("SYN with ECN", lambda f: f.up("SEC", linux_syn(1)), SYN_COOKIE),
@@ -130,16 +155,19 @@ TCP_OPTIONS = [
     Case("MPTCP of odd length, then cookie", lambda f: f.up("A", bytes([30, 7] + [1] * 5) + NOP + cookie(f)), HASHED),
     Case("unknown option, then cookie", lambda f: f.up("A", bytes([200, 4, 0, 0]) + cookie(f)), COOKIE),
     Case("end of options, then cookie", lambda f: f.up("A", bytes(4) + cookie(f)), HASHED),
+    Case("end of options behind NOPs, then cookie", lambda f: f.up("A", NOP + NOP + bytes([0, 2]) + cookie(f)), HASHED),
+    Case("three NOPs and an option, then cookie", lambda f: f.up("A", NOP * 3 + bytes([34]) + cookie(f)), HASHED),
+    Case("timestamps of a wrong length, then cookie", lambda f: f.up("A", NOP + NOP + bytes([8, 6, 0, 0, 0, 0]) + cookie(f)), HASHED),
     Case("option of length 0", lambda f: f.up("A", bytes([77, 0, 1, 1])), HASHED),
     Case("option of length 1", lambda f: f.up("A", bytes([77, 1, 1, 1])), HASHED),
     Case("option beyond the header", lambda f: f.up("A", bytes([77, 40, 0, 0])), HASHED),
     Case("timestamps beyond the header", lambda f: f.up("A", cookie(f)[:8], cookie(f)[8:]), HASHED),
     Case("timestamps in the payload", lambda f: f.up("A", b"", cookie(f)), HASHED),
-    *[Case(f"data offset {words}", lambda f, w=words: offset(f, w), HASHED) for words in range(5, 16)],
-    *[Case(f"data offset {words}, cookie last", lambda f, w=words: f.up("A", NOP * (4 * (w - 8)) + cookie(f)), COOKIE) for words in range(8, 16)],
-    *[Case(f"data offset says {words}", lambda f, w=words: offset(f, 5, w), "TCP_HEADER") for words in range(5)],
+    *sweep("data offset {}", range(5, 16), offset, HASHED),
+    *sweep("data offset {}, cookie last", range(8, 16), lambda f, w: f.up("A", NOP * (4 * (w - 8)) + cookie(f)), COOKIE),
+    *sweep("data offset says {}", range(5), lambda f, w: offset(f, 5, w), "TCP_HEADER"),
     Case("data offset beyond the frame", lambda f: patched(f.up("A"), Frame(f.up("A")).l4 + 12, 0xF0), "TRUNCATED"),
-    Case("data offset beyond the packet, in padding", lambda f: patched(f.up("A") + cookie(f), Frame(f.up("A")).l4 + 12, 0x80), "TCP_HEADER"),
+    Case("data offset into the padding", lambda f: patched(f.up("A") + cookie(f), Frame(f.up("A")).l4 + 12, 0x80), "TCP_HEADER"),
 ]
 
 TCP_FLAGS = [
@@ -171,8 +199,8 @@ TO_VIP = [
     Case("GRE to the VIP", to_vip(GRE() / b"xxxx"), "VIP_NO_SERVICE"),
     Case("TTL 1 to the VIP", lambda f: f.up("A", cookie(f), ttl=1), "TTL"),
     Case("TTL 0 to the VIP", lambda f: f.up("A", cookie(f), ttl=0), "TTL"),
-    *[Case(f"{n} bytes of TCP header", lambda f, n=n: short(f, n), "TRUNCATED") for n in range(20)],
-    *[Case(f"{n} bytes of TCP header in transit", lambda f, n=n: short(transit(f), n), TRANSIT) for n in range(20)],
+    *sweep("{} bytes of TCP header", range(20), short, "TRUNCATED"),
+    *sweep("{} bytes of TCP header in transit", range(20), lambda f, n: short(transit(f), n), TRANSIT),
     Case("data offset of 4 in transit", lambda f: offset(transit(f), 5, 4), TRANSIT),
     Case("SYN and FIN in transit", lambda f: flagged(0x03)(transit(f)), TRANSIT),
     Case("padding behind the packet", lambda f: data(f) + bytes(17), COOKIE),
@@ -180,13 +208,13 @@ TO_VIP = [
 ]
 
 IPV4 = [
-    *[Case(f"options to IHL {ihl}", lambda f, n=ihl: f.up("PA", cookie(f), b"x", between=NOP * (4 * (n - 5))), COOKIE) for ihl in range(6, 16)],
-    *[Case(f"SYN with IHL {ihl}", lambda f, n=ihl: f.up("S", MSS, between=NOP * (4 * (n - 5))), SYN_HASHED) for ihl in range(6, 16)],
-    *[Case(f"transit with IHL {ihl}", lambda f, n=ihl: transit(f).up("A", between=NOP * (4 * (n - 5))), TRANSIT) for ihl in range(6, 16)],
+    *sweep("options to IHL {}", range(6, 16), lambda f, n: f.up("PA", cookie(f), b"x", between=NOP * (4 * (n - 5))), COOKIE),
+    *sweep("SYN with IHL {}", range(6, 16), lambda f, n: f.up("S", MSS, between=NOP * (4 * (n - 5))), SYN_HASHED),
+    *sweep("transit with IHL {}", range(6, 16), lambda f, n: transit(f).up("A", between=NOP * (4 * (n - 5))), TRANSIT),
     Case("router alert", lambda f: f.up("A", cookie(f), between=bytes([148, 4, 0, 0])), COOKIE),
     Case("record route", lambda f: f.up("A", cookie(f), between=bytes([7, 11, 4] + [0] * 8 + [0])), COOKIE),
-    *[Case(f"IHL {ihl}", lambda f, n=ihl: patched(data(f), 14, 0x40 | n, valid=False), "IPV4_HEADER") for ihl in range(5)],
-    *[Case(f"version {v}", lambda f, n=v: patched(data(f), 14, n << 4 | 5), "IPV4_HEADER") for v in (0, 5, 6, 15)],
+    *sweep("IHL {}", range(5), lambda f, n: patched(data(f), 14, 0x40 | n, valid=False), "IPV4_HEADER"),
+    *sweep("version {}", (0, 5, 6, 15), lambda f, n: patched(data(f), 14, n << 4 | 5), "IPV4_HEADER"),
     Case("total length beyond the frame", lambda f: patched(data(f), 16, 0, len(data(f)) - 13), "IPV4_HEADER"),
     Case("total length within the header", lambda f: patched(data(f), 16, 0, 19), "IPV4_HEADER"),
     Case("wrong header checksum", lambda f: patched(data(f), 24, 0, 0, valid=False), "IPV4_CHECKSUM"),
@@ -196,16 +224,16 @@ IPV4 = [
     Case("first fragment with options", lambda f: patched(f.up("A", between=NOP * 8), 20, 0x20, 0x00), "VIP_FRAGMENT"),
     Case("don't fragment", lambda f: patched(data(f), 20, 0x40, 0x00), COOKIE),
     Case("reserved flag", lambda f: patched(data(f), 20, 0x80, 0x00), COOKIE),
-    *[Case(f"fragment in transit, {b:#x}", lambda f, b=b: patched(transit(f).up(), 20, b, 9), TRANSIT) for b in (0x20, 0x00, 0x3F)],
+    *sweep("fragment in transit, {0:#x}", (0x20, 0x00, 0x3F), lambda f, b: patched(transit(f).up(), 20, b, 9), TRANSIT),
     Case("fragment of UDP to the VIP", lambda f: patched(to_vip(UDP() / b"x")(f), 20, 0x20, 0x00), "VIP_FRAGMENT"),
-    *[Case(f"from {a}", from_source(a), "MARTIAN_SOURCE") for a in ("0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.5", "240.1.1.1", "255.255.255.255")],
+    *[Case(a, from_source(a), "MARTIAN_SOURCE") for a in ("0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.5", "240.1.1.1", "255.255.255.255")],
     Case("ICMP unreachable", to_vip(ICMP(type=3, code=4) / bytes(28)), "VIP_NO_SERVICE"),
     Case("ICMP time exceeded", to_vip(ICMP(type=11) / bytes(28)), "VIP_NO_SERVICE"),
     Case("ICMP echo reply", to_vip(ICMP(type=0)), "VIP_NO_SERVICE"),
     Case("ICMP echo with a code", to_vip(ICMP(type=8, code=1)), "VIP_NO_SERVICE"),
     Case("ICMP fragment", lambda f: patched(to_vip(ICMP() / bytes(64))(f), 20, 0x20, 0x00), "VIP_FRAGMENT"),
     Case("to a multicast address", lambda f: Flow(f.client, Endpoint(ip_address("239.1.1.1"), 80)).up(), "NO_ROUTE"),
-    *[Case(f"protocol {n} in transit", lambda f, n=n: patched(transit(f).up(), 23, n), TRANSIT) for n in (0, 2, 17, 41, 47, 50, 58, 132, 255)],
+    *sweep("protocol {} in transit", (0, 2, 17, 41, 47, 50, 58, 132, 255), lambda f, n: patched(transit(f).up(), 23, n), TRANSIT),
 ]
 
 IPV6 = [
@@ -221,29 +249,29 @@ IPV6 = [
     Case("fragment behind headers", extended(("hop-by-hop", 1), ("destination", 0), ("fragment", 0)), "VIP_FRAGMENT"),
     Case("no next header", lambda f: patched(data(f), 20, 59, valid=False), "VIP_NO_SERVICE"),
     Case("no next header behind a header", extended(("destination", 0), last=59), "VIP_NO_SERVICE"),
-    *[Case(f"next header {n}", lambda f, n=n: patched(data(f), 20, n, valid=False), "VIP_NO_SERVICE") for n in (17, 50, 51, 132, 135, 253)],
+    *sweep("next header {}", (17, 50, 51, 132, 135, 253), lambda f, n: patched(data(f), 20, n, valid=False), "VIP_NO_SERVICE"),
     Case("extension header beyond the packet", lambda f: patched(extended(("destination", 0))(f), 55, 6, valid=False), "TRUNCATED"),
-    Case("extension header beyond packet and parser", lambda f: patched(extended(("destination", 0))(f), 55, 255, valid=False), "TRUNCATED"),
-    *[Case(f"version {v}", lambda f, n=v: patched(data(f), 14, n << 4, valid=False), "IPV6_HEADER") for v in (0, 4, 7, 15)],
+    Case("extension header beyond both", lambda f: patched(extended(("destination", 0))(f), 55, 255, valid=False), "TRUNCATED"),
+    *sweep("version {}", (0, 4, 7, 15), lambda f, n: patched(data(f), 14, n << 4, valid=False), "IPV6_HEADER"),
     Case("payload length beyond the frame", lambda f: patched(data(f), 18, 0, len(data(f)) - 53, valid=False), "IPV6_HEADER"),
-    *[Case(f"from {a}", from_source(a), "MARTIAN_SOURCE") for a in ("::", "::1", "ff02::1", "ff0e::9")],
+    *[Case(a, from_source(a), "MARTIAN_SOURCE") for a in ("::", "::1", "ff02::1", "ff0e::9")],
     Case("ICMPv6 packet too big", to_vip(ICMPv6PacketTooBig() / b"x"), "VIP_NO_SERVICE"),
     Case("ICMPv6 time exceeded", to_vip(ICMPv6TimeExceeded() / b"x"), "VIP_NO_SERVICE"),
     Case("ICMPv6 echo with a code", to_vip(ICMPv6EchoRequest(code=1)), "VIP_NO_SERVICE"),
-    *[Case(f"{n} headers in transit", lambda f, n=n: extended(*[("destination", 0)] * n)(transit(f)), TRANSIT) for n in (1, 8, 9, 20)],
+    *sweep("{} headers in transit", (1, 8, 9, 20), lambda f, n: extended(*[("destination", 0)] * n)(transit(f)), TRANSIT),
     Case("fragment in transit", lambda f: extended(("fragment", 0))(transit(f)), TRANSIT),
-    *[Case(f"next header {n} in transit", lambda f, n=n: patched(transit(f).up(), 20, n, valid=False), TRANSIT) for n in (1, 17, 50, 59, 253)],
+    *sweep("next header {} in transit", (1, 17, 50, 59, 253), lambda f, n: patched(transit(f).up(), 20, n, valid=False), TRANSIT),
 ]
 
 
-def arp(flow: Flow) -> bytes:
+def arp(_: Flow) -> bytes:
     return bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=NEIGHBOR_MAC[1], psrc="198.51.100.7", pdst="192.0.2.1"))
 
 
 def truncations(make: Callable[[Flow], bytes], header: int, whole: int, then: str) -> Iterable[Case]:
     """Cut at every byte: within Ethernet, IP or ARP header it is truncated; behind an IP header its length is wrong."""
-    for length in range(14, whole):
-        yield Case(f"cut to {length} bytes", lambda f, n=length: make(f)[:n], "TRUNCATED" if length < header else then)
+    yield from sweep("cut to {} bytes", range(14, header), lambda f, n: make(f)[:n], "TRUNCATED")
+    yield from sweep("cut to {} bytes", range(header, whole), lambda f, n: make(f)[:n], then)
 
 
 class LossTest(FrontageTest):
@@ -302,7 +330,7 @@ class LossOfTcpOverIpv4(LossTest):
 class LossOfIpv6(LossTest):
     """IPv6 extension headers, fragments, martians, ICMPv6."""
 
-    address, dip = "2001:db8:f::1", "2001:db8:a::9"
+    address, dip = "2001:db8:f::1", "fd12:3456:a::9"
 
     def runTest(self) -> None:
         self.doRunTest([*LINK, *TO_VIP, *IPV6])
@@ -311,7 +339,7 @@ class LossOfIpv6(LossTest):
 class LossOfTcpOverIpv6(LossTest):
     """TCP options, data offsets and flags over IPv6."""
 
-    address, dip = "2001:db8:f::1", "2001:db8:a::9"
+    address, dip = "2001:db8:f::1", "fd12:3456:a::9"
 
     def runTest(self) -> None:
         self.doRunTest([*TCP_OPTIONS, *TCP_FLAGS])
@@ -328,7 +356,7 @@ class LossOfTruncatedIpv4(LossTest):
 class LossOfTruncatedIpv6(LossTest):
     """An IPv6 segment with cookie, plain and behind extension headers, cut at every byte."""
 
-    address, dip = "2001:db8:f::1", "2001:db8:a::9"
+    address, dip = "2001:db8:f::1", "fd12:3456:a::9"
 
     def runTest(self) -> None:
         self.doRunTest(truncations(data, 14 + 40, len(data(self.flow(0))), "IPV6_HEADER"))

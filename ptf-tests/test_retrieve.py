@@ -1,8 +1,10 @@
 """Retrieving phase: from the SYN on a flow finds its server by the cookie alone, also when that server takes no new flows any more."""
 
 from base.balancer import VIP4, VIP6, BalancerTest
+from base.frame import Frame, ones_complement_sum
 from base.packets import MSS, NOP, WINDOW_SCALE, Endpoint, linux_syn, sack, stamped, timestamp
-from base.site import CCLB4, CHEETAH_LL, CHEETAH_RR, HASH
+from base.site import CCLB4, CHEETAH_LL, CHEETAH_RR, HASH, Server
+from base.switch import to_server
 
 
 class EveryFlagFindsItsServer(BalancerTest):
@@ -38,6 +40,7 @@ class CookieBehindOtherOptions(BalancerTest):
             "window scale, padded behind": WINDOW_SCALE + NOP + stamp,
             "behind four NOPs": NOP * 4 + stamp,
             "behind SACK-permitted": bytes([4, 2]) + bare,
+            "behind SACK-permitted and NOPs": bytes([4, 2]) + NOP + NOP + stamp,
             "behind NOPs and SACK-permitted": NOP + NOP + bytes([4, 2]) + stamp,
             "behind MPTCP": bytes([30, 12] + [7] * 10) + stamp,
             "behind MD5": NOP + NOP + bytes([19, 18] + [9] * 16) + stamp,
@@ -124,6 +127,33 @@ class PolicyDoesNotMoveFlows(BalancerTest):
             self.site.update_policy(vip)
             for flow, server in flows:
                 self.goes_to(server, flow.up("PA", self.echoed(flow, server), b"on"), "RETRIEVED_COOKIE")
+
+
+class ChecksumsAtTheEdge(BalancerTest):
+    """Checksums that come out as zero, or just below 0xffff where the sum carries twice: written as RFC 1071 has them."""
+
+    def runTest(self) -> None:
+        for id, at in ((1, VIP4), (2, VIP6)):
+            vip = self.make_vip(1, id, at, base=2 * id, first_sid=100 * id)
+            server, flow = vip.servers[0], self.new_flow(vip)
+            options = self.echoed(flow, server)
+            for wanted in (0, 1, *range(0xFFD0, 0xFFFF)):
+                zero = to_server(flow.up("A", options, bytes(2)), server)
+                filler = ones_complement_sum(Frame(zero).word(16).to_bytes(2, "big") + (0xFFFF ^ wanted).to_bytes(2, "big"))
+                frame = flow.up("A", options, filler.to_bytes(2, "big"))
+                self.assertEqual(wanted, Frame(to_server(frame, server)).word(16))
+                if at is VIP4:
+                    frame = self.with_header_checksum(frame, server, wanted)
+                self.goes_to(server, frame, "RETRIEVED_COOKIE")
+
+    def with_header_checksum(self, frame: bytes, server: Server, wanted: int) -> bytes:
+        """The frame of that identification by which its IPv4 checksum becomes `wanted` on the way."""
+        zero = Frame(frame[:18] + bytes(2) + frame[20:]).with_checksums()
+        leaves = to_server(zero, server)[24:26]
+        identification = ones_complement_sum(leaves + (0xFFFF ^ wanted).to_bytes(2, "big"))
+        frame = Frame(zero[:18] + identification.to_bytes(2, "big") + zero[20:]).with_checksums()
+        self.assertEqual(wanted.to_bytes(2, "big"), to_server(frame, server)[24:26])
+        return frame
 
 
 class TimestampsOfZero(BalancerTest):

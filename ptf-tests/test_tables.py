@@ -40,7 +40,7 @@ class TernaryRangeOptional(TablesTest):
             low = rng.randrange(8)
             rules.append((priority, rng.getrandbits(32) & mask & 0x800000FF, mask, low, low + rng.randrange(8), rng.choice([None, 1, 2])))
         for priority, word, mask, low, high, index in rules:
-            match = {}
+            match: dict[str, object] = {}
             if mask:
                 match["word"] = f"{word}/&{mask}"
             if (low, high) != (0, 0xFFFF):

@@ -55,7 +55,11 @@ def main() -> None:
 
     # `--only` renews its own rows and keeps the others.
     names = {row["name"] for row in fresh}
-    kept = [row for row in json.loads(args.output.read_text()) if row["name"] not in names] if args.only and args.output.exists() else []
+    kept = (
+        [row for row in json.loads(args.output.read_text()) if row["name"] not in names]
+        if args.only and args.output.exists()
+        else []
+    )
     args.output.parent.mkdir(parents=True, exist_ok=True)
     args.output.write_text(json.dumps(kept + fresh, indent=2) + "\n")
     show(fresh, console)

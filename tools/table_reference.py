@@ -42,7 +42,9 @@ def arrays(info: p4i.P4Info) -> list[str]:
         unit = p4i.CounterSpec.Unit.Name(counter.spec.unit).lower()
         lines.append(f"| `{counter.preamble.name}` | counter of {unit} | {counter.size} |")
     for register in info.registers:
-        lines.append(f"| `{register.preamble.name}` | register of {register.type_spec.bitstring.bit.bitwidth} bits | {register.size} |")
+        lines.append(
+            f"| `{register.preamble.name}` | register of {register.type_spec.bitstring.bit.bitwidth} bits | {register.size} |"
+        )
     return lines
 
 

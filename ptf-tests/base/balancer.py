@@ -11,7 +11,7 @@ from base.tree import Leaves
 
 VIP4 = Endpoint(ip_address("192.0.2.1"), 80)
 VIP6 = Endpoint(ip_address("2001:db8:f::1"), 443)
-FIRST_DIP = {4: ip_address("10.1.0.16"), 6: ip_address("2001:db8:a::10")}
+FIRST_DIP = {4: ip_address("10.1.0.16"), 6: ip_address("fd12:3456:a::10")}
 
 
 class BalancerTest(FrontageTest):

@@ -1,5 +1,6 @@
 """A small synchronous P4Runtime client that speaks in the names of a P4Info file."""
 
+import itertools
 import queue
 import threading
 import time
@@ -12,10 +13,11 @@ import grpc
 from finsy.proto import p4r, p4r_grpc, rpc_status
 
 DEVICE_ID = 0
+ELECTIONS = itertools.count(100, 100)
 LIMIT = 10.0  # seconds that anything may take before a test gives up
 
 
-class WriteRefused(Exception):
+class WriteRefusedError(Exception):
     """The target refused a Write; `codes` holds one canonical gRPC code an update, in order (P4Runtime, 12.3)."""
 
     def __init__(self, error: grpc.RpcError):
@@ -25,7 +27,8 @@ class WriteRefused(Exception):
 
 def _codes(error: grpc.RpcError) -> list[grpc.StatusCode]:
     by_number = {code.value[0]: code for code in grpc.StatusCode}
-    for key, value in error.trailing_metadata() or ():
+    trailers: Iterable[tuple[str, bytes]] = error.trailing_metadata() or ()  # type: ignore[assignment]
+    for key, value in trailers:
         if key == "grpc-status-details-bin":
             status = rpc_status.Status.FromString(value)
             codes = []
@@ -49,19 +52,25 @@ class Program:
 class Client:
     """One P4Runtime session as the primary controller. What the target sends on the stream waits in `received`."""
 
-    def __init__(self, address: str, program: Program, election_id: int = 1):
+    def __init__(self, address: str, program: Program, election_id: int | None = None):
+        """Unless it is given an election id, each session's is higher than those before it, for a target does not forget them."""
         self.program = program
         self.schema = program.schema
-        self.election_id = p4r.Uint128(low=election_id)
         self.received: queue.Queue[p4r.StreamMessageResponse] = queue.Queue()
         self._outgoing: queue.Queue[p4r.StreamMessageRequest | None] = queue.Queue()
         self._channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)])
         self.stub = p4r_grpc.P4RuntimeStub(self._channel)
         self._stream = self.stub.StreamChannel(iter(self._outgoing.get, None))
         threading.Thread(target=self._read_stream, daemon=True).start()
+        self.arbitrate(next(ELECTIONS) if election_id is None else election_id)
+
+    def arbitrate(self, election_id: int) -> int:
+        """Stands for election; the answer's code is 0 for the primary."""
+        self.election_id = p4r.Uint128(low=election_id)
         arbitration = p4r.MasterArbitrationUpdate(device_id=DEVICE_ID, election_id=self.election_id)
         self._outgoing.put(p4r.StreamMessageRequest(arbitration=arbitration))
-        self.arbitration = self.next_message("arbitration").arbitration
+        self.elected = int(self.next_message("arbitration").arbitration.status.code)
+        return self.elected
 
     def _read_stream(self) -> None:
         try:
@@ -95,14 +104,15 @@ class Client:
 
     def write(self, *updates: Any) -> None:
         """Writes finsy's entities (`+` insert, `~` modify, `-` delete) or ready updates, all in one request."""
-        self.write_raw(fy.p4entity.encode_updates(updates, self.schema))
+        encoded: list[Any] = fy.p4entity.encode_updates(updates, self.schema)
+        self.write_raw(encoded)
 
     def write_raw(self, updates: Iterable[p4r.Update]) -> None:
         request = p4r.WriteRequest(device_id=DEVICE_ID, election_id=self.election_id, updates=updates)
         try:
             self.stub.Write(request)
         except grpc.RpcError as error:
-            raise WriteRefused(error) from error
+            raise WriteRefusedError(error) from error
 
     def read(self, *entities: Any) -> list[Any]:
         return [fy.p4entity.decode_entity(entity, self.schema) for entity in self.read_raw(*entities)]
@@ -114,7 +124,8 @@ class Client:
 
     def send(self, *requests: Any) -> None:
         """Sends on the stream: packets out, digest acknowledgements."""
-        for request in fy.p4entity.encode_updates(requests, self.schema):
+        encoded: list[Any] = fy.p4entity.encode_updates(requests, self.schema)
+        for request in encoded:
             self._outgoing.put(request)
 
     def counter(self, name: str) -> dict[int, int]:
@@ -134,5 +145,5 @@ class Client:
 
     def close(self) -> None:
         self._outgoing.put(None)
-        self._stream.cancel()
+        self._stream.cancel()  # type: ignore[no-untyped-call]
         self._channel.close()

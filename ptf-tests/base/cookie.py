@@ -42,9 +42,7 @@ class Key:
 
     @cached_property
     def tables(self) -> list[bytes]:
-        stream = b"".join(
-            hashlib.blake2s(b"tcp" + n.to_bytes(4, "big"), key=self.secret, person=b"fccookie").digest() for n in range(32)
-        )
+        stream = b"".join(hashlib.blake2s(b"tcp" + n.to_bytes(4, "big"), key=self.secret, person=b"fccookie").digest() for n in range(32))
         return [stream[256 * i : 256 * (i + 1)] for i in range(4)]
 
     def _rounds(self, left: int, right: int, tweak: int, order: tuple[int, ...]) -> tuple[int, int]:

@@ -14,7 +14,7 @@ TIMESTAMP = bytes([8, 10])
 def ones_complement_sum(data: bytes) -> int:
     if len(data) % 2:
         data += b"\0"
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total
@@ -140,10 +140,8 @@ class Frame:
         return self.protocol in protocols and not fragment and len(self.data) >= self.l4 + 20
 
     def _l4_sum(self) -> int:
-        if self.ipv6:
-            end = 54 + int(struct.unpack_from("!H", self.data, 18)[0])
-        else:
-            end = 14 + int(struct.unpack_from("!H", self.data, 16)[0])
+        base, length = (54, 18) if self.ipv6 else (14, 16)
+        end = base + int(struct.unpack_from("!H", self.data, length)[0])
         segment = bytes(self.data[self.l4 : end])
         pseudo = self.src.packed + self.dst.packed + struct.pack("!II", len(segment), self.protocol)
         return ones_complement_sum(pseudo + segment)

@@ -60,7 +60,15 @@ def segment(sport: int, dport: int, flags: str, options: bytes = b"", payload: b
     if len(options) % 4:
         raise ValueError(f"TCP options of {len(options)} bytes are not whole words")
     head = TCP(
-        sport=sport, dport=dport, flags=flags, seq=1000, ack=2000, window=512, dataofs=5 + len(options) // 4, reserved=ck << 2, chksum=0
+        sport=sport,
+        dport=dport,
+        flags=flags,
+        seq=1000,
+        ack=2000,
+        window=512,
+        dataofs=5 + len(options) // 4,
+        reserved=ck << 2,
+        chksum=0,
     )
     return head / Raw(options + payload)
 
@@ -91,7 +99,14 @@ class Flow:
         return crc16(connection_bytes(*self._key()))
 
     def up(
-        self, flags: str = "A", options: bytes = b"", payload: bytes = b"", port: int = 1, ttl: int = 64, between: bytes = b"", first: int = 6
+        self,
+        flags: str = "A",
+        options: bytes = b"",
+        payload: bytes = b"",
+        port: int = 1,
+        ttl: int = 64,
+        between: bytes = b"",
+        first: int = 6,
     ) -> bytes:
         """From the client, on `port`."""
         packet = ethernet(port) / layer3(self.client.address, self.vip.address, ttl, between, first)
@@ -99,7 +114,14 @@ class Flow:
         return Frame(bytes(packet)).with_checksums()
 
     def down(
-        self, server: Endpoint, flags: str = "A", options: bytes = b"", payload: bytes = b"", ck: int = 0, port: int = 3, ttl: int = 64
+        self,
+        server: Endpoint,
+        flags: str = "A",
+        options: bytes = b"",
+        payload: bytes = b"",
+        ck: int = 0,
+        port: int = 3,
+        ttl: int = 64,
     ) -> bytes:
         """From the server, on `port`; `ck` says that TSval holds a dynamic cookie."""
         packet = ethernet(port) / layer3(server.address, self.client.address, ttl)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import grpc
 from scapy.all import Ether
 
-from base.client import WriteRefused
+from base.client import WriteRefusedError
 from base.switch import SwitchTest
 
 MACS = bytes(Ether(src="02:00:00:00:00:aa", dst="02:00:00:00:00:bb", type=0x88B5))
@@ -39,11 +39,12 @@ class ProbeTest(SwitchTest):
         self.comes_out(known, 2, known, port)
         self.assertIsNone(self.receive(0.02))
 
-    def refused(self, code: grpc.StatusCode, call: Callable[[], object]) -> WriteRefused:
+    def refused(self, code: grpc.StatusCode, call: Callable[[], object]) -> WriteRefusedError:
         """A Write that must fail, with `code` for its first update that failed (BMv2 often says no more than UNKNOWN)."""
-        with self.assertRaises(WriteRefused) as caught:
+        with self.assertRaises(WriteRefusedError) as caught:
             call()
-        bad = [one for one in caught.exception.codes if one != grpc.StatusCode.OK]
+        error: WriteRefusedError = caught.exception
+        bad = [one for one in error.codes if one != grpc.StatusCode.OK]
         if self.target == "softswitch":
-            self.assertEqual(code, bad[0] if bad else None, str(caught.exception))
-        return caught.exception
+            self.assertEqual(code, bad[0] if bad else None, str(error))
+        return error

@@ -1,4 +1,4 @@
-"""What a controller would install: ports, routes, VIPs with their servers and policies, keys. One method an object, by the table contract."""
+"""What a controller would install: ports, routes, VIPs with their servers and policies, keys."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,8 +25,8 @@ NETWORKS = {
     "10.2.0.0/16": 4,
     "2001:db8:1::/48": 1,
     "2001:db8:2::/48": 2,
-    "2001:db8:a::/48": 3,
-    "2001:db8:b::/48": 4,
+    "fd12:3456:a::/48": 3,
+    "fd12:3456:b::/48": 4,
 }
 GATEWAYS = [ip_network(prefix)[1] for prefix in NETWORKS]
 UNIT = 16  # one flow of a server of weight 1

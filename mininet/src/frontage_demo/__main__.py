@@ -14,6 +14,7 @@ from .deployment import Deployment, DeploymentError, find
 from .live import LiveTable
 from .metrics import PolicyRun, summarise
 from .nodes import NodeError
+from .outcome import write_outcomes
 from .runner import run_policy
 from .settings import Settings, SettingsError, from_environment, output_directory
 
@@ -24,7 +25,7 @@ LOG_WIDTH = 110
 def write_results(
     settings: Settings, plan: list[workload.Arrival], runs: list[PolicyRun], directory: Path, startup: float
 ) -> int:
-    """Write `result.json` and `report.html`; returns how many requests failed."""
+    """Write `result.json`, `requests.csv` and `report.html`; returns how many requests failed."""
     offered = workload.offered_load(plan, settings.seconds, settings.bottleneck_rate)
     summaries = {r.policy: summarise(plan, r, settings.seconds) for r in runs}
     result = {
@@ -37,6 +38,7 @@ def write_results(
         },
     }
     (directory / "result.json").write_text(json.dumps(result, indent=2) + "\n")
+    write_outcomes({r.policy: r.outcomes for r in runs}, directory / "requests.csv")
     (directory / "report.html").write_text(report.render(settings, plan, runs, offered))
     return sum(s.failures for s in summaries.values())
 
@@ -83,7 +85,7 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
         raise
     console.print(f"Report: {directory / 'report.html'}", highlight=False)
     if failures:
-        console.print(f"[red]{failures} requests failed[/red]; result.json says why")
+        console.print(f"[red]{failures} requests failed[/red]; result.json says why, requests.csv which")
     return 1 if failures else 0
 
 
@@ -93,7 +95,7 @@ def main() -> int:
         settings = from_environment()
         directory = output_directory()
         deployment = find(settings)
-        for old in ("report.html", "result.json", "arrivals.csv"):
+        for old in ("report.html", "result.json", "requests.csv", "arrivals.csv"):
             (directory / old).unlink(missing_ok=True)
         return sandbox.run(lambda box: _report_errors(settings, deployment, directory, box), directory)
     except (SettingsError, DeploymentError, sandbox.SandboxError) as error:

@@ -23,6 +23,8 @@ SWITCH_METRICS = "127.0.0.1:9465"
 CPU_PORT = 510
 COMMAND_TIMEOUT = 30.0
 STOP_TIMEOUT = 5.0
+LAST_LINES = 12
+"""Of a log, to show with an error."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Softswitch:
 
     def drops(self) -> dict[str, int]:
         """All causes but the program's drops, which the program counts by reasons of its own."""
-        causes = scrape(SWITCH_METRICS).by("cause", "softswitch_port_drops")
+        causes = scrape(SWITCH_METRICS).by("cause", "softswitch_port_drops_total")
         return {cause.replace("_", "-"): n for cause, n in causes.items() if cause not in ("ingress", "egress")}
 
 
@@ -240,8 +242,11 @@ class EdgeSwitch:
 
     def pids(self) -> Mapping[str, int]:
         """The processes that run."""
+        return {name: p.pid for name, p in self._processes().items() if p.poll() is None}
+
+    def _processes(self) -> dict[str, subprocess.Popen[bytes]]:
         processes = {"switch": self._switch, "controller": self._controller}
-        return {name: p.pid for name, p in processes.items() if p is not None and p.poll() is None}
+        return {name: process for name, process in processes.items() if process is not None}
 
     def stop(self) -> None:
         """End both."""

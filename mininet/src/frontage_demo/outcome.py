@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
+from pathlib import Path
 
 OK = "ok"
 
@@ -50,3 +53,11 @@ class Outcome:
         if len(texts) != len(fields(cls)):
             raise ValueError(f"a client reported {line!r}, which is not an outcome")
         return cls(int(texts[0]), texts[1], texts[2], *(int(t) for t in texts[3:]))
+
+
+def write_outcomes(runs: Mapping[str, Iterable[Outcome]], path: Path) -> None:
+    """Write the requests of all policies as CSV, one a line."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["policy", *(f.name for f in fields(Outcome))])
+        writer.writerows((policy, *astuple(o)) for policy, outcomes in runs.items() for o in outcomes)

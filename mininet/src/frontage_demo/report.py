@@ -63,10 +63,10 @@ def _introduction(settings: Settings) -> str:
 
 Column = tuple[str, Callable[[Summary], float | None], float, str]
 COLUMNS: tuple[Column, ...] = (
-    ("mean FCT, up to 100 KB (ms)", lambda s: s.short_mean, 1e3, ".2f"),
-    ("p99 FCT, up to 100 KB (ms)", lambda s: s.short_p99, 1e3, ".1f"),
-    ("mean FCT, above 1 MB (ms)", lambda s: s.long_mean, 1e3, ".0f"),
-    ("variance, of active flows", lambda s: s.variance, 1, ".2f"),
+    ("mean FCT<br>up to 100 KB<br>(ms)", lambda s: s.short_mean, 1e3, ".2f"),
+    ("p99 FCT<br>up to 100 KB<br>(ms)", lambda s: s.short_p99, 1e3, ".1f"),
+    ("mean FCT<br>above 1 MB<br>(ms)", lambda s: s.long_mean, 1e3, ".0f"),
+    ("variance<br>of active<br>flows", lambda s: s.variance, 1, ".2f"),
 )
 
 
@@ -75,7 +75,7 @@ def _table(summaries: Mapping[str, Summary]) -> str:
         title: min((v for s in summaries.values() if (v := value(s)) is not None), default=None)
         for title, value, _, _ in COLUMNS
     }
-    head = "".join(f"<th>{title.replace(', ', ',<br>')}</th>" for title, *_ in COLUMNS)
+    head = "".join(f"<th>{title}</th>" for title, *_ in COLUMNS)
     rows = []
     for policy, summary in summaries.items():
         failed = f'<td class="{"bad" if summary.failures else ""}">{summary.failures}</td>'

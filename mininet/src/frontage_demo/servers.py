@@ -12,7 +12,7 @@ from .nodes import Namespace
 NGINX = Path("/usr/sbin/nginx")
 OBJECTS = "/objects"
 PACED = "/paced"
-PACE = 15_000
+PACE = 8_000
 """Bytes per second of a response from PACED."""
 
 CONFIGURATION = """\

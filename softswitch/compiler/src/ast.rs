@@ -38,7 +38,10 @@ pub enum AnnotationBody {
     None,
     /// Unstructured `( ... )`: the tokens' spellings (strings unquoted), and the parsed
     /// expressions where the text is a list of expressions.
-    Tokens { raw: Vec<RawToken> , exprs: Vec<Expr> },
+    Tokens {
+        raw: Vec<RawToken>,
+        exprs: Vec<Expr>,
+    },
     /// `[ e, ... ]`
     List(Vec<Expr>),
     /// `[ k = e, ... ]`
@@ -49,8 +52,6 @@ pub enum AnnotationBody {
 pub struct RawToken {
     pub text: String,
     pub is_string: bool,
-    pub glued: bool,
-    pub span: Span,
 }
 
 #[derive(Clone, Debug)]
@@ -64,24 +65,56 @@ pub struct Decl {
 
 #[derive(Clone, Debug)]
 pub enum DeclKind {
-    Const { ty: TypeRef, init: Expr },
-    Var { ty: TypeRef, init: Option<Expr> },
-    Instance { ty: TypeRef, args: Vec<Arg>, body: Vec<Decl> },
-    Extern { tparams: Vec<TypeParam>, methods: Vec<Method> },
+    Const {
+        ty: TypeRef,
+        init: Expr,
+    },
+    Var {
+        ty: TypeRef,
+        init: Option<Expr>,
+    },
+    Instance {
+        ty: TypeRef,
+        args: Vec<Arg>,
+        body: Vec<Decl>,
+    },
+    Extern {
+        tparams: Vec<TypeParam>,
+        methods: Vec<Method>,
+    },
     /// A function, or an extern function if there is no body.
-    Function { sig: Signature, body: Option<Block> },
-    Action { params: Vec<Param>, body: Block },
+    Function {
+        sig: Signature,
+        body: Option<Block>,
+    },
+    Action {
+        params: Vec<Param>,
+        body: Block,
+    },
     Parser(ParserDecl),
     Control(ControlDecl),
-    Package { tparams: Vec<TypeParam>, params: Vec<Param> },
-    Composite { kind: CompositeKind, tparams: Vec<TypeParam>, fields: Vec<Field> },
-    Enum { underlying: Option<TypeRef>, members: Vec<EnumMember> },
+    Package {
+        tparams: Vec<TypeParam>,
+        params: Vec<Param>,
+    },
+    Composite {
+        kind: CompositeKind,
+        tparams: Vec<TypeParam>,
+        fields: Vec<Field>,
+    },
+    Enum {
+        underlying: Option<TypeRef>,
+        members: Vec<EnumMember>,
+    },
     Errors(Vec<Ident>),
     MatchKinds(Vec<Ident>),
     Typedef(TypeRef),
     NewType(TypeRef),
     Table(TableDecl),
-    ValueSet { ty: TypeRef, size: Expr },
+    ValueSet {
+        ty: TypeRef,
+        size: Expr,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +143,6 @@ pub struct EnumMember {
     pub id: NodeId,
     pub name: Ident,
     pub value: Option<Expr>,
-    pub annos: Vec<Annotation>,
 }
 
 #[derive(Clone, Debug)]
@@ -125,7 +157,6 @@ pub struct Signature {
 pub struct Method {
     pub id: NodeId,
     pub name: Ident,
-    pub annos: Vec<Annotation>,
     pub sig: Signature,
     pub is_abstract: bool,
     pub is_constructor: bool,
@@ -168,7 +199,6 @@ pub struct State {
     pub annos: Vec<Annotation>,
     pub body: Vec<Stmt>,
     pub transition: Transition,
-    pub span: Span,
 }
 
 #[derive(Clone, Debug)]
@@ -176,7 +206,11 @@ pub enum Transition {
     /// No transition statement: the same as `reject`.
     Missing,
     Direct(Ident),
-    Select { keys: Vec<Expr>, cases: Vec<SelectCase>, span: Span },
+    Select {
+        keys: Vec<Expr>,
+        cases: Vec<SelectCase>,
+        span: Span,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -223,7 +257,6 @@ pub struct ActionRef {
 pub struct DefaultAction {
     pub expr: Expr,
     pub is_const: bool,
-    pub span: Span,
 }
 
 #[derive(Clone, Debug)]
@@ -235,7 +268,6 @@ pub struct Entries {
 
 #[derive(Clone, Debug)]
 pub struct Entry {
-    pub is_const: bool,
     pub priority: Option<Expr>,
     pub keyset: Expr,
     pub action: Expr,
@@ -246,7 +278,6 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 pub struct Property {
     pub name: Ident,
-    pub is_const: bool,
     pub value: Expr,
     pub annos: Vec<Annotation>,
 }
@@ -254,7 +285,6 @@ pub struct Property {
 #[derive(Clone, Debug)]
 pub struct Block {
     pub stmts: Vec<Stmt>,
-    pub span: Span,
 }
 
 #[derive(Clone, Debug)]
@@ -269,14 +299,35 @@ pub enum StmtKind {
     Block(Block),
     Decl(Box<Decl>),
     /// `op` is the operator of a compound assignment.
-    Assign { lhs: Expr, op: Option<BinOp>, rhs: Expr },
+    Assign {
+        lhs: Expr,
+        op: Option<BinOp>,
+        rhs: Expr,
+    },
     Call(Expr),
-    If { cond: Expr, then: Box<Stmt>, otherwise: Option<Box<Stmt>> },
+    If {
+        cond: Expr,
+        then: Box<Stmt>,
+        otherwise: Option<Box<Stmt>>,
+    },
     Return(Option<Expr>),
     Exit,
-    Switch { subject: Expr, cases: Vec<SwitchCase> },
-    For { init: Vec<Stmt>, cond: Expr, update: Vec<Stmt>, body: Box<Stmt> },
-    ForIn { var: Box<Decl>, declares: bool, over: Expr, body: Box<Stmt> },
+    Switch {
+        subject: Expr,
+        cases: Vec<SwitchCase>,
+    },
+    For {
+        init: Vec<Stmt>,
+        cond: Expr,
+        update: Vec<Stmt>,
+        body: Box<Stmt>,
+    },
+    ForIn {
+        var: Box<Decl>,
+        declares: bool,
+        over: Expr,
+        body: Box<Stmt>,
+    },
     Break,
     Continue,
 }
@@ -305,11 +356,17 @@ pub struct Expr {
 
 #[derive(Clone, Debug)]
 pub enum ExprKind {
-    Int { value: BigInt, width: Option<(u32, bool)> },
+    Int {
+        value: BigInt,
+        width: Option<(u32, bool)>,
+    },
     Bool(bool),
     Str(Rc<str>),
     /// A variable, constant, type, ... ; `global` if written `.name`.
-    Name { name: Name, global: bool },
+    Name {
+        name: Name,
+        global: bool,
+    },
     /// A type with arguments, used as the root of an expression.
     Type(TypeRef),
     Member(Box<Expr>, Ident),
@@ -321,11 +378,21 @@ pub enum ExprKind {
     Binary(BinOp, Box<Expr>, Box<Expr>),
     Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
     Cast(TypeRef, Box<Expr>),
-    Call { callee: Box<Expr>, targs: Vec<TypeRef>, args: Vec<Arg> },
+    Call {
+        callee: Box<Expr>,
+        targs: Vec<TypeRef>,
+        args: Vec<Arg>,
+    },
     /// `{ a, b }`; `dots` if it ends in `...`.
-    List { items: Vec<Expr>, dots: bool },
+    List {
+        items: Vec<Expr>,
+        dots: bool,
+    },
     /// `{ x = a, y = b }`
-    Record { fields: Vec<(Ident, Expr)>, dots: bool },
+    Record {
+        fields: Vec<(Ident, Expr)>,
+        dots: bool,
+    },
     /// `{#}`
     InvalidHeader,
     /// `default` in a keyset
@@ -390,7 +457,102 @@ pub enum TypeRefKind {
     Varbit(Box<Expr>),
     Tuple(Vec<TypeRef>),
     List(Box<TypeRef>),
-    Named { name: Name, global: bool, args: Vec<TypeRef> },
+    Named {
+        name: Name,
+        global: bool,
+        args: Vec<TypeRef>,
+    },
     Stack(Box<TypeRef>, Box<Expr>),
     DontCare,
+}
+
+/// Calls `f` on all expressions in the statements, outermost first.
+pub fn visit_exprs<'a>(stmts: &'a [Stmt], f: &mut dyn FnMut(&'a Expr)) {
+    for s in stmts {
+        match &s.kind {
+            StmtKind::Block(b) => visit_exprs(&b.stmts, f),
+            StmtKind::Decl(d) => {
+                if let DeclKind::Var { init: Some(e), .. } | DeclKind::Const { init: e, .. } =
+                    &d.kind
+                {
+                    e.visit(f);
+                }
+            }
+            StmtKind::Assign { lhs, rhs, .. } => {
+                lhs.visit(f);
+                rhs.visit(f);
+            }
+            StmtKind::Call(e) => e.visit(f),
+            StmtKind::If {
+                cond,
+                then,
+                otherwise,
+            } => {
+                cond.visit(f);
+                visit_exprs(std::slice::from_ref(then), f);
+                if let Some(o) = otherwise {
+                    visit_exprs(std::slice::from_ref(o), f);
+                }
+            }
+            StmtKind::Return(Some(e)) => e.visit(f),
+            StmtKind::Switch { subject, cases } => {
+                subject.visit(f);
+                for c in cases {
+                    if let Some(l) = &c.label {
+                        l.visit(f);
+                    }
+                    if let Some(b) = &c.body {
+                        visit_exprs(&b.stmts, f);
+                    }
+                }
+            }
+            StmtKind::For {
+                init,
+                cond,
+                update,
+                body,
+            } => {
+                visit_exprs(init, f);
+                cond.visit(f);
+                visit_exprs(update, f);
+                visit_exprs(std::slice::from_ref(body), f);
+            }
+            StmtKind::ForIn { over, body, .. } => {
+                over.visit(f);
+                visit_exprs(std::slice::from_ref(body), f);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Expr {
+    /// Calls `f` on this expression and all inside it.
+    pub fn visit<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
+        f(self);
+        match &self.kind {
+            ExprKind::Member(a, _) | ExprKind::Unary(_, a) | ExprKind::Cast(_, a) => a.visit(f),
+            ExprKind::Index(a, b)
+            | ExprKind::Binary(_, a, b)
+            | ExprKind::Mask(a, b)
+            | ExprKind::Range(a, b) => {
+                a.visit(f);
+                b.visit(f);
+            }
+            ExprKind::Slice(a, b, c)
+            | ExprKind::PlusSlice(a, b, c)
+            | ExprKind::Ternary(a, b, c) => {
+                a.visit(f);
+                b.visit(f);
+                c.visit(f);
+            }
+            ExprKind::Call { callee, args, .. } => {
+                callee.visit(f);
+                args.iter().for_each(|a| a.expr.visit(f));
+            }
+            ExprKind::List { items, .. } => items.iter().for_each(|i| i.visit(f)),
+            ExprKind::Record { fields, .. } => fields.iter().for_each(|(_, x)| x.visit(f)),
+            _ => {}
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! The lowered program: flat storage, one block of statements per pipeline stage, states and
 //! tables. Everything generic, nested, inlined or compile-time is gone.
 
+use std::borrow::Cow;
+
 use num_bigint::BigInt;
 use num_traits::{One, Zero};
 
@@ -44,24 +46,50 @@ impl Scalar {
 pub enum HeaderRef {
     Static(String),
     /// Element of a stack at a computed index.
-    Elem { stack: String, index: Box<Ex> },
+    Elem {
+        stack: String,
+        index: Box<Ex>,
+    },
     /// `stack.next` and `stack.last` in parsers.
     Next(String),
     Last(String),
     /// Member of `stack.next` / `stack.last` of a stack of unions.
-    UnionNext { stack: String, member: String },
-    UnionLast { stack: String, member: String },
+    UnionNext {
+        stack: String,
+        member: String,
+    },
+    UnionLast {
+        stack: String,
+        member: String,
+    },
     /// Member of the union at a computed index of a stack of unions.
-    UnionElem { stack: String, index: Box<Ex>, member: usize },
+    UnionElem {
+        stack: String,
+        index: Box<Ex>,
+        member: usize,
+    },
 }
 
 /// A scalar expression; those of the first group also name storage.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ex {
-    Field { header: String, field: String, ty: Scalar },
+    Field {
+        header: String,
+        field: String,
+        ty: Scalar,
+    },
     /// Field of a header that is not known by name; `index` is its position in the header.
-    FieldOf { header: HeaderRef, field: String, index: usize, ty: Scalar },
-    Slice { base: Box<Ex>, hi: u32, lo: u32 },
+    FieldOf {
+        header: HeaderRef,
+        field: String,
+        index: usize,
+        ty: Scalar,
+    },
+    Slice {
+        base: Box<Ex>,
+        hi: u32,
+        lo: u32,
+    },
 
     Const(BigInt, Scalar),
     /// Run-time parameter of the action around.
@@ -74,7 +102,11 @@ pub enum Ex {
     Cond(Box<Ex>, Box<Ex>, Box<Ex>, Scalar),
     Cast(Box<Ex>, Scalar),
     /// Bits of the packet ahead (parser only).
-    Lookahead { offset: u32, width: u32, ty: Scalar },
+    Lookahead {
+        offset: u32,
+        width: u32,
+        ty: Scalar,
+    },
     /// `stack.lastIndex`
     LastIndex(String),
 }
@@ -167,22 +199,44 @@ pub enum StKind {
     AssignUnion(String, String),
     SetValid(HeaderRef, bool),
     /// Push (`true`) or pop.
-    Shift { stack: String, count: u32, push: bool },
+    Shift {
+        stack: String,
+        count: u32,
+        push: bool,
+    },
     If(Ex, Vec<St>, Vec<St>),
-    Apply { table: usize, then: Then },
+    Apply {
+        table: usize,
+        then: Then,
+    },
     /// Statements that `Leave(label)` leaves.
     Labelled(Label, Vec<St>),
     Leave(Label),
     Exit,
-    Primitive { op: &'static str, args: Vec<Arg> },
+    Primitive {
+        op: Cow<'static, str>,
+        args: Vec<Arg>,
+    },
     Checksum(Checksum),
+    /// Runs `head`, then `body` and so on again as long as the condition holds.
+    Loop {
+        head: Vec<St>,
+        cond: Ex,
+        body: Vec<St>,
+    },
     // Parsers and deparsers only.
-    Extract { header: HeaderRef, var_bits: Option<Ex> },
+    Extract {
+        header: HeaderRef,
+        var_bits: Option<Ex>,
+    },
     Advance(Ex),
     Verify(Ex, Ex),
     Emit(String),
     /// Continue in another state; what follows starts state `resume`.
-    RunStates { start: usize, resume: usize },
+    RunStates {
+        start: usize,
+        resume: usize,
+    },
 }
 
 /// What happens after a table was applied.
@@ -191,7 +245,10 @@ pub enum Then {
     Nothing,
     HitMiss(Vec<St>, Vec<St>),
     /// By the action that ran: indices into the table's action list.
-    Switch { cases: Vec<(Vec<usize>, Vec<St>)>, default: Vec<St> },
+    Switch {
+        cases: Vec<(Vec<usize>, Vec<St>)>,
+        default: Vec<St>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -286,7 +343,8 @@ pub struct Entry {
     pub args: Vec<BigInt>,
     /// As written, if it is.
     pub priority: Option<BigInt>,
-    pub is_const: bool,
+    /// `@priority(n)`: the target's own numbering, smallest first.
+    pub annotated_priority: Option<BigInt>,
     pub span: Span,
 }
 
@@ -318,8 +376,6 @@ pub struct Table<'a> {
     pub selector_inputs: Vec<Ex>,
     pub counter: Option<usize>,
     pub meter: Option<usize>,
-    /// Position among all tables: number of the control's instance, then of the declaration.
-    pub order: (usize, u32),
 }
 
 /// An instance of an extern type.
@@ -328,12 +384,13 @@ pub struct Object<'a> {
     pub name: String,
     /// Compile-time arguments: numbers, or names of enum members.
     pub args: Vec<ObjectArg>,
+    /// Names of the constructor's parameters.
+    pub params: Vec<String>,
     pub targs: Vec<Type>,
     pub annos: &'a [crate::ast::Annotation],
     pub span: Span,
     /// Where a direct meter's colour goes.
     pub meter_target: Option<Ex>,
-    pub used: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -398,8 +455,21 @@ pub struct Calculation {
     pub payload: bool,
 }
 
+/// An action that the control plane sees.
+pub struct VisibleAction<'a> {
+    pub name: String,
+    pub decl: &'a Decl,
+    /// Some table lists it; otherwise its parameters are the business of the program alone.
+    pub in_table: bool,
+}
+
 #[derive(Default)]
 pub struct Lowered<'a> {
+    /// What the control plane sees, in program order: actions, and indices of the rest.
+    pub visible_actions: Vec<VisibleAction<'a>>,
+    pub visible_tables: Vec<usize>,
+    pub visible_objects: Vec<usize>,
+    pub visible_value_sets: Vec<usize>,
     pub storage: Storage,
     pub states: Vec<ParserState>,
     pub start_state: usize,
@@ -416,6 +486,12 @@ pub struct Lowered<'a> {
     pub update: Vec<St>,
     pub deparser: Vec<St>,
     pub errors: Vec<String>,
+    /// Widths of declared scalar types (enums, `type`) that registers hold.
+    pub named_widths: std::collections::HashMap<NodeId, u32>,
+    /// Values of the members of serialisable enums.
+    pub enum_values: std::collections::HashMap<NodeId, BigInt>,
+    /// Something in the program makes P4Info have a `type_info`, be it empty.
+    pub has_type_info: bool,
     /// The instance `main`.
     pub package: Option<&'a Decl>,
     /// Declarations of parser, verify, ingress, egress, update, deparser.

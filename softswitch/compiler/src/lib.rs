@@ -1,23 +1,77 @@
-//! A compiler for P4_16 programs of the v1model architecture.
-pub mod ast;
+//! A compiler for P4_16 programs of the v1model architecture: emits the JSON that BMv2's
+//! `simple_switch` loads, and the P4Info that P4Runtime controllers read.
+//!
+//! The stages, each in a module of its own: preprocessor ([`pp`]) and lexer ([`token`]), parser
+//! ([`parse`]), name resolution and types ([`check`]), lowering to a flat program ([`lower`],
+//! [`ir`]), and the two outputs ([`bmv2`], [`p4info`]).
+
+mod ast;
+mod bmv2;
 mod check;
 pub mod diag;
 mod ir;
 mod lower;
+mod p4info;
 mod parse;
 mod pp;
 mod token;
 mod types;
-pub fn parse_only(name: &str, inc: &[std::path::PathBuf], sources: &diag::SourceMap, diags: &diag::Diagnostics) {
-    let f = sources.add(name.into(), std::fs::read_to_string(name).unwrap());
-    let t = pp::preprocess(sources, diags, f, inc, &[]);
-    let p = parse::parse(t, diags);
+
+use std::path::PathBuf;
+
+use diag::{Diagnostics, SourceMap};
+
+/// What to compile, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where `#include` looks, after the folder of the including file.
+    pub include_dirs: Vec<PathBuf>,
+    /// Macros that are defined from the start.
+    pub defines: Vec<(String, String)>,
+    /// Take externs that v1model does not declare for operations that the target has.
+    pub emit_externs: bool,
+}
+
+/// The result of a compilation.
+pub struct Output {
+    /// BMv2 JSON.
+    pub json: serde_json::Value,
+    /// P4Info in the text format of protocol buffers.
+    pub p4info: String,
+}
+
+/// Compiles one program; `None` if there was an error, which `diags` tells.
+pub fn compile(
+    name: &str,
+    text: String,
+    options: &Options,
+    sources: &SourceMap,
+    diags: &Diagnostics,
+) -> Option<Output> {
+    let file = sources.add(name.to_string(), text);
+    let tokens = pp::preprocess(
+        sources,
+        diags,
+        file,
+        &options.include_dirs,
+        &options.defines,
+    );
+    let program = parse::parse(tokens, diags);
     if diags.has_errors() {
-        return;
+        return None;
     }
-    let t = check::check(&p, diags);
+    let typed = check::check(&program, diags);
     if diags.has_errors() {
-        return;
+        return None;
     }
-    lower::lower(&t, diags, sources);
+    let lowered = lower::lower(&typed, diags, sources, options.emit_externs);
+    if diags.has_errors() {
+        return None;
+    }
+    let json = bmv2::emit(name, &lowered, diags, sources);
+    let p4info = p4info::emit(&typed, &lowered, diags);
+    if diags.has_errors() {
+        return None;
+    }
+    Some(Output { json, p4info })
 }

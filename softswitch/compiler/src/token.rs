@@ -98,7 +98,9 @@ impl Lexer<'_> {
             } else if c.is_ascii_whitespace() {
                 self.pos += 1;
                 self.glued = false;
-            } else if c == b'\\' && (self.peek(1) == b'\n' || self.text[self.pos..].starts_with("\\\r\n")) {
+            } else if c == b'\\'
+                && (self.peek(1) == b'\n' || self.text[self.pos..].starts_with("\\\r\n"))
+            {
                 // A continued line.
                 self.pos += if self.peek(1) == b'\n' { 2 } else { 3 };
                 self.glued = false;
@@ -125,7 +127,10 @@ impl Lexer<'_> {
                 self.pos += p.len();
                 self.push(start, Tok::P(p));
             } else {
-                let width = self.text[self.pos..].chars().next().map_or(1, char::len_utf8);
+                let width = self.text[self.pos..]
+                    .chars()
+                    .next()
+                    .map_or(1, char::len_utf8);
                 self.pos += width;
                 self.push(start, Tok::Bad("unexpected character"));
             }
@@ -246,9 +251,18 @@ mod tests {
         assert_eq!(
             toks("8w0xF_F 4s7 0b101"),
             vec![
-                Tok::Int { value: 255.into(), width: Some((8, false)) },
-                Tok::Int { value: 7.into(), width: Some((4, true)) },
-                Tok::Int { value: 5.into(), width: None },
+                Tok::Int {
+                    value: 255.into(),
+                    width: Some((8, false))
+                },
+                Tok::Int {
+                    value: 7.into(),
+                    width: Some((4, true))
+                },
+                Tok::Int {
+                    value: 5.into(),
+                    width: None
+                },
                 Tok::Eof
             ]
         );

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-
 use crate::ast::{self, Decl, DeclKind, Name, NodeId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +33,10 @@ pub enum Type {
     /// A type parameter of the declaration at hand.
     Var(NodeId),
     /// To be inferred.
-    Infer(u32),
+    Open(u32),
     Set(Box<Type>),
     /// The name of a type, used in an expression.
-    TypeName(Box<Type>),
+    Meta(Box<Type>),
     Action(NodeId),
     Table(NodeId),
     /// Result of applying a table, and its `action_run`.
@@ -53,7 +52,7 @@ pub enum Def<'a> {
     Decl(&'a Decl),
     Param(&'a ast::Param),
     TypeParam(&'a ast::TypeParam),
-    State(&'a ast::State),
+    State,
     Method(&'a Decl, &'a ast::Method),
 }
 
@@ -64,7 +63,9 @@ pub struct Defs<'a> {
 
 impl<'a> Defs<'a> {
     pub fn collect(program: &'a ast::Program) -> Defs<'a> {
-        let mut defs = Defs { map: HashMap::new() };
+        let mut defs = Defs {
+            map: HashMap::new(),
+        };
         for d in &program.decls {
             defs.decl(d);
         }
@@ -123,7 +124,7 @@ impl<'a> Defs<'a> {
                 self.params(&p.ctor_params);
                 p.locals.iter().for_each(|d| self.decl(d));
                 for s in &p.states {
-                    self.map.insert(s.id, Def::State(s));
+                    self.map.insert(s.id, Def::State);
                     self.stmts(&s.body);
                 }
             }
@@ -149,16 +150,23 @@ impl<'a> Defs<'a> {
             match &s.kind {
                 S::Block(b) => self.stmts(&b.stmts),
                 S::Decl(d) => self.decl(d),
-                S::If { then, otherwise, .. } => {
+                S::If {
+                    then, otherwise, ..
+                } => {
                     self.stmts(std::slice::from_ref(then));
                     if let Some(o) = otherwise {
                         self.stmts(std::slice::from_ref(o));
                     }
                 }
                 S::Switch { cases, .. } => {
-                    cases.iter().filter_map(|c| c.body.as_ref()).for_each(|b| self.stmts(&b.stmts));
+                    cases
+                        .iter()
+                        .filter_map(|c| c.body.as_ref())
+                        .for_each(|b| self.stmts(&b.stmts));
                 }
-                S::For { init, update, body, .. } => {
+                S::For {
+                    init, update, body, ..
+                } => {
                     self.stmts(init);
                     self.stmts(update);
                     self.stmts(std::slice::from_ref(body));
@@ -217,7 +225,11 @@ pub struct Typed<'a> {
 
 impl Typed<'_> {
     pub fn type_of(&self, id: NodeId) -> Type {
-        self.types.get(id as usize).cloned().flatten().unwrap_or(Type::Unknown)
+        self.types
+            .get(id as usize)
+            .cloned()
+            .flatten()
+            .unwrap_or(Type::Unknown)
     }
 }
 
@@ -235,18 +247,26 @@ impl Type {
             Type::Tuple(items) => Type::Tuple(list(items)),
             Type::List(t) => Type::List(Box::new(t.substitute(map))),
             Type::Set(t) => Type::Set(Box::new(t.substitute(map))),
-            Type::TypeName(t) => Type::TypeName(Box::new(t.substitute(map))),
+            Type::Meta(t) => Type::Meta(Box::new(t.substitute(map))),
             Type::Stack(t, n) => Type::Stack(Box::new(t.substitute(map)), *n),
-            Type::Record(fields) => {
-                Type::Record(fields.iter().map(|(n, t)| (n.clone(), t.substitute(map))).collect())
-            }
+            Type::Record(fields) => Type::Record(
+                fields
+                    .iter()
+                    .map(|(n, t)| (n.clone(), t.substitute(map)))
+                    .collect(),
+            ),
             other => other.clone(),
         }
     }
 
     /// The type as P4 would write it.
     pub fn show(&self, defs: &Defs) -> String {
-        let list = |v: &[Type]| v.iter().map(|t| t.show(defs)).collect::<Vec<_>>().join(", ");
+        let list = |v: &[Type]| {
+            v.iter()
+                .map(|t| t.show(defs))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         match self {
             Type::Unknown => "unknown".into(),
             Type::Void => "void".into(),
@@ -259,24 +279,33 @@ impl Type {
             Type::SInt(w) => format!("int<{w}>"),
             Type::Varbit(w) => format!("varbit<{w}>"),
             Type::Named(id, args) => {
-                let name = defs.get_decl(*id).map_or("?".into(), |d| d.name.name.to_string());
-                if args.is_empty() { name } else { format!("{name}<{}>", list(args)) }
+                let name = defs
+                    .get_decl(*id)
+                    .map_or("?".into(), |d| d.name.name.to_string());
+                if args.is_empty() {
+                    name
+                } else {
+                    format!("{name}<{}>", list(args))
+                }
             }
             Type::Tuple(items) => format!("tuple<{}>", list(items)),
             Type::List(t) => format!("list<{}>", t.show(defs)),
             Type::Record(fields) => {
-                let f: Vec<String> = fields.iter().map(|(n, t)| format!("{n}: {}", t.show(defs))).collect();
+                let f: Vec<String> = fields
+                    .iter()
+                    .map(|(n, t)| format!("{n}: {}", t.show(defs)))
+                    .collect();
                 format!("{{{}}}", f.join(", "))
             }
             Type::InvalidHeader => "invalid header".into(),
-            Type::Any | Type::Infer(_) => "_".into(),
+            Type::Any | Type::Open(_) => "_".into(),
             Type::Stack(t, n) => format!("{}[{n}]", t.show(defs)),
             Type::Var(v) => match defs.get(*v) {
                 Some(Def::TypeParam(p)) => p.name.name.to_string(),
                 _ => "?".into(),
             },
             Type::Set(t) => format!("set<{}>", t.show(defs)),
-            Type::TypeName(t) => format!("type {}", t.show(defs)),
+            Type::Meta(t) => format!("type {}", t.show(defs)),
             Type::Action(_) => "action".into(),
             Type::Table(_) => "table".into(),
             Type::ApplyResult(_) => "apply result".into(),
@@ -285,4 +314,3 @@ impl Type {
         }
     }
 }
-

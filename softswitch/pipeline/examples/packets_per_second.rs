@@ -22,7 +22,10 @@ fn frame(dst: u32, len: usize) -> Vec<u8> {
     f[23] = 17;
     f[26..30].copy_from_slice(&[10, 0, 0, 1]);
     f[30..34].copy_from_slice(&dst.to_be_bytes());
-    let sum: u32 = f[14..34].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    let sum: u32 = f[14..34]
+        .chunks(2)
+        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
+        .sum();
     let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
     f[24..26].copy_from_slice(&sum.to_be_bytes());
     f
@@ -40,21 +43,48 @@ fn router(program: Program) -> Pipeline {
     let routes = info.table("I.routes").expect("the router's table");
     let next_hops = info.table("I.next_hops").expect("the router's table");
     let call = |table: usize, action: &str, args: Vec<Value>| {
-        let action = info.tables[table].action(action).expect("the router's action");
+        let action = info.tables[table]
+            .action(action)
+            .expect("the router's action");
         EntryAction::Direct(ActionCall { action, args })
     };
     for i in 0..ROUTES {
         let (dst, prefix_len) = route(i);
-        let fields = vec![MatchField::Lpm { value: dst.into(), prefix_len }];
-        let action = call(routes.index(), "I.set_next_hop", vec![(i % NEXT_HOPS).into()]);
-        let entry = Entry { key: EntryKey { fields, priority: 0 }, action, idle_timeout: 0 };
+        let fields = vec![MatchField::Lpm {
+            value: dst.into(),
+            prefix_len,
+        }];
+        let action = call(
+            routes.index(),
+            "I.set_next_hop",
+            vec![(i % NEXT_HOPS).into()],
+        );
+        let entry = Entry {
+            key: EntryKey {
+                fields,
+                priority: 0,
+            },
+            action,
+            idle_timeout: 0,
+        };
         p.insert_entry(routes, entry, 0).expect("a new route");
     }
     for i in 0..NEXT_HOPS {
         let fields = vec![MatchField::Exact(i.into())];
-        let args = vec![(i + 1).into(), 0x0200_0000_0001u64.into(), 0x0200_0000_0002u64.into()];
+        let args = vec![
+            (i + 1).into(),
+            0x0200_0000_0001u64.into(),
+            0x0200_0000_0002u64.into(),
+        ];
         let action = call(next_hops.index(), "I.forward", args);
-        let entry = Entry { key: EntryKey { fields, priority: 0 }, action, idle_timeout: 0 };
+        let entry = Entry {
+            key: EntryKey {
+                fields,
+                priority: 0,
+            },
+            action,
+            idle_timeout: 0,
+        };
         p.insert_entry(next_hops, entry, 0).expect("a new next hop");
     }
     p
@@ -69,7 +99,8 @@ fn measure(p: &mut Pipeline, len: usize) -> (f64, usize) {
         let now = i as u64 * 100;
         p.ingress(1, &frames[i % frames.len()], now, &mut queue);
         for d in queue.drain(..) {
-            if let EgressOutcome::Transmit { .. } = p.egress(d, QueueInfo::default(), now, &mut out) {
+            if let EgressOutcome::Transmit { .. } = p.egress(d, QueueInfo::default(), now, &mut out)
+            {
                 sent += 1;
             }
         }
@@ -90,6 +121,9 @@ fn main() {
     };
     for len in [64, 1500] {
         let (rate, sent) = measure(&mut p, len);
-        println!("{len:5} bytes: {:.2} million packets/s, {sent} of {PACKETS} sent", rate / 1e6);
+        println!(
+            "{len:5} bytes: {:.2} million packets/s, {sent} of {PACKETS} sent",
+            rate / 1e6
+        );
     }
 }

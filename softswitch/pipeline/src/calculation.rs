@@ -1,14 +1,15 @@
 //! Calculations: a hash over a list of fields, headers, constants and possibly the payload.
 
-use crate::hash::Hash;
-use crate::layout::{HeaderId, Layout};
-use crate::phv::{Field, Place, copy_bits};
+use crate::hash::{Hash, fold16, sum16};
+use crate::layout::{HeaderId, Layout, first_bit};
+use crate::phv::{Field, Place, Word, copy_bits};
 
 /// One piece of a calculation's input. A piece of an invalid header is left out.
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
     Field(HeaderId, Field),
-    Header(HeaderId),
+    /// Bits in wire format that lie side by side: first bit, how many.
+    Span(HeaderId, u32, u32),
     /// Big-endian bytes, of which the low `bits` count.
     Const(Vec<u8>, usize),
 }
@@ -19,6 +20,8 @@ pub(crate) struct Calculation {
     pub(crate) hash: Hash,
     pub(crate) inputs: Vec<Input>,
     pub(crate) payload: bool,
+    /// [`Calculation::is_summable`], found when the program is loaded.
+    pub(crate) summable: bool,
 }
 
 /// Bytes that are filled bit by bit.
@@ -37,12 +40,24 @@ impl BitBuffer {
     #[inline]
     fn push(&mut self, value: u64, width: usize) {
         let end = self.bits + width;
-        if self.bits % 8 == 0 && width % 8 == 0 {
-            self.bytes.extend_from_slice(&value.to_be_bytes()[8 - width / 8..]);
+        if self.bits.is_multiple_of(8) && width.is_multiple_of(8) {
+            self.bytes
+                .extend_from_slice(&value.to_be_bytes()[8 - width / 8..]);
         } else {
             self.push_bits(&value.to_be_bytes(), 64 - width, width);
         }
         self.bits = end;
+    }
+
+    #[inline]
+    fn push_span(&mut self, mem: &[u8], bit: usize, bits: usize) {
+        if (self.bits | bit | bits).is_multiple_of(8) {
+            self.bytes
+                .extend_from_slice(&mem[bit / 8..(bit + bits) / 8]);
+            self.bits += bits;
+        } else {
+            self.push_bits(mem, bit, bits);
+        }
     }
 
     fn push_bits(&mut self, from: &[u8], first: usize, count: usize) {
@@ -54,6 +69,48 @@ impl BitBuffer {
 }
 
 impl Calculation {
+    /// Adds a field to the input; fields that lie side by side become one span.
+    pub(crate) fn push_field(&mut self, h: HeaderId, f: Field) {
+        let bit = match (f.place, first_bit(&f) as u32) {
+            (Place::Word(Word::Slot(_)) | Place::Varbit { .. }, _) => {
+                self.inputs.push(Input::Field(h, f));
+                return;
+            }
+            (_, bit) => bit,
+        };
+        match self.inputs.last_mut() {
+            Some(Input::Span(last, first, bits)) if *last == h && *first + *bits == bit => {
+                *bits += f.width;
+            }
+            _ => self.inputs.push(Input::Span(h, bit, f.width)),
+        }
+    }
+
+    /// Whether the input is made of whole 16-bit words in wire format, and its Internet checksum can be
+    /// summed where they lie.
+    pub(crate) fn is_summable(&self) -> bool {
+        let whole =
+            |i: &Input| matches!(i, Input::Span(_, bit, bits) if bit % 8 == 0 && bits % 16 == 0);
+        self.hash == Hash::Csum16 && self.inputs.iter().all(whole)
+    }
+
+    /// The Internet checksum of a [summable](Self::is_summable) input.
+    pub(crate) fn sum(&self, layout: &Layout, mem: &[u8], payload: &[u8]) -> u64 {
+        let mut sum = 0;
+        for input in &self.inputs {
+            if let Input::Span(h, bit, bits) = input
+                && layout.headers[*h as usize].is_valid(mem)
+            {
+                let first = *bit as usize / 8;
+                sum += sum16(&mem[first..first + *bits as usize / 8]);
+            }
+        }
+        if self.payload {
+            sum += sum16(payload);
+        }
+        fold16(sum).into()
+    }
+
     /// Collects the input bytes.
     pub(crate) fn collect(&self, layout: &Layout, mem: &[u8], payload: &[u8], out: &mut BitBuffer) {
         out.clear();
@@ -64,12 +121,9 @@ impl Calculation {
                         push_field(f, mem, out);
                     }
                 }
-                Input::Header(h) => {
-                    let header = &layout.headers[*h as usize];
-                    if header.is_valid(mem) {
-                        for f in &header.fields {
-                            push_field(f, mem, out);
-                        }
+                Input::Span(h, bit, bits) => {
+                    if layout.headers[*h as usize].is_valid(mem) {
+                        out.push_span(mem, *bit as usize, *bits as usize);
                     }
                 }
                 Input::Const(bytes, bits) => {

@@ -88,11 +88,21 @@ impl Hash {
 
 /// The Internet checksum (RFC 1071).
 pub(crate) fn csum16(data: &[u8]) -> u16 {
-    let (words, tail) = data.as_chunks::<4>();
-    let mut sum: u64 = words.iter().map(|&w| u64::from(u32::from_be_bytes(w))).sum();
+    fold16(sum16(data))
+}
+
+/// A sum of big-endian words that [`fold16`] makes a checksum of; sums of several pieces may be added,
+/// if all but the last have whole 16-bit words.
+pub(crate) fn sum16(data: &[u8]) -> u64 {
+    let words = data.chunks_exact(4);
     let mut last = [0; 4];
-    last[..tail.len()].copy_from_slice(tail);
-    sum += u64::from(u32::from_be_bytes(last));
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    let word = |w: &[u8]| u64::from(u32::from_be_bytes([w[0], w[1], w[2], w[3]]));
+    words.map(word).sum::<u64>() + word(&last)
+}
+
+/// The complement of a sum, folded to 16 bits.
+pub(crate) fn fold16(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -102,7 +112,9 @@ pub(crate) fn csum16(data: &[u8]) -> u16 {
 /// Exclusive or of big-endian words, the last padded with zeros behind.
 fn xor(data: &[u8], size: usize) -> u64 {
     let word = |chunk: &[u8]| {
-        (0..size).fold(0, |v, i| v << 8 | u64::from(chunk.get(i).copied().unwrap_or(0)))
+        (0..size).fold(0, |v, i| {
+            v << 8 | u64::from(chunk.get(i).copied().unwrap_or(0))
+        })
     };
     data.chunks(size).fold(0, |v, chunk| v ^ word(chunk))
 }
@@ -124,7 +136,9 @@ mod tests {
     use super::*;
 
     fn hash(name: &str, data: &[u8]) -> u64 {
-        Hash::by_name(name).unwrap().compute(data, &mut Rng::new(0), &mut 0)
+        Hash::by_name(name)
+            .unwrap()
+            .compute(data, &mut Rng::new(0), &mut 0)
     }
 
     #[test]

@@ -159,7 +159,10 @@ pub struct TableInfo {
 impl TableInfo {
     /// The table's own copy of the action of this name.
     pub fn action(&self, name: &str) -> Option<ActionId> {
-        self.actions.iter().find(|(n, _)| n == name).map(|&(_, id)| id)
+        self.actions
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|&(_, id)| id)
     }
 }
 

@@ -35,10 +35,21 @@ pub(crate) struct Header {
 impl Header {
     pub(crate) fn field(&self, name: &str) -> Option<Field> {
         if name == "$valid$" {
-            let place = Place::Word(Word::Packed { off: self.valid, shift: 56, mask: 1 });
-            return Some(Field { place, width: 1, signed: false });
+            let place = Place::Word(Word::Packed {
+                off: self.valid,
+                shift: 56,
+                mask: 1,
+            });
+            return Some(Field {
+                place,
+                width: 1,
+                signed: false,
+            });
         }
-        self.names.iter().position(|n| n == name).map(|i| self.fields[i])
+        self.names
+            .iter()
+            .position(|n| n == name)
+            .map(|i| self.fields[i])
     }
 
     #[inline]
@@ -126,7 +137,7 @@ impl Header {
 }
 
 /// The first bit of a field in wire format.
-fn first_bit(f: &Field) -> usize {
+pub(crate) fn first_bit(f: &Field) -> usize {
     match f.place {
         Place::Bits(bit) => bit as usize,
         Place::Word(Word::Packed { off, shift, .. }) => {
@@ -261,30 +272,36 @@ impl Layout {
     /// Shifts a stack by `by` elements, towards the end if positive. What is shifted in is invalid.
     pub(crate) fn shift_stack(&self, mem: &mut [u8], stack: u32, by: i64) {
         let Stack { elements, next } = &self.stacks[stack as usize];
-        let headers: Vec<&[HeaderId]> = elements.iter().map(std::slice::from_ref).collect();
-        self.shift(mem, &headers, *next, by);
+        self.shift(mem, elements.len(), *next, by, |i| {
+            std::slice::from_ref(&elements[i])
+        });
     }
 
     /// The same for a stack of unions.
     pub(crate) fn shift_union_stack(&self, mem: &mut [u8], stack: u32, by: i64) {
         let UnionStack { elements, next } = &self.union_stacks[stack as usize];
-        let headers: Vec<&[HeaderId]> =
-            elements.iter().map(|&u| self.unions[u as usize].members.as_slice()).collect();
-        self.shift(mem, &headers, *next, by);
+        let members = |i: usize| self.unions[elements[i] as usize].members.as_slice();
+        self.shift(mem, elements.len(), *next, by, members);
     }
 
-    fn shift(&self, mem: &mut [u8], elements: &[&[HeaderId]], next: u32, by: i64) {
-        let depth = elements.len() as i64;
+    fn shift<'a>(
+        &self,
+        mem: &mut [u8],
+        depth: usize,
+        next: u32,
+        by: i64,
+        headers: impl Fn(usize) -> &'a [HeaderId],
+    ) {
+        let depth = depth as i64;
         let by = by.clamp(-depth, depth);
         let filled = i64::from(mem[next as usize]);
         mem[next as usize] = (filled + by).clamp(0, depth) as u8;
-        let order: Box<dyn Iterator<Item = i64>> =
-            if by > 0 { Box::new((0..depth).rev()) } else { Box::new(0..depth) };
-        for to in order {
+        for step in 0..depth {
+            let to = if by > 0 { depth - 1 - step } else { step };
             let from = to - by;
-            for (i, &dst) in elements[to as usize].iter().enumerate() {
+            for (i, &dst) in headers(to as usize).iter().enumerate() {
                 if (0..depth).contains(&from) {
-                    self.move_header(mem, dst, elements[from as usize][i]);
+                    self.move_header(mem, dst, headers(from as usize)[i]);
                 } else {
                     mem[self.headers[dst as usize].valid as usize] = 0;
                 }

@@ -17,10 +17,54 @@
 //! The control plane reads and writes tables, action profiles, counters, meters, registers, value sets,
 //! multicast groups and clone sessions by the other methods of [`Pipeline`]. Objects are named by typed
 //! indices; [`Info`] gives the index of a name. Each operation is all or nothing.
+//!
+//! ```
+//! use softswitch_pipeline::*;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let program = Program::load(include_str!("../tests/programs/router.json"))?;
+//! let mut pipeline = Pipeline::new(program, Options { seed: 1, ..Options::default() });
+//!
+//! // A route: 10.0.0.0/8 goes to next hop 1.
+//! let info = pipeline.program().info();
+//! let routes = info.table("I.routes").expect("the program has it");
+//! let action = info.tables[routes.index()].action("I.set_next_hop").expect("the table has it");
+//! let key = MatchField::Lpm { value: 0x0a00_0000u32.into(), prefix_len: 8 };
+//! let call = ActionCall { action, args: vec![1u32.into()] };
+//! let entry = Entry {
+//!     key: EntryKey { fields: vec![key], priority: 0 },
+//!     action: EntryAction::Direct(call),
+//!     idle_timeout: 0,
+//! };
+//! pipeline.insert_entry(routes, entry, 0)?;
+//!
+//! // A packet, at 1 ms, without waiting in a queue.
+//! let (mut queue, mut out) = (Vec::new(), EgressOutput::default());
+//! pipeline.ingress(1, &[0; 64], 1_000_000, &mut queue);
+//! for descriptor in queue.drain(..) {
+//!     match pipeline.egress(descriptor, QueueInfo::default(), 1_000_000, &mut out) {
+//!         EgressOutcome::Transmit { port } => println!("{} bytes to port {port}", out.frame.len()),
+//!         other => println!("{other:?}"),
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where it differs from BMv2
+//!
+//! Behaviour that BMv2 leaves to chance is fixed: fields of headers that were never valid are zero, an
+//! index beyond the end of a stack, counter, meter or register reads nothing and writes nothing, division by
+//! zero gives zero, resubmission and parser loops are bounded, and a failed `assert` drops the packet
+//! instead of stopping the switch. Meters are the two-rate three-colour markers of RFC 2698 in exact
+//! arithmetic. Clone sessions may truncate. Everything else is as `simple_switch` does it.
+
+#![warn(missing_docs)]
 
 mod action;
 mod calculation;
 mod control;
+mod core;
 mod digest;
 mod entry;
 mod error;
@@ -30,6 +74,7 @@ mod hash;
 mod info;
 mod layout;
 mod load;
+mod machine;
 mod packet;
 mod parser;
 mod phv;
@@ -38,8 +83,10 @@ mod pre;
 mod program;
 mod rng;
 mod table;
+mod trace;
 mod value;
 
+pub use control::IdleEntry;
 pub use digest::Digest;
 pub use entry::{
     ActionCall, CounterValue, Entry, EntryAction, EntryKey, EntryState, Group, GroupMember,
@@ -56,10 +103,10 @@ pub use packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, InstanceType, MAX_FRAME, QueueInfo,
     Recirculated,
 };
-pub use control::IdleEntry;
 pub use pipeline::{Options, Pipeline};
-pub use program::Program;
 pub use pre::{CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica};
+pub use program::Program;
+pub use trace::TraceEvent;
 pub use value::Value;
 
 /// Nanoseconds since the caller's origin of time (the switch's start).

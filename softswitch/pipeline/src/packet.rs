@@ -29,7 +29,7 @@ pub enum InstanceType {
 ///
 /// Feed it to [`Pipeline::egress`](crate::Pipeline::egress) when it leaves the queue, or hand it back
 /// with [`Pipeline::recycle`](crate::Pipeline::recycle) if the queue drops it, so that its buffers are
-/// used again.
+/// used again. It belongs to the pipeline that made it.
 #[derive(Debug)]
 pub struct Descriptor {
     /// The port it is destined to.
@@ -154,7 +154,7 @@ pub enum IngressOutcome {
 }
 
 /// What egress did with the packet itself (clones are made besides).
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum EgressOutcome {
     /// Send [`EgressOutput::frame`] to this port.
     Transmit {
@@ -185,11 +185,3 @@ pub struct Recirculated {
     pub ingress_port: u32,
     pub(crate) state: Box<State>,
 }
-
-impl PartialEq for Recirculated {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(&*self.state, &*other.state)
-    }
-}
-
-impl Eq for Recirculated {}

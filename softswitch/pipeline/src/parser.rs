@@ -1,11 +1,14 @@
 //! The parser: a state machine over the frame.
 
-use crate::action::{Machine, Op, Target};
+use smallvec::{SmallVec, smallvec};
+
+use crate::action::{Op, Target};
 use crate::expr::{Cond, DynField, Node};
 use crate::layout::HeaderId;
+use crate::machine::Machine;
 use crate::phv::{copy_bits, mask64};
-use crate::table::{KeyPart, KeyShape};
-use crate::table::Criteria;
+use crate::table::{Criteria, KeyPart, KeyShape};
+use crate::trace::TraceEvent;
 
 /// The end of parsing.
 pub(crate) const ACCEPT: u32 = u32::MAX;
@@ -39,29 +42,53 @@ pub(crate) enum ParserOp {
     /// Any other extraction; the length in bits of the variable-length field.
     ExtractTo(Destination, Option<Node<u64>>),
     /// Bits of the frame ahead: offset and width.
-    Lookahead { to: Target, offset: u32, width: u32 },
+    Lookahead {
+        to: Target,
+        offset: u32,
+        width: u32,
+    },
     /// The error to raise unless the condition holds.
     Verify(Cond, Node<u64>),
     /// Bits to skip.
     Advance(Node<u64>),
-    Run(Op),
+    Run(Vec<Op>),
 }
 
 /// One part of a `select` key.
 #[derive(Debug, Clone)]
 pub(crate) enum SelectPart {
     Field(KeyPart),
-    Dyn { field: DynField, word: usize, shift: u32 },
-    Lookahead { offset: u32, width: u32, word: usize, shift: u32 },
+    Dyn {
+        field: DynField,
+        word: usize,
+        shift: u32,
+    },
+    Lookahead {
+        offset: u32,
+        width: u32,
+        word: usize,
+        shift: u32,
+    },
 }
 
 /// One case of a `select`.
 #[derive(Debug, Clone)]
 pub(crate) enum Case {
     /// `key & mask == value` for a key of one word.
-    Word { value: u64, mask: u64, next: u32 },
-    Words { values: Vec<u64>, masks: Vec<u64>, next: u32 },
-    ValueSet { set: u32, next: u32 },
+    Word {
+        value: u64,
+        mask: u64,
+        next: u32,
+    },
+    Words {
+        values: Vec<u64>,
+        masks: Vec<u64>,
+        next: u32,
+    },
+    ValueSet {
+        set: u32,
+        next: u32,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -106,7 +133,11 @@ fn peek(frame: &[u8], at: usize, width: u32, into: &mut [u64]) {
     let mut first = at;
     for (i, word) in into.iter_mut().enumerate() {
         // The first word holds what does not fill the others.
-        let bits = if i == 0 { width as usize - (words - 1) * 64 } else { 64 };
+        let bits = if i == 0 {
+            width as usize - (words - 1) * 64
+        } else {
+            64
+        };
         bytes.fill(0);
         copy_bits(frame, first, &mut bytes, 64 - bits, bits);
         *word = u64::from_be_bytes(bytes);
@@ -130,6 +161,9 @@ impl Parser {
             visited += 1;
             if visited > max_states {
                 return self.errors.parser_timeout;
+            }
+            if let Some(trace) = &mut m.externs.trace {
+                trace.push(TraceEvent::ParserState(s.name.clone()));
             }
             for op in &s.ops {
                 if let Err(Reject(code)) = self.step(op, m) {
@@ -166,17 +200,22 @@ impl Parser {
                 if m.pkt.frame.len() * 8 < at + *width as usize {
                     return Err(Reject(self.errors.packet_too_short));
                 }
-                let mut words = vec![0; width.div_ceil(64).max(1) as usize];
+                let mut words: SmallVec<[u64; 4]> =
+                    smallvec![0; width.div_ceil(64).max(1) as usize];
                 peek(&m.pkt.frame, at, *width, &mut words);
                 m.set_words(to, &words);
                 Ok(())
             }
             ParserOp::Verify(cond, code) => {
-                let env = m.env(&[]);
-                if cond.eval(env) { Ok(()) } else { Err(Reject(code.eval(env))) }
+                let env = &m.env(&[]);
+                if cond.eval(env) {
+                    Ok(())
+                } else {
+                    Err(Reject(code.eval(env)))
+                }
             }
             ParserOp::Advance(bits) => {
-                let bits = bits.eval(m.env(&[]));
+                let bits = bits.eval(&m.env(&[]));
                 if bits % 8 != 0 {
                     return Err(Reject(self.errors.invalid_argument));
                 }
@@ -189,14 +228,19 @@ impl Parser {
                     _ => Err(Reject(self.errors.packet_too_short)),
                 }
             }
-            ParserOp::Run(op) => {
-                m.run(std::slice::from_ref(op), &[]);
+            ParserOp::Run(ops) => {
+                m.run(ops, &[]);
                 Ok(())
             }
         }
     }
 
-    fn extract_to(&self, to: &Destination, varbit: Option<&Node<u64>>, m: &mut Machine) -> Result<(), Reject> {
+    fn extract_to(
+        &self,
+        to: &Destination,
+        varbit: Option<&Node<u64>>,
+        m: &mut Machine,
+    ) -> Result<(), Reject> {
         let layout = m.layout;
         // The fill count of a stack, and its element.
         let (next, id) = match to {
@@ -204,7 +248,10 @@ impl Parser {
             Destination::Stack(s) => {
                 let stack = &layout.stacks[*s as usize];
                 let filled = m.pkt.mem[stack.next as usize];
-                (Some(stack.next), stack.elements.get(usize::from(filled)).copied())
+                (
+                    Some(stack.next),
+                    stack.elements.get(usize::from(filled)).copied(),
+                )
             }
             Destination::UnionStack(s, member) => {
                 let stack = &layout.union_stacks[*s as usize];
@@ -216,8 +263,8 @@ impl Parser {
         };
         let id = id.ok_or(Reject(self.errors.stack_out_of_bounds))?;
         let h = &layout.headers[id as usize];
-        let bits = varbit.map_or(0, |n| n.eval(m.env(&[])));
-        if bits % 8 != 0 {
+        let bits = varbit.map_or(0, |n| n.eval(&m.env(&[])));
+        if !bits.is_multiple_of(8) {
             return Err(Reject(self.errors.invalid_argument));
         }
         let pkt = &mut *m.pkt;
@@ -230,7 +277,11 @@ impl Parser {
             return Err(Reject(self.errors.header_too_short));
         }
         let end = pkt.start + bytes as usize;
-        h.extract(&mut pkt.mem, &pkt.frame[pkt.start..end], (bits / 8) as usize);
+        h.extract(
+            &mut pkt.mem,
+            &pkt.frame[pkt.start..end],
+            (bits / 8) as usize,
+        );
         pkt.start = end;
         layout.set_valid(&mut pkt.mem, id, true);
         if let Some(next) = next {
@@ -265,8 +316,17 @@ impl Parser {
                         return Ok(*next);
                     }
                 }
-                Case::Words { values, masks, next } => {
-                    if key.iter().zip(masks).map(|(k, m)| k & m).eq(values.iter().copied()) {
+                Case::Words {
+                    values,
+                    masks,
+                    next,
+                } => {
+                    if key
+                        .iter()
+                        .zip(masks)
+                        .map(|(k, m)| k & m)
+                        .eq(values.iter().copied())
+                    {
                         return Ok(*next);
                     }
                 }
@@ -284,10 +344,17 @@ impl Parser {
         match part {
             SelectPart::Field(_) => {}
             SelectPart::Dyn { field, word, shift } => {
-                let f = field.resolve(m.env(&[])).ok_or(Reject(self.errors.stack_out_of_bounds))?;
+                let f = field
+                    .resolve(&m.env(&[]))
+                    .ok_or(Reject(self.errors.stack_out_of_bounds))?;
                 KeyPart::new(f, (*word, *shift), None).load(&m.pkt.mem, key);
             }
-            SelectPart::Lookahead { offset, width, word, shift } => {
+            SelectPart::Lookahead {
+                offset,
+                width,
+                word,
+                shift,
+            } => {
                 let at = m.pkt.start * 8 + *offset as usize;
                 if m.pkt.frame.len() * 8 < at + *width as usize {
                     return Err(Reject(self.errors.packet_too_short));

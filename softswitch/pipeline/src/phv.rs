@@ -36,7 +36,11 @@ pub(crate) enum Place {
     /// More than 64 bits, beginning at this bit.
     Bits(u32),
     /// A variable-length field: its bytes begin at `off`, its length in bytes is the `u16` at `len`.
-    Varbit { off: u32, len: u32, max: u32 },
+    Varbit {
+        off: u32,
+        len: u32,
+        max: u32,
+    },
 }
 
 fn be64(mem: &[u8], off: u32) -> u64 {
@@ -89,11 +93,19 @@ impl Word {
 }
 
 pub(crate) fn mask64(width: u32) -> u64 {
-    if width >= 64 { u64::MAX } else { (1 << width) - 1 }
+    if width >= 64 {
+        u64::MAX
+    } else {
+        (1 << width) - 1
+    }
 }
 
 pub(crate) fn mask128(width: u32) -> u128 {
-    if width >= 128 { u128::MAX } else { (1 << width) - 1 }
+    if width >= 128 {
+        u128::MAX
+    } else {
+        (1 << width) - 1
+    }
 }
 
 /// The sign extension of the low `width` bits.
@@ -116,12 +128,24 @@ impl Field {
             Place::Bits(bit)
         } else if lead + width <= 64 {
             let shift = (64 - lead - width) as u8;
-            Place::Word(Word::Packed { off, shift: shift.min(63), mask: mask64(width) })
+            Place::Word(Word::Packed {
+                off,
+                shift: shift.min(63),
+                mask: mask64(width),
+            })
         } else {
             let shift = (128 - lead - width) as u8;
-            Place::Word(Word::Split { off, shift, mask: mask64(width) })
+            Place::Word(Word::Split {
+                off,
+                shift,
+                mask: mask64(width),
+            })
         };
-        Self { place, width, signed }
+        Self {
+            place,
+            width,
+            signed,
+        }
     }
 
     /// The low 64 bits; sign-extended if the field is signed.
@@ -139,22 +163,35 @@ impl Field {
         match self.place {
             Place::Word(w) => {
                 let v = u128::from(w.get(mem));
-                if self.signed { sign_extend128(v, self.width) } else { v }
+                if self.signed {
+                    sign_extend128(v, self.width)
+                } else {
+                    v
+                }
             }
             Place::Bits(bit) => {
                 let v = if self.width <= 128 {
                     self.bits128(mem, bit)
                 } else {
-                    read_bits(mem, bit as usize, self.width).iter_u64_digits().take(2).enumerate().fold(
-                        0,
-                        |v, (i, digit)| v | u128::from(digit) << (64 * i),
-                    )
+                    read_bits(mem, bit as usize, self.width)
+                        .iter_u64_digits()
+                        .take(2)
+                        .enumerate()
+                        .fold(0, |v, (i, digit)| v | u128::from(digit) << (64 * i))
                 };
-                if self.signed { sign_extend128(v, self.width) } else { v }
+                if self.signed {
+                    sign_extend128(v, self.width)
+                } else {
+                    v
+                }
             }
             Place::Varbit { .. } => {
                 let (_, digits) = self.get_big(mem).to_u64_digits();
-                digits.iter().take(2).enumerate().fold(0, |v, (i, &d)| v | u128::from(d) << (64 * i))
+                digits
+                    .iter()
+                    .take(2)
+                    .enumerate()
+                    .fold(0, |v, (i, &d)| v | u128::from(d) << (64 * i))
             }
         }
     }
@@ -162,7 +199,11 @@ impl Field {
     fn bits128(&self, mem: &[u8], bit: u32) -> u128 {
         let (off, lead) = (bit / 8, bit % 8);
         let high = be128(mem, off) << lead;
-        let low = if lead == 0 { 0 } else { u128::from(mem[off as usize + 16]) >> (8 - lead) };
+        let low = if lead == 0 {
+            0
+        } else {
+            u128::from(mem[off as usize + 16]) >> (8 - lead)
+        };
         (high | low) >> (128 - self.width)
     }
 
@@ -258,7 +299,7 @@ fn read_bits(mem: &[u8], bit: usize, width: u32) -> BigUint {
 pub(crate) fn write_bits(mem: &mut [u8], bit: usize, width: u32, bytes: &[u8]) {
     let mut end = bit + width as usize;
     let mut from = bytes.iter().rev();
-    if end % 8 == 0 && bit % 8 == 0 {
+    if end.is_multiple_of(8) && bit.is_multiple_of(8) {
         for i in (bit / 8..end / 8).rev() {
             mem[i] = from.next().copied().unwrap_or(0);
         }
@@ -283,7 +324,7 @@ pub(crate) fn write_bits(mem: &mut [u8], bit: usize, width: u32, bytes: &[u8]) {
 
 /// Copies `count` bits.
 pub(crate) fn copy_bits(src: &[u8], src_bit: usize, dst: &mut [u8], dst_bit: usize, count: usize) {
-    if (src_bit | dst_bit | count) % 8 == 0 {
+    if (src_bit | dst_bit | count).is_multiple_of(8) {
         let (from, to, len) = (src_bit / 8, dst_bit / 8, count / 8);
         dst[to..to + len].copy_from_slice(&src[from..from + len]);
         return;
@@ -321,7 +362,10 @@ mod tests {
                     let rest = read_bits(&mem, 0, 16 + lead);
                     assert_eq!(rest, read_bits(&[fill; 8], 0, 16 + lead));
                     let after = 16 + lead + width;
-                    assert_eq!(read_bits(&mem, after as usize, 40), read_bits(&[fill; 8], 0, 40));
+                    assert_eq!(
+                        read_bits(&mem, after as usize, 40),
+                        read_bits(&[fill; 8], 0, 40)
+                    );
                 }
             }
         }

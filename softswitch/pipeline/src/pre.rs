@@ -1,6 +1,7 @@
 //! The packet replication engine: multicast groups and clone sessions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::error::StateError;
 
@@ -27,8 +28,9 @@ pub struct CloneSession {
 /// Multicast groups and clone sessions, by id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pre {
-    groups: BTreeMap<u32, Vec<Replica>>,
-    sessions: BTreeMap<u32, CloneSession>,
+    // Shared, so that a packet can hold on to one while the pipeline goes on.
+    groups: BTreeMap<u32, Arc<[Replica]>>,
+    sessions: BTreeMap<u32, Arc<CloneSession>>,
 }
 
 /// Largest clone session id: `simple_switch` keeps 15 bits.
@@ -49,28 +51,20 @@ fn check_replicas(what: &str, replicas: &[Replica]) -> Result<(), StateError> {
 }
 
 impl Pre {
-    /// Lends out a group's replicas; none if there is no such group.
-    pub(crate) fn take_group(&mut self, id: u32) -> Vec<Replica> {
-        self.groups.get_mut(&id).map(std::mem::take).unwrap_or_default()
+    pub(crate) fn group(&self, id: u32) -> Option<Arc<[Replica]>> {
+        self.groups.get(&id).cloned()
     }
 
-    /// Returns what [`take_group`](Self::take_group) lent.
-    pub(crate) fn give_back_group(&mut self, id: u32, replicas: Vec<Replica>) {
-        if let Some(group) = self.groups.get_mut(&id) {
-            *group = replicas;
-        }
-    }
-
-    pub(crate) fn session(&self, id: u32) -> Option<&CloneSession> {
-        self.sessions.get(&id)
+    pub(crate) fn session(&self, id: u32) -> Option<Arc<CloneSession>> {
+        self.sessions.get(&id).cloned()
     }
 
     pub(crate) fn groups(&self) -> impl Iterator<Item = (u32, &[Replica])> {
-        self.groups.iter().map(|(&id, r)| (id, r.as_slice()))
+        self.groups.iter().map(|(&id, r)| (id, &**r))
     }
 
     pub(crate) fn sessions(&self) -> impl Iterator<Item = (u32, &CloneSession)> {
-        self.sessions.iter().map(|(&id, s)| (id, s))
+        self.sessions.iter().map(|(&id, s)| (id, &**s))
     }
 
     /// Inserts, or replaces if `replace`.
@@ -89,14 +83,17 @@ impl Pre {
         }
         check_exists(&what, self.groups.contains_key(&id), replace)?;
         check_replicas(&what, &replicas)?;
-        self.groups.insert(id, replicas);
+        self.groups.insert(id, replicas.into());
         Ok(())
     }
 
     pub(crate) fn delete_group(&mut self, id: u32) -> Result<(), StateError> {
-        self.groups.remove(&id).map(drop).ok_or_else(|| StateError::NotFound {
-            what: format!("multicast group {id}"),
-        })
+        self.groups
+            .remove(&id)
+            .map(drop)
+            .ok_or_else(|| StateError::NotFound {
+                what: format!("multicast group {id}"),
+            })
     }
 
     /// Inserts, or replaces if `replace`.
@@ -115,21 +112,28 @@ impl Pre {
         }
         check_exists(&what, self.sessions.contains_key(&id), replace)?;
         check_replicas(&what, &session.replicas)?;
-        self.sessions.insert(id, session);
+        self.sessions.insert(id, session.into());
         Ok(())
     }
 
     pub(crate) fn delete_session(&mut self, id: u32) -> Result<(), StateError> {
-        self.sessions.remove(&id).map(drop).ok_or_else(|| StateError::NotFound {
-            what: format!("clone session {id}"),
-        })
+        self.sessions
+            .remove(&id)
+            .map(drop)
+            .ok_or_else(|| StateError::NotFound {
+                what: format!("clone session {id}"),
+            })
     }
 }
 
 fn check_exists(what: &str, exists: bool, wanted: bool) -> Result<(), StateError> {
     match (exists, wanted) {
-        (true, false) => Err(StateError::AlreadyExists { what: what.to_owned() }),
-        (false, true) => Err(StateError::NotFound { what: what.to_owned() }),
+        (true, false) => Err(StateError::AlreadyExists {
+            what: what.to_owned(),
+        }),
+        (false, true) => Err(StateError::NotFound {
+            what: what.to_owned(),
+        }),
         _ => Ok(()),
     }
 }

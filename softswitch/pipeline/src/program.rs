@@ -24,8 +24,10 @@ pub struct Program(pub(crate) Arc<Compiled>);
 impl Program {
     /// Compiles BMv2 JSON (format 2.x, v1model).
     pub fn load(json: &str) -> Result<Program, LoadError> {
-        let document: Json = serde_json::from_str(json)
-            .map_err(|e| LoadError { path: ".".to_owned(), message: format!("not JSON: {e}") })?;
+        let document: Json = serde_json::from_str(json).map_err(|e| LoadError {
+            path: ".".to_owned(),
+            message: format!("not JSON: {e}"),
+        })?;
         load::program(&document).map(|c| Program(Arc::new(c)))
     }
 

@@ -19,7 +19,7 @@ impl Rng {
     /// Uniform in `low..=high`, where `low <= high`.
     pub(crate) fn uniform(&mut self, low: u64, high: u64) -> u64 {
         let span = u128::from(high - low) + 1;
-        low + (u128::from(self.next()) * span >> 64) as u64
+        low + ((u128::from(self.next()) * span) >> 64) as u64
     }
 }
 

@@ -54,7 +54,7 @@ impl Value {
     /// All ones in the low `width` bits.
     pub fn ones(width: u32) -> Self {
         let mut bytes = vec![0xff; width.div_ceil(8) as usize];
-        if width % 8 != 0 {
+        if !width.is_multiple_of(8) {
             bytes[0] = (1 << (width % 8)) - 1;
         }
         Self::from_be_bytes(&bytes)

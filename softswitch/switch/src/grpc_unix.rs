@@ -165,11 +165,16 @@ fn clean_authority(block: &mut [u8]) -> Option<()> {
             0x40..0x80 => integer(block, &mut at, 6)?,
             ..0x20 => integer(block, &mut at, 4)?,
         };
-        if name == 0 {
-            string(block, &mut at)?;
-        }
+        // A name is an index, or stands here itself.
+        let is_authority = match name {
+            0 => {
+                let name = string(block, &mut at)?;
+                block[name] == *b":authority"
+            }
+            index => index == AUTHORITY,
+        };
         let value = string(block, &mut at)?;
-        if name == AUTHORITY {
+        if is_authority {
             for byte in block[value].iter_mut().filter(|b| **b == b'%') {
                 *byte = b'-';
             }
@@ -218,6 +223,7 @@ mod tests {
         block.extend(b"\x44\x05/a%25");
         block.extend(b"\x41\x0a%2Frun%2Fs");
         block.extend(b"\x40\x01x\x03a%b");
+        block.extend(b"\x40\x0a:authority\x02%z");
         block.push(0xbe);
         bytes.extend([0, 0, block.len() as u8, HEADERS, 4, 0, 0, 0, 1]);
         bytes.extend(&block);
@@ -244,6 +250,8 @@ mod tests {
         let mut expected = bytes.clone();
         let at = bytes.windows(10).position(|w| w == b"%2Frun%2Fs").unwrap();
         expected[at..at + 10].copy_from_slice(b"-2Frun-2Fs");
+        let at = bytes.windows(2).position(|w| w == b"%z").unwrap();
+        expected[at] = b'-';
         for size in 1..=bytes.len() {
             assert_eq!(
                 filter(&mut bytes.chunks(size)),

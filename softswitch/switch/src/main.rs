@@ -9,6 +9,7 @@ use softswitch::cli::{LogLevel, Options};
 use softswitch::dataplane::PortSetup;
 use softswitch::port::AfPacket;
 use softswitch::switch::{Config, Switch};
+use softswitch_pipeline::Program;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
 
@@ -64,8 +65,10 @@ async fn serve(config: Config) -> anyhow::Result<()> {
 
 fn configure(options: Options) -> anyhow::Result<Config> {
     let program = options.program.as_ref().map(|path| {
-        std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read program {}", path.display()))
+        let path_text = path.display();
+        let json = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read program {path_text}"))?;
+        Program::load(&json).with_context(|| format!("cannot load program {path_text}"))
     });
     let ports = options.interface.iter().map(|interface| {
         let io = AfPacket::open(&interface.name)

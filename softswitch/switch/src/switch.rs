@@ -9,8 +9,9 @@ use softswitch_pipeline::{Options, Pipeline, Program};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
-use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
+use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 
 use crate::address::{Address, Listener};
 use crate::dataplane::{Engine, Handle, PortSetup, Setup};
@@ -29,8 +30,8 @@ const KEEPALIVE: Duration = Duration::from_secs(10);
 pub struct Config {
     /// P4Runtime's device id.
     pub device_id: u64,
-    /// BMv2 JSON to begin with, if any.
-    pub program: Option<String>,
+    /// The program to begin with, if any.
+    pub program: Option<Program>,
     /// The ports.
     pub ports: Vec<PortSetup>,
     /// The port by which packets go to and come from controllers.
@@ -63,14 +64,13 @@ impl Switch {
     /// Starts everything. When it returns, controllers can connect.
     ///
     /// # Errors
-    /// If the program cannot be loaded or an address not be bound.
+    /// If an address cannot be bound.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
         let options = Options {
             seed: config.seed,
             drop_port: config.drop_port,
             ..Options::default()
         };
-        let program = config.program.as_deref().map(Program::load).transpose()?;
         let (grpc_listener, grpc) = config.grpc.bind().await.context("--grpc-server-addr")?;
         let metrics_listener = match &config.metrics {
             Some(address) => Some(address.bind().await.context("--metrics-addr")?),
@@ -88,7 +88,7 @@ impl Switch {
             dataplane: Arc::clone(&dataplane),
             ports: engine.ports(),
         };
-        if let Some(program) = program {
+        if let Some(program) = config.program {
             let pipeline = Pipeline::new(program, options.clone());
             dataplane.set_pipeline(Arc::new(Mutex::new(pipeline)));
         }
@@ -158,12 +158,15 @@ async fn serve_grpc(
     listener: Listener,
 ) -> Result<(), tonic::transport::Error> {
     let server = Server::builder()
-        .tcp_nodelay(true)
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
         .add_service(Service::server(device));
     match listener {
-        Listener::Tcp(l) => server.serve_with_incoming(TcpListenerStream::new(l)).await,
+        Listener::Tcp(l) => {
+            // Or every answer waits for the client's delayed acknowledgement of its beginning.
+            let connections = TcpIncoming::from(l).with_nodelay(Some(true));
+            server.serve_with_incoming(connections).await
+        }
         Listener::Unix(l) => {
             let connections = UnixListenerStream::new(l).map(|c| c.map(GrpcUnixStream::new));
             server.serve_with_incoming(connections).await

@@ -7,7 +7,14 @@ use crate::ast::{BinOp, Expr};
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
-    pub(super) fn binary(&mut self, e: &Expr, op: BinOp, l: &'a Expr, r: &'a Expr, want: Option<&Type>) -> Type {
+    pub(super) fn binary(
+        &mut self,
+        e: &Expr,
+        op: BinOp,
+        l: &'a Expr,
+        r: &'a Expr,
+        want: Option<&Type>,
+    ) -> Type {
         match op {
             BinOp::And | BinOp::Or => {
                 self.expr_as(l, &Type::Bool);
@@ -62,7 +69,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn arithmetic(&mut self, e: &Expr, op: BinOp, l: &'a Expr, r: &'a Expr, want: Option<&Type>) -> Type {
+    fn arithmetic(
+        &mut self,
+        e: &Expr,
+        op: BinOp,
+        l: &'a Expr,
+        r: &'a Expr,
+        want: Option<&Type>,
+    ) -> Type {
         let want = want.filter(|t| matches!(t, Type::Bit(_) | Type::SInt(_)));
         let (tl, tr) = (self.expr(l, want), self.expr(r, want));
         let (tl, tr) = (self.plain(l, tl), self.plain(r, tr));
@@ -82,7 +96,10 @@ impl<'a> Checker<'a> {
         match (op, ty) {
             (_, Some(Type::Unknown)) => Type::Unknown,
             (BinOp::Div | BinOp::Mod, Some(Type::SInt(_))) => {
-                self.error(e.span, format!("operator {} does not work on signed numbers", symbol(op)));
+                self.error(
+                    e.span,
+                    format!("operator {} does not work on signed numbers", symbol(op)),
+                );
                 Type::Unknown
             }
             (BinOp::SatAdd | BinOp::SatSub, Some(Type::Int)) => {
@@ -95,7 +112,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn shift(&mut self, e: &Expr, op: BinOp, l: &'a Expr, r: &'a Expr, want: Option<&Type>) -> Type {
+    fn shift(
+        &mut self,
+        e: &Expr,
+        op: BinOp,
+        l: &'a Expr,
+        r: &'a Expr,
+        want: Option<&Type>,
+    ) -> Type {
         let tl = self.expr(l, want);
         let tl = self.plain(l, tl);
         let tr = self.operand(r);
@@ -110,7 +134,11 @@ impl<'a> Checker<'a> {
             (Type::Bit(_) | Type::SInt(_), Type::Bit(_) | Type::Int) => tl,
             (Type::Int, Type::Bit(_) | Type::Int) if self.const_value(r).is_some() => Type::Int,
             (Type::Int, _) => {
-                self.diags.error_hint(e.span, "the width of the shifted number is unknown", "write it, for example 8w1");
+                self.diags.error_hint(
+                    e.span,
+                    "the width of the shifted number is unknown",
+                    "write it, for example 8w1",
+                );
                 Type::Unknown
             }
             _ => self.mismatch(e, op, &tl, &tr),
@@ -127,10 +155,22 @@ impl<'a> Checker<'a> {
         let (tl, tr) = (self.resolve(&tl), self.resolve(&tr));
         for (x, t) in [(l, &tl), (r, &tr)] {
             let bad = match t {
-                Type::Void | Type::Callable | Type::TypeName(_) | Type::Action(_) | Type::Table(_) | Type::Set(_) => true,
+                Type::Void
+                | Type::Callable
+                | Type::Meta(_)
+                | Type::Action(_)
+                | Type::Table(_)
+                | Type::Set(_)
+                | Type::ApplyResult(_)
+                | Type::ActionRun(_)
+                | Type::Var(_) => true,
                 Type::Named(id, _) => matches!(
                     self.decl(*id).map(|d| &d.kind),
-                    Some(crate::ast::DeclKind::Extern { .. } | crate::ast::DeclKind::Control(_) | crate::ast::DeclKind::Parser(_))
+                    Some(
+                        crate::ast::DeclKind::Extern { .. }
+                            | crate::ast::DeclKind::Control(_)
+                            | crate::ast::DeclKind::Parser(_)
+                    )
                 ),
                 _ => false,
             };
@@ -147,12 +187,24 @@ impl<'a> Checker<'a> {
 
     fn mismatch(&mut self, e: &Expr, op: BinOp, l: &Type, r: &Type) -> Type {
         let hint = match (self.resolve(l), self.resolve(r)) {
-            (Type::Bit(a), Type::Bit(b)) if a != b => Some(format!("cast one side, for example (bit<{}>)(...)", a.max(b))),
-            (Type::Bit(_), Type::SInt(w)) => Some(format!("cast one side, for example (int<{w}>)(...)")),
-            (Type::SInt(_), Type::Bit(w)) => Some(format!("cast one side, for example (bit<{w}>)(...)")),
+            (Type::Bit(a), Type::Bit(b)) if a != b => Some(format!(
+                "cast one side, for example (bit<{}>)(...)",
+                a.max(b)
+            )),
+            (Type::Bit(_), Type::SInt(w)) => {
+                Some(format!("cast one side, for example (int<{w}>)(...)"))
+            }
+            (Type::SInt(_), Type::Bit(w)) => {
+                Some(format!("cast one side, for example (bit<{w}>)(...)"))
+            }
             _ => None,
         };
-        let message = format!("operator {} does not work on {} and {}", symbol(op), self.show(l), self.show(r));
+        let message = format!(
+            "operator {} does not work on {} and {}",
+            symbol(op),
+            self.show(l),
+            self.show(r)
+        );
         match hint {
             Some(h) => self.diags.error_hint(e.span, message, h),
             None => self.error(e.span, message),

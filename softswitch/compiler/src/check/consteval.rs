@@ -23,7 +23,11 @@ pub fn wrap(v: &BigInt, ty: &Type) -> BigInt {
         Type::SInt(w) if *w > 0 => {
             let modulus = BigInt::one() << *w;
             let r = v.mod_floor(&modulus);
-            if r >= (BigInt::one() << (*w - 1)) { r - modulus } else { r }
+            if r >= (BigInt::one() << (*w - 1)) {
+                r - modulus
+            } else {
+                r
+            }
         }
         _ => v.clone(),
     }
@@ -32,7 +36,10 @@ pub fn wrap(v: &BigInt, ty: &Type) -> BigInt {
 fn saturate(v: BigInt, ty: &Type) -> BigInt {
     let (min, max) = match ty {
         Type::Bit(w) => (BigInt::zero(), (BigInt::one() << *w) - 1),
-        Type::SInt(w) if *w > 0 => (-(BigInt::one() << (*w - 1)), (BigInt::one() << (*w - 1)) - 1),
+        Type::SInt(w) if *w > 0 => (
+            -(BigInt::one() << (*w - 1)),
+            (BigInt::one() << (*w - 1)) - 1,
+        ),
         _ => return v,
     };
     v.clamp(min, max)
@@ -59,7 +66,11 @@ pub fn fold_binary(op: BinOp, l: &BigInt, r: &BigInt, ty: &Type) -> Option<Const
         },
         BinOp::Shr => match r.to_u32() {
             Some(n) => int(l >> n),
-            None if r.is_positive() => int(if l.is_negative() { -BigInt::one() } else { BigInt::zero() }),
+            None if r.is_positive() => int(if l.is_negative() {
+                -BigInt::one()
+            } else {
+                BigInt::zero()
+            }),
             None => None,
         },
         BinOp::Eq => Some(Const::Bool(l == r)),
@@ -94,17 +105,31 @@ impl<'a> Checker<'a> {
                     return v.clone();
                 }
                 let d = self.decl(id)?;
-                let DeclKind::Const { init, ty } = &d.kind else { return None };
+                let DeclKind::Const { init, ty } = &d.kind else {
+                    return None;
+                };
                 let ty = self.type_of(ty.id);
                 let value = self.const_value(init).and_then(|v| self.const_cast(v, &ty));
                 self.consts.insert(id, value.clone());
                 value
             }
             ExprKind::Member(base, name) => {
-                let Type::TypeName(t) = self.type_of(base.id) else { return self.const_member(base, &name.name) };
+                let Type::Meta(t) = self.type_of(base.id) else {
+                    return self.const_member(base, &name.name);
+                };
                 let Type::Named(id, _) = *t else { return None };
-                let DeclKind::Enum { underlying: Some(u), members } = &self.decl(id)?.kind else { return None };
-                let value = members.iter().find(|m| m.name.name == name.name)?.value.as_ref()?;
+                let DeclKind::Enum {
+                    underlying: Some(u),
+                    members,
+                } = &self.decl(id)?.kind
+                else {
+                    return None;
+                };
+                let value = members
+                    .iter()
+                    .find(|m| m.name.name == name.name)?
+                    .value
+                    .as_ref()?;
                 let under = self.type_of(u.id);
                 match self.const_value(value)? {
                     Const::Int(v, _) => Some(Const::Int(wrap(&v, &under), ty)),
@@ -115,7 +140,9 @@ impl<'a> Checker<'a> {
                 (UnOp::Not, Const::Bool(b)) => Some(Const::Bool(!b)),
                 (UnOp::Neg, Const::Int(v, _)) => Some(Const::Int(wrap(&-v, &ty), ty)),
                 (UnOp::Plus, v @ Const::Int(..)) => Some(v),
-                (UnOp::BitNot, Const::Int(v, _)) => Some(Const::Int(wrap(&(-v - BigInt::one()), &ty), ty)),
+                (UnOp::BitNot, Const::Int(v, _)) => {
+                    Some(Const::Int(wrap(&(-v - BigInt::one()), &ty), ty))
+                }
                 _ => None,
             },
             ExprKind::Binary(op, l, r) => {
@@ -147,28 +174,40 @@ impl<'a> Checker<'a> {
                 self.const_cast(v, &ty)
             }
             ExprKind::Slice(x, hi, lo) => {
-                let (Const::Int(v, _), Const::Int(_, _), Const::Int(lo, _)) =
-                    (self.const_value(x)?, self.const_value(hi)?, self.const_value(lo)?)
-                else {
+                let (Const::Int(v, _), Const::Int(_, _), Const::Int(lo, _)) = (
+                    self.const_value(x)?,
+                    self.const_value(hi)?,
+                    self.const_value(lo)?,
+                ) else {
                     return None;
                 };
                 Some(Const::Int(wrap(&(v >> lo.to_u32()?), &ty), ty))
             }
-            ExprKind::Call { callee, .. } => self.const_builtin(callee),
+            ExprKind::Call { callee, args, .. } => match &callee.kind {
+                ExprKind::Name { name, .. } if &**name == "static_assert" => {
+                    self.const_value(&args.first()?.expr)?;
+                    Some(Const::Bool(true))
+                }
+                _ => self.const_builtin(callee),
+            },
             _ => None,
         }
     }
 
     /// A field of a constant struct.
     fn const_member(&mut self, base: &Expr, name: &str) -> Option<Const> {
-        if &*name == "size"
+        if name == "size"
             && let Type::Stack(_, n) = self.type_of(base.id)
         {
             return Some(Const::Int(n.into(), Type::Bit(32)));
         }
-        let ExprKind::Name { .. } = &base.kind else { return None };
+        let ExprKind::Name { .. } = &base.kind else {
+            return None;
+        };
         let d = self.decl(*self.names.get(&base.id)?)?;
-        let DeclKind::Const { init, ty } = &d.kind else { return None };
+        let DeclKind::Const { init, ty } = &d.kind else {
+            return None;
+        };
         let fields = self.fields(&self.type_of(ty.id))?;
         let index = fields.iter().position(|(n, _)| &**n == name)?;
         let item = match &init.kind {
@@ -182,9 +221,11 @@ impl<'a> Checker<'a> {
 
     /// `x.minSizeInBits()` and its like, which depend on the type alone.
     fn const_builtin(&mut self, callee: &Expr) -> Option<Const> {
-        let ExprKind::Member(base, name) = &callee.kind else { return None };
+        let ExprKind::Member(base, name) = &callee.kind else {
+            return None;
+        };
         let ty = match self.type_of(base.id) {
-            Type::TypeName(t) => *t,
+            Type::Meta(t) => *t,
             t => t,
         };
         let (max, bytes) = match &*name.name {
@@ -210,11 +251,18 @@ impl<'a> Checker<'a> {
             Type::Tuple(items) => items.iter().map(|t| self.size_in_bits(t, max)).sum(),
             Type::Stack(t, n) => Some(self.size_in_bits(t, max)? * u64::from(*n)),
             Type::Named(..) => {
-                let sizes: Option<Vec<u64>> =
-                    self.fields(ty)?.iter().map(|(_, t)| self.size_in_bits(t, max)).collect();
+                let sizes: Option<Vec<u64>> = self
+                    .fields(ty)?
+                    .iter()
+                    .map(|(_, t)| self.size_in_bits(t, max))
+                    .collect();
                 let sizes = sizes?;
                 if self.composite_kind(ty) == Some(crate::ast::CompositeKind::Union) {
-                    let pick = if max { sizes.iter().max() } else { sizes.iter().min() };
+                    let pick = if max {
+                        sizes.iter().max()
+                    } else {
+                        sizes.iter().min()
+                    };
                     return Some(pick.copied().unwrap_or(0));
                 }
                 Some(sizes.iter().sum())
@@ -224,11 +272,16 @@ impl<'a> Checker<'a> {
     }
 
     fn const_cast(&self, v: Const, ty: &Type) -> Option<Const> {
-        let base = self.newtype_base(ty).or_else(|| self.enum_underlying(ty)).unwrap_or_else(|| ty.clone());
+        let base = self
+            .newtype_base(ty)
+            .or_else(|| self.enum_underlying(ty))
+            .unwrap_or_else(|| ty.clone());
         match (v, &base) {
             (Const::Int(v, _), Type::Bool) => Some(Const::Bool(!v.is_zero())),
             (Const::Int(v, _), _) => Some(Const::Int(wrap(&v, &base), ty.clone())),
-            (Const::Bool(b), Type::Bit(_) | Type::Int) => Some(Const::Int(u8::from(b).into(), ty.clone())),
+            (Const::Bool(b), Type::Bit(_) | Type::Int) => {
+                Some(Const::Int(u8::from(b).into(), ty.clone()))
+            }
             (v, _) => Some(v),
         }
     }

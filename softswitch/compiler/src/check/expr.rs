@@ -26,21 +26,37 @@ impl<'a> Checker<'a> {
         match &e.kind {
             ExprKind::Int { value, width } => match width {
                 None => Type::Int,
+                Some((w, _)) if *w > super::typeref::MAX_WIDTH => {
+                    self.error(e.span, format!("{w} bits are too many"));
+                    Type::Unknown
+                }
                 Some((w, signed)) => {
-                    let fits = if *signed { value.bits() < u64::from(*w) + u64::from(*w == 0) } else { value.bits() <= u64::from(*w) };
+                    let fits = if *signed {
+                        value.bits() < u64::from(*w) + u64::from(*w == 0)
+                    } else {
+                        value.bits() <= u64::from(*w)
+                    };
                     if !fits {
-                        self.diags.warn(e.span, format!("{value} does not fit {w} bits and is truncated"));
+                        self.diags.warn(
+                            e.span,
+                            format!("{value} does not fit {w} bits and is truncated"),
+                        );
                     }
                     if *signed && *w < 2 {
-                        self.diags.warn(e.span, format!("int<{w}> holds no positive number"));
+                        self.diags
+                            .warn(e.span, format!("int<{w}> holds no positive number"));
                     }
-                    if *signed { Type::SInt(*w) } else { Type::Bit(*w) }
+                    if *signed {
+                        Type::SInt(*w)
+                    } else {
+                        Type::Bit(*w)
+                    }
                 }
             },
             ExprKind::Bool(_) => Type::Bool,
             ExprKind::Str(_) => Type::Str,
             ExprKind::Name { name, global } => self.name(e, name, *global),
-            ExprKind::Type(t) => Type::TypeName(Box::new(self.type_ref(t))),
+            ExprKind::Type(t) => Type::Meta(Box::new(self.type_ref(t))),
             ExprKind::Member(base, name) => self.member(base, name),
             ExprKind::Index(base, index) => self.index(base, index),
             ExprKind::Slice(base, hi, lo) => self.slice(e, base, hi, lo),
@@ -54,11 +70,22 @@ impl<'a> Checker<'a> {
                 self.cast(e, x, &from, &to);
                 to
             }
-            ExprKind::Call { callee, targs, args } => self.call(e, callee, targs, args, want),
+            ExprKind::Call {
+                callee,
+                targs,
+                args,
+            } => self.call(e, callee, targs, args, want),
             ExprKind::List { items, dots } => self.list(e, items, *dots, want),
             ExprKind::Record { fields, dots } => self.record(e, fields, *dots, want),
             ExprKind::InvalidHeader => match want {
-                Some(t) if matches!(self.composite_kind(t), Some(CompositeKind::Header | CompositeKind::Union)) => t.clone(),
+                Some(t)
+                    if matches!(
+                        self.composite_kind(t),
+                        Some(CompositeKind::Header | CompositeKind::Union)
+                    ) =>
+                {
+                    t.clone()
+                }
                 _ => Type::InvalidHeader,
             },
             ExprKind::Default | ExprKind::DontCare => Type::Set(Box::new(self.fresh())),
@@ -72,7 +99,14 @@ impl<'a> Checker<'a> {
                 let (ta, tb) = (self.plain(a, ta), self.plain(b, tb));
                 let both = self.common(a, &ta, b, &tb, inner.as_ref());
                 let Some(ty) = both else {
-                    self.error(e.span, format!("both ends of a set need one type, found {} and {}", self.show(&ta), self.show(&tb)));
+                    self.error(
+                        e.span,
+                        format!(
+                            "both ends of a set need one type, found {} and {}",
+                            self.show(&ta),
+                            self.show(&tb)
+                        ),
+                    );
                     return Type::Unknown;
                 };
                 Type::Set(Box::new(ty))
@@ -81,7 +115,14 @@ impl<'a> Checker<'a> {
     }
 
     /// One type for two expressions, converting untyped numbers.
-    pub(super) fn common(&mut self, a: &Expr, ta: &Type, b: &Expr, tb: &Type, want: Option<&Type>) -> Option<Type> {
+    pub(super) fn common(
+        &mut self,
+        a: &Expr,
+        ta: &Type,
+        b: &Expr,
+        tb: &Type,
+        want: Option<&Type>,
+    ) -> Option<Type> {
         let (ta, tb) = (self.resolve(ta), self.resolve(tb));
         if ta.is_unknown() || tb.is_unknown() {
             return Some(Type::Unknown);
@@ -102,19 +143,21 @@ impl<'a> Checker<'a> {
 
     fn name(&mut self, e: &Expr, name: &Name, global: bool) -> Type {
         if &**name == "error" {
-            return Type::TypeName(Box::new(Type::Error));
+            return Type::Meta(Box::new(Type::Error));
         }
         let Some(ids) = self.lookup(name, global) else {
             self.undeclared(name, e.span);
             return Type::Unknown;
         };
-        let Some(&id) = ids.first() else { return Type::Unknown };
+        let Some(&id) = ids.first() else {
+            return Type::Unknown;
+        };
         self.names.insert(e.id, id);
         self.used.insert(id);
         match self.defs.get(id) {
             Some(Def::Param(p)) => self.type_of(p.ty.id),
-            Some(Def::TypeParam(_)) => Type::TypeName(Box::new(Type::Var(id))),
-            Some(Def::State(_)) => {
+            Some(Def::TypeParam(_)) => Type::Meta(Box::new(Type::Var(id))),
+            Some(Def::State) => {
                 self.error(e.span, format!("state '{name}' cannot be used as a value"));
                 Type::Unknown
             }
@@ -125,11 +168,11 @@ impl<'a> Checker<'a> {
                 DeclKind::Function { .. } => Type::Callable,
                 DeclKind::Action { .. } => Type::Action(id),
                 DeclKind::Table(_) => Type::Table(id),
-                DeclKind::Typedef(t) => Type::TypeName(Box::new(self.type_of(t.id))),
+                DeclKind::Typedef(t) => Type::Meta(Box::new(self.type_of(t.id))),
                 DeclKind::Errors(_) | DeclKind::MatchKinds(_) => Type::Unknown,
                 _ => {
                     let ty = self.named_type(name, global, Vec::new(), e.span);
-                    Type::TypeName(Box::new(ty))
+                    Type::Meta(Box::new(ty))
                 }
             },
             _ => Type::Unknown,
@@ -141,23 +184,37 @@ impl<'a> Checker<'a> {
         let ty = self.resolve(&ty);
         match &ty {
             Type::Unknown => return Type::Unknown,
-            Type::TypeName(t) => return self.type_member(t, name),
+            Type::Meta(t) => return self.type_member(t, name),
             Type::Table(_) if &*name.name == "apply" => return Type::Callable,
             Type::ApplyResult(t) => match &*name.name {
                 "hit" | "miss" => return Type::Bool,
-                "action_run" => return Type::ActionRun(*t),
+                "action_run" => {
+                    if !self.context.in_subject {
+                        self.error(
+                            name.span,
+                            "'action_run' can only be the subject of a switch statement",
+                        );
+                    }
+                    return Type::ActionRun(*t);
+                }
                 _ => {}
             },
             Type::Stack(elem, _) => match &*name.name {
                 "next" | "last" => {
                     if !self.context.in_parser {
-                        self.error(name.span, format!("'{}' of a stack can only be used in a parser", name.name));
+                        self.error(
+                            name.span,
+                            format!("'{}' of a stack can only be used in a parser", name.name),
+                        );
                     }
                     return (**elem).clone();
                 }
                 "lastIndex" => {
                     if !self.context.in_parser {
-                        self.error(name.span, "'lastIndex' of a stack can only be used in a parser");
+                        self.error(
+                            name.span,
+                            "'lastIndex' of a stack can only be used in a parser",
+                        );
                     }
                     return Type::Bit(32);
                 }
@@ -177,7 +234,9 @@ impl<'a> Checker<'a> {
                         return t.clone();
                     }
                     let is_method = match kind {
-                        CompositeKind::Header => matches!(&*name.name, "isValid" | "setValid" | "setInvalid"),
+                        CompositeKind::Header => {
+                            matches!(&*name.name, "isValid" | "setValid" | "setInvalid")
+                        }
                         CompositeKind::Union => &*name.name == "isValid",
                         CompositeKind::Struct => false,
                     };
@@ -192,7 +251,9 @@ impl<'a> Checker<'a> {
                     );
                     return Type::Unknown;
                 }
-                Some(DeclKind::Extern { .. } | DeclKind::Parser(_) | DeclKind::Control(_)) => return Type::Callable,
+                Some(DeclKind::Extern { .. } | DeclKind::Parser(_) | DeclKind::Control(_)) => {
+                    return Type::Callable;
+                }
                 _ => {}
             },
             _ => {}
@@ -200,14 +261,20 @@ impl<'a> Checker<'a> {
         if is_size_method(&name.name) {
             return Type::Callable;
         }
-        self.error(name.span, format!("{} has no member '{}'", self.show(&ty), name.name));
+        self.error(
+            name.span,
+            format!("{} has no member '{}'", self.show(&ty), name.name),
+        );
         Type::Unknown
     }
 
     fn type_member(&mut self, ty: &Type, name: &Ident) -> Type {
         if *ty == Type::Error {
             if !self.errors.contains(&name.name) {
-                self.error(name.span, format!("'{}' is not a declared error", name.name));
+                self.error(
+                    name.span,
+                    format!("'{}' is not a declared error", name.name),
+                );
             }
             return Type::Error;
         }
@@ -224,14 +291,19 @@ impl<'a> Checker<'a> {
                     }
                     return ty.clone();
                 }
-                Some(DeclKind::Parser(_) | DeclKind::Control(_)) if &*name.name == "apply" => return Type::Callable,
+                Some(DeclKind::Parser(_) | DeclKind::Control(_)) if &*name.name == "apply" => {
+                    return Type::Callable;
+                }
                 _ => {}
             }
         }
         if is_size_method(&name.name) {
             return Type::Callable;
         }
-        self.error(name.span, format!("type {} has no member '{}'", self.show(ty), name.name));
+        self.error(
+            name.span,
+            format!("type {} has no member '{}'", self.show(ty), name.name),
+        );
         Type::Unknown
     }
 
@@ -239,8 +311,13 @@ impl<'a> Checker<'a> {
         let ty = self.expr(base, None);
         let it = self.expr(index, None);
         let it = self.resolve(&it);
-        if !matches!(it, Type::Int | Type::Bit(_) | Type::SInt(_) | Type::Unknown) && self.enum_underlying(&it).is_none() {
-            self.error(index.span, format!("an index must be a number, not {}", self.show(&it)));
+        if !matches!(it, Type::Int | Type::Bit(_) | Type::SInt(_) | Type::Unknown)
+            && self.enum_underlying(&it).is_none()
+        {
+            self.error(
+                index.span,
+                format!("an index must be a number, not {}", self.show(&it)),
+            );
         }
         let value = match self.const_value(index) {
             Some(Const::Int(v, _)) => Some(v),
@@ -251,14 +328,20 @@ impl<'a> Checker<'a> {
                 if let Some(v) = value
                     && (v.is_negative() || v.to_u32().is_none_or(|v| v >= n))
                 {
-                    self.error(index.span, format!("index {v} is outside of the stack of {n} elements"));
+                    self.error(
+                        index.span,
+                        format!("index {v} is outside of the stack of {n} elements"),
+                    );
                 }
                 *elem
             }
             Type::Tuple(items) => match value.as_ref().and_then(num_bigint::BigInt::to_usize) {
                 Some(i) if i < items.len() => items[i].clone(),
                 Some(i) => {
-                    self.error(index.span, format!("the tuple has {} items, no item {i}", items.len()));
+                    self.error(
+                        index.span,
+                        format!("the tuple has {} items, no item {i}", items.len()),
+                    );
                     Type::Unknown
                 }
                 None => {
@@ -268,7 +351,10 @@ impl<'a> Checker<'a> {
             },
             Type::Unknown => Type::Unknown,
             other => {
-                self.error(base.span, format!("{} cannot be indexed", self.show(&other)));
+                self.error(
+                    base.span,
+                    format!("{} cannot be indexed", self.show(&other)),
+                );
                 Type::Unknown
             }
         }
@@ -285,22 +371,40 @@ impl<'a> Checker<'a> {
             Type::Unknown => return Type::Unknown,
             Type::Int => u32::MAX,
             other => {
-                self.error(base.span, format!("bits cannot be taken out of {}", self.show(&other)));
+                self.error(
+                    base.span,
+                    format!("bits cannot be taken out of {}", self.show(&other)),
+                );
                 return Type::Unknown;
             }
         };
-        let (Some(Const::Int(h, _)), Some(Const::Int(l, _))) = (self.const_value(hi), self.const_value(lo)) else {
-            self.diags.error_hint(e.span, "bit positions must be known at compile time", "shift and mask instead");
+        let (Some(Const::Int(h, _)), Some(Const::Int(l, _))) =
+            (self.const_value(hi), self.const_value(lo))
+        else {
+            self.diags.error_hint(
+                e.span,
+                "bit positions must be known at compile time",
+                "shift and mask instead",
+            );
             return Type::Unknown;
         };
         match (h.to_u32(), l.to_u32()) {
             (Some(h), Some(l)) if h < width && l <= h => Type::Bit(h - l + 1),
             (Some(_), Some(_)) if l > h => {
-                self.error(e.span, format!("bits [{h}:{l}]: the left one must not be below the right one"));
+                self.error(
+                    e.span,
+                    format!("bits [{h}:{l}]: the left one must not be below the right one"),
+                );
                 Type::Unknown
             }
             _ => {
-                self.error(e.span, format!("bits [{h}:{l}] are outside of {}", self.show(&self.type_of(base.id))));
+                self.error(
+                    e.span,
+                    format!(
+                        "bits [{h}:{l}] are outside of {}",
+                        self.show(&self.type_of(base.id))
+                    ),
+                );
                 Type::Unknown
             }
         }
@@ -310,12 +414,18 @@ impl<'a> Checker<'a> {
         let ty = self.expr(base, None);
         self.expr(lo, None);
         self.expr(width, None);
-        if !matches!(self.resolve(&ty), Type::Bit(_) | Type::SInt(_) | Type::Unknown) {
-            self.error(base.span, format!("bits cannot be taken out of {}", self.show(&ty)));
+        if !matches!(
+            self.resolve(&ty),
+            Type::Bit(_) | Type::SInt(_) | Type::Unknown
+        ) {
+            self.error(
+                base.span,
+                format!("bits cannot be taken out of {}", self.show(&ty)),
+            );
         }
         match self.const_value(width) {
             Some(Const::Int(w, _)) => match w.to_u32() {
-                Some(w) if w > 0 => Type::Bit(w),
+                Some(w) if w > 0 && w <= super::typeref::MAX_WIDTH => Type::Bit(w),
                 _ => {
                     self.error(width.span, "the width must be positive");
                     Type::Unknown
@@ -352,11 +462,21 @@ impl<'a> Checker<'a> {
             UnOp::Neg => "-",
             UnOp::Plus => "+",
         };
-        self.error(x.span, format!("operator {sign} does not work on {}", self.show(&ty)));
+        self.error(
+            x.span,
+            format!("operator {sign} does not work on {}", self.show(&ty)),
+        );
         Type::Unknown
     }
 
-    fn ternary(&mut self, e: &Expr, c: &'a Expr, a: &'a Expr, b: &'a Expr, want: Option<&Type>) -> Type {
+    fn ternary(
+        &mut self,
+        e: &Expr,
+        c: &'a Expr,
+        a: &'a Expr,
+        b: &'a Expr,
+        want: Option<&Type>,
+    ) -> Type {
         self.expr_as(c, &Type::Bool);
         let (ta, tb) = (self.expr(a, want), self.expr(b, want));
         match self.common(a, &ta, b, &tb, want) {
@@ -370,134 +490,24 @@ impl<'a> Checker<'a> {
             }
             Some(t) => t,
             None => {
-                self.error(e.span, format!("the two results differ in type: {} and {}", self.show(&ta), self.show(&tb)));
+                self.error(
+                    e.span,
+                    format!(
+                        "the two results differ in type: {} and {}",
+                        self.show(&ta),
+                        self.show(&tb)
+                    ),
+                );
                 Type::Unknown
             }
-        }
-    }
-
-    fn list(&mut self, e: &Expr, items: &'a [Expr], dots: bool, want: Option<&Type>) -> Type {
-        let want = want.map(|t| match t {
-            Type::Set(inner) => (**inner).clone(),
-            t => t.clone(),
-        });
-        let wanted: Option<Vec<Type>> = match &want {
-            Some(Type::Tuple(ts)) => Some(ts.clone()),
-            Some(Type::List(t)) | Some(Type::Stack(t, _)) => Some(vec![(**t).clone(); items.len()]),
-            Some(t) => self.fields(t).map(|f| f.into_iter().map(|(_, t)| t).collect()),
-            None => None,
-        };
-        let Some(wanted) = wanted else {
-            let types = items.iter().map(|i| self.expr(i, None)).collect();
-            return Type::Tuple(types);
-        };
-        if self.composite_kind(want.as_ref().unwrap_or(&Type::Unknown)) == Some(CompositeKind::Union) {
-            self.error(e.span, "a header union cannot be written as a list");
-        }
-        let enough = if dots { items.len() <= wanted.len() } else { items.len() == wanted.len() };
-        if !enough {
-            self.error(e.span, format!("{} values wanted, {} given", wanted.len(), items.len()));
-            items.iter().for_each(|i| {
-                self.expr(i, None);
-            });
-            return Type::Unknown;
-        }
-        for (item, t) in items.iter().zip(&wanted) {
-            let got = self.expr(item, Some(t));
-            self.expect(item, &got, t);
-        }
-        if let Some(Type::Stack(_, n)) = &want
-            && items.len() > *n as usize
-        {
-            self.error(e.span, format!("the stack has only {n} elements"));
-        }
-        want.unwrap_or(Type::Unknown)
-    }
-
-    fn record(&mut self, e: &Expr, fields: &'a [(Ident, Expr)], dots: bool, want: Option<&Type>) -> Type {
-        for (i, (name, _)) in fields.iter().enumerate() {
-            if fields[..i].iter().any(|(n, _)| n.name == name.name) {
-                self.error(name.span, format!("field '{}' is given twice", name.name));
-            }
-        }
-        let wanted = want.and_then(|t| self.fields(t));
-        let (Some(want), Some(wanted)) = (want, wanted) else {
-            let list = fields.iter().map(|(n, x)| (n.name.clone(), self.expr(x, None))).collect();
-            return Type::Record(list);
-        };
-        for (name, x) in fields {
-            match wanted.iter().find(|(n, _)| *n == name.name) {
-                Some((_, t)) => {
-                    let t = t.clone();
-                    let got = self.expr(x, Some(&t));
-                    self.expect(x, &got, &t);
-                }
-                None => {
-                    self.expr(x, None);
-                    self.error(name.span, format!("{} has no field '{}'", self.show(want), name.name));
-                }
-            }
-        }
-        if !dots {
-            let missing: Vec<&str> = wanted
-                .iter()
-                .filter(|(n, _)| !fields.iter().any(|(f, _)| f.name == *n))
-                .map(|(n, _)| &**n)
-                .collect();
-            if !missing.is_empty() {
-                self.diags.error_hint(
-                    e.span,
-                    format!("no value for {}", missing.join(", ")),
-                    "give one, or end the list with ... for default values",
-                );
-            }
-        }
-        want.clone()
-    }
-
-    /// Explicit casts.
-    fn cast(&mut self, e: &Expr, x: &Expr, from: &Type, to: &Type) {
-        let (from, to) = (self.resolve(from), self.resolve(to));
-        if self.convert(x, &from, &to) {
-            return;
-        }
-        if !self.castable(&from, &to) {
-            self.error(e.span, format!("{} cannot be cast to {}", self.show(&from), self.show(&to)));
-        }
-    }
-
-    fn castable(&mut self, from: &Type, to: &Type) -> bool {
-        if let Some(base) = self.newtype_base(to) {
-            return from == &base || self.castable_plain(from, &base);
-        }
-        if let Some(base) = self.newtype_base(from) {
-            return to == &base || self.castable_plain(&base, to);
-        }
-        if self.is_enum(to) {
-            return self.enum_underlying(to).is_some_and(|u| self.castable_plain(from, &u) || *from == u);
-        }
-        if let Some(u) = self.enum_underlying(from) {
-            return *to == u || self.castable_plain(&u, to);
-        }
-        self.castable_plain(from, to)
-    }
-
-    fn castable_plain(&self, from: &Type, to: &Type) -> bool {
-        match (from, to) {
-            (Type::Bit(_), Type::Bit(_)) | (Type::SInt(_), Type::SInt(_)) => true,
-            (Type::Bit(a), Type::SInt(b)) | (Type::SInt(a), Type::Bit(b)) => a == b,
-            (Type::Bit(1), Type::Bool) | (Type::Bool, Type::Bit(1)) => true,
-            (Type::Int, Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Int) => true,
-            (Type::Bit(_) | Type::SInt(_), Type::Int) => false,
-            (Type::Unknown | Type::Infer(_), _) | (_, Type::Unknown | Type::Infer(_)) => true,
-            // A type parameter is checked when it is known.
-            (Type::Var(_), _) | (_, Type::Var(_)) => true,
-            (a, b) => a == b,
         }
     }
 }
 
 /// Methods of every type with a fixed layout.
 pub(super) fn is_size_method(name: &str) -> bool {
-    matches!(name, "minSizeInBits" | "maxSizeInBits" | "minSizeInBytes" | "maxSizeInBytes")
+    matches!(
+        name,
+        "minSizeInBits" | "maxSizeInBits" | "minSizeInBytes" | "maxSizeInBytes"
+    )
 }

@@ -2,17 +2,23 @@
 //!
 //! Walks the program once in order, as P4 requires declaration before use, and fills a [`Typed`].
 
+mod arguments;
 mod binary;
 mod call;
 mod consteval;
+mod construct;
 mod decl;
 mod expr;
+mod list;
 mod lvalue;
+mod method;
 mod parser;
 mod stmt;
 mod table;
+mod typedecl;
 mod typeref;
 mod unify;
+mod virtuals;
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,7 +43,7 @@ pub fn check<'a>(program: &'a Program, diags: &'a Diagnostics) -> Typed<'a> {
         context: Context::default(),
         used: HashSet::new(),
         consts: HashMap::new(),
-        in_progress: HashSet::new(),
+        open: Vec::new(),
     };
     for d in &program.decls {
         c.top(d);
@@ -54,6 +60,10 @@ struct Context {
     in_parser: bool,
     in_control: bool,
     in_loop: bool,
+    /// Among statements, as against declarations.
+    in_body: bool,
+    /// In the expression of a switch.
+    in_subject: bool,
     /// Inside a table declaration.
     in_table: bool,
 }
@@ -74,15 +84,40 @@ pub(crate) struct Checker<'a> {
     context: Context,
     used: HashSet<NodeId>,
     consts: HashMap<NodeId, Option<Const>>,
-    in_progress: HashSet<NodeId>,
+    /// Controls and parsers whose declaration is not complete.
+    open: Vec<NodeId>,
 }
 
 impl<'a> Checker<'a> {
-    fn finish(mut self, program: &'a Program) -> Typed<'a> {
+    pub(super) fn finish(mut self, program: &'a Program) -> Typed<'a> {
+        for d in program.decls.iter().filter(|d| &*d.name.name == "main") {
+            let package = match self.type_of(d.id) {
+                Type::Named(id, _) => matches!(
+                    self.decl(id).map(|d| &d.kind),
+                    Some(crate::ast::DeclKind::Package { .. })
+                ),
+                other => {
+                    other.is_unknown() && matches!(d.kind, crate::ast::DeclKind::Instance { .. })
+                }
+            };
+            if !package {
+                self.diags.error_hint(
+                    d.name.span,
+                    "'main' must be an instance of a package",
+                    "V1Switch(...) main;",
+                );
+            }
+        }
         let types = std::mem::take(&mut self.types);
-        let types = types.into_iter().map(|t| t.map(|t| self.resolve(&t))).collect();
+        let types = types
+            .into_iter()
+            .map(|t| t.map(|t| self.resolve(&t)))
+            .collect();
         let coercions = std::mem::take(&mut self.coercions);
-        let coercions = coercions.into_iter().map(|(k, t)| (k, self.resolve(&t))).collect();
+        let coercions = coercions
+            .into_iter()
+            .map(|(k, t)| (k, self.resolve(&t)))
+            .collect();
         let calls = std::mem::take(&mut self.calls);
         let calls = calls
             .into_iter()
@@ -135,7 +170,9 @@ impl<'a> Checker<'a> {
 
     fn declare_overload(&mut self, name: &Ident, id: NodeId, overload: bool) {
         let depth = self.scopes.len();
-        let Some(scope) = self.scopes.last_mut() else { return };
+        let Some(scope) = self.scopes.last_mut() else {
+            return;
+        };
         let ids = scope.entry(name.name.clone()).or_default();
         if !ids.is_empty() && !overload {
             self.diags.error_hint(
@@ -166,7 +203,10 @@ impl<'a> Checker<'a> {
             && is_value(*outer)
             && is_value(id)
         {
-            self.diags.warn(name.span, format!("'{}' shadows a declaration of the same name", name.name));
+            self.diags.warn(
+                name.span,
+                format!("'{}' shadows a declaration of the same name", name.name),
+            );
         }
     }
 
@@ -192,7 +232,10 @@ impl<'a> Checker<'a> {
         }
         let message = format!("'{name}' is not declared");
         match best {
-            Some((_, near)) => self.diags.error_hint(span, message, format!("did you mean '{near}'?")),
+            Some((_, near)) => {
+                self.diags
+                    .error_hint(span, message, format!("did you mean '{near}'?"))
+            }
             None => self.diags.error(span, message),
         }
     }
@@ -210,7 +253,9 @@ fn distance(a: &str, b: &str) -> usize {
         let mut diagonal = row[0];
         row[0] = i + 1;
         for (j, cb) in b.iter().enumerate() {
-            let next = (diagonal + usize::from(ca != *cb)).min(row[j] + 1).min(row[j + 1] + 1);
+            let next = (diagonal + usize::from(ca != *cb))
+                .min(row[j] + 1)
+                .min(row[j + 1] + 1);
             diagonal = row[j + 1];
             row[j + 1] = next;
         }

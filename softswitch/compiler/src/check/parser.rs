@@ -13,22 +13,42 @@ impl<'a> Checker<'a> {
                 self.error(s.name.span, format!("state '{}' is built in", s.name.name));
             }
             if p.states[..i].iter().any(|o| o.name.name == s.name.name) {
-                self.error(s.name.span, format!("state '{}' is declared twice", s.name.name));
+                self.error(
+                    s.name.span,
+                    format!("state '{}' is declared twice", s.name.name),
+                );
             }
         }
         if !start {
-            let at = p.states.first().map_or_else(|| p.params.first().map(|x| x.span), |s| Some(s.name.span));
+            let at = p
+                .states
+                .first()
+                .map_or_else(|| p.params.first().map(|x| x.span), |s| Some(s.name.span));
             if let Some(at) = at {
-                self.diags.error_hint(at, "the parser has no state 'start'", "parsing begins in a state of that name");
+                self.diags.error_hint(
+                    at,
+                    "the parser has no state 'start'",
+                    "parsing begins in a state of that name",
+                );
             }
         }
         for s in &p.states {
             self.scoped(|c| c.state(p, s));
         }
+        if start && !ends(p) {
+            let at = p
+                .states
+                .iter()
+                .find(|s| &*s.name.name == "start")
+                .map_or(p.states[0].name.span, |s| s.name.span);
+            self.error(at, "the parser can reach neither accept nor reject");
+        }
     }
 
     fn state(&mut self, p: &ParserDecl, s: &'a State) {
+        self.context.in_body = true;
         self.stmts(&s.body);
+        self.context.in_body = false;
         match &s.transition {
             Transition::Missing => {}
             Transition::Direct(target) => self.target(p, target),
@@ -36,13 +56,26 @@ impl<'a> Checker<'a> {
                 let types: Vec<Type> = keys.iter().map(|k| self.expr(k, None)).collect();
                 let types: Vec<Type> = types.iter().map(|t| self.resolve(t)).collect();
                 for (k, t) in keys.iter().zip(&types) {
-                    let ok = matches!(t, Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Error | Type::Unknown | Type::Varbit(_) | Type::Var(_))
-                        || self.is_enum(t)
+                    let ok = matches!(
+                        t,
+                        Type::Bit(_)
+                            | Type::SInt(_)
+                            | Type::Bool
+                            | Type::Error
+                            | Type::Unknown
+                            | Type::Var(_)
+                    ) || self.is_enum(t)
                         || self.newtype_base(t).is_some()
                         || matches!(t, Type::Tuple(_));
                     if *t == Type::Int {
-                        self.diags.error_hint(k.span, "the width of the key is unknown", "write it, for example 8w1");
-                    } else if !ok && self.composite_kind(t) != Some(crate::ast::CompositeKind::Struct) {
+                        self.diags.error_hint(
+                            k.span,
+                            "the width of the key is unknown",
+                            "write it, for example 8w1",
+                        );
+                    } else if !ok
+                        && self.composite_kind(t) != Some(crate::ast::CompositeKind::Struct)
+                    {
                         self.error(k.span, format!("{} cannot be selected on", self.show(t)));
                     }
                 }
@@ -55,7 +88,8 @@ impl<'a> Checker<'a> {
     }
 
     fn target(&mut self, p: &ParserDecl, target: &Ident) {
-        let known = matches!(&*target.name, "accept" | "reject") || p.states.iter().any(|s| s.name.name == target.name);
+        let known = matches!(&*target.name, "accept" | "reject")
+            || p.states.iter().any(|s| s.name.name == target.name);
         if !known {
             let names: Vec<&str> = p.states.iter().map(|s| &*s.name.name).collect();
             self.diags.error_hint(
@@ -76,7 +110,10 @@ impl<'a> Checker<'a> {
             && keys.len() != 1
         {
             if items.len() != keys.len() {
-                self.error(e.span, format!("{} values wanted, {} given", keys.len(), items.len()));
+                self.error(
+                    e.span,
+                    format!("{} values wanted, {} given", keys.len(), items.len()),
+                );
                 return;
             }
             for (item, key) in items.iter().zip(keys) {
@@ -86,6 +123,13 @@ impl<'a> Checker<'a> {
             return;
         }
         if keys.len() == 1 {
+            if let ExprKind::List { items, .. } = &e.kind
+                && items.len() == 1
+            {
+                self.set_type(e.id, Type::Tuple(keys.to_vec()));
+                self.keyset_item(&items[0], &keys[0]);
+                return;
+            }
             self.keyset_item(e, &keys[0]);
             return;
         }
@@ -93,7 +137,9 @@ impl<'a> Checker<'a> {
         let ty = self.expr(e, None);
         let ok = match self.resolve(&ty) {
             Type::Set(t) => match self.resolve(&t) {
-                Type::Tuple(ts) => ts.len() == keys.len() && ts.iter().zip(keys).all(|(a, b)| self.unify(a, b)),
+                Type::Tuple(ts) => {
+                    ts.len() == keys.len() && ts.iter().zip(keys).all(|(a, b)| self.unify(a, b))
+                }
                 t @ Type::Named(..) => self.fields(&t).is_some_and(|f| {
                     f.len() == keys.len() && f.iter().zip(keys).all(|((_, a), b)| self.unify(a, b))
                 }),
@@ -117,7 +163,10 @@ impl<'a> Checker<'a> {
         let got = self.resolve(&got);
         match (&e.kind, &got) {
             (ExprKind::Mask(a, b) | ExprKind::Range(a, b), Type::Set(_)) => {
-                let base = self.newtype_base(key).or_else(|| self.enum_underlying(key)).unwrap_or_else(|| key.clone());
+                let base = self
+                    .newtype_base(key)
+                    .or_else(|| self.enum_underlying(key))
+                    .unwrap_or_else(|| key.clone());
                 for x in [a, b] {
                     let t = self.type_of(x.id);
                     if t != *key {
@@ -138,4 +187,37 @@ impl<'a> Checker<'a> {
             }
         }
     }
+}
+
+/// Whether `accept` or `reject` can be reached from `start`.
+fn ends(p: &ParserDecl) -> bool {
+    let mut todo = vec!["start"];
+    let mut seen: Vec<&str> = Vec::new();
+    while let Some(name) = todo.pop() {
+        if matches!(name, "accept" | "reject") {
+            return true;
+        }
+        if seen.contains(&name) {
+            continue;
+        }
+        seen.push(name);
+        let Some(s) = p.states.iter().find(|s| &*s.name.name == name) else {
+            return true;
+        };
+        match &s.transition {
+            // No transition is one to reject, and so is a select that nothing matches.
+            Transition::Missing => return true,
+            Transition::Direct(t) => todo.push(&t.name),
+            Transition::Select { cases, .. } => {
+                if !cases
+                    .iter()
+                    .any(|c| matches!(c.keyset.kind, ExprKind::Default | ExprKind::DontCare))
+                {
+                    return true;
+                }
+                todo.extend(cases.iter().map(|c| &*c.target.name));
+            }
+        }
+    }
+    false
 }

@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::{Checker, Const};
-use crate::ast::{Block, BinOp, Expr, ExprKind, Stmt, StmtKind, SwitchCase};
+use crate::ast::{BinOp, Block, Expr, ExprKind, Stmt, StmtKind, SwitchCase};
 use crate::diag::Span;
 use crate::types::Type;
 
@@ -25,7 +25,11 @@ impl<'a> Checker<'a> {
             StmtKind::Call(e) => {
                 self.expr(e, None);
             }
-            StmtKind::If { cond, then, otherwise } => {
+            StmtKind::If {
+                cond,
+                then,
+                otherwise,
+            } => {
                 self.expr_as(cond, &Type::Bool);
                 self.scoped(|c| c.stmt(then));
                 if let Some(o) = otherwise {
@@ -42,13 +46,23 @@ impl<'a> Checker<'a> {
                 }
             }
             StmtKind::Switch { subject, cases } => self.switch(subject, cases),
-            StmtKind::For { init, cond, update, body } => self.scoped(|c| {
+            StmtKind::For {
+                init,
+                cond,
+                update,
+                body,
+            } => self.scoped(|c| {
                 c.stmts(init);
                 c.expr_as(cond, &Type::Bool);
                 c.stmts(update);
                 c.loop_body(body);
             }),
-            StmtKind::ForIn { var, declares, over, body } => self.scoped(|c| c.for_in(var, *declares, over, body)),
+            StmtKind::ForIn {
+                var,
+                declares,
+                over,
+                body,
+            } => self.scoped(|c| c.for_in(var, *declares, over, body)),
             StmtKind::Break | StmtKind::Continue => {
                 if !self.context.in_loop {
                     self.error(s.span, "'break' and 'continue' can only be used in a loop");
@@ -63,12 +77,23 @@ impl<'a> Checker<'a> {
         self.context.in_loop = before;
     }
 
-    fn for_in(&mut self, var: &'a crate::ast::Decl, declares: bool, over: &'a Expr, body: &'a Stmt) {
-        let crate::ast::DeclKind::Var { ty, .. } = &var.kind else { return };
+    fn for_in(
+        &mut self,
+        var: &'a crate::ast::Decl,
+        declares: bool,
+        over: &'a Expr,
+        body: &'a Stmt,
+    ) {
+        let crate::ast::DeclKind::Var { ty, .. } = &var.kind else {
+            return;
+        };
         let declared = if declares {
             self.type_ref(ty)
         } else {
-            match self.lookup(&var.name.name, false).and_then(|v| v.first().copied()) {
+            match self
+                .lookup(&var.name.name, false)
+                .and_then(|v| v.first().copied())
+            {
                 Some(id) => {
                     self.names.insert(var.id, id);
                     let t = self.value_type(id);
@@ -94,11 +119,17 @@ impl<'a> Checker<'a> {
             }
             Type::Stack(t, _) | Type::List(t) => {
                 if !self.unify(&t, &declared) {
-                    self.error(over.span, format!("elements of type {} wanted", self.show(&declared)));
+                    self.error(
+                        over.span,
+                        format!("elements of type {} wanted", self.show(&declared)),
+                    );
                 }
             }
             Type::Tuple(_) | Type::Unknown => {}
-            other => self.error(over.span, format!("a loop cannot run over {}", self.show(&other))),
+            other => self.error(
+                over.span,
+                format!("a loop cannot run over {}", self.show(&other)),
+            ),
         }
         if declares {
             self.set_type(var.id, declared);
@@ -128,7 +159,11 @@ impl<'a> Checker<'a> {
         if let Type::Named(id, _) = &lt
             && !matches!(
                 self.decl(*id).map(|d| &d.kind),
-                Some(crate::ast::DeclKind::Composite { .. } | crate::ast::DeclKind::Enum { .. } | crate::ast::DeclKind::NewType(_))
+                Some(
+                    crate::ast::DeclKind::Composite { .. }
+                        | crate::ast::DeclKind::Enum { .. }
+                        | crate::ast::DeclKind::NewType(_)
+                )
             )
         {
             self.error(span, format!("{} cannot be assigned", self.show(&lt)));
@@ -143,7 +178,10 @@ impl<'a> Checker<'a> {
                 let ok = matches!(self.resolve(&rt), Type::Bit(_) | Type::Int | Type::Unknown)
                     && matches!(lt, Type::Bit(_) | Type::SInt(_) | Type::Unknown);
                 if !ok {
-                    self.error(span, format!("{} cannot be shifted by {}", self.show(&lt), self.show(&rt)));
+                    self.error(
+                        span,
+                        format!("{} cannot be shifted by {}", self.show(&lt), self.show(&rt)),
+                    );
                 }
             }
             Some(op) => {
@@ -154,7 +192,14 @@ impl<'a> Checker<'a> {
                     _ => matches!(lt, Type::Bit(_) | Type::SInt(_) | Type::Unknown),
                 };
                 if !ok {
-                    self.error(span, format!("operator {}= does not work on {}", super::binary::symbol(op), self.show(&lt)));
+                    self.error(
+                        span,
+                        format!(
+                            "operator {}= does not work on {}",
+                            super::binary::symbol(op),
+                            self.show(&lt)
+                        ),
+                    );
                 }
                 self.expect(rhs, &rt, &lt);
             }
@@ -177,12 +222,17 @@ impl<'a> Checker<'a> {
                 self.error(v.span, "a value can only be returned from a function");
             }
             (Some(ty), Some(v)) => self.expr_as(v, &ty),
-            (Some(ty), None) => self.error(span, format!("a value of type {} must be returned", self.show(&ty))),
+            (Some(ty), None) => self.error(
+                span,
+                format!("a value of type {} must be returned", self.show(&ty)),
+            ),
         }
     }
 
     fn switch(&mut self, subject: &'a Expr, cases: &'a [SwitchCase]) {
+        self.context.in_subject = true;
         let ty = self.expr(subject, None);
+        self.context.in_subject = false;
         let ty = self.resolve(&ty);
         let mut seen: Vec<String> = Vec::new();
         for (i, case) in cases.iter().enumerate() {
@@ -206,14 +256,28 @@ impl<'a> Checker<'a> {
                 self.block(b);
             }
         }
-        if !matches!(ty, Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Int | Type::ActionRun(_) | Type::Error | Type::Unknown)
-            && !self.is_enum(&ty)
+        if !matches!(
+            ty,
+            Type::Bit(_)
+                | Type::SInt(_)
+                | Type::Bool
+                | Type::Int
+                | Type::ActionRun(_)
+                | Type::Error
+                | Type::Unknown
+        ) && !self.is_enum(&ty)
             && self.newtype_base(&ty).is_none()
         {
-            self.error(subject.span, format!("a switch over {} cannot be", self.show(&ty)));
+            self.error(
+                subject.span,
+                format!("a switch over {} cannot be", self.show(&ty)),
+            );
         }
         if self.context.in_action && matches!(ty, Type::ActionRun(_)) {
-            self.error(subject.span, "a table can only be applied in the body of a control");
+            self.error(
+                subject.span,
+                "a table can only be applied in the body of a control",
+            );
         }
     }
 
@@ -227,7 +291,10 @@ impl<'a> Checker<'a> {
             let id = self.lookup(name, false).and_then(|v| v.first().copied());
             let listed = id.is_some_and(|id| self.table_actions(*table).contains(&id));
             if !listed {
-                self.error(label.span, format!("'{name}' is not an action of the table"));
+                self.error(
+                    label.span,
+                    format!("'{name}' is not an action of the table"),
+                );
                 return None;
             }
             if let Some(id) = id {
@@ -243,7 +310,10 @@ impl<'a> Checker<'a> {
             _ => match &label.kind {
                 ExprKind::Member(_, n) => Some(n.name.to_string()),
                 _ => {
-                    if !subject.is_unknown() && !self.type_of(label.id).is_unknown() && !self.is_enum(subject) {
+                    if !subject.is_unknown()
+                        && !self.type_of(label.id).is_unknown()
+                        && !self.is_enum(subject)
+                    {
                         self.error(label.span, "a case must be known at compile time");
                     }
                     None

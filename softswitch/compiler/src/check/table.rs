@@ -2,13 +2,19 @@
 
 use super::{Checker, Const};
 use crate::ast::{ActionRef, Decl, DeclKind, Direction, Expr, ExprKind, NodeId, TableDecl};
-use crate::types::{CallInfo, Callee, Type};
+use crate::types::Type;
 
 impl<'a> Checker<'a> {
     /// The actions that a table lists, in order.
     pub(super) fn table_actions(&self, table: NodeId) -> Vec<NodeId> {
-        let Some(DeclKind::Table(t)) = self.decl(table).map(|d| &d.kind) else { return Vec::new() };
-        t.actions.iter().flatten().filter_map(|a| self.action_id(&a.expr)).collect()
+        let Some(DeclKind::Table(t)) = self.decl(table).map(|d| &d.kind) else {
+            return Vec::new();
+        };
+        t.actions
+            .iter()
+            .flatten()
+            .filter_map(|a| self.action_id(&a.expr))
+            .collect()
     }
 
     /// The action that a (checked) action reference or call names.
@@ -28,11 +34,30 @@ impl<'a> Checker<'a> {
             let ty = self.expr(&k.expr, None);
             self.context.in_table = true;
             let ty = self.resolve(&ty);
-            let ok = matches!(ty, Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Error | Type::Varbit(_) | Type::Unknown | Type::Var(_) | Type::Infer(_))
-                || self.is_enum(&ty)
+            let ok = matches!(
+                ty,
+                Type::Bit(_)
+                    | Type::SInt(_)
+                    | Type::Bool
+                    | Type::Error
+                    | Type::Varbit(_)
+                    | Type::Unknown
+                    | Type::Var(_)
+                    | Type::Open(_)
+            ) || self.is_enum(&ty)
                 || self.newtype_base(&ty).is_some();
             if !ok {
-                self.error(k.expr.span, format!("{} cannot be a table key", self.show(&ty)));
+                self.error(
+                    k.expr.span,
+                    format!("{} cannot be a table key", self.show(&ty)),
+                );
+            }
+            if !names_itself(&k.expr) && !k.annos.iter().any(|a| &*a.name.name == "name") {
+                self.diags.error_hint(
+                    k.expr.span,
+                    "this key has no name that the control plane could use",
+                    "give it one: ... : exact @name(\"...\");",
+                );
             }
             if !self.match_kinds.contains(&k.match_kind.name) {
                 let known: Vec<&str> = self.match_kinds.iter().map(|n| &**n).collect();
@@ -45,38 +70,128 @@ impl<'a> Checker<'a> {
             key_types.push(ty);
         }
         match &t.actions {
-            None => self.diags.error_hint(d.name.span, format!("table '{}' has no actions", d.name.name), "add actions = { ... }"),
+            None => self.diags.error_hint(
+                d.name.span,
+                format!("table '{}' has no actions", d.name.name),
+                "add actions = { ... }",
+            ),
             Some(list) => list.iter().for_each(|a| self.table_action(a)),
         }
         self.duplicate_actions(t);
         if let Some(def) = &t.default_action {
             self.action_use(d.id, &def.expr, "default action");
+            self.not_annotated(t, &def.expr, "tableonly");
         }
         if let Some(entries) = &t.entries {
             if t.keys.as_ref().is_none_or(Vec::is_empty) {
                 self.error(entries.span, "a table without a key cannot have entries");
             }
+            if t.keys.iter().flatten().next().is_some_and(|k| {
+                k.expr.span.lo > entries.span.lo && k.expr.span.file == entries.span.file
+            }) {
+                self.error(entries.span, "the entries must come after the key");
+            }
+            self.priorities(t, entries);
             for e in &entries.list {
                 self.keyset(&e.keyset, &key_types);
                 self.action_use(d.id, &e.action, "entry's action");
+                self.not_annotated(t, &e.action, "defaultonly");
                 if let Some(p) = &e.priority {
                     self.expr(p, None);
                     if !matches!(self.const_value(p), Some(Const::Int(..))) {
-                        self.error(p.span, "the priority must be a number known at compile time");
+                        self.error(
+                            p.span,
+                            "the priority must be a number known at compile time",
+                        );
                     }
                 }
             }
         }
         for (i, p) in t.properties.iter().enumerate() {
             if t.properties[..i].iter().any(|q| q.name.name == p.name.name) {
-                self.error(p.name.span, format!("table property '{}' is given twice", p.name.name));
+                self.error(
+                    p.name.span,
+                    format!("table property '{}' is given twice", p.name.name),
+                );
             }
             let ty = self.expr(&p.value, None);
-            if &*p.name.name == "size" && !matches!(self.resolve(&ty), Type::Int | Type::Bit(_) | Type::Unknown) {
+            if &*p.name.name == "size"
+                && !matches!(self.resolve(&ty), Type::Int | Type::Bit(_) | Type::Unknown)
+            {
                 self.error(p.value.span, "the size of a table must be a number");
             }
         }
         self.context.in_table = before;
+    }
+
+    /// Priorities are for keys that several entries may match; if any entry has one, the first has.
+    fn priorities(&self, t: &TableDecl, entries: &crate::ast::Entries) {
+        let needed = t
+            .keys
+            .iter()
+            .flatten()
+            .any(|k| matches!(&*k.match_kind.name, "ternary" | "range" | "optional"));
+        for e in entries.list.iter().filter(|_| !needed) {
+            if let Some(p) = &e.priority {
+                self.error(
+                    p.span,
+                    "entries of this table need no priority: its keys match at most one",
+                );
+            }
+        }
+        let some = entries.list.iter().any(|e| e.priority.is_some());
+        if let Some(first) = entries
+            .list
+            .first()
+            .filter(|e| needed && some && e.priority.is_none())
+        {
+            self.diags.error_hint(
+                first.span,
+                "the first entry has no priority, although others have",
+                "give it one: priority=N: ...; later ones can go on from it",
+            );
+        }
+    }
+
+    /// The action must not be restricted in the action list.
+    fn not_annotated(&self, t: &TableDecl, e: &Expr, annotation: &str) {
+        let id = self.action_id(e);
+        let listed = t
+            .actions
+            .iter()
+            .flatten()
+            .find(|a| id.is_some() && self.action_id(&a.expr) == id);
+        if listed.is_some_and(|a| a.annos.iter().any(|x| &*x.name.name == annotation)) {
+            self.error(
+                e.span,
+                format!("the action is marked @{annotation} in the action list"),
+            );
+        }
+    }
+
+    /// The first `n` arguments must be those of the action list.
+    fn bound_arguments_agree(&mut self, table: NodeId, action: NodeId, e: &Expr, n: usize) {
+        let Some(DeclKind::Table(t)) = self.decl(table).map(|d| &d.kind) else {
+            return;
+        };
+        let listed = t
+            .actions
+            .iter()
+            .flatten()
+            .find(|a| self.action_id(&a.expr) == Some(action));
+        let (Some(ExprKind::Call { args: want, .. }), ExprKind::Call { args: have, .. }) =
+            (listed.map(|a| &a.expr.kind), &e.kind)
+        else {
+            return;
+        };
+        for (w, h) in want.iter().zip(have).take(n) {
+            if !same_expression(&w.expr, &h.expr) {
+                self.error(
+                    h.expr.span,
+                    "this is not the argument that the action list binds",
+                );
+            }
+        }
     }
 
     fn duplicate_actions(&mut self, t: &'a TableDecl) {
@@ -97,8 +212,14 @@ impl<'a> Checker<'a> {
             }
             return;
         };
-        let Some(DeclKind::Action { params, .. }) = self.decl(id).map(|d| &d.kind) else { return };
-        let given = self.calls.get(&a.expr.id).map(|c| c.args.clone()).unwrap_or_default();
+        let Some(DeclKind::Action { params, .. }) = self.decl(id).map(|d| &d.kind) else {
+            return;
+        };
+        let given = self
+            .calls
+            .get(&a.expr.id)
+            .map(|c| c.args.clone())
+            .unwrap_or_default();
         for (i, p) in params.iter().enumerate() {
             let has = given.get(i).copied().flatten().is_some();
             if p.dir != Direction::None && !has {
@@ -109,7 +230,13 @@ impl<'a> Checker<'a> {
                 );
             }
             if p.dir == Direction::None && has {
-                self.error(a.expr.span, format!("parameter '{}' is given by the control plane and cannot be bound here", p.name.name));
+                self.error(
+                    a.expr.span,
+                    format!(
+                        "parameter '{}' is given by the control plane and cannot be bound here",
+                        p.name.name
+                    ),
+                );
             }
         }
     }
@@ -131,20 +258,29 @@ impl<'a> Checker<'a> {
                 "add it to actions = { ... }",
             );
         }
-        let DeclKind::Action { params, .. } = &d.kind else { return };
-        let given = self.calls.get(&e.id).map(|c| c.args.clone()).unwrap_or_default();
+        let DeclKind::Action { params, .. } = &d.kind else {
+            return;
+        };
+        let given = self
+            .calls
+            .get(&e.id)
+            .map(|c| c.args.clone())
+            .unwrap_or_default();
         let args = match &e.kind {
             ExprKind::Call { args, .. } => args.len(),
             _ => 0,
         };
         let control_plane = params.iter().filter(|p| p.dir == Direction::None).count();
-        // Either all arguments are repeated, or only those of the control plane are given.
         let first_plane = params.len() - control_plane;
         if args == control_plane && args != params.len() {
-            let map = (0..params.len()).map(|i| i.checked_sub(first_plane)).collect();
-            self.calls.insert(e.id, CallInfo { callee: Callee::Action(id), targs: Vec::new(), args: map });
+            self.diags.error_hint(
+                e.span,
+                "arguments bound in the action list must be repeated here",
+                "write all arguments of the action",
+            );
             return;
         }
+        self.bound_arguments_agree(table, id, e, first_plane);
         let missing: Vec<&str> = params
             .iter()
             .enumerate()
@@ -152,7 +288,50 @@ impl<'a> Checker<'a> {
             .map(|(_, p)| &*p.name.name)
             .collect();
         if !missing.is_empty() {
-            self.error(e.span, format!("no argument for parameter {}", missing.join(", ")));
+            self.error(
+                e.span,
+                format!("no argument for parameter {}", missing.join(", ")),
+            );
         }
+    }
+}
+
+/// Whether two expressions are written alike.
+fn same_expression(a: &Expr, b: &Expr) -> bool {
+    match (&a.kind, &b.kind) {
+        (ExprKind::Name { name: x, .. }, ExprKind::Name { name: y, .. }) => x == y,
+        (ExprKind::Member(x, m), ExprKind::Member(y, n)) => {
+            m.name == n.name && same_expression(x, y)
+        }
+        (ExprKind::Index(x, i), ExprKind::Index(y, j)) => {
+            same_expression(x, y) && same_expression(i, j)
+        }
+        (ExprKind::Slice(x, i, j), ExprKind::Slice(y, k, l)) => {
+            same_expression(x, y) && same_expression(i, k) && same_expression(j, l)
+        }
+        (ExprKind::Int { value: x, .. }, ExprKind::Int { value: y, .. }) => x == y,
+        (ExprKind::Bool(x), ExprKind::Bool(y)) => x == y,
+        (ExprKind::Cast(_, x), ExprKind::Cast(_, y)) => same_expression(x, y),
+        (ExprKind::Unary(o, x), ExprKind::Unary(p, y)) => o == p && same_expression(x, y),
+        (ExprKind::Binary(o, x, i), ExprKind::Binary(p, y, j)) => {
+            o == p && same_expression(x, y) && same_expression(i, j)
+        }
+        _ => false,
+    }
+}
+
+/// Whether the control plane's name for the key follows from the expression.
+fn names_itself(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Name { .. } | ExprKind::Int { .. } | ExprKind::Bool(_) => true,
+        ExprKind::Member(b, _) => names_itself(b),
+        ExprKind::Index(b, i) => names_itself(b) && names_itself(i),
+        ExprKind::Slice(b, ..) => names_itself(b),
+        ExprKind::Binary(crate::ast::BinOp::BitAnd, a, b) => names_itself(a) && names_itself(b),
+        ExprKind::Call { callee, .. } => match &callee.kind {
+            ExprKind::Member(b, n) => &*n.name == "isValid" && names_itself(b),
+            _ => false,
+        },
+        _ => false,
     }
 }

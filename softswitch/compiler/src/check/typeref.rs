@@ -8,7 +8,7 @@ use crate::diag::Span;
 use crate::types::{Def, Type};
 
 /// Wider integers than this are refused, as a guard against absurd memory use.
-const MAX_WIDTH: u32 = 1 << 16;
+pub(super) const MAX_WIDTH: u32 = 1 << 16;
 
 impl<'a> Checker<'a> {
     pub(super) fn type_ref(&mut self, t: &'a TypeRef) -> Type {
@@ -29,13 +29,23 @@ impl<'a> Checker<'a> {
             TypeRefKind::SInt(w) => self.width(w, 1).map_or(Type::Unknown, Type::SInt),
             TypeRefKind::Varbit(w) => self.width(w, 0).map_or(Type::Unknown, Type::Varbit),
             TypeRefKind::DontCare => self.fresh(),
-            TypeRefKind::Tuple(items) => Type::Tuple(items.iter().map(|i| self.type_ref(i)).collect()),
+            TypeRefKind::Tuple(items) => {
+                let types: Vec<Type> = items.iter().map(|i| self.type_ref(i)).collect();
+                for (i, t) in items.iter().zip(&types) {
+                    if *t == Type::Void || self.is_object(t) {
+                        self.error(i.span, format!("{} cannot be in a tuple", self.show(t)));
+                    }
+                }
+                Type::Tuple(types)
+            }
             TypeRefKind::List(item) => Type::List(Box::new(self.type_ref(item))),
             TypeRefKind::Stack(item, size) => {
                 let elem = self.type_ref(item);
                 let size = self.width(size, 1);
-                let ok = matches!(self.composite_kind(&elem), Some(CompositeKind::Header | CompositeKind::Union))
-                    || matches!(elem, Type::Unknown | Type::Var(_));
+                let ok = matches!(
+                    self.composite_kind(&elem),
+                    Some(CompositeKind::Header | CompositeKind::Union)
+                ) || matches!(elem, Type::Unknown | Type::Var(_));
                 if !ok {
                     self.diags.error_hint(
                         t.span,
@@ -53,8 +63,17 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub(super) fn named_type(&mut self, name: &str, global: bool, args: Vec<Type>, span: Span) -> Type {
-        let Some(id) = self.lookup(name, global).and_then(|ids| ids.first().copied()) else {
+    pub(super) fn named_type(
+        &mut self,
+        name: &str,
+        global: bool,
+        args: Vec<Type>,
+        span: Span,
+    ) -> Type {
+        let Some(id) = self
+            .lookup(name, global)
+            .and_then(|ids| ids.first().copied())
+        else {
             self.undeclared(name, span);
             return Type::Unknown;
         };
@@ -64,9 +83,9 @@ impl<'a> Checker<'a> {
             Some(Def::Decl(d)) => match &d.kind {
                 DeclKind::Typedef(t) => return self.type_of(t.id),
                 DeclKind::NewType(_) | DeclKind::Enum { .. } => 0,
-                DeclKind::Composite { tparams, .. } | DeclKind::Extern { tparams, .. } | DeclKind::Package { tparams, .. } => {
-                    tparams.len()
-                }
+                DeclKind::Composite { tparams, .. }
+                | DeclKind::Extern { tparams, .. }
+                | DeclKind::Package { tparams, .. } => tparams.len(),
                 DeclKind::Parser(p) => p.tparams.len(),
                 DeclKind::Control(c) => c.tparams.len(),
                 _ => {
@@ -80,7 +99,13 @@ impl<'a> Checker<'a> {
             }
         };
         if !args.is_empty() && args.len() != wanted {
-            self.error(span, format!("'{name}' takes {wanted} type arguments, {} given", args.len()));
+            self.error(
+                span,
+                format!(
+                    "'{name}' takes {wanted} type arguments, {} given",
+                    args.len()
+                ),
+            );
             return Type::Unknown;
         }
         if args.is_empty() && wanted > 0 {
@@ -89,6 +114,59 @@ impl<'a> Checker<'a> {
             return Type::Named(id, args);
         }
         Type::Named(id, args)
+    }
+
+    /// Whether values of the type are instances: externs, controls, parsers, packages.
+    pub(super) fn is_object(&self, ty: &Type) -> bool {
+        let Type::Named(id, _) = self.resolve(ty) else {
+            return false;
+        };
+        matches!(
+            self.decl(id).map(|d| &d.kind),
+            Some(
+                DeclKind::Extern { .. }
+                    | DeclKind::Control(_)
+                    | DeclKind::Parser(_)
+                    | DeclKind::Package { .. }
+            )
+        )
+    }
+
+    fn is_block(&self, ty: &Type) -> bool {
+        let Type::Named(id, _) = self.resolve(ty) else {
+            return false;
+        };
+        match self.decl(id).map(|d| &d.kind) {
+            Some(DeclKind::Control(c)) => !c.is_type,
+            Some(DeclKind::Parser(p)) => !p.is_type,
+            _ => false,
+        }
+    }
+
+    /// Parameters of anything but a package are no controls or parsers.
+    pub(super) fn no_blocks(&self, params: &[crate::ast::Param]) {
+        for p in params {
+            let t = self.type_of(p.ty.id);
+            if self.is_block(&t) {
+                self.error(p.span, format!("a parameter cannot be a {}", self.show(&t)));
+            }
+        }
+    }
+
+    /// Complains about a generic type without its type arguments.
+    pub(super) fn complete(&self, ty: &Type, span: Span) {
+        let Type::Named(_, args) = self.resolve(ty) else {
+            return;
+        };
+        if args
+            .iter()
+            .any(|a| matches!(self.resolve(a), Type::Open(_)))
+        {
+            self.error(
+                span,
+                format!("the type arguments of {} are missing", self.show(ty)),
+            );
+        }
     }
 
     fn width(&mut self, e: &'a Expr, min: u32) -> Option<u32> {

@@ -7,30 +7,36 @@ use crate::types::Type;
 impl Checker<'_> {
     pub(super) fn fresh(&mut self) -> Type {
         self.infer.push(None);
-        Type::Infer(self.infer.len() as u32 - 1)
+        Type::Open(self.infer.len() as u32 - 1)
     }
 
     /// The type with everything inferred so far filled in.
     pub(super) fn resolve(&self, ty: &Type) -> Type {
         match ty {
-            Type::Infer(v) => match &self.infer[*v as usize] {
+            Type::Open(v) => match &self.infer[*v as usize] {
                 Some(t) => self.resolve(t),
                 None => ty.clone(),
             },
-            Type::Named(id, args) => Type::Named(*id, args.iter().map(|t| self.resolve(t)).collect()),
+            Type::Named(id, args) => {
+                Type::Named(*id, args.iter().map(|t| self.resolve(t)).collect())
+            }
             Type::Tuple(items) => Type::Tuple(items.iter().map(|t| self.resolve(t)).collect()),
             Type::List(t) => Type::List(Box::new(self.resolve(t))),
             Type::Set(t) => Type::Set(Box::new(self.resolve(t))),
-            Type::TypeName(t) => Type::TypeName(Box::new(self.resolve(t))),
+            Type::Meta(t) => Type::Meta(Box::new(self.resolve(t))),
             Type::Stack(t, n) => Type::Stack(Box::new(self.resolve(t)), *n),
-            Type::Record(f) => Type::Record(f.iter().map(|(n, t)| (n.clone(), self.resolve(t))).collect()),
+            Type::Record(f) => Type::Record(
+                f.iter()
+                    .map(|(n, t)| (n.clone(), self.resolve(t)))
+                    .collect(),
+            ),
             other => other.clone(),
         }
     }
 
     fn occurs(&self, var: u32, ty: &Type) -> bool {
         match self.resolve(ty) {
-            Type::Infer(v) => v == var,
+            Type::Open(v) => v == var,
             Type::Named(_, args) | Type::Tuple(args) => args.iter().any(|t| self.occurs(var, t)),
             Type::List(t) | Type::Set(t) | Type::Stack(t, _) => self.occurs(var, &t),
             Type::Record(f) => f.iter().any(|(_, t)| self.occurs(var, t)),
@@ -46,7 +52,7 @@ impl Checker<'_> {
         }
         match (&a, &b) {
             (Type::Unknown | Type::Any, _) | (_, Type::Unknown | Type::Any) => true,
-            (Type::Infer(v), t) | (t, Type::Infer(v)) => {
+            (Type::Open(v), t) | (t, Type::Open(v)) => {
                 if self.occurs(*v, t) {
                     return false;
                 }
@@ -72,31 +78,69 @@ impl Checker<'_> {
             return false;
         };
         pa.len() == pb.len()
-            && pa.iter().zip(&pb).all(|((da, ta), (db, tb))| da == db && self.unify(ta, tb))
+            && pa
+                .iter()
+                .zip(&pb)
+                .all(|((da, ta), (db, tb))| da == db && self.unify(ta, tb))
     }
 
     fn block_params(&mut self, ty: &Type) -> Option<Vec<(crate::ast::Direction, Type)>> {
-        let Type::Named(id, args) = ty else { return None };
+        let Type::Named(id, args) = ty else {
+            return None;
+        };
         let (tparams, params) = match &self.decl(*id)?.kind {
             DeclKind::Control(c) => (&c.tparams, &c.params),
             DeclKind::Parser(p) => (&p.tparams, &p.params),
             _ => return None,
         };
-        let fresh: Vec<Type> = if args.is_empty() { tparams.iter().map(|_| self.fresh()).collect() } else { args.clone() };
-        let map = |v: NodeId| tparams.iter().position(|p| p.id == v).and_then(|i| fresh.get(i).cloned());
-        Some(params.iter().map(|p| (p.dir, self.type_of(p.ty.id).substitute(&map))).collect())
+        let fresh: Vec<Type> = if args.is_empty() {
+            tparams.iter().map(|_| self.fresh()).collect()
+        } else {
+            args.clone()
+        };
+        let map = |v: NodeId| {
+            tparams
+                .iter()
+                .position(|p| p.id == v)
+                .and_then(|i| fresh.get(i).cloned())
+        };
+        Some(
+            params
+                .iter()
+                .map(|p| (p.dir, self.type_of(p.ty.id).substitute(&map)))
+                .collect(),
+        )
     }
 
     /// The fields of a struct, header or union type.
     pub(super) fn fields(&self, ty: &Type) -> Option<Vec<(Name, Type)>> {
-        let Type::Named(id, args) = self.resolve(ty) else { return None };
-        let DeclKind::Composite { tparams, fields, .. } = &self.decl(id)?.kind else { return None };
-        let map = |v: NodeId| tparams.iter().position(|p| p.id == v).and_then(|i| args.get(i).cloned());
-        Some(fields.iter().map(|f| (f.name.name.clone(), self.type_of(f.ty.id).substitute(&map))).collect())
+        let Type::Named(id, args) = self.resolve(ty) else {
+            return None;
+        };
+        let DeclKind::Composite {
+            tparams, fields, ..
+        } = &self.decl(id)?.kind
+        else {
+            return None;
+        };
+        let map = |v: NodeId| {
+            tparams
+                .iter()
+                .position(|p| p.id == v)
+                .and_then(|i| args.get(i).cloned())
+        };
+        Some(
+            fields
+                .iter()
+                .map(|f| (f.name.name.clone(), self.type_of(f.ty.id).substitute(&map)))
+                .collect(),
+        )
     }
 
     pub(super) fn composite_kind(&self, ty: &Type) -> Option<CompositeKind> {
-        let Type::Named(id, _) = self.resolve(ty) else { return None };
+        let Type::Named(id, _) = self.resolve(ty) else {
+            return None;
+        };
         match &self.decl(id)?.kind {
             DeclKind::Composite { kind, .. } => Some(*kind),
             _ => None,
@@ -105,21 +149,30 @@ impl Checker<'_> {
 
     /// The underlying type of a serialisable enum.
     pub(super) fn enum_underlying(&self, ty: &Type) -> Option<Type> {
-        let Type::Named(id, _) = self.resolve(ty) else { return None };
+        let Type::Named(id, _) = self.resolve(ty) else {
+            return None;
+        };
         match &self.decl(id)?.kind {
-            DeclKind::Enum { underlying: Some(t), .. } => Some(self.type_of(t.id)),
+            DeclKind::Enum {
+                underlying: Some(t),
+                ..
+            } => Some(self.type_of(t.id)),
             _ => None,
         }
     }
 
     pub(super) fn is_enum(&self, ty: &Type) -> bool {
-        let Type::Named(id, _) = self.resolve(ty) else { return false };
+        let Type::Named(id, _) = self.resolve(ty) else {
+            return false;
+        };
         matches!(self.decl(id).map(|d| &d.kind), Some(DeclKind::Enum { .. }))
     }
 
     /// The type that a `type T new` stands for.
     pub(super) fn newtype_base(&self, ty: &Type) -> Option<Type> {
-        let Type::Named(id, _) = self.resolve(ty) else { return None };
+        let Type::Named(id, _) = self.resolve(ty) else {
+            return None;
+        };
         match &self.decl(id)?.kind {
             DeclKind::NewType(t) => Some(self.type_of(t.id)),
             _ => None,
@@ -133,7 +186,7 @@ impl Checker<'_> {
             return true;
         }
         let ok = match (&from, &to) {
-            (Type::TypeName(_) | Type::Callable, _) => false,
+            (Type::Meta(_) | Type::Callable, _) => false,
             (_, Type::Set(inner)) => {
                 if let Type::Set(f) = &from {
                     return self.unify(f, inner) || self.implicit(f, inner);
@@ -141,6 +194,13 @@ impl Checker<'_> {
                 return self.convert(e, &from, inner);
             }
             (Type::Set(_), _) => false,
+            // Only a written list becomes a header; a tuple that is stored does not.
+            (Type::Tuple(_), Type::Named(..))
+                if !matches!(e.kind, ExprKind::List { .. })
+                    && self.composite_kind(&to) == Some(CompositeKind::Header) =>
+            {
+                false
+            }
             _ => self.implicit(&from, &to) || self.unify(&from, &to),
         };
         if ok && self.resolve(&from) != self.resolve(&to) {
@@ -154,13 +214,21 @@ impl Checker<'_> {
 
     fn check_fits(&mut self, e: &Expr, to: &Type) {
         use num_traits::Signed;
-        let Some(super::Const::Int(v, _)) = self.const_value(e) else { return };
+        let Some(super::Const::Int(v, _)) = self.const_value(e) else {
+            return;
+        };
         match to {
             Type::Bit(w) if v.bits() > u64::from(*w) && !v.is_negative() => {
-                self.diags.warn(e.span, format!("value {v} does not fit bit<{w}> and is truncated"));
+                self.diags.warn(
+                    e.span,
+                    format!("value {v} does not fit bit<{w}> and is truncated"),
+                );
             }
             Type::Bit(w) if v.is_negative() => {
-                self.diags.warn(e.span, format!("negative value {v} with unsigned type bit<{w}>"));
+                self.diags.warn(
+                    e.span,
+                    format!("negative value {v} with unsigned type bit<{w}>"),
+                );
             }
             _ => {}
         }
@@ -171,7 +239,10 @@ impl Checker<'_> {
             (Type::Int, Type::Bit(_) | Type::SInt(_)) => true,
             (Type::Any, _) => true,
             (Type::InvalidHeader, _) => {
-                matches!(self.composite_kind(to), Some(CompositeKind::Header | CompositeKind::Union))
+                matches!(
+                    self.composite_kind(to),
+                    Some(CompositeKind::Header | CompositeKind::Union)
+                )
             }
             (Type::Tuple(items), Type::Named(..)) => {
                 let Some(fields) = self.fields(to) else {
@@ -181,18 +252,26 @@ impl Checker<'_> {
                     return false;
                 }
                 items.len() == fields.len()
-                    && items.iter().zip(&fields).all(|(t, (_, f))| self.implicit(t, f) || self.unify(t, f))
+                    && items
+                        .iter()
+                        .zip(&fields)
+                        .all(|(t, (_, f))| self.implicit(t, f) || self.unify(t, f))
             }
             (Type::Tuple(items), Type::Tuple(want)) => {
                 items.len() == want.len()
-                    && items.iter().zip(want).all(|(t, f)| self.implicit(t, f) || self.unify(t, f))
+                    && items
+                        .iter()
+                        .zip(want)
+                        .all(|(t, f)| self.implicit(t, f) || self.unify(t, f))
             }
-            (Type::Tuple(items), Type::List(want)) => {
-                items.iter().all(|t| self.implicit(t, want) || self.unify(t, want))
-            }
+            (Type::Tuple(items), Type::List(want)) => items
+                .iter()
+                .all(|t| self.implicit(t, want) || self.unify(t, want)),
             (Type::Tuple(items), Type::Stack(want, n)) => {
                 items.len() <= *n as usize
-                    && items.iter().all(|t| self.implicit(t, want) || self.unify(t, want))
+                    && items
+                        .iter()
+                        .all(|t| self.implicit(t, want) || self.unify(t, want))
             }
             (Type::Record(have), Type::Named(..)) => {
                 let Some(fields) = self.fields(to) else {
@@ -218,7 +297,10 @@ impl Checker<'_> {
         if !self.convert(e, from, to) {
             let (f, t) = (self.resolve(from), self.resolve(to));
             let hint = match (&f, &t) {
-                (Type::Bit(_), Type::Bit(w)) => Some(format!("write a cast: (bit<{w}>)(...), or a slice [{}:0]", w.saturating_sub(1))),
+                (Type::Bit(_), Type::Bit(w)) => Some(format!(
+                    "write a cast: (bit<{w}>)(...), or a slice [{}:0]",
+                    w.saturating_sub(1)
+                )),
                 (Type::Bit(1), Type::Bool) => Some("compare with 1: (x == 1)".into()),
                 (Type::Bool, Type::Bit(1)) => Some("write a cast: (bit<1>)(...)".into()),
                 (Type::Bit(_) | Type::SInt(_), Type::SInt(_) | Type::Bit(_)) => {

@@ -1,11 +1,12 @@
 //! Actions as tables use them.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::bind::Binding;
 use super::frame::{Frame, FrameRef};
 use super::value::Val;
-use super::{Lower, Place};
+use super::{Lower, Place, UsedAction};
 use crate::ast::{Decl, DeclKind, Direction, Expr, ExprKind, NodeId};
 use crate::ir::{Action, Ex};
 use crate::types::CallInfo;
@@ -28,9 +29,64 @@ impl<'a> Lower<'a> {
         frame
     }
 
+    /// Storage that an action reaches without its parameters, in itself and what it calls.
+    pub(super) fn action_places(&self, id: NodeId) -> HashSet<String> {
+        let mut places = HashSet::new();
+        let mut seen = vec![id];
+        let mut next = 0;
+        while let Some(&id) = seen.get(next) {
+            next += 1;
+            let Some(DeclKind::Action { params, body }) = self.t.defs.get_decl(id).map(|d| &d.kind)
+            else {
+                continue;
+            };
+            let frame = self.action_frame(id);
+            let mut visit = |e: &Expr| {
+                let Some(&named) = self.t.names.get(&e.id) else {
+                    return;
+                };
+                if params.iter().any(|p| p.id == named) {
+                    return;
+                }
+                if matches!(
+                    self.t.defs.get_decl(named).map(|d| &d.kind),
+                    Some(DeclKind::Action { .. })
+                ) {
+                    if !seen.contains(&named) {
+                        seen.push(named);
+                    }
+                } else if let Some(v) = frame.find(named) {
+                    places.extend(super::assign::places(&v));
+                }
+            };
+            crate::ast::visit_exprs(&body.stmts, &mut visit);
+        }
+        places
+    }
+
+    /// Remembers that the action is in use.
+    pub(super) fn note_action(&mut self, d: &Decl, owner: &FrameRef, in_table: bool) {
+        let name = self.action_name(d, owner);
+        let block = self.frame.block;
+        match self
+            .used_actions
+            .iter_mut()
+            .find(|u| u.block == block && u.id == d.id && u.name == name)
+        {
+            Some(u) => u.in_table |= in_table,
+            None => self.used_actions.push(UsedAction {
+                block,
+                id: d.id,
+                name,
+                in_table,
+            }),
+        }
+    }
+
     /// Name of the action for the control plane.
     fn action_name(&self, d: &Decl, frame: &FrameRef) -> String {
-        let local = super::object::name_annotation(&d.annos).unwrap_or_else(|| d.name.name.to_string());
+        let local =
+            super::object::name_annotation(&d.annos).unwrap_or_else(|| d.name.name.to_string());
         match local.strip_prefix('.') {
             Some(absolute) => absolute.to_string(),
             None if frame.prefix.is_empty() => local,
@@ -40,28 +96,46 @@ impl<'a> Lower<'a> {
 
     /// The action that `e` (a name, or a call that binds arguments) stands for in a table.
     pub(super) fn table_action(&mut self, e: &'a Expr) -> Option<(usize, NodeId)> {
-        let (name, args, info): (&Expr, &'a [crate::ast::Arg], Option<&'a CallInfo>) = match &e.kind {
+        let (name, args, info): (&Expr, &'a [crate::ast::Arg], Option<&'a CallInfo>) = match &e.kind
+        {
             ExprKind::Call { callee, args, .. } => (callee, args, self.t.calls.get(&e.id)),
             _ => (e, &[], None),
         };
         let id = *self.t.names.get(&name.id)?;
         let d = self.t.defs.get_decl(id)?;
-        let DeclKind::Action { params, body } = &d.kind else { return None };
+        let DeclKind::Action { params, body } = &d.kind else {
+            return None;
+        };
         let owner = self.action_frame(id);
         let full = self.action_name(d, &owner);
-        let bound_text = args.iter().map(|a| self.sources.snippet(a.expr.span)).collect::<Vec<_>>().join(",");
+        self.note_action(d, &owner, true);
+        let bound_text = args
+            .iter()
+            .map(|a| self.sources.snippet(a.expr.span))
+            .collect::<Vec<_>>()
+            .join(",");
         let key = (format!("{:?}/{full}", owner.block), id, bound_text);
         if let Some(i) = self.action_ids.get(&key) {
             return Some((*i, id));
         }
         // Reserve the place first: the order of actions is that of their first use.
         let index = self.ir.actions.len();
-        self.ir.actions.push(Action { name: full, params: Vec::new(), body: Vec::new(), decl: d });
+        self.ir.actions.push(Action {
+            name: full,
+            params: Vec::new(),
+            body: Vec::new(),
+            decl: d,
+        });
         self.action_ids.insert(key, index);
 
         let outer_place = std::mem::replace(&mut self.place, Place::Action);
+        let outer_pending = std::mem::take(&mut self.pending);
         let mut runtime = Vec::new();
-        let none = CallInfo { callee: crate::types::Callee::Action(id), targs: Vec::new(), args: vec![None; params.len()] };
+        let none = CallInfo {
+            callee: crate::types::Callee::Action(id),
+            targs: Vec::new(),
+            args: vec![None; params.len()],
+        };
         let info = info.cloned().unwrap_or(none);
         let stmts = self.collect(|s| {
             let directed: Vec<_> = params.iter().filter(|p| p.dir != Direction::None).collect();
@@ -69,8 +143,12 @@ impl<'a> Lower<'a> {
                 (Vec::new(), Vec::new())
             } else {
                 let n = directed.len();
-                let info = CallInfo { args: info.args[..n.min(info.args.len())].to_vec(), ..info.clone() };
-                s.bind(&params[..n], &info, args, Binding::Open, "")
+                let info = CallInfo {
+                    args: info.args[..n.min(info.args.len())].to_vec(),
+                    ..info.clone()
+                };
+                let seen = s.action_places(id);
+                s.bind(&params[..n], &info, args, &Binding::Open(seen), "")
             };
             let frame = Rc::new(Frame::child(&owner));
             for (p, v) in params.iter().zip(values) {
@@ -81,7 +159,10 @@ impl<'a> Lower<'a> {
                 let Some(scalar) = s.scalar_of(&ty) else {
                     s.diags.error_hint(
                         p.span,
-                        format!("parameter '{}' of an action has no scalar type", p.name.name),
+                        format!(
+                            "parameter '{}' of an action has no scalar type",
+                            p.name.name
+                        ),
                         "give its fields one by one",
                     );
                     continue;
@@ -89,9 +170,11 @@ impl<'a> Lower<'a> {
                 frame.set(p.id, Val::Scalar(Ex::Param(runtime.len(), scalar)));
                 runtime.push((p.name.name.to_string(), scalar));
             }
-            s.in_frame(frame, |s| s.body_with_return(body, None));
-            s.copy_out(copies);
+            s.with_copies(copies, |s| {
+                s.in_frame(frame, |s| s.body_with_return(body, None))
+            });
         });
+        self.pending = outer_pending;
         self.place = outer_place;
         self.ir.actions[index].body = stmts;
         self.ir.actions[index].params = runtime;

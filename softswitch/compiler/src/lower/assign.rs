@@ -10,7 +10,10 @@ impl<'a> Lower<'a> {
     /// `target = value`, taken apart where no single operation of the target does it.
     pub(super) fn assign(&mut self, target: &Val, value: Val) {
         // `{a, b} = {b, a}`: all of the right side is read before anything is written.
-        let composite = matches!(value, Val::Struct(_) | Val::Tuple(_) | Val::HeaderLit { .. });
+        let composite = matches!(
+            value,
+            Val::Struct(_) | Val::Tuple(_) | Val::HeaderLit { .. }
+        );
         let value = if composite && *target != value && reads(&value, &places(target)) {
             self.materialise(value)
         } else {
@@ -25,14 +28,18 @@ impl<'a> Lower<'a> {
             (Val::Scalar(lhs), v) => {
                 let rhs = match v {
                     Val::Int(n) => fold::constant(&n, lhs.ty()),
-                    v => self.to_scalar(v),
+                    v => self.scalar_from(v),
                 };
                 self.assign_scalar(lhs, rhs);
             }
-            (Val::Header(l), Val::Header(r)) => {
-                if l.at != r.at {
-                    self.emit(StKind::AssignHeader(l.at.clone(), r.at));
-                }
+            // The target copies named headers only; the last one of a stack is valid.
+            (Val::Header(l), Val::Header(r))
+                if matches!(r.at, HeaderRef::Last(_) | HeaderRef::UnionLast { .. }) =>
+            {
+                self.write_header(l, &r.fields);
+            }
+            (Val::Header(l), Val::Header(r)) if l.at != r.at => {
+                self.emit(StKind::AssignHeader(l.at.clone(), r.at));
             }
             (Val::Header(l), Val::HeaderLit { valid, fields }) => match valid.as_bool() {
                 Some(true) => self.write_header(l, &fields),
@@ -66,10 +73,8 @@ impl<'a> Lower<'a> {
                     self.assign_parts(place, part);
                 }
             }
-            (Val::Stack(l), Val::Stack(r)) => {
-                if l.name != r.name {
-                    self.emit(StKind::AssignStack(l.name.clone(), r.name));
-                }
+            (Val::Stack(l), Val::Stack(r)) if l.name != r.name => {
+                self.emit(StKind::AssignStack(l.name.clone(), r.name));
             }
             (Val::Stack(l), Val::Tuple(items)) => {
                 for i in 0..l.size {
@@ -93,7 +98,9 @@ impl<'a> Lower<'a> {
                 for i in 0..l.size {
                     let at = |s: &super::value::UnionStack| {
                         let union = format!("{}[{i}]", s.name);
-                        self.union_element(s, Some(union.clone()), &|_, m| HeaderRef::Static(format!("{union}.{m}")))
+                        self.union_element(s, Some(union.clone()), &|_, m| {
+                            HeaderRef::Static(format!("{union}.{m}"))
+                        })
                     };
                     let (place, part) = (at(l), at(&r));
                     self.assign_parts(&place, part);
@@ -118,12 +125,19 @@ impl<'a> Lower<'a> {
                 let whole = Scalar::Bit(w);
                 let bits = Self::ones(hi - lo + 1) << *lo;
                 let keep = Ex::Const(Self::ones(w) ^ &bits, whole);
-                let kept = fold::binary(crate::ast::BinOp::BitAnd, fold::cast((**base).clone(), whole), keep);
+                let kept = fold::binary(
+                    crate::ast::BinOp::BitAnd,
+                    fold::cast((**base).clone(), whole),
+                    keep,
+                );
                 let wide = fold::cast(fold::cast(rhs, Scalar::Bit(hi - lo + 1)), whole);
                 let moved = fold::binary(crate::ast::BinOp::Shl, wide, Ex::bit(*lo, 32));
                 let moved = fold::binary(crate::ast::BinOp::BitAnd, moved, Ex::Const(bits, whole));
                 let value = fold::binary(crate::ast::BinOp::BitOr, kept, moved);
-                self.emit(StKind::Assign((**base).clone(), fold::cast(value, base.ty())));
+                self.emit(StKind::Assign(
+                    (**base).clone(),
+                    fold::cast(value, base.ty()),
+                ));
             }
             Ex::Field { .. } | Ex::FieldOf { .. } => {
                 let rhs = match (lhs.ty(), rhs.ty()) {
@@ -145,21 +159,37 @@ impl<'a> Lower<'a> {
         }
         match v {
             Val::Scalar(e) => Val::Scalar(self.snapshot(e)),
-            Val::Struct(f) => Val::Struct(f.into_iter().map(|(n, v)| (n, self.materialise(v))).collect()),
-            Val::Tuple(items) => Val::Tuple(items.into_iter().map(|v| self.materialise(v)).collect()),
+            Val::Struct(f) => Val::Struct(
+                f.into_iter()
+                    .map(|(n, v)| (n, self.materialise(v)))
+                    .collect(),
+            ),
+            Val::Tuple(items) => {
+                Val::Tuple(items.into_iter().map(|v| self.materialise(v)).collect())
+            }
             Val::HeaderLit { valid, fields } => Val::HeaderLit {
                 valid: self.snapshot(valid),
-                fields: fields.into_iter().map(|(n, v)| (n, self.materialise(v))).collect(),
+                fields: fields
+                    .into_iter()
+                    .map(|(n, v)| (n, self.materialise(v)))
+                    .collect(),
             },
             Val::Header(h) => {
                 let valid = self.snapshot(Ex::Valid(h.at));
                 Val::HeaderLit {
                     valid,
-                    fields: h.fields.into_iter().map(|(n, v)| (n, self.materialise(v))).collect(),
+                    fields: h
+                        .fields
+                        .into_iter()
+                        .map(|(n, v)| (n, self.materialise(v)))
+                        .collect(),
                 }
             }
             Val::Stack(s) => {
-                let copy = self.allocate(&crate::types::Type::Stack(Box::new(s.elem.clone()), s.size), "tmp");
+                let copy = self.allocate(
+                    &crate::types::Type::Stack(Box::new(s.elem.clone()), s.size),
+                    "tmp",
+                );
                 self.assign_parts(&copy, Val::Stack(s));
                 copy
             }
@@ -229,7 +259,11 @@ pub(super) fn expr_places(e: &Ex, set: &mut HashSet<String>) {
             _ => return,
         };
         let (name, whole) = header_place(&at);
-        set.insert(if whole { name } else { format!("{name}.{field}") });
+        set.insert(if whole {
+            name
+        } else {
+            format!("{name}.{field}")
+        });
     });
 }
 

@@ -13,6 +13,7 @@ use crate::ir::Ex;
 use crate::types::CallInfo;
 
 /// What is left to do after the call: `target = parameter`.
+#[derive(Clone)]
 pub(super) struct CopyOut {
     target: Val,
     from: Val,
@@ -28,12 +29,12 @@ impl CopyOut {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) enum Binding {
     /// The callee sees nothing of the caller but its parameters.
     Closed,
-    /// An action: its body may also reach the storage that an argument names.
-    Open,
+    /// An action: its body may also reach this storage of its surroundings.
+    Open(HashSet<String>),
     /// An instance applied in several places: parameters need storage of their own.
     Shared,
 }
@@ -46,7 +47,7 @@ impl<'a> Lower<'a> {
         params: &'a [Param],
         info: &CallInfo,
         args: &'a [Arg],
-        mode: Binding,
+        mode: &Binding,
         prefix: &str,
     ) -> (Vec<Val>, Vec<CopyOut>) {
         // Left to right, saving what later arguments with side effects could change.
@@ -56,7 +57,9 @@ impl<'a> Lower<'a> {
                 None => params[i].default.as_ref(),
             })
             .collect();
-        let last_effect = exprs.iter().rposition(|e| e.is_some_and(|e| self.has_effects(e)));
+        let last_effect = exprs
+            .iter()
+            .rposition(|e| e.is_some_and(|e| self.has_effects(e)));
         let mut values = Vec::new();
         for (i, (p, e)) in params.iter().zip(&exprs).enumerate() {
             let v = match e {
@@ -69,7 +72,9 @@ impl<'a> Lower<'a> {
                 None => Val::Unit,
             };
             let v = match p.dir {
-                Direction::In | Direction::None if last_effect.is_some_and(|k| i < k) => self.materialise(v),
+                Direction::In | Direction::None if last_effect.is_some_and(|k| i < k) => {
+                    self.materialise(v)
+                }
                 Direction::Out | Direction::InOut => self.fix_index(v),
                 _ => v,
             };
@@ -89,7 +94,10 @@ impl<'a> Lower<'a> {
         for (i, (p, v)) in params.iter().zip(&values).enumerate() {
             let clash = match p.dir {
                 Direction::In | Direction::None => written.iter().any(|w| !w.is_disjoint(&read[i])),
-                _ => read.iter().enumerate().any(|(k, r)| k != i && !r.is_disjoint(&written[i])),
+                _ => read
+                    .iter()
+                    .enumerate()
+                    .any(|(k, r)| k != i && !r.is_disjoint(&written[i])),
             };
             let (b, copy) = self.bind_one(p, info, v, mode, clash, prefix);
             bound.push(b);
@@ -99,7 +107,12 @@ impl<'a> Lower<'a> {
     }
 
     fn param_type(&mut self, p: &Param, info: &CallInfo) -> crate::types::Type {
-        let ty = self.t.type_of(p.ty.id).substitute(&|v| info.targs.iter().find(|(q, _)| *q == v).map(|(_, t)| t.clone()));
+        let ty = self.t.type_of(p.ty.id).substitute(&|v| {
+            info.targs
+                .iter()
+                .find(|(q, _)| *q == v)
+                .map(|(_, t)| t.clone())
+        });
         self.subst(&ty)
     }
 
@@ -108,24 +121,36 @@ impl<'a> Lower<'a> {
         p: &'a Param,
         info: &CallInfo,
         v: &Val,
-        mode: Binding,
+        mode: &Binding,
         clash: bool,
         prefix: &str,
     ) -> (Val, Option<CopyOut>) {
-        let is_object = matches!(v, Val::Object(_) | Val::Block(_) | Val::Str(_) | Val::Unit | Val::Package | Val::Int(_) | Val::ValueSet(_));
+        let is_object = matches!(
+            v,
+            Val::Object(_)
+                | Val::Block(_)
+                | Val::Str(_)
+                | Val::Unit
+                | Val::Package
+                | Val::Int(_)
+                | Val::ValueSet(_)
+        );
         if is_object {
             return (v.clone(), None);
         }
-        let scalar = matches!(v, Val::Scalar(_));
-        let name = if prefix.is_empty() { p.name.name.to_string() } else { format!("{prefix}.{}", p.name.name) };
+        let name = if prefix.is_empty() {
+            p.name.name.to_string()
+        } else {
+            format!("{prefix}.{}", p.name.name)
+        };
         match p.dir {
             Direction::In | Direction::None => {
                 let direct = match mode {
                     Binding::Closed => !clash && is_place(v),
-                    Binding::Open => !clash && !scalar && is_place(v),
+                    Binding::Open(seen) => !clash && is_place(v) && seen.is_disjoint(&places(v)),
                     Binding::Shared => false,
                 };
-                if direct || (v.is_const() && mode != Binding::Shared) {
+                if direct || (v.is_const() && *mode != Binding::Shared) {
                     return (v.clone(), None);
                 }
                 let ty = self.param_type(p, info);
@@ -136,7 +161,7 @@ impl<'a> Lower<'a> {
             Direction::Out | Direction::InOut => {
                 let direct = match mode {
                     Binding::Closed => !clash,
-                    Binding::Open => !clash && !scalar,
+                    Binding::Open(seen) => !clash && seen.is_disjoint(&places(v)),
                     Binding::Shared => false,
                 } && *v != Val::Ignore;
                 if direct {
@@ -152,30 +177,73 @@ impl<'a> Lower<'a> {
                 } else {
                     self.invalidate(&own);
                 }
-                (own.clone(), Some(CopyOut { target: v.clone(), from: own }))
+                (
+                    own.clone(),
+                    Some(CopyOut {
+                        target: v.clone(),
+                        from: own,
+                    }),
+                )
             }
         }
     }
 
-    pub(super) fn copy_out(&mut self, copies: Vec<CopyOut>) {
+    /// Runs a callee's body, and what its arguments need afterwards; an `exit` inside does the
+    /// latter, too.
+    pub(super) fn with_copies(&mut self, copies: Vec<CopyOut>, body: impl FnOnce(&mut Self)) {
+        self.pending.push(copies);
+        body(self);
+        if let Some(copies) = self.pending.pop() {
+            self.copy_out(copies);
+        }
+    }
+
+    fn copy_out(&mut self, copies: Vec<CopyOut>) {
         for c in copies {
             self.assign(&c.target, c.from);
         }
+    }
+
+    /// `exit` leaves all calls around it.
+    pub(super) fn exit(&mut self) {
+        for copies in self.pending.clone().into_iter().rev() {
+            self.copy_out(copies);
+        }
+        self.emit(crate::ir::StKind::Exit);
     }
 
     /// An output's place is decided before the call: fixes computed stack indices.
     fn fix_index(&mut self, v: Val) -> Val {
         use crate::ir::HeaderRef;
         match v {
-            Val::Scalar(Ex::FieldOf { header: HeaderRef::Elem { stack, index }, field, index: i, ty }) => {
+            Val::Scalar(Ex::FieldOf {
+                header: HeaderRef::Elem { stack, index },
+                field,
+                index: i,
+                ty,
+            }) => {
                 let index = Box::new(self.snapshot(*index));
-                Val::Scalar(Ex::FieldOf { header: HeaderRef::Elem { stack, index }, field, index: i, ty })
+                Val::Scalar(Ex::FieldOf {
+                    header: HeaderRef::Elem { stack, index },
+                    field,
+                    index: i,
+                    ty,
+                })
             }
             Val::Header(h) if matches!(h.at, HeaderRef::Elem { .. }) => {
-                let HeaderRef::Elem { stack, index } = h.at else { return Val::Unit };
+                let HeaderRef::Elem { stack, index } = h.at else {
+                    return Val::Unit;
+                };
                 let fixed = self.snapshot(*index);
-                let fields = h.fields.into_iter().map(|(n, f)| (n, reindex(f, &fixed))).collect();
-                let at = HeaderRef::Elem { stack, index: Box::new(fixed) };
+                let fields = h
+                    .fields
+                    .into_iter()
+                    .map(|(n, f)| (n, reindex(f, &fixed)))
+                    .collect();
+                let at = HeaderRef::Elem {
+                    stack,
+                    index: Box::new(fixed),
+                };
                 Val::Header(super::value::Header { at, fields })
             }
             v => v,
@@ -186,8 +254,16 @@ impl<'a> Lower<'a> {
 fn reindex(v: Val, to: &Ex) -> Val {
     use crate::ir::HeaderRef;
     match v {
-        Val::Scalar(Ex::FieldOf { header: HeaderRef::Elem { stack, .. }, field, index, ty }) => Val::Scalar(Ex::FieldOf {
-            header: HeaderRef::Elem { stack, index: Box::new(to.clone()) },
+        Val::Scalar(Ex::FieldOf {
+            header: HeaderRef::Elem { stack, .. },
+            field,
+            index,
+            ty,
+        }) => Val::Scalar(Ex::FieldOf {
+            header: HeaderRef::Elem {
+                stack,
+                index: Box::new(to.clone()),
+            },
             field,
             index,
             ty,
@@ -204,7 +280,15 @@ fn is_place(v: &Val) -> bool {
         Val::HeaderLit { .. } => false,
         v => {
             let mut all = true;
-            v.leaves(&mut |e| all &= matches!(e, Ex::Field { .. } | Ex::Const(..) | Ex::Param(..) | Ex::Valid(crate::ir::HeaderRef::Static(_))));
+            v.leaves(&mut |e| {
+                all &= matches!(
+                    e,
+                    Ex::Field { .. }
+                        | Ex::Const(..)
+                        | Ex::Param(..)
+                        | Ex::Valid(crate::ir::HeaderRef::Static(_))
+                )
+            });
             all
         }
     }

@@ -12,9 +12,14 @@ use std::rc::Rc;
 
 impl<'a> Lower<'a> {
     pub(super) fn call(&mut self, e: &'a Expr, callee: &'a Expr, args: &'a [Arg]) -> Val {
-        let Some(info) = self.t.calls.get(&e.id) else { return Val::Unit };
+        let Some(info) = self.t.calls.get(&e.id) else {
+            return Val::Unit;
+        };
         if self.depth > MAX_INLINE_DEPTH {
-            self.error(e.span, "calls are nested too deep: does something call itself?");
+            self.error(
+                e.span,
+                "calls are nested too deep: does something call itself?",
+            );
             return Val::Unit;
         }
         self.depth += 1;
@@ -44,7 +49,9 @@ impl<'a> Lower<'a> {
     }
 
     fn builtin(&mut self, e: &'a Expr, callee: &'a Expr, args: &'a [Arg]) -> Val {
-        let ExprKind::Member(base, name) = &callee.kind else { return Val::Unit };
+        let ExprKind::Member(base, name) = &callee.kind else {
+            return Val::Unit;
+        };
         match &*name.name {
             "isValid" => {
                 let v = self.eval(base);
@@ -62,31 +69,52 @@ impl<'a> Lower<'a> {
                     Val::UnionStack(s) => s.name,
                     _ => return Val::Unit,
                 };
-                let count = args.first().and_then(|a| self.number(&a.expr)).and_then(|n| n.to_u32());
+                let count = args
+                    .first()
+                    .and_then(|a| self.number(&a.expr))
+                    .and_then(|n| n.to_u32());
                 match count {
-                    Some(count) => self.emit(StKind::Shift { stack, count, push: &*name.name == "push_front" }),
-                    None => self.error(e.span, "the count must be a small number known at compile time"),
+                    Some(count) => self.emit(StKind::Shift {
+                        stack,
+                        count,
+                        push: &*name.name == "push_front",
+                    }),
+                    None => self.error(
+                        e.span,
+                        "the count must be a small number known at compile time",
+                    ),
                 }
                 Val::Unit
             }
             size => {
                 let ty = match self.t.type_of(base.id) {
-                    Type::TypeName(t) => self.subst(&t),
+                    Type::Meta(t) => self.subst(&t),
                     t => self.subst(&t),
                 };
                 let bits = self.size_in_bits(&ty, size.starts_with("max"));
-                Val::Int(if size.ends_with("Bytes") { bits.div_ceil(8) } else { bits }.into())
+                Val::Int(
+                    if size.ends_with("Bytes") {
+                        bits.div_ceil(8)
+                    } else {
+                        bits
+                    }
+                    .into(),
+                )
             }
         }
     }
 
     fn function(&mut self, e: &'a Expr, id: NodeId, info: &'a CallInfo, args: &'a [Arg]) -> Val {
-        let Some(d) = self.t.defs.get_decl(id) else { return Val::Unit };
-        let DeclKind::Function { sig, body } = &d.kind else { return Val::Unit };
+        let Some(d) = self.t.defs.get_decl(id) else {
+            return Val::Unit;
+        };
+        let DeclKind::Function { sig, body } = &d.kind else {
+            return Val::Unit;
+        };
         let Some(body) = body else {
             return self.extern_function(e, d, info, args);
         };
-        let (values, copies) = self.bind(&sig.params, info, args, Binding::Closed, &d.name.name);
+        let (values, copies) = self.bind(&sig.params, info, args, &Binding::Closed, &d.name.name);
         // Functions see global declarations only.
         let mut root = self.frame.clone();
         while let Some(p) = &root.parent {
@@ -100,13 +128,15 @@ impl<'a> Lower<'a> {
         for (p, v) in sig.params.iter().zip(values) {
             frame.set(p.id, v);
         }
-        let ret = self.in_frame(frame, |s| {
-            let ty = s.type_of(sig.ret.id);
-            let value = (ty != Type::Void).then(|| s.allocate(&ty, &format!("{}.retval", d.name.name)));
-            s.body_with_return(body, value.clone());
-            value
+        let mut ret = None;
+        self.with_copies(copies, |s| {
+            s.in_frame(frame, |s| {
+                let ty = s.type_of(sig.ret.id);
+                ret =
+                    (ty != Type::Void).then(|| s.allocate(&ty, &format!("{}.retval", d.name.name)));
+                s.body_with_return(body, ret.clone());
+            });
         });
-        self.copy_out(copies);
         ret.unwrap_or(Val::Unit)
     }
 
@@ -123,30 +153,60 @@ impl<'a> Lower<'a> {
 
     /// An action that is called like a function.
     fn inline_action(&mut self, id: NodeId, info: &'a CallInfo, args: &'a [Arg]) {
-        let Some(d) = self.t.defs.get_decl(id) else { return };
-        let DeclKind::Action { params, body } = &d.kind else { return };
-        let (values, copies) = self.bind(params, info, args, Binding::Open, &d.name.name);
-        let frame = Rc::new(Frame::child(&self.action_frame(id)));
+        let Some(d) = self.t.defs.get_decl(id) else {
+            return;
+        };
+        let DeclKind::Action { params, body } = &d.kind else {
+            return;
+        };
+        let seen = self.action_places(id);
+        let (values, copies) = self.bind(params, info, args, &Binding::Open(seen), &d.name.name);
+        let owner = self.action_frame(id);
+        // What only other actions call is theirs alone.
+        if !self.in_action() && self.inlined_actions == 0 {
+            self.note_action(d, &owner, false);
+        }
+        let frame = Rc::new(Frame::child(&owner));
         for (p, v) in params.iter().zip(values) {
             frame.set(p.id, v);
         }
-        self.in_frame(frame, |s| s.body_with_return(body, None));
-        self.copy_out(copies);
+        self.inlined_actions += 1;
+        self.with_copies(copies, |s| {
+            s.in_frame(frame, |s| s.body_with_return(body, None))
+        });
+        self.inlined_actions -= 1;
     }
 
     /// `instance.apply(...)` or `Type.apply(...)` of a control or parser.
-    fn apply_block(&mut self, e: &'a Expr, callee: &'a Expr, decl: NodeId, info: &'a CallInfo, args: &'a [Arg]) -> Val {
-        let ExprKind::Member(base, _) = &callee.kind else { return Val::Unit };
+    fn apply_block(
+        &mut self,
+        e: &'a Expr,
+        callee: &'a Expr,
+        decl: NodeId,
+        info: &'a CallInfo,
+        args: &'a [Arg],
+    ) -> Val {
+        let ExprKind::Member(base, _) = &callee.kind else {
+            return Val::Unit;
+        };
         let (block, shared) = match self.eval(base) {
             Val::Block(b) => (b, self.is_shared(base)),
             // Applied by the name of its type: an instance of its own.
             _ => match self.anonymous_block(e, decl, info) {
-                Some(b) => (b, false),
+                Some(b) => {
+                    self.type_applied.push((self.frame.block, b));
+                    (b, false)
+                }
                 None => return Val::Unit,
             },
         };
         let d = self.blocks[block].decl;
-        let mode = if shared { Binding::Shared } else { Binding::Closed };
+        self.blocks[block].applied = true;
+        let mode = if shared {
+            Binding::Shared
+        } else {
+            Binding::Closed
+        };
         let params = match &d.kind {
             DeclKind::Control(c) => &c.params,
             DeclKind::Parser(p) => &p.params,
@@ -155,7 +215,7 @@ impl<'a> Lower<'a> {
         let name = self.blocks[block].name.clone();
         let (values, copies) = match (shared, self.blocks[block].bound.clone()) {
             (true, Some(own)) => self.rebind(params, info, args, own),
-            _ => self.bind(params, info, args, mode, &name),
+            _ => self.bind(params, info, args, &mode, &name),
         };
         if shared {
             self.blocks[block].bound = Some(values.clone());
@@ -164,17 +224,14 @@ impl<'a> Lower<'a> {
         for (p, v) in params.iter().zip(values) {
             frame.set(p.id, v);
         }
-        match &d.kind {
-            DeclKind::Control(c) => {
-                self.in_frame(frame, |s| {
-                    s.start_locals(&c.locals);
-                    s.body_with_return(&c.body, None);
-                });
-            }
-            DeclKind::Parser(_) => self.apply_parser(block),
+        self.with_copies(copies, |s| match &d.kind {
+            DeclKind::Control(c) => s.in_frame(frame, |s| {
+                s.start_locals(&c.locals);
+                s.body_with_return(&c.body, None);
+            }),
+            DeclKind::Parser(_) => s.apply_parser(block),
             _ => {}
-        }
-        self.copy_out(copies);
+        });
         Val::Unit
     }
 
@@ -186,7 +243,7 @@ impl<'a> Lower<'a> {
         args: &'a [Arg],
         own: Vec<Val>,
     ) -> (Vec<Val>, Vec<super::bind::CopyOut>) {
-        let (values, copies) = self.bind(params, info, args, Binding::Shared, "arg");
+        let (values, copies) = self.bind(params, info, args, &Binding::Shared, "arg");
         // The copies made by `bind` go through fresh storage; move them into the instance's.
         let mut outs = Vec::new();
         for ((p, v), o) in params.iter().zip(&values).zip(&own) {
@@ -205,8 +262,12 @@ impl<'a> Lower<'a> {
 
     /// Whether the instance is applied in several places with different arguments.
     fn is_shared(&mut self, base: &'a Expr) -> bool {
-        let Some(&id) = self.t.names.get(&base.id) else { return false };
-        let Some(block) = self.frame.block else { return false };
+        let Some(&id) = self.t.names.get(&base.id) else {
+            return false;
+        };
+        let Some(block) = self.frame.block else {
+            return false;
+        };
         let mut sites = Vec::new();
         match &self.blocks[block].decl.kind {
             DeclKind::Control(c) => {
@@ -226,17 +287,23 @@ impl<'a> Lower<'a> {
 
     /// Texts of the arguments of all calls `instance.apply(...)` below `s`.
     fn apply_sites(&self, s: &'a crate::ast::Stmt, instance: NodeId, out: &mut Vec<String>) {
-        let one = |s: &'a crate::ast::Stmt, out: &mut Vec<String>| self.apply_sites(s, instance, out);
+        let one =
+            |s: &'a crate::ast::Stmt, out: &mut Vec<String>| self.apply_sites(s, instance, out);
         match &s.kind {
             StmtKind::Block(b) => b.stmts.iter().for_each(|s| one(s, out)),
-            StmtKind::If { then, otherwise, .. } => {
+            StmtKind::If {
+                then, otherwise, ..
+            } => {
                 one(then, out);
                 if let Some(o) = otherwise {
                     one(o, out);
                 }
             }
             StmtKind::Switch { cases, .. } => {
-                cases.iter().filter_map(|c| c.body.as_ref()).for_each(|b| b.stmts.iter().for_each(|s| one(s, out)));
+                cases
+                    .iter()
+                    .filter_map(|c| c.body.as_ref())
+                    .for_each(|b| b.stmts.iter().for_each(|s| one(s, out)));
             }
             StmtKind::For { body, .. } | StmtKind::ForIn { body, .. } => {
                 // Unrolled: the same arguments by text may be different storage.
@@ -246,11 +313,18 @@ impl<'a> Lower<'a> {
                     out.push(String::from("(loop)"));
                 }
             }
-            StmtKind::Call(Expr { kind: ExprKind::Call { callee, args, .. }, .. }) => {
+            StmtKind::Call(Expr {
+                kind: ExprKind::Call { callee, args, .. },
+                ..
+            }) => {
                 if let ExprKind::Member(base, _) = &callee.kind
                     && self.t.names.get(&base.id) == Some(&instance)
                 {
-                    let text = args.iter().map(|a| self.sources.snippet(a.expr.span)).collect::<Vec<_>>().join(",");
+                    let text = args
+                        .iter()
+                        .map(|a| self.sources.snippet(a.expr.span))
+                        .collect::<Vec<_>>()
+                        .join(",");
                     out.push(text);
                 }
             }
@@ -269,7 +343,9 @@ impl<'a> Lower<'a> {
 
     /// A Boolean that tells whether the table hit, or the number of the action that ran.
     pub(super) fn apply_member(&mut self, base: &'a Expr, name: &str) -> Val {
-        let ExprKind::Call { callee, .. } = &base.kind else { return Val::Unit };
+        let ExprKind::Call { callee, .. } = &base.kind else {
+            return Val::Unit;
+        };
         let tmp = self.temp(crate::ir::Scalar::Bool);
         let set = |s: &mut Self, v: bool| {
             let tmp = tmp.clone();

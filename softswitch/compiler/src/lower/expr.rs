@@ -6,7 +6,7 @@ use num_traits::{One, ToPrimitive, Zero};
 use super::value::{Stack, Val};
 use super::{Lower, fold};
 use crate::ast::{BinOp, DeclKind, Expr, ExprKind, Ident, UnOp};
-use crate::check::{Const, fold_binary, wrap};
+use crate::check::wrap;
 use crate::ir::{Ex, HeaderRef, Scalar};
 use crate::types::{Callee, Type};
 
@@ -26,10 +26,10 @@ impl<'a> Lower<'a> {
     /// The value of a scalar expression.
     pub(super) fn scalar(&mut self, e: &'a Expr) -> Ex {
         let v = self.eval(e);
-        self.to_scalar(v)
+        self.scalar_from(v)
     }
 
-    pub(super) fn to_scalar(&mut self, v: Val) -> Ex {
+    pub(super) fn scalar_from(&mut self, v: Val) -> Ex {
         match v {
             Val::Scalar(e) => e,
             Val::Int(v) => {
@@ -43,15 +43,16 @@ impl<'a> Lower<'a> {
             // A struct with one field stands for that field.
             Val::Struct(mut f) if f.len() == 1 => {
                 let (_, v) = f.remove(0);
-                self.to_scalar(v)
+                self.scalar_from(v)
             }
             Val::Tuple(mut f) if f.len() == 1 => {
                 let v = f.remove(0);
-                self.to_scalar(v)
+                self.scalar_from(v)
             }
             _ => {
                 if !self.diags.has_errors() {
-                    self.diags.error(self.span, "a value of a single field is needed here");
+                    self.diags
+                        .error(self.span, "a value of a single field is needed here");
                 }
                 Ex::bit(0, 1)
             }
@@ -66,7 +67,9 @@ impl<'a> Lower<'a> {
             (Val::Int(n), Some(Scalar::Bool)) => Val::Scalar(Ex::bool(!n.is_zero())),
             (Val::Int(n), Some(s)) => Val::Scalar(fold::constant(&n, s)),
             (Val::Scalar(e), Some(s)) if *ty != Type::Int => Val::Scalar(fold::cast(e, s)),
-            (v @ (Val::Tuple(_) | Val::Struct(_) | Val::HeaderLit { .. }), _) => self.convert_fields(v, ty),
+            (v @ (Val::Tuple(_) | Val::Struct(_) | Val::HeaderLit { .. }), _) => {
+                self.convert_fields(v, ty)
+            }
             (v, _) => v,
         }
     }
@@ -74,18 +77,33 @@ impl<'a> Lower<'a> {
     /// Gives a list or record the fields of the struct or header type `ty`.
     fn convert_fields(&mut self, v: Val, ty: &Type) -> Val {
         if let (Val::Tuple(items), Type::Tuple(types)) = (&v, ty) {
-            let items = items.iter().zip(types).map(|(v, t)| self.convert(v.clone(), t)).collect();
+            let items = items
+                .iter()
+                .zip(types)
+                .map(|(v, t)| self.convert(v.clone(), t))
+                .collect();
             return Val::Tuple(items);
         }
         if let (Val::Tuple(items), Type::Stack(elem, _) | Type::List(elem)) = (&v, ty) {
-            let items = items.iter().map(|v| self.convert(v.clone(), elem)).collect();
+            let items = items
+                .iter()
+                .map(|v| self.convert(v.clone(), elem))
+                .collect();
             return Val::Tuple(items);
         }
-        let Some(fields) = self.fields_of(ty) else { return v };
+        let Some(fields) = self.fields_of(ty) else {
+            return v;
+        };
         let is_header = self.kind_of(ty) == Some(crate::ast::CompositeKind::Header);
         let (valid, given): (Option<Ex>, Vec<Option<Val>>) = match &v {
-            Val::Tuple(items) => (None, (0..fields.len()).map(|i| items.get(i).cloned()).collect()),
-            Val::HeaderLit { valid, .. } => (Some(valid.clone()), fields.iter().map(|(n, _)| v.member(n)).collect()),
+            Val::Tuple(items) => (
+                None,
+                (0..fields.len()).map(|i| items.get(i).cloned()).collect(),
+            ),
+            Val::HeaderLit { valid, .. } => (
+                Some(valid.clone()),
+                fields.iter().map(|(n, _)| v.member(n)).collect(),
+            ),
             _ => (None, fields.iter().map(|(n, _)| v.member(n)).collect()),
         };
         let fields = fields
@@ -100,7 +118,10 @@ impl<'a> Lower<'a> {
             })
             .collect();
         if is_header {
-            return Val::HeaderLit { valid: valid.unwrap_or_else(|| Ex::bool(true)), fields };
+            return Val::HeaderLit {
+                valid: valid.unwrap_or_else(|| Ex::bool(true)),
+                fields,
+            };
         }
         Val::Struct(fields)
     }
@@ -121,33 +142,41 @@ impl<'a> Lower<'a> {
             ExprKind::Slice(base, hi, lo) => {
                 let b = self.eval(base);
                 let (hi, lo) = (self.number(hi), self.number(lo));
-                let (Some(hi), Some(lo)) = (hi.and_then(|v| v.to_u32()), lo.and_then(|v| v.to_u32())) else {
+                let (Some(hi), Some(lo)) =
+                    (hi.and_then(|v| v.to_u32()), lo.and_then(|v| v.to_u32()))
+                else {
                     return Val::Unit;
                 };
                 if let Val::Int(v) = b {
                     let value = wrap(&(v >> lo), &Type::Bit(hi - lo + 1));
                     return Val::Scalar(Ex::Const(value, Scalar::Bit(hi - lo + 1)));
                 }
-                let b = self.to_scalar(b);
+                let b = self.scalar_from(b);
                 Val::Scalar(fold::slice(b, hi, lo))
             }
             ExprKind::PlusSlice(base, lo, width) => {
                 let b = self.scalar(base);
                 let low = self.scalar(lo);
-                let Some(w) = self.number(width).and_then(|v| v.to_u32()) else { return Val::Unit };
+                let Some(w) = self.number(width).and_then(|v| v.to_u32()) else {
+                    return Val::Unit;
+                };
                 if let Some(l) = fold::to_u32(&low)
                     && l + w <= b.ty().width()
                 {
                     return Val::Scalar(fold::slice(b, l + w - 1, l));
                 }
-                let shifted = fold::binary(BinOp::Shr, fold::cast(b.clone(), Scalar::Bit(b.ty().width())), low);
+                let shifted = fold::binary(
+                    BinOp::Shr,
+                    fold::cast(b.clone(), Scalar::Bit(b.ty().width())),
+                    low,
+                );
                 Val::Scalar(fold::cast(shifted, Scalar::Bit(w)))
             }
             ExprKind::Unary(op, x) => match (op, self.eval(x)) {
                 (UnOp::Neg, Val::Int(v)) => Val::Int(-v),
                 (UnOp::Plus, v) => v,
                 (op, v) => {
-                    let x = self.to_scalar(v);
+                    let x = self.scalar_from(v);
                     Val::Scalar(fold::unary(*op, x))
                 }
             },
@@ -166,7 +195,11 @@ impl<'a> Lower<'a> {
             }
             ExprKind::Record { fields, .. } => {
                 let values = self.eval_in_order(&fields.iter().map(|(_, x)| x).collect::<Vec<_>>());
-                let named = fields.iter().map(|(n, _)| n.name.clone()).zip(values).collect();
+                let named = fields
+                    .iter()
+                    .map(|(n, _)| n.name.clone())
+                    .zip(values)
+                    .collect();
                 let ty = self.type_of(e.id);
                 self.convert_fields(Val::Struct(named), &ty)
             }
@@ -177,11 +210,20 @@ impl<'a> Lower<'a> {
                 };
                 if self.kind_of(&ty) == Some(crate::ast::CompositeKind::Union) {
                     let members = self.fields_of(&ty).unwrap_or_default();
-                    let members = members.into_iter().map(|(n, t)| (n, self.default_value(&t))).collect();
-                    return Val::Union(super::value::Union { name: None, members });
+                    let members = members
+                        .into_iter()
+                        .map(|(n, t)| (n, self.default_value(&t)))
+                        .collect();
+                    return Val::Union(super::value::Union {
+                        name: None,
+                        members,
+                    });
                 }
                 match self.default_value(&ty) {
-                    Val::HeaderLit { fields, .. } => Val::HeaderLit { valid: Ex::bool(false), fields },
+                    Val::HeaderLit { fields, .. } => Val::HeaderLit {
+                        valid: Ex::bool(false),
+                        fields,
+                    },
                     v => v,
                 }
             }
@@ -196,7 +238,11 @@ impl<'a> Lower<'a> {
         let mut values = Vec::with_capacity(items.len());
         for (i, e) in items.iter().enumerate() {
             let v = self.eval(e);
-            let v = if last_effect.is_some_and(|k| i < k) { self.materialise(v) } else { v };
+            let v = if last_effect.is_some_and(|k| i < k) {
+                self.materialise(v)
+            } else {
+                v
+            };
             values.push(v);
         }
         values
@@ -214,17 +260,24 @@ impl<'a> Lower<'a> {
     pub(super) fn has_effects(&self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Call { callee, args, .. } => {
-                let pure = matches!(self.t.calls.get(&e.id).map(|c| &c.callee), Some(Callee::Builtin))
-                    && matches!(&callee.kind, ExprKind::Member(..));
+                let pure = matches!(
+                    self.t.calls.get(&e.id).map(|c| &c.callee),
+                    Some(Callee::Builtin)
+                ) && matches!(&callee.kind, ExprKind::Member(..));
                 !pure || args.iter().any(|a| self.has_effects(&a.expr)) || self.has_effects(callee)
             }
-            ExprKind::Member(b, _) | ExprKind::Unary(_, b) | ExprKind::Cast(_, b) => self.has_effects(b),
-            ExprKind::Slice(a, b, c) | ExprKind::Ternary(a, b, c) | ExprKind::PlusSlice(a, b, c) => {
+            ExprKind::Member(b, _) | ExprKind::Unary(_, b) | ExprKind::Cast(_, b) => {
+                self.has_effects(b)
+            }
+            ExprKind::Slice(a, b, c)
+            | ExprKind::Ternary(a, b, c)
+            | ExprKind::PlusSlice(a, b, c) => {
                 self.has_effects(a) || self.has_effects(b) || self.has_effects(c)
             }
-            ExprKind::Index(a, b) | ExprKind::Binary(_, a, b) | ExprKind::Mask(a, b) | ExprKind::Range(a, b) => {
-                self.has_effects(a) || self.has_effects(b)
-            }
+            ExprKind::Index(a, b)
+            | ExprKind::Binary(_, a, b)
+            | ExprKind::Mask(a, b)
+            | ExprKind::Range(a, b) => self.has_effects(a) || self.has_effects(b),
             ExprKind::List { items, .. } => items.iter().any(|i| self.has_effects(i)),
             ExprKind::Record { fields, .. } => fields.iter().any(|(_, x)| self.has_effects(x)),
             _ => false,
@@ -232,11 +285,15 @@ impl<'a> Lower<'a> {
     }
 
     fn eval_name(&mut self, e: &'a Expr) -> Val {
-        let Some(&id) = self.t.names.get(&e.id) else { return Val::Unit };
+        let Some(&id) = self.t.names.get(&e.id) else {
+            return Val::Unit;
+        };
         if let Some(v) = self.frame.find(id) {
             return v;
         }
-        let Some(d) = self.t.defs.get_decl(id) else { return Val::Unit };
+        let Some(d) = self.t.defs.get_decl(id) else {
+            return Val::Unit;
+        };
         match &d.kind {
             DeclKind::Const { init, ty } => {
                 let v = self.eval(init);
@@ -251,7 +308,7 @@ impl<'a> Lower<'a> {
     }
 
     fn eval_member(&mut self, e: &'a Expr, base: &'a Expr, name: &'a Ident) -> Val {
-        if let Type::TypeName(t) = self.t.type_of(base.id) {
+        if let Type::Meta(t) = self.t.type_of(base.id) {
             let t = self.subst(&t);
             return self.type_member(&t, name);
         }
@@ -267,15 +324,21 @@ impl<'a> Lower<'a> {
         match (&v, &*name.name) {
             (Val::Stack(s), "next") => self.header_at(&s.elem, HeaderRef::Next(s.name.clone())),
             (Val::Stack(s), "last") => self.header_at(&s.elem, HeaderRef::Last(s.name.clone())),
-            (Val::UnionStack(s), "next") => self.union_element(s, None, &|_, m| HeaderRef::UnionNext {
-                stack: s.name.clone(),
-                member: m.to_string(),
-            }),
-            (Val::UnionStack(s), "last") => self.union_element(s, None, &|_, m| HeaderRef::UnionLast {
-                stack: s.name.clone(),
-                member: m.to_string(),
-            }),
-            (Val::Stack(Stack { name, .. }), "lastIndex") => Val::Scalar(Ex::LastIndex(name.clone())),
+            (Val::UnionStack(s), "next") => {
+                self.union_element(s, None, &|_, m| HeaderRef::UnionNext {
+                    stack: s.name.clone(),
+                    member: m.to_string(),
+                })
+            }
+            (Val::UnionStack(s), "last") => {
+                self.union_element(s, None, &|_, m| HeaderRef::UnionLast {
+                    stack: s.name.clone(),
+                    member: m.to_string(),
+                })
+            }
+            (Val::Stack(Stack { name, .. }), "lastIndex") => {
+                Val::Scalar(Ex::LastIndex(name.clone()))
+            }
             (Val::UnionStack(s), "lastIndex") => Val::Scalar(Ex::LastIndex(s.name.clone())),
             (Val::Stack(s), "size") => Val::Scalar(Ex::bit(s.size, 32)),
             (Val::UnionStack(s), "size") => Val::Scalar(Ex::bit(s.size, 32)),
@@ -289,14 +352,27 @@ impl<'a> Lower<'a> {
 
     fn type_member(&mut self, t: &Type, name: &Ident) -> Val {
         if *t == Type::Error {
-            let index = self.t.errors.iter().position(|n| *n == name.name).unwrap_or(0);
+            let index = self
+                .t
+                .errors
+                .iter()
+                .position(|n| *n == name.name)
+                .unwrap_or(0);
             return Val::Scalar(Ex::bit(index, 32));
         }
-        let Type::Named(id, _) = t else { return Val::Unit };
-        let Some(DeclKind::Enum { underlying, members }) = self.t.defs.get_decl(*id).map(|d| &d.kind) else {
+        let Type::Named(id, _) = t else {
             return Val::Unit;
         };
-        let Some(index) = members.iter().position(|m| m.name.name == name.name) else { return Val::Unit };
+        let Some(DeclKind::Enum {
+            underlying,
+            members,
+        }) = self.t.defs.get_decl(*id).map(|d| &d.kind)
+        else {
+            return Val::Unit;
+        };
+        let Some(index) = members.iter().position(|m| m.name.name == name.name) else {
+            return Val::Unit;
+        };
         match (underlying, &members[index].value) {
             (Some(u), Some(value)) => {
                 let ty = self.type_of(u.id);
@@ -311,13 +387,19 @@ impl<'a> Lower<'a> {
         let b = self.eval(base);
         let i = match self.eval(index) {
             Val::Int(v) => Ex::bit(v, 32),
-            v => self.to_scalar(v),
+            v => self.scalar_from(v),
         };
         match &b {
             Val::Tuple(items) => match &i {
-                Ex::Const(v, _) => v.to_usize().and_then(|i| items.get(i).cloned()).unwrap_or(Val::Unit),
+                Ex::Const(v, _) => v
+                    .to_usize()
+                    .and_then(|i| items.get(i).cloned())
+                    .unwrap_or(Val::Unit),
                 _ => {
-                    self.error(index.span, "an index computed at run time needs a header stack");
+                    self.error(
+                        index.span,
+                        "an index computed at run time needs a header stack",
+                    );
                     Val::Unit
                 }
             },
@@ -325,7 +407,10 @@ impl<'a> Lower<'a> {
                 if let Ex::Const(v, _) = &i
                     && v.to_u32().is_none_or(|v| v >= s.size)
                 {
-                    self.error(index.span, format!("index {v} is outside of the stack of {} elements", s.size));
+                    self.error(
+                        index.span,
+                        format!("index {v} is outside of the stack of {} elements", s.size),
+                    );
                     return self.stack_element(s, &Ex::bit(0, 32));
                 }
                 self.stack_element(s, &i)
@@ -333,7 +418,9 @@ impl<'a> Lower<'a> {
             Val::UnionStack(s) => match &i {
                 Ex::Const(v, _) => {
                     let union = format!("{}[{v}]", s.name);
-                    self.union_element(s, Some(union.clone()), &|_, m| HeaderRef::Static(format!("{union}.{m}")))
+                    self.union_element(s, Some(union.clone()), &|_, m| {
+                        HeaderRef::Static(format!("{union}.{m}"))
+                    })
                 }
                 _ => self.union_element(s, None, &|k, _| HeaderRef::UnionElem {
                     stack: s.name.clone(),
@@ -345,140 +432,16 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn eval_binary(&mut self, op: BinOp, l: &'a Expr, r: &'a Expr) -> Val {
-        if matches!(op, BinOp::And | BinOp::Or) && self.has_effects(r) {
-            return self.short_circuit(op, l, r);
-        }
-        let mut values = self.eval_in_order(&[l, r]);
-        let (Some(rv), Some(lv)) = (values.pop(), values.pop()) else { return Val::Unit };
-        match (lv, rv) {
-            (Val::Int(a), Val::Int(b)) => match fold_binary(op, &a, &b, &Type::Int) {
-                Some(Const::Int(v, _)) => Val::Int(v),
-                Some(Const::Bool(b)) => Val::Scalar(Ex::bool(b)),
-                _ => {
-                    self.error(l.span.to(r.span), "this cannot be computed at compile time");
-                    Val::Int(BigInt::zero())
-                }
-            },
-            (Val::Str(a), Val::Str(b)) if op == BinOp::Concat => Val::Str(a + &b),
-            (lv @ (Val::Scalar(_) | Val::Int(_)), rv @ (Val::Scalar(_) | Val::Int(_))) => {
-                let (mut a, mut b) = (self.to_scalar(lv.clone()), self.to_scalar(rv.clone()));
-                let shift = matches!(op, BinOp::Shl | BinOp::Shr);
-                // An untyped number takes the type of the other side.
-                if matches!(rv, Val::Int(_)) && !shift {
-                    b = fold::cast(b, a.ty());
-                } else if matches!(lv, Val::Int(_)) && !shift {
-                    a = fold::cast(a, b.ty());
-                }
-                Val::Scalar(fold::binary(op, a, b))
-            }
-            (a, b) => {
-                let equal = self.equal(&a, &b);
-                Val::Scalar(if op == BinOp::Ne { fold::not(equal) } else { equal })
-            }
-        }
-    }
-
-    /// `l && f(x)`: the right side only runs if it decides.
-    fn short_circuit(&mut self, op: BinOp, l: &'a Expr, r: &'a Expr) -> Val {
-        let left = self.scalar(l);
-        let tmp = self.temp(Scalar::Bool);
-        self.emit(crate::ir::StKind::Assign(tmp.clone(), left));
-        let more = self.collect(|s| {
-            let right = s.scalar(r);
-            s.emit(crate::ir::StKind::Assign(tmp.clone(), right));
-        });
-        let (yes, no) = if op == BinOp::And { (more, Vec::new()) } else { (Vec::new(), more) };
-        self.emit(crate::ir::StKind::If(tmp.clone(), yes, no));
-        Val::Scalar(tmp)
-    }
-
-    fn eval_ternary(&mut self, e: &'a Expr, c: &'a Expr, a: &'a Expr, b: &'a Expr) -> Val {
-        let cond = self.scalar(c);
-        if let Some(known) = cond.as_bool() {
-            return self.eval(if known { a } else { b });
-        }
-        if !self.has_effects(a) && !self.has_effects(b) {
-            let (va, vb) = (self.eval(a), self.eval(b));
-            if let (Val::Scalar(x), Val::Scalar(y)) = (&va, &vb) {
-                return Val::Scalar(fold::cond(cond, x.clone(), y.clone()));
-            }
-        }
-        let ty = self.type_of(e.id);
-        let target = self.allocate(&ty, "tmp");
-        let yes = self.collect(|s| {
-            let v = s.eval(a);
-            s.assign(&target, v);
-        });
-        let no = self.collect(|s| {
-            let v = s.eval(b);
-            s.assign(&target, v);
-        });
-        self.emit(crate::ir::StKind::If(cond, yes, no));
-        target
-    }
-
-    /// `a == b` for values of any type.
-    pub(super) fn equal(&mut self, a: &Val, b: &Val) -> Ex {
-        match (a, b) {
-            (Val::Scalar(x), Val::Scalar(y)) => fold::binary(BinOp::Eq, x.clone(), fold::cast(y.clone(), x.ty())),
-            (Val::Scalar(x), Val::Int(v)) | (Val::Int(v), Val::Scalar(x)) => {
-                fold::binary(BinOp::Eq, x.clone(), fold::constant(v, x.ty()))
-            }
-            (Val::Header(_) | Val::HeaderLit { .. }, _) => {
-                let (va, vb) = (self.validity(a), self.validity(b));
-                let fields = self.equal_fields(a, b);
-                let both_invalid = fold::and(fold::not(va.clone()), fold::not(vb.clone()));
-                fold::or(both_invalid, fold::and(fold::and(va, vb), fields))
-            }
-            (Val::Struct(_) | Val::Tuple(_) | Val::Union(_), _) => self.equal_fields(a, b),
-            (Val::Stack(x), Val::Stack(y)) => {
-                let mut all = Ex::bool(true);
-                for i in 0..x.size {
-                    let (p, q) = (self.stack_element(x, &Ex::bit(i, 32)), self.stack_element(y, &Ex::bit(i, 32)));
-                    let same = self.equal(&p, &q);
-                    all = fold::and(all, same);
-                }
-                all
-            }
-            _ => Ex::bool(true),
-        }
-    }
-
-    fn equal_fields(&mut self, a: &Val, b: &Val) -> Ex {
-        let list = |v: &Val| -> Vec<Val> {
-            match v {
-                Val::Struct(f) | Val::HeaderLit { fields: f, .. } => f.iter().map(|(_, v)| v.clone()).collect(),
-                Val::Header(h) => h.fields.iter().map(|(_, v)| v.clone()).collect(),
-                Val::Union(u) => u.members.iter().map(|(_, v)| v.clone()).collect(),
-                Val::Tuple(items) => items.clone(),
-                _ => Vec::new(),
-            }
-        };
-        let mut all = Ex::bool(true);
-        for (x, y) in list(a).iter().zip(list(b).iter()) {
-            let same = self.equal(x, y);
-            all = fold::and(all, same);
-        }
-        all
-    }
-
-    pub(super) fn validity(&self, v: &Val) -> Ex {
-        match v {
-            Val::Header(h) => Ex::Valid(h.at.clone()),
-            Val::HeaderLit { valid, .. } => valid.clone(),
-            Val::Union(u) => match &u.name {
-                Some(n) => Ex::UnionValid(n.clone()),
-                None => u.members.iter().fold(Ex::bool(false), |all, (_, m)| fold::or(all, self.validity(m))),
-            },
-            _ => Ex::bool(true),
-        }
-    }
-
     /// Bits of a value of the type, for `minSizeInBits` and its like.
     pub(super) fn size_in_bits(&self, ty: &Type, max: bool) -> u64 {
         match (self.scalar_of(ty), ty) {
-            (Some(Scalar::Varbit(w)), _) => if max { u64::from(w) } else { 0 },
+            (Some(Scalar::Varbit(w)), _) => {
+                if max {
+                    u64::from(w)
+                } else {
+                    0
+                }
+            }
             (Some(s), _) => u64::from(s.width()),
             (_, Type::Tuple(items)) => items.iter().map(|t| self.size_in_bits(t, max)).sum(),
             (_, Type::Stack(t, n)) => self.size_in_bits(t, max) * u64::from(*n),
@@ -486,7 +449,11 @@ impl<'a> Lower<'a> {
                 let sizes = self.fields_of(ty).unwrap_or_default();
                 let sizes = sizes.iter().map(|(_, t)| self.size_in_bits(t, max));
                 if self.kind_of(ty) == Some(crate::ast::CompositeKind::Union) {
-                    if max { sizes.max().unwrap_or(0) } else { sizes.min().unwrap_or(0) }
+                    if max {
+                        sizes.max().unwrap_or(0)
+                    } else {
+                        sizes.min().unwrap_or(0)
+                    }
                 } else {
                     sizes.sum()
                 }

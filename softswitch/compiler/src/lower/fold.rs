@@ -103,8 +103,18 @@ pub fn slice(e: Ex, hi: u32, lo: u32) -> Ex {
             constant(&(unsigned >> lo), Scalar::Bit(hi - lo + 1))
         }
         // A slice of a slice is one slice, which keeps it assignable.
-        Ex::Slice { base, lo: below, .. } => Ex::Slice { base, hi: hi + below, lo: lo + below },
-        e => Ex::Slice { base: Box::new(e), hi, lo },
+        Ex::Slice {
+            base, lo: below, ..
+        } => Ex::Slice {
+            base,
+            hi: hi + below,
+            lo: lo + below,
+        },
+        e => Ex::Slice {
+            base: Box::new(e),
+            hi,
+            lo,
+        },
     }
 }
 

@@ -35,7 +35,7 @@ impl<'a> Lower<'a> {
             _ => match self.eval(e) {
                 Val::ValueSet(i) => KeySet::Set(self.ir.value_sets[i].name.clone()),
                 Val::Int(v) => KeySet::Value(value(v)),
-                v => match self.to_scalar(v) {
+                v => match self.scalar_from(v) {
                     Ex::Const(v, _) => KeySet::Value(value(v)),
                     _ => self.not_constant(e),
                 },
@@ -86,7 +86,10 @@ impl<'a> Lower<'a> {
                 KeyMatch::Ternary(v, m)
             }
             _ => {
-                self.error(e.span, format!("this set does not fit a key that is matched {kind}"));
+                self.error(
+                    e.span,
+                    format!("this set does not fit a key that is matched {kind}"),
+                );
                 KeyMatch::Exact(BigInt::zero())
             }
         }
@@ -95,7 +98,7 @@ impl<'a> Lower<'a> {
     /// Components of a key set of `n` keys; a single `default` or `_` stands for all of them.
     pub(super) fn keyset_items(e: &'a Expr, n: usize) -> Vec<&'a Expr> {
         match &e.kind {
-            ExprKind::List { items, .. } if n != 1 => items.iter().collect(),
+            ExprKind::List { items, .. } if n != 1 || items.len() == 1 => items.iter().collect(),
             ExprKind::Default | ExprKind::DontCare => vec![e; n],
             _ => vec![e],
         }
@@ -105,15 +108,13 @@ impl<'a> Lower<'a> {
     pub(super) fn as_key(&mut self, e: Ex) -> Ex {
         match e {
             Ex::Field { .. } => e,
-            Ex::Valid(crate::ir::HeaderRef::Static(header)) => {
-                Ex::Field { header, field: "$valid$".into(), ty: Scalar::Bool }
-            }
+            Ex::Valid(crate::ir::HeaderRef::Static(header)) => Ex::Field {
+                header,
+                field: "$valid$".into(),
+                ty: Scalar::Bool,
+            },
             e => {
-                let ty = match e.ty() {
-                    // Widths that are no multiple of bytes are fine, types other than bits are not.
-                    Scalar::Bool => Scalar::Bool,
-                    t => t,
-                };
+                let ty = e.ty();
                 let e = fold::cast(e, ty);
                 self.snapshot_always(e)
             }

@@ -12,7 +12,14 @@ use crate::ir::{Ex, Scalar, StKind};
 const MAX_ROUNDS: usize = 4096;
 
 impl<'a> Lower<'a> {
-    pub(super) fn for_loop(&mut self, span: Span, init: &'a [Stmt], cond: &'a Expr, update: &'a [Stmt], body: &'a Stmt) {
+    pub(super) fn for_loop(
+        &mut self,
+        span: Span,
+        init: &'a [Stmt],
+        cond: &'a Expr,
+        update: &'a [Stmt],
+        body: &'a Stmt,
+    ) {
         // The variables that are constant in each round stand for their value.
         let counters: Vec<crate::ast::NodeId> = init
             .iter()
@@ -24,7 +31,9 @@ impl<'a> Lower<'a> {
         for s in init {
             match &s.kind {
                 StmtKind::Decl(d) if counters.contains(&d.id) => {
-                    let DeclKind::Var { ty, init } = &d.kind else { continue };
+                    let DeclKind::Var { ty, init } = &d.kind else {
+                        continue;
+                    };
                     let ty = self.type_of(ty.id);
                     let v = match init {
                         Some(i) => self.eval(i),
@@ -37,18 +46,15 @@ impl<'a> Lower<'a> {
             }
         }
         let (leave, next) = (self.label(), self.label());
-        let mut rounds = 0;
+        let mut known = true;
         let all = self.collect(|s| {
+            let mut rounds = 0;
             loop {
                 match s.scalar(cond).as_bool() {
                     Some(true) => {}
                     Some(false) => break,
                     None => {
-                        s.diags.error_hint(
-                            cond.span,
-                            "the number of rounds of this loop is not known at compile time",
-                            "count with a variable of the loop that only the loop's own update changes, up to a constant",
-                        );
+                        known = false;
                         break;
                     }
                 }
@@ -63,7 +69,44 @@ impl<'a> Lower<'a> {
                 }
             }
         });
-        self.emit_labelled(leave, all);
+        if known {
+            self.emit_labelled(leave, all);
+        } else {
+            self.run_time_loop(&counters, init, cond, update, body);
+        }
+    }
+
+    /// A loop whose number of rounds is not known here: its variables are stored.
+    fn run_time_loop(
+        &mut self,
+        counters: &[crate::ast::NodeId],
+        init: &'a [Stmt],
+        cond: &'a Expr,
+        update: &'a [Stmt],
+        body: &'a Stmt,
+    ) {
+        for s in init {
+            if matches!(&s.kind, StmtKind::Decl(d) if counters.contains(&d.id)) {
+                self.stmt(s);
+            }
+        }
+        let (leave, next) = (self.label(), self.label());
+        let mut test = Ex::bool(false);
+        let head = self.collect(|s| test = s.scalar(cond));
+        let rounds = self.collect(|s| {
+            s.round(leave, next, body);
+            for u in update {
+                s.stmt(u);
+            }
+        });
+        let whole = self.collect(|s| {
+            s.emit(StKind::Loop {
+                head,
+                cond: test,
+                body: rounds,
+            })
+        });
+        self.emit_labelled(leave, whole);
     }
 
     fn round(&mut self, leave: crate::ir::Label, next: crate::ir::Label, body: &'a Stmt) {
@@ -82,8 +125,12 @@ impl<'a> Lower<'a> {
             let mut v = self.eval(rhs);
             if let Some(op) = op {
                 let old = self.scalar(lhs);
-                let right = self.to_scalar(v);
-                let right = if matches!(op, crate::ast::BinOp::Shl | crate::ast::BinOp::Shr) { right } else { fold::cast(right, old.ty()) };
+                let right = self.scalar_from(v);
+                let right = if matches!(op, crate::ast::BinOp::Shl | crate::ast::BinOp::Shr) {
+                    right
+                } else {
+                    fold::cast(right, old.ty())
+                };
                 v = Val::Scalar(fold::binary(*op, old, right));
             }
             // The value of the name lives in the frame that declared it.
@@ -100,13 +147,25 @@ impl<'a> Lower<'a> {
         self.stmt(u);
     }
 
-    pub(super) fn for_in(&mut self, span: Span, var: &'a Decl, declares: bool, over: &'a Expr, body: &'a Stmt) {
-        let DeclKind::Var { ty, .. } = &var.kind else { return };
+    pub(super) fn for_in(
+        &mut self,
+        span: Span,
+        var: &'a Decl,
+        declares: bool,
+        over: &'a Expr,
+        body: &'a Stmt,
+    ) {
+        let DeclKind::Var { ty, .. } = &var.kind else {
+            return;
+        };
         let ty = self.type_of(ty.id);
         let values: Vec<Val> = match &over.kind {
             ExprKind::Range(a, b) => {
                 let (Some(a), Some(b)) = (self.number(a), self.number(b)) else {
-                    self.error(over.span, "the bounds of a loop must be known at compile time");
+                    self.error(
+                        over.span,
+                        "the bounds of a loop must be known at compile time",
+                    );
                     return;
                 };
                 let scalar = self.scalar_of(&ty).unwrap_or(Scalar::Bit(32));
@@ -124,7 +183,9 @@ impl<'a> Lower<'a> {
             }
             _ => match self.eval(over) {
                 Val::Tuple(items) => items,
-                Val::Stack(s) => (0..s.size).map(|i| self.stack_element(&s, &Ex::bit(i, 32))).collect(),
+                Val::Stack(s) => (0..s.size)
+                    .map(|i| self.stack_element(&s, &Ex::bit(i, 32)))
+                    .collect(),
                 _ => {
                     self.error(over.span, "a loop cannot run over this");
                     return;
@@ -138,7 +199,11 @@ impl<'a> Lower<'a> {
             let name = self.local_name(var);
             self.allocate(&ty, &name)
         } else {
-            self.t.names.get(&var.id).and_then(|id| self.frame.find(*id)).unwrap_or(Val::Unit)
+            self.t
+                .names
+                .get(&var.id)
+                .and_then(|id| self.frame.find(*id))
+                .unwrap_or(Val::Unit)
         };
         let (leave, next) = (self.label(), self.label());
         let all = self.collect(|s| {
@@ -153,7 +218,10 @@ impl<'a> Lower<'a> {
                     }
                 }
                 s.round(leave, next, body);
-                if matches!(s.out.last().map(|x| &x.kind), Some(StKind::Leave(_) | StKind::Exit)) {
+                if matches!(
+                    s.out.last().map(|x| &x.kind),
+                    Some(StKind::Leave(_) | StKind::Exit)
+                ) {
                     break;
                 }
             }
@@ -168,18 +236,22 @@ impl<'a> Lower<'a> {
             StmtKind::Block(b) => b.stmts.iter().any(|s| self.writes(s, id)),
             StmtKind::Assign { lhs, .. } => named(lhs),
             StmtKind::Call(e) => match &e.kind {
-                ExprKind::Call { args, .. } => self.t.calls.contains_key(&e.id) && args.iter().any(|a| named(&a.expr) && self.is_output(e, a)),
+                ExprKind::Call { args, .. } => {
+                    self.t.calls.contains_key(&e.id)
+                        && args.iter().any(|a| named(&a.expr) && self.is_output(e, a))
+                }
                 _ => false,
             },
-            StmtKind::If { then, otherwise, .. } => {
-                self.writes(then, id) || otherwise.as_ref().is_some_and(|o| self.writes(o, id))
-            }
-            StmtKind::Switch { cases, .. } => {
-                cases.iter().filter_map(|c| c.body.as_ref()).any(|b| b.stmts.iter().any(|s| self.writes(s, id)))
-            }
-            StmtKind::For { init, update, body, .. } => {
-                init.iter().chain(update).any(|s| self.writes(s, id)) || self.writes(body, id)
-            }
+            StmtKind::If {
+                then, otherwise, ..
+            } => self.writes(then, id) || otherwise.as_ref().is_some_and(|o| self.writes(o, id)),
+            StmtKind::Switch { cases, .. } => cases
+                .iter()
+                .filter_map(|c| c.body.as_ref())
+                .any(|b| b.stmts.iter().any(|s| self.writes(s, id))),
+            StmtKind::For {
+                init, update, body, ..
+            } => init.iter().chain(update).any(|s| self.writes(s, id)) || self.writes(body, id),
             StmtKind::ForIn { body, .. } => self.writes(body, id),
             _ => false,
         }
@@ -189,15 +261,21 @@ impl<'a> Lower<'a> {
     fn is_output(&self, call: &Expr, arg: &crate::ast::Arg) -> bool {
         use crate::ast::Direction;
         use crate::types::{Callee, Def};
-        let ExprKind::Call { args, .. } = &call.kind else { return false };
-        let Some(info) = self.t.calls.get(&call.id) else { return false };
+        let ExprKind::Call { args, .. } = &call.kind else {
+            return false;
+        };
+        let Some(info) = self.t.calls.get(&call.id) else {
+            return false;
+        };
         let params: &[crate::ast::Param] = match &info.callee {
-            Callee::Function(id) | Callee::Action(id) | Callee::Apply(id) => match self.t.defs.get_decl(*id).map(|d| &d.kind) {
-                Some(DeclKind::Function { sig, .. }) => &sig.params,
-                Some(DeclKind::Action { params, .. }) => params,
-                Some(DeclKind::Control(c)) => &c.params,
-                _ => return true,
-            },
+            Callee::Function(id) | Callee::Action(id) | Callee::Apply(id) => {
+                match self.t.defs.get_decl(*id).map(|d| &d.kind) {
+                    Some(DeclKind::Function { sig, .. }) => &sig.params,
+                    Some(DeclKind::Action { params, .. }) => params,
+                    Some(DeclKind::Control(c)) => &c.params,
+                    _ => return true,
+                }
+            }
             Callee::Method(id) => match self.t.defs.get(*id) {
                 Some(Def::Method(_, m)) => &m.sig.params,
                 _ => return true,
@@ -205,7 +283,8 @@ impl<'a> Lower<'a> {
             _ => return false,
         };
         info.args.iter().zip(params).any(|(k, p)| {
-            k.is_some_and(|k| std::ptr::eq(&args[k], arg)) && matches!(p.dir, Direction::Out | Direction::InOut)
+            k.is_some_and(|k| std::ptr::eq(&args[k], arg))
+                && matches!(p.dir, Direction::Out | Direction::InOut)
         })
     }
 }
@@ -213,7 +292,10 @@ impl<'a> Lower<'a> {
 fn root_name(e: &Expr) -> Option<crate::ast::NodeId> {
     match &e.kind {
         ExprKind::Name { .. } => Some(e.id),
-        ExprKind::Member(b, _) | ExprKind::Index(b, _) | ExprKind::Slice(b, ..) | ExprKind::PlusSlice(b, ..) => root_name(b),
+        ExprKind::Member(b, _)
+        | ExprKind::Index(b, _)
+        | ExprKind::Slice(b, ..)
+        | ExprKind::PlusSlice(b, ..) => root_name(b),
         _ => None,
     }
 }

@@ -9,18 +9,23 @@ mod assign;
 mod bind;
 mod call;
 mod expr;
+mod extern_function;
 mod externs;
 mod fold;
 mod frame;
+mod keyname;
 mod keyset;
 mod loops;
 mod object;
+mod operator;
+mod packet;
 mod parser;
 mod program;
 mod stmt;
 mod storage;
 mod table;
 mod value;
+mod visible;
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -30,10 +35,18 @@ use crate::diag::{Diagnostics, SourceMap, Span};
 use crate::ir::{Ex, Label, Lowered, Scalar, St, StKind};
 use crate::types::{Type, Typed};
 
+pub(crate) use object::{name_annotation, string_annotation};
+
 use frame::{Frame, FrameRef};
 use value::Val;
 
-pub fn lower<'a>(typed: &'a Typed<'a>, diags: &'a Diagnostics, sources: &'a SourceMap) -> Lowered<'a> {
+/// `foreign_externs`: take externs that v1model does not have for operations of the target.
+pub fn lower<'a>(
+    typed: &'a Typed<'a>,
+    diags: &'a Diagnostics,
+    sources: &'a SourceMap,
+    foreign_externs: bool,
+) -> Lowered<'a> {
     let mut l = Lower {
         t: typed,
         diags,
@@ -51,6 +64,11 @@ pub fn lower<'a>(typed: &'a Typed<'a>, diags: &'a Diagnostics, sources: &'a Sour
         blocks: Vec::new(),
         table_ids: HashMap::new(),
         action_ids: HashMap::new(),
+        used_actions: Vec::new(),
+        type_applied: Vec::new(),
+        pending: Vec::new(),
+        inlined_actions: 0,
+        foreign_externs,
         place: Place::Control,
         depth: 0,
         emitted: 0,
@@ -82,6 +100,7 @@ pub(crate) struct BlockInstance<'a> {
     pub name: String,
     /// Storage of the parameters, if several calls share the instance.
     pub bound: Option<Vec<Val>>,
+    pub applied: bool,
 }
 
 pub(crate) struct Lower<'a> {
@@ -106,9 +125,27 @@ pub(crate) struct Lower<'a> {
     /// Tables and actions by the instance of the control and the declaration.
     table_ids: HashMap<(usize, NodeId), usize>,
     action_ids: HashMap<(String, NodeId, String), usize>,
+    used_actions: Vec<UsedAction>,
+    /// Blocks applied by the name of their type, with the block around.
+    type_applied: Vec<(Option<usize>, usize)>,
+    /// Copies that the calls around the statement at hand make when they return.
+    pending: Vec<Vec<bind::CopyOut>>,
+    /// Calls of actions that the statement at hand is inlined in.
+    inlined_actions: usize,
+    foreign_externs: bool,
     place: Place,
     depth: usize,
     emitted: usize,
+}
+
+/// An action in use.
+#[derive(Clone)]
+pub(crate) struct UsedAction {
+    block: Option<usize>,
+    id: NodeId,
+    name: String,
+    /// Listed by a table, as against called by statements.
+    in_table: bool,
 }
 
 /// Programs that inline deeper than this recurse.
@@ -126,11 +163,17 @@ impl<'a> Lower<'a> {
         self.emitted += 1;
         if self.emitted > MAX_STATEMENTS {
             if self.emitted == MAX_STATEMENTS + 1 {
-                self.diags.error(self.span, "the program is too large once all calls are inlined");
+                self.diags.error(
+                    self.span,
+                    "the program is too large once all calls are inlined",
+                );
             }
             return;
         }
-        self.out.push(St { kind, span: self.span });
+        self.out.push(St {
+            kind,
+            span: self.span,
+        });
     }
 
     /// Lowers with `f` into a statement list of its own.
@@ -172,6 +215,11 @@ impl<'a> Lower<'a> {
         if e.is_const() || matches!(e, Ex::Param(..)) {
             return e;
         }
+        self.stored(e)
+    }
+
+    /// The value of `e` now, in a variable.
+    fn stored(&mut self, e: Ex) -> Ex {
         let tmp = self.temp(e.ty());
         self.emit(StKind::Assign(tmp.clone(), e));
         tmp
@@ -190,7 +238,7 @@ fn mentions_var(t: &Type) -> bool {
     match t {
         Type::Var(_) => true,
         Type::Named(_, a) | Type::Tuple(a) => a.iter().any(mentions_var),
-        Type::Stack(t, _) | Type::List(t) | Type::Set(t) | Type::TypeName(t) => mentions_var(t),
+        Type::Stack(t, _) | Type::List(t) | Type::Set(t) | Type::Meta(t) => mentions_var(t),
         Type::Record(f) => f.iter().any(|(_, t)| mentions_var(t)),
         _ => false,
     }

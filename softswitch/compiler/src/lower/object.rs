@@ -16,9 +16,11 @@ pub(crate) fn name_annotation(annos: &[Annotation]) -> Option<String> {
 }
 
 pub(crate) fn string_annotation(annos: &[Annotation], which: &str) -> Option<String> {
-    let a = annos.iter().rev().find(|a| &*a.name.name == which)?;
+    let a = annos.iter().find(|a| &*a.name.name == which)?;
     match &a.body {
-        AnnotationBody::Tokens { raw, .. } if raw.len() == 1 && raw[0].is_string => Some(raw[0].text.clone()),
+        AnnotationBody::Tokens { raw, .. } if raw.len() == 1 && raw[0].is_string => {
+            Some(raw[0].text.clone())
+        }
         _ => None,
     }
 }
@@ -41,12 +43,19 @@ impl<'a> Lower<'a> {
     /// A constructor call inside an expression.
     pub(super) fn construct(&mut self, e: &'a Expr, info: &'a CallInfo, args: &'a [Arg]) -> Val {
         let ty = self.type_of(e.id);
-        let Type::Named(id, targs) = &ty else { return Val::Unit };
-        let Some(d) = self.t.defs.get_decl(*id) else { return Val::Unit };
+        let Type::Named(id, targs) = &ty else {
+            return Val::Unit;
+        };
+        let Some(d) = self.t.defs.get_decl(*id) else {
+            return Val::Unit;
+        };
         match &d.kind {
-            DeclKind::Extern { .. } => self.new_object(d, targs.clone(), info, args, String::new(), &[], e.span),
+            DeclKind::Extern { .. } => {
+                self.new_object(d, targs.clone(), info, args, String::new(), &[], e.span)
+            }
             DeclKind::Control(_) | DeclKind::Parser(_) => {
-                let name = self.control_name(&d.name.name, &d.annos);
+                // The blocks of the package; their names are those of their types.
+                let name = self.control_name(&d.name.name, &[]);
                 let values = self.constructor_args(d, info, args);
                 Val::Block(self.new_block(d, targs, values, name))
             }
@@ -55,7 +64,12 @@ impl<'a> Lower<'a> {
     }
 
     /// An instance for `Type.apply(...)`.
-    pub(super) fn anonymous_block(&mut self, e: &'a Expr, decl: NodeId, info: &'a CallInfo) -> Option<usize> {
+    pub(super) fn anonymous_block(
+        &mut self,
+        e: &'a Expr,
+        decl: NodeId,
+        info: &'a CallInfo,
+    ) -> Option<usize> {
         // One instance for each place in the program and each instance around it.
         if let Some(Val::Block(b)) = self.frame.find(e.id) {
             return Some(b);
@@ -88,7 +102,12 @@ impl<'a> Lower<'a> {
                 };
                 let Some(e) = e else { return Val::Unit };
                 let v = self.eval(e);
-                let ty = self.t.type_of(p.ty.id).substitute(&|v| info.targs.iter().find(|(q, _)| *q == v).map(|(_, t)| t.clone()));
+                let ty = self.t.type_of(p.ty.id).substitute(&|v| {
+                    info.targs
+                        .iter()
+                        .find(|(q, _)| *q == v)
+                        .map(|(_, t)| t.clone())
+                });
                 let ty = self.subst(&ty);
                 self.convert(v, &ty)
             })
@@ -97,13 +116,20 @@ impl<'a> Lower<'a> {
 
     /// A declaration `Type(args) name;`.
     pub(super) fn instantiate_local(&mut self, d: &'a Decl) {
-        let DeclKind::Instance { args, .. } = &d.kind else { return };
+        let DeclKind::Instance { args, .. } = &d.kind else {
+            return;
+        };
         let ty = self.type_of(d.id);
         let Type::Named(id, targs) = &ty else { return };
-        let (Some(type_decl), Some(info)) = (self.t.defs.get_decl(*id), self.t.calls.get(&d.id)) else { return };
+        let (Some(type_decl), Some(info)) = (self.t.defs.get_decl(*id), self.t.calls.get(&d.id))
+        else {
+            return;
+        };
         let name = self.control_name(&d.name.name, &d.annos);
         let v = match &type_decl.kind {
-            DeclKind::Extern { .. } => self.new_object(type_decl, targs.clone(), info, args, name, &d.annos, d.span),
+            DeclKind::Extern { .. } => {
+                self.new_object(type_decl, targs.clone(), info, args, name, &d.annos, d.span)
+            }
             DeclKind::Control(_) | DeclKind::Parser(_) => {
                 let values = self.constructor_args(type_decl, info, args);
                 Val::Block(self.new_block(type_decl, targs, values, name))
@@ -124,8 +150,13 @@ impl<'a> Lower<'a> {
         annos: &'a [Annotation],
         span: Span,
     ) -> Val {
-        let DeclKind::Extern { methods, .. } = &d.kind else { return Val::Unit };
-        let ctor = methods.iter().filter(|m| m.is_constructor).find(|m| m.sig.params.len() == info.args.len());
+        let DeclKind::Extern { methods, .. } = &d.kind else {
+            return Val::Unit;
+        };
+        let ctor = methods
+            .iter()
+            .filter(|m| m.is_constructor)
+            .find(|m| m.sig.params.len() == info.args.len());
         let mut list = Vec::new();
         if let Some(m) = ctor {
             let values = self.values_for(&m.sig.params, info, args);
@@ -133,15 +164,27 @@ impl<'a> Lower<'a> {
                 list.push(self.object_arg(p, v));
             }
         }
+        self.ir.has_type_info |= !name.is_empty();
+        for t in &targs {
+            if let (Type::Named(id, _), Some(s)) = (t, self.scalar_of(t)) {
+                self.ir.named_widths.insert(*id, s.width());
+            }
+        }
         self.ir.objects.push(Object {
             extern_name: d.name.name.to_string(),
             name,
             args: list,
+            params: ctor.map_or_else(Vec::new, |m| {
+                m.sig
+                    .params
+                    .iter()
+                    .map(|p| p.name.name.to_string())
+                    .collect()
+            }),
             targs,
             annos,
             span,
             meter_target: None,
-            used: false,
         });
         Val::Object(self.ir.objects.len() - 1)
     }
@@ -161,12 +204,24 @@ impl<'a> Lower<'a> {
     pub(super) fn enum_member(&self, ty: &Type, n: &num_bigint::BigInt) -> Option<String> {
         use num_traits::ToPrimitive;
         let Type::Named(id, _) = ty else { return None };
-        let DeclKind::Enum { underlying: None, members } = &self.t.defs.get_decl(*id)?.kind else { return None };
+        let DeclKind::Enum {
+            underlying: None,
+            members,
+        } = &self.t.defs.get_decl(*id)?.kind
+        else {
+            return None;
+        };
         Some(members.get(n.to_usize()?)?.name.name.to_string())
     }
 
     /// Instantiates a control or parser, with all that is declared inside.
-    pub(super) fn new_block(&mut self, d: &'a Decl, targs: &[Type], args: Vec<Val>, name: String) -> usize {
+    pub(super) fn new_block(
+        &mut self,
+        d: &'a Decl,
+        targs: &[Type],
+        args: Vec<Val>,
+        name: String,
+    ) -> usize {
         let mut root = self.frame.clone();
         while let Some(p) = &root.parent {
             root = p.clone();
@@ -177,7 +232,13 @@ impl<'a> Lower<'a> {
             block: Some(index),
             ..Frame::child(&root)
         });
-        self.blocks.push(BlockInstance { decl: d, frame: frame.clone(), name, bound: None });
+        self.blocks.push(BlockInstance {
+            decl: d,
+            frame: frame.clone(),
+            name,
+            bound: None,
+            applied: false,
+        });
         if self.depth > MAX_INLINE_DEPTH {
             self.error(d.name.span, format!("'{}' contains itself", d.name.name));
             return index;
@@ -225,15 +286,27 @@ impl<'a> Lower<'a> {
                     Some(s) => fields.push((String::new(), s)),
                     None => match &ty {
                         Type::Tuple(items) => {
-                            fields.extend(items.iter().filter_map(|t| self.scalar_of(t)).map(|s| (String::new(), s)));
+                            fields.extend(
+                                items
+                                    .iter()
+                                    .filter_map(|t| self.scalar_of(t))
+                                    .map(|s| (String::new(), s)),
+                            );
                         }
                         _ => self.flat_fields(&ty, "", &mut fields),
                     },
                 }
                 let size = self.number(size).unwrap_or_default();
                 let name = self.control_name(&l.name.name, &l.annos);
-                self.ir.value_sets.push(ValueSet { name, size, ty, fields, decl: l });
-                self.frame.set(l.id, Val::ValueSet(self.ir.value_sets.len() - 1));
+                self.ir.value_sets.push(ValueSet {
+                    name,
+                    size,
+                    ty,
+                    fields,
+                    decl: l,
+                });
+                self.frame
+                    .set(l.id, Val::ValueSet(self.ir.value_sets.len() - 1));
             }
             _ => {}
         }

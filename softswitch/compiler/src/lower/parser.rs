@@ -16,7 +16,13 @@ struct Exit {
 
 impl<'a> Lower<'a> {
     fn new_state(&mut self, name: String) -> usize {
-        self.ir.states.push(ParserState { name, ops: Vec::new(), keys: Vec::new(), cases: Vec::new(), span: self.span });
+        self.ir.states.push(ParserState {
+            name,
+            ops: Vec::new(),
+            keys: Vec::new(),
+            cases: Vec::new(),
+            span: self.span,
+        });
         self.ir.states.len() - 1
     }
 
@@ -32,10 +38,13 @@ impl<'a> Lower<'a> {
 
     /// Lowers all states of a parser instance; `accept` is where it goes on. Returns its start.
     pub(super) fn parser_states(&mut self, block: usize, prefix: &str, accept: Target) -> usize {
-        let DeclKind::Parser(p) = &self.blocks[block].decl.kind else { return 0 };
+        let DeclKind::Parser(p) = &self.blocks[block].decl.kind else {
+            return 0;
+        };
         let mut index: HashMap<&str, usize> = HashMap::new();
         for s in &p.states {
-            let local = super::object::name_annotation(&s.annos).unwrap_or_else(|| s.name.name.to_string());
+            let local =
+                super::object::name_annotation(&s.annos).unwrap_or_else(|| s.name.name.to_string());
             let name = match local.strip_prefix('.') {
                 Some(absolute) => absolute.to_string(),
                 None if prefix.is_empty() => local,
@@ -45,12 +54,17 @@ impl<'a> Lower<'a> {
             self.span = s.name.span;
             index.insert(&s.name.name, self.new_state(name));
         }
-        let Some(&start) = index.get("start") else { return 0 };
+        let Some(&start) = index.get("start") else {
+            return 0;
+        };
         let outer = std::mem::replace(&mut self.place, Place::Parser);
         let frame = self.blocks[block].frame.clone();
         self.in_frame(frame, |s| {
             for state in &p.states {
-                let mut exit = Exit { keys: Vec::new(), cases: Vec::new() };
+                let mut exit = Exit {
+                    keys: Vec::new(),
+                    cases: Vec::new(),
+                };
                 let stmts = s.collect(|s| {
                     if &*state.name.name == "start" && !returns_to_start(p) {
                         s.start_locals(&p.locals);
@@ -64,7 +78,11 @@ impl<'a> Lower<'a> {
         });
         let entry = if returns_to_start(p) {
             // A loop through `start` must not run the initialisers again.
-            let name = self.unique_state(&if prefix.is_empty() { "begin".into() } else { format!("{prefix}.begin") });
+            let name = self.unique_state(&if prefix.is_empty() {
+                "begin".into()
+            } else {
+                format!("{prefix}.begin")
+            });
             let begin = self.new_state(name);
             let frame = self.blocks[block].frame.clone();
             let stmts = self.in_frame(frame, |s| s.collect(|s| s.start_locals(&p.locals)));
@@ -91,11 +109,18 @@ impl<'a> Lower<'a> {
         self.emit(StKind::RunStates { start, resume });
     }
 
-    fn transition(&mut self, state: &'a State, index: &HashMap<&str, usize>, accept: Target) -> Exit {
+    fn transition(
+        &mut self,
+        state: &'a State,
+        index: &HashMap<&str, usize>,
+        accept: Target,
+    ) -> Exit {
         let target = |name: &str| match name {
             "accept" => accept,
             "reject" => Target::Reject,
-            other => index.get(other).map_or(Target::Reject, |i| Target::State(*i)),
+            other => index
+                .get(other)
+                .map_or(Target::Reject, |i| Target::State(*i)),
         };
         match &state.transition {
             Transition::Missing => direct(Target::Reject),
@@ -115,7 +140,11 @@ impl<'a> Lower<'a> {
                 }
                 let keys: Vec<Ex> = parts.into_iter().map(|k| self.select_key(k)).collect();
                 if keys.is_empty() {
-                    return direct(cases.first().map_or(Target::Reject, |c| target(&c.target.name)));
+                    return direct(
+                        cases
+                            .first()
+                            .map_or(Target::Reject, |c| target(&c.target.name)),
+                    );
                 }
                 Exit { keys, cases: out }
             }
@@ -127,7 +156,7 @@ impl<'a> Lower<'a> {
             Val::Tuple(items) => items.into_iter().for_each(|v| self.key_parts(v, out)),
             Val::Struct(f) => f.into_iter().for_each(|(_, v)| self.key_parts(v, out)),
             v => {
-                let e = self.to_scalar(v);
+                let e = self.scalar_from(v);
                 out.push(e);
             }
         }
@@ -136,7 +165,11 @@ impl<'a> Lower<'a> {
     fn case_sets(&mut self, keyset: &'a Expr, keys: &[Ex]) -> Vec<KeySet> {
         let items = Self::keyset_items(keyset, keys.len());
         if items.len() == keys.len() {
-            return items.iter().zip(keys).map(|(e, k)| self.keyset(e, k.ty())).collect();
+            return items
+                .iter()
+                .zip(keys)
+                .map(|(e, k)| self.keyset(e, k.ty()))
+                .collect();
         }
         // One value set for all keys.
         match items.first().map(|e| self.eval(e)) {
@@ -150,7 +183,11 @@ impl<'a> Lower<'a> {
 
     fn select_key(&mut self, e: Ex) -> Ex {
         match e {
-            Ex::Field { .. } | Ex::FieldOf { header: crate::ir::HeaderRef::Last(_) | crate::ir::HeaderRef::UnionLast { .. }, .. } => e,
+            Ex::Field { .. }
+            | Ex::FieldOf {
+                header: crate::ir::HeaderRef::Last(_) | crate::ir::HeaderRef::UnionLast { .. },
+                ..
+            } => e,
             e => self.as_key(e),
         }
     }
@@ -166,7 +203,12 @@ impl<'a> Lower<'a> {
     }
 
     /// Returns the state that is open at the end, if the end can be reached.
-    fn fill(&mut self, state: usize, stmts: Vec<St>, labels: &mut HashMap<Label, usize>) -> Option<usize> {
+    fn fill(
+        &mut self,
+        state: usize,
+        stmts: Vec<St>,
+        labels: &mut HashMap<Label, usize>,
+    ) -> Option<usize> {
         let base = self.ir.states[state].name.clone();
         let mut at = state;
         for s in stmts {
@@ -175,8 +217,14 @@ impl<'a> Lower<'a> {
                 StKind::If(cond, yes, no) => {
                     let flag = self.scalar_variable("cond", Scalar::Bit(1));
                     let value = super::fold::cast(cond, Scalar::Bit(1));
-                    self.ir.states[at].ops.push(St { kind: StKind::Assign(flag.clone(), value), span: s.span });
-                    let names: Vec<String> = ["true", "false", "join"].iter().map(|n| format!("{base}_{n}")).collect();
+                    self.ir.states[at].ops.push(St {
+                        kind: StKind::Assign(flag.clone(), value),
+                        span: s.span,
+                    });
+                    let names: Vec<String> = ["true", "false", "join"]
+                        .iter()
+                        .map(|n| format!("{base}_{n}"))
+                        .collect();
                     let mut fresh = Vec::new();
                     for n in names {
                         let n = self.unique_state(&n);
@@ -209,6 +257,35 @@ impl<'a> Lower<'a> {
                     }
                     return None;
                 }
+                StKind::Loop { head, cond, body } => {
+                    let names: Vec<String> = ["loop", "round", "done"]
+                        .iter()
+                        .map(|n| format!("{base}_{n}"))
+                        .collect();
+                    let mut fresh = Vec::new();
+                    for n in names {
+                        let n = self.unique_state(&n);
+                        fresh.push(self.new_state(n));
+                    }
+                    self.ir.states[at].cases = direct(Target::State(fresh[0])).cases;
+                    if let Some(end) = self.fill(fresh[0], head, labels) {
+                        let flag = self.scalar_variable("cond", Scalar::Bit(1));
+                        let value = super::fold::cast(cond, Scalar::Bit(1));
+                        self.ir.states[end].ops.push(St {
+                            kind: StKind::Assign(flag.clone(), value),
+                            span: s.span,
+                        });
+                        self.ir.states[end].keys = vec![flag];
+                        self.ir.states[end].cases = vec![
+                            (vec![KeySet::Value(1.into())], Target::State(fresh[1])),
+                            (vec![KeySet::Any], Target::State(fresh[2])),
+                        ];
+                    }
+                    if let Some(end) = self.fill(fresh[1], body, labels) {
+                        self.ir.states[end].cases = direct(Target::State(fresh[0])).cases;
+                    }
+                    at = fresh[2];
+                }
                 StKind::RunStates { start, resume } => {
                     self.ir.states[at].cases = direct(Target::State(start)).cases;
                     at = resume;
@@ -221,7 +298,10 @@ impl<'a> Lower<'a> {
 }
 
 fn direct(target: Target) -> Exit {
-    Exit { keys: Vec::new(), cases: vec![(Vec::new(), target)] }
+    Exit {
+        keys: Vec::new(),
+        cases: vec![(Vec::new(), target)],
+    }
 }
 
 /// Whether some state goes back to `start`.

@@ -17,7 +17,11 @@ impl<'a> Lower<'a> {
     pub(super) fn program(&mut self) {
         self.ir.errors = self.t.errors.iter().map(|n| n.to_string()).collect();
         let program = self.t.program;
-        let Some(main) = program.decls.iter().rfind(|d| &*d.name.name == "main" && matches!(d.kind, DeclKind::Instance { .. })) else {
+        let Some(main) = program
+            .decls
+            .iter()
+            .rfind(|d| &*d.name.name == "main" && matches!(d.kind, DeclKind::Instance { .. }))
+        else {
             self.diags.error_global(
                 "the program has no 'main'",
                 Some("end it with V1Switch(MyParser(), MyVerifyChecksum(), ...) main;".into()),
@@ -27,7 +31,9 @@ impl<'a> Lower<'a> {
         // The storage that all blocks share gets its plain names before anything else does.
         self.names.insert(crate::ir::SCALARS.into());
         self.names.insert(STANDARD_METADATA.into());
-        let Type::Named(package, targs) = self.t.type_of(main.id) else { return };
+        let Type::Named(package, targs) = self.t.type_of(main.id) else {
+            return;
+        };
         let package_name = self.t.defs.get_decl(package).map_or("", |d| &d.name.name);
         if package_name != "V1Switch" || targs.len() != 2 {
             self.diags.error_hint(
@@ -38,6 +44,7 @@ impl<'a> Lower<'a> {
             return;
         }
         self.ir.package = Some(main);
+        self.enum_values();
         self.reserve_header_names(&targs[0]);
         let meta = self.allocate(&targs[1], "userMetadata");
         let headers = self.allocate_headers(&targs[0]);
@@ -48,11 +55,21 @@ impl<'a> Lower<'a> {
                 self.instantiate_local(d);
             }
         }
-        let DeclKind::Instance { args, .. } = &main.kind else { return };
-        let Some(info) = self.t.calls.get(&main.id) else { return };
+        let DeclKind::Instance { args, .. } = &main.kind else {
+            return;
+        };
+        let Some(info) = self.t.calls.get(&main.id) else {
+            return;
+        };
         let mut blocks = Vec::new();
         for (i, name) in BLOCKS.iter().enumerate() {
-            let e = info.args.get(i).copied().flatten().and_then(|k: usize| args.get(k)).map(|a: &Arg| &a.expr);
+            let e = info
+                .args
+                .get(i)
+                .copied()
+                .flatten()
+                .and_then(|k: usize| args.get(k))
+                .map(|a: &Arg| &a.expr);
             match e.map(|e| self.eval(e)) {
                 Some(Val::Block(b)) => blocks.push(b),
                 _ => {
@@ -65,9 +82,32 @@ impl<'a> Lower<'a> {
         self.run_blocks(&blocks, &headers, &meta, &standard);
     }
 
+    fn enum_values(&mut self) {
+        for d in &self.t.program.decls {
+            let DeclKind::Enum {
+                underlying: Some(u),
+                members,
+            } = &d.kind
+            else {
+                continue;
+            };
+            let ty = self.type_of(u.id);
+            for m in members {
+                let Some(e) = &m.value else { continue };
+                let v = self.eval(e);
+                if let Val::Scalar(Ex::Const(v, s)) = self.convert(v, &ty) {
+                    let unsigned = crate::check::wrap(&v, &Type::Bit(s.width()));
+                    self.ir.enum_values.insert(m.id, unsigned);
+                }
+            }
+        }
+    }
+
     fn run_blocks(&mut self, blocks: &[usize], headers: &Val, meta: &Val, standard: &Val) {
         let all = [headers.clone(), meta.clone(), standard.clone()];
-        let with_packet: Vec<Val> = std::iter::once(Val::Unit).chain(all.iter().cloned()).collect();
+        let with_packet: Vec<Val> = std::iter::once(Val::Unit)
+            .chain(all.iter().cloned())
+            .collect();
         self.bind_top(blocks[0], &with_packet);
         self.ir.start_state = self.parser_states(blocks[0], "", Target::Accept);
         self.ir.verify = self.control(blocks[1], &all[..2], Place::Checksum);
@@ -75,6 +115,7 @@ impl<'a> Lower<'a> {
         self.ir.egress = self.control(blocks[3], &all, Place::Control);
         self.ir.update = self.control(blocks[4], &all[..2], Place::Checksum);
         self.ir.deparser = self.control(blocks[5], &with_packet[..2], Place::Deparser);
+        self.collect_visible(blocks);
     }
 
     /// Gives the parameters of a top-level block the shared storage.
@@ -89,7 +130,9 @@ impl<'a> Lower<'a> {
     fn control(&mut self, block: usize, values: &[Val], place: Place) -> Vec<crate::ir::St> {
         self.bind_top(block, values);
         let d = self.blocks[block].decl;
-        let DeclKind::Control(c) = &d.kind else { return Vec::new() };
+        let DeclKind::Control(c) = &d.kind else {
+            return Vec::new();
+        };
         let frame = self.blocks[block].frame.clone();
         self.place = place;
         let stmts = self.in_frame(frame, |s| {
@@ -118,7 +161,12 @@ impl<'a> Lower<'a> {
     }
 
     fn standard_metadata(&mut self) -> Val {
-        let decl = self.t.program.decls.iter().find(|d| &*d.name.name == "standard_metadata_t");
+        let decl = self
+            .t
+            .program
+            .decls
+            .iter()
+            .find(|d| &*d.name.name == "standard_metadata_t");
         let Some(d) = decl else { return Val::Unit };
         let ty = Type::Named(d.id, Vec::new());
         let mut fields = Vec::new();
@@ -129,13 +177,26 @@ impl<'a> Lower<'a> {
             .into_iter()
             .zip(&fields)
             .map(|((n, _), (field, ty))| {
-                (n, Val::Scalar(Ex::Field { header: STANDARD_METADATA.into(), field: field.clone(), ty: *ty }))
+                (
+                    n,
+                    Val::Scalar(Ex::Field {
+                        header: STANDARD_METADATA.into(),
+                        field: field.clone(),
+                        ty: *ty,
+                    }),
+                )
             })
             .collect();
         let storage = &mut self.ir.storage;
-        storage.header_types.push(HeaderType { name: STANDARD_METADATA.into(), fields });
+        storage.header_types.push(HeaderType {
+            name: STANDARD_METADATA.into(),
+            fields,
+        });
         let header_type = storage.header_types.len() - 1;
-        storage.headers.push(HeaderInstance { name: STANDARD_METADATA.into(), header_type });
+        storage.headers.push(HeaderInstance {
+            name: STANDARD_METADATA.into(),
+            header_type,
+        });
         Val::Struct(values)
     }
 
@@ -148,15 +209,26 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn collect_field_lists(&mut self, ty: &Type, v: &Val, inherited: &[u32], lists: &mut BTreeMap<u32, Vec<Ex>>) {
+    fn collect_field_lists(
+        &mut self,
+        ty: &Type,
+        v: &Val,
+        inherited: &[u32],
+        lists: &mut BTreeMap<u32, Vec<Ex>>,
+    ) {
         let Type::Named(id, _) = ty else { return };
-        let Some(DeclKind::Composite { fields, .. }) = self.t.defs.get_decl(*id).map(|d| &d.kind) else { return };
+        let Some(DeclKind::Composite { fields, .. }) = self.t.defs.get_decl(*id).map(|d| &d.kind)
+        else {
+            return;
+        };
         let types = self.fields_of(ty).unwrap_or_default();
         for (f, (_, t)) in fields.iter().zip(types) {
             let mut numbers = inherited.to_vec();
             numbers.extend(self.field_list_numbers(f));
             match v.member(&f.name.name) {
-                Some(Val::Scalar(e)) => numbers.iter().for_each(|n| lists.entry(*n).or_default().push(e.clone())),
+                Some(Val::Scalar(e)) => numbers
+                    .iter()
+                    .for_each(|n| lists.entry(*n).or_default().push(e.clone())),
                 Some(inner) => self.collect_field_lists(&t, &inner, &numbers, lists),
                 None => {}
             }
@@ -176,20 +248,50 @@ impl<'a> Lower<'a> {
                 let n = match &e.kind {
                     crate::ast::ExprKind::Int { value, .. } => value.to_u32(),
                     crate::ast::ExprKind::Name { name, .. } => self.named_constant(name),
+                    crate::ast::ExprKind::Member(base, member) => match &base.kind {
+                        crate::ast::ExprKind::Name { name, .. } => {
+                            self.enum_constant(name, &member.name)
+                        }
+                        _ => None,
+                    },
                     _ => None,
                 };
                 match n {
                     Some(n) => out.push(n),
-                    None => self.error(e.span, "the number of a field list must be known at compile time"),
+                    None => self.error(
+                        e.span,
+                        "the number of a field list must be known at compile time",
+                    ),
                 }
             }
         }
         out
     }
 
+    fn enum_constant(&self, name: &str, member: &str) -> Option<u32> {
+        let d = self
+            .t
+            .program
+            .decls
+            .iter()
+            .find(|d| &*d.name.name == name)?;
+        let DeclKind::Enum { members, .. } = &d.kind else {
+            return None;
+        };
+        let m = members.iter().find(|m| &*m.name.name == member)?;
+        self.ir.enum_values.get(&m.id)?.to_u32()
+    }
+
     fn named_constant(&mut self, name: &str) -> Option<u32> {
-        let d = self.t.program.decls.iter().find(|d| &*d.name.name == name)?;
-        let DeclKind::Const { init, .. } = &d.kind else { return None };
+        let d = self
+            .t
+            .program
+            .decls
+            .iter()
+            .find(|d| &*d.name.name == name)?;
+        let DeclKind::Const { init, .. } = &d.kind else {
+            return None;
+        };
         self.number(init)?.to_u32()
     }
 }

@@ -11,7 +11,10 @@ impl<'a> Lower<'a> {
         for s in stmts {
             self.stmt(s);
             // What follows an unconditional jump never runs.
-            if matches!(self.out.last().map(|s| &s.kind), Some(StKind::Leave(_) | StKind::Exit)) {
+            if matches!(
+                self.out.last().map(|s| &s.kind),
+                Some(StKind::Leave(_) | StKind::Exit)
+            ) {
                 break;
             }
         }
@@ -27,7 +30,11 @@ impl<'a> Lower<'a> {
             StmtKind::Call(e) => {
                 self.eval(e);
             }
-            StmtKind::If { cond, then, otherwise } => self.if_stmt(cond, then, otherwise.as_deref()),
+            StmtKind::If {
+                cond,
+                then,
+                otherwise,
+            } => self.if_stmt(cond, then, otherwise.as_deref()),
             StmtKind::Return(value) => {
                 if let Some(v) = value {
                     let v = self.eval(v);
@@ -39,10 +46,20 @@ impl<'a> Lower<'a> {
                     self.emit(StKind::Leave(label));
                 }
             }
-            StmtKind::Exit => self.emit(StKind::Exit),
+            StmtKind::Exit => self.exit(),
             StmtKind::Switch { subject, cases } => self.switch(subject, cases),
-            StmtKind::For { init, cond, update, body } => self.for_loop(s.span, init, cond, update, body),
-            StmtKind::ForIn { var, declares, over, body } => self.for_in(s.span, var, *declares, over, body),
+            StmtKind::For {
+                init,
+                cond,
+                update,
+                body,
+            } => self.for_loop(s.span, init, cond, update, body),
+            StmtKind::ForIn {
+                var,
+                declares,
+                over,
+                body,
+            } => self.for_in(s.span, var, *declares, over, body),
             StmtKind::Break => {
                 if let Some((label, _)) = self.loops.last() {
                     self.emit(StKind::Leave(*label));
@@ -101,15 +118,23 @@ impl<'a> Lower<'a> {
                 return;
             }
         }
-        let place = if self.has_effects(rhs) { self.eval(lhs) } else { Val::Unit };
+        let place = if self.has_effects(rhs) {
+            self.eval(lhs)
+        } else {
+            Val::Unit
+        };
         let value = self.eval(rhs);
-        let place = if place == Val::Unit { self.eval(lhs) } else { place };
+        let place = if place == Val::Unit {
+            self.eval(lhs)
+        } else {
+            place
+        };
         let Some(op) = op else {
             self.assign(&place, value);
             return;
         };
-        let old = self.to_scalar(place.clone());
-        let mut right = self.to_scalar(value);
+        let old = self.scalar_from(place.clone());
+        let mut right = self.scalar_from(value);
         if !matches!(op, BinOp::Shl | BinOp::Shr) {
             right = fold::cast(right, old.ty());
         }
@@ -122,13 +147,23 @@ impl<'a> Lower<'a> {
         use num_traits::ToPrimitive;
         let value = self.scalar(rhs);
         let place = self.eval(base);
-        let whole = self.to_scalar(place.clone());
-        let Some(w) = self.number(width).and_then(|w| w.to_u32()) else { return };
+        let whole = self.scalar_from(place.clone());
+        let Some(w) = self.number(width).and_then(|w| w.to_u32()) else {
+            return;
+        };
         let ty = Scalar::Bit(whole.ty().width());
         let ones = fold::constant(&Self::ones(w), ty);
         let mask = fold::binary(BinOp::Shl, ones, low.clone());
-        let kept = fold::binary(BinOp::BitAnd, fold::cast(whole.clone(), ty), fold::unary(UnOp::BitNot, mask));
-        let moved = fold::binary(BinOp::Shl, fold::cast(fold::cast(value, Scalar::Bit(w)), ty), low);
+        let kept = fold::binary(
+            BinOp::BitAnd,
+            fold::cast(whole.clone(), ty),
+            fold::unary(UnOp::BitNot, mask),
+        );
+        let moved = fold::binary(
+            BinOp::Shl,
+            fold::cast(fold::cast(value, Scalar::Bit(w)), ty),
+            low,
+        );
         let result = fold::binary(BinOp::BitOr, kept, moved);
         self.assign(&place, Val::Scalar(fold::cast(result, whole.ty())));
     }
@@ -141,7 +176,11 @@ impl<'a> Lower<'a> {
                     s.stmt(o);
                 }
             });
-            let then = if positive { Then::HitMiss(yes, no) } else { Then::HitMiss(no, yes) };
+            let then = if positive {
+                Then::HitMiss(yes, no)
+            } else {
+                Then::HitMiss(no, yes)
+            };
             self.apply_table(callee, then);
             return;
         }
@@ -170,7 +209,9 @@ impl<'a> Lower<'a> {
         match &e.kind {
             ExprKind::Unary(UnOp::Not, x) => self.applied_condition(x).map(|(c, p)| (c, !p)),
             ExprKind::Member(base, name) => {
-                let ExprKind::Call { callee, .. } = &base.kind else { return None };
+                let ExprKind::Call { callee, .. } = &base.kind else {
+                    return None;
+                };
                 if !matches!(self.t.calls.get(&base.id)?.callee, Callee::TableApply(_)) {
                     return None;
                 }
@@ -186,13 +227,23 @@ impl<'a> Lower<'a> {
             return;
         }
         let value = self.scalar(subject);
-        let value = if cases.len() > 1 { self.snapshot(value) } else { value };
+        let value = if cases.len() > 1 {
+            self.snapshot(value)
+        } else {
+            value
+        };
         let groups = group_cases(cases);
         self.switch_chain(&value, &groups);
     }
 
-    fn switch_chain(&mut self, value: &Ex, groups: &[(Vec<&'a SwitchCase>, Option<&'a crate::ast::Block>)]) {
-        let Some(((labels, body), rest)) = groups.split_first() else { return };
+    fn switch_chain(
+        &mut self,
+        value: &Ex,
+        groups: &[(Vec<&'a SwitchCase>, Option<&'a crate::ast::Block>)],
+    ) {
+        let Some(((labels, body), rest)) = groups.split_first() else {
+            return;
+        };
         if labels.iter().any(|c| c.label.is_none()) {
             // `default` is the last group, and takes whatever got here.
             if let Some(b) = body {
@@ -219,9 +270,18 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn switch_on_action(&mut self, subject: &'a Expr, table: crate::ast::NodeId, cases: &'a [SwitchCase]) {
-        let ExprKind::Member(call, _) = &subject.kind else { return };
-        let ExprKind::Call { callee, .. } = &call.kind else { return };
+    fn switch_on_action(
+        &mut self,
+        subject: &'a Expr,
+        table: crate::ast::NodeId,
+        cases: &'a [SwitchCase],
+    ) {
+        let ExprKind::Member(call, _) = &subject.kind else {
+            return;
+        };
+        let ExprKind::Call { callee, .. } = &call.kind else {
+            return;
+        };
         let listed = self.listed_actions(table);
         let mut out = Vec::new();
         let mut default = Vec::new();
@@ -243,14 +303,24 @@ impl<'a> Lower<'a> {
                 .collect();
             out.push((indices, body));
         }
-        self.apply_table(callee, Then::Switch { cases: out, default });
+        self.apply_table(
+            callee,
+            Then::Switch {
+                cases: out,
+                default,
+            },
+        );
     }
 
     /// Runs what the declarations of a block do when it is applied.
     pub(super) fn start_locals(&mut self, locals: &'a [Decl]) {
         for d in locals {
-            let DeclKind::Var { ty, init } = &d.kind else { continue };
-            let Some(place) = self.frame.find(d.id) else { continue };
+            let DeclKind::Var { ty, init } = &d.kind else {
+                continue;
+            };
+            let Some(place) = self.frame.find(d.id) else {
+                continue;
+            };
             self.span = d.span;
             match init {
                 Some(i) => {
@@ -295,12 +365,20 @@ pub(super) fn drop_tail_leave(stmts: &mut Vec<St>, label: Label) {
             drop_tail_leave(a, label);
             drop_tail_leave(b, label);
         }
-        Some(StKind::Apply { then: Then::HitMiss(a, b), .. }) => {
+        Some(StKind::Apply {
+            then: Then::HitMiss(a, b),
+            ..
+        }) => {
             drop_tail_leave(a, label);
             drop_tail_leave(b, label);
         }
-        Some(StKind::Apply { then: Then::Switch { cases, default }, .. }) => {
-            cases.iter_mut().for_each(|(_, c)| drop_tail_leave(c, label));
+        Some(StKind::Apply {
+            then: Then::Switch { cases, default },
+            ..
+        }) => {
+            cases
+                .iter_mut()
+                .for_each(|(_, c)| drop_tail_leave(c, label));
             drop_tail_leave(default, label);
         }
         _ => {}
@@ -313,10 +391,15 @@ pub(super) fn leaves(stmts: &[St], label: Label) -> bool {
         StKind::Leave(l) => *l == label,
         StKind::If(_, a, b) => leaves(a, label) || leaves(b, label),
         StKind::Labelled(_, b) => leaves(b, label),
-        StKind::Apply { then: Then::HitMiss(a, b), .. } => leaves(a, label) || leaves(b, label),
-        StKind::Apply { then: Then::Switch { cases, default }, .. } => {
-            cases.iter().any(|(_, c)| leaves(c, label)) || leaves(default, label)
-        }
+        StKind::Loop { head, body, .. } => leaves(head, label) || leaves(body, label),
+        StKind::Apply {
+            then: Then::HitMiss(a, b),
+            ..
+        } => leaves(a, label) || leaves(b, label),
+        StKind::Apply {
+            then: Then::Switch { cases, default },
+            ..
+        } => cases.iter().any(|(_, c)| leaves(c, label)) || leaves(default, label),
         _ => false,
     })
 }

@@ -3,10 +3,10 @@
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use super::value::Val;
 use super::Lower;
-use crate::ast::{DeclKind, Direction, Expr, ExprKind, KeyElement, NodeId, TableDecl};
-use crate::ir::{DefaultEntry, Ex, Entry, Key, StKind, Table, TableAction, Then};
+use super::value::Val;
+use crate::ast::{DeclKind, Direction, Expr, ExprKind, NodeId, TableDecl};
+use crate::ir::{DefaultEntry, Entry, Ex, Key, StKind, Table, TableAction, Then};
 
 /// Entries of a table that does not say how many it needs.
 const DEFAULT_SIZE: u64 = 1024;
@@ -14,8 +14,12 @@ const DEFAULT_SIZE: u64 = 1024;
 impl<'a> Lower<'a> {
     /// Emits the application of the table that `callee` (`table.apply`) names.
     pub(super) fn apply_table(&mut self, callee: &'a Expr, then: Then) {
-        let ExprKind::Member(base, _) = &callee.kind else { return };
-        let Some(&id) = self.t.names.get(&base.id) else { return };
+        let ExprKind::Member(base, _) = &callee.kind else {
+            return;
+        };
+        let Some(&id) = self.t.names.get(&base.id) else {
+            return;
+        };
         if self.in_action() {
             self.error(callee.span, "a table cannot be applied in an action");
             return;
@@ -26,8 +30,14 @@ impl<'a> Lower<'a> {
 
     /// Declared actions of a table, in the order of its action list.
     pub(super) fn listed_actions(&self, table: NodeId) -> Vec<NodeId> {
-        let Some(DeclKind::Table(t)) = self.t.defs.get_decl(table).map(|d| &d.kind) else { return Vec::new() };
-        t.actions.iter().flatten().filter_map(|a| self.action_id(&a.expr)).collect()
+        let Some(DeclKind::Table(t)) = self.t.defs.get_decl(table).map(|d| &d.kind) else {
+            return Vec::new();
+        };
+        t.actions
+            .iter()
+            .flatten()
+            .filter_map(|a| self.action_id(&a.expr))
+            .collect()
     }
 
     fn action_id(&self, e: &Expr) -> Option<NodeId> {
@@ -41,7 +51,9 @@ impl<'a> Lower<'a> {
     /// The table's index; its keys are computed where it is applied, that is: here.
     fn table(&mut self, id: NodeId) -> Option<usize> {
         let d = self.t.defs.get_decl(id)?;
-        let DeclKind::Table(t) = &d.kind else { return None };
+        let DeclKind::Table(t) = &d.kind else {
+            return None;
+        };
         let block = self.frame.block?;
         if let Some(&index) = self.table_ids.get(&(block, id)) {
             self.recompute_keys(t, index);
@@ -64,12 +76,13 @@ impl<'a> Lower<'a> {
             selector_inputs: Vec::new(),
             counter: None,
             meter: None,
-            order: (block, d.id),
         });
         self.keys(t, index);
         for a in t.actions.iter().flatten() {
             if let Some((action, decl)) = self.table_action(&a.expr) {
-                self.ir.tables[index].actions.push(TableAction { action, decl });
+                self.ir.tables[index]
+                    .actions
+                    .push(TableAction { action, decl });
             }
         }
         self.default_action(t, index);
@@ -89,75 +102,85 @@ impl<'a> Lower<'a> {
             let ty = self.type_of(k.expr.id);
             let name = self.key_name(k);
             let match_kind = k.match_kind.name.to_string();
-            self.ir.tables[index].keys.push(Key { name, match_kind, target, ty });
+            self.ir.tables[index].keys.push(Key {
+                name,
+                match_kind,
+                target,
+                ty,
+            });
         }
     }
 
     /// Keys that are not plain fields live in variables, which must be set before each lookup.
     fn recompute_keys(&mut self, t: &'a TableDecl, index: usize) {
-        let mut plain = self.ir.tables[index].keys.iter().map(|k| k.target.clone()).collect::<Vec<_>>().into_iter();
+        let mut plain = self.ir.tables[index]
+            .keys
+            .iter()
+            .map(|k| k.target.clone())
+            .collect::<Vec<_>>()
+            .into_iter();
         let mut selector = self.ir.tables[index].selector_inputs.clone().into_iter();
         for k in t.keys.iter().flatten() {
-            let next = if &*k.match_kind.name == "selector" { selector.next() } else { plain.next() };
+            let next = if &*k.match_kind.name == "selector" {
+                selector.next()
+            } else {
+                plain.next()
+            };
             let Some(target) = next else { return };
             let e = self.scalar(&k.expr);
-            let is_variable = matches!(&target, Ex::Field { field, .. } if field != "$valid$") && e != target;
+            let is_variable =
+                matches!(&target, Ex::Field { field, .. } if field != "$valid$") && e != target;
             if is_variable {
                 self.emit(StKind::Assign(target, e));
             }
         }
     }
 
-    /// The name of a key for the control plane: as annotated, else as written.
-    fn key_name(&self, k: &KeyElement) -> String {
-        super::object::name_annotation(&k.annos).unwrap_or_else(|| self.expr_text(&k.expr))
-    }
-
-    fn expr_text(&self, e: &Expr) -> String {
-        match &e.kind {
-            ExprKind::Name { name, .. } => name.to_string(),
-            ExprKind::Member(b, n) => format!("{}.{}", self.expr_text(b), n.name),
-            ExprKind::Index(b, i) => format!("{}[{}]", self.expr_text(b), self.expr_text(i)),
-            ExprKind::Slice(b, hi, lo) => {
-                format!("{}[{}:{}]", self.expr_text(b), self.expr_text(hi), self.expr_text(lo))
-            }
-            ExprKind::Int { value, .. } => value.to_string(),
-            ExprKind::Call { callee, .. } => match &callee.kind {
-                ExprKind::Member(b, n) if &*n.name == "isValid" => format!("{}.$valid$", self.expr_text(b)),
-                _ => self.sources.snippet(e.span),
-            },
-            ExprKind::Binary(crate::ast::BinOp::BitAnd, a, b) => format!("{} & {}", self.expr_text(a), self.expr_text(b)),
-            _ => self.sources.snippet(e.span),
-        }
-    }
-
     fn default_action(&mut self, t: &'a TableDecl, index: usize) {
         let (position, args, is_const) = match &t.default_action {
             Some(def) => {
-                let Some(id) = self.action_id(&def.expr) else { return };
-                let Some(position) = self.ir.tables[index].actions.iter().position(|a| a.decl == id) else { return };
+                let Some(id) = self.action_id(&def.expr) else {
+                    return;
+                };
+                let Some(position) = self.ir.tables[index]
+                    .actions
+                    .iter()
+                    .position(|a| a.decl == id)
+                else {
+                    return;
+                };
                 let args = self.action_args(&def.expr, id);
                 (position, args, def.is_const)
             }
             None => {
-                let Some(no_action) = self.no_action(index) else { return };
+                let Some(no_action) = self.no_action(index) else {
+                    return;
+                };
                 (no_action, Vec::new(), false)
             }
         };
-        self.ir.tables[index].default = Some(DefaultEntry { action: position, args, is_const });
+        self.ir.tables[index].default = Some(DefaultEntry {
+            action: position,
+            args,
+            is_const,
+        });
     }
 
     /// Position of `NoAction` in the table's list, where it is put if it is not there.
     fn no_action(&mut self, index: usize) -> Option<usize> {
-        let d = self
-            .t
-            .program
-            .decls
+        let d =
+            self.t.program.decls.iter().find(|d| {
+                &*d.name.name == "NoAction" && matches!(d.kind, DeclKind::Action { .. })
+            })?;
+        if let Some(i) = self.ir.tables[index]
+            .actions
             .iter()
-            .find(|d| &*d.name.name == "NoAction" && matches!(d.kind, DeclKind::Action { .. }))?;
-        if let Some(i) = self.ir.tables[index].actions.iter().position(|a| a.decl == d.id) {
+            .position(|a| a.decl == d.id)
+        {
             return Some(i);
         }
+        let root = self.action_frame(d.id);
+        self.note_action(d, &root, true);
         let key = (String::from("None/NoAction"), d.id, String::new());
         let action = match self.action_ids.get(&key) {
             Some(i) => *i,
@@ -172,13 +195,16 @@ impl<'a> Lower<'a> {
                 self.ir.actions.len() - 1
             }
         };
-        self.ir.tables[index].actions.push(TableAction { action, decl: d.id });
+        self.ir.tables[index]
+            .actions
+            .push(TableAction { action, decl: d.id });
         Some(self.ir.tables[index].actions.len() - 1)
     }
 
     /// Values that a default action or entry gives to the control plane's parameters.
     fn action_args(&mut self, e: &'a Expr, action: NodeId) -> Vec<BigInt> {
-        let Some(DeclKind::Action { params, .. }) = self.t.defs.get_decl(action).map(|d| &d.kind) else {
+        let Some(DeclKind::Action { params, .. }) = self.t.defs.get_decl(action).map(|d| &d.kind)
+        else {
             return Vec::new();
         };
         let (args, info) = match &e.kind {
@@ -186,13 +212,24 @@ impl<'a> Lower<'a> {
             _ => (&[][..], None),
         };
         let mut out = Vec::new();
-        for (i, p) in params.iter().enumerate().filter(|(_, p)| p.dir == Direction::None) {
-            let given = info.and_then(|c| c.args.get(i).copied().flatten()).and_then(|k| args.get(k)).map(|a| &a.expr);
-            let Some(x) = given.or(p.default.as_ref()) else { continue };
+        for (i, p) in params
+            .iter()
+            .enumerate()
+            .filter(|(_, p)| p.dir == Direction::None)
+        {
+            let given = info
+                .and_then(|c| c.args.get(i).copied().flatten())
+                .and_then(|k| args.get(k))
+                .map(|a| &a.expr);
+            let Some(x) = given.or(p.default.as_ref()) else {
+                continue;
+            };
             let ty = self.type_of(p.ty.id);
             let v = self.eval(x);
             let v = match self.convert(v, &ty) {
-                Val::Scalar(Ex::Const(v, s)) => crate::check::wrap(&v, &crate::types::Type::Bit(s.width())),
+                Val::Scalar(Ex::Const(v, s)) => {
+                    crate::check::wrap(&v, &crate::types::Type::Bit(s.width()))
+                }
                 _ => {
                     self.error(x.span, "the argument must be known at compile time");
                     BigInt::default()
@@ -205,30 +242,52 @@ impl<'a> Lower<'a> {
 
     fn entries(&mut self, t: &'a TableDecl, index: usize) {
         let Some(entries) = &t.entries else { return };
-        let keys: Vec<(crate::ir::Scalar, String)> =
-            self.ir.tables[index].keys.iter().map(|k| (k.target.ty(), k.match_kind.clone())).collect();
+        let keys: Vec<(crate::ir::Scalar, String)> = self.ir.tables[index]
+            .keys
+            .iter()
+            .map(|k| (k.target.ty(), k.match_kind.clone()))
+            .collect();
         // Keys of the selector come with the others in the source.
-        let kinds: Vec<&str> = t.keys.iter().flatten().map(|k| &*k.match_kind.name).collect();
+        let kinds: Vec<&str> = t
+            .keys
+            .iter()
+            .flatten()
+            .map(|k| &*k.match_kind.name)
+            .collect();
         for e in &entries.list {
             let items = Self::keyset_items(&e.keyset, kinds.len());
             let mut matches = Vec::new();
-            let plain = items.iter().zip(&kinds).filter(|(_, k)| **k != "selector").map(|(i, _)| *i);
+            let plain = items
+                .iter()
+                .zip(&kinds)
+                .filter(|(_, k)| **k != "selector")
+                .map(|(i, _)| *i);
             for (item, (ty, kind)) in plain.zip(&keys) {
                 matches.push(self.key_match(item, *ty, kind));
             }
-            let Some(id) = self.action_id(&e.action) else { continue };
-            let Some(action) = self.ir.tables[index].actions.iter().position(|a| a.decl == id) else { continue };
+            let Some(id) = self.action_id(&e.action) else {
+                continue;
+            };
+            let Some(action) = self.ir.tables[index]
+                .actions
+                .iter()
+                .position(|a| a.decl == id)
+            else {
+                continue;
+            };
             let args = self.action_args(&e.action, id);
             let priority = match &e.priority {
                 Some(p) => self.number(p),
                 None => None,
             };
+            let annotated_priority =
+                crate::p4info::int_annotation(&e.annos, "priority").map(|(n, _)| n);
             self.ir.tables[index].entries.push(Entry {
                 matches,
+                annotated_priority,
                 action,
                 args,
                 priority,
-                is_const: e.is_const || entries.is_const,
                 span: e.span,
             });
         }
@@ -239,11 +298,15 @@ impl<'a> Lower<'a> {
             match &*p.name.name {
                 "size" => match self.number(&p.value).and_then(|n| n.to_u64()) {
                     Some(n) => self.ir.tables[index].size = n,
-                    None => self.error(p.value.span, "the size must be a number known at compile time"),
+                    None => self.error(
+                        p.value.span,
+                        "the size must be a number known at compile time",
+                    ),
                 },
                 "implementation" | "counters" | "meters" => {
-                    let Val::Object(o) = self.eval(&p.value) else { continue };
-                    self.ir.objects[o].used = true;
+                    let Val::Object(o) = self.eval(&p.value) else {
+                        continue;
+                    };
                     if self.ir.objects[o].name.is_empty() {
                         // Written into the table: named after it.
                         let given = super::object::name_annotation(&p.annos);
@@ -262,14 +325,33 @@ impl<'a> Lower<'a> {
                         self.ir.tables[index].support_timeout = true;
                     }
                 }
-                other if other.starts_with("psa_") || matches!(other, "largest_priority_wins" | "priority_delta" | "default_idle_timeout_for_data_plane_added_entries" | "add_on_miss" | "pna_idle_timeout") => {}
-                other => self.diags.warn(p.name.span, format!("unknown table property '{other}' is ignored")),
+                other
+                    if other.starts_with("psa_")
+                        || matches!(
+                            other,
+                            "largest_priority_wins"
+                                | "priority_delta"
+                                | "default_idle_timeout_for_data_plane_added_entries"
+                                | "add_on_miss"
+                                | "pna_idle_timeout"
+                        ) => {}
+                other => self.diags.warn(
+                    p.name.span,
+                    format!("unknown table property '{other}' is ignored"),
+                ),
             }
         }
         if let Some(o) = self.ir.tables[index].implementation {
             let selector = self.ir.objects[o].extern_name == "action_selector";
             if !selector && !self.ir.tables[index].selector_inputs.is_empty() {
-                self.diags.warn(t.keys.iter().flatten().next().map_or(self.span, |k| k.expr.span), "selector keys need an action_selector implementation");
+                self.diags.warn(
+                    t.keys
+                        .iter()
+                        .flatten()
+                        .next()
+                        .map_or(self.span, |k| k.expr.span),
+                    "selector keys need an action_selector implementation",
+                );
             }
         }
         self.priorities(t, index);
@@ -277,7 +359,12 @@ impl<'a> Lower<'a> {
 
     /// Fills in the priorities of entries that are not const, as the language defines them.
     fn priorities(&mut self, t: &'a TableDecl, index: usize) {
-        let wanted = |n: &str| t.properties.iter().find(|p| &*p.name.name == n).map(|p| &p.value);
+        let wanted = |n: &str| {
+            t.properties
+                .iter()
+                .find(|p| &*p.name.name == n)
+                .map(|p| &p.value)
+        };
         let largest = match wanted("largest_priority_wins") {
             Some(e) => self.scalar(e).as_bool() != Some(false),
             None => true,
@@ -291,11 +378,25 @@ impl<'a> Lower<'a> {
             return;
         }
         let n = BigInt::from(table.entries.len());
-        let mut next = if largest { (n - 1) * &delta + 1 } else { BigInt::from(1) };
+        let mut next = if largest {
+            (n - 1) * &delta + 1
+        } else {
+            BigInt::from(1)
+        };
+        let mut overflow = false;
         for e in &mut table.entries {
             let p = e.priority.clone().unwrap_or_else(|| next.clone());
             next = if largest { &p - &delta } else { &p + &delta };
+            overflow |= p.sign() == num_bigint::Sign::Minus;
             e.priority = Some(p);
+        }
+        if overflow {
+            let name = table.decl.name.span;
+            self.diags.error_hint(
+                name,
+                "the priorities of this table's entries run below zero",
+                "raise the first one, or lower priority_delta",
+            );
         }
     }
 }

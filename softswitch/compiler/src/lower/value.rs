@@ -17,7 +17,10 @@ pub enum Val {
     Tuple(Vec<Val>),
     Header(Header),
     /// A header that is written out, not stored.
-    HeaderLit { valid: Ex, fields: Vec<(Name, Val)> },
+    HeaderLit {
+        valid: Ex,
+        fields: Vec<(Name, Val)>,
+    },
     Stack(Stack),
     Union(Union),
     UnionStack(UnionStack),
@@ -71,7 +74,10 @@ impl Val {
             Val::Union(u) => &u.members,
             _ => return None,
         };
-        fields.iter().find(|(n, _)| &**n == name).map(|(_, v)| v.clone())
+        fields
+            .iter()
+            .find(|(n, _)| &**n == name)
+            .map(|(_, v)| v.clone())
     }
 
     /// Calls `f` on every scalar leaf.
@@ -109,10 +115,32 @@ impl Val {
 impl<'a> Lower<'a> {
     /// Declared fields of a struct, header or union, with type arguments filled in.
     pub(super) fn fields_of(&self, ty: &Type) -> Option<Vec<(Name, Type)>> {
-        let Type::Named(id, args) = ty else { return None };
-        let DeclKind::Composite { tparams, fields, .. } = &self.t.defs.get_decl(*id)?.kind else { return None };
-        let map = |v: NodeId| tparams.iter().position(|p| p.id == v).and_then(|i| args.get(i).cloned());
-        Some(fields.iter().map(|f| (f.name.name.clone(), self.subst(&self.t.type_of(f.ty.id).substitute(&map)))).collect())
+        let Type::Named(id, args) = ty else {
+            return None;
+        };
+        let DeclKind::Composite {
+            tparams, fields, ..
+        } = &self.t.defs.get_decl(*id)?.kind
+        else {
+            return None;
+        };
+        let map = |v: NodeId| {
+            tparams
+                .iter()
+                .position(|p| p.id == v)
+                .and_then(|i| args.get(i).cloned())
+        };
+        Some(
+            fields
+                .iter()
+                .map(|f| {
+                    (
+                        f.name.name.clone(),
+                        self.subst(&self.t.type_of(f.ty.id).substitute(&map)),
+                    )
+                })
+                .collect(),
+        )
     }
 
     pub(super) fn kind_of(&self, ty: &Type) -> Option<CompositeKind> {
@@ -134,8 +162,14 @@ impl<'a> Lower<'a> {
             // Only compile-time code leaves numbers untyped.
             Type::Int => Some(Scalar::Int(64)),
             Type::Named(id, _) => match &self.t.defs.get_decl(*id)?.kind {
-                DeclKind::Enum { underlying: None, .. } => Some(Scalar::Bit(32)),
-                DeclKind::Enum { underlying: Some(t), .. } | DeclKind::NewType(t) => self.scalar_of(&self.type_of(t.id)),
+                DeclKind::Enum {
+                    underlying: None, ..
+                } => Some(Scalar::Bit(32)),
+                DeclKind::Enum {
+                    underlying: Some(t),
+                    ..
+                }
+                | DeclKind::NewType(t) => self.scalar_of(&self.type_of(t.id)),
                 _ => None,
             },
             _ => None,
@@ -158,7 +192,10 @@ impl<'a> Lower<'a> {
                     .map(|(n, t)| (n, self.default_value(&t)))
                     .collect();
                 match self.kind_of(ty) {
-                    Some(CompositeKind::Header) => Val::HeaderLit { valid: Ex::bool(false), fields },
+                    Some(CompositeKind::Header) => Val::HeaderLit {
+                        valid: Ex::bool(false),
+                        fields,
+                    },
                     _ => Val::Struct(fields),
                 }
             }

@@ -18,12 +18,18 @@ impl Parser<'_> {
         let Tok::Ident(n) = self.tok() else {
             return Err(self.unexpected("an annotation name"));
         };
-        let mut name = Ident { name: n.clone(), span: self.span() };
+        let mut name = Ident {
+            name: n.clone(),
+            span: self.span(),
+        };
         self.bump();
         let body = if &*name.name == "pragma" {
             // `@pragma name text` up to the end of the line.
             if let (Tok::Ident(n), false) = (self.tok().clone(), self.tokens[self.pos].line_start) {
-                name = Ident { name: n, span: self.span() };
+                name = Ident {
+                    name: n,
+                    span: self.span(),
+                };
                 self.bump();
             }
             let from = self.pos;
@@ -59,7 +65,11 @@ impl Parser<'_> {
         } else {
             AnnotationBody::None
         };
-        Ok(Annotation { name, span: start.to(self.last_span()), body })
+        Ok(Annotation {
+            name,
+            span: start.to(self.last_span()),
+            body,
+        })
     }
 
     fn tokens_body(&mut self, from: usize, to: usize) -> AnnotationBody {
@@ -70,14 +80,14 @@ impl Parser<'_> {
                     Tok::Ident(s) | Tok::Str(s) => s.to_string(),
                     Tok::Int { value, width } => match width {
                         None => value.to_string(),
-                        Some((w, signed)) => format!("{w}{}{value}", if *signed { 's' } else { 'w' }),
+                        Some((w, signed)) => {
+                            format!("{w}{}{value}", if *signed { 's' } else { 'w' })
+                        }
                     },
                     Tok::P(p) => (*p).to_string(),
                     Tok::Bad(_) | Tok::Eof => String::new(),
                 },
                 is_string: matches!(t.tok, Tok::Str(_)),
-                glued: t.glued,
-                span: t.span,
             })
             .collect();
         let end = self.pos;
@@ -91,7 +101,11 @@ impl Parser<'_> {
                         p.expect(",")?;
                     }
                 }
-                if p.pos == to { Ok(list) } else { Err(super::Failed) }
+                if p.pos == to {
+                    Ok(list)
+                } else {
+                    Err(super::Failed)
+                }
             })
             .unwrap_or_default();
         self.pos = end;

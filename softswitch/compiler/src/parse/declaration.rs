@@ -2,8 +2,8 @@
 
 use super::{Failed, PResult, Parser};
 use crate::ast::{
-    Annotation, Block, CompositeKind, ControlDecl, Decl, DeclKind, Direction, EnumMember, Field, Ident, Method,
-    Param, ParserDecl, SelectCase, Signature, State, Transition, TypeRef, TypeRefKind,
+    Annotation, Block, CompositeKind, Decl, DeclKind, Direction, EnumMember, Field, Ident, Method,
+    Param, Signature, TypeRef, TypeRefKind,
 };
 use crate::diag::Span;
 use crate::token::Tok;
@@ -46,8 +46,17 @@ impl Parser<'_> {
     /// `error {..}` and `match_kind {..}` have no name of their own.
     fn wordless(&mut self, annos: Vec<Annotation>, start: Span, kind: DeclKind) -> PResult<Decl> {
         let id = self.id();
-        let name = Ident { name: self.rc(""), span: start };
-        Ok(Decl { id, name, span: start.to(self.last_span()), annos, kind })
+        let name = Ident {
+            name: self.rc(""),
+            span: start,
+        };
+        Ok(Decl {
+            id,
+            name,
+            span: start.to(self.last_span()),
+            annos,
+            kind,
+        })
     }
 
     fn name_list(&mut self) -> PResult<Vec<Ident>> {
@@ -63,9 +72,21 @@ impl Parser<'_> {
         Ok(names)
     }
 
-    fn finish(&mut self, start: Span, name: Ident, annos: Vec<Annotation>, kind: DeclKind) -> Decl {
+    pub(super) fn finish(
+        &mut self,
+        start: Span,
+        name: Ident,
+        annos: Vec<Annotation>,
+        kind: DeclKind,
+    ) -> Decl {
         let id = self.id();
-        Decl { id, name, span: start.to(self.last_span()), annos, kind }
+        Decl {
+            id,
+            name,
+            span: start.to(self.last_span()),
+            annos,
+            kind,
+        }
     }
 
     pub(super) fn constant(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
@@ -87,8 +108,7 @@ impl Parser<'_> {
             return Err(self.unexpected("a declaration"));
         }
         self.scoped_type_params(|p| {
-            let is_abstract = p.eat_word("abstract");
-            let _ = is_abstract;
+            p.eat_word("abstract");
             let ty = p.type_ref()?;
             if p.at("(") {
                 return p.instantiation_rest(annos, start, ty);
@@ -96,7 +116,15 @@ impl Parser<'_> {
             let name = p.ident()?;
             let sig = p.signature_rest(ty)?;
             let body: Block = p.block()?;
-            Ok(p.finish(start, name, annos, DeclKind::Function { sig, body: Some(body) }))
+            Ok(p.finish(
+                start,
+                name,
+                annos,
+                DeclKind::Function {
+                    sig,
+                    body: Some(body),
+                },
+            ))
         })
     }
 
@@ -110,7 +138,11 @@ impl Parser<'_> {
     fn signature_rest(&mut self, ret: TypeRef) -> PResult<Signature> {
         let tparams = self.type_params_opt()?;
         let params = self.params()?;
-        Ok(Signature { tparams, ret, params })
+        Ok(Signature {
+            tparams,
+            ret,
+            params,
+        })
     }
 
     pub(super) fn params(&mut self) -> PResult<Vec<Param>> {
@@ -140,17 +172,33 @@ impl Parser<'_> {
         }
         let ty = self.type_ref()?;
         let name = self.ident()?;
-        let default = if self.eat("=") { Some(self.expr()?) } else { None };
+        let default = if self.eat("=") {
+            Some(self.expr()?)
+        } else {
+            None
+        };
         self.declare(&name.name, false);
         let id = self.id();
-        Ok(Param { id, name, span: start.to(self.last_span()), dir, ty, default, annos })
+        Ok(Param {
+            id,
+            name,
+            span: start.to(self.last_span()),
+            dir,
+            ty,
+            default,
+            annos,
+        })
     }
 
-    fn params_opt(&mut self) -> PResult<Vec<Param>> {
-        if self.at("(") { self.params() } else { Ok(Vec::new()) }
+    pub(super) fn params_opt(&mut self) -> PResult<Vec<Param>> {
+        if self.at("(") {
+            self.params()
+        } else {
+            Ok(Vec::new())
+        }
     }
 
-    fn action(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+    pub(super) fn action(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
         let start = self.span();
         self.bump();
         let name = self.ident()?;
@@ -169,11 +217,10 @@ impl Parser<'_> {
         let is_type = matches!(self.tok(), Tok::Ident(_))
             && (self.peek_at(1, "{")
                 || self.peek_at(1, ";")
-                || (self.peek_at(1, "<")
-                    && self.speculate_extern_type()));
+                || (self.peek_at(1, "<") && self.speculate_extern_type()));
         if !is_type {
             return self.scoped_type_params(|p| {
-                let ty = p.extern_return_type()?;
+                let ty = p.type_ref()?;
                 let name = p.ident()?;
                 let sig = p.signature_rest(ty)?;
                 p.expect(";")?;
@@ -206,196 +253,56 @@ impl Parser<'_> {
                     p.ident()?;
                     p.eat(",");
                 }
-                if p.at("{") || p.at(";") { Ok(()) } else { Err(Failed) }
+                if p.at("{") || p.at(";") {
+                    Ok(())
+                } else {
+                    Err(Failed)
+                }
             })
             .is_some();
         self.pos = pos;
         found
     }
 
-    /// The return type may be a type parameter that is only declared after the name.
-    fn extern_return_type(&mut self) -> PResult<TypeRef> {
-        self.type_ref()
-    }
-
     fn method(&mut self, owner: &Ident) -> PResult<Method> {
-        let annos = self.annotations()?;
+        self.annotations()?;
         let is_abstract = self.eat_word("abstract");
         self.scoped(|p| {
             if matches!(p.tok(), Tok::Ident(n) if *n == owner.name) && p.peek_at(1, "(") {
                 let name = p.ident()?;
-                let ret = TypeRef { id: p.id(), span: name.span, kind: TypeRefKind::Void };
-                let sig = Signature { tparams: Vec::new(), ret, params: p.params()? };
+                let ret = TypeRef {
+                    id: p.id(),
+                    span: name.span,
+                    kind: TypeRefKind::Void,
+                };
+                let sig = Signature {
+                    tparams: Vec::new(),
+                    ret,
+                    params: p.params()?,
+                };
                 p.expect(";")?;
                 let id = p.id();
-                return Ok(Method { id, name, annos, sig, is_abstract, is_constructor: true });
+                return Ok(Method {
+                    id,
+                    name,
+                    sig,
+                    is_abstract,
+                    is_constructor: true,
+                });
             }
             let ret = p.type_ref()?;
             let name = p.ident()?;
             let sig = p.signature_rest(ret)?;
             p.expect(";")?;
             let id = p.id();
-            Ok(Method { id, name, annos, sig, is_abstract, is_constructor: false })
+            Ok(Method {
+                id,
+                name,
+                sig,
+                is_abstract,
+                is_constructor: false,
+            })
         })
-    }
-
-    fn parser(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
-        let start = self.span();
-        self.bump();
-        let name = self.ident()?;
-        self.declare(&name.name, true);
-        self.scoped(|p| {
-            let tparams = p.type_params_opt()?;
-            let params = p.params()?;
-            let mut d = ParserDecl {
-                tparams,
-                params,
-                ctor_params: Vec::new(),
-                locals: Vec::new(),
-                states: Vec::new(),
-                is_type: true,
-            };
-            if p.eat(";") {
-                return Ok(p.finish(start, name, annos, DeclKind::Parser(d)));
-            }
-            d.is_type = false;
-            d.ctor_params = p.params_opt()?;
-            p.expect("{")?;
-            while !p.at("}") && !p.at_eof() {
-                let at = p.pos;
-                let r = p.annotations().and_then(|annos| {
-                    if p.at_word("state") {
-                        d.states.push(p.state(annos)?);
-                    } else {
-                        d.locals.push(p.local_decl(annos)?);
-                    }
-                    Ok(())
-                });
-                if r.is_err() {
-                    if p.silent > 0 {
-                        return Err(Failed);
-                    }
-                    p.resync(at);
-                }
-            }
-            p.expect("}")?;
-            Ok(p.finish(start, name, annos, DeclKind::Parser(d)))
-        })
-    }
-
-    fn state(&mut self, annos: Vec<Annotation>) -> PResult<State> {
-        let start = self.span();
-        self.bump();
-        let name = self.ident()?;
-        self.scoped(|p| {
-            p.expect("{")?;
-            let body = p.statements()?;
-            let transition = if p.eat_word("transition") { p.transition()? } else { Transition::Missing };
-            p.expect("}")?;
-            let id = p.id();
-            Ok(State { id, name, annos, body, transition, span: start.to(p.last_span()) })
-        })
-    }
-
-    fn transition(&mut self) -> PResult<Transition> {
-        if !self.at_word("select") {
-            let target = self.ident()?;
-            self.expect(";")?;
-            return Ok(Transition::Direct(target));
-        }
-        let start = self.span();
-        self.bump();
-        self.expect("(")?;
-        let mut keys = Vec::new();
-        while !self.at(")") {
-            keys.push(self.expr()?);
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect(")")?;
-        let span = start.to(self.last_span());
-        self.expect("{")?;
-        let mut cases = Vec::new();
-        while !self.at("}") && !self.at_eof() {
-            let keyset = self.keyset()?;
-            self.expect(":")?;
-            let target = self.ident()?;
-            self.expect(";")?;
-            cases.push(SelectCase { keyset, target });
-        }
-        self.expect("}")?;
-        self.eat(";");
-        Ok(Transition::Select { keys, cases, span })
-    }
-
-    fn control(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
-        let start = self.span();
-        self.bump();
-        let name = self.ident()?;
-        self.declare(&name.name, true);
-        self.scoped(|p| {
-            let tparams = p.type_params_opt()?;
-            let params = p.params()?;
-            let mut d = ControlDecl {
-                tparams,
-                params,
-                ctor_params: Vec::new(),
-                locals: Vec::new(),
-                body: Block { stmts: Vec::new(), span: start },
-                is_type: true,
-            };
-            if p.eat(";") {
-                return Ok(p.finish(start, name, annos, DeclKind::Control(d)));
-            }
-            d.is_type = false;
-            d.ctor_params = p.params_opt()?;
-            p.expect("{")?;
-            while !p.at("}") && !p.at_word("apply") && !p.at_eof() {
-                let at = p.pos;
-                let local = p.annotations().and_then(|annos| p.local_decl(annos));
-                match local {
-                    Ok(l) => d.locals.push(l),
-                    Err(Failed) if p.silent > 0 => return Err(Failed),
-                    Err(Failed) => p.resync(at),
-                }
-            }
-            if !p.eat_word("apply") {
-                return Err(p.unexpected("'apply'"));
-            }
-            d.body = p.block()?;
-            p.expect("}")?;
-            Ok(p.finish(start, name, annos, DeclKind::Control(d)))
-        })
-    }
-
-    /// A declaration inside a parser or control.
-    fn local_decl(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
-        match self.tok().clone() {
-            Tok::Ident(w) => match &*w {
-                "const" => self.constant(annos),
-                "action" => self.action(annos),
-                "table" => self.table(annos),
-                "valueset" | "value_set" => self.value_set(annos),
-                _ => self.local_variable(annos),
-            },
-            _ => self.local_variable(annos),
-        }
-    }
-
-    fn value_set(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
-        let start = self.span();
-        self.bump();
-        self.expect("<")?;
-        let ty = self.type_ref()?;
-        self.expect(">")?;
-        self.expect("(")?;
-        let size = self.expr()?;
-        self.expect(")")?;
-        let name = self.ident()?;
-        self.expect(";")?;
-        self.declare(&name.name, false);
-        Ok(self.finish(start, name, annos, DeclKind::ValueSet { ty, size }))
     }
 
     fn package(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
@@ -429,7 +336,16 @@ impl Parser<'_> {
                 }
             }
             p.expect("}")?;
-            Ok(p.finish(start, name, annos, DeclKind::Composite { kind, tparams, fields }))
+            Ok(p.finish(
+                start,
+                name,
+                annos,
+                DeclKind::Composite {
+                    kind,
+                    tparams,
+                    fields,
+                },
+            ))
         })
     }
 
@@ -439,7 +355,12 @@ impl Parser<'_> {
         let name = self.ident()?;
         self.expect(";")?;
         let id = self.id();
-        Ok(Field { id, name, ty, annos })
+        Ok(Field {
+            id,
+            name,
+            ty,
+            annos,
+        })
     }
 
     fn enumeration(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
@@ -454,17 +375,29 @@ impl Parser<'_> {
         self.expect("{")?;
         let mut members = Vec::new();
         while !self.at("}") {
-            let annos = self.annotations()?;
+            self.annotations()?;
             let name = self.member_name()?;
-            let value = if self.eat("=") { Some(self.expr()?) } else { None };
+            let value = if self.eat("=") {
+                Some(self.expr()?)
+            } else {
+                None
+            };
             let id = self.id();
-            members.push(EnumMember { id, name, value, annos });
+            members.push(EnumMember { id, name, value });
             if !self.eat(",") {
                 break;
             }
         }
         self.expect("}")?;
-        Ok(self.finish(start, name, annos, DeclKind::Enum { underlying, members }))
+        Ok(self.finish(
+            start,
+            name,
+            annos,
+            DeclKind::Enum {
+                underlying,
+                members,
+            },
+        ))
     }
 
     fn type_alias(&mut self, annos: Vec<Annotation>, is_typedef: bool) -> PResult<Decl> {
@@ -478,7 +411,11 @@ impl Parser<'_> {
         self.declare(&name.name, true);
         let mut annos = annos;
         annos.extend(more);
-        let kind = if is_typedef { DeclKind::Typedef(ty) } else { DeclKind::NewType(ty) };
+        let kind = if is_typedef {
+            DeclKind::Typedef(ty)
+        } else {
+            DeclKind::NewType(ty)
+        };
         Ok(self.finish(start, name, annos, kind))
     }
 }

@@ -10,7 +10,12 @@ const LEVELS: &[&[(&str, BinOp)]] = &[
     &[("||", BinOp::Or)],
     &[("&&", BinOp::And)],
     &[("==", BinOp::Eq), ("!=", BinOp::Ne)],
-    &[("<=", BinOp::Le), (">=", BinOp::Ge), ("<", BinOp::Lt), (">", BinOp::Gt)],
+    &[
+        ("<=", BinOp::Le),
+        (">=", BinOp::Ge),
+        ("<", BinOp::Lt),
+        (">", BinOp::Gt),
+    ],
     &[("|", BinOp::BitOr)],
     &[("^", BinOp::BitXor)],
     &[("&", BinOp::BitAnd)],
@@ -41,7 +46,10 @@ impl Parser<'_> {
             p.expect(":")?;
             let no = p.expr()?;
             let span = cond.span.to(no.span);
-            Ok(p.node(span, ExprKind::Ternary(Box::new(cond), Box::new(yes), Box::new(no))))
+            Ok(p.node(
+                span,
+                ExprKind::Ternary(Box::new(cond), Box::new(yes), Box::new(no)),
+            ))
         })
     }
 
@@ -53,6 +61,10 @@ impl Parser<'_> {
                     self.bump();
                     return Some(*op);
                 }
+                continue;
+            }
+            // `base[low +: width]`
+            if *text == "+" && self.at("+") && self.peek_at(1, ":") {
                 continue;
             }
             if *text == ">" && (self.at_shift_right(">") || self.at_shift_right(">=")) {
@@ -93,12 +105,12 @@ impl Parser<'_> {
             let span = start.to(e.span);
             return Ok(self.node(span, ExprKind::Unary(op, Box::new(e))));
         }
-        if self.at("(") {
-            if let Some(ty) = self.cast_type() {
-                let e = self.nested(|p| p.unary())?;
-                let span = start.to(e.span);
-                return Ok(self.node(span, ExprKind::Cast(ty, Box::new(e))));
-            }
+        if self.at("(")
+            && let Some(ty) = self.cast_type()
+        {
+            let e = self.nested(|p| p.unary())?;
+            let span = start.to(e.span);
+            return Ok(self.node(span, ExprKind::Cast(ty, Box::new(e))));
         }
         self.postfix_expr()
     }
@@ -108,11 +120,17 @@ impl Parser<'_> {
         let is_type = match self.peek(1) {
             Tok::Ident(n) if &**n == "error" => self.peek_at(2, ")"),
             Tok::Ident(n) => {
-                matches!(&**n, "bool" | "bit" | "int" | "varbit" | "string" | "tuple" | "void")
-                    || (&**n == "list" && self.peek_at(2, "<"))
-                    || (self.is_type_name(n) && (self.peek_at(2, ")") || self.peek_at(2, "<") || self.peek_at(2, "[")))
+                matches!(
+                    &**n,
+                    "bool" | "bit" | "int" | "varbit" | "string" | "tuple" | "void"
+                ) || (&**n == "list" && self.peek_at(2, "<"))
+                    || (self.is_type_name(n)
+                        && (self.peek_at(2, ")") || self.peek_at(2, "<") || self.peek_at(2, "[")))
             }
-            Tok::P(".") => matches!(self.peek(2), Tok::Ident(n) if self.scopes[0].get(n) == Some(&true)) && self.peek_at(3, ")"),
+            Tok::P(".") => {
+                matches!(self.peek(2), Tok::Ident(n) if self.scopes[0].get(n) == Some(&true))
+                    && self.peek_at(3, ")")
+            }
             _ => false,
         };
         if !is_type {
@@ -139,11 +157,23 @@ impl Parser<'_> {
             } else if self.at("(") {
                 let args = self.args()?;
                 let span = start.to(self.last_span());
-                e = self.node(span, ExprKind::Call { callee: Box::new(e), targs: Vec::new(), args });
-            } else if self.at("<") && matches!(e.kind, ExprKind::Name { .. } | ExprKind::Member(..)) {
+                e = self.node(
+                    span,
+                    ExprKind::Call {
+                        callee: Box::new(e),
+                        targs: Vec::new(),
+                        args,
+                    },
+                );
+            } else if self.at("<") && matches!(e.kind, ExprKind::Name { .. } | ExprKind::Member(..))
+            {
                 let Some(targs) = self.speculate(|p| {
                     let targs = p.type_args_opt()?;
-                    if p.at("(") || p.at(".") { Ok(targs) } else { Err(Failed) }
+                    if p.at("(") || p.at(".") {
+                        Ok(targs)
+                    } else {
+                        Err(Failed)
+                    }
                 }) else {
                     return Ok(e);
                 };
@@ -153,13 +183,28 @@ impl Parser<'_> {
                         return Err(self.unexpected("'('"));
                     };
                     let id = self.id();
-                    let ty = TypeRef { id, span: start, kind: TypeRefKind::Named { name, global, args: targs } };
+                    let ty = TypeRef {
+                        id,
+                        span: start,
+                        kind: TypeRefKind::Named {
+                            name,
+                            global,
+                            args: targs,
+                        },
+                    };
                     e = self.node(start, ExprKind::Type(ty));
                     continue;
                 }
                 let args = self.args()?;
                 let span = start.to(self.last_span());
-                e = self.node(span, ExprKind::Call { callee: Box::new(e), targs, args });
+                e = self.node(
+                    span,
+                    ExprKind::Call {
+                        callee: Box::new(e),
+                        targs,
+                        args,
+                    },
+                );
             } else {
                 return Ok(e);
             }
@@ -236,7 +281,13 @@ impl Parser<'_> {
                 self.bump();
                 let name = self.ident()?;
                 let span = span.to(name.span);
-                Ok(self.node(span, ExprKind::Name { name: name.name, global: true }))
+                Ok(self.node(
+                    span,
+                    ExprKind::Name {
+                        name: name.name,
+                        global: true,
+                    },
+                ))
             }
             Tok::Ident(n) => match &*n {
                 "true" | "false" => {
@@ -245,7 +296,13 @@ impl Parser<'_> {
                 }
                 "error" | "this" => {
                     self.bump();
-                    Ok(self.node(span, ExprKind::Name { name: n, global: false }))
+                    Ok(self.node(
+                        span,
+                        ExprKind::Name {
+                            name: n,
+                            global: false,
+                        },
+                    ))
                 }
                 "_" => {
                     self.bump();
@@ -257,7 +314,13 @@ impl Parser<'_> {
                 }
                 _ => {
                     let name = self.ident().map_err(|_| Failed)?;
-                    Ok(self.node(span, ExprKind::Name { name: name.name, global: false }))
+                    Ok(self.node(
+                        span,
+                        ExprKind::Name {
+                            name: name.name,
+                            global: false,
+                        },
+                    ))
                 }
             },
             _ => Err(self.unexpected("an expression")),
@@ -277,6 +340,9 @@ impl Parser<'_> {
         let mut items = Vec::new();
         let mut fields = Vec::new();
         while !self.at("}") {
+            if dots {
+                return Err(self.fail(self.span(), "'...' must come last"));
+            }
             if self.eat("...") {
                 dots = true;
             } else if is_record {
@@ -346,5 +412,4 @@ impl Parser<'_> {
         }
         self.keyset_item()
     }
-
 }

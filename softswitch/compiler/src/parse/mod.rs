@@ -3,6 +3,7 @@
 //! P4's grammar needs to know which names are types, so the parser keeps a scoped set of them.
 
 mod annotation;
+mod block;
 mod declaration;
 mod expression;
 mod statement;
@@ -25,11 +26,47 @@ pub(crate) type PResult<T> = Result<T, Failed>;
 const MAX_DEPTH: u32 = 200;
 
 const KEYWORDS: &[&str] = &[
-    "abstract", "action", "bit", "bool", "const", "control", "default", "else", "enum", "error",
-    "exit", "extern", "false", "header", "header_union", "if", "in", "inout", "int", "match_kind",
-    "out", "package", "parser", "return", "select", "state", "string", "struct", "switch", "table",
-    "this", "transition", "true", "tuple", "typedef", "varbit", "valueset", "void", "for", "break",
-    "continue", "_",
+    "abstract",
+    "action",
+    "bit",
+    "bool",
+    "const",
+    "control",
+    "default",
+    "else",
+    "enum",
+    "error",
+    "exit",
+    "extern",
+    "false",
+    "header",
+    "header_union",
+    "if",
+    "in",
+    "inout",
+    "int",
+    "match_kind",
+    "out",
+    "package",
+    "parser",
+    "return",
+    "select",
+    "string",
+    "struct",
+    "switch",
+    "table",
+    "this",
+    "transition",
+    "true",
+    "tuple",
+    "typedef",
+    "varbit",
+    "valueset",
+    "void",
+    "for",
+    "break",
+    "continue",
+    "_",
 ];
 
 pub fn parse(tokens: Vec<Token>, diags: &Diagnostics) -> Program {
@@ -55,7 +92,10 @@ pub fn parse(tokens: Vec<Token>, diags: &Diagnostics) -> Program {
             }
         }
     }
-    Program { decls, node_count: p.next_id }
+    Program {
+        decls,
+        node_count: p.next_id,
+    }
 }
 
 pub(crate) struct Parser<'a> {
@@ -131,10 +171,6 @@ impl Parser<'_> {
         matches!(self.tok(), Tok::Ident(n) if &**n == w)
     }
 
-    fn peek_word(&self, ahead: usize, w: &str) -> bool {
-        matches!(self.peek(ahead), Tok::Ident(n) if &**n == w)
-    }
-
     fn eat_word(&mut self, w: &str) -> bool {
         let found = self.at_word(w);
         if found {
@@ -178,7 +214,10 @@ impl Parser<'_> {
                 "is a ';' missing before this?",
             );
         } else {
-            self.diags.error(self.span(), format!("syntax error: {wanted} expected, {found} found"));
+            self.diags.error(
+                self.span(),
+                format!("syntax error: {wanted} expected, {found} found"),
+            );
         }
         Failed
     }
@@ -212,7 +251,10 @@ impl Parser<'_> {
         if KEYWORDS.contains(&&**n) {
             return Err(self.unexpected("a name"));
         }
-        let ident = Ident { name: n.clone(), span: self.span() };
+        let ident = Ident {
+            name: n.clone(),
+            span: self.span(),
+        };
         self.bump();
         Ok(ident)
     }
@@ -222,7 +264,10 @@ impl Parser<'_> {
         let Tok::Ident(n) = self.tok() else {
             return Err(self.unexpected("a member name"));
         };
-        let ident = Ident { name: n.clone(), span: self.span() };
+        let ident = Ident {
+            name: n.clone(),
+            span: self.span(),
+        };
         self.bump();
         Ok(ident)
     }
@@ -234,7 +279,11 @@ impl Parser<'_> {
     }
 
     fn is_type_name(&self, name: &str) -> bool {
-        self.scopes.iter().rev().find_map(|s| s.get(name).copied()).unwrap_or(false)
+        self.scopes
+            .iter()
+            .rev()
+            .find_map(|s| s.get(name).copied())
+            .unwrap_or(false)
     }
 
     fn scoped<T>(&mut self, f: impl FnOnce(&mut Self) -> PResult<T>) -> PResult<T> {
@@ -286,8 +335,20 @@ impl Parser<'_> {
 
     fn resync_top(&mut self, start: usize) {
         const STARTERS: &[&str] = &[
-            "control", "parser", "struct", "header", "header_union", "const", "typedef", "type",
-            "enum", "extern", "action", "package", "error", "match_kind",
+            "control",
+            "parser",
+            "struct",
+            "header",
+            "header_union",
+            "const",
+            "typedef",
+            "type",
+            "enum",
+            "extern",
+            "action",
+            "package",
+            "error",
+            "match_kind",
         ];
         if self.pos == start {
             self.bump();
@@ -309,7 +370,8 @@ impl Parser<'_> {
     fn column_one(&self, span: Span) -> bool {
         self.pos > 0 && {
             let prev = self.tokens[self.pos - 1].span;
-            prev.file != span.file || matches!(self.tokens[self.pos - 1].tok, Tok::P("}" | ";" | ")"))
+            prev.file != span.file
+                || matches!(self.tokens[self.pos - 1].tok, Tok::P("}" | ";" | ")"))
         }
     }
 

@@ -22,10 +22,10 @@ const COMPOUND: &[(&str, BinOp)] = &[
 impl Parser<'_> {
     pub(super) fn block(&mut self) -> PResult<Block> {
         self.scoped(|p| {
-            let start = p.expect("{")?;
+            p.expect("{")?;
             let stmts = p.statements()?;
             p.expect("}")?;
-            Ok(Block { stmts, span: start.to(p.last_span()) })
+            Ok(Block { stmts })
         })
     }
 
@@ -63,7 +63,11 @@ impl Parser<'_> {
                 "for" => self.scoped(|p| p.for_statement())?,
                 "return" => {
                     self.bump();
-                    let value = if self.at(";") { None } else { Some(self.expr()?) };
+                    let value = if self.at(";") {
+                        None
+                    } else {
+                        Some(self.expr()?)
+                    };
                     self.expect(";")?;
                     StmtKind::Return(value)
                 }
@@ -78,7 +82,10 @@ impl Parser<'_> {
             _ if annotated => return Err(self.unexpected("a statement")),
             _ => self.assignment_or_call(true)?,
         };
-        Ok(Stmt { span: start.to(self.last_span()), kind })
+        Ok(Stmt {
+            span: start.to(self.last_span()),
+            kind,
+        })
     }
 
     fn simple(&mut self, kind: StmtKind) -> PResult<StmtKind> {
@@ -94,7 +101,11 @@ impl Parser<'_> {
             return false;
         }
         match self.tok() {
-            Tok::Ident(n) if matches!(&**n, "bool" | "bit" | "int" | "varbit" | "string" | "tuple") => return true,
+            Tok::Ident(n)
+                if matches!(&**n, "bool" | "bit" | "int" | "varbit" | "string" | "tuple") =>
+            {
+                return true;
+            }
             _ => {}
         }
         let pos = self.pos;
@@ -106,7 +117,11 @@ impl Parser<'_> {
                     // An instantiation: `Type(args) name`.
                     p.args()?;
                 }
-                if matches!(p.tok(), Tok::Ident(_)) { Ok(()) } else { Err(Failed) }
+                if matches!(p.tok(), Tok::Ident(_)) {
+                    Ok(())
+                } else {
+                    Err(Failed)
+                }
             })
             .is_some();
         self.pos = pos;
@@ -122,12 +137,22 @@ impl Parser<'_> {
             return self.instantiation_rest(annos, start, ty);
         }
         let name = self.ident()?;
-        let init = if self.eat("=") { Some(self.expr()?) } else { None };
+        let init = if self.eat("=") {
+            Some(self.expr()?)
+        } else {
+            None
+        };
         self.expect(";")?;
         self.declare(&name.name, false);
         let id = self.id();
         let span = start.to(self.last_span());
-        Ok(Decl { id, name, span, annos, kind: DeclKind::Var { ty, init } })
+        Ok(Decl {
+            id,
+            name,
+            span,
+            annos,
+            kind: DeclKind::Var { ty, init },
+        })
     }
 
     fn if_statement(&mut self) -> PResult<StmtKind> {
@@ -136,8 +161,16 @@ impl Parser<'_> {
         let cond = self.expr()?;
         self.expect(")")?;
         let then = Box::new(self.statement()?);
-        let otherwise = if self.eat_word("else") { Some(Box::new(self.statement()?)) } else { None };
-        Ok(StmtKind::If { cond, then, otherwise })
+        let otherwise = if self.eat_word("else") {
+            Some(Box::new(self.statement()?))
+        } else {
+            None
+        };
+        Ok(StmtKind::If {
+            cond,
+            then,
+            otherwise,
+        })
     }
 
     fn switch_statement(&mut self) -> PResult<StmtKind> {
@@ -149,10 +182,22 @@ impl Parser<'_> {
         let mut cases = Vec::new();
         while !self.at("}") {
             let start = self.span();
-            let label = if self.eat_word("default") { None } else { Some(self.expr()?) };
+            let label = if self.eat_word("default") {
+                None
+            } else {
+                Some(self.expr()?)
+            };
             self.expect(":")?;
-            let body = if self.at("{") { Some(self.block()?) } else { None };
-            cases.push(SwitchCase { label, span: start, body });
+            let body = if self.at("{") {
+                Some(self.block()?)
+            } else {
+                None
+            };
+            cases.push(SwitchCase {
+                label,
+                span: start,
+                body,
+            });
         }
         self.expect("}")?;
         Ok(StmtKind::Switch { subject, cases })
@@ -168,7 +213,12 @@ impl Parser<'_> {
             self.expect(")")?;
             self.declare(&var.name.name.clone(), false);
             let body = Box::new(self.statement()?);
-            return Ok(StmtKind::ForIn { var: Box::new(var), declares, over, body });
+            return Ok(StmtKind::ForIn {
+                var: Box::new(var),
+                declares,
+                over,
+                body,
+            });
         }
         let mut init = Vec::new();
         while !self.at(";") {
@@ -189,7 +239,12 @@ impl Parser<'_> {
         }
         self.expect(")")?;
         let body = Box::new(self.statement()?);
-        Ok(StmtKind::For { init, cond, update, body })
+        Ok(StmtKind::For {
+            init,
+            cond,
+            update,
+            body,
+        })
     }
 
     fn for_in_head(&mut self) -> Option<(Decl, bool)> {
@@ -207,11 +262,24 @@ impl Parser<'_> {
             }
             let ty = match ty {
                 Some(ty) => ty,
-                None => crate::ast::TypeRef { id: p.id(), span: name.span, kind: crate::ast::TypeRefKind::DontCare },
+                None => crate::ast::TypeRef {
+                    id: p.id(),
+                    span: name.span,
+                    kind: crate::ast::TypeRefKind::DontCare,
+                },
             };
             let id = p.id();
             let span = start.to(name.span);
-            Ok((Decl { id, name, span, annos, kind: DeclKind::Var { ty, init: None } }, declares))
+            Ok((
+                Decl {
+                    id,
+                    name,
+                    span,
+                    annos,
+                    kind: DeclKind::Var { ty, init: None },
+                },
+                declares,
+            ))
         })
     }
 
@@ -221,15 +289,31 @@ impl Parser<'_> {
         if self.at_declaration() {
             let ty = self.type_ref()?;
             let name = self.ident()?;
-            let init = if self.eat("=") { Some(self.expr()?) } else { None };
+            let init = if self.eat("=") {
+                Some(self.expr()?)
+            } else {
+                None
+            };
             self.declare(&name.name, false);
             let id = self.id();
             let span = start.to(self.last_span());
-            let decl = Decl { id, name, span, annos, kind: DeclKind::Var { ty, init } };
-            return Ok(Stmt { span, kind: StmtKind::Decl(Box::new(decl)) });
+            let decl = Decl {
+                id,
+                name,
+                span,
+                annos,
+                kind: DeclKind::Var { ty, init },
+            };
+            return Ok(Stmt {
+                span,
+                kind: StmtKind::Decl(Box::new(decl)),
+            });
         }
         let kind = self.assignment_or_call(false)?;
-        Ok(Stmt { span: start.to(self.last_span()), kind })
+        Ok(Stmt {
+            span: start.to(self.last_span()),
+            kind,
+        })
     }
 
     fn assignment_or_call(&mut self, semicolon: bool) -> PResult<StmtKind> {
@@ -241,11 +325,19 @@ impl Parser<'_> {
             self.bump();
             self.bump();
             let rhs = self.expr()?;
-            StmtKind::Assign { lhs, op: Some(BinOp::Shr), rhs }
+            StmtKind::Assign {
+                lhs,
+                op: Some(BinOp::Shr),
+                rhs,
+            }
         } else if let Some((_, op)) = COMPOUND.iter().find(|(text, _)| self.at(text)) {
             self.bump();
             let rhs = self.expr()?;
-            StmtKind::Assign { lhs, op: Some(*op), rhs }
+            StmtKind::Assign {
+                lhs,
+                op: Some(*op),
+                rhs,
+            }
         } else if matches!(lhs.kind, ExprKind::Call { .. }) {
             StmtKind::Call(lhs)
         } else {
@@ -289,6 +381,12 @@ impl Parser<'_> {
         self.expect(";")?;
         self.declare(&name.name, false);
         let id = self.id();
-        Ok(Decl { id, name, span: start.to(self.last_span()), annos, kind: DeclKind::Instance { ty, args, body } })
+        Ok(Decl {
+            id,
+            name,
+            span: start.to(self.last_span()),
+            annos,
+            kind: DeclKind::Instance { ty, args, body },
+        })
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{Failed, PResult, Parser};
 use crate::ast::{
-    ActionRef, Annotation, Decl, DeclKind, DefaultAction, Entries, Entry, KeyElement, Property, TableDecl,
+    ActionRef, Annotation, Decl, DeclKind, DefaultAction, Entries, Entry, KeyElement, Property,
+    TableDecl,
 };
 
 impl Parser<'_> {
@@ -11,7 +12,13 @@ impl Parser<'_> {
         self.bump();
         let name = self.ident()?;
         self.declare(&name.name, false);
-        let mut t = TableDecl { keys: None, actions: None, default_action: None, entries: None, properties: Vec::new() };
+        let mut t = TableDecl {
+            keys: None,
+            actions: None,
+            default_action: None,
+            entries: None,
+            properties: Vec::new(),
+        };
         self.expect("{")?;
         while !self.at("}") && !self.at_eof() {
             let at = self.pos;
@@ -24,7 +31,13 @@ impl Parser<'_> {
         }
         self.expect("}")?;
         let id = self.id();
-        Ok(Decl { id, name, span: start.to(self.last_span()), annos, kind: DeclKind::Table(t) })
+        Ok(Decl {
+            id,
+            name,
+            span: start.to(self.last_span()),
+            annos,
+            kind: DeclKind::Table(t),
+        })
     }
 
     fn table_property(&mut self, t: &mut TableDecl) -> PResult<()> {
@@ -33,7 +46,10 @@ impl Parser<'_> {
         let name = self.member_name()?;
         let twice = |set: bool, p: &Self| {
             if set {
-                p.fail(name.span, format!("table property '{}' is given twice", name.name));
+                p.fail(
+                    name.span,
+                    format!("table property '{}' is given twice", name.name),
+                );
             }
         };
         self.expect("=")?;
@@ -52,20 +68,22 @@ impl Parser<'_> {
                 twice(t.default_action.is_some(), self);
                 let expr = self.expr()?;
                 self.expect(";")?;
-                let span = name.span.to(self.last_span());
-                t.default_action = Some(DefaultAction { expr, is_const, span });
+                t.default_action = Some(DefaultAction { expr, is_const });
             }
             "entries" => {
                 twice(t.entries.is_some(), self);
                 let list = self.braced_list(|p| p.entry())?;
                 self.eat(";");
-                t.entries = Some(Entries { is_const, list, span: name.span });
+                t.entries = Some(Entries {
+                    is_const,
+                    list,
+                    span: name.span,
+                });
             }
             _ => {
                 let value = self.expr()?;
-                // `implementation = action_profile(16)` and the like may carry a body.
                 self.expect(";")?;
-                t.properties.push(Property { name, is_const, value, annos });
+                t.properties.push(Property { name, value, annos });
             }
         }
         Ok(())
@@ -92,7 +110,11 @@ impl Parser<'_> {
         let match_kind = self.ident()?;
         let annos = self.annotations()?;
         self.expect(";")?;
-        Ok(KeyElement { expr, match_kind, annos })
+        Ok(KeyElement {
+            expr,
+            match_kind,
+            annos,
+        })
     }
 
     fn action_ref(&mut self) -> PResult<ActionRef> {
@@ -104,7 +126,7 @@ impl Parser<'_> {
 
     fn entry(&mut self) -> PResult<Entry> {
         let start = self.span();
-        let is_const = self.eat_word("const");
+        self.eat_word("const");
         let mut priority = None;
         if self.at_word("priority") && self.peek_at(1, "=") {
             self.bump();
@@ -117,6 +139,12 @@ impl Parser<'_> {
         let action = self.postfix_expr()?;
         let annos = self.annotations()?;
         self.expect(";")?;
-        Ok(Entry { is_const, priority, keyset, action, annos, span: start.to(self.last_span()) })
+        Ok(Entry {
+            priority,
+            keyset,
+            action,
+            annos,
+            span: start.to(self.last_span()),
+        })
     }
 }

@@ -9,11 +9,15 @@ impl Parser<'_> {
     pub(super) fn at_type(&self) -> bool {
         match self.tok() {
             Tok::Ident(n) => match &**n {
-                "bool" | "bit" | "int" | "varbit" | "string" | "tuple" | "void" | "match_kind" => true,
+                "bool" | "bit" | "int" | "varbit" | "string" | "tuple" | "void" | "match_kind" => {
+                    true
+                }
                 "error" => true,
                 other => self.is_type_name(other),
             },
-            Tok::P(".") => matches!(self.peek(1), Tok::Ident(n) if self.scopes[0].get(n).copied().unwrap_or(false)),
+            Tok::P(".") => {
+                matches!(self.peek(1), Tok::Ident(n) if self.scopes[0].get(n).copied().unwrap_or(false))
+            }
             _ => false,
         }
     }
@@ -22,13 +26,21 @@ impl Parser<'_> {
         self.nested(|p| {
             let start = p.span();
             let kind = p.base_type()?;
-            let mut ty = TypeRef { id: p.id(), span: start.to(p.last_span()), kind };
+            let mut ty = TypeRef {
+                id: p.id(),
+                span: start.to(p.last_span()),
+                kind,
+            };
             while p.at("[") {
                 p.bump();
                 let size = p.expr()?;
                 p.expect("]")?;
                 let span = start.to(p.last_span());
-                ty = TypeRef { id: p.id(), span, kind: TypeRefKind::Stack(Box::new(ty), Box::new(size)) };
+                ty = TypeRef {
+                    id: p.id(),
+                    span,
+                    kind: TypeRefKind::Stack(Box::new(ty), Box::new(size)),
+                };
             }
             Ok(ty)
         })
@@ -40,7 +52,11 @@ impl Parser<'_> {
                 self.bump();
                 let name = self.ident()?.name;
                 let args = self.type_args_opt()?;
-                return Ok(TypeRefKind::Named { name, global: true, args });
+                return Ok(TypeRefKind::Named {
+                    name,
+                    global: true,
+                    args,
+                });
             }
             return Err(self.unexpected("a type"));
         };
@@ -88,7 +104,11 @@ impl Parser<'_> {
             _ => {
                 let name = self.ident()?.name;
                 let args = self.type_args_opt()?;
-                Ok(TypeRefKind::Named { name, global: false, args })
+                Ok(TypeRefKind::Named {
+                    name,
+                    global: false,
+                    args,
+                })
             }
         }
     }
@@ -100,7 +120,14 @@ impl Parser<'_> {
 
     fn literal(&mut self, value: u32) -> Expr {
         let id = self.id();
-        Expr { id, span: self.last_span(), kind: ExprKind::Int { value: value.into(), width: None } }
+        Expr {
+            id,
+            span: self.last_span(),
+            kind: ExprKind::Int {
+                value: value.into(),
+                width: None,
+            },
+        }
     }
 
     /// `<n>` or `<(expression)>`

@@ -22,15 +22,24 @@ impl Preprocessor<'_> {
             let parens = line.get(i).is_some_and(|t| t.tok == Tok::P("("));
             let name = line.get(if parens { i + 1 } else { i });
             i += if parens { 3 } else { 1 };
-            let Some(Token { tok: Tok::Ident(n), .. }) = name else {
+            let Some(Token {
+                tok: Tok::Ident(n), ..
+            }) = name
+            else {
                 self.diags.error(t.span, "'defined' needs a macro name");
                 return false;
             };
             let value = BigInt::from(u8::from(self.macros.contains_key(n)));
-            replaced.push(Token { tok: Tok::Int { value, width: None }, ..t.clone() });
+            replaced.push(Token {
+                tok: Tok::Int { value, width: None },
+                ..t.clone()
+            });
         }
         let tokens = self.expand(&replaced);
-        let mut eval = Eval { tokens: &tokens, pos: 0 };
+        let mut eval = Eval {
+            tokens: &tokens,
+            pos: 0,
+        };
         match eval.ternary() {
             Some(v) if eval.pos == tokens.len() => !v.is_zero(),
             _ => {
@@ -68,13 +77,20 @@ impl Eval<'_> {
     fn eat(&mut self, p: &'static str) -> bool {
         if p == ">>" {
             let two = self.tokens.get(self.pos..self.pos + 2);
-            let found = two.is_some_and(|t| t[0].tok == Tok::P(">") && t[1].tok == Tok::P(">") && t[1].glued);
+            let found = two
+                .is_some_and(|t| t[0].tok == Tok::P(">") && t[1].tok == Tok::P(">") && t[1].glued);
             self.pos += if found { 2 } else { 0 };
             return found;
         }
-        let found = self.tokens.get(self.pos).is_some_and(|t| t.tok == Tok::P(p));
+        let found = self
+            .tokens
+            .get(self.pos)
+            .is_some_and(|t| t.tok == Tok::P(p));
         let half_shift = p == ">"
-            && self.tokens.get(self.pos + 1).is_some_and(|t| t.tok == Tok::P(">") && t.glued);
+            && self
+                .tokens
+                .get(self.pos + 1)
+                .is_some_and(|t| t.tok == Tok::P(">") && t.glued);
         if found && !half_shift {
             self.pos += 1;
             return true;

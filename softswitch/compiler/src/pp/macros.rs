@@ -24,16 +24,24 @@ const MAX_EXPANSION: usize = 1 << 20;
 
 impl Preprocessor<'_> {
     pub(super) fn define(&mut self, rest: &[Token], span: Span) {
-        let Some(Token { tok: Tok::Ident(name), .. }) = rest.first() else {
+        let Some(Token {
+            tok: Tok::Ident(name),
+            ..
+        }) = rest.first()
+        else {
             self.diags.error(span, "#define needs a macro name");
             return;
         };
         let mut body = &rest[1..];
         let mut params = None;
         // `(` directly after the name makes it function-like.
-        if body.first().is_some_and(|t| t.tok == Tok::P("(") && t.glued) {
+        if body
+            .first()
+            .is_some_and(|t| t.tok == Tok::P("(") && t.glued)
+        {
             let Some(close) = body.iter().position(|t| t.tok == Tok::P(")")) else {
-                self.diags.error(span, "the macro's parameter list has no closing ')'");
+                self.diags
+                    .error(span, "the macro's parameter list has no closing ')'");
                 return;
             };
             let mut names = Vec::new();
@@ -47,7 +55,13 @@ impl Preprocessor<'_> {
             params = Some(names);
             body = &body[close + 1..];
         }
-        self.macros.insert(name.clone(), Macro { params, body: body.to_vec() });
+        self.macros.insert(
+            name.clone(),
+            Macro {
+                params,
+                body: body.to_vec(),
+            },
+        );
     }
 
     /// Replaces all macro calls in `tokens`.
@@ -72,15 +86,29 @@ impl Preprocessor<'_> {
             };
             if &**name == "__LINE__" {
                 let line = self.sources.line_col(t.span).line;
-                out.push(Token { tok: Tok::Int { value: line.into(), width: None }, ..t.clone() });
+                out.push(Token {
+                    tok: Tok::Int {
+                        value: line.into(),
+                        width: None,
+                    },
+                    ..t.clone()
+                });
                 continue;
             }
             if &**name == "__FILE__" {
                 let file = self.sources.file(t.span.file).name.as_str().into();
-                out.push(Token { tok: Tok::Str(file), ..t.clone() });
+                out.push(Token {
+                    tok: Tok::Str(file),
+                    ..t.clone()
+                });
                 continue;
             }
-            let Some(mac) = self.macros.get(name).filter(|_| !hidden.contains(name)).cloned() else {
+            let Some(mac) = self
+                .macros
+                .get(name)
+                .filter(|_| !hidden.contains(name))
+                .cloned()
+            else {
                 out.push(t.clone());
                 continue;
             };
@@ -92,7 +120,10 @@ impl Preprocessor<'_> {
                         continue;
                     }
                     let Some((args, next)) = split_arguments(tokens, i) else {
-                        self.diags.error(t.span, format!("the call of macro {name} has no closing ')'"));
+                        self.diags.error(
+                            t.span,
+                            format!("the call of macro {name} has no closing ')'"),
+                        );
                         return;
                     };
                     i = next;
@@ -100,7 +131,11 @@ impl Preprocessor<'_> {
                     if args.len() != params.len() && !empty_call {
                         self.diags.error(
                             t.span,
-                            format!("macro {name} takes {} arguments, {} given", params.len(), args.len()),
+                            format!(
+                                "macro {name} takes {} arguments, {} given",
+                                params.len(),
+                                args.len()
+                            ),
                         );
                         continue;
                     }
@@ -147,8 +182,15 @@ impl Preprocessor<'_> {
                 || body.get(k + 1).is_some_and(|n| n.tok == Tok::P("##"));
             if after_hash {
                 out.pop();
-                let text: String = arg.iter().map(|a| self.sources.snippet(a.span)).collect::<Vec<_>>().join(" ");
-                out.push(Token { tok: Tok::Str(text.into()), ..t.clone() });
+                let text: String = arg
+                    .iter()
+                    .map(|a| self.sources.snippet(a.span))
+                    .collect::<Vec<_>>()
+                    .join(" ");
+                out.push(Token {
+                    tok: Tok::Str(text.into()),
+                    ..t.clone()
+                });
             } else if pasted {
                 out.extend(arg.iter().cloned());
             } else {
@@ -211,7 +253,12 @@ fn paste(body: Vec<Token>) -> Vec<Token> {
         let text = format!("{}{}", spelling(&left.tok), spelling(&right.tok));
         let mut joined = lex(left.span.file, &text);
         joined.pop();
-        out.extend(joined.into_iter().map(|j| Token { span: left.span, glued: left.glued, line_start: false, ..j }));
+        out.extend(joined.into_iter().map(|j| Token {
+            span: left.span,
+            glued: left.glued,
+            line_start: false,
+            ..j
+        }));
     }
     out
 }
@@ -220,7 +267,10 @@ fn spelling(tok: &Tok) -> String {
     match tok {
         Tok::Ident(s) => s.to_string(),
         Tok::Int { value, width: None } => value.to_string(),
-        Tok::Int { value, width: Some((w, signed)) } => {
+        Tok::Int {
+            value,
+            width: Some((w, signed)),
+        } => {
             format!("{w}{}{value}", if *signed { 's' } else { 'w' })
         }
         Tok::P(p) => (*p).to_string(),

@@ -44,7 +44,11 @@ pub fn preprocess(
     let end = sources.file(main_file).text.len() as u32;
     pp.out.push(Token {
         tok: Tok::Eof,
-        span: Span { file: main_file, lo: end, hi: end },
+        span: Span {
+            file: main_file,
+            lo: end,
+            hi: end,
+        },
         line_start: true,
         glued: false,
     });
@@ -113,8 +117,12 @@ impl Preprocessor<'_> {
 
     fn directive(&mut self, line: &[Token], branches: &mut Vec<Branch>) {
         let Some(Tok::Ident(word)) = line.get(1).map(|t| &t.tok) else {
-            if line.len() > 1 && branches.last().is_none_or(|b| b.active) && !matches!(line[1].tok, Tok::Int { .. }) {
-                self.diags.error(line[1].span, "malformed preprocessor directive");
+            if line.len() > 1
+                && branches.last().is_none_or(|b| b.active)
+                && !matches!(line[1].tok, Tok::Int { .. })
+            {
+                self.diags
+                    .error(line[1].span, "malformed preprocessor directive");
             }
             return; // a lone `#`, or a line marker
         };
@@ -205,7 +213,11 @@ impl Preprocessor<'_> {
                     self.diags.error(span, "#include <...> has no closing '>'");
                     return;
                 };
-                let inner = Span { lo: from.hi, hi: close.span.lo, file: from.file };
+                let inner = Span {
+                    lo: from.hi,
+                    hi: close.span.lo,
+                    file: from.file,
+                };
                 (self.sources.snippet(inner).trim().to_string(), false)
             }
             _ => {
@@ -232,10 +244,21 @@ impl Preprocessor<'_> {
         self.depth -= 1;
     }
 
-    fn find_include(&self, name: &str, quoted: bool, here: &str, span: Span) -> Option<(String, String)> {
+    fn find_include(
+        &self,
+        name: &str,
+        quoted: bool,
+        here: &str,
+        span: Span,
+    ) -> Option<(String, String)> {
         let mut dirs: Vec<PathBuf> = Vec::new();
         if quoted {
-            dirs.push(Path::new(here).parent().unwrap_or(Path::new("")).to_path_buf());
+            dirs.push(
+                Path::new(here)
+                    .parent()
+                    .unwrap_or(Path::new(""))
+                    .to_path_buf(),
+            );
         }
         dirs.extend(self.include_dirs.iter().cloned());
         for dir in &dirs {
@@ -249,7 +272,8 @@ impl Preprocessor<'_> {
                     String::from_utf8_lossy(&bytes).into_owned(),
                 )),
                 Err(e) => {
-                    self.diags.error(span, format!("cannot read {}: {e}", path.display()));
+                    self.diags
+                        .error(span, format!("cannot read {}: {e}", path.display()));
                     None
                 }
             };
@@ -261,14 +285,24 @@ impl Preprocessor<'_> {
         }
         let looked: Vec<String> = dirs
             .iter()
-            .map(|d| if d.as_os_str().is_empty() { ".".into() } else { d.display().to_string() })
+            .map(|d| {
+                if d.as_os_str().is_empty() {
+                    ".".into()
+                } else {
+                    d.display().to_string()
+                }
+            })
             .collect();
         self.diags.error_hint(
             span,
             format!("cannot find the included file '{name}'"),
             format!(
                 "looked in: {}; add its folder with -I (built in are core.p4 and v1model.p4)",
-                if looked.is_empty() { "nowhere".into() } else { looked.join(", ") }
+                if looked.is_empty() {
+                    "nowhere".into()
+                } else {
+                    looked.join(", ")
+                }
             ),
         );
         None

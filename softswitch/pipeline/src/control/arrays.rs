@@ -4,19 +4,24 @@ use super::no_such;
 use crate::digest::Digest;
 use crate::entry::{CounterValue, EntryKey, MatchField};
 use crate::error::StateError;
-use crate::extern_state::meter::{Meter, MeterConfig};
 use crate::extern_state::Register;
+use crate::extern_state::meter::{Meter, MeterConfig};
 use crate::info::{CounterId, KeyInfo, MatchKind, MeterId, RegisterId, ValueSetId};
 use crate::parser::SetMember;
 use crate::pipeline::Pipeline;
 use crate::pre::{CloneSession, Replica};
 use crate::table::KeyShape;
+use crate::trace::TraceEvent;
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, StateError>;
 
 fn out_of_range(kind: &str, name: &str, index: usize, size: usize) -> StateError {
-    StateError::IndexOutOfRange { what: format!("{kind} {name}"), index, size }
+    StateError::IndexOutOfRange {
+        what: format!("{kind} {name}"),
+        index,
+        size,
+    }
 }
 
 /// Refuses a configuration whose peak is below its committed rate.
@@ -24,7 +29,10 @@ pub(super) fn check_meter(what: &str, config: Option<MeterConfig>) -> Result<()>
     match config {
         Some(c) if c.pir < c.cir => Err(StateError::Invalid {
             what: what.to_owned(),
-            reason: format!("the peak rate {} is below the committed rate {}", c.pir, c.cir),
+            reason: format!(
+                "the peak rate {} is below the committed rate {}",
+                c.pir, c.cir
+            ),
         }),
         _ => Ok(()),
     }
@@ -33,9 +41,15 @@ pub(super) fn check_meter(what: &str, config: Option<MeterConfig>) -> Result<()>
 impl Pipeline {
     /// Reads a cell of an indirect counter.
     pub fn counter(&self, id: CounterId, index: usize) -> Result<CounterValue> {
-        let info = self.program.info().counters.get(id.index()).ok_or_else(|| no_such("counter", id.0))?;
+        let info = self
+            .program
+            .info()
+            .counters
+            .get(id.index())
+            .ok_or_else(|| no_such("counter", id.0))?;
         let cell = self.core.externs.counters[id.index()].get(index);
-        cell.copied().ok_or_else(|| out_of_range("counter", &info.name, index, info.size))
+        cell.copied()
+            .ok_or_else(|| out_of_range("counter", &info.name, index, info.size))
     }
 
     /// Writes a cell of an indirect counter.
@@ -46,7 +60,12 @@ impl Pipeline {
     }
 
     fn meter_cell(&self, id: MeterId, index: usize) -> Result<&Meter> {
-        let info = self.program.info().meters.get(id.index()).ok_or_else(|| no_such("meter", id.0))?;
+        let info = self
+            .program
+            .info()
+            .meters
+            .get(id.index())
+            .ok_or_else(|| no_such("meter", id.0))?;
         let cell = self.core.externs.meters[id.index()].1.get(index);
         cell.ok_or_else(|| out_of_range("meter", &info.name, index, info.size))
     }
@@ -57,15 +76,27 @@ impl Pipeline {
     }
 
     /// Configures a cell of an indirect meter; `None` makes every packet green again.
-    pub fn set_meter(&mut self, id: MeterId, index: usize, config: Option<MeterConfig>) -> Result<()> {
+    pub fn set_meter(
+        &mut self,
+        id: MeterId,
+        index: usize,
+        config: Option<MeterConfig>,
+    ) -> Result<()> {
         self.meter_cell(id, index)?;
-        check_meter(&format!("meter {}", self.program.info().meters[id.index()].name), config)?;
+        check_meter(
+            &format!("meter {}", self.program.info().meters[id.index()].name),
+            config,
+        )?;
         self.core.externs.meters[id.index()].1[index] = Meter::new(config);
         Ok(())
     }
 
     fn register_array(&self, id: RegisterId) -> Result<&Register> {
-        self.core.externs.registers.get(id.index()).ok_or_else(|| no_such("register", id.0))
+        self.core
+            .externs
+            .registers
+            .get(id.index())
+            .ok_or_else(|| no_such("register", id.0))
     }
 
     /// Reads a register cell.
@@ -102,14 +133,24 @@ impl Pipeline {
     /// Members of a parser value set. A member holds one match per field of the `select` key:
     /// exact, ternary, LPM, range or optional.
     pub fn value_set(&self, id: ValueSetId) -> Result<Vec<Vec<MatchField>>> {
-        let set = self.core.value_sets.get(id.index()).ok_or_else(|| no_such("value set", id.0))?;
-        Ok(set.iter().map(|m| m.shape.describe(&m.criteria).fields).collect())
+        let set = self
+            .core
+            .value_sets
+            .get(id.index())
+            .ok_or_else(|| no_such("value set", id.0))?;
+        Ok(set
+            .iter()
+            .map(|m| m.shape.describe(&m.criteria).fields)
+            .collect())
     }
 
     /// Replaces the members of a parser value set.
     pub fn set_value_set(&mut self, id: ValueSetId, members: Vec<Vec<MatchField>>) -> Result<()> {
         let info = self.program.info();
-        let info = info.value_sets.get(id.index()).ok_or_else(|| no_such("value set", id.0))?;
+        let info = info
+            .value_sets
+            .get(id.index())
+            .ok_or_else(|| no_such("value set", id.0))?;
         let mut set = Vec::new();
         for fields in members {
             let keys = fields.iter().zip(&info.fields).map(|(f, &width)| KeyInfo {
@@ -121,7 +162,11 @@ impl Pipeline {
             if fields.len() != info.fields.len() {
                 return Err(StateError::Invalid {
                     what: format!("value set {}", info.name),
-                    reason: format!("{} fields given, {} declared", fields.len(), info.fields.len()),
+                    reason: format!(
+                        "{} fields given, {} declared",
+                        fields.len(),
+                        info.fields.len()
+                    ),
                 });
             }
             let priority = i32::from(shape.needs_priority);
@@ -149,7 +194,11 @@ impl Pipeline {
 
     /// All multicast groups, by id.
     pub fn multicast_groups(&self) -> Vec<(u32, Vec<Replica>)> {
-        self.core.pre.groups().map(|(id, r)| (id, r.to_vec())).collect()
+        self.core
+            .pre
+            .groups()
+            .map(|(id, r)| (id, r.to_vec()))
+            .collect()
     }
 
     /// Inserts a clone session. Ids are 0..=32767.
@@ -169,7 +218,26 @@ impl Pipeline {
 
     /// All clone sessions, by id.
     pub fn clone_sessions(&self) -> Vec<(u32, CloneSession)> {
-        self.core.pre.sessions().map(|(id, s)| (id, s.clone())).collect()
+        self.core
+            .pre
+            .sessions()
+            .map(|(id, s)| (id, s.clone()))
+            .collect()
+    }
+
+    /// Turns tracing on or off. While it is off it costs one comparison a step.
+    pub fn set_tracing(&mut self, on: bool) {
+        self.core.externs.trace = on.then(Vec::new);
+    }
+
+    /// What happened since the last call, if tracing is on.
+    pub fn take_trace(&mut self) -> Vec<TraceEvent> {
+        self.core
+            .externs
+            .trace
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Digests generated since the last call, oldest first.

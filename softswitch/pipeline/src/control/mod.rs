@@ -27,7 +27,11 @@ pub(crate) fn limbs(
         }
         let count = width.div_ceil(64).max(1) as usize;
         let bytes = arg.to_padded(count * 8)?;
-        out.extend(bytes.rchunks(8).map(|c| u64::from_be_bytes(c.try_into().expect("eight bytes"))));
+        out.extend(
+            bytes
+                .rchunks(8)
+                .map(|c| u64::from_be_bytes(c.try_into().expect("eight bytes"))),
+        );
     }
     Some(out)
 }
@@ -39,16 +43,25 @@ fn pack(
     allowed: impl Fn(ActionId) -> bool,
     call: &ActionCall,
 ) -> Result<Call, StateError> {
-    let bad = |reason| StateError::BadAction { table: table.to_owned(), reason };
+    let bad = |reason| StateError::BadAction {
+        table: table.to_owned(),
+        reason,
+    };
     let Some(action) = info.actions.get(call.action.index()) else {
         return Err(bad(format!("no action with index {}", call.action.0)));
     };
     if !allowed(call.action) {
-        return Err(bad(format!("action {} is not one of its actions", action.name)));
+        return Err(bad(format!(
+            "action {} is not one of its actions",
+            action.name
+        )));
     }
     if action.params.len() != call.args.len() {
         let (want, have) = (action.params.len(), call.args.len());
-        return Err(bad(format!("action {} has {want} parameters, {have} were given", action.name)));
+        return Err(bad(format!(
+            "action {} has {want} parameters, {have} were given",
+            action.name
+        )));
     }
     for ((name, width), arg) in action.params.iter().zip(&call.args) {
         if arg.bits() > *width {
@@ -60,11 +73,14 @@ fn pack(
         }
     }
     let args = limbs(action.params.iter().map(|p| p.1), &call.args).expect("widths were checked");
-    Ok(Call { action: call.action.0, args })
+    Ok(Call {
+        action: call.action.0,
+        args,
+    })
 }
 
 /// The reverse of [`pack`].
-fn unpack(info: &Info, call: &Call) -> ActionCall {
+pub(crate) fn unpack(info: &Info, call: &Call) -> ActionCall {
     let mut rest = call.args.as_slice();
     let params = &info.actions[call.action as usize].params;
     let args = params.iter().map(|(_, width)| {
@@ -76,9 +92,15 @@ fn unpack(info: &Info, call: &Call) -> ActionCall {
         let bytes: Vec<u8> = limbs.iter().rev().flat_map(|l| l.to_be_bytes()).collect();
         Value::from_be_bytes(&bytes)
     });
-    ActionCall { action: ActionId(call.action), args: args.collect() }
+    ActionCall {
+        action: ActionId(call.action),
+        args: args.collect(),
+    }
 }
 
 fn no_such(kind: &'static str, index: u32) -> StateError {
-    StateError::NoSuchObject { kind, id: format!("index {index}") }
+    StateError::NoSuchObject {
+        kind,
+        id: format!("index {index}"),
+    }
 }

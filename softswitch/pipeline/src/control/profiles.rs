@@ -11,11 +11,17 @@ type Result<T> = std::result::Result<T, StateError>;
 
 impl Pipeline {
     fn profile(&self, id: ProfileId) -> Result<&Profile> {
-        self.core.profiles.get(id.index()).ok_or_else(|| no_such("action profile", id.0))
+        self.core
+            .profiles
+            .get(id.index())
+            .ok_or_else(|| no_such("action profile", id.0))
     }
 
     fn profile_mut(&mut self, id: ProfileId) -> Result<&mut Profile> {
-        self.core.profiles.get_mut(id.index()).ok_or_else(|| no_such("action profile", id.0))
+        self.core
+            .profiles
+            .get_mut(id.index())
+            .ok_or_else(|| no_such("action profile", id.0))
     }
 
     fn pack_member(&self, id: ProfileId, call: &ActionCall) -> Result<Call> {
@@ -24,7 +30,8 @@ impl Pipeline {
         let allowed = |a: ActionId| {
             let mut tables = info.tables.iter();
             tables.any(|t| {
-                t.implementation == Implementation::Profile(id) && t.actions.iter().any(|x| x.1 == a)
+                t.implementation == Implementation::Profile(id)
+                    && t.actions.iter().any(|x| x.1 == a)
             })
         };
         let name = &info.profiles[id.index()].name;
@@ -71,7 +78,13 @@ impl Pipeline {
         self.set_group(profile, id, &group, true)
     }
 
-    fn set_group(&mut self, profile: ProfileId, id: u32, group: &Group, replace: bool) -> Result<()> {
+    fn set_group(
+        &mut self,
+        profile: ProfileId,
+        id: u32,
+        group: &Group,
+        replace: bool,
+    ) -> Result<()> {
         self.profile(profile)?;
         let info = &self.program.info().profiles[profile.index()];
         if !info.selector {
@@ -82,7 +95,13 @@ impl Pipeline {
         }
         let core = &mut self.core;
         let p = &mut core.profiles[profile.index()];
-        p.set_group(id, &group.members, group.max_size, replace, &core.ports_down)
+        p.set_group(
+            id,
+            &group.members,
+            group.max_size,
+            replace,
+            &core.ports_down,
+        )
     }
 
     /// Deletes a group that no entry uses.
@@ -99,13 +118,19 @@ impl Pipeline {
     /// All groups, by id.
     pub fn groups(&self, profile: ProfileId) -> Result<Vec<(u32, Group)>> {
         let p = self.profile(profile)?;
-        Ok(p.group_ids().map(|(id, slot)| (id, describe(p, p.group(slot)))).collect())
+        Ok(p.group_ids()
+            .map(|(id, slot)| (id, describe(p, p.group(slot))))
+            .collect())
     }
 
     /// Tells selectors whether a port is up, for watch ports. All ports start up.
     pub fn set_port_up(&mut self, port: u32, up: bool) {
         let down = &mut self.core.ports_down;
-        let changed = if up { down.remove(&port) } else { down.insert(port) };
+        let changed = if up {
+            down.remove(&port)
+        } else {
+            down.insert(port)
+        };
         if changed {
             for p in &mut self.core.profiles {
                 p.reselect(&self.core.ports_down);
@@ -120,5 +145,8 @@ fn describe(p: &Profile, g: &GroupState) -> Group {
         weight: place.weight,
         watch_port: place.watch_port,
     };
-    Group { members: g.places.iter().map(place).collect(), max_size: g.max_size }
+    Group {
+        members: g.places.iter().map(place).collect(),
+        max_size: g.max_size,
+    }
 }

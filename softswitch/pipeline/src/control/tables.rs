@@ -1,6 +1,7 @@
 //! Tables: entries, default actions, direct counters and meters, idle time-outs.
 
 use super::{no_such, pack, unpack};
+use crate::Nanos;
 use crate::entry::{
     ActionCall, CounterValue, Entry, EntryAction, EntryKey, EntryState, WeightedAction,
 };
@@ -9,7 +10,6 @@ use crate::extern_state::meter::{Meter, MeterConfig};
 use crate::info::{Implementation, TableId, TableInfo};
 use crate::pipeline::Pipeline;
 use crate::table::{Call, Options, Profile, Table, Target};
-use crate::Nanos;
 
 type Result<T> = std::result::Result<T, StateError>;
 
@@ -43,7 +43,9 @@ impl Pipeline {
             let mut table = Table::new(&info.name, fixed.shape.clone(), options);
             table.default = fixed.default.clone().map(Target::Call);
             for e in &fixed.entries {
-                let EntryAction::Direct(call) = &e.action else { continue };
+                let EntryAction::Direct(call) = &e.action else {
+                    continue;
+                };
                 let call = pack(&c.info, &info.name, |_| true, call);
                 // Entries that do not fit or repeat a key were refused when the program was loaded.
                 if let (Ok(call), Ok(())) = (call, table.check_insert(&e.key, 0)) {
@@ -61,13 +63,19 @@ impl Pipeline {
     }
 
     fn table_mut(&mut self, id: TableId) -> Result<&mut Table> {
-        self.core.tables.get_mut(id.index()).ok_or_else(|| no_such("table", id.0))
+        self.core
+            .tables
+            .get_mut(id.index())
+            .ok_or_else(|| no_such("table", id.0))
     }
 
     fn writable(&self, id: TableId) -> Result<(&TableInfo, &Table)> {
         let (info, table) = self.table(id)?;
         if info.const_entries {
-            return Err(StateError::Constant { table: info.name.clone(), what: "entries" });
+            return Err(StateError::Constant {
+                table: info.name.clone(),
+                what: "entries",
+            });
         }
         Ok((info, table))
     }
@@ -81,7 +89,10 @@ impl Pipeline {
         };
         let selector = profile.is_some_and(|p| self.program.info().profiles[p].selector);
         let bad = |reason: &str| {
-            Err(StateError::BadAction { table: info.name.clone(), reason: reason.to_owned() })
+            Err(StateError::BadAction {
+                table: info.name.clone(),
+                reason: reason.to_owned(),
+            })
         };
         match (action, profile) {
             (EntryAction::Direct(call), None) => Ok(Checked::Target(Target::Call(pack(call)?))),
@@ -89,13 +100,13 @@ impl Pipeline {
                 bad("the table has an action profile: name a member, a group or an action set")
             }
             (_, None) => bad("the table has no action profile: give an action"),
-            (EntryAction::Member(id), Some(p)) => {
-                Ok(Checked::Target(Target::Member(self.core.profiles[p].find_member(*id)?)))
-            }
+            (EntryAction::Member(id), Some(p)) => Ok(Checked::Target(Target::Member(
+                self.core.profiles[p].find_member(*id)?,
+            ))),
             (_, Some(_)) if !selector => bad("the action profile has no selector: name a member"),
-            (EntryAction::Group(id), Some(p)) => {
-                Ok(Checked::Target(Target::Group(self.core.profiles[p].find_group(*id)?)))
-            }
+            (EntryAction::Group(id), Some(p)) => Ok(Checked::Target(Target::Group(
+                self.core.profiles[p].find_group(*id)?,
+            ))),
             (EntryAction::OneShot(set), Some(_)) => {
                 let mut calls = Vec::new();
                 for a in set {
@@ -115,7 +126,9 @@ impl Pipeline {
             Checked::Target(t) => t,
             Checked::OneShot(calls) => {
                 let down = self.core.ports_down.clone();
-                let profile = self.profile_of(table).expect("only profiles take action sets");
+                let profile = self
+                    .profile_of(table)
+                    .expect("only profiles take action sets");
                 Target::Group(profile.insert_one_shot(calls, &down))
             }
         };
@@ -177,7 +190,8 @@ impl Pipeline {
         t.check_insert(&entry.key, entry.idle_timeout)?;
         let checked = self.check_action(info, &entry.action)?;
         let target = self.acquire(table, checked);
-        self.table_mut(table)?.insert(&entry.key, target, entry.idle_timeout, now);
+        self.table_mut(table)?
+            .insert(&entry.key, target, entry.idle_timeout, now);
         Ok(())
     }
 
@@ -188,7 +202,9 @@ impl Pipeline {
         t.check_idle(entry.idle_timeout)?;
         let checked = self.check_action(info, &entry.action)?;
         let target = self.acquire(table, checked);
-        let old = self.table_mut(table)?.modify(slot, target, entry.idle_timeout, now);
+        let old = self
+            .table_mut(table)?
+            .modify(slot, target, entry.idle_timeout, now);
         self.release(table, &old);
         Ok(())
     }
@@ -204,7 +220,11 @@ impl Pipeline {
     fn state(&self, info: &TableInfo, t: &Table, slot: u32) -> EntryState {
         let (idle_timeout, last_hit) = t.idle(slot);
         EntryState {
-            entry: Entry { key: t.key(slot), action: self.describe(info, t.target(slot)), idle_timeout },
+            entry: Entry {
+                key: t.key(slot),
+                action: self.describe(info, t.target(slot)),
+                idle_timeout,
+            },
             counter: t.counter(slot),
             meter: t.meter(slot).and_then(Meter::config),
             last_hit,
@@ -228,12 +248,20 @@ impl Pipeline {
     /// At most `max` entries, beginning at position `from` (0 at first), and the position to go on from;
     /// `None` when there are no more. The order is stable; an entry inserted or deleted between two
     /// pages may or may not be seen, all others are seen once.
-    pub fn entries_page(&self, table: TableId, from: usize, max: usize) -> Result<(Vec<EntryState>, Option<usize>)> {
+    pub fn entries_page(
+        &self,
+        table: TableId,
+        from: usize,
+        max: usize,
+    ) -> Result<(Vec<EntryState>, Option<usize>)> {
         let (info, t) = self.table(table)?;
         let mut slots = t.slots(from);
         let page: Vec<u32> = slots.by_ref().take(max).collect();
         let next = slots.next().map(|s| s as usize);
-        Ok((page.into_iter().map(|s| self.state(info, t, s)).collect(), next))
+        Ok((
+            page.into_iter().map(|s| self.state(info, t, s)).collect(),
+            next,
+        ))
     }
 
     /// How many entries a table holds.
@@ -248,17 +276,27 @@ impl Pipeline {
     }
 
     /// Sets the default action; `None` returns to the program's own.
-    pub fn set_default_action(&mut self, table: TableId, action: Option<EntryAction>) -> Result<()> {
+    pub fn set_default_action(
+        &mut self,
+        table: TableId,
+        action: Option<EntryAction>,
+    ) -> Result<()> {
         let (info, _) = self.table(table)?;
         if info.const_default {
-            return Err(StateError::Constant { table: info.name.clone(), what: "default action" });
+            return Err(StateError::Constant {
+                table: info.name.clone(),
+                what: "default action",
+            });
         }
         let target = match &action {
             Some(action) => {
                 let checked = self.check_action(info, action)?;
                 Some(self.acquire(table, checked))
             }
-            None => self.program.0.tables[table.index()].default.clone().map(Target::Call),
+            None => self.program.0.tables[table.index()]
+                .default
+                .clone()
+                .map(Target::Call),
         };
         let old = std::mem::replace(&mut self.table_mut(table)?.default, target);
         if let Some(old) = old {
@@ -268,17 +306,29 @@ impl Pipeline {
     }
 
     /// Sets an entry's direct counter.
-    pub fn set_direct_counter(&mut self, table: TableId, key: &EntryKey, value: CounterValue) -> Result<()> {
+    pub fn set_direct_counter(
+        &mut self,
+        table: TableId,
+        key: &EntryKey,
+        value: CounterValue,
+    ) -> Result<()> {
         let t = self.table_mut(table)?;
         let slot = t.find(key)?;
         let what = format!("table {}", t.name);
         let counter = t.counter_mut(slot);
-        *counter.ok_or_else(|| StateError::NotFound { what: format!("direct counter of {what}") })? = value;
+        *counter.ok_or_else(|| StateError::NotFound {
+            what: format!("direct counter of {what}"),
+        })? = value;
         Ok(())
     }
 
     /// Configures an entry's direct meter; `None` makes every packet green again.
-    pub fn set_direct_meter(&mut self, table: TableId, key: &EntryKey, config: Option<MeterConfig>) -> Result<()> {
+    pub fn set_direct_meter(
+        &mut self,
+        table: TableId,
+        key: &EntryKey,
+        config: Option<MeterConfig>,
+    ) -> Result<()> {
         let t = self.table_mut(table)?;
         let slot = t.find(key)?;
         let what = format!("direct meter of table {}", t.name);
@@ -294,7 +344,10 @@ impl Pipeline {
         let mut idle = Vec::new();
         for (i, t) in self.core.tables.iter_mut().enumerate() {
             for slot in t.poll_idle(now) {
-                idle.push(IdleEntry { table: TableId(i as u32), key: t.key(slot) });
+                idle.push(IdleEntry {
+                    table: TableId(i as u32),
+                    key: t.key(slot),
+                });
             }
         }
         idle

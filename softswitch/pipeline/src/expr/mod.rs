@@ -47,13 +47,14 @@ pub(crate) enum UnionRef {
 }
 
 impl UnionRef {
-    pub(crate) fn resolve(&self, env: Env) -> Option<u32> {
+    pub(crate) fn resolve(&self, env: &Env) -> Option<u32> {
         let stacks = &env.layout.union_stacks;
         match self {
             UnionRef::Static(u) => Some(*u),
-            UnionRef::Element(e) => {
-                stacks[e.0 as usize].elements.get(e.1.eval(env) as usize).copied()
-            }
+            UnionRef::Element(e) => stacks[e.0 as usize]
+                .elements
+                .get(e.1.eval(env) as usize)
+                .copied(),
             UnionRef::Last(s) => {
                 let stack = &stacks[*s as usize];
                 let last = env.mem[stack.next as usize].checked_sub(1)?;
@@ -66,12 +67,15 @@ impl UnionRef {
 impl HeaderRef {
     /// The header; `None` if a stack index is out of range.
     #[inline]
-    pub(crate) fn resolve(&self, env: Env) -> Option<HeaderId> {
+    pub(crate) fn resolve(&self, env: &Env) -> Option<HeaderId> {
         match self {
             HeaderRef::Static(h) => Some(*h),
             HeaderRef::Element(e) => {
                 let stack = &env.layout.stacks[e.0 as usize];
-                stack.elements.get(usize::try_from(e.1.eval(env)).ok()?).copied()
+                stack
+                    .elements
+                    .get(usize::try_from(e.1.eval(env)).ok()?)
+                    .copied()
             }
             HeaderRef::Last(s) => {
                 let stack = &env.layout.stacks[*s as usize];
@@ -80,7 +84,10 @@ impl HeaderRef {
             }
             HeaderRef::Member(u, member) => {
                 let u = u.resolve(env)?;
-                env.layout.unions[u as usize].members.get(*member as usize).copied()
+                env.layout.unions[u as usize]
+                    .members
+                    .get(*member as usize)
+                    .copied()
             }
         }
     }
@@ -94,9 +101,12 @@ pub(crate) struct DynField {
 }
 
 impl DynField {
-    pub(crate) fn resolve(&self, env: Env) -> Option<Field> {
+    pub(crate) fn resolve(&self, env: &Env) -> Option<Field> {
         let header = self.header.resolve(env)?;
-        env.layout.headers[header as usize].fields.get(self.index).copied()
+        env.layout.headers[header as usize]
+            .fields
+            .get(self.index)
+            .copied()
     }
 }
 
@@ -149,17 +159,18 @@ pub(crate) enum Num {
 
 impl<W: Word> Node<W> {
     #[inline]
-    pub(crate) fn eval(&self, env: Env) -> W {
+    pub(crate) fn eval(&self, env: &Env) -> W {
         match self {
             Node::Const(w) => w.clone(),
             Node::Word(f) => W::from_u64(f.get(env.mem)),
+            Node::Arg(first, 1) => W::from_u64(env.args[*first as usize]),
             Node::And(x) => x[0].eval(env).and(&x[1].eval(env)),
             Node::Add(x) => x[0].eval(env).add(&x[1].eval(env)),
             _ => self.eval_rest(env),
         }
     }
 
-    fn eval_rest(&self, env: Env) -> W {
+    fn eval_rest(&self, env: &Env) -> W {
         match self {
             Node::Const(_) | Node::Word(_) | Node::And(_) | Node::Add(_) => self.eval(env),
             Node::Field(f) => W::from_field(f, env.mem),
@@ -199,7 +210,6 @@ impl<W: Word> Node<W> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Eq,
-    Ne,
     Lt,
     Le,
 }
@@ -210,6 +220,10 @@ pub(crate) enum Cond {
     Const(bool),
     /// The validity byte at this offset.
     Valid(u32),
+    /// An unsigned field of up to 64 bits is not zero.
+    WordNonZero(FieldWord),
+    /// An unsigned field of up to 64 bits has this value.
+    WordEq(FieldWord, u64),
     ValidDyn(Box<HeaderRef>),
     ValidUnion(Box<UnionRef>),
     Eq64(Box<[Node<u64>; 2]>),
@@ -231,7 +245,6 @@ pub(crate) enum Cond {
 fn cmp<T: Ord>(order: Order, a: &T, b: &T) -> bool {
     match order {
         Order::Eq => a == b,
-        Order::Ne => a != b,
         Order::Lt => a < b,
         Order::Le => a <= b,
     }
@@ -239,32 +252,49 @@ fn cmp<T: Ord>(order: Order, a: &T, b: &T) -> bool {
 
 impl Cond {
     #[inline]
-    pub(crate) fn eval(&self, env: Env) -> bool {
+    pub(crate) fn eval(&self, env: &Env) -> bool {
         match self {
             Cond::Valid(off) => env.mem[*off as usize] != 0,
+            Cond::WordNonZero(f) => f.get(env.mem) != 0,
+            Cond::WordEq(f, v) => f.get(env.mem) == *v,
             Cond::Eq64(x) => x[0].eval(env) == x[1].eval(env),
+            Cond::And(x) => x[0].eval(env) && x[1].eval(env),
             _ => self.eval_rest(env),
         }
     }
 
-    fn eval_rest(&self, env: Env) -> bool {
+    fn eval_rest(&self, env: &Env) -> bool {
         match self {
-            Cond::Valid(_) | Cond::Eq64(_) => self.eval(env),
+            Cond::Valid(_)
+            | Cond::WordNonZero(_)
+            | Cond::WordEq(..)
+            | Cond::Eq64(_)
+            | Cond::And(_) => self.eval(env),
             Cond::Const(b) => *b,
-            Cond::ValidDyn(h) => {
-                h.resolve(env).is_some_and(|h| env.layout.headers[h as usize].is_valid(env.mem))
-            }
+            Cond::ValidDyn(h) => h
+                .resolve(env)
+                .is_some_and(|h| env.layout.headers[h as usize].is_valid(env.mem)),
             Cond::ValidUnion(u) => u.resolve(env).is_some_and(|u| {
                 let members = &env.layout.unions[u as usize].members;
-                members.iter().any(|&h| env.layout.headers[h as usize].is_valid(env.mem))
+                members
+                    .iter()
+                    .any(|&h| env.layout.headers[h as usize].is_valid(env.mem))
             }),
             Cond::Cmp64(order, signed, x) => {
                 let (a, b) = (x[0].eval(env), x[1].eval(env));
-                if *signed { cmp(*order, &(a as i64), &(b as i64)) } else { cmp(*order, &a, &b) }
+                if *signed {
+                    cmp(*order, &(a as i64), &(b as i64))
+                } else {
+                    cmp(*order, &a, &b)
+                }
             }
             Cond::Cmp128(order, signed, x) => {
                 let (a, b) = (x[0].eval(env), x[1].eval(env));
-                if *signed { cmp(*order, &(a as i128), &(b as i128)) } else { cmp(*order, &a, &b) }
+                if *signed {
+                    cmp(*order, &(a as i128), &(b as i128))
+                } else {
+                    cmp(*order, &a, &b)
+                }
             }
             Cond::CmpBig(order, x) => cmp(*order, &x[0].eval(env), &x[1].eval(env)),
             Cond::NonZero(num) => match &**num {
@@ -272,12 +302,15 @@ impl Cond {
                 Num::N128(n, _) => n.eval(env) != 0,
                 Num::Big(n) => n.eval(env) != BigInt::ZERO,
             },
-            Cond::And(x) => x[0].eval(env) && x[1].eval(env),
             Cond::Or(x) => x[0].eval(env) || x[1].eval(env),
             Cond::Not(x) => !x.eval(env),
             Cond::Same(x) => x[0].eval(env) == x[1].eval(env),
             Cond::Select(x) => {
-                if x[0].eval(env) { x[1].eval(env) } else { x[2].eval(env) }
+                if x[0].eval(env) {
+                    x[1].eval(env)
+                } else {
+                    x[2].eval(env)
+                }
             }
             Cond::SameHeader(x) => match (x[0].resolve(env), x[1].resolve(env)) {
                 (Some(a), Some(b)) => same_header(env, a, b),
@@ -286,7 +319,10 @@ impl Cond {
             Cond::SameUnion(x) => match (x[0].resolve(env), x[1].resolve(env)) {
                 (Some(a), Some(b)) => {
                     let unions = &env.layout.unions;
-                    let pairs = unions[a as usize].members.iter().zip(&unions[b as usize].members);
+                    let pairs = unions[a as usize]
+                        .members
+                        .iter()
+                        .zip(&unions[b as usize].members);
                     pairs.into_iter().any(|(&a, &b)| same_header(env, a, b))
                 }
                 _ => false,
@@ -296,12 +332,16 @@ impl Cond {
 }
 
 /// As in BMv2: both valid, of one type, with equal fields.
-fn same_header(env: Env, a: HeaderId, b: HeaderId) -> bool {
-    let (a, b) = (&env.layout.headers[a as usize], &env.layout.headers[b as usize]);
+fn same_header(env: &Env, a: HeaderId, b: HeaderId) -> bool {
+    let (a, b) = (
+        &env.layout.headers[a as usize],
+        &env.layout.headers[b as usize],
+    );
     a.type_name == b.type_name
         && a.is_valid(env.mem)
         && b.is_valid(env.mem)
         && a.fields.iter().zip(&b.fields).all(|(x, y)| {
-            x.varbit_len(env.mem) == y.varbit_len(env.mem) && x.get_big(env.mem) == y.get_big(env.mem)
+            x.varbit_len(env.mem) == y.varbit_len(env.mem)
+                && x.get_big(env.mem) == y.get_big(env.mem)
         })
 }

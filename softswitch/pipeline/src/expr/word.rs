@@ -17,7 +17,7 @@ pub(crate) trait Word: Clone + Debug {
     /// From 64-bit limbs, least significant first.
     fn from_limbs(limbs: &[u64]) -> Self;
     fn from_biguint(v: &BigUint) -> Self;
-    fn from_num(num: &Num, env: Env) -> Self;
+    fn from_num(num: &Num, env: &Env) -> Self;
     fn add(self, o: &Self) -> Self;
     fn sub(self, o: &Self) -> Self;
     fn mul(self, o: &Self) -> Self;
@@ -86,7 +86,11 @@ macro_rules! fixed {
             $sign_extend(self, width)
         }
         fn sat_unsigned(self, width: u32) -> Self {
-            if (self as $signed) < 0 { 0 } else { self.min($mask(width)) }
+            if (self as $signed) < 0 {
+                0
+            } else {
+                self.min($mask(width))
+            }
         }
         fn sat_signed(self, width: u32) -> Self {
             let max = $mask(width.saturating_sub(1)) as $signed & <$signed>::MAX;
@@ -110,7 +114,7 @@ impl Word for u64 {
     fn from_biguint(v: &BigUint) -> Self {
         v.iter_u64_digits().next().unwrap_or(0)
     }
-    fn from_num(num: &Num, env: Env) -> Self {
+    fn from_num(num: &Num, env: &Env) -> Self {
         match num {
             Num::N64(n, _) => n.eval(env),
             Num::N128(n, _) => n.eval(env) as u64,
@@ -128,12 +132,19 @@ impl Word for u128 {
         f.get128(mem)
     }
     fn from_limbs(limbs: &[u64]) -> Self {
-        limbs.iter().take(2).rev().fold(0, |v, &l| v << 64 | u128::from(l))
+        limbs
+            .iter()
+            .take(2)
+            .rev()
+            .fold(0, |v, &l| v << 64 | u128::from(l))
     }
     fn from_biguint(v: &BigUint) -> Self {
-        v.iter_u64_digits().take(2).enumerate().fold(0, |s, (i, d)| s | u128::from(d) << (64 * i))
+        v.iter_u64_digits()
+            .take(2)
+            .enumerate()
+            .fold(0, |s, (i, d)| s | u128::from(d) << (64 * i))
     }
-    fn from_num(num: &Num, env: Env) -> Self {
+    fn from_num(num: &Num, env: &Env) -> Self {
         match num {
             Num::N64(n, true) => i128::from(n.eval(env) as i64) as u128,
             Num::N64(n, false) => u128::from(n.eval(env)),
@@ -158,7 +169,7 @@ impl Word for BigInt {
     fn from_biguint(v: &BigUint) -> Self {
         BigInt::from(v.clone())
     }
-    fn from_num(num: &Num, env: Env) -> Self {
+    fn from_num(num: &Num, env: &Env) -> Self {
         match num {
             Num::N64(n, true) => BigInt::from(n.eval(env) as i64),
             Num::N64(n, false) => BigInt::from(n.eval(env)),
@@ -180,7 +191,11 @@ impl Word for BigInt {
         self.checked_div(o).unwrap_or_default()
     }
     fn rem(self, o: &Self) -> Self {
-        if o.sign() == Sign::NoSign { BigInt::ZERO } else { self % o }
+        if o.sign() == Sign::NoSign {
+            BigInt::ZERO
+        } else {
+            self % o
+        }
     }
     fn and(self, o: &Self) -> Self {
         self & o
@@ -195,7 +210,11 @@ impl Word for BigInt {
         !self
     }
     fn shl(self, by: u64) -> Self {
-        if by < MAX_SHIFT { self << by } else { BigInt::ZERO }
+        if by < MAX_SHIFT {
+            self << by
+        } else {
+            BigInt::ZERO
+        }
     }
     fn shr(self, by: u64) -> Self {
         self >> by
@@ -205,7 +224,11 @@ impl Word for BigInt {
     }
     fn sign_extend(self, width: u32) -> Self {
         let v = BigInt::from(wrap(&self, width));
-        if width > 0 && v.bit(u64::from(width) - 1) { v - (BigInt::from(1) << width) } else { v }
+        if width > 0 && v.bit(u64::from(width) - 1) {
+            v - (BigInt::from(1) << width)
+        } else {
+            v
+        }
     }
     fn sat_unsigned(self, width: u32) -> Self {
         self.clamp(BigInt::ZERO, (BigInt::from(1) << width) - 1)

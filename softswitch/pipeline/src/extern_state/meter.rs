@@ -58,7 +58,9 @@ struct Armed {
 
 impl Meter {
     pub(crate) fn new(config: Option<MeterConfig>) -> Self {
-        let full = |burst| Bucket { level: u128::from(burst) * NANOS_PER_SECOND };
+        let full = |burst| Bucket {
+            level: u128::from(burst) * NANOS_PER_SECOND,
+        };
         Self {
             armed: config.map(|config| Armed {
                 config,
@@ -75,7 +77,9 @@ impl Meter {
 
     /// Meters `amount` bytes or packets at time `now`.
     pub(crate) fn execute(&mut self, amount: u64, now: Nanos) -> Color {
-        let Some(a) = &mut self.armed else { return Color::Green };
+        let Some(a) = &mut self.armed else {
+            return Color::Green;
+        };
         let elapsed = now.saturating_sub(a.last.unwrap_or(now));
         a.last = Some(now.max(a.last.unwrap_or(now)));
         a.committed.refill(a.config.cir, a.config.cburst, elapsed);
@@ -97,7 +101,12 @@ impl Meter {
 mod tests {
     use super::*;
 
-    const CONFIG: MeterConfig = MeterConfig { cir: 10, cburst: 2, pir: 20, pburst: 4 };
+    const CONFIG: MeterConfig = MeterConfig {
+        cir: 10,
+        cburst: 2,
+        pir: 20,
+        pburst: 4,
+    };
 
     #[test]
     fn colours_follow_the_two_rates() {
@@ -122,7 +131,12 @@ mod tests {
 
     #[test]
     fn refill_of_small_rates_is_exact() {
-        let mut m = Meter::new(Some(MeterConfig { cir: 1, cburst: 1, pir: 1, pburst: 1 }));
+        let mut m = Meter::new(Some(MeterConfig {
+            cir: 1,
+            cburst: 1,
+            pir: 1,
+            pburst: 1,
+        }));
         assert_eq!(m.execute(1, 0), Color::Green);
         for ms in 1..1000 {
             assert_eq!(m.execute(1, ms * 1_000_000), Color::Red);

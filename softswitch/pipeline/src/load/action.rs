@@ -38,13 +38,26 @@ pub(crate) fn params(widths: impl IntoIterator<Item = u32>) -> Vec<Param> {
 pub(crate) fn ops(objects: &Objects, params: &[Param], list: &Cursor) -> Result<Vec<Op>> {
     let primitives = list.items()?;
     let count = primitives.len();
-    primitives.iter().map(|p| op(objects, params, p, count)).collect()
+    primitives
+        .iter()
+        .map(|p| op(objects, params, p, count))
+        .collect()
 }
 
 /// Compiles one primitive of an action of `count` primitives.
 pub(crate) fn op(objects: &Objects, params: &[Param], p: &Cursor, count: usize) -> Result<Op> {
-    let scope = Scope { names: objects.names, registers: objects.registers, params };
-    let call = Call { objects, scope, json: p, args: p.get("parameters").items()?, count };
+    let scope = Scope {
+        names: objects.names,
+        registers: objects.registers,
+        params,
+    };
+    let call = Call {
+        objects,
+        scope,
+        json: p,
+        args: p.get("parameters").items()?,
+        count,
+    };
     call.compile()
 }
 
@@ -59,7 +72,10 @@ struct Call<'a> {
 impl<'a> Call<'a> {
     fn arity<const N: usize>(&self) -> Result<&[Cursor<'a>; N]> {
         self.args.as_slice().try_into().map_err(|_| {
-            self.json.get("parameters").error(format!("expected {N} parameters, found {}", self.args.len()))
+            self.json.get("parameters").error(format!(
+                "expected {N} parameters, found {}",
+                self.args.len()
+            ))
         })
     }
 
@@ -83,9 +99,9 @@ impl<'a> Call<'a> {
         let (target, width) = self.target(to)?;
         let v = self.scope.value(from, Some(width))?;
         Ok(match width {
-            0..=64 => Op::Set64(target, v.to64()),
-            65..=128 => Op::Set128(target, v.to128()),
-            _ => Op::SetBig(target, v.to_big()),
+            0..=64 => Op::set64(target, v.into64()),
+            65..=128 => Op::Set128(target, v.into128()),
+            _ => Op::SetBig(target, v.into_big()),
         })
     }
 
@@ -99,9 +115,9 @@ impl<'a> Call<'a> {
         let v = self.scope.value(&Cursor::root(&expression), Some(width));
         let v = v.map_err(|e| self.json.error(e.to_string()))?;
         Ok(match width {
-            0..=64 => Op::Set64(target, v.to64()),
-            65..=128 => Op::Set128(target, v.to128()),
-            _ => Op::SetBig(target, v.to_big()),
+            0..=64 => Op::set64(target, v.into64()),
+            65..=128 => Op::Set128(target, v.into128()),
+            _ => Op::SetBig(target, v.into_big()),
         })
     }
 
@@ -112,21 +128,37 @@ impl<'a> Call<'a> {
     fn stack(&self, c: &Cursor) -> Result<(bool, u32)> {
         let value = c.get("value");
         if c.get("type").str()? == "header_union_stack" {
-            Ok((true, find(&self.objects.names.union_stacks, &value, "header union stack")?))
+            Ok((
+                true,
+                find(
+                    &self.objects.names.union_stacks,
+                    &value,
+                    "header union stack",
+                )?,
+            ))
         } else {
-            Ok((false, find(&self.objects.names.stacks, &value, "header stack")?))
+            Ok((
+                false,
+                find(&self.objects.names.stacks, &value, "header stack")?,
+            ))
         }
     }
 
     fn shift(&self, towards_end: bool) -> Result<Op> {
         let [stack, count] = self.arity()?;
         let (of_unions, stack) = self.stack(stack)?;
-        Ok(Op::ShiftStack { of_unions, stack, count: self.scope.index(count)?, towards_end })
+        Ok(Op::ShiftStack {
+            of_unions,
+            stack,
+            count: self.scope.index(count)?,
+            towards_end,
+        })
     }
 
     fn jump_target(&self, c: &Cursor) -> Result<usize> {
         let to = num_traits::ToPrimitive::to_usize(&c.get("value").hex()?);
-        to.filter(|&t| t <= self.count).ok_or_else(|| c.error("jumps out of the action"))
+        to.filter(|&t| t <= self.count)
+            .ok_or_else(|| c.error("jumps out of the action"))
     }
 
     fn compile(&self) -> Result<Op> {
@@ -158,7 +190,11 @@ impl<'a> Call<'a> {
             "assign_header_stack" | "assign_union_stack" => {
                 let [to, from] = self.arity()?;
                 let ((of_unions, to), (_, from)) = (self.stack(to)?, self.stack(from)?);
-                Op::SetStack { of_unions, to, from }
+                Op::SetStack {
+                    of_unions,
+                    to,
+                    from,
+                }
             }
             "add_header" | "add_header_fast" => {
                 let [h] = self.arity()?;
@@ -174,7 +210,8 @@ impl<'a> Call<'a> {
                 let [f, by] = self.arity()?;
                 self.arithmetic(if name == "add_to_field" { "+" } else { "-" }, f, f, by)?
             }
-            "add" | "subtract" | "bit_xor" | "bit_or" | "bit_and" | "shift_left" | "shift_right" => {
+            "add" | "subtract" | "bit_xor" | "bit_or" | "bit_and" | "shift_left"
+            | "shift_right" => {
                 let op = match name {
                     "add" => "+",
                     "subtract" => "-",
@@ -190,7 +227,11 @@ impl<'a> Call<'a> {
             "register_read" => {
                 let [to, array, index] = self.arity()?;
                 let (register, _) = find(o.registers, &array.get("value"), "register")?;
-                Op::ReadRegister { to: self.target(to)?.0, register, index: s.index(index)? }
+                Op::ReadRegister {
+                    to: self.target(to)?.0,
+                    register,
+                    index: s.index(index)?,
+                }
             }
             "register_write" => {
                 let [array, index, v] = self.arity()?;
@@ -198,20 +239,35 @@ impl<'a> Call<'a> {
                 let value = s.value(v, Some(width))?;
                 let index = s.index(index)?;
                 if width <= 64 {
-                    Op::WriteRegister64 { register, index, value: value.to64() }
+                    Op::WriteRegister64 {
+                        register,
+                        index,
+                        value: value.into64(),
+                    }
                 } else {
-                    Op::WriteRegisterBig { register, index, value: value.to_big() }
+                    Op::WriteRegisterBig {
+                        register,
+                        index,
+                        value: value.into_big(),
+                    }
                 }
             }
             "count" => {
                 let [array, index] = self.arity()?;
                 let counter = self.object(array, o.counters, "counter")?;
-                Op::Count { counter, index: s.index(index)? }
+                Op::Count {
+                    counter,
+                    index: s.index(index)?,
+                }
             }
             "execute_meter" => {
                 let [array, index, to] = self.arity()?;
                 let meter = self.object(array, o.meters, "meter")?;
-                Op::ExecuteMeter { meter, index: s.index(index)?, to: self.target(to)?.0 }
+                Op::ExecuteMeter {
+                    meter,
+                    index: s.index(index)?,
+                    to: self.target(to)?.0,
+                }
             }
             "generate_digest" => {
                 let [_receiver, list] = self.arity()?;
@@ -222,13 +278,20 @@ impl<'a> Call<'a> {
             "modify_field_rng_uniform" => {
                 let [to, low, high] = self.arity()?;
                 let (low, high) = (s.low64(low)?, s.low64(high)?);
-                Op::Random { to: self.target(to)?.0, bounds: Box::new([low, high]) }
+                Op::Random {
+                    to: self.target(to)?.0,
+                    bounds: Box::new([low, high]),
+                }
             }
             "modify_field_with_hash_based_offset" => {
                 let [to, base, calculation, size] = self.arity()?;
                 let calculation = self.object(calculation, o.calculations, "calculation")?;
                 let range = Box::new([s.low64(base)?, s.low64(size)?]);
-                Op::Hash { to: self.target(to)?.0, calculation, range }
+                Op::Hash {
+                    to: self.target(to)?.0,
+                    calculation,
+                    range,
+                }
             }
             "clone_ingress_pkt_to_egress" | "clone_egress_pkt_to_egress" => {
                 let [session, list] = self.arity()?;
@@ -255,7 +318,7 @@ impl<'a> Call<'a> {
             "log_msg" => {
                 let [format, values] = self.arity()?;
                 let values = values.get("value").items()?;
-                let values = values.iter().map(|v| Ok(s.value(v, None)?.to_big()));
+                let values = values.iter().map(|v| Ok(s.value(v, None)?.into_big()));
                 let format = format.get("value").str()?.to_owned();
                 Op::Log(Box::new((format, values.collect::<Result<_>>()?)))
             }
@@ -268,7 +331,12 @@ impl<'a> Call<'a> {
                 Op::JumpUnless(s.cond(c)?, self.jump_target(to)?)
             }
             "no_op" => Op::Nop,
-            other => return Err(self.json.get("op").error(format!("unknown primitive {other}"))),
+            other => {
+                return Err(self
+                    .json
+                    .get("op")
+                    .error(format!("unknown primitive {other}")));
+            }
         })
     }
 }

@@ -1,18 +1,16 @@
 //! Pipelines: tables, action profiles, conditions and the flow between them.
 
-use std::collections::{HashMap, HashSet};
-
-use num_traits::ToPrimitive;
+use std::collections::HashMap;
 
 use super::action::Objects;
 use super::cursor::Cursor;
 use super::expr::{Param, Scope, find};
 use crate::action::Target;
 use crate::calculation::Calculation;
-use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, MatchField};
 use crate::error::LoadError;
 use crate::info::{
-    ActionId, Implementation, Info, KeyInfo, MatchKind, MeterUnit, ProfileId, ProfileInfo, TableInfo,
+    ActionId, Implementation, Info, KeyInfo, MatchKind, MeterUnit, ProfileId, ProfileInfo,
+    TableInfo,
 };
 use crate::phv::{Place, mask64};
 use crate::program::{CompiledTable, ControlNode, END, Next};
@@ -20,6 +18,9 @@ use crate::table::{Call, KeyPart, KeyShape};
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, LoadError>;
+
+/// Unit of a direct meter, and where its colour goes.
+type DirectMeter = (MeterUnit, Target);
 
 /// Largest table, far beyond memory.
 const MAX_TABLE: usize = 1 << 30;
@@ -47,20 +48,28 @@ pub(crate) fn load(
         params,
         info,
         profiles: HashMap::new(),
-        control: Control { ingress: END, egress: END, ..Control::default() },
+        control: Control {
+            ingress: END,
+            egress: END,
+            ..Control::default()
+        },
     };
     for p in root.get("pipelines").items()? {
         let start = l.pipeline(&p)?;
         match p.get("name").str()? {
             "ingress" => l.control.ingress = start,
             "egress" => l.control.egress = start,
-            other => return Err(p.get("name").error(format!("v1model has no pipeline {other}"))),
+            other => {
+                return Err(p
+                    .get("name")
+                    .error(format!("v1model has no pipeline {other}")));
+            }
         }
     }
     Ok(l.control)
 }
 
-struct Loader<'a> {
+pub(super) struct Loader<'a> {
     root: &'a Cursor<'a>,
     objects: &'a Objects<'a>,
     action_ids: &'a HashMap<u64, u32>,
@@ -102,7 +111,9 @@ impl Loader<'_> {
             let cond = scope.cond(&c.get("expression"))?;
             let then = next(&index, &c.get("true_next"))?;
             let other = next(&index, &c.get("false_next"))?;
-            self.control.nodes.push(ControlNode::Condition { cond, then, other });
+            self.control
+                .nodes
+                .push(ControlNode::Condition { cond, then, other });
         }
         for c in &calls {
             let action = self.action(&c.get("action_id"))?;
@@ -114,7 +125,11 @@ impl Loader<'_> {
     }
 
     fn scope<'s>(&'s self, params: &'s [Param]) -> Scope<'s> {
-        Scope { names: self.objects.names, registers: self.objects.registers, params }
+        Scope {
+            names: self.objects.names,
+            registers: self.objects.registers,
+            params,
+        }
     }
 
     fn profile(&mut self, p: &Cursor) -> Result<()> {
@@ -126,22 +141,34 @@ impl Loader<'_> {
         };
         let size = p.get("max_size");
         let size = if size.is_null() { 0 } else { size.usize()? };
-        self.profiles.insert(name.clone(), self.info.profiles.len() as u32);
-        self.info.profiles.push(ProfileInfo { name, size, selector: calculation.is_some() });
+        self.profiles
+            .insert(name.clone(), self.info.profiles.len() as u32);
+        self.info.profiles.push(ProfileInfo {
+            name,
+            size,
+            selector: calculation.is_some(),
+        });
         self.control.selectors.push(calculation);
         Ok(())
     }
 
-    fn action(&self, c: &Cursor) -> Result<u32> {
+    pub(super) fn action(&self, c: &Cursor) -> Result<u32> {
         let id = c.u64()?;
-        self.action_ids.get(&id).copied().ok_or_else(|| c.error(format!("no action with id {id}")))
+        self.action_ids
+            .get(&id)
+            .copied()
+            .ok_or_else(|| c.error(format!("no action with id {id}")))
     }
 
     /// An action with its arguments in limbs.
-    fn call(&self, action: u32, args: &[Value], c: &Cursor) -> Result<Call> {
+    pub(super) fn call(&self, action: u32, args: &[Value], c: &Cursor) -> Result<Call> {
         let params = &self.params[action as usize];
         if params.len() != args.len() {
-            let message = format!("the action has {} parameters, {} are given", params.len(), args.len());
+            let message = format!(
+                "the action has {} parameters, {} are given",
+                params.len(),
+                args.len()
+            );
             return Err(c.error(message));
         }
         crate::control::limbs(params.iter().map(|p| p.width), args)
@@ -149,9 +176,12 @@ impl Loader<'_> {
             .ok_or_else(|| c.error("an argument is wider than its parameter"))
     }
 
-    fn args(&self, c: &Cursor) -> Result<Vec<Value>> {
+    pub(super) fn args(&self, c: &Cursor) -> Result<Vec<Value>> {
         let items = c.items()?;
-        items.iter().map(|a| Ok(Value::from_be_bytes(&a.hex_bytes()?))).collect()
+        items
+            .iter()
+            .map(|a| Ok(Value::from_be_bytes(&a.hex_bytes()?)))
+            .collect()
     }
 
     fn table(&mut self, t: &Cursor, index: &Index) -> Result<ControlNode> {
@@ -161,15 +191,23 @@ impl Loader<'_> {
         let next = self.next(t, &actions, index)?;
         let entries = t.get("entries").items()?;
         let size = t.get("max_size");
-        let size = if size.is_null() { entries.len() } else { size.usize()?.max(entries.len()) };
+        let size = if size.is_null() {
+            entries.len()
+        } else {
+            size.usize()?.max(entries.len())
+        };
         if size > MAX_TABLE {
-            return Err(t.get("max_size").error(format!("at most {MAX_TABLE} entries")));
+            return Err(t
+                .get("max_size")
+                .error(format!("at most {MAX_TABLE} entries")));
         }
         let profile = match t.get("type").opt_str()?.unwrap_or("simple") {
             "simple" => None,
-            "indirect" | "indirect_ws" => {
-                Some(find(&self.profiles, &t.get("action_profile"), "action profile")?)
-            }
+            "indirect" | "indirect_ws" => Some(find(
+                &self.profiles,
+                &t.get("action_profile"),
+                "action profile",
+            )?),
             other => return Err(t.get("type").error(format!("unknown table type {other}"))),
         };
         let default = t.get("default_entry");
@@ -207,11 +245,22 @@ impl Loader<'_> {
         // A table without key is how compilers write a call of an action.
         let node = match (&default, &next) {
             (Some(call), Next::Always(next)) if info.key.is_empty() && const_default => {
-                ControlNode::Call { call: call.clone(), next: *next }
+                ControlNode::Call {
+                    call: call.clone(),
+                    next: *next,
+                }
             }
             _ => ControlNode::Table(number),
         };
-        self.control.tables.push(CompiledTable { shape, key: parts, next, profile, meter, entries, default });
+        self.control.tables.push(CompiledTable {
+            shape,
+            key: parts,
+            next,
+            profile,
+            meter,
+            entries,
+            default,
+        });
         self.info.tables.push(info);
         Ok(node)
     }
@@ -228,11 +277,18 @@ impl Loader<'_> {
                 "range" => MatchKind::Range,
                 "optional" => MatchKind::Optional,
                 "valid" => MatchKind::Valid,
-                other => return Err(k.get("match_type").error(format!("unknown match kind {other}"))),
+                other => {
+                    return Err(k
+                        .get("match_type")
+                        .error(format!("unknown match kind {other}")));
+                }
             };
             let (field, default_name) = if kind == MatchKind::Valid && target.json.is_string() {
                 let h = &self.objects.names.layout.headers[scope.header_id(&target)? as usize];
-                (h.field("$valid$").expect("every header has it"), h.name.clone())
+                (
+                    h.field("$valid$").expect("every header has it"),
+                    h.name.clone(),
+                )
             } else {
                 let name = format!("{}.{}", target.at(0).str()?, target.at(1).str()?);
                 (scope.field(&target)?, name)
@@ -245,7 +301,11 @@ impl Loader<'_> {
                 false => Some(k.get("mask").hex()?.magnitude().to_u64_digits()),
             };
             let name = k.get("name").opt_str()?.map_or(default_name, str::to_owned);
-            infos.push(KeyInfo { name, kind, width: field.width });
+            infos.push(KeyInfo {
+                name,
+                kind,
+                width: field.width,
+            });
             fields.push((field, mask));
         }
         if infos.iter().filter(|k| k.kind == MatchKind::Lpm).count() > 1 {
@@ -266,7 +326,10 @@ impl Loader<'_> {
         if t.get("action_ids").is_null() {
             for a in t.get("actions").items()? {
                 let name = a.str()?;
-                let id = self.info.action(name).ok_or_else(|| a.error(format!("no action {name}")))?;
+                let id = self
+                    .info
+                    .action(name)
+                    .ok_or_else(|| a.error(format!("no action {name}")))?;
                 actions.push((name.to_owned(), id));
             }
         }
@@ -290,8 +353,10 @@ impl Loader<'_> {
         Ok(Next::ByAction(by_action, base))
     }
 
-    fn direct_meter(&self, t: &Cursor) -> Result<(Option<(MeterUnit, Target)>, Option<String>)> {
-        let Some(name) = t.get("direct_meters").opt_str()? else { return Ok((None, None)) };
+    fn direct_meter(&self, t: &Cursor) -> Result<(Option<DirectMeter>, Option<String>)> {
+        let Some(name) = t.get("direct_meters").opt_str()? else {
+            return Ok((None, None));
+        };
         for m in self.root.get("meter_arrays").items()? {
             if m.get("name").json == name {
                 let f = self.scope(&[]).field(&m.get("result_target"))?;
@@ -299,10 +364,15 @@ impl Loader<'_> {
                     Place::Word(w) => Target::Word(w, mask64(f.width)),
                     _ => Target::Field(f),
                 };
-                return Ok((Some((super::meter_unit(&m)?, target)), Some(name.to_owned())));
+                return Ok((
+                    Some((super::meter_unit(&m)?, target)),
+                    Some(name.to_owned()),
+                ));
             }
         }
-        Err(t.get("direct_meters").error(format!("no meter array {name}")))
+        Err(t
+            .get("direct_meters")
+            .error(format!("no meter array {name}")))
     }
 
     fn direct_counter(&self, table: &str) -> Result<Option<String>> {
@@ -313,72 +383,4 @@ impl Loader<'_> {
         }
         Ok(None)
     }
-
-    /// The program's own entries. In the JSON the smaller priority wins; here the larger does.
-    fn entries(&self, entries: &[Cursor], info: &TableInfo, shape: &KeyShape) -> Result<Vec<Entry>> {
-        let priority = |e: &Cursor| -> Result<i32> {
-            let p = e.get("priority");
-            if p.is_null() { Ok(1) } else { Ok(p.u32()?.min(1 << 24) as i32) }
-        };
-        let mut lowest = 0;
-        for e in entries {
-            lowest = lowest.max(priority(e)?);
-        }
-        let mut list = Vec::new();
-        let mut known = HashSet::new();
-        for e in entries {
-            let fields = e.get("match_key").items()?;
-            if fields.len() != info.key.len() {
-                return Err(e.get("match_key").error(format!("the key has {} fields", info.key.len())));
-            }
-            let pairs = fields.iter().zip(&info.key);
-            let fields = pairs.map(|(m, k)| match_field(m, k)).collect::<Result<_>>()?;
-            let priority = if info.needs_priority { lowest - priority(e)? + 1 } else { 0 };
-            let action = self.action(&e.get("action_entry").get("action_id"))?;
-            let data = e.get("action_entry").get("action_data");
-            let args = self.args(&data)?;
-            self.call(action, &args, &data)?;
-            let key = EntryKey { fields, priority };
-            let criteria = shape.encode(&key).map_err(|error| e.error(error.to_string()))?;
-            if !known.insert(criteria) {
-                return Err(e.error("a second entry with the same key"));
-            }
-            list.push(Entry {
-                key,
-                action: EntryAction::Direct(ActionCall { action: ActionId(action), args }),
-                idle_timeout: 0,
-            });
-        }
-        Ok(list)
-    }
-}
-
-/// One field of an entry's key; bits outside its mask are dropped.
-fn match_field(m: &Cursor, k: &KeyInfo) -> Result<MatchField> {
-    let hex = |name: &str| Ok::<_, LoadError>(Value::from_be_bytes(&m.get(name).hex_bytes()?));
-    let masked = |mask: &Value| {
-        let (v, m) = (m.get("key").hex()?, num_bigint::BigUint::from_bytes_be(mask.as_bytes()));
-        Ok::<_, LoadError>(Value::from_be_bytes(&(v.magnitude() & m).to_bytes_be()))
-    };
-    Ok(match k.kind {
-        MatchKind::Exact => MatchField::Exact(hex("key")?),
-        MatchKind::Valid => MatchField::Valid(m.get("key").bool()?),
-        MatchKind::Lpm => {
-            let prefix_len = m.get("prefix_length").u32()?.min(k.width);
-            let ones = num_bigint::BigUint::from_bytes_be(Value::ones(k.width).as_bytes());
-            let low = num_bigint::BigUint::from_bytes_be(Value::ones(k.width - prefix_len).as_bytes());
-            let mask = Value::from_be_bytes(&(ones - low).to_bytes_be());
-            MatchField::Lpm { value: masked(&mask)?, prefix_len }
-        }
-        MatchKind::Ternary => {
-            let mask = hex("mask")?;
-            MatchField::Ternary { value: masked(&mask)?, mask }
-        }
-        MatchKind::Range => MatchField::Range { low: hex("start")?, high: hex("end")? },
-        MatchKind::Optional => {
-            let mask = m.get("mask");
-            let any = !mask.is_null() && mask.hex()?.to_u64() == Some(0);
-            MatchField::Optional(if any { None } else { Some(hex("key")?) })
-        }
-    })
 }

@@ -16,13 +16,23 @@ const NULL: &Json = &Json::Null;
 
 impl<'a> Cursor<'a> {
     pub(crate) fn root(json: &'a Json) -> Self {
-        Self { json, path: String::new() }
+        Self {
+            json,
+            path: String::new(),
+        }
     }
 
     /// An error at this place.
     pub(crate) fn error(&self, message: impl Into<String>) -> LoadError {
-        let path = if self.path.is_empty() { ".".to_owned() } else { self.path.clone() };
-        LoadError { path, message: message.into() }
+        let path = if self.path.is_empty() {
+            ".".to_owned()
+        } else {
+            self.path.clone()
+        };
+        LoadError {
+            path,
+            message: message.into(),
+        }
     }
 
     fn expected(&self, what: &str) -> LoadError {
@@ -37,14 +47,23 @@ impl<'a> Cursor<'a> {
 
     /// The member `key`, null if absent.
     pub(crate) fn get(&self, key: &str) -> Cursor<'a> {
-        let path =
-            if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
-        Cursor { json: self.json.get(key).unwrap_or(NULL), path }
+        let path = if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        };
+        Cursor {
+            json: self.json.get(key).unwrap_or(NULL),
+            path,
+        }
     }
 
     /// Element `i` of an array, null if absent.
     pub(crate) fn at(&self, i: usize) -> Cursor<'a> {
-        Cursor { json: self.json.get(i).unwrap_or(NULL), path: format!("{}[{i}]", self.path) }
+        Cursor {
+            json: self.json.get(i).unwrap_or(NULL),
+            path: format!("{}[{i}]", self.path),
+        }
     }
 
     pub(crate) fn is_null(&self) -> bool {
@@ -74,11 +93,17 @@ impl<'a> Cursor<'a> {
 
     /// The string, or `None` for null.
     pub(crate) fn opt_str(&self) -> Result<Option<&'a str>, LoadError> {
-        if self.is_null() { Ok(None) } else { self.str().map(Some) }
+        if self.is_null() {
+            Ok(None)
+        } else {
+            self.str().map(Some)
+        }
     }
 
     pub(crate) fn u64(&self) -> Result<u64, LoadError> {
-        self.json.as_u64().ok_or_else(|| self.expected("a non-negative integer"))
+        self.json
+            .as_u64()
+            .ok_or_else(|| self.expected("a non-negative integer"))
     }
 
     pub(crate) fn u32(&self) -> Result<u32, LoadError> {
@@ -90,7 +115,9 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn bool(&self) -> Result<bool, LoadError> {
-        self.json.as_bool().ok_or_else(|| self.expected("true or false"))
+        self.json
+            .as_bool()
+            .ok_or_else(|| self.expected("true or false"))
     }
 
     /// The boolean, which p4c writes as a number in places, or `default` for null.
@@ -118,7 +145,9 @@ impl<'a> Cursor<'a> {
     /// A hexadecimal string that is not negative, as big-endian bytes.
     pub(crate) fn hex_bytes(&self) -> Result<Vec<u8>, LoadError> {
         let v = self.hex()?;
-        let v = v.to_biguint().ok_or_else(|| self.error("must not be negative"))?;
+        let v = v
+            .to_biguint()
+            .ok_or_else(|| self.error("must not be negative"))?;
         Ok(v.to_bytes_be())
     }
 }
@@ -132,7 +161,10 @@ mod tests {
         let json = serde_json::json!({"tables": [{"key": 7}]});
         let key = Cursor::root(&json).get("tables").at(0).get("key");
         let error = key.items().err().unwrap();
-        assert_eq!(error.to_string(), "tables[0].key: expected an array, found 7");
+        assert_eq!(
+            error.to_string(),
+            "tables[0].key: expected an array, found 7"
+        );
         let error = Cursor::root(&json).get("x").str().err().unwrap();
         assert_eq!(error.to_string(), "x: expected a string, found nothing");
     }

@@ -69,15 +69,26 @@ fn header_types(root: &Cursor) -> Result<HashMap<String, HeaderType>, LoadError>
             fields.push((f.at(0).str()?.to_owned(), width, signed));
         }
         if fields.iter().filter(|f| f.1.is_none()).count() > 1 {
-            return Err(t.get("fields").error("a header may have one variable-length field"));
+            return Err(t
+                .get("fields")
+                .error("a header may have one variable-length field"));
         }
         let max_length = t.get("max_length");
-        let max_length = if max_length.is_null() { 0 } else { max_length.u32()? };
+        let max_length = if max_length.is_null() {
+            0
+        } else {
+            max_length.u32()?
+        };
         let bits: u64 = fields.iter().map(|f| u64::from(f.1.unwrap_or(0))).sum();
         if bits > u64::from(MAX_HEADER_BYTES) * 8 || max_length > MAX_HEADER_BYTES {
-            return Err(t.error(format!("a header may have at most {MAX_HEADER_BYTES} bytes")));
+            return Err(t.error(format!(
+                "a header may have at most {MAX_HEADER_BYTES} bytes"
+            )));
         }
-        types.insert(t.get("name").str()?.to_owned(), HeaderType { fields, max_length });
+        types.insert(
+            t.get("name").str()?.to_owned(),
+            HeaderType { fields, max_length },
+        );
     }
     Ok(types)
 }
@@ -88,7 +99,11 @@ fn place_metadata(arena: &mut Arena, t: &HeaderType) -> Vec<Field> {
         let width = width.unwrap_or(0);
         if width <= 64 {
             let place = Place::Word(Word::Slot(arena.take(8)));
-            Field { place, width, signed: *signed }
+            Field {
+                place,
+                width,
+                signed: *signed,
+            }
         } else {
             let bytes = width.div_ceil(64) * 8;
             let base = arena.take(bytes);
@@ -116,7 +131,11 @@ fn place_header(arena: &mut Arena, t: &HeaderType) -> (u32, Vec<Field>) {
                 let max = max_bytes - fixed_bits / 8;
                 let len = arena.take(2);
                 let place = Place::Varbit { off, len, max };
-                fields.push(Field { place, width: 0, signed: false });
+                fields.push(Field {
+                    place,
+                    width: 0,
+                    signed: false,
+                });
                 bit = (off + max) * 8;
             }
         }
@@ -135,9 +154,10 @@ pub(crate) fn load(root: &Cursor) -> Result<Names, LoadError> {
     for (i, h) in json_headers.iter().enumerate() {
         let name = h.get("name").str()?;
         let type_name = h.get("header_type").str()?;
-        let t = types
-            .get(type_name)
-            .ok_or_else(|| h.get("header_type").error(format!("no header type {type_name}")))?;
+        let t = types.get(type_name).ok_or_else(|| {
+            h.get("header_type")
+                .error(format!("no header type {type_name}"))
+        })?;
         ids.insert(h.get("id").u64()?, i as HeaderId);
         if names.insert(name.to_owned(), i as HeaderId).is_some() {
             return Err(h.get("name").error(format!("a second header named {name}")));
@@ -163,7 +183,9 @@ pub(crate) fn load(root: &Cursor) -> Result<Names, LoadError> {
     for (i, (name, type_name, t, metadata)) in parts.iter().enumerate() {
         let fixed_bits = t.fixed_bits();
         if !metadata && fixed_bits % 8 != 0 {
-            return Err(json_headers[i].error(format!("{name} has {fixed_bits} bits, not whole bytes")));
+            return Err(
+                json_headers[i].error(format!("{name} has {fixed_bits} bits, not whole bytes"))
+            );
         }
         if !metadata {
             places[i] = place_header(&mut arena, t);
@@ -210,11 +232,17 @@ pub(crate) fn load(root: &Cursor) -> Result<Names, LoadError> {
 
 fn lookup(ids: &HashMap<u64, u32>, c: &Cursor, what: &str) -> Result<u32, LoadError> {
     let id = c.u64()?;
-    ids.get(&id).copied().ok_or_else(|| c.error(format!("no {what} with id {id}")))
+    ids.get(&id)
+        .copied()
+        .ok_or_else(|| c.error(format!("no {what} with id {id}")))
 }
 
 fn ids_of(ids: &HashMap<u64, u32>, c: &Cursor, what: &str) -> Result<Vec<u32>, LoadError> {
-    let list: Vec<u32> = c.items()?.iter().map(|c| lookup(ids, c, what)).collect::<Result<_, _>>()?;
+    let list: Vec<u32> = c
+        .items()?
+        .iter()
+        .map(|c| lookup(ids, c, what))
+        .collect::<Result<_, _>>()?;
     if list.is_empty() || list.len() > MAX_DEPTH {
         return Err(c.error(format!("needs 1 to {MAX_DEPTH} elements")));
     }
@@ -228,7 +256,10 @@ fn stacks(root: &Cursor, arena: &mut Arena, ids: &HashMap<u64, u32>) -> Result<S
     for s in root.get("header_stacks").items()? {
         let elements = ids_of(ids, &s.get("header_ids"), "header")?;
         names.insert(s.get("name").str()?.to_owned(), stacks.len() as u32);
-        stacks.push(Stack { elements, next: arena.take(1) });
+        stacks.push(Stack {
+            elements,
+            next: arena.take(1),
+        });
     }
     Ok((stacks, names))
 }
@@ -256,11 +287,14 @@ fn unions(root: &Cursor, arena: &mut Arena, ids: &HashMap<u64, u32>) -> Result<U
         let index = u.unions.len() as u32;
         let type_name = json.get("union_type").str()?;
         let names = types.get(type_name).cloned().ok_or_else(|| {
-            json.get("union_type").error(format!("no header union type {type_name}"))
+            json.get("union_type")
+                .error(format!("no header union type {type_name}"))
         })?;
         let members = ids_of(ids, &json.get("header_ids"), "header")?;
         if members.len() != names.len() {
-            return Err(json.get("header_ids").error(format!("{type_name} has {} members", names.len())));
+            return Err(json
+                .get("header_ids")
+                .error(format!("{type_name} has {} members", names.len())));
         }
         u.of_header.extend(members.iter().map(|&m| (m, index)));
         union_ids.insert(json.get("id").u64()?, index);
@@ -270,8 +304,12 @@ fn unions(root: &Cursor, arena: &mut Arena, ids: &HashMap<u64, u32>) -> Result<U
     }
     for json in root.get("header_union_stacks").items()? {
         let elements = ids_of(&union_ids, &json.get("header_union_ids"), "header union")?;
-        u.stack_names.insert(json.get("name").str()?.to_owned(), u.stacks.len() as u32);
-        u.stacks.push(UnionStack { elements, next: arena.take(1) });
+        u.stack_names
+            .insert(json.get("name").str()?.to_owned(), u.stacks.len() as u32);
+        u.stacks.push(UnionStack {
+            elements,
+            next: arena.take(1),
+        });
     }
     Ok(u)
 }
@@ -304,7 +342,10 @@ fn standard(
     let need = |field: &str| {
         find("standard_metadata", field)
             .filter(|f| f.width <= 64)
-            .ok_or_else(|| root.get("headers").error(format!("standard_metadata.{field} is missing")))
+            .ok_or_else(|| {
+                root.get("headers")
+                    .error(format!("standard_metadata.{field} is missing"))
+            })
     };
     Ok(Standard {
         ingress_port: need("ingress_port")?,

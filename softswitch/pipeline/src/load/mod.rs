@@ -3,6 +3,7 @@
 mod action;
 mod control;
 mod cursor;
+mod entries;
 mod expr;
 mod headers;
 mod parser;
@@ -54,7 +55,11 @@ pub(crate) fn program(document: &Json) -> Result<Compiled> {
     for s in root.get("parse_vsets").items()? {
         let width = s.get("compressed_bitwidth").u32()?;
         let name = s.get("name").str()?.to_owned();
-        info.value_sets.push(ValueSetInfo { name, width, fields: Vec::new() });
+        info.value_sets.push(ValueSetInfo {
+            name,
+            width,
+            fields: Vec::new(),
+        });
     }
     let objects = Objects {
         names: &names,
@@ -90,16 +95,25 @@ pub(crate) fn program(document: &Json) -> Result<Compiled> {
 }
 
 fn scope<'a>(o: &'a Objects, params: &'a [Param]) -> Scope<'a> {
-    Scope { names: o.names, registers: o.registers, params }
+    Scope {
+        names: o.names,
+        registers: o.registers,
+        params,
+    }
 }
 
 fn name_scope<'a>(names: &'a Names, registers: &'a HashMap<String, (u32, u32)>) -> Scope<'a> {
-    Scope { names, registers, params: &[] }
+    Scope {
+        names,
+        registers,
+        params: &[],
+    }
 }
 
 fn errors(root: &Cursor, info: &mut Info) -> Result<ErrorCodes> {
     for e in root.get("errors").items()? {
-        info.errors.push((e.at(0).str()?.to_owned(), e.at(1).u64()?));
+        info.errors
+            .push((e.at(0).str()?.to_owned(), e.at(1).u32()?.into()));
     }
     // Errors of the core library that the JSON leaves out get the next free codes, as in BMv2.
     let mut next = info.errors.iter().map(|e| e.1 + 1).max().unwrap_or(0);
@@ -137,7 +151,10 @@ fn counters(root: &Cursor, info: &mut Info) -> Result<HashMap<String, u32>> {
         }
         let name = c.get("name").str()?.to_owned();
         names.insert(name.clone(), info.counters.len() as u32);
-        info.counters.push(CounterInfo { name, size: cells(&c)? });
+        info.counters.push(CounterInfo {
+            name,
+            size: cells(&c)?,
+        });
     }
     Ok(names)
 }
@@ -146,7 +163,9 @@ fn meter_unit(c: &Cursor) -> Result<MeterUnit> {
     match c.get("type").str()? {
         "packets" => Ok(MeterUnit::Packets),
         "bytes" => Ok(MeterUnit::Bytes),
-        other => Err(c.get("type").error(format!("expected packets or bytes, found {other}"))),
+        other => Err(c
+            .get("type")
+            .error(format!("expected packets or bytes, found {other}"))),
     }
 }
 
@@ -158,7 +177,11 @@ fn meters(root: &Cursor, info: &mut Info) -> Result<HashMap<String, u32>> {
         }
         let name = m.get("name").str()?.to_owned();
         names.insert(name.clone(), info.meters.len() as u32);
-        info.meters.push(MeterInfo { name, size: cells(&m)?, unit: meter_unit(&m)? });
+        info.meters.push(MeterInfo {
+            name,
+            size: cells(&m)?,
+            unit: meter_unit(&m)?,
+        });
     }
     Ok(names)
 }
@@ -169,7 +192,11 @@ fn registers(root: &Cursor, info: &mut Info) -> Result<HashMap<String, (u32, u32
         let name = r.get("name").str()?.to_owned();
         let width = r.get("bitwidth").u32()?;
         names.insert(name.clone(), (info.registers.len() as u32, width));
-        info.registers.push(RegisterInfo { name, size: cells(&r)?, width });
+        info.registers.push(RegisterInfo {
+            name,
+            size: cells(&r)?,
+            width,
+        });
     }
     Ok(names)
 }
@@ -182,8 +209,10 @@ fn digests(root: &Cursor, names: &Names, info: &mut Info) -> Result<Digests> {
     let scope = name_scope(names, &none);
     for l in root.get("learn_lists").items()? {
         let elements = l.get("elements").items()?;
-        let fields: Vec<Field> =
-            elements.iter().map(|e| scope.field(&e.get("value"))).collect::<Result<_>>()?;
+        let fields: Vec<Field> = elements
+            .iter()
+            .map(|e| scope.field(&e.get("value")))
+            .collect::<Result<_>>()?;
         let id = l.get("id").u32()?;
         ids.insert(u64::from(id), lists.len() as u32);
         info.digests.push(DigestInfo {
@@ -200,26 +229,40 @@ fn digests(root: &Cursor, names: &Names, info: &mut Info) -> Result<Digests> {
 fn calculation(c: &Cursor, names: &Names) -> Result<Calculation> {
     let algo = c.get("algo");
     let hash = algo.str()?;
-    let hash = Hash::by_name(hash).ok_or_else(|| algo.error(format!("unknown hash algorithm {hash}")))?;
+    let hash =
+        Hash::by_name(hash).ok_or_else(|| algo.error(format!("unknown hash algorithm {hash}")))?;
     let none = HashMap::new();
     let scope = name_scope(names, &none);
-    let (mut inputs, mut payload) = (Vec::new(), false);
+    let mut calculation = Calculation {
+        hash,
+        inputs: Vec::new(),
+        payload: false,
+        summable: false,
+    };
     for i in c.get("input").items()? {
         let value = i.get("value");
         match i.get("type").str()? {
-            "field" => inputs.push(Input::Field(scope.header_id(&value.at(0))?, scope.field(&value)?)),
-            "header" => inputs.push(Input::Header(scope.header_id(&value)?)),
+            "field" => calculation.push_field(scope.header_id(&value.at(0))?, scope.field(&value)?),
+            "header" => {
+                let h = scope.header_id(&value)?;
+                for f in &names.layout.headers[h as usize].fields {
+                    calculation.push_field(h, *f);
+                }
+            }
             "hexstr" => {
                 let bits = i.get("bitwidth").usize()?;
-                let bytes = crate::Value::from_be_bytes(&value.hex_bytes()?).to_padded(bits.div_ceil(8));
-                let bytes = bytes.ok_or_else(|| value.error(format!("does not fit {bits} bits")))?;
-                inputs.push(Input::Const(bytes, bits));
+                let bytes =
+                    crate::Value::from_be_bytes(&value.hex_bytes()?).to_padded(bits.div_ceil(8));
+                let bytes =
+                    bytes.ok_or_else(|| value.error(format!("does not fit {bits} bits")))?;
+                calculation.inputs.push(Input::Const(bytes, bits));
             }
-            "payload" => payload = true,
+            "payload" => calculation.payload = true,
             other => return Err(i.get("type").error(format!("unknown input {other}"))),
         }
     }
-    Ok(Calculation { hash, inputs, payload })
+    calculation.summable = calculation.is_summable();
+    Ok(calculation)
 }
 
 fn calculations(root: &Cursor, names: &Names) -> Result<(Vec<Calculation>, HashMap<String, u32>)> {
@@ -246,7 +289,10 @@ fn actions(root: &Cursor, objects: &Objects, info: &mut Info) -> Result<Actions>
         if ids.insert(id, list.len() as u32).is_some() {
             return Err(a.get("id").error("a second action with this id"));
         }
-        info.actions.push(ActionInfo { name: a.get("name").str()?.to_owned(), params: declared });
+        info.actions.push(ActionInfo {
+            name: a.get("name").str()?.to_owned(),
+            params: declared,
+        });
         all_params.push(params);
         list.push(Action { ops });
     }
@@ -265,7 +311,11 @@ fn checksums(root: &Cursor, objects: &Objects) -> Result<Vec<Checksum>> {
             header: scope.header_id(&c.get("target").at(0))?,
             field: scope.field(&c.get("target"))?,
             calculation: find(objects.calculations, &c.get("calculation"), "calculation")?,
-            condition: if condition.is_null() { None } else { Some(scope.cond(&condition)?) },
+            condition: if condition.is_null() {
+                None
+            } else {
+                Some(scope.cond(&condition)?)
+            },
             verify: c.get("verify").bool_or(true)?,
             update: c.get("update").bool_or(true)?,
         });
@@ -275,10 +325,15 @@ fn checksums(root: &Cursor, objects: &Objects) -> Result<Vec<Checksum>> {
 
 fn deparser(root: &Cursor, objects: &Objects) -> Result<(Vec<u32>, Vec<crate::action::Op>)> {
     let deparsers = root.get("deparsers").items()?;
-    let Some(d) = deparsers.first() else { return Ok((Vec::new(), Vec::new())) };
+    let Some(d) = deparsers.first() else {
+        return Ok((Vec::new(), Vec::new()));
+    };
     let scope = scope(objects, &[]);
     let order = d.get("order").items()?;
-    let order = order.iter().map(|h| scope.header_id(h)).collect::<Result<_>>()?;
+    let order = order
+        .iter()
+        .map(|h| scope.header_id(h))
+        .collect::<Result<_>>()?;
     Ok((order, action::ops(objects, &[], &d.get("primitives"))?))
 }
 

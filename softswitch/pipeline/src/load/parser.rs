@@ -10,7 +10,9 @@ use crate::entry::{EntryKey, MatchField};
 use crate::error::LoadError;
 use crate::expr::Node;
 use crate::info::{KeyInfo, MatchKind, ValueSetInfo};
-use crate::parser::{ACCEPT, Case, Destination, ErrorCodes, Parser, ParserOp, ParserState, SelectPart};
+use crate::parser::{
+    ACCEPT, Case, Destination, ErrorCodes, Parser, ParserOp, ParserState, SelectPart,
+};
 use crate::phv::{Place, mask64};
 use crate::table::{KeyPart, KeyShape};
 use crate::value::Value;
@@ -26,20 +28,34 @@ pub(crate) fn load(
 ) -> Result<Parser> {
     let parsers = root.get("parsers").items()?;
     let Some(json) = parsers.first() else {
-        return Ok(Parser { states: Vec::new(), start: ACCEPT, errors });
+        return Ok(Parser {
+            states: Vec::new(),
+            start: ACCEPT,
+            errors,
+        });
     };
     let states = json.get("parse_states").items()?;
     let mut index = HashMap::new();
     for (i, s) in states.iter().enumerate() {
         index.insert(s.get("name").str()?.to_owned(), i as u32);
     }
-    let loader = Loader { objects, index: &index };
+    let loader = Loader {
+        objects,
+        index: &index,
+    };
     let start = match json.get("init_state").opt_str()? {
         Some(_) => find(&index, &json.get("init_state"), "parser state")?,
         None => ACCEPT,
     };
-    let states = states.iter().map(|s| loader.state(s, sets)).collect::<Result<_>>()?;
-    Ok(Parser { states, start, errors })
+    let states = states
+        .iter()
+        .map(|s| loader.state(s, sets))
+        .collect::<Result<_>>()?;
+    Ok(Parser {
+        states,
+        start,
+        errors,
+    })
 }
 
 struct Loader<'a> {
@@ -49,12 +65,22 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn scope(&self) -> Scope<'_> {
-        Scope { names: self.objects.names, registers: self.objects.registers, params: &[] }
+        Scope {
+            names: self.objects.names,
+            registers: self.objects.registers,
+            params: &[],
+        }
     }
 
     fn state(&self, json: &Cursor, sets: &mut [ValueSetInfo]) -> Result<ParserState> {
-        let ops = json.get("parser_ops").items()?;
-        let ops = ops.iter().map(|op| self.op(op)).collect::<Result<_>>()?;
+        let mut ops = Vec::new();
+        for op in json.get("parser_ops").items()? {
+            match (ops.last_mut(), self.op(&op)?) {
+                // None of them jumps, so that they may run together.
+                (Some(ParserOp::Run(list)), ParserOp::Run(more)) => list.extend(more),
+                (_, op) => ops.push(op),
+            }
+        }
         let (key, shape, widths) = self.key(&json.get("transition_key"))?;
         let mut cases = Vec::new();
         let mut default = ACCEPT;
@@ -70,17 +96,24 @@ impl Loader<'_> {
                 "parse_vset" => {
                     let name = t.get("value").str()?;
                     let set = sets.iter().position(|s| s.name == name);
-                    let set = set.ok_or_else(|| t.get("value").error(format!("no value set {name}")))?;
+                    let set =
+                        set.ok_or_else(|| t.get("value").error(format!("no value set {name}")))?;
                     if !t.get("mask").is_null() {
-                        return Err(t.get("mask").error("a mask on a value set is not supported"));
+                        return Err(t
+                            .get("mask")
+                            .error("a mask on a value set is not supported"));
                     }
                     if sets[set].fields.is_empty() {
                         sets[set].fields.clone_from(&widths);
                     } else if sets[set].fields != widths {
-                        let message = format!("value set {name} is used with keys of other widths too");
+                        let message =
+                            format!("value set {name} is used with keys of other widths too");
                         return Err(t.error(message));
                     }
-                    cases.push(Case::ValueSet { set: set as u32, next });
+                    cases.push(Case::ValueSet {
+                        set: set as u32,
+                        next,
+                    });
                 }
                 other => return Err(t.get("type").error(format!("unknown transition {other}"))),
             }
@@ -128,7 +161,11 @@ impl Loader<'_> {
         let widths: Vec<u32> = sources.iter().map(|s| s.1).collect();
         let infos: Vec<KeyInfo> = widths
             .iter()
-            .map(|&width| KeyInfo { name: "select".to_owned(), kind: MatchKind::Ternary, width })
+            .map(|&width| KeyInfo {
+                name: "select".to_owned(),
+                kind: MatchKind::Ternary,
+                width,
+            })
             .collect();
         let shape = KeyShape::new("select", &infos);
         let place = |(i, (source, width)): (usize, (Source, u32))| {
@@ -136,7 +173,12 @@ impl Loader<'_> {
             match source {
                 Source::Field(f) => SelectPart::Field(KeyPart::new(f, (word, shift), None)),
                 Source::Dyn(field) => SelectPart::Dyn { field, word, shift },
-                Source::Lookahead(offset) => SelectPart::Lookahead { offset, width, word, shift },
+                Source::Lookahead(offset) => SelectPart::Lookahead {
+                    offset,
+                    width,
+                    word,
+                    shift,
+                },
             }
         };
         let parts = sources.into_iter().enumerate().map(place).collect();
@@ -172,7 +214,9 @@ impl Loader<'_> {
                 if from.get("type").json != "lookahead" {
                     let wrapped = serde_json::json!({"op": "assign", "parameters": params.json});
                     let op = action::op(self.objects, &[], &Cursor::root(&wrapped), 1);
-                    return op.map(ParserOp::Run).map_err(|e| json.error(e.to_string()));
+                    return op
+                        .map(|op| ParserOp::Run(vec![op]))
+                        .map_err(|e| json.error(e.to_string()));
                 }
                 let [offset, width] = from.get("value").tuple()?;
                 let (place, _) = scope.lvalue(&to)?;
@@ -183,7 +227,11 @@ impl Loader<'_> {
                     },
                     Err(d) => Target::Dyn(Box::new(d)),
                 };
-                ParserOp::Lookahead { to, offset: offset.u32()?, width: width.u32()? }
+                ParserOp::Lookahead {
+                    to,
+                    offset: offset.u32()?,
+                    width: width.u32()?,
+                }
             }
             "verify" => {
                 let [cond, error] = params.tuple()?;
@@ -195,8 +243,12 @@ impl Loader<'_> {
             }
             "shift" => ParserOp::Advance(Node::Const(params.at(0).u64()? * 8)),
             "advance" => ParserOp::Advance(scope.index(&params.at(0))?),
-            "primitive" => ParserOp::Run(action::op(self.objects, &[], &params.at(0), 1)?),
-            other => return Err(json.get("op").error(format!("unknown parser operation {other}"))),
+            "primitive" => ParserOp::Run(vec![action::op(self.objects, &[], &params.at(0), 1)?]),
+            other => {
+                return Err(json
+                    .get("op")
+                    .error(format!("unknown parser operation {other}")));
+            }
         })
     }
 
@@ -243,13 +295,23 @@ fn hex_case(t: &Cursor, shape: &KeyShape, widths: &[u32], next: u32) -> Result<C
     };
     let fields = values.iter().zip(&masks).zip(widths).map(|((v, m), &w)| {
         let mask = and(m, &Value::ones(w));
-        MatchField::Ternary { value: and(v, &mask), mask }
+        MatchField::Ternary {
+            value: and(v, &mask),
+            mask,
+        }
     });
     let priority = i32::from(shape.needs_priority);
-    let key = EntryKey { fields: fields.collect(), priority };
+    let key = EntryKey {
+        fields: fields.collect(),
+        priority,
+    };
     let c = shape.encode(&key).map_err(|e| t.error(e.to_string()))?;
     Ok(match (c.values.as_slice(), c.masks.as_slice()) {
         (&[value], &[mask]) => Case::Word { value, mask, next },
-        _ => Case::Words { values: c.values, masks: c.masks, next },
+        _ => Case::Words {
+            values: c.values,
+            masks: c.masks,
+            next,
+        },
     })
 }

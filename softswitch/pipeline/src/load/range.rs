@@ -18,14 +18,6 @@ pub(crate) enum Tier {
 }
 
 impl Tier {
-    pub(crate) fn bits(self) -> u32 {
-        match self {
-            Tier::B64 => 64,
-            Tier::B128 => 128,
-            Tier::Big => u32::MAX,
-        }
-    }
-
     /// The narrowest with at least so many bits.
     pub(crate) fn with_bits(bits: u32) -> Self {
         match bits {
@@ -41,15 +33,24 @@ const UNBOUNDED: u32 = 1 << 24;
 
 impl Range {
     pub(crate) fn unsigned(bits: u32) -> Self {
-        Self { negative: false, bits: bits.min(UNBOUNDED) }
+        Self {
+            negative: false,
+            bits: bits.min(UNBOUNDED),
+        }
     }
 
     pub(crate) fn signed(bits: u32) -> Self {
-        Self { negative: true, bits: bits.min(UNBOUNDED) }
+        Self {
+            negative: true,
+            bits: bits.min(UNBOUNDED),
+        }
     }
 
     pub(crate) fn of(v: &BigInt) -> Self {
-        Self { negative: v.sign() == Sign::Minus, bits: v.bits() as u32 }
+        Self {
+            negative: v.sign() == Sign::Minus,
+            bits: v.bits() as u32,
+        }
     }
 
     pub(crate) fn unbounded() -> Self {
@@ -67,7 +68,10 @@ impl Range {
     }
 
     pub(crate) fn add(self, o: Self) -> Self {
-        Self { negative: self.negative || o.negative, bits: grow(self.bits.max(o.bits), 1) }
+        Self {
+            negative: self.negative || o.negative,
+            bits: grow(self.bits.max(o.bits), 1),
+        }
     }
 
     pub(crate) fn sub(self, o: Self) -> Self {
@@ -77,7 +81,10 @@ impl Range {
 
     pub(crate) fn mul(self, o: Self) -> Self {
         let negative = self.negative || o.negative;
-        Self { negative, bits: grow(self.bits, o.bits + u32::from(negative)) }
+        Self {
+            negative,
+            bits: grow(self.bits, o.bits + u32::from(negative)),
+        }
     }
 
     pub(crate) fn and(self, o: Self) -> Self {
@@ -91,15 +98,24 @@ impl Range {
 
     /// Also for `|` and `^`.
     pub(crate) fn union(self, o: Self) -> Self {
-        Self { negative: self.negative || o.negative, bits: self.bits.max(o.bits) }
+        Self {
+            negative: self.negative || o.negative,
+            bits: self.bits.max(o.bits),
+        }
     }
 
     pub(crate) fn shl(self, by: u32) -> Self {
-        Self { bits: grow(self.bits, by), ..self }
+        Self {
+            bits: grow(self.bits, by),
+            ..self
+        }
     }
 
     pub(crate) fn shr(self, by: u32) -> Self {
-        Self { bits: self.bits.saturating_sub(by), ..self }
+        Self {
+            bits: self.bits.saturating_sub(by),
+            ..self
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::entry::{EntryKey, MatchField};
 use crate::error::StateError;
 use crate::info::{KeyInfo, MatchKind};
-use crate::phv::{Field, Place, mask64};
+use crate::phv::mask64;
 use crate::value::Value;
 
 /// Where one field of the key is.
@@ -46,7 +46,10 @@ pub(crate) struct Criteria {
 impl KeyField {
     fn limbs(&self, v: &Value) -> Vec<u64> {
         let bytes = v.to_padded(self.words * 8).expect("the width was checked");
-        bytes.chunks(8).map(|c| u64::from_be_bytes(c.try_into().expect("eight bytes"))).collect()
+        bytes
+            .chunks(8)
+            .map(|c| u64::from_be_bytes(c.try_into().expect("eight bytes")))
+            .collect()
     }
 
     /// Puts limbs of this field into words of the key.
@@ -113,7 +116,13 @@ impl KeyShape {
             if info.kind == MatchKind::Range {
                 shape.range_limbs += 2 * words;
             }
-            shape.fields.push(KeyField { info: info.clone(), word, words, shift, range });
+            shape.fields.push(KeyField {
+                info: info.clone(),
+                word,
+                words,
+                shift,
+                range,
+            });
         }
         let has = |kind| key.iter().any(|k| k.kind == kind);
         shape.needs_priority =
@@ -137,7 +146,11 @@ impl KeyShape {
     }
 
     fn bad(&self, f: &KeyField, reason: String) -> StateError {
-        StateError::BadKey { table: self.table.clone(), field: f.info.name.clone(), reason }
+        StateError::BadKey {
+            table: self.table.clone(),
+            field: f.info.name.clone(),
+            reason,
+        }
     }
 
     fn check_width(&self, f: &KeyField, v: &Value) -> Result<(), StateError> {
@@ -157,7 +170,11 @@ impl KeyShape {
             return Err(StateError::BadKey {
                 table: self.table.clone(),
                 field: "key".to_owned(),
-                reason: format!("{} match fields given, {} declared", key.fields.len(), self.fields.len()),
+                reason: format!(
+                    "{} match fields given, {} declared",
+                    key.fields.len(),
+                    self.fields.len()
+                ),
             });
         }
         let mut c = Criteria {
@@ -169,7 +186,10 @@ impl KeyShape {
         let mut prefix_len = 0;
         for (f, m) in self.fields.iter().zip(&key.fields) {
             self.encode_field(f, m, &mut c)?;
-            if let MatchField::Lpm { prefix_len: len, .. } = m {
+            if let MatchField::Lpm {
+                prefix_len: len, ..
+            } = m
+            {
                 prefix_len = *len;
             }
         }
@@ -191,7 +211,12 @@ impl KeyShape {
         Ok(c)
     }
 
-    fn encode_field(&self, f: &KeyField, m: &MatchField, c: &mut Criteria) -> Result<(), StateError> {
+    fn encode_field(
+        &self,
+        f: &KeyField,
+        m: &MatchField,
+        c: &mut Criteria,
+    ) -> Result<(), StateError> {
         let width = f.info.width;
         let full = f.prefix(width);
         let (value, mask) = match (f.info.kind, m) {
@@ -199,7 +224,10 @@ impl KeyShape {
             (MatchKind::Valid, MatchField::Valid(v)) => (Value::from(u64::from(*v)), full),
             (MatchKind::Lpm, MatchField::Lpm { value, prefix_len }) => {
                 if *prefix_len > width {
-                    return Err(self.bad(f, format!("prefix length {prefix_len} exceeds {width} bits")));
+                    return Err(self.bad(
+                        f,
+                        format!("prefix length {prefix_len} exceeds {width} bits"),
+                    ));
                 }
                 (value.clone(), f.prefix(*prefix_len))
             }
@@ -238,13 +266,19 @@ impl KeyShape {
                     MatchField::Optional(_) => "optional",
                     MatchField::Valid(_) => "valid",
                 };
-                return Err(self.bad(f, format!("a {given} match was given, the table declares {kind:?}")));
+                return Err(self.bad(
+                    f,
+                    format!("a {given} match was given, the table declares {kind:?}"),
+                ));
             }
         };
         self.check_width(f, &value)?;
         let limbs = f.limbs(&value);
         if limbs.iter().zip(&mask).any(|(v, m)| v & !m != 0) {
-            return Err(self.bad(f, format!("value {value} has bits outside its mask or prefix")));
+            return Err(self.bad(
+                f,
+                format!("value {value} has bits outside its mask or prefix"),
+            ));
         }
         f.place(&limbs, &mut c.values);
         f.place(&mask, &mut c.masks);
@@ -252,7 +286,13 @@ impl KeyShape {
     }
 
     /// What the control plane said, in canonical form.
-    pub(crate) fn decode(&self, values: &[u64], masks: &[u64], ranges: &[u64], priority: i32) -> EntryKey {
+    pub(crate) fn decode(
+        &self,
+        values: &[u64],
+        masks: &[u64],
+        ranges: &[u64],
+        priority: i32,
+    ) -> EntryKey {
         let field = |f: &KeyField| {
             let value = f.value(&f.pick(values));
             let mask = f.pick(masks);
@@ -263,7 +303,10 @@ impl KeyShape {
                     let prefix_len = mask.iter().map(|m| m.count_ones()).sum();
                     MatchField::Lpm { value, prefix_len }
                 }
-                MatchKind::Ternary => MatchField::Ternary { value, mask: f.value(&mask) },
+                MatchKind::Ternary => MatchField::Ternary {
+                    value,
+                    mask: f.value(&mask),
+                },
                 MatchKind::Optional => {
                     MatchField::Optional(mask.iter().any(|&m| m != 0).then_some(value))
                 }
@@ -274,7 +317,10 @@ impl KeyShape {
             }
         };
         let priority = if self.needs_priority { priority } else { 0 };
-        EntryKey { fields: self.fields.iter().map(field).collect(), priority }
+        EntryKey {
+            fields: self.fields.iter().map(field).collect(),
+            priority,
+        }
     }
 
     /// The same for criteria at hand.
@@ -282,19 +328,27 @@ impl KeyShape {
         self.decode(&c.values, &c.masks, &c.ranges, c.priority)
     }
 
+    /// The fields of a packet's key.
+    pub(crate) fn key_values(&self, key: &[u64]) -> Vec<Value> {
+        self.fields.iter().map(|f| f.value(&f.pick(key))).collect()
+    }
+
     /// Whether every range field of the key is within an entry's bounds.
     pub(crate) fn in_ranges(&self, key: &[u64], ranges: &[u64]) -> bool {
-        self.fields.iter().filter(|f| f.info.kind == MatchKind::Range).all(|f| {
-            let low = &ranges[f.range..f.range + f.words];
-            let high = &ranges[f.range + f.words..f.range + 2 * f.words];
-            if f.words == 1 {
-                let v = key[f.word] >> f.shift & mask64(f.info.width);
-                low[0] <= v && v <= high[0]
-            } else {
-                let v = &key[f.word..f.word + f.words];
-                low <= v && v <= high
-            }
-        })
+        self.fields
+            .iter()
+            .filter(|f| f.info.kind == MatchKind::Range)
+            .all(|f| {
+                let low = &ranges[f.range..f.range + f.words];
+                let high = &ranges[f.range + f.words..f.range + 2 * f.words];
+                if f.words == 1 {
+                    let v = key[f.word] >> f.shift & mask64(f.info.width);
+                    low[0] <= v && v <= high[0]
+                } else {
+                    let v = &key[f.word..f.word + f.words];
+                    low <= v && v <= high
+                }
+            })
     }
 }
 
@@ -309,58 +363,13 @@ fn common_bits(low: &[u64], high: &[u64]) -> Vec<u64> {
             }
             let first = (l ^ h).leading_zeros();
             differs = first < 64;
-            if first == 64 { u64::MAX } else { !(u64::MAX >> first) }
+            if first == 64 {
+                u64::MAX
+            } else {
+                !(u64::MAX >> first)
+            }
         })
         .collect()
-}
-
-/// Reads one key field of a packet.
-#[derive(Debug, Clone)]
-pub(crate) struct KeyPart {
-    field: Field,
-    word: usize,
-    shift: u32,
-    /// Bits of the field that count, least significant limb first.
-    mask: Option<Vec<u64>>,
-}
-
-impl KeyPart {
-    pub(crate) fn new(field: Field, (word, shift): (usize, u32), mask: Option<Vec<u64>>) -> Self {
-        Self { field, word, shift, mask }
-    }
-
-    /// Puts the field into `key`, whose words are zero before.
-    #[inline]
-    pub(crate) fn load(&self, mem: &[u8], key: &mut [u64]) {
-        if let (Place::Word(w), None) = (self.field.place, &self.mask) {
-            key[self.word] |= w.get(mem) << self.shift;
-        } else {
-            self.load_slow(mem, key);
-        }
-    }
-
-    fn load_slow(&self, mem: &[u8], key: &mut [u64]) {
-        let words = self.field.width.div_ceil(64).max(1) as usize;
-        let mut put = |i: usize, limb: u64| {
-            let mask = self.mask.as_ref().map_or(u64::MAX, |m| m.get(i).copied().unwrap_or(0));
-            key[self.word + words - 1 - i] |= (limb & mask) << self.shift;
-        };
-        match self.field.place {
-            Place::Word(w) => put(0, w.get(mem)),
-            Place::Bits(_) if words == 2 => {
-                let unsigned = Field { signed: false, ..self.field };
-                let v = unsigned.get128(mem);
-                put(0, v as u64);
-                put(1, (v >> 64) as u64);
-            }
-            _ => {
-                let unsigned = Field { signed: false, ..self.field };
-                for (i, limb) in unsigned.get_big(mem).iter_u64_digits().enumerate().take(words) {
-                    put(i, limb);
-                }
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -368,7 +377,11 @@ mod tests {
     use super::*;
 
     fn info(kind: MatchKind, width: u32) -> KeyInfo {
-        KeyInfo { name: "f".to_owned(), kind, width }
+        KeyInfo {
+            name: "f".to_owned(),
+            kind,
+            width,
+        }
     }
 
     fn round_trip(kind: MatchKind, width: u32, m: MatchField) {
@@ -377,9 +390,16 @@ mod tests {
         let shape = KeyShape::new("t", &[around.clone(), info(kind, width), around]);
         let edge = MatchField::Exact(Value::from(0x55u64));
         let priority = i32::from(shape.needs_priority);
-        let key = EntryKey { fields: vec![edge.clone(), m, edge], priority };
+        let key = EntryKey {
+            fields: vec![edge.clone(), m, edge],
+            priority,
+        };
         let c = shape.encode(&key).unwrap();
-        assert_eq!(shape.decode(&c.values, &c.masks, &c.ranges, c.priority), key, "{kind:?} {width}");
+        assert_eq!(
+            shape.decode(&c.values, &c.masks, &c.ranges, c.priority),
+            key,
+            "{kind:?} {width}"
+        );
     }
 
     #[test]
@@ -388,20 +408,39 @@ mod tests {
             let ones = Value::ones(width);
             round_trip(MatchKind::Exact, width, MatchField::Exact(ones.clone()));
             round_trip(MatchKind::Optional, width, MatchField::Optional(None));
-            round_trip(MatchKind::Optional, width, MatchField::Optional(Some(ones.clone())));
-            round_trip(MatchKind::Ternary, width, MatchField::Ternary {
-                value: Value::from(1u64),
-                mask: ones.clone(),
-            });
-            round_trip(MatchKind::Range, width, MatchField::Range {
-                low: Value::from(0u64),
-                high: ones.clone(),
-            });
+            round_trip(
+                MatchKind::Optional,
+                width,
+                MatchField::Optional(Some(ones.clone())),
+            );
+            round_trip(
+                MatchKind::Ternary,
+                width,
+                MatchField::Ternary {
+                    value: Value::from(1u64),
+                    mask: ones.clone(),
+                },
+            );
+            round_trip(
+                MatchKind::Range,
+                width,
+                MatchField::Range {
+                    low: Value::from(0u64),
+                    high: ones.clone(),
+                },
+            );
             for prefix_len in [0, 1, width / 2, width] {
                 let value = Value::from(0u64);
                 round_trip(MatchKind::Lpm, width, MatchField::Lpm { value, prefix_len });
             }
-            round_trip(MatchKind::Lpm, width, MatchField::Lpm { value: ones, prefix_len: width });
+            round_trip(
+                MatchKind::Lpm,
+                width,
+                MatchField::Lpm {
+                    value: ones,
+                    prefix_len: width,
+                },
+            );
         }
     }
 
@@ -417,13 +456,40 @@ mod tests {
     #[test]
     fn refusals() {
         let shape = KeyShape::new("t", &[info(MatchKind::Ternary, 8)]);
-        let encode = |m, priority| shape.encode(&EntryKey { fields: vec![m], priority });
-        let ternary = |v: u64, m: u64| MatchField::Ternary { value: v.into(), mask: m.into() };
+        let encode = |m, priority| {
+            shape.encode(&EntryKey {
+                fields: vec![m],
+                priority,
+            })
+        };
+        let ternary = |v: u64, m: u64| MatchField::Ternary {
+            value: v.into(),
+            mask: m.into(),
+        };
         assert!(encode(ternary(1, 1), 1).is_ok());
-        assert!(matches!(encode(ternary(2, 1), 1), Err(StateError::BadKey { .. })));
-        assert!(matches!(encode(ternary(1, 0x1ff), 1), Err(StateError::TooWide { .. })));
-        assert!(matches!(encode(ternary(1, 1), 0), Err(StateError::BadKey { .. })));
-        assert!(matches!(encode(MatchField::Exact(1u64.into()), 1), Err(StateError::BadKey { .. })));
-        assert!(shape.encode(&EntryKey { fields: vec![], priority: 1 }).is_err());
+        assert!(matches!(
+            encode(ternary(2, 1), 1),
+            Err(StateError::BadKey { .. })
+        ));
+        assert!(matches!(
+            encode(ternary(1, 0x1ff), 1),
+            Err(StateError::TooWide { .. })
+        ));
+        assert!(matches!(
+            encode(ternary(1, 1), 0),
+            Err(StateError::BadKey { .. })
+        ));
+        assert!(matches!(
+            encode(MatchField::Exact(1u64.into()), 1),
+            Err(StateError::BadKey { .. })
+        ));
+        assert!(
+            shape
+                .encode(&EntryKey {
+                    fields: vec![],
+                    priority: 1
+                })
+                .is_err()
+        );
     }
 }

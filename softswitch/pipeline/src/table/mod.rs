@@ -1,6 +1,7 @@
 //! Match-action tables.
 
 mod key;
+mod part;
 mod profile;
 mod space;
 
@@ -10,7 +11,8 @@ use crate::Nanos;
 use crate::entry::{CounterValue, EntryKey};
 use crate::error::StateError;
 use crate::extern_state::meter::Meter;
-pub(crate) use key::{Criteria, KeyPart, KeyShape};
+pub(crate) use key::{Criteria, KeyShape};
+pub(crate) use part::KeyPart;
 pub(crate) use profile::{GroupState, Place, Profile};
 use space::Space;
 
@@ -98,18 +100,27 @@ impl Table {
     /// The slot of the entry with this key.
     pub(crate) fn find(&self, key: &EntryKey) -> Result<u32, StateError> {
         let criteria = self.shape.encode(key)?;
-        self.space.find(&criteria).ok_or_else(|| StateError::NotFound { what: self.what() })
+        self.space
+            .find(&criteria)
+            .ok_or_else(|| StateError::NotFound { what: self.what() })
     }
 
     /// Whether an entry with this key could be inserted now.
-    pub(crate) fn check_insert(&self, key: &EntryKey, idle_timeout: Nanos) -> Result<(), StateError> {
+    pub(crate) fn check_insert(
+        &self,
+        key: &EntryKey,
+        idle_timeout: Nanos,
+    ) -> Result<(), StateError> {
         self.check_idle(idle_timeout)?;
         let criteria = self.shape.encode(key)?;
         if self.space.find(&criteria).is_some() {
             return Err(StateError::AlreadyExists { what: self.what() });
         }
         if self.space.len() >= self.size {
-            return Err(StateError::Full { what: format!("table {}", self.name), size: self.size });
+            return Err(StateError::Full {
+                what: format!("table {}", self.name),
+                size: self.size,
+            });
         }
         Ok(())
     }
@@ -125,7 +136,13 @@ impl Table {
     }
 
     /// Inserts an entry that [`check_insert`](Self::check_insert) has passed.
-    pub(crate) fn insert(&mut self, key: &EntryKey, target: Target, idle_timeout: Nanos, now: Nanos) {
+    pub(crate) fn insert(
+        &mut self,
+        key: &EntryKey,
+        target: Target,
+        idle_timeout: Nanos,
+        now: Nanos,
+    ) {
         let criteria = self.shape.encode(key).expect("the key was checked");
         let slot = self.space.insert(&criteria);
         let slots = self.space.capacity();
@@ -152,25 +169,41 @@ impl Table {
         let idle = &mut self.idle[slot as usize];
         self.mortal -= usize::from(idle.timeout != 0);
         self.mortal += usize::from(timeout != 0);
-        *idle = Idle { timeout, last_hit: now, reported: now };
+        *idle = Idle {
+            timeout,
+            last_hit: now,
+            reported: now,
+        };
     }
 
     /// Replaces what an entry does, and returns what it did.
-    pub(crate) fn modify(&mut self, slot: u32, target: Target, idle_timeout: Nanos, now: Nanos) -> Target {
+    pub(crate) fn modify(
+        &mut self,
+        slot: u32,
+        target: Target,
+        idle_timeout: Nanos,
+        now: Nanos,
+    ) -> Target {
         self.set_idle(slot, idle_timeout, now);
-        self.targets[slot as usize].replace(target).expect("the slot is used")
+        self.targets[slot as usize]
+            .replace(target)
+            .expect("the slot is used")
     }
 
     /// Removes an entry, and returns what it did.
     pub(crate) fn remove(&mut self, slot: u32) -> Target {
         self.set_idle(slot, 0, 0);
         self.space.remove(slot);
-        self.targets[slot as usize].take().expect("the slot is used")
+        self.targets[slot as usize]
+            .take()
+            .expect("the slot is used")
     }
 
     /// Used slots from `from` on, in order of number.
     pub(crate) fn slots(&self, from: usize) -> impl Iterator<Item = u32> {
-        (from..self.space.capacity()).map(|s| s as u32).filter(|&s| self.space.is_used(s))
+        (from..self.space.capacity())
+            .map(|s| s as u32)
+            .filter(|&s| self.space.is_used(s))
     }
 
     pub(crate) fn seq(&self, slot: u32) -> u64 {
@@ -179,11 +212,18 @@ impl Table {
 
     pub(crate) fn key(&self, slot: u32) -> EntryKey {
         let s = &self.space;
-        self.shape.decode(s.values(slot), s.masks(slot), s.ranges(slot), s.priority(slot))
+        self.shape.decode(
+            s.values(slot),
+            s.masks(slot),
+            s.ranges(slot),
+            s.priority(slot),
+        )
     }
 
     pub(crate) fn target(&self, slot: u32) -> &Target {
-        self.targets[slot as usize].as_ref().expect("the slot is used")
+        self.targets[slot as usize]
+            .as_ref()
+            .expect("the slot is used")
     }
 
     pub(crate) fn counter(&self, slot: u32) -> Option<CounterValue> {
@@ -204,7 +244,9 @@ impl Table {
 
     /// Idle time-out and time of the last hit.
     pub(crate) fn idle(&self, slot: u32) -> (Nanos, Nanos) {
-        self.idle.get(slot as usize).map_or((0, 0), |i| (i.timeout, i.last_hit))
+        self.idle
+            .get(slot as usize)
+            .map_or((0, 0), |i| (i.timeout, i.last_hit))
     }
 
     /// Entries that have been idle for too long at `now`, marked as reported.
@@ -220,12 +262,21 @@ impl Table {
             }
             expired
         };
-        (0..).zip(&mut self.idle).filter_map(|(s, i)| expired(i).then_some(s)).collect()
+        (0..)
+            .zip(&mut self.idle)
+            .filter_map(|(s, i)| expired(i).then_some(s))
+            .collect()
     }
 
     /// The entry that a key hits, after counting the hit.
     #[inline]
-    pub(crate) fn lookup(&mut self, key: &[u64], masked: &mut Vec<u64>, len: u32, now: Nanos) -> Option<u32> {
+    pub(crate) fn lookup(
+        &mut self,
+        key: &[u64],
+        masked: &mut Vec<u64>,
+        len: u32,
+        now: Nanos,
+    ) -> Option<u32> {
         let slot = self.space.lookup(key, &self.shape, masked)?;
         if self.with_counters {
             self.counters[slot as usize].add(len);

@@ -15,9 +15,9 @@ pub(crate) struct Profile {
     name: String,
     size: usize,
     member_ids: BTreeMap<u32, u32>,
-    members: Vec<Option<Member>>,
+    members: Slots<Member>,
     group_ids: BTreeMap<u32, u32>,
-    groups: Vec<Option<GroupState>>,
+    groups: Slots<GroupState>,
 }
 
 #[derive(Debug, Clone)]
@@ -65,16 +65,42 @@ impl Selection {
     }
 }
 
-fn put<T>(slots: &mut Vec<Option<T>>, value: T) -> u32 {
-    match slots.iter().position(Option::is_none) {
-        Some(i) => {
-            slots[i] = Some(value);
-            i as u32
+/// Things in numbered slots, which are used again.
+#[derive(Debug, Clone)]
+struct Slots<T> {
+    used: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Slots<T> {
+    fn new() -> Self {
+        Self {
+            used: Vec::new(),
+            free: Vec::new(),
         }
-        None => {
-            slots.push(Some(value));
-            slots.len() as u32 - 1
-        }
+    }
+
+    fn put(&mut self, value: T) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.used.push(None);
+            self.used.len() as u32 - 1
+        });
+        self.used[slot as usize] = Some(value);
+        slot
+    }
+
+    fn take(&mut self, slot: u32) -> Option<T> {
+        let value = self.used[slot as usize].take()?;
+        self.free.push(slot);
+        Some(value)
+    }
+
+    fn get(&self, slot: u32) -> &T {
+        self.used[slot as usize].as_ref().expect("the slot is used")
+    }
+
+    fn get_mut(&mut self, slot: u32) -> &mut T {
+        self.used[slot as usize].as_mut().expect("the slot is used")
     }
 }
 
@@ -84,9 +110,9 @@ impl Profile {
             name: name.to_owned(),
             size,
             member_ids: BTreeMap::new(),
-            members: Vec::new(),
+            members: Slots::new(),
             group_ids: BTreeMap::new(),
-            groups: Vec::new(),
+            groups: Slots::new(),
         }
     }
 
@@ -95,11 +121,11 @@ impl Profile {
     }
 
     fn member_ref(&self, slot: u32) -> &Member {
-        self.members[slot as usize].as_ref().expect("the member slot is used")
+        self.members.get(slot)
     }
 
     fn member_mut(&mut self, slot: u32) -> &mut Member {
-        self.members[slot as usize].as_mut().expect("the member slot is used")
+        self.members.get_mut(slot)
     }
 
     pub(crate) fn call(&self, slot: u32) -> &Call {
@@ -111,11 +137,11 @@ impl Profile {
     }
 
     pub(crate) fn group(&self, slot: u32) -> &GroupState {
-        self.groups[slot as usize].as_ref().expect("the group slot is used")
+        self.groups.get(slot)
     }
 
     fn group_mut(&mut self, slot: u32) -> &mut GroupState {
-        self.groups[slot as usize].as_mut().expect("the group slot is used")
+        self.groups.get_mut(slot)
     }
 
     pub(crate) fn selection(&self, group: u32) -> &Selection {
@@ -125,13 +151,17 @@ impl Profile {
     /// Slot of a member.
     pub(crate) fn find_member(&self, id: u32) -> Result<u32, StateError> {
         let slot = self.member_ids.get(&id).copied();
-        slot.ok_or_else(|| StateError::NotFound { what: self.what("member", id) })
+        slot.ok_or_else(|| StateError::NotFound {
+            what: self.what("member", id),
+        })
     }
 
     /// Slot of a group.
     pub(crate) fn find_group(&self, id: u32) -> Result<u32, StateError> {
         let slot = self.group_ids.get(&id).copied();
-        slot.ok_or_else(|| StateError::NotFound { what: self.what("group", id) })
+        slot.ok_or_else(|| StateError::NotFound {
+            what: self.what("group", id),
+        })
     }
 
     pub(crate) fn member_ids(&self) -> impl Iterator<Item = (u32, u32)> {
@@ -144,13 +174,22 @@ impl Profile {
 
     pub(crate) fn insert_member(&mut self, id: u32, call: Call) -> Result<(), StateError> {
         if self.member_ids.contains_key(&id) {
-            return Err(StateError::AlreadyExists { what: self.what("member", id) });
+            return Err(StateError::AlreadyExists {
+                what: self.what("member", id),
+            });
         }
         if self.size != 0 && self.member_ids.len() >= self.size {
             let what = format!("action profile {}", self.name);
-            return Err(StateError::Full { what, size: self.size });
+            return Err(StateError::Full {
+                what,
+                size: self.size,
+            });
         }
-        let slot = put(&mut self.members, Member { id: Some(id), call, users: 0 });
+        let slot = self.members.put(Member {
+            id: Some(id),
+            call,
+            users: 0,
+        });
         self.member_ids.insert(id, slot);
         Ok(())
     }
@@ -166,10 +205,13 @@ impl Profile {
         let users = self.member_ref(slot).users;
         if users > 0 {
             let by = format!("{users} entries or groups");
-            return Err(StateError::InUse { what: self.what("member", id), by });
+            return Err(StateError::InUse {
+                what: self.what("member", id),
+                by,
+            });
         }
         self.member_ids.remove(&id);
-        self.members[slot as usize] = None;
+        self.members.take(slot);
         Ok(())
     }
 
@@ -200,11 +242,18 @@ impl Profile {
                 let reason = format!("member {} has weight 0", m.member);
                 return Err(StateError::Invalid { what, reason });
             }
-            places.push(Place { member, weight: m.weight, watch_port: m.watch_port });
+            places.push(Place {
+                member,
+                weight: m.weight,
+                watch_port: m.watch_port,
+            });
         }
         let total: u64 = members.iter().map(|m| u64::from(m.weight)).sum();
         if max_size != 0 && total > u64::from(max_size) {
-            return Err(StateError::Full { what, size: max_size as usize });
+            return Err(StateError::Full {
+                what,
+                size: max_size as usize,
+            });
         }
         for p in &places {
             self.member_mut(p.member).users += 1;
@@ -219,8 +268,14 @@ impl Profile {
                 self.release_members(&old);
             }
             None => {
-                let group = GroupState { id: Some(id), places, max_size, users: 0, selection };
-                let slot = put(&mut self.groups, group);
+                let group = GroupState {
+                    id: Some(id),
+                    places,
+                    max_size,
+                    users: 0,
+                    selection,
+                };
+                let slot = self.groups.put(group);
                 self.group_ids.insert(id, slot);
             }
         }
@@ -232,7 +287,7 @@ impl Profile {
             let m = self.member_mut(p.member);
             m.users -= 1;
             if m.id.is_none() && m.users == 0 {
-                self.members[p.member as usize] = None;
+                self.members.take(p.member);
             }
         }
     }
@@ -242,7 +297,10 @@ impl Profile {
         let users = self.group(slot).users;
         if users > 0 {
             let by = format!("{users} entries");
-            return Err(StateError::InUse { what: self.what("group", id), by });
+            return Err(StateError::InUse {
+                what: self.what("group", id),
+                by,
+            });
         }
         self.group_ids.remove(&id);
         self.drop_group(slot);
@@ -250,7 +308,7 @@ impl Profile {
     }
 
     fn drop_group(&mut self, slot: u32) {
-        if let Some(g) = self.groups[slot as usize].take() {
+        if let Some(g) = self.groups.take(slot) {
             self.release_members(&g.places);
         }
     }
@@ -263,11 +321,25 @@ impl Profile {
     ) -> u32 {
         let mut places = Vec::new();
         for (call, weight, watch_port) in actions {
-            let member = put(&mut self.members, Member { id: None, call, users: 1 });
-            places.push(Place { member, weight, watch_port });
+            let member = self.members.put(Member {
+                id: None,
+                call,
+                users: 1,
+            });
+            places.push(Place {
+                member,
+                weight,
+                watch_port,
+            });
         }
         let selection = self.select(&places, down);
-        put(&mut self.groups, GroupState { id: None, places, max_size: 0, users: 0, selection })
+        self.groups.put(GroupState {
+            id: None,
+            places,
+            max_size: 0,
+            users: 0,
+            selection,
+        })
     }
 
     pub(crate) fn use_member(&mut self, slot: u32) {
@@ -305,8 +377,8 @@ impl Profile {
 
     /// Brings every group up to date after ports went up or down.
     pub(crate) fn reselect(&mut self, down: &BTreeSet<u32>) {
-        for slot in 0..self.groups.len() {
-            if let Some(g) = &self.groups[slot] {
+        for slot in 0..self.groups.used.len() {
+            if let Some(g) = &self.groups.used[slot] {
                 let selection = self.select(&g.places, down);
                 self.group_mut(slot as u32).selection = selection;
             }

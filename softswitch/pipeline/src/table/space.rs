@@ -27,7 +27,9 @@ struct Tuple {
 
 impl Tuple {
     fn best(&self) -> i32 {
-        self.priorities.last_key_value().map_or(i32::MIN, |(&p, _)| p)
+        self.priorities
+            .last_key_value()
+            .map_or(i32::MIN, |(&p, _)| p)
     }
 }
 
@@ -120,9 +122,19 @@ impl Space {
         self.slots[slot as usize].priority
     }
 
+    #[inline]
+    fn has_values(&self, slot: u32, values: &[u64]) -> bool {
+        match values {
+            [v] => self.values[slot as usize] == *v,
+            _ => self.values(slot) == values,
+        }
+    }
+
     fn head(&self, tuple: u32, values: &[u64]) -> Option<u32> {
         let heads = &self.tuples[tuple as usize].heads;
-        heads.find(hash(values), |&s| self.values(s) == values).copied()
+        heads
+            .find(hash(values), |&s| self.values(s) == values)
+            .copied()
     }
 
     fn chain(&self, head: u32) -> impl Iterator<Item = u32> {
@@ -131,13 +143,17 @@ impl Space {
     }
 
     fn tuple_of(&self, masks: &[u64]) -> Option<u32> {
-        self.tuples.iter().position(|t| t.masks == masks).map(|t| t as u32)
+        self.tuples
+            .iter()
+            .position(|t| t.masks == masks)
+            .map(|t| t as u32)
     }
 
     /// The entry with exactly these criteria.
     pub(crate) fn find(&self, c: &Criteria) -> Option<u32> {
         let head = self.head(self.tuple_of(&c.masks)?, &c.values)?;
-        self.chain(head).find(|&s| self.priority(s) == c.priority && self.ranges(s) == c.ranges)
+        self.chain(head)
+            .find(|&s| self.priority(s) == c.priority && self.ranges(s) == c.ranges)
     }
 
     /// Adds an entry whose criteria are new, and returns its slot.
@@ -152,7 +168,12 @@ impl Space {
             self.tuples.len() as u32 - 1
         });
         self.last_seq += 1;
-        let new = Slot { priority: c.priority, tuple, next: NIL, seq: self.last_seq };
+        let new = Slot {
+            priority: c.priority,
+            tuple,
+            next: NIL,
+            seq: self.last_seq,
+        };
         let slot = if self.free == NIL {
             self.slots.push(new);
             self.values.extend_from_slice(&c.values);
@@ -205,25 +226,39 @@ impl Space {
 
     /// Removes the entry in a used slot.
     pub(crate) fn remove(&mut self, slot: u32) {
-        let Slot { priority, tuple, next, .. } = self.slots[slot as usize];
-        let head = self.head(tuple, self.values(slot)).expect("a used slot is in a chain");
+        let Slot {
+            priority,
+            tuple,
+            next,
+            ..
+        } = self.slots[slot as usize];
+        let head = self
+            .head(tuple, self.values(slot))
+            .expect("a used slot is in a chain");
         if head == slot {
             let (values, words) = (&self.values, self.words);
             let value = |s: u32| &values[s as usize * words..][..words];
             let heads = &mut self.tuples[tuple as usize].heads;
             let found = heads.find_entry(hash(value(slot)), |&s| s == slot);
-            let mut entry = found.ok().expect("the head is in the hash table");
+            let mut entry = found.unwrap_or_else(|_| unreachable!("the head is in the hash table"));
             if next == NIL {
                 entry.remove();
             } else {
                 *entry.get_mut() = next;
             }
         } else {
-            let before = self.chain(head).find(|&s| self.slots[s as usize].next == slot);
+            let before = self
+                .chain(head)
+                .find(|&s| self.slots[s as usize].next == slot);
             let before = before.expect("a used slot is in its chain");
             self.slots[before as usize].next = next;
         }
-        self.slots[slot as usize] = Slot { priority: 0, tuple: 0, next: self.free, seq: 0 };
+        self.slots[slot as usize] = Slot {
+            priority: 0,
+            tuple: 0,
+            next: self.free,
+            seq: 0,
+        };
         self.free = slot;
         self.len -= 1;
         let priorities = &mut self.tuples[tuple as usize].priorities;
@@ -247,14 +282,21 @@ impl Space {
             self.order.remove(i);
         }
         if best != i32::MIN {
-            let i = self.order.partition_point(|&(p, t)| p > best || p == best && t < tuple);
+            let i = self
+                .order
+                .partition_point(|&(p, t)| p > best || p == best && t < tuple);
             self.order.insert(i, (best, tuple));
         }
     }
 
     /// The matching entry of highest priority; of several, the oldest. `masked` is scratch.
     #[inline]
-    pub(crate) fn lookup(&self, key: &[u64], shape: &KeyShape, masked: &mut Vec<u64>) -> Option<u32> {
+    pub(crate) fn lookup(
+        &self,
+        key: &[u64],
+        shape: &KeyShape,
+        masked: &mut Vec<u64>,
+    ) -> Option<u32> {
         let mut best: Option<(u32, Slot)> = None;
         for &(priority, t) in &self.order {
             if best.is_some_and(|(_, b)| b.priority > priority) {
@@ -268,10 +310,17 @@ impl Space {
                 masked.extend(key.iter().zip(&tuple.masks).map(|(k, m)| k & m));
                 masked.as_slice()
             };
-            let found = tuple.heads.find(hash(probe), |&s| self.values(s) == probe);
-            let Some(mut slot) = found.copied() else { continue };
+            let found = tuple
+                .heads
+                .find(hash(probe), |&s| self.has_values(s, probe));
+            let Some(mut slot) = found.copied() else {
+                continue;
+            };
             if self.range_limbs != 0 {
-                match self.chain(slot).find(|&s| shape.in_ranges(key, self.ranges(s))) {
+                match self
+                    .chain(slot)
+                    .find(|&s| shape.in_ranges(key, self.ranges(s)))
+                {
                     Some(s) => slot = s,
                     None => continue,
                 }
@@ -298,12 +347,19 @@ mod tests {
     /// Every lookup gives what a scan over all entries gives, while entries come and go.
     #[test]
     fn agrees_with_a_scan() {
-        let key = |name: &str, kind, width| KeyInfo { name: name.to_owned(), kind, width };
-        let shape = KeyShape::new("t", &[
-            key("a", MatchKind::Ternary, 6),
-            key("b", MatchKind::Range, 5),
-            key("c", MatchKind::Optional, 3),
-        ]);
+        let key = |name: &str, kind, width| KeyInfo {
+            name: name.to_owned(),
+            kind,
+            width,
+        };
+        let shape = KeyShape::new(
+            "t",
+            &[
+                key("a", MatchKind::Ternary, 6),
+                key("b", MatchKind::Range, 5),
+                key("c", MatchKind::Optional, 3),
+            ],
+        );
         let mut rng = Rng::new(1);
         let mut space = Space::new(&shape);
         let mut model: Vec<(u32, Criteria)> = Vec::new();
@@ -313,9 +369,17 @@ mod tests {
             let c = shape
                 .encode(&EntryKey {
                     fields: vec![
-                        MatchField::Ternary { value: (rng.uniform(0, 63) & mask).into(), mask: mask.into() },
-                        MatchField::Range { low: low.into(), high: rng.uniform(low, 31).into() },
-                        MatchField::Optional((rng.next() & 1 == 0).then(|| rng.uniform(0, 7).into())),
+                        MatchField::Ternary {
+                            value: (rng.uniform(0, 63) & mask).into(),
+                            mask: mask.into(),
+                        },
+                        MatchField::Range {
+                            low: low.into(),
+                            high: rng.uniform(low, 31).into(),
+                        },
+                        MatchField::Optional(
+                            (rng.next() & 1 == 0).then(|| rng.uniform(0, 7).into()),
+                        ),
                     ],
                     priority: rng.uniform(1, 20) as i32,
                 })
@@ -331,7 +395,8 @@ mod tests {
             }
             assert_eq!(space.len(), model.len());
             let k = [rng.uniform(0, 63) << 58 | rng.uniform(0, 31) << 53 | rng.uniform(0, 7) << 50];
-            let matches = |c: &Criteria| k[0] & c.masks[0] == c.values[0] && shape.in_ranges(&k, &c.ranges);
+            let matches =
+                |c: &Criteria| k[0] & c.masks[0] == c.values[0] && shape.in_ranges(&k, &c.ranges);
             let expected = model
                 .iter()
                 .filter(|(_, c)| matches(c))

@@ -20,6 +20,9 @@ use crate::port::PortError;
 const WAKE: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 
+/// How often, while there is traffic, the kernel is asked how many frames it dropped.
+const DROPS_READ_EVERY: Nanos = 1_000_000_000;
+
 /// A data plane, ready to run.
 pub struct Engine {
     switching: Switching,
@@ -29,6 +32,7 @@ pub struct Engine {
     timer_at: Option<Nanos>,
     pipeline: Option<SharedPipeline>,
     version: u64,
+    drops_read_at: Nanos,
 }
 
 /// A port as others see it.
@@ -70,6 +74,7 @@ impl Engine {
             timer_at: None,
             pipeline: None,
             version: 0,
+            drops_read_at: 0,
         })
     }
 
@@ -134,6 +139,7 @@ impl Engine {
             self.turn(&ready);
             self.arm_timer()?;
         }
+        self.read_kernel_drops();
         Ok(())
     }
 
@@ -148,6 +154,10 @@ impl Engine {
         }
         self.take_new_pipeline();
         let now = self.handle.now();
+        if now - self.drops_read_at >= DROPS_READ_EVERY {
+            self.drops_read_at = now;
+            self.read_kernel_drops();
+        }
         let packet_outs = std::mem::take(&mut *self.handle.packet_outs.lock());
         let Some(shared) = self.pipeline.clone() else {
             ready.iter().for_each(|&slot| self.switching.discard(slot));
@@ -176,6 +186,12 @@ impl Engine {
         }
         for (slot, error) in self.switching.flush() {
             self.failed(slot, error);
+        }
+    }
+
+    fn read_kernel_drops(&mut self) {
+        for port in self.switching.ports.iter_mut().filter(|port| port.attached) {
+            port.counters.rx_kernel.add(port.io.kernel_drops());
         }
     }
 
@@ -210,21 +226,13 @@ impl Engine {
     fn failed(&mut self, slot: usize, error: PortError) {
         self.set_up(slot, false);
         let port = &mut self.switching.ports[slot];
-        match error {
-            PortError::Down => {}
-            PortError::Gone | PortError::Io(_) if !port.attached => {}
-            PortError::Gone => {
-                tracing::error!(
-                    "port {} ({}): {error}; the switch goes on without it",
-                    port.number,
-                    port.name
-                );
-                port.attached = false;
-                let _ = self.epoll.delete(port.io.poll_fd());
-            }
-            PortError::Io(error) => {
-                tracing::warn!("port {} ({}): {error}", port.number, port.name);
-            }
+        // Down may be up again; all else stays as it is.
+        if port.attached && !matches!(error, PortError::Down) {
+            let (number, name) = (port.number, &port.name);
+            tracing::error!("port {number} ({name}): {error}; the switch goes on without it");
+            port.attached = false;
+            // If it is not there any more, so much the better.
+            let _ = self.epoll.delete(port.io.poll_fd());
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::counters::{PortCounters, SwitchCounters};
 use super::{Event, Handle, PortSetup, SharedPipeline};
-use crate::port::{Flushed, Port, PortError};
+use crate::port::{Port, PortError};
 use crate::queue::{EgressQueue, PRIORITIES};
 
 /// Recirculated packets taken per turn, so that a program that never stops recirculating does not
@@ -362,32 +362,22 @@ impl Switching {
             if !std::mem::take(&mut port.has_unsent) {
                 continue;
             }
-            match port.io.flush(&mut self.spare) {
-                Ok(flushed) => {
-                    let Flushed {
-                        sent,
-                        sent_bytes,
-                        too_long,
-                        busy,
-                    } = flushed;
-                    if too_long > 0 && port.counters.too_long.get() == 0 {
-                        tracing::warn!(
-                            "port {} ({}): dropped a frame longer than its MTU; \
-                             raise the MTU, or turn off segmentation offload at the sender",
-                            port.number,
-                            port.name
-                        );
-                    }
-                    port.counters.tx_packets.add(sent);
-                    port.counters.tx_bytes.add(sent_bytes);
-                    port.counters.too_long.add(too_long);
-                    port.counters.tx_busy.add(busy);
-                }
-                Err(error) => {
-                    port.counters.port_down.add(1);
-                    failed.push((slot, error));
-                }
+            let flushed = port.io.flush(&mut self.spare);
+            if flushed.too_long > 0 && port.counters.too_long.get() == 0 {
+                tracing::warn!(
+                    "port {} ({}): dropped a frame longer than the interface's MTU; raise it: \
+                     ip link set {} mtu N",
+                    port.number,
+                    port.name,
+                    port.name
+                );
             }
+            port.counters.tx_packets.add(flushed.sent);
+            port.counters.tx_bytes.add(flushed.sent_bytes);
+            port.counters.too_long.add(flushed.too_long);
+            port.counters.tx_busy.add(flushed.busy);
+            port.counters.port_down.add(flushed.down);
+            failed.extend(flushed.failure.map(|error| (slot, error)));
         }
         self.spare.truncate(SPARE_BUFFERS);
         failed

@@ -101,19 +101,11 @@ impl Deployment {
     /// Reads what the requests ask for. The entities of valid requests are given even if others fail.
     pub fn read(&self, requests: &[Entity], now: Nanos) -> (Vec<Entity>, Vec<P4Result<()>>) {
         let notes = self.notes.lock();
+        let view = self.view(&notes, now);
         let mut entities = Vec::new();
-        let results = requests.iter().map(|request| {
-            let pipeline = self.pipeline.lock();
-            let view = View {
-                schema: &self.schema,
-                pipeline: &pipeline,
-                notes: &notes,
-                now,
-            };
-            let result = entity::read(view, request, &mut entities);
-            MutexGuard::unlock_fair(pipeline);
-            result
-        });
+        let results = requests
+            .iter()
+            .map(|r| entity::read(view, r, &mut entities));
         let results = results.collect();
         (entities, results)
     }
@@ -129,18 +121,21 @@ impl Deployment {
     /// Entries that have been idle for their time-out.
     pub fn idle_entries(&self, now: Nanos) -> Vec<TableEntry> {
         let notes = self.notes.lock();
-        let mut pipeline = self.pipeline.lock();
-        let idle = pipeline.poll_idle(now);
-        let view = View {
-            schema: &self.schema,
-            pipeline: &pipeline,
-            notes: &notes,
-            now,
-        };
+        let idle = self.pipeline.lock().poll_idle(now);
+        let view = self.view(&notes, now);
         let entries = idle
             .iter()
             .filter_map(|i| entity::encode_idle_entry(view, i));
         entries.collect()
+    }
+
+    fn view<'a>(&'a self, notes: &'a Notes, now: Nanos) -> View<'a> {
+        View {
+            schema: &self.schema,
+            pipeline: &self.pipeline,
+            notes,
+            now,
+        }
     }
 
     /// A digest message for the controller with its id and configuration; none if it is not enabled.

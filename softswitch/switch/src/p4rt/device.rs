@@ -9,6 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use prost::bytes::Bytes;
 use softswitch_pipeline::{Digest, Options};
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 use tonic::Status;
 
 use super::arbitration::{Arbitration, ClientId, Notice};
@@ -204,6 +205,8 @@ impl Device {
         if !to_primary.is_empty() {
             // Writes of the previous primary that have begun are finished first.
             drop(self.writes.lock().await);
+            // The new one does not know what the previous one was told.
+            self.digests.lock().forget_sent();
             to_primary
                 .into_iter()
                 .for_each(|notice| self.notify(notice));
@@ -237,6 +240,7 @@ impl Device {
 
     /// Passes what the data plane has for the controllers on, until the data plane ends.
     pub async fn serve_events(&self, mut events: mpsc::Receiver<Event>) {
+        let mut idle_scan = Instant::now();
         loop {
             tokio::select! {
                 event = events.recv() => match event {
@@ -245,25 +249,31 @@ impl Device {
                     None => return,
                 },
                 () = self.changed.notified() => {}
-                () = self.next_deadline() => {
+                () = self.next_deadline(idle_scan) => {
                     self.flush_digests();
-                    self.notify_idle();
+                    if idle_scan <= Instant::now() {
+                        self.notify_idle();
+                        idle_scan = Instant::now() + IDLE_SCAN;
+                    }
                 }
             }
         }
     }
 
     /// Waits until a digest list is due, or idle entries are to be looked for.
-    async fn next_deadline(&self) {
+    async fn next_deadline(&self, idle_scan: Instant) {
         let Some(deployment) = self.committed() else {
             return std::future::pending().await;
         };
         let configs = deployment.digest_configs();
         let digest = self.digests.lock().next_deadline(&configs);
-        let wait = digest.map(|at| Duration::from_nanos(at.saturating_sub(self.dataplane.now())));
-        let idle = deployment.has_idle_timeouts().then_some(IDLE_SCAN);
-        match wait.into_iter().chain(idle).min() {
-            Some(wait) => tokio::time::sleep(wait).await,
+        let digest = digest.map(|at| {
+            let wait = at.saturating_sub(self.dataplane.now());
+            Instant::now() + Duration::from_nanos(wait)
+        });
+        let idle = deployment.has_idle_timeouts().then_some(idle_scan);
+        match digest.into_iter().chain(idle).min() {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
             None => std::future::pending().await,
         }
     }

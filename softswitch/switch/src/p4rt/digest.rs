@@ -103,6 +103,14 @@ impl DigestBuffers {
         }
     }
 
+    /// Forgets what was sent, so that it is sent again.
+    pub fn forget_sent(&mut self) {
+        for buffer in self.buffers.values_mut() {
+            let lists: Vec<_> = buffer.unacknowledged.keys().copied().collect();
+            lists.into_iter().for_each(|list_id| buffer.forget(list_id));
+        }
+    }
+
     fn flush(&mut self, digest_id: u32, config: &Config, now: Nanos) -> Option<DigestList> {
         let buffer = self.buffers.get_mut(&digest_id)?;
         self.last_list_id += 1;

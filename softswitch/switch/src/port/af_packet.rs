@@ -317,11 +317,10 @@ impl Port for AfPacket {
         self.sending.push(frame);
     }
 
-    fn flush(&mut self, spare: &mut Vec<Vec<u8>>) -> Result<Flushed, PortError> {
+    fn flush(&mut self, spare: &mut Vec<Vec<u8>>) -> Flushed {
         let mut flushed = Flushed::default();
-        let mut failed = None;
         let mut next = 0;
-        while next < self.sending.len() && failed.is_none() {
+        while next < self.sending.len() {
             let end = self.sending.len().min(next + BATCH);
             match send_batch(&self.socket, &self.sending[next..end]) {
                 Ok(n) => {
@@ -330,22 +329,27 @@ impl Port for AfPacket {
                     flushed.sent_bytes += bytes.sum::<usize>() as u64;
                     next += n;
                 }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 // The first frame of the batch is the culprit.
-                Err(e) => {
-                    match e.raw_os_error() {
-                        Some(libc::EINTR) => continue,
-                        Some(libc::EMSGSIZE) => flushed.too_long += 1,
-                        Some(libc::EAGAIN | libc::ENOBUFS) => flushed.busy += 1,
-                        // Shorter than an Ethernet header.
-                        Some(libc::EINVAL) => flushed.too_long += 1,
-                        _ => failed = Some(self.classify(e)),
-                    }
+                Err(e) if e.raw_os_error() == Some(libc::EMSGSIZE) => {
+                    flushed.too_long += 1;
                     next += 1;
                 }
+                Err(e) => match self.classify(e) {
+                    PortError::Io(_) => {
+                        flushed.busy += 1;
+                        next += 1;
+                    }
+                    failure => {
+                        flushed.down += (self.sending.len() - next) as u64;
+                        flushed.failure = Some(failure);
+                        break;
+                    }
+                },
             }
         }
         spare.append(&mut self.sending);
-        failed.map_or(Ok(flushed), Err)
+        flushed
     }
 
     fn kernel_drops(&mut self) -> u64 {

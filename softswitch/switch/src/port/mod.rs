@@ -27,18 +27,15 @@ pub trait Port: Send {
     /// Queues a frame to be sent by the next [`flush`](Self::flush).
     fn send(&mut self, frame: Vec<u8>);
 
-    /// Sends what is queued. Gives the frames' buffers back to `spare`.
-    ///
-    /// # Errors
-    /// See [`PortError`]; the queue is empty then, too.
-    fn flush(&mut self, spare: &mut Vec<Vec<u8>>) -> Result<Flushed, PortError>;
+    /// Sends what is queued, and says what became of it. Gives the frames' buffers back to `spare`.
+    fn flush(&mut self, spare: &mut Vec<Vec<u8>>) -> Flushed;
 
     /// Frames that the kernel dropped since the last call because nobody took them in time.
     fn kernel_drops(&mut self) -> u64;
 }
 
 /// What became of the frames of a [`Port::flush`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Flushed {
     /// Frames sent.
     pub sent: u64,
@@ -46,8 +43,12 @@ pub struct Flushed {
     pub sent_bytes: u64,
     /// Frames dropped since they are longer than the interface's MTU allows.
     pub too_long: u64,
-    /// Frames dropped since the interface takes no more at the moment.
+    /// Frames dropped since the interface did not take them.
     pub busy: u64,
+    /// Frames dropped since the interface is down or gone.
+    pub down: u64,
+    /// Why, if any were.
+    pub failure: Option<PortError>,
 }
 
 /// Why a port does not work.

@@ -1,6 +1,7 @@
 //! `softswitch-stf PROGRAM.json TEST.stf`: runs an STF test in process, with no interfaces, and says what
 //! differed. Exits with 0 if nothing did, 1 if something did, 2 if the test could not be run.
 
+mod entries;
 mod run;
 mod script;
 
@@ -13,7 +14,9 @@ fn differences(program: &str, test: &str) -> Result<Vec<String>, String> {
     let loaded = Program::load(&read(program)?).map_err(|e| format!("{program}: {e}"))?;
     let script = script::parse(&read(test)?).map_err(|e| format!("{test}: {e}"))?;
     let pipeline = Pipeline::new(loaded, Options::default());
-    run::Runner::new(pipeline).run(&script).map_err(|e| format!("{test}: {e}"))
+    run::Runner::new(pipeline)
+        .run(&script)
+        .map_err(|e| format!("{test}: {e}"))
 }
 
 fn main() -> ExitCode {

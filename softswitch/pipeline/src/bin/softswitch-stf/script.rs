@@ -9,22 +9,73 @@ pub struct Line {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statement {
-    Packet { port: u32, data: Vec<u8> },
-    Expect { port: u32, pattern: Option<Pattern> },
-    Add { table: String, priority: Option<i32>, keys: Vec<(String, String)>, action: Call },
-    SetDefault { table: String, action: Call },
-    MirroringAdd { session: u32, port: u32 },
-    MirroringAddMulticast { session: u32, group: u32 },
-    MirroringDelete { session: u32 },
-    GroupCreate { group: u32 },
+    Packet {
+        port: u32,
+        data: Vec<u8>,
+    },
+    Expect {
+        port: u32,
+        pattern: Option<Pattern>,
+    },
+    Add {
+        table: String,
+        priority: Option<i32>,
+        keys: Vec<(String, String)>,
+        action: Call,
+    },
+    SetDefault {
+        table: String,
+        action: Call,
+    },
+    MirroringAdd {
+        session: u32,
+        port: u32,
+    },
+    MirroringAddMulticast {
+        session: u32,
+        group: u32,
+    },
+    MirroringDelete {
+        session: u32,
+    },
+    GroupCreate {
+        group: u32,
+    },
     /// Handles count from 0 in order of creation.
-    NodeCreate { rid: u16, ports: Vec<u32> },
-    NodeAssociate { group: u32, handle: usize },
-    RegisterWrite { name: String, index: usize, value: u64 },
-    RegisterReset { name: String },
-    CounterWrite { name: String, index: usize, packets: u64, bytes: u64 },
-    CheckCounter { name: String, index: usize, bytes: bool, order: String, value: u64 },
-    MeterSet { name: String, index: Option<usize>, rates: Vec<(f64, u64)> },
+    NodeCreate {
+        rid: u16,
+        ports: Vec<u32>,
+    },
+    NodeAssociate {
+        group: u32,
+        handle: usize,
+    },
+    RegisterWrite {
+        name: String,
+        index: usize,
+        value: u64,
+    },
+    RegisterReset {
+        name: String,
+    },
+    CounterWrite {
+        name: String,
+        index: usize,
+        packets: u64,
+        bytes: u64,
+    },
+    CheckCounter {
+        name: String,
+        index: usize,
+        bytes: bool,
+        order: String,
+        value: u64,
+    },
+    MeterSet {
+        name: String,
+        index: Option<usize>,
+        rates: Vec<(f64, u64)>,
+    },
     /// Nothing to do in process: waits, reads whose result nobody checks.
     Nothing,
 }
@@ -48,15 +99,28 @@ impl Pattern {
         let exact = text.ends_with('$');
         let nibbles = text.trim_end_matches('$').chars().map(|c| match c {
             '*' => Ok(None),
-            c => c.to_digit(16).map(|d| Some(d as u8)).ok_or_else(|| format!("{c:?} is no hex digit")),
+            c => c
+                .to_digit(16)
+                .map(|d| Some(d as u8))
+                .ok_or_else(|| format!("{c:?} is no hex digit")),
         });
-        Ok(Self { nibbles: nibbles.collect::<Result<_, _>>()?, exact })
+        Ok(Self {
+            nibbles: nibbles.collect::<Result<_, _>>()?,
+            exact,
+        })
     }
 
     pub fn matches(&self, packet: &[u8]) -> bool {
         let nibbles: Vec<u8> = packet.iter().flat_map(|b| [b >> 4, b & 15]).collect();
-        (if self.exact { nibbles.len() == self.nibbles.len() } else { nibbles.len() >= self.nibbles.len() })
-            && self.nibbles.iter().zip(&nibbles).all(|(want, have)| want.is_none_or(|w| w == *have))
+        (if self.exact {
+            nibbles.len() == self.nibbles.len()
+        } else {
+            nibbles.len() >= self.nibbles.len()
+        }) && self
+            .nibbles
+            .iter()
+            .zip(&nibbles)
+            .all(|(want, have)| want.is_none_or(|w| w == *have))
     }
 }
 
@@ -91,7 +155,10 @@ pub fn parse(text: &str) -> Result<Vec<Line>, String> {
         let line = line.split('#').next().unwrap_or("").trim();
         if !line.is_empty() {
             let statement = statement(line).map_err(|e| format!("line {}: {e}", i + 1))?;
-            lines.push(Line { number: i + 1, statement });
+            lines.push(Line {
+                number: i + 1,
+                statement,
+            });
         }
     }
     Ok(lines)
@@ -99,7 +166,7 @@ pub fn parse(text: &str) -> Result<Vec<Line>, String> {
 
 fn hex_bytes(words: &[&str]) -> Result<Vec<u8>, String> {
     let text: String = words.concat();
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return Err("packet data must be whole bytes in hexadecimal".to_owned());
     }
     let byte = |i| u8::from_str_radix(&text[i..i + 2], 16).map_err(|e| e.to_string());
@@ -109,13 +176,21 @@ fn hex_bytes(words: &[&str]) -> Result<Vec<u8>, String> {
 /// `name(arg:value, ...)`.
 fn call(text: &str) -> Result<Call, String> {
     let open = text.find('(').ok_or("an action needs parentheses")?;
-    let args = text[open + 1..].trim_end().strip_suffix(')').ok_or("a parenthesis is not closed")?;
+    let args = text[open + 1..]
+        .trim_end()
+        .strip_suffix(')')
+        .ok_or("a parenthesis is not closed")?;
     let pair = |arg: &str| {
-        let (name, value) = arg.split_once(':').ok_or_else(|| format!("{arg:?} is not name:value"))?;
+        let (name, value) = arg
+            .split_once(':')
+            .ok_or_else(|| format!("{arg:?} is not name:value"))?;
         Ok((name.trim().to_owned(), value.trim().to_owned()))
     };
     let args = args.split(',').filter(|a| !a.trim().is_empty()).map(pair);
-    Ok(Call { name: text[..open].trim().to_owned(), args: args.collect::<Result<_, String>>()? })
+    Ok(Call {
+        name: text[..open].trim().to_owned(),
+        args: args.collect::<Result<_, String>>()?,
+    })
 }
 
 fn add(rest: &str) -> Result<Statement, String> {
@@ -125,7 +200,10 @@ fn add(rest: &str) -> Result<Statement, String> {
         None => return Err("the action is missing".to_owned()),
     };
     let open = rest.find('(').ok_or("an action needs parentheses")?;
-    let start = rest[..open].trim_end().rfind(char::is_whitespace).ok_or("the table is missing")?;
+    let start = rest[..open]
+        .trim_end()
+        .rfind(char::is_whitespace)
+        .ok_or("the table is missing")?;
     let action = call(rest[start..].trim())?;
     let mut words = rest[..start].split_whitespace().peekable();
     let table = words.next().ok_or("the table is missing")?.to_owned();
@@ -134,11 +212,18 @@ fn add(rest: &str) -> Result<Statement, String> {
         _ => None,
     };
     let key = |w: &str| {
-        let (name, value) = w.split_once(':').ok_or_else(|| format!("{w:?} is not field:value"))?;
+        let (name, value) = w
+            .split_once(':')
+            .ok_or_else(|| format!("{w:?} is not field:value"))?;
         Ok((name.to_owned(), value.to_owned()))
     };
     let keys = words.map(key).collect::<Result<_, String>>()?;
-    Ok(Statement::Add { table, priority, keys, action })
+    Ok(Statement::Add {
+        table,
+        priority,
+        keys,
+        action,
+    })
 }
 
 /// `name(index) [bytes|packets order value]`.
@@ -163,8 +248,14 @@ fn check_counter(rest: &str) -> Result<Statement, String> {
 
 fn rates(words: &[&str]) -> Result<Vec<(f64, u64)>, String> {
     let rate = |w: &&str| {
-        let (rate, burst) = w.split_once(':').ok_or_else(|| format!("{w:?} is not rate:burst"))?;
-        Ok((rate.parse().map_err(|_| format!("{rate:?} is not a rate"))?, number(burst)?))
+        let (rate, burst) = w
+            .split_once(':')
+            .ok_or_else(|| format!("{w:?} is not rate:burst"))?;
+        Ok((
+            rate.parse()
+                .map_err(|_| format!("{rate:?} is not a rate"))?,
+            number(burst)?,
+        ))
     };
     words.iter().map(rate).collect()
 }
@@ -172,39 +263,74 @@ fn rates(words: &[&str]) -> Result<Vec<(f64, u64)>, String> {
 fn statement(line: &str) -> Result<Statement, String> {
     let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let words: Vec<&str> = rest.split_whitespace().collect();
-    let word = |i: usize| words.get(i).copied().ok_or_else(|| format!("{command} needs more words"));
+    let word = |i: usize| {
+        words
+            .get(i)
+            .copied()
+            .ok_or_else(|| format!("{command} needs more words"))
+    };
     let num = |i: usize| number(word(i)?);
     Ok(match command {
-        "packet" => Statement::Packet { port: num(0)? as u32, data: hex_bytes(&words[1..])? },
+        "packet" => Statement::Packet {
+            port: num(0)? as u32,
+            data: hex_bytes(&words[1..])?,
+        },
         "expect" => {
             let text = words.get(1..).unwrap_or(&[]).concat();
-            let pattern = if text.is_empty() { None } else { Some(Pattern::parse(&text)?) };
-            Statement::Expect { port: num(0)? as u32, pattern }
+            let pattern = if text.is_empty() {
+                None
+            } else {
+                Some(Pattern::parse(&text)?)
+            };
+            Statement::Expect {
+                port: num(0)? as u32,
+                pattern,
+            }
         }
         "add" => add(rest)?,
         "setdefault" => {
-            let (table, action) = rest.trim().split_once(char::is_whitespace).ok_or("the action is missing")?;
-            Statement::SetDefault { table: table.to_owned(), action: call(action)? }
+            let (table, action) = rest
+                .trim()
+                .split_once(char::is_whitespace)
+                .ok_or("the action is missing")?;
+            Statement::SetDefault {
+                table: table.to_owned(),
+                action: call(action)?,
+            }
         }
-        "mirroring_add" => Statement::MirroringAdd { session: num(0)? as u32, port: num(1)? as u32 },
-        "mirroring_add_mc" => {
-            Statement::MirroringAddMulticast { session: num(0)? as u32, group: num(1)? as u32 }
-        }
-        "mirroring_delete" => Statement::MirroringDelete { session: num(0)? as u32 },
-        "mc_mgrp_create" => Statement::GroupCreate { group: num(0)? as u32 },
+        "mirroring_add" => Statement::MirroringAdd {
+            session: num(0)? as u32,
+            port: num(1)? as u32,
+        },
+        "mirroring_add_mc" => Statement::MirroringAddMulticast {
+            session: num(0)? as u32,
+            group: num(1)? as u32,
+        },
+        "mirroring_delete" => Statement::MirroringDelete {
+            session: num(0)? as u32,
+        },
+        "mc_mgrp_create" => Statement::GroupCreate {
+            group: num(0)? as u32,
+        },
         "mc_node_create" => {
             let ports = words[1..].iter().map(|w| Ok(number(w)? as u32));
-            Statement::NodeCreate { rid: num(0)? as u16, ports: ports.collect::<Result<_, String>>()? }
+            Statement::NodeCreate {
+                rid: num(0)? as u16,
+                ports: ports.collect::<Result<_, String>>()?,
+            }
         }
-        "mc_node_associate" => {
-            Statement::NodeAssociate { group: num(0)? as u32, handle: num(1)? as usize }
-        }
+        "mc_node_associate" => Statement::NodeAssociate {
+            group: num(0)? as u32,
+            handle: num(1)? as usize,
+        },
         "register_write" => Statement::RegisterWrite {
             name: word(0)?.to_owned(),
             index: num(1)? as usize,
             value: num(2)?,
         },
-        "register_reset" => Statement::RegisterReset { name: word(0)?.to_owned() },
+        "register_reset" => Statement::RegisterReset {
+            name: word(0)?.to_owned(),
+        },
         "counter_write" => Statement::CounterWrite {
             name: word(0)?.to_owned(),
             index: num(1)? as usize,
@@ -217,9 +343,11 @@ fn statement(line: &str) -> Result<Statement, String> {
             index: Some(num(1)? as usize),
             rates: rates(&words[2..])?,
         },
-        "meter_array_set_rates" => {
-            Statement::MeterSet { name: word(0)?.to_owned(), index: None, rates: rates(&words[1..])? }
-        }
+        "meter_array_set_rates" => Statement::MeterSet {
+            name: word(0)?.to_owned(),
+            index: None,
+            rates: rates(&words[1..])?,
+        },
         "wait" | "no_packet" | "remove" | "mirroring_get" | "register_read" | "counter_read"
         | "meter_get_rates" => Statement::Nothing,
         other => return Err(format!("unknown statement {other}")),
@@ -241,15 +369,43 @@ mod tests {
              setdefault t act()\n",
         )
         .unwrap();
-        assert_eq!(lines[0].statement, Statement::Packet { port: 1, data: vec![0, 1, 2, 3] });
-        let Statement::Expect { pattern: Some(p), .. } = &lines[1].statement else { panic!() };
+        assert_eq!(
+            lines[0].statement,
+            Statement::Packet {
+                port: 1,
+                data: vec![0, 1, 2, 3]
+            }
+        );
+        let Statement::Expect {
+            pattern: Some(p), ..
+        } = &lines[1].statement
+        else {
+            panic!()
+        };
         assert!(p.matches(&[0x0f, 0xf1, 0xff]));
         assert!(!p.matches(&[0x0f, 0xf1, 0xff, 0]));
         assert!(!p.matches(&[0x0f, 0xf2, 0xff]));
-        assert_eq!(lines[2].statement, Statement::Expect { port: 3, pattern: None });
-        let Statement::Add { table, priority, keys, action } = &lines[3].statement else { panic!() };
+        assert_eq!(
+            lines[2].statement,
+            Statement::Expect {
+                port: 3,
+                pattern: None
+            }
+        );
+        let Statement::Add {
+            table,
+            priority,
+            keys,
+            action,
+        } = &lines[3].statement
+        else {
+            panic!()
+        };
         assert_eq!((table.as_str(), *priority, keys.len()), ("t", Some(10), 2));
         assert_eq!(action.args[1], ("y".to_owned(), "0xff".to_owned()));
-        assert_eq!(parse("\nbogus 1").unwrap_err(), "line 2: unknown statement bogus");
+        assert_eq!(
+            parse("\nbogus 1").unwrap_err(),
+            "line 2: unknown statement bogus"
+        );
     }
 }

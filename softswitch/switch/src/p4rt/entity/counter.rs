@@ -6,8 +6,8 @@ use super::{Op, View, cells, only_modify, table, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Schema;
 use crate::proto::p4::v1::{
-    CounterData, CounterEntry, DirectCounterEntry, Entity, Index, TableEntry,
-    entity::Entity as Kind, update::Type,
+    CounterData, CounterEntry, DirectCounterEntry, Entity, TableEntry, entity::Entity as Kind,
+    update::Type,
 };
 
 pub fn decode(data: &CounterData) -> P4Result<CounterValue> {
@@ -55,16 +55,15 @@ pub fn read(view: View<'_>, request: &CounterEntry, out: &mut Vec<Entity>) -> P4
         .iter()
         .filter(|(i, _)| id == 0 || *i == id);
     for (counter_id, counter) in selected {
-        for index in cells(request.index.as_ref(), counter.size, &counter.name)? {
-            let value = view.pipeline.counter(counter.target, index)?;
-            out.push(wrap(Kind::CounterEntry(CounterEntry {
+        let cells = cells(request.index.as_ref(), counter.size, &counter.name)?;
+        let values = view.look_at_cells(cells, |p, i| p.counter(counter.target, i))?;
+        out.extend(values.into_iter().map(|(index, value)| {
+            wrap(Kind::CounterEntry(CounterEntry {
                 counter_id,
-                index: Some(Index {
-                    index: index as i64,
-                }),
+                index: Some(index),
                 data: Some(encode(value)),
-            })));
-        }
+            }))
+        }));
     }
     Ok(())
 }

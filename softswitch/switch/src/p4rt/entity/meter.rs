@@ -6,7 +6,7 @@ use super::{Op, View, cells, only_modify, table, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Schema;
 use crate::proto::p4::v1::{
-    DirectMeterEntry, Entity, Index, MeterConfig, MeterEntry, TableEntry, entity::Entity as Kind,
+    DirectMeterEntry, Entity, MeterConfig, MeterEntry, TableEntry, entity::Entity as Kind,
     update::Type,
 };
 
@@ -81,17 +81,16 @@ pub fn read(view: View<'_>, request: &MeterEntry, out: &mut Vec<Entity>) -> P4Re
         .iter()
         .filter(|(i, _)| id == 0 || *i == id)
     {
-        for index in cells(request.index.as_ref(), meter.size, &meter.name)? {
-            let config = view.pipeline.meter(meter.target, index)?;
-            out.push(wrap(Kind::MeterEntry(MeterEntry {
+        let cells = cells(request.index.as_ref(), meter.size, &meter.name)?;
+        let configs = view.look_at_cells(cells, |p, i| p.meter(meter.target, i))?;
+        out.extend(configs.into_iter().map(|(index, config)| {
+            wrap(Kind::MeterEntry(MeterEntry {
                 meter_id,
-                index: Some(Index {
-                    index: index as i64,
-                }),
+                index: Some(index),
                 config: config.map(encode),
                 counter_data: None,
-            })));
-        }
+            }))
+        }));
     }
     Ok(())
 }

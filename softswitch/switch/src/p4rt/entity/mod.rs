@@ -4,6 +4,7 @@
 //! pipeline locked, so that the packet path waits for as little as possible. An op that fails has
 //! changed nothing.
 
+mod action;
 mod counter;
 mod digest;
 mod field_match;
@@ -14,11 +15,15 @@ mod replication;
 mod table;
 mod value_set;
 
-use softswitch_pipeline::{Nanos, Pipeline};
+use std::ops::Range;
+
+use parking_lot::MutexGuard;
+use softswitch_pipeline::{Nanos, Pipeline, StateError};
 
 use super::error::{P4Error, P4Result};
 use super::notes::Notes;
 use super::schema::Schema;
+use crate::dataplane::SharedPipeline;
 use crate::proto::p4::v1::{Entity, Index, Update, entity::Entity as Kind, update};
 
 pub use table::encode_idle_entry;
@@ -43,11 +48,44 @@ pub struct View<'a> {
     /// Names of things.
     pub schema: &'a Schema,
     /// The pipeline.
-    pub pipeline: &'a Pipeline,
+    pub pipeline: &'a SharedPipeline,
     /// What the control plane keeps besides.
     pub notes: &'a Notes,
     /// The switch's time.
     pub now: Nanos,
+}
+
+/// Objects read in one go while packets wait.
+const OBJECTS_PER_LOCK: usize = 128;
+
+impl View<'_> {
+    /// Looks at the pipeline. Packets wait meanwhile.
+    fn look<R>(&self, f: impl FnOnce(&Pipeline) -> Result<R, StateError>) -> P4Result<R> {
+        let pipeline = self.pipeline.lock();
+        let result = f(&pipeline);
+        MutexGuard::unlock_fair(pipeline);
+        Ok(result?)
+    }
+
+    /// Reads cells of an array.
+    fn look_at_cells<R>(
+        &self,
+        cells: Range<usize>,
+        read: impl Fn(&Pipeline, usize) -> Result<R, StateError>,
+    ) -> P4Result<Vec<(Index, R)>> {
+        let mut values = Vec::with_capacity(cells.len());
+        for begin in cells.clone().step_by(OBJECTS_PER_LOCK) {
+            let end = cells.end.min(begin + OBJECTS_PER_LOCK);
+            self.look(|pipeline| {
+                for cell in begin..end {
+                    let index = Index { index: cell as i64 };
+                    values.push((index, read(pipeline, cell)?));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(values)
+    }
 }
 
 /// Decodes an update.
@@ -131,7 +169,7 @@ fn only_modify(kind: &str, action: update::Type) -> P4Result<()> {
 }
 
 /// The cells that an index selects of an array: one, or all if there is none.
-fn cells(index: Option<&Index>, size: usize, name: &str) -> P4Result<std::ops::Range<usize>> {
+fn cells(index: Option<&Index>, size: usize, name: &str) -> P4Result<Range<usize>> {
     let Some(Index { index }) = index else {
         return Ok(0..size);
     };

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use softswitch_pipeline::{Group, GroupMember};
 
+use super::action::{self, Use};
 use super::{Op, View, table, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::{Profile, Schema, Table};
@@ -19,7 +20,11 @@ fn find(schema: &Schema, id: u32) -> P4Result<(&Profile, &Table)> {
     Ok((profile, table::find(schema, profile.table)?))
 }
 
-pub fn write_member(schema: &Schema, action: Type, member: &ActionProfileMember) -> P4Result<Op> {
+pub fn write_member(
+    schema: &Schema,
+    operation: Type,
+    member: &ActionProfileMember,
+) -> P4Result<Op> {
     let (profile, table) = find(schema, member.action_profile_id)?;
     let (target, id) = (profile.target, member.member_id);
     if id == 0 {
@@ -28,7 +33,7 @@ pub fn write_member(schema: &Schema, action: Type, member: &ActionProfileMember)
             profile.name
         )));
     }
-    if action == Type::Delete {
+    if operation == Type::Delete {
         return Ok(Box::new(move |cx| {
             Ok(cx.pipeline.delete_member(target, id)?)
         }));
@@ -39,9 +44,9 @@ pub fn write_member(schema: &Schema, action: Type, member: &ActionProfileMember)
             profile.name
         ))
     })?;
-    let call = table::decode_member_call(schema, table, call)?;
+    let call = action::decode_call(schema, table, call, Use::Entry)?;
     Ok(Box::new(move |cx| {
-        match action {
+        match operation {
             Type::Insert => cx.pipeline.insert_member(target, id, call)?,
             _ => cx.pipeline.modify_member(target, id, call)?,
         }
@@ -49,7 +54,7 @@ pub fn write_member(schema: &Schema, action: Type, member: &ActionProfileMember)
     }))
 }
 
-pub fn write_group(schema: &Schema, action: Type, group: &ActionProfileGroup) -> P4Result<Op> {
+pub fn write_group(schema: &Schema, operation: Type, group: &ActionProfileGroup) -> P4Result<Op> {
     let (profile, _) = find(schema, group.action_profile_id)?;
     let (target, id) = (profile.target, group.group_id);
     let invalid = |reason: String| {
@@ -64,7 +69,7 @@ pub fn write_group(schema: &Schema, action: Type, group: &ActionProfileGroup) ->
     if id == 0 {
         return invalid("a group's id cannot be 0".into());
     }
-    if action == Type::Delete {
+    if operation == Type::Delete {
         return Ok(Box::new(move |cx| {
             Ok(cx.pipeline.delete_group(target, id)?)
         }));
@@ -105,7 +110,7 @@ pub fn write_group(schema: &Schema, action: Type, group: &ActionProfileGroup) ->
         .map_err(|e| P4Error::resource_exhausted(e.message))?;
     let group = Group { members, max_size };
     Ok(Box::new(move |cx| {
-        if action == Type::Insert {
+        if operation == Type::Insert {
             return Ok(cx.pipeline.insert_group(target, id, group)?);
         }
         let before = cx.pipeline.group(target, id)?.max_size;
@@ -189,8 +194,8 @@ pub fn read_members(
     for (profile_id, profile) in selected(view.schema, request.action_profile_id)? {
         let table = table::find(view.schema, profile.table)?;
         let members = match request.member_id {
-            0 => view.pipeline.members(profile.target)?,
-            id => match view.pipeline.member(profile.target, id) {
+            0 => view.look(|p| p.members(profile.target))?,
+            id => match view.look(|p| p.member(profile.target, id)) {
                 Ok(call) => vec![(id, call)],
                 Err(_) => vec![],
             },
@@ -199,7 +204,7 @@ pub fn read_members(
             wrap(Kind::ActionProfileMember(ActionProfileMember {
                 action_profile_id: profile_id,
                 member_id,
-                action: Some(table::encode_call(view.schema, table, &call)),
+                action: Some(action::encode_call(view.schema, table, &call)),
             }))
         }));
     }
@@ -216,8 +221,8 @@ pub fn read_groups(
             continue;
         }
         let groups = match request.group_id {
-            0 => view.pipeline.groups(profile.target)?,
-            id => match view.pipeline.group(profile.target, id) {
+            0 => view.look(|p| p.groups(profile.target))?,
+            id => match view.look(|p| p.group(profile.target, id)) {
                 Ok(group) => vec![(id, group)],
                 Err(_) => vec![],
             },

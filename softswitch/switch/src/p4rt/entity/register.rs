@@ -3,7 +3,7 @@
 use super::{Op, View, cells, only_modify, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Schema;
-use crate::proto::p4::v1::{Entity, Index, RegisterEntry, entity::Entity as Kind, update::Type};
+use crate::proto::p4::v1::{Entity, RegisterEntry, entity::Entity as Kind, update::Type};
 
 pub fn write(schema: &Schema, action: Type, entry: &RegisterEntry) -> P4Result<Op> {
     only_modify("registers", action)?;
@@ -38,16 +38,15 @@ pub fn read(view: View<'_>, request: &RegisterEntry, out: &mut Vec<Entity>) -> P
         .iter()
         .filter(|(i, _)| id == 0 || *i == id);
     for (register_id, register) in selected {
-        for index in cells(request.index.as_ref(), register.size, &register.name)? {
-            let value = view.pipeline.register(register.target, index)?;
-            out.push(wrap(Kind::RegisterEntry(RegisterEntry {
+        let cells = cells(request.index.as_ref(), register.size, &register.name)?;
+        let values = view.look_at_cells(cells, |p, i| p.register(register.target, i))?;
+        out.extend(values.into_iter().map(|(index, value)| {
+            wrap(Kind::RegisterEntry(RegisterEntry {
                 register_id,
-                index: Some(Index {
-                    index: index as i64,
-                }),
+                index: Some(index),
                 data: Some(register.shape.encode(&mut std::iter::once(&value))),
-            })));
-        }
+            }))
+        }));
     }
     Ok(())
 }

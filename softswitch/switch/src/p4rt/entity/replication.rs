@@ -134,7 +134,7 @@ pub fn read(
         None => (Some(0), Some(0)),
     };
     if let Some(wanted) = groups {
-        for (id, replicas) in view.pipeline.multicast_groups() {
+        for (id, replicas) in view.look(|p| Ok(p.multicast_groups()))? {
             if wanted == 0 || wanted == id {
                 push(Engine::MulticastGroupEntry(MulticastGroupEntry {
                     multicast_group_id: id,
@@ -145,7 +145,7 @@ pub fn read(
         }
     }
     if let Some(wanted) = sessions {
-        for (id, session) in view.pipeline.clone_sessions() {
+        for (id, session) in view.look(|p| Ok(p.clone_sessions()))? {
             if wanted == 0 || wanted == id {
                 push(Engine::CloneSessionEntry(CloneSessionEntry {
                     session_id: id,

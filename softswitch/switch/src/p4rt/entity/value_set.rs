@@ -47,7 +47,7 @@ pub fn read(view: View<'_>, request: &ValueSetEntry, out: &mut Vec<Entity>) -> P
         .iter()
         .filter(|(i, _)| id == 0 || *i == id);
     for (value_set_id, set) in selected {
-        let members = view.pipeline.value_set(set.target)?;
+        let members = view.look(|p| p.value_set(set.target))?;
         let members = members.iter().map(|m| ValueSetMember {
             r#match: field_match::encode(&set.fields, m),
         });

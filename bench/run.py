@@ -1,0 +1,118 @@
+"""Runs the benchmarks and writes build/bench/result.json: a list of {name, value, unit, peer, peer_value, ratio}.
+
+Each benchmark is a command that prints such rows as a JSON list; a row without a peer has null there. Where a peer is
+another program it ran in the same minute, on the same machine, with the same input, and `ratio` is ours by theirs.
+
+Example: bench/run.py --only pipeline
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+Row = dict[str, Any]
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+
+def _python(script: str, *arguments: str) -> list[str]:
+    return [sys.executable, str(HERE / script), *arguments]
+
+
+PRIVATE_NETWORK = ["unshare", "--net"]
+BENCHMARKS: dict[str, list[str]] = {
+    "pipeline": _python("pipeline.py"),
+    "veth-frontage": PRIVATE_NETWORK + _python("veth.py", "frontage"),
+    "veth-router": PRIVATE_NETWORK + _python("veth.py", "router"),
+    "table-writes": _python("table_writes.py"),
+    "ebpf": [os.environ.get("FRONTAGE_CCLB7", str(ROOT / "target" / "release" / "frontage-cclb7")), "bench", "--json"],
+}
+NEED_ROOT = {"veth-frontage", "veth-router", "ebpf"}
+
+
+class BenchmarkError(Exception):
+    """What failed, and what to do about it."""
+
+
+def run(name: str) -> tuple[list[Row], str]:
+    """The rows of one benchmark, and what it said besides."""
+    command = BENCHMARKS[name]
+    if name in NEED_ROOT and os.geteuid() != 0:
+        raise BenchmarkError("needs root, for a network namespace or eBPF: run it with sudo")
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise BenchmarkError(f"{error.filename} is missing: `make setup` builds or installs it") from None
+    if done.returncode != 0:
+        raise BenchmarkError(f"`{' '.join(command)}` ended with status {done.returncode}; after `make setup`, it should not\n{done.stderr}")
+    try:
+        rows: list[Row] = json.loads(done.stdout)
+    except json.JSONDecodeError as error:
+        raise BenchmarkError(f"`{' '.join(command)}` printed no rows: {error}\n{done.stdout}") from None
+    return rows, done.stderr.strip()
+
+
+def merge(path: Path, fresh: list[Row]) -> None:
+    """Renews these rows in the result, and keeps the others."""
+    names = {row["name"] for row in fresh}
+    old: list[Row] = json.loads(path.read_text()) if path.exists() else []
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([row for row in old if row["name"] not in names] + fresh, indent=2) + "\n")
+
+
+def show(rows: list[Row], console: Console) -> None:
+    table = Table("benchmark", "unit")
+    for column in ("value", "peer's value", "ratio"):
+        table.add_column(column, justify="right")
+    table.add_column("peer")
+    peers = list(dict.fromkeys(row["peer"] for row in rows if row["peer"]))
+    for row in rows:
+        numbers = [f"{row['value']:,.0f}", *("-" if row[key] is None else f"{row[key]:,.2f}" for key in ("peer_value", "ratio"))]
+        table.add_row(row["name"], row["unit"], *numbers, f"({peers.index(row['peer']) + 1})" if row["peer"] else "-")
+    console.print(table)
+    for number, peer in enumerate(peers, 1):
+        console.print(f"({number}) {peer}", highlight=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=BENCHMARKS, help="run this one")
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "result.json")
+    args = parser.parse_args()
+    console = Console(stderr=True)
+    chosen = [args.only] if args.only else list(BENCHMARKS)
+    fresh: list[Row] = []
+    failures = 0
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as progress:
+        for number, name in enumerate(chosen, 1):
+            task = progress.add_task(f"{number} of {len(chosen)}: {name}", total=1)
+            try:
+                rows, notes = run(name)
+            except BenchmarkError as error:
+                failures += 1
+                progress.console.print(f"{name} failed: {error}", style="red", markup=False, highlight=False)
+            else:
+                fresh += rows
+                merge(args.output, rows)
+                if notes:
+                    progress.console.print(f"{name}: {notes}", markup=False, highlight=False)
+            progress.update(task, completed=1)
+    if fresh:
+        show(fresh, console)
+        console.print(f"written to {args.output}")
+    raise SystemExit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

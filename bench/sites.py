@@ -1,0 +1,236 @@
+"""What is measured: a P4 program, all entries that a real site has, and its traffic. For the Rust half it is written as JSON
+(``src/site.rs``), and into a switch it goes over P4Runtime."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+from finsy.proto import p4r
+
+from frontage.allocation import Installed, allocate
+from frontage.config import Config, loads
+from frontage.desired import TABLES, desired
+from frontage.p4info import Pipeline
+from frontage.p4runtime import Role, Session, SwitchError
+from frontage.state import Action, Key, Match, State
+from frontage.tree import leaf_ops, packets
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "bench"
+P4 = Path(os.environ.get("ARTIFACTS", ROOT / "build" / "p4"))
+BENCH = Path(os.environ.get("FRONTAGE_BENCH", ROOT / "target" / "release" / "frontage-bench"))
+CPU_PORT = 510
+
+
+@dataclass(frozen=True)
+class Link:
+    """A port of the switch and the one neighbor behind it."""
+
+    port: int
+    mac: str
+    neighbor: str
+
+    def plain(self) -> dict[str, Any]:
+        return {"port": self.port, "mac": list(_bytes(self.mac)), "neighbor": list(_bytes(self.neighbor))}
+
+
+OUTSIDE = Link(1, "02:00:00:00:01:01", "02:00:00:00:02:01")
+INSIDE = Link(2, "02:00:00:00:01:02", "02:00:00:00:02:02")
+
+SERVERS = 16
+"""Of each VIP; one is IPv4's, one IPv6's."""
+PREFIXES = 200
+"""Routes to clients."""
+ROUTES = 1000
+"""Of the plain router."""
+
+VIP = "203.0.113.10"
+KEY_ID = 8
+SECRETS = {KEY_ID - 1: "00112233445566778899aabbccddeeff", KEY_ID: "0123456789abcdef0123456789abcdef"}
+"""Two keys, as between two rotations."""
+
+
+@dataclass(frozen=True)
+class Site:
+    name: str
+    program: Path
+    pipeline: Pipeline
+    state: State
+    """In the order of installation."""
+    packets_out: list[p4r.PacketOut]
+    traffic: dict[str, Any]
+
+    def write(self) -> Path:
+        """The site's file for ``frontage-bench``."""
+        tables = self.pipeline.schema.tables
+        entries = [
+            {
+                "table": tables[key.table].full_name,
+                "match": [_match(match) for match in key.match],
+                "action": action.name,
+                "params": [f"{param:x}" for param in action.params],
+            }
+            for key, action in self.state.items()
+        ]
+        widths = {field_id: width for field_id, _, width in self.pipeline.schema.packet_out}
+        frames = [
+            b"".join(field.value.rjust(widths[field.metadata_id] // 8, b"\0") for field in packet.metadata).hex()
+            for packet in self.packets_out
+        ]
+        site = {
+            "program": str(self.program),
+            "entries": entries,
+            "packets_out": frames,
+            "cpu_port": CPU_PORT,
+            "traffic": self.traffic,
+        }
+        WORK.mkdir(parents=True, exist_ok=True)
+        path = WORK / f"{self.name}-site.json"
+        path.write_text(json.dumps(site))
+        return path
+
+    async def install(self, session: Session) -> None:
+        """Sets the program and writes every entry."""
+        await set_program(session, self.pipeline)
+        by_table: dict[str, State] = defaultdict(dict)
+        for key, action in self.state.items():
+            by_table[key.table][key] = action
+        for entries in by_table.values():
+            has_key = any(key.match for key in entries)
+            kind = p4r.Update.INSERT if has_key else p4r.Update.MODIFY
+            await session.write(self.pipeline.schema, kind, entries.items())
+        await session.packet_out(self.packets_out)
+        await asyncio.sleep(0.2)  # packets out have no answer
+
+
+async def set_program(session: Session, pipeline: Pipeline) -> None:
+    """Connects, becomes primary and sets the program."""
+    await session.connect(10)
+    await session.arbitrate(1)
+    async for arbitration in session.arbitrations():
+        if arbitration.role is not Role.PRIMARY:
+            raise SwitchError("another controller is the primary of a switch that was just started")
+        break
+    await session.set_pipeline(pipeline)
+
+
+def frontage() -> Site:
+    """Two services on 16 servers each, clients all over the world, two cookie keys."""
+    program = _compiled("frontage")
+    config = loads(json.dumps(_configuration(program)), WORK / "frontage.yaml")
+    nothing = Installed({})
+    allocation = allocate(config, nothing)
+    pipeline = Pipeline.load(config.device.pipeline.p4info, config.device.pipeline.json_file)
+    wanted = desired(config, allocation)
+    ops = leaf_ops(config, allocation, nothing, resync=True)
+    order = {table: position for position, table in enumerate(TABLES)}
+    return Site(
+        name="frontage",
+        program=program,
+        pipeline=pipeline,
+        state=dict(sorted(wanted.items(), key=lambda item: order[item[0].table])),
+        packets_out=list(packets(pipeline.schema, ops.before)),
+        traffic=_frontage_traffic(config),
+    )
+
+
+def router() -> Site:
+    """A plain IPv4 router: longest prefix, next hop, TTL, checksum."""
+    source = ROOT / "softswitch" / "pipeline" / "tests" / "programs" / "router.p4"
+    program, p4info = WORK / "router.json", WORK / "router.p4info.txtpb"
+    WORK.mkdir(parents=True, exist_ok=True)
+    compiler = os.environ.get("SOFTSWITCH_P4C", str(ROOT / "target" / "release" / "softswitch-p4c"))
+    subprocess.run([compiler, "-o", program, "--p4runtime-files", p4info, source], check=True)
+    prefixes = [int(IPv4Address("20.0.0.0")) + (n << 16) for n in range(ROUTES)]
+    state: State = {Key("I.next_hops", (1,)): Action("forward", (INSIDE.port, _number(INSIDE.mac), _number(INSIDE.neighbor)))}
+    state |= {Key("I.routes", ((prefix, 16 + n % 9),)): Action("set_next_hop", (1,)) for n, prefix in enumerate(prefixes)}
+    destinations = [str(IPv4Address(prefix + 7)) for prefix in prefixes]
+    traffic = {"kind": "router", "from": OUTSIDE.plain(), "to": INSIDE.plain(), "destinations": destinations}
+    return Site("router", program, Pipeline.load(p4info, program), state, [], traffic)
+
+
+SITES = {"frontage": frontage, "router": router}
+
+
+def _compiled(name: str) -> Path:
+    program = P4 / f"{name}.json"
+    if not program.exists():
+        raise FileNotFoundError(f"{program} is missing: `make setup` compiles it, or set ARTIFACTS to the folder where it is")
+    return program
+
+
+def _configuration(program: Path) -> dict[str, Any]:
+    servers = [
+        {"name": f"{name}{n}", "vip": name, "address": address.format(n), "port": 8080, "sid": first + n}
+        for name, address, first in (("web", "10.0.0.{}", 0), ("six", "2001:db8:2::{:x}", SERVERS))
+        for n in range(1, SERVERS + 1)
+    ]
+    return {
+        "device": {
+            "address": "unix:unused",
+            "cpu_port": CPU_PORT,
+            "pipeline": {"p4info": str(program.with_suffix(".p4info.txtpb")), "json": str(program)},
+        },
+        "ports": [
+            {
+                "id": OUTSIDE.port,
+                "name": "outside",
+                "role": "client",
+                "mac": OUTSIDE.mac,
+                "gateways": ["192.0.2.1/24", "2001:db8:1::1/64"],
+            },
+            {
+                "id": INSIDE.port,
+                "name": "inside",
+                "role": "server",
+                "mac": INSIDE.mac,
+                "gateways": ["10.0.0.254/24", "2001:db8:2::ffff/64"],
+            },
+        ],
+        "routes": [{"prefix": f"{prefix}/24", "port": "outside", "mac": OUTSIDE.neighbor} for prefix in _client_prefixes()],
+        "neighbors": [{"address": server["address"], "port": "inside", "mac": INSIDE.neighbor} for server in servers],
+        "vips": [
+            {"name": "web", "address": VIP, "port": 80, "policy": "cclb4"},
+            {"name": "six", "address": "2001:db8:ffff::10", "port": 80, "policy": "cclb4"},
+        ],
+        "servers": servers,
+        "keys": [{"id": key_id, "secret": secret} for key_id, secret in SECRETS.items()],
+    }
+
+
+def _client_prefixes() -> Iterable[IPv4Address]:
+    return (IPv4Address("100.64.0.0") + (n << 8) for n in range(PREFIXES))
+
+
+def _frontage_traffic(config: Config) -> dict[str, Any]:
+    return {
+        "kind": "frontage",
+        "outside": OUTSIDE.plain(),
+        "inside": INSIDE.plain(),
+        "clients": [str(prefix + 9) for prefix in _client_prefixes()],
+        "vip": f"{VIP}:80",
+        "servers": [(server.sid, f"{server.address}:{server.port}") for server in config.servers_by_vip["web"]],
+        "key_id": KEY_ID,
+        "secret": SECRETS[KEY_ID],
+    }
+
+
+def _bytes(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def _number(mac: str) -> int:
+    return int.from_bytes(_bytes(mac), "big")
+
+
+def _match(match: Match) -> str:
+    return f"{match[0]:x}/{match[1]}" if isinstance(match, tuple) else f"{match:x}"

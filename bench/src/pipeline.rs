@@ -1,0 +1,124 @@
+//! Packets per second in process: `Pipeline::ingress` and `egress` back to back, per second of one core's time, so that
+//! other processes on the machine hardly matter.
+
+use std::collections::BTreeMap;
+use std::mem::zeroed;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use softswitch_pipeline::{EgressOutcome, EgressOutput, Pipeline, QueueInfo};
+
+use crate::site::Site;
+use crate::traffic::Packet;
+
+/// The median of so many runs is the result.
+const RUNS: usize = 5;
+const RUN: Duration = Duration::from_millis(400);
+const NS_PER_PACKET: u64 = 1000;
+
+/// Packets per second by kind; `all` is the site's mix.
+pub fn measure(site: &Site) -> Result<BTreeMap<&'static str, f64>> {
+    let packets = site.traffic.packets()?;
+    let mut machine = Machine::new(site.pipeline()?);
+    for packet in &packets {
+        machine.check(packet)?;
+    }
+    let mut kinds: BTreeMap<&str, Vec<&Packet>> = BTreeMap::new();
+    for packet in &packets {
+        kinds.entry(packet.kind).or_default().push(packet);
+    }
+    if kinds.len() > 1 {
+        kinds.insert("all", packets.iter().collect());
+    }
+    kinds
+        .into_iter()
+        .map(|(kind, packets)| Ok((kind, machine.packets_per_second(&packets)?)))
+        .collect()
+}
+
+struct Machine {
+    pipeline: Pipeline,
+    now: u64,
+    queue: Vec<softswitch_pipeline::Descriptor>,
+    out: EgressOutput,
+}
+
+impl Machine {
+    fn new(pipeline: Pipeline) -> Self {
+        Self {
+            pipeline,
+            now: 0,
+            queue: Vec::new(),
+            out: EgressOutput::default(),
+        }
+    }
+
+    /// The port by which the packet leaves, if it leaves once; its frame is in `out`.
+    fn run(&mut self, packet: &Packet) -> Option<u32> {
+        self.now += NS_PER_PACKET;
+        self.pipeline
+            .ingress(packet.port, &packet.frame, self.now, &mut self.queue);
+        let mut left = None;
+        for descriptor in self.queue.drain(..) {
+            let outcome =
+                self.pipeline
+                    .egress(descriptor, QueueInfo::default(), self.now, &mut self.out);
+            left = match (outcome, left) {
+                (EgressOutcome::Transmit { port }, None) => Some(port),
+                _ => None,
+            };
+        }
+        left
+    }
+
+    fn check(&mut self, packet: &Packet) -> Result<()> {
+        let left = self.run(packet);
+        ensure!(
+            left == Some(packet.out_port),
+            "a packet of kind {} must leave by port {}, not {left:?}",
+            packet.kind,
+            packet.out_port
+        );
+        if let Some(expected) = &packet.out_frame {
+            ensure!(
+                *expected == self.out.frame,
+                "a packet of kind {} must leave as\n{expected:02x?}, not as\n{:02x?}",
+                packet.kind,
+                self.out.frame
+            );
+        }
+        Ok(())
+    }
+
+    fn packets_per_second(&mut self, packets: &[&Packet]) -> Result<f64> {
+        let mut rates = Vec::with_capacity(RUNS);
+        for _ in 0..RUNS {
+            let (mut sent, mut transmitted) = (0_u64, 0_u64);
+            let start = core_time();
+            while core_time() - start < RUN {
+                for packet in packets {
+                    transmitted += u64::from(self.run(packet) == Some(packet.out_port));
+                }
+                sent += packets.len() as u64;
+            }
+            rates.push(sent as f64 / (core_time() - start).as_secs_f64());
+            ensure!(
+                sent == transmitted,
+                "{transmitted} of {sent} packets were transmitted"
+            );
+        }
+        rates.sort_by(f64::total_cmp);
+        Ok(rates[RUNS / 2])
+    }
+}
+
+/// The time for which a core has worked for this thread.
+fn core_time() -> Duration {
+    // SAFETY: all zeros are a valid time, and the call writes no more than that.
+    let time = unsafe {
+        let mut time: libc::timespec = zeroed();
+        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time);
+        time
+    };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

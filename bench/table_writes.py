@@ -1,0 +1,65 @@
+"""Entries a second that a switch inserts into an exact table over P4Runtime, one request after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from statistics import median
+
+from finsy.proto import p4r, p4r_grpc
+
+from frontage.p4runtime import BATCH, Session
+from frontage.state import Action, Key
+from rows import NO_PEER, finish, row
+from sites import Site, frontage, set_program
+from switches import DEVICE_ID, Switch, bmv2, softswitch
+
+ENTRIES = 100_000
+RUNS = 3
+SLOTS = 256
+"""Of a VIP's Maglev table."""
+
+
+def requests(site: Site) -> list[p4r.WriteRequest]:
+    entries = [(Key("fallback.maglev", divmod(n, SLOTS)), Action("pick", (n % 4096,))) for n in range(ENTRIES)]
+    result = []
+    for start in range(0, ENTRIES, BATCH):
+        request = p4r.WriteRequest(device_id=DEVICE_ID, election_id=p4r.Uint128(low=1))
+        for key, action in entries[start : start + BATCH]:
+            entry = site.pipeline.schema.encode(key, action)
+            request.updates.add(type=p4r.Update.INSERT).entity.table_entry.CopyFrom(entry)
+        result.append(request)
+    return result
+
+
+def measure(switch: Switch, site: Site) -> float:
+    """Entries a second, the median of some runs."""
+    return median(asyncio.run(insert(switch, site)) for _ in range(RUNS))
+
+
+async def insert(switch: Switch, site: Site) -> float:
+    with switch.running() as address:
+        async with Session(address, DEVICE_ID) as session:
+            await set_program(session, site.pipeline)
+            stub = p4r_grpc.P4RuntimeStub(session.channel)
+            ready = requests(site)
+            started = time.perf_counter()
+            for request in ready:
+                await stub.Write(request)
+            return ENTRIES / (time.perf_counter() - started)
+
+
+def main() -> None:
+    site, peer = frontage(), bmv2()
+    ours = measure(softswitch(), site)
+    name, theirs = None, None
+    if peer is None:
+        print(NO_PEER, file=sys.stderr)
+    else:
+        name, theirs = peer.name, measure(peer, site)
+    finish([row("table_writes_per_second", ours, "entries/s", name, theirs)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Packets per second through a whole switch, veth to veth, in a network namespace that ends with this process: the highest
+rate without loss, and what comes through in overload. The peer gets the same program, entries and traffic."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import subprocess
+import sys
+
+from frontage.p4runtime import Session
+from rows import NO_PEER, finish, rates, row
+from sites import BENCH, SITES, Site
+from switches import DEVICE_ID, Switch, bmv2, softswitch
+
+PORTS = (1, 2)
+
+
+def make_links() -> None:
+    """A veth pair a port: ``switchN`` is the switch's, ``farN`` the other end."""
+    # Without IPv6 the kernel sends nothing of its own.
+    commands = ["sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1"]
+    for port in PORTS:
+        commands.append(f"ip link add switch{port} type veth peer name far{port}")
+        commands += [f"ip link set {end}{port} up" for end in ("switch", "far")]
+    for command in commands:
+        subprocess.run(command.split(), check=True)
+
+
+async def measure(switch: Switch, site: Site) -> dict[str, float]:
+    with switch.running([f"{port}@switch{port}" for port in PORTS]) as address:
+        async with Session(address, DEVICE_ID) as session:
+            await site.install(session)
+            far_ends = [f"{port}@far{port}" for port in PORTS]
+            return await asyncio.to_thread(rates, BENCH, "wire", str(site.write()), *far_ends)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("site", choices=SITES)
+    name = parser.parse_args().site
+    site, peer = SITES[name](), bmv2()
+    make_links()
+    ours = asyncio.run(measure(softswitch(), site))
+    theirs: dict[str, float] = {}
+    if peer is None:
+        print(NO_PEER, file=sys.stderr)
+    else:
+        theirs = asyncio.run(measure(peer, site))
+    peer_name = None if peer is None else peer.name
+    finish(
+        [
+            row(f"veth_{name}_pps", ours["lossless"], "packets/s", peer_name, theirs.get("lossless")),
+            row(f"veth_{name}_pps_overload", ours["overload"], "packets/s", peer_name, theirs.get("overload")),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+//! Checksums, counters, meters and foreign externs.
+
+use serde_json::{Value, json};
+
+use super::{Emitter, both, int, member};
+use crate::ir::{Ex, ObjectArg, St, StKind};
+
+impl Emitter<'_> {
+    /// Calculations of hashes come first, then those of checksums.
+    pub(super) fn checksums(&mut self) -> (Vec<Value>, Vec<Value>) {
+        let ir = self.ir;
+        let mut calculations = Vec::new();
+        for c in &ir.calculations {
+            let input = self.calculation_input(&c.inputs, c.payload);
+            calculations.push(json!({"name": c.name, "id": calculations.len(), "algo": c.algorithm, "input": input}));
+        }
+        let mut checksums = Vec::new();
+        for list in [&ir.update, &ir.verify] {
+            self.checksum_list(list, &Ex::bool(true), &mut calculations, &mut checksums);
+        }
+        (calculations, checksums)
+    }
+
+    pub(super) fn checksum_list(
+        &mut self,
+        list: &[St],
+        when: &Ex,
+        calculations: &mut Vec<Value>,
+        checksums: &mut Vec<Value>,
+    ) {
+        for s in list {
+            match &s.kind {
+                StKind::Checksum(c) => {
+                    let name = format!("calc_cksum_{}", checksums.len());
+                    let input = self.calculation_input(&c.inputs, c.payload);
+                    calculations.push(json!({
+                        "name": name,
+                        "id": calculations.len(),
+                        "source_info": self.source(s.span),
+                        "algo": c.algorithm,
+                        "input": input,
+                    }));
+                    let condition = both(when, &c.condition);
+                    let Ex::Field { header, field, .. } = &c.target else {
+                        continue;
+                    };
+                    let n = checksums.len();
+                    checksums.push(json!({
+                        "name": if n == 0 { "cksum".to_string() } else { format!("cksum_{}", n - 1) },
+                        "id": n,
+                        "source_info": self.source(s.span),
+                        "target": [header, field],
+                        "type": "generic",
+                        "calculation": name,
+                        "verify": !c.update,
+                        "update": c.update,
+                        "if_cond": self.boolean(&condition),
+                    }));
+                }
+                StKind::If(cond, yes, no) => {
+                    let not = Ex::Unary(
+                        crate::ast::UnOp::Not,
+                        Box::new(cond.clone()),
+                        crate::ir::Scalar::Bool,
+                    );
+                    self.checksum_list(yes, &both(when, cond), calculations, checksums);
+                    self.checksum_list(no, &both(when, &not), calculations, checksums);
+                }
+                StKind::Labelled(_, inner) => {
+                    self.checksum_list(inner, when, calculations, checksums)
+                }
+                StKind::Leave(_) => {}
+                // Validity of locals that nobody reads.
+                StKind::SetValid(_, false) => {}
+                _ => self.diags.error_hint(
+                    s.span,
+                    "this cannot be used in a checksum control on this target",
+                    "only calls of verify_checksum and update_checksum can be",
+                ),
+            }
+        }
+    }
+
+    pub(super) fn calculation_input(&self, inputs: &[Ex], payload: bool) -> Vec<Value> {
+        let mut list: Vec<Value> = inputs
+            .iter()
+            .map(|e| {
+                let mut v = self.data(e);
+                if let Ex::Const(_, ty) = e {
+                    v["bitwidth"] = json!(ty.width());
+                }
+                v
+            })
+            .collect();
+        if payload {
+            list.push(json!({"type": "payload", "value": null}));
+        }
+        list
+    }
+
+    pub(super) fn objects(
+        &self,
+        name: &'static str,
+    ) -> impl Iterator<Item = (usize, &crate::ir::Object<'_>)> {
+        self.ir
+            .objects
+            .iter()
+            .enumerate()
+            .filter(move |(_, o)| o.extern_name == name && !o.name.is_empty())
+    }
+
+    /// Name of the table that uses a direct counter or meter.
+    pub(super) fn bound_table(&self, object: usize) -> Option<&str> {
+        self.ir
+            .tables
+            .iter()
+            .find(|t| t.counter == Some(object) || t.meter == Some(object))
+            .map(|t| t.name.as_str())
+    }
+
+    pub(super) fn counters(&self) -> Vec<Value> {
+        let mut out = Vec::new();
+        for (_, o) in self.objects("counter") {
+            out.push(json!({
+                "name": o.name,
+                "id": out.len(),
+                "source_info": self.source(o.span),
+                "size": int(&o.args, 0),
+                "is_direct": false,
+            }));
+        }
+        for (i, o) in self.objects("direct_counter") {
+            let Some(table) = self.bound_table(i) else {
+                continue;
+            };
+            out.push(json!({
+                "name": o.name,
+                "id": out.len(),
+                "source_info": self.source(o.span),
+                "is_direct": true,
+                "binding": table,
+            }));
+        }
+        out
+    }
+
+    pub(super) fn meters(&self) -> Vec<Value> {
+        let mut out = Vec::new();
+        for (_, o) in self.objects("meter") {
+            out.push(json!({
+                "name": o.name,
+                "id": out.len(),
+                "source_info": self.source(o.span),
+                "is_direct": false,
+                "size": int(&o.args, 0),
+                "rate_count": 2,
+                "type": member(&o.args, 1),
+            }));
+        }
+        for (i, o) in self.objects("direct_meter") {
+            let Some(table) = self.bound_table(i) else {
+                continue;
+            };
+            let target = match &o.meter_target {
+                Some(Ex::Field { header, field, .. }) => json!([header, field]),
+                _ => {
+                    self.diags.error_hint(
+                        o.span,
+                        format!("direct meter '{}' is never read", o.name),
+                        "call its read() in the actions of the table",
+                    );
+                    Value::Null
+                }
+            };
+            out.push(json!({
+                "name": o.name,
+                "id": out.len(),
+                "source_info": self.source(o.span),
+                "is_direct": true,
+                "rate_count": 2,
+                "type": member(&o.args, 0),
+                "size": self.ir.tables.iter().find(|t| t.meter == Some(i)).map_or(0, |t| t.size),
+                "binding": table,
+                "result_target": target,
+            }));
+        }
+        out
+    }
+
+    /// Instances of externs that v1model does not declare.
+    pub(super) fn extern_instances(&self) -> Vec<Value> {
+        const KNOWN: [&str; 8] = [
+            "counter",
+            "direct_counter",
+            "meter",
+            "direct_meter",
+            "register",
+            "action_profile",
+            "action_selector",
+            "Checksum16",
+        ];
+        let mut out = Vec::new();
+        for o in self
+            .ir
+            .objects
+            .iter()
+            .filter(|o| !KNOWN.contains(&o.extern_name.as_str()))
+        {
+            let attributes: Vec<Value> = o
+                .params
+                .iter()
+                .zip(&o.args)
+                .filter_map(|(name, a)| match a {
+                    ObjectArg::Int(n) => {
+                        Some(json!({"name": name, "type": "hexstr", "value": format!("0x{}", n.to_str_radix(16))}))
+                    }
+                    ObjectArg::Enum(n) => Some(json!({"name": name, "type": "string", "value": n})),
+                    ObjectArg::Other => None,
+                })
+                .collect();
+            out.push(json!({
+                "name": o.name,
+                "id": out.len(),
+                "type": o.extern_name,
+                "source_info": self.source(o.span),
+                "attribute_values": attributes,
+            }));
+        }
+        out
+    }
+}

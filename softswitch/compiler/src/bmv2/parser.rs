@@ -1,0 +1,187 @@
+//! Parsers.
+
+use num_bigint::BigInt;
+use num_traits::{One, Zero};
+use serde_json::{Value, json};
+
+use super::Emitter;
+use super::expr::hexstr;
+use crate::ir::{Ex, HeaderRef, KeySet, ParserState, St, StKind, Target};
+
+/// More transitions than this for one case means that its ranges are not meant for a select.
+const MAX_ALTERNATIVES: usize = 4096;
+
+impl Emitter<'_> {
+    pub(super) fn parsers(&self) -> Value {
+        let ir = self.ir;
+        let reachable = self.reachable_states();
+        let mut states = Vec::new();
+        for (i, s) in ir.states.iter().enumerate() {
+            if !reachable[i] {
+                continue;
+            }
+            let ops: Vec<Value> = s.ops.iter().filter_map(|op| self.parser_op(op)).collect();
+            let keys: Vec<Value> = s.keys.iter().map(|k| self.data(k)).collect();
+            states.push(json!({
+                "name": s.name,
+                "id": states.len(),
+                "source_info": self.source(s.span),
+                "parser_ops": ops,
+                "transitions": self.transitions(s),
+                "transition_key": keys,
+            }));
+        }
+        let init = ir.states.get(ir.start_state).map_or("start", |s| &s.name);
+        json!([{"name": "parser", "id": 0, "init_state": init, "parse_states": states}])
+    }
+
+    fn reachable_states(&self) -> Vec<bool> {
+        let mut seen = vec![false; self.ir.states.len()];
+        let mut todo = vec![self.ir.start_state];
+        while let Some(i) = todo.pop() {
+            if i >= seen.len() || std::mem::replace(&mut seen[i], true) {
+                continue;
+            }
+            for (_, t) in &self.ir.states[i].cases {
+                if let Target::State(j) = t {
+                    todo.push(*j);
+                }
+            }
+        }
+        seen
+    }
+
+    fn parser_op(&self, s: &St) -> Option<Value> {
+        let (op, parameters) = match &s.kind {
+            StKind::Extract { header, var_bits } => {
+                let place = match header {
+                    HeaderRef::Static(h) => json!({"type": "regular", "value": h}),
+                    HeaderRef::Next(stack) => json!({"type": "stack", "value": stack}),
+                    HeaderRef::UnionNext { stack, member } => {
+                        json!({"type": "union_stack", "value": [stack, member]})
+                    }
+                    _ => return None,
+                };
+                match var_bits {
+                    None => ("extract", vec![place]),
+                    Some(e) => (
+                        "extract_VL",
+                        vec![place, json!({"type": "expression", "value": self.data(e)})],
+                    ),
+                }
+            }
+            StKind::Assign(l @ Ex::Field { .. }, r)
+                if !matches!(l.ty(), crate::ir::Scalar::Varbit(_)) =>
+            {
+                ("set", vec![self.data(l), self.parameter(r)])
+            }
+            StKind::Verify(cond, error) => ("verify", vec![self.boolean(cond), self.data(error)]),
+            StKind::Advance(bits) => ("advance", vec![self.parameter(bits)]),
+            _ => ("primitive", vec![self.primitive(s)?]),
+        };
+        Some(json!({"op": op, "parameters": parameters, "source_info": self.source(s.span)}))
+    }
+
+    fn transitions(&self, s: &ParserState) -> Vec<Value> {
+        let mut out = Vec::new();
+        for (sets, target) in &s.cases {
+            let next = match target {
+                Target::State(i) => json!(self.ir.states[*i].name),
+                Target::Accept | Target::Reject => Value::Null,
+            };
+            if sets.iter().all(|k| matches!(k, KeySet::Any)) {
+                out.push(
+                    json!({"type": "default", "value": null, "mask": null, "next_state": next}),
+                );
+                break; // nothing after it can match
+            }
+            if let [KeySet::Set(name)] = &sets[..] {
+                out.push(
+                    json!({"type": "parse_vset", "value": name, "mask": null, "next_state": next}),
+                );
+                continue;
+            }
+            if sets.iter().any(|k| matches!(k, KeySet::Set(_))) {
+                self.diags.error_hint(
+                    s.span,
+                    "a value set must stand for all keys of the select on this target",
+                    "declare it as a value set of a tuple of all the keys",
+                );
+                continue;
+            }
+            let mut alternatives: Vec<Vec<(BigInt, BigInt)>> = vec![Vec::new()];
+            for (set, key) in sets.iter().zip(&s.keys) {
+                let parts = masks(set, key.ty().width());
+                alternatives = alternatives
+                    .iter()
+                    .flat_map(|a| {
+                        parts
+                            .iter()
+                            .map(move |p| a.iter().cloned().chain([p.clone()]).collect())
+                    })
+                    .collect();
+                if alternatives.len() > MAX_ALTERNATIVES {
+                    self.diags.error(
+                        s.span,
+                        "the ranges of this select need too many transitions",
+                    );
+                    break;
+                }
+            }
+            for a in alternatives {
+                out.push(self.transition(&a, s, &next));
+            }
+        }
+        out
+    }
+
+    fn transition(&self, parts: &[(BigInt, BigInt)], s: &ParserState, next: &Value) -> Value {
+        let (mut value, mut mask, mut bits, mut exact) = (BigInt::zero(), BigInt::zero(), 0, true);
+        for ((v, m), key) in parts.iter().zip(&s.keys) {
+            let width = key.ty().width();
+            let bytes = width.div_ceil(8) * 8;
+            value = (value << bytes) | v;
+            mask = (mask << bytes) | m;
+            bits += bytes;
+            exact &= *m == ones(width);
+        }
+        let mask = if exact {
+            Value::Null
+        } else {
+            hexstr(&mask, bits)["value"].clone()
+        };
+        json!({"type": "hexstr", "value": hexstr(&value, bits)["value"], "mask": mask, "next_state": next})
+    }
+}
+
+fn ones(width: u32) -> BigInt {
+    (BigInt::one() << width) - 1
+}
+
+/// The set as values with masks; a range becomes the prefixes that cover it.
+fn masks(set: &KeySet, width: u32) -> Vec<(BigInt, BigInt)> {
+    match set {
+        KeySet::Any | KeySet::Set(_) => vec![(BigInt::zero(), BigInt::zero())],
+        KeySet::Value(v) => vec![(v.clone(), ones(width))],
+        KeySet::Mask(v, m) => vec![(v.clone(), m.clone())],
+        KeySet::Range(lo, hi) => {
+            let mut out = Vec::new();
+            let mut at = lo.clone();
+            while at <= *hi && out.len() <= MAX_ALTERNATIVES {
+                let mut size = BigInt::one();
+                loop {
+                    let double: BigInt = &size * 2;
+                    let low_bits: BigInt = &at & (&double - 1);
+                    let last: BigInt = &at + &double - 1;
+                    if !low_bits.is_zero() || last > *hi {
+                        break;
+                    }
+                    size = double;
+                }
+                out.push((at.clone(), ones(width) ^ (&size - 1)));
+                at += size;
+            }
+            out
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Tables of the program and their action profiles.
+
+use std::collections::HashMap;
+
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+use serde_json::{Map, Value, json};
+
+use super::expr::hex;
+use super::graph::After;
+use super::{Emitter, int, member};
+use crate::ir::{Ex, KeyMatch, ObjectArg, Table};
+
+/// The order of the values decides which kind the whole table has.
+const KINDS: [&str; 4] = ["exact", "lpm", "ternary", "range"];
+
+/// The target knows no `optional`; it is a ternary match with an all-or-nothing mask.
+fn target_kind(match_kind: &str) -> &str {
+    if match_kind == "optional" {
+        "ternary"
+    } else {
+        match_kind
+    }
+}
+
+impl Emitter<'_> {
+    pub(super) fn table_node(&self, index: usize, after: &After) -> Value {
+        let t = &self.ir.tables[index];
+        let keys: Vec<Value> = t
+            .keys
+            .iter()
+            .map(|k| {
+                let target = match &k.target {
+                    Ex::Field { header, field, .. } => json!([header, field]),
+                    _ => Value::Null,
+                };
+                json!({
+                    "match_type": target_kind(&k.match_kind),
+                    "name": k.name,
+                    "target": target,
+                    "mask": null,
+                })
+            })
+            .collect();
+        let names: Vec<&str> = t
+            .actions
+            .iter()
+            .map(|a| self.ir.actions[a.action].name.as_str())
+            .collect();
+        let ids: Vec<usize> = t.actions.iter().map(|a| a.action).collect();
+        let implementation = t.implementation.map(|o| &self.ir.objects[o]);
+        let mut v = json!({
+            "name": t.name,
+            "id": 0,
+            "source_info": self.source(t.decl.name.span),
+            "key": keys,
+            "match_type": self.match_type(t),
+            "type": match implementation {
+                None => "simple",
+                Some(o) if o.extern_name == "action_selector" => "indirect_ws",
+                Some(_) => "indirect",
+            },
+        });
+        if let Some(o) = implementation {
+            v["action_profile"] = json!(o.name);
+        }
+        v["max_size"] = json!(t.size);
+        v["with_counters"] = json!(t.counter.is_some());
+        v["support_timeout"] = json!(t.support_timeout);
+        v["direct_meters"] = json!(t.meter.map(|o| self.ir.objects[o].name.clone()));
+        v["action_ids"] = json!(ids);
+        v["actions"] = json!(names);
+        let mut next = Map::new();
+        let base = match after {
+            After::Always(n) => {
+                for name in &names {
+                    next.insert((*name).to_string(), json!(n));
+                }
+                json!(n)
+            }
+            After::HitMiss(hit, miss) => {
+                next.insert("__HIT__".into(), json!(hit));
+                next.insert("__MISS__".into(), json!(miss));
+                Value::Null
+            }
+            After::Actions(list) => {
+                for (name, n) in names.iter().zip(list) {
+                    next.insert((*name).to_string(), json!(n));
+                }
+                t.default
+                    .as_ref()
+                    .map_or(Value::Null, |d| json!(list[d.action]))
+            }
+        };
+        v["base_default_next"] = base;
+        v["next_tables"] = Value::Object(next);
+        if implementation.is_none()
+            && let Some(d) = &t.default
+        {
+            v["default_entry"] = json!({
+                "action_id": t.actions[d.action].action,
+                "action_const": d.is_const,
+                "action_data": d.args.iter().map(plain_hex).collect::<Vec<_>>(),
+                "action_entry_const": d.is_const,
+            });
+        }
+        if !t.entries.is_empty() {
+            v["entries"] = self.entries(t);
+        }
+        v
+    }
+
+    fn match_type(&self, t: &Table) -> &'static str {
+        let rank = t
+            .keys
+            .iter()
+            .filter_map(|k| KINDS.iter().position(|n| *n == target_kind(&k.match_kind)))
+            .max()
+            .unwrap_or(0);
+        let prefixes = t.keys.iter().filter(|k| k.match_kind == "lpm").count();
+        if prefixes > 1 {
+            self.diags.error_hint(
+                t.decl.name.span,
+                format!(
+                    "table '{}' has {prefixes} lpm keys; this target allows one",
+                    t.name
+                ),
+                "make the others ternary",
+            );
+        }
+        KINDS[rank]
+    }
+
+    fn entries(&self, t: &Table) -> Value {
+        // The target prefers the smallest number; the program may prefer the largest.
+        let mut order: Vec<BigInt> = t
+            .entries
+            .iter()
+            .filter_map(|e| e.priority.clone())
+            .collect();
+        order.sort();
+        order.dedup();
+        if self.largest_wins(t) {
+            order.reverse();
+        }
+        let list: Vec<Value> = t
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(i, e)| {
+                let rank = match &e.priority {
+                    Some(p) if !t.const_entries => order.iter().position(|o| o == p).unwrap_or(i),
+                    _ => i,
+                };
+                let keys: Vec<Value> = e
+                    .matches
+                    .iter()
+                    .zip(&t.keys)
+                    .map(|(m, k)| {
+                        let w = k.target.ty().width();
+                        match m {
+                            KeyMatch::Exact(v) => json!({"match_type": "exact", "key": hex(v, w)}),
+                            KeyMatch::Lpm(v, len) => {
+                                json!({"match_type": "lpm", "key": hex(v, w), "prefix_length": len})
+                            }
+                            KeyMatch::Ternary(v, m) => {
+                                json!({"match_type": "ternary", "key": hex(v, w), "mask": hex(m, w)})
+                            }
+                            KeyMatch::Range(a, b) => {
+                                json!({"match_type": "range", "start": hex(a, w), "end": hex(b, w)})
+                            }
+                        }
+                    })
+                    .collect();
+                json!({
+                    "source_info": self.source(e.span),
+                    "match_key": keys,
+                    "action_entry": {
+                        "action_id": t.actions[e.action].action,
+                        "action_data": e.args.iter().map(plain_hex).collect::<Vec<_>>(),
+                    },
+                    "priority": e.annotated_priority.as_ref().and_then(ToPrimitive::to_u64).unwrap_or(rank as u64 + 1),
+                })
+            })
+            .collect();
+        Value::Array(list)
+    }
+
+    fn largest_wins(&self, t: &Table) -> bool {
+        let crate::ast::DeclKind::Table(d) = &t.decl.kind else {
+            return true;
+        };
+        !d.properties.iter().any(|p| {
+            &*p.name.name == "largest_priority_wins"
+                && matches!(p.value.kind, crate::ast::ExprKind::Bool(false))
+        })
+    }
+
+    /// Profiles of the tables of one pipeline.
+    pub(super) fn action_profiles(&mut self, placed: &HashMap<usize, After>) -> Vec<Value> {
+        let mut seen = Vec::new();
+        let mut out = Vec::new();
+        for (i, t) in self.ir.tables.iter().enumerate() {
+            let Some(o) = t.implementation else { continue };
+            if !placed.contains_key(&i) || seen.contains(&o) {
+                continue;
+            }
+            seen.push(o);
+            let object = &self.ir.objects[o];
+            let mut p = json!({"name": object.name, "id": self.next_profile});
+            self.next_profile += 1;
+            if object.extern_name == "action_selector" {
+                p["max_size"] = int(&object.args, 1);
+                let input: Vec<Value> = t.selector_inputs.iter().map(|e| self.data(e)).collect();
+                p["selector"] = json!({"algo": member(&object.args, 0), "input": input});
+            } else {
+                p["max_size"] = match object.args.first() {
+                    Some(ObjectArg::Int(_)) => int(&object.args, 0),
+                    _ => json!(0),
+                };
+            }
+            out.push(p);
+        }
+        out
+    }
+}
+
+fn plain_hex(v: &BigInt) -> String {
+    format!("0x{}", v.to_str_radix(16))
+}

@@ -1,0 +1,175 @@
+//! Arguments of calls: matched with parameters, type arguments inferred.
+
+use super::Checker;
+use super::call::{Target, is_optional};
+use crate::ast::{Arg, Direction, Expr, ExprKind, NodeId, Param};
+use crate::diag::Span;
+use crate::types::{CallInfo, Type};
+
+impl<'a> Checker<'a> {
+    pub(super) fn finish_call(
+        &mut self,
+        e: &'a Expr,
+        t: Target<'a>,
+        targs: Vec<Type>,
+        args: &'a [Arg],
+        want: Option<&Type>,
+    ) -> Type {
+        if !targs.is_empty() && targs.len() != t.tparams.len() {
+            self.error(
+                e.span,
+                format!(
+                    "{} type arguments wanted, {} given",
+                    t.tparams.len(),
+                    targs.len()
+                ),
+            );
+        }
+        let mut known = t.known;
+        for (i, p) in t.tparams.iter().enumerate() {
+            let ty = targs.get(i).cloned().unwrap_or_else(|| self.fresh());
+            known.push((*p, ty));
+        }
+        let map = self.arguments(t.params, args, &known, e.span, "");
+        for (i, p) in t.params.iter().enumerate() {
+            let Type::Var(v) = self.type_of(p.ty.id) else {
+                continue;
+            };
+            let (Some(k), true) = (map.get(i).copied().flatten(), t.tparams.contains(&v)) else {
+                continue;
+            };
+            let known_type = known
+                .iter()
+                .find(|(q, _)| *q == v)
+                .map(|(_, t)| self.resolve(t));
+            if known_type == Some(Type::Int) {
+                self.diags.error_hint(
+                    args[k].expr.span,
+                    "the width of this number cannot be inferred",
+                    "write it, for example 32w1",
+                );
+            }
+        }
+        let ret = t
+            .ret
+            .substitute(&|v| known.iter().find(|(p, _)| *p == v).map(|(_, t)| t.clone()));
+        if let (Some(want), Type::Open(_)) = (want, self.resolve(&ret)) {
+            self.unify(&ret, want);
+        }
+        self.calls.insert(
+            e.id,
+            CallInfo {
+                callee: t.callee,
+                targs: known,
+                args: map,
+            },
+        );
+        self.resolve(&ret)
+    }
+
+    /// Matches arguments with parameters and checks each; returns the index for each parameter.
+    pub(super) fn arguments(
+        &mut self,
+        params: &'a [Param],
+        args: &'a [Arg],
+        known: &[(NodeId, Type)],
+        span: Span,
+        what: &str,
+    ) -> Vec<Option<usize>> {
+        let named = args.iter().filter(|a| a.name.is_some()).count();
+        if named > 0 && named < args.len() {
+            self.error(span, "either all arguments are named or none");
+        }
+        let mut taken = vec![false; args.len()];
+        let mut map = Vec::new();
+        for (i, p) in params.iter().enumerate() {
+            let index = if named > 0 {
+                args.iter()
+                    .position(|a| a.name.as_ref().is_some_and(|n| n.name == p.name.name))
+            } else {
+                (i < args.len()).then_some(i)
+            };
+            match index {
+                Some(k) => {
+                    taken[k] = true;
+                    let want = self.type_of(p.ty.id).substitute(&|v| {
+                        known.iter().find(|(q, _)| *q == v).map(|(_, t)| t.clone())
+                    });
+                    self.argument(&args[k].expr, p.dir, &want);
+                }
+                None if p.default.is_none() && !is_optional(p) => {
+                    self.error(span, format!("no argument for parameter '{}'", p.name.name));
+                }
+                None => {}
+            }
+            map.push(index);
+        }
+        for (k, a) in args.iter().enumerate().filter(|(k, _)| !taken[*k]) {
+            self.expr(&a.expr, None);
+            match &a.name {
+                Some(n)
+                    if args[..k]
+                        .iter()
+                        .any(|b| b.name.as_ref().is_some_and(|m| m.name == n.name)) =>
+                {
+                    self.error(n.span, format!("argument '{}' is given twice", n.name));
+                }
+                Some(n) => self.error(n.span, format!("there is no parameter '{}'", n.name)),
+                None => self.error(
+                    a.expr.span,
+                    format!(
+                        "{} arguments wanted, {} given{}",
+                        params.len(),
+                        args.len(),
+                        if what.is_empty() {
+                            String::new()
+                        } else {
+                            format!(" to {what}")
+                        }
+                    ),
+                ),
+            }
+        }
+        map
+    }
+
+    pub(super) fn argument(&mut self, a: &'a Expr, dir: Direction, want: &Type) {
+        if matches!(a.kind, ExprKind::DontCare) {
+            // `_`: no interest in what an out parameter gives.
+            if dir != Direction::Out && dir != Direction::None {
+                self.error(a.span, "'_' can only stand for an 'out' argument");
+            }
+            self.set_type(a.id, want.clone());
+            return;
+        }
+        let got = self.expr(a, Some(want));
+        if matches!(
+            got,
+            Type::Table(_) | Type::Action(_) | Type::ApplyResult(_) | Type::Callable
+        ) {
+            self.error(
+                a.span,
+                format!("an argument cannot be a {}", self.show(&got)),
+            );
+            return;
+        }
+        match dir {
+            Direction::Out | Direction::InOut => {
+                if let Err(why) = self.lvalue(a) {
+                    self.error(a.span, why);
+                }
+                if !self.unify(&got, want) {
+                    self.error(
+                        a.span,
+                        format!(
+                            "type {} wanted for an out or inout argument, {} found",
+                            self.show(want),
+                            self.show(&got)
+                        ),
+                    );
+                }
+            }
+            Direction::In | Direction::None => self.expect(a, &got, want),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Constructor calls.
+
+use super::Checker;
+use super::call::{Target, fits};
+use crate::ast::{Arg, DeclKind, Direction, Expr, ExprKind, NodeId, Param, TypeParam};
+use crate::diag::Span;
+use crate::types::{CallInfo, Callee, Def, Type};
+
+impl<'a> Checker<'a> {
+    pub(super) fn construct(&mut self, e: &'a Expr, ty: Type, args: &'a [Arg], span: Span) -> Type {
+        let Type::Named(id, targs) = self.resolve(&ty) else {
+            self.check_args_anyway(args);
+            return Type::Unknown;
+        };
+        let Some(d) = self.decl(id) else {
+            return Type::Unknown;
+        };
+        let owner = |tps: &[TypeParam]| -> Vec<(NodeId, Type)> {
+            tps.iter()
+                .map(|p| p.id)
+                .zip(targs.iter().cloned())
+                .collect()
+        };
+        let (params, known): (&[Param], _) = match &d.kind {
+            DeclKind::Extern { methods, tparams } => {
+                let ctors: Vec<_> = methods.iter().filter(|m| m.is_constructor).collect();
+                let found = ctors
+                    .iter()
+                    .find(|m| fits(&m.sig.params, args))
+                    .or(ctors.first());
+                let Some(m) = found else {
+                    self.error(span, format!("'{}' has no constructor", d.name.name));
+                    self.check_args_anyway(args);
+                    return ty;
+                };
+                (&m.sig.params, owner(tparams))
+            }
+            DeclKind::Control(c) if !c.is_type => (&c.ctor_params, owner(&c.tparams)),
+            DeclKind::Parser(p) if !p.is_type => (&p.ctor_params, owner(&p.tparams)),
+            DeclKind::Package { params, tparams } => (params, owner(tparams)),
+            _ => {
+                self.error(span, format!("'{}' cannot be instantiated", d.name.name));
+                self.check_args_anyway(args);
+                return Type::Unknown;
+            }
+        };
+        self.warn_deprecated(&d.annos, &d.name.name, span);
+        self.not_open(id, span);
+        let target = Target {
+            callee: Callee::Constructor,
+            tparams: Vec::new(),
+            params,
+            ret: ty,
+            known,
+        };
+        self.finish_call(e, target, Vec::new(), args, None)
+    }
+
+    /// The constructor call of a declaration `type(args) name;`.
+    pub(super) fn instance(&mut self, e_id: NodeId, ty: &Type, args: &'a [Arg], span: Span) {
+        let Type::Named(id, targs) = self.resolve(ty) else {
+            if !self.resolve(ty).is_unknown() {
+                self.error(span, format!("{} cannot be instantiated", self.show(ty)));
+            }
+            self.check_args_anyway(args);
+            return;
+        };
+        let Some(d) = self.decl(id) else { return };
+        let params: &[Param] = match &d.kind {
+            DeclKind::Extern { methods, .. } => {
+                let ctors: Vec<_> = methods.iter().filter(|m| m.is_constructor).collect();
+                match ctors
+                    .iter()
+                    .find(|m| fits(&m.sig.params, args))
+                    .or(ctors.first())
+                {
+                    Some(m) => &m.sig.params,
+                    None => {
+                        self.error(span, format!("'{}' has no constructor", d.name.name));
+                        return;
+                    }
+                }
+            }
+            DeclKind::Control(c) if !c.is_type => &c.ctor_params,
+            DeclKind::Parser(p) if !p.is_type => &p.ctor_params,
+            DeclKind::Package { params, .. } => params,
+            _ => {
+                self.error(span, format!("'{}' cannot be instantiated", d.name.name));
+                self.check_args_anyway(args);
+                return;
+            }
+        };
+        let tparams: &[TypeParam] = match &d.kind {
+            DeclKind::Extern { tparams, .. } | DeclKind::Package { tparams, .. } => tparams,
+            DeclKind::Control(c) => &c.tparams,
+            DeclKind::Parser(p) => &p.tparams,
+            _ => &[],
+        };
+        self.warn_deprecated(&d.annos, &d.name.name, span);
+        self.not_open(id, span);
+        let known: Vec<(NodeId, Type)> = tparams.iter().map(|p| p.id).zip(targs).collect();
+        let map = self.arguments(params, args, &known, span, &d.name.name.clone());
+        for (i, p) in params.iter().enumerate() {
+            let Some(k) = map.get(i).copied().flatten() else {
+                continue;
+            };
+            let scalar = matches!(
+                self.type_of(p.ty.id),
+                Type::Bit(_) | Type::SInt(_) | Type::Int | Type::Bool
+            );
+            if scalar && !self.known_at_compile_time(&args[k].expr) {
+                self.error(
+                    args[k].expr.span,
+                    "a constructor's argument must be known at compile time",
+                );
+            }
+        }
+        self.calls.insert(
+            e_id,
+            CallInfo {
+                callee: Callee::Constructor,
+                targs: known,
+                args: map,
+            },
+        );
+    }
+
+    /// Whether the value is constant, or made of parameters of the constructor around.
+    pub(super) fn known_at_compile_time(&mut self, e: &Expr) -> bool {
+        if self.type_of(e.id).is_unknown() || self.const_value(e).is_some() {
+            return true;
+        }
+        let mut known = true;
+        e.visit(&mut |x| {
+            if let ExprKind::Name { .. } = x.kind {
+                known &= match self.names.get(&x.id).and_then(|id| self.defs.get(*id)) {
+                    Some(Def::Param(p)) => p.dir == Direction::None,
+                    Some(Def::Decl(d)) => !matches!(d.kind, DeclKind::Var { .. }),
+                    _ => true,
+                };
+            }
+        });
+        known
+    }
+
+    /// A control or parser cannot contain itself.
+    pub(super) fn not_open(&self, id: NodeId, span: Span) {
+        if self.open.contains(&id) {
+            self.error(span, "this contains itself");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Method calls: of externs, blocks, tables, headers and stacks.
+
+use super::Checker;
+use super::call::{Target, fits};
+use crate::ast::{Arg, CompositeKind, DeclKind, Expr};
+use crate::diag::Span;
+use crate::types::{CallInfo, Callee, Type};
+
+impl<'a> Checker<'a> {
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn method_call(
+        &mut self,
+        e: &'a Expr,
+        base: &'a Expr,
+        base_ty: &Type,
+        name: &str,
+        name_span: Span,
+        targs: Vec<Type>,
+        args: &'a [Arg],
+        want: Option<&Type>,
+    ) -> Type {
+        let inner = match base_ty {
+            Type::Meta(t) => (**t).clone(),
+            t => t.clone(),
+        };
+        match &inner {
+            Type::Table(id) => {
+                self.no_args(args, e.span);
+                if self.context.in_action || !self.context.in_control {
+                    self.error(
+                        e.span,
+                        "a table can only be applied in the body of a control",
+                    );
+                }
+                self.calls.insert(
+                    e.id,
+                    CallInfo {
+                        callee: Callee::TableApply(*id),
+                        targs: Vec::new(),
+                        args: Vec::new(),
+                    },
+                );
+                return Type::ApplyResult(*id);
+            }
+            Type::Stack(..) if matches!(name, "push_front" | "pop_front") => {
+                if let Err(why) = self.lvalue(base) {
+                    self.error(base.span, why);
+                }
+                for a in args {
+                    let t = self.expr(&a.expr, None);
+                    let ok = matches!(self.const_value(&a.expr), Some(super::Const::Int(..)));
+                    if !ok && !t.is_unknown() {
+                        self.error(a.expr.span, "the count must be known at compile time");
+                    }
+                }
+                if args.len() != 1 {
+                    self.error(e.span, format!("{name} takes one argument"));
+                }
+                return self.builtin(e, Type::Void);
+            }
+            Type::Named(id, owner_args) => {
+                let d = self.decl(*id);
+                match d.map(|d| &d.kind) {
+                    Some(DeclKind::Extern { tparams, methods }) => {
+                        let named: Vec<_> = methods
+                            .iter()
+                            .filter(|m| &*m.name.name == name && !m.is_constructor)
+                            .collect();
+                        let Some(m) = named
+                            .iter()
+                            .find(|m| fits(&m.sig.params, args))
+                            .or(named.first())
+                        else {
+                            self.check_args_anyway(args);
+                            let known: Vec<&str> = methods
+                                .iter()
+                                .filter(|m| !m.is_constructor)
+                                .map(|m| &*m.name.name)
+                                .collect();
+                            self.diags.error_hint(
+                                name_span,
+                                format!("{} has no method '{name}'", self.show(&inner)),
+                                format!("it has: {}", known.join(", ")),
+                            );
+                            return Type::Unknown;
+                        };
+                        let target = Target {
+                            callee: Callee::Method(m.id),
+                            tparams: m.sig.tparams.iter().map(|p| p.id).collect(),
+                            params: &m.sig.params,
+                            ret: self.type_of(m.sig.ret.id),
+                            known: tparams
+                                .iter()
+                                .map(|p| p.id)
+                                .zip(owner_args.iter().cloned())
+                                .collect(),
+                        };
+                        let ret = self.finish_call(e, target, targs, args, want);
+                        self.packet_call(
+                            e,
+                            &d.map_or(String::new(), |d| d.name.name.to_string()),
+                            name,
+                            args,
+                        );
+                        return ret;
+                    }
+                    Some(DeclKind::Control(c)) if name == "apply" => {
+                        if self.context.in_action || self.context.in_parser {
+                            self.error(e.span, "a control cannot be applied here");
+                        }
+                        let known = c
+                            .tparams
+                            .iter()
+                            .map(|p| p.id)
+                            .zip(owner_args.iter().cloned())
+                            .collect();
+                        let target = Target {
+                            callee: Callee::Apply(*id),
+                            tparams: Vec::new(),
+                            params: &c.params,
+                            ret: Type::Void,
+                            known,
+                        };
+                        return self.finish_call(e, target, Vec::new(), args, None);
+                    }
+                    Some(DeclKind::Parser(p)) if name == "apply" => {
+                        if !self.context.in_parser {
+                            self.error(e.span, "a parser can only be applied in a parser");
+                        }
+                        let known = p
+                            .tparams
+                            .iter()
+                            .map(|t| t.id)
+                            .zip(owner_args.iter().cloned())
+                            .collect();
+                        let target = Target {
+                            callee: Callee::Apply(*id),
+                            tparams: Vec::new(),
+                            params: &p.params,
+                            ret: Type::Void,
+                            known,
+                        };
+                        return self.finish_call(e, target, Vec::new(), args, None);
+                    }
+                    Some(DeclKind::Composite { kind, .. }) => {
+                        let is_header =
+                            matches!(kind, CompositeKind::Header | CompositeKind::Union);
+                        if is_header && name == "isValid" {
+                            self.no_args(args, e.span);
+                            return self.builtin(e, Type::Bool);
+                        }
+                        if *kind == CompositeKind::Header
+                            && matches!(name, "setValid" | "setInvalid")
+                        {
+                            self.no_args(args, e.span);
+                            if let Err(why) = self.lvalue(base) {
+                                self.error(base.span, why);
+                            }
+                            return self.builtin(e, Type::Void);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        if super::expr::is_size_method(name) {
+            self.no_args(args, e.span);
+            if self.size_in_bits(&inner, true).is_none() && !matches!(inner, Type::Var(_)) {
+                self.error(e.span, format!("{} has no fixed size", self.show(&inner)));
+            }
+            return self.builtin(e, Type::Int);
+        }
+        self.check_args_anyway(args);
+        self.error(
+            name_span,
+            format!("'{name}' cannot be called on {}", self.show(&inner)),
+        );
+        Type::Unknown
+    }
+
+    /// What the packet's methods ask of their types.
+    pub(super) fn packet_call(&mut self, e: &Expr, owner: &str, method: &str, args: &'a [Arg]) {
+        if owner != "packet_in" {
+            return;
+        }
+        if method == "lookahead" {
+            if self
+                .calls
+                .get(&e.id)
+                .is_some_and(|c| c.targs.iter().any(|(_, t)| self.resolve(t) == Type::Void))
+            {
+                self.error(e.span, "nothing can be looked ahead at as void");
+            }
+            return;
+        }
+        if method != "extract" {
+            return;
+        }
+        let Some(first) = args.first() else { return };
+        let ty = self.type_of(first.expr.id);
+        if matches!(ty, Type::Unknown | Type::Var(_) | Type::Open(_)) {
+            return;
+        }
+        if self.composite_kind(&ty) != Some(CompositeKind::Header) {
+            self.error(
+                first.expr.span,
+                format!("a header is needed here, not {}", self.show(&ty)),
+            );
+            return;
+        }
+        let varbit = self
+            .fields(&ty)
+            .unwrap_or_default()
+            .iter()
+            .any(|(_, t)| matches!(self.resolve(t), Type::Varbit(_)));
+        if varbit && args.len() == 1 {
+            self.diags.error_hint(
+                first.expr.span,
+                "the length of the header's varbit field is not given",
+                "add it, in bits, as the second argument",
+            );
+        } else if !varbit && args.len() == 2 {
+            self.error(first.expr.span, "the header has no varbit field");
+        }
+    }
+
+    pub(super) fn builtin(&mut self, e: &Expr, ty: Type) -> Type {
+        self.calls.insert(
+            e.id,
+            CallInfo {
+                callee: Callee::Builtin,
+                targs: Vec::new(),
+                args: Vec::new(),
+            },
+        );
+        ty
+    }
+
+    pub(super) fn no_args(&mut self, args: &'a [Arg], span: Span) {
+        if !args.is_empty() {
+            self.check_args_anyway(args);
+            self.error(span, "no arguments are allowed here");
+        }
+    }
+}

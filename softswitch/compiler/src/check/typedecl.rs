@@ -1,0 +1,144 @@
+//! Declarations of types: structs, headers, unions, enums.
+
+use super::Checker;
+use crate::ast::{CompositeKind, Decl, DeclKind, TypeParam};
+use crate::types::Type;
+
+impl<'a> Checker<'a> {
+    pub(super) fn composite(
+        &mut self,
+        d: &'a Decl,
+        kind: CompositeKind,
+        tparams: &'a [TypeParam],
+        fields: &'a [crate::ast::Field],
+    ) {
+        self.scoped(|c| {
+            c.type_params(tparams);
+            let mut varbits = 0;
+            for (i, f) in fields.iter().enumerate() {
+                let t = c.type_ref(&f.ty);
+                c.set_type(f.id, t.clone());
+                if fields[..i].iter().any(|g| g.name.name == f.name.name) {
+                    c.error(
+                        f.name.span,
+                        format!("field '{}' is declared twice", f.name.name),
+                    );
+                }
+                c.field_type(kind, f, &t);
+                c.complete(&t, f.ty.span);
+                varbits += usize::from(matches!(t, Type::Varbit(_)));
+            }
+            if varbits > 1 && kind == CompositeKind::Header {
+                c.error(d.name.span, "a header can have only one varbit field");
+            }
+        });
+        self.declare(&d.name, d.id);
+    }
+
+    pub(super) fn field_type(&mut self, kind: CompositeKind, f: &crate::ast::Field, t: &Type) {
+        let t = self.resolve(t);
+        let named = match &t {
+            Type::Named(id, _) => self.decl(*id).map(|d| &d.kind),
+            _ => None,
+        };
+        let ok = match (kind, &t) {
+            (_, Type::Unknown | Type::Var(_) | Type::Open(_)) => true,
+            (CompositeKind::Union, _) => matches!(
+                named,
+                Some(DeclKind::Composite {
+                    kind: CompositeKind::Header,
+                    ..
+                })
+            ),
+            (
+                CompositeKind::Header,
+                Type::Bit(_) | Type::SInt(_) | Type::Varbit(_) | Type::Bool,
+            ) => true,
+            (CompositeKind::Header, _) => {
+                self.enum_underlying(&t).is_some()
+                    || self.newtype_base(&t).is_some()
+                    || matches!(
+                        named,
+                        Some(DeclKind::Composite {
+                            kind: CompositeKind::Struct,
+                            ..
+                        })
+                    )
+            }
+            (
+                CompositeKind::Struct,
+                Type::Void | Type::Str | Type::MatchKind | Type::Int | Type::Set(_),
+            ) => false,
+            (CompositeKind::Struct, Type::Named(..)) => {
+                matches!(
+                    named,
+                    Some(DeclKind::Composite { .. } | DeclKind::Enum { .. } | DeclKind::NewType(_))
+                )
+            }
+            (CompositeKind::Struct, _) => true,
+        };
+        if !ok {
+            let what = match kind {
+                CompositeKind::Struct => "struct",
+                CompositeKind::Header => "header",
+                CompositeKind::Union => "header union",
+            };
+            self.error(
+                f.name.span,
+                format!(
+                    "field '{}' of type {} cannot be in a {what}",
+                    f.name.name,
+                    self.show(&t)
+                ),
+            );
+        }
+    }
+
+    pub(super) fn enumeration(
+        &mut self,
+        d: &'a Decl,
+        under: Option<&'a crate::ast::TypeRef>,
+        members: &'a [crate::ast::EnumMember],
+    ) {
+        let under = under.map(|u| (self.type_ref(u), u.span));
+        if let Some((t, span)) = &under {
+            let base = self.newtype_base(t).unwrap_or_else(|| t.clone());
+            if !matches!(base, Type::Bit(_) | Type::SInt(_) | Type::Unknown) {
+                self.error(
+                    *span,
+                    format!(
+                        "the underlying type of an enum must be bit<> or int<>, not {}",
+                        self.show(t)
+                    ),
+                );
+            }
+        }
+        for (i, m) in members.iter().enumerate() {
+            if members[..i].iter().any(|o| o.name.name == m.name.name) {
+                self.error(m.name.span, format!("'{}' is declared twice", m.name.name));
+            }
+            match (&under, &m.value) {
+                (Some((t, _)), Some(v)) => {
+                    let t = t.clone();
+                    self.expr_as(v, &t);
+                    if self.const_value(v).is_none() && !self.type_of(v.id).is_unknown() {
+                        self.error(v.span, "the value is not known at compile time");
+                    }
+                }
+                (Some(_), None) => {
+                    self.error(m.name.span, format!("'{}' needs a value", m.name.name))
+                }
+                (None, Some(v)) => {
+                    self.expr(v, None);
+                    self.diags.error_hint(
+                        v.span,
+                        "an enum without an underlying type has no values",
+                        "write enum bit<8> ...",
+                    );
+                }
+                (None, None) => {}
+            }
+        }
+        self.declare(&d.name, d.id);
+    }
+}

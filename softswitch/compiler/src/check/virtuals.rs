@@ -1,0 +1,59 @@
+//! Abstract methods of externs, which instances implement.
+
+use super::Checker;
+use crate::ast::{Decl, DeclKind};
+use crate::types::Type;
+
+impl<'a> Checker<'a> {
+    /// Checks the body of `Type(args) name = { methods };`.
+    pub(super) fn virtual_methods(&mut self, d: &'a Decl, ty: &Type, body: &'a [Decl]) {
+        let Type::Named(id, _) = self.resolve(ty) else {
+            return;
+        };
+        let Some(DeclKind::Extern { methods, .. }) = self.decl(id).map(|d| &d.kind) else {
+            if let Some(first) = body.first() {
+                self.error(first.name.span, "only instances of externs can have a body");
+            }
+            return;
+        };
+        for m in body {
+            let DeclKind::Function { sig, .. } = &m.kind else {
+                continue;
+            };
+            let Some(declared) = methods
+                .iter()
+                .find(|x| x.is_abstract && x.name.name == m.name.name)
+            else {
+                self.error(
+                    m.name.span,
+                    format!("{} has no abstract method '{}'", self.show(ty), m.name.name),
+                );
+                continue;
+            };
+            let same = sig.params.len() == declared.sig.params.len()
+                && sig.params.iter().zip(&declared.sig.params).all(|(a, b)| {
+                    let (x, y) = (self.type_of(a.ty.id), self.type_of(b.ty.id));
+                    a.dir == b.dir && (x == y || matches!(y, Type::Var(_)))
+                });
+            let (r, s) = (self.type_of(sig.ret.id), self.type_of(declared.sig.ret.id));
+            if !same || (r != s && !matches!(s, Type::Var(_))) {
+                self.error(
+                    m.name.span,
+                    format!(
+                        "'{}' is not declared like this in {}",
+                        m.name.name,
+                        self.show(ty)
+                    ),
+                );
+            }
+        }
+        for m in methods.iter().filter(|m| m.is_abstract) {
+            if !body.iter().any(|b| b.name.name == m.name.name) {
+                self.error(
+                    d.name.span,
+                    format!("abstract method '{}' is not implemented", m.name.name),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Extern functions of core.p4 and v1model.
+
+use num_traits::ToPrimitive;
+
+use super::value::Val;
+use super::{Lower, Place};
+use crate::ast::{Arg as AstArg, Decl, Expr};
+use crate::ir::{Arg, Checksum, Digest, Ex, FieldList, HeaderRef, STANDARD_METADATA, StKind};
+use crate::types::{CallInfo, Type};
+
+/// The port that means "drop" on simple_switch.
+const DROP_PORT: u32 = 511;
+
+impl<'a> Lower<'a> {
+    pub(super) fn extern_function(
+        &mut self,
+        e: &'a Expr,
+        d: &'a Decl,
+        info: &'a CallInfo,
+        args: &'a [AstArg],
+    ) -> Val {
+        if self.place != Place::Parser {
+            self.ir.has_type_info = true;
+        }
+        match &*d.name.name {
+            "verify" => {
+                self.only_in(&[Place::Parser], e.span, "verify");
+                let cond = self.input(info, args, 0);
+                let error = self.input(info, args, 1);
+                self.emit(StKind::Verify(cond, error));
+            }
+            "static_assert" => {
+                let ok = self.input(info, args, 0);
+                if ok.as_bool() == Some(false) {
+                    let text = match self.arg(info, args, 1).map(|x| self.eval(x)) {
+                        Some(Val::Str(s)) => format!(": {s}"),
+                        _ => String::new(),
+                    };
+                    self.error(e.span, format!("static_assert failed{text}"));
+                }
+                return Val::Scalar(Ex::bool(true));
+            }
+            "mark_to_drop" => self.mark_to_drop(info, args),
+            "random" => {
+                let (lo, hi) = (self.input(info, args, 1), self.input(info, args, 2));
+                let out = self.arg(info, args, 0);
+                self.output(out, None, |s, field| {
+                    s.primitive(
+                        "modify_field_rng_uniform",
+                        vec![Arg::Ex(field), Arg::Ex(lo), Arg::Ex(hi)],
+                    );
+                });
+            }
+            "hash" => {
+                let algorithm = self.arg(info, args, 1);
+                let algorithm = self.algorithm(algorithm);
+                let base = self.input(info, args, 2);
+                let data = self.arg(info, args, 3).map_or(Val::Unit, |x| self.eval(x));
+                let max = self.input(info, args, 4);
+                let calc = self.calculation(&algorithm, &data, false);
+                let out = self.arg(info, args, 0);
+                self.output(out, None, |s, field| {
+                    s.primitive(
+                        "modify_field_with_hash_based_offset",
+                        vec![
+                            Arg::Ex(field),
+                            Arg::Ex(base),
+                            Arg::Named("calculation", calc),
+                            Arg::Ex(max),
+                        ],
+                    );
+                });
+            }
+            "digest" => self.digest(e, info, args),
+            "verify_checksum"
+            | "update_checksum"
+            | "verify_checksum_with_payload"
+            | "update_checksum_with_payload" => {
+                self.checksum(e, &d.name.name, info, args);
+            }
+            "clone" | "clone3" | "clone_preserving_field_list" => {
+                self.clone_packet(e, &d.name.name, info, args)
+            }
+            "resubmit" | "recirculate" => {
+                let list = self.ad_hoc_field_list(info, args, 0);
+                let op = if &*d.name.name == "resubmit" {
+                    "resubmit"
+                } else {
+                    "recirculate"
+                };
+                self.primitive(op, vec![Arg::Ex(Ex::bit(list, 32))]);
+            }
+            "resubmit_preserving_field_list" | "recirculate_preserving_field_list" => {
+                let list = self.field_list_argument(info, args, 0);
+                let op = if d.name.name.starts_with("resubmit") {
+                    "resubmit"
+                } else {
+                    "recirculate"
+                };
+                self.primitive(op, vec![Arg::Ex(Ex::bit(list, 32))]);
+            }
+            "truncate" => {
+                let n = self.input(info, args, 0);
+                self.primitive("truncate", vec![Arg::Ex(n)]);
+            }
+            "assert" | "assume" => {
+                let cond = self.input(info, args, 0);
+                let op = if &*d.name.name == "assert" {
+                    "assert"
+                } else {
+                    "assume"
+                };
+                self.primitive(op, vec![Arg::Ex(cond)]);
+            }
+            "log_msg" => {
+                let text = match self.arg(info, args, 0).map(|x| self.eval(x)) {
+                    Some(Val::Str(s)) => s,
+                    _ => String::new(),
+                };
+                let data = self.arg(info, args, 1).map_or(Val::Unit, |x| self.eval(x));
+                let values = self.leaves(&data);
+                self.primitive("log_msg", vec![Arg::Str(text), Arg::Vector(values)]);
+            }
+            other if self.foreign_externs => self.foreign(other.to_string(), None, info, args),
+            other => {
+                self.diags.error_hint(
+                    e.span,
+                    format!("extern function {other} is not known to this target"),
+                    "the externs of v1model.p4 can be used; --emit-externs passes others on",
+                );
+            }
+        }
+        Val::Unit
+    }
+
+    pub(super) fn digest(&mut self, e: &'a Expr, info: &'a CallInfo, args: &'a [AstArg]) {
+        let receiver = self.input(info, args, 0);
+        let data = self.arg(info, args, 1).map_or(Val::Unit, |x| self.eval(x));
+        let ty = info
+            .targs
+            .last()
+            .map_or(Type::Unknown, |(_, t)| self.subst(t));
+        // The target reads the fields when the pipeline is done: keep what they are now.
+        let elements = self
+            .leaves(&data)
+            .into_iter()
+            .map(|x| {
+                let tmp = self.scalar_variable("digest", x.ty());
+                self.emit(StKind::Assign(tmp.clone(), x));
+                tmp
+            })
+            .collect();
+        let id = self.ir.digests.len() as u32 + 1;
+        let name = match &ty {
+            Type::Named(..) => self.type_name(&ty),
+            _ => format!("digest_{}", id - 1),
+        };
+        self.ir.digests.push(Digest {
+            id,
+            name,
+            elements,
+            ty,
+            span: e.span,
+        });
+        self.primitive(
+            "generate_digest",
+            vec![Arg::Ex(receiver), Arg::Ex(Ex::bit(id, 32))],
+        );
+    }
+
+    pub(super) fn checksum(
+        &mut self,
+        e: &'a Expr,
+        name: &str,
+        info: &'a CallInfo,
+        args: &'a [AstArg],
+    ) {
+        self.only_in(&[Place::Checksum], e.span, name);
+        let condition = self.input(info, args, 0);
+        let data = self.arg(info, args, 1).map_or(Val::Unit, |x| self.eval(x));
+        let target = self.input(info, args, 2);
+        let algorithm = self.arg(info, args, 3);
+        let algorithm = self.algorithm(algorithm);
+        let inputs = self.leaves(&data);
+        if !inputs
+            .iter()
+            .all(|i| matches!(i, Ex::Field { .. } | Ex::Const(..)))
+        {
+            self.error(
+                e.span,
+                "the data of a checksum must be fields and constants on this target",
+            );
+        }
+        if !matches!(target, Ex::Field { .. }) {
+            self.error(e.span, "the checksum must be a field on this target");
+        }
+        self.emit(StKind::Checksum(Checksum {
+            condition,
+            inputs,
+            payload: name.ends_with("_with_payload"),
+            target,
+            algorithm,
+            update: name.starts_with("update"),
+        }));
+    }
+
+    pub(super) fn clone_packet(
+        &mut self,
+        e: &'a Expr,
+        name: &str,
+        info: &'a CallInfo,
+        args: &'a [AstArg],
+    ) {
+        let kind = self.input(info, args, 0);
+        let session = self.input(info, args, 1);
+        let op = match &kind {
+            Ex::Const(v, _) if v.to_u32() == Some(0) => "clone_ingress_pkt_to_egress",
+            Ex::Const(..) => "clone_egress_pkt_to_egress",
+            _ => {
+                self.error(
+                    e.span,
+                    "the type of the clone must be known at compile time",
+                );
+                return;
+            }
+        };
+        let list = match name {
+            "clone" => self.field_list("empty", Vec::new()),
+            "clone3" => self.ad_hoc_field_list(info, args, 2),
+            _ => self.field_list_argument(info, args, 2),
+        };
+        self.primitive(op, vec![Arg::Ex(session), Arg::Ex(Ex::bit(list, 32))]);
+    }
+
+    /// The list of the fields annotated `@field_list(n)`.
+    pub(super) fn field_list_argument(
+        &mut self,
+        info: &'a CallInfo,
+        args: &'a [AstArg],
+        i: usize,
+    ) -> u32 {
+        let index = match self.arg(info, args, i) {
+            Some(x) => match self.number(x) {
+                Some(n) => n,
+                None => {
+                    self.error(
+                        x.span,
+                        "the number of the field list must be known at compile time",
+                    );
+                    return 0;
+                }
+            },
+            None => return 0,
+        };
+        let name = format!("field_list{index}");
+        if let Some(l) = self.ir.field_lists.iter().find(|l| l.name == name) {
+            return l.id;
+        }
+        self.diags.warn(
+            self.span,
+            format!("no field of the user metadata is annotated with @field_list({index})"),
+        );
+        self.field_list(&name, Vec::new())
+    }
+
+    pub(super) fn ad_hoc_field_list(
+        &mut self,
+        info: &'a CallInfo,
+        args: &'a [AstArg],
+        i: usize,
+    ) -> u32 {
+        let data = self.arg(info, args, i).map_or(Val::Unit, |x| self.eval(x));
+        let elements: Vec<Ex> = self
+            .leaves(&data)
+            .into_iter()
+            .filter(|e| matches!(e, Ex::Field { .. }))
+            .collect();
+        let name = format!("fields_{}", self.ir.field_lists.len());
+        self.field_list(&name, elements)
+    }
+
+    /// Id of a list of that name and content. Ids start at 1: the target takes 0 for "none".
+    pub(super) fn field_list(&mut self, name: &str, elements: Vec<Ex>) -> u32 {
+        if let Some(l) = self
+            .ir
+            .field_lists
+            .iter()
+            .find(|l| l.name == name && l.elements == elements)
+        {
+            return l.id;
+        }
+        let id = self.ir.field_lists.len() as u32 + 1;
+        self.ir.field_lists.push(FieldList {
+            id,
+            name: name.into(),
+            elements,
+        });
+        id
+    }
+
+    /// Drops the packet. A copy of the standard metadata is marked by its fields, so that it takes
+    /// effect when the copy is copied back.
+    fn mark_to_drop(&mut self, info: &'a CallInfo, args: &'a [AstArg]) {
+        let place = self.arg(info, args, 0).map(|x| self.eval(x));
+        let member = |name: &str| place.as_ref().and_then(|p| p.member(name));
+        let is_copy = matches!(
+            member("egress_spec"),
+            Some(Val::Scalar(Ex::Field { header, .. })) if header != STANDARD_METADATA
+        );
+        if !is_copy {
+            let target = Arg::Header(HeaderRef::Static(STANDARD_METADATA.into()));
+            self.primitive("mark_to_drop", vec![target]);
+            return;
+        }
+        for (name, value) in [
+            ("egress_spec", Ex::bit(DROP_PORT, 9)),
+            ("mcast_grp", Ex::bit(0, 16)),
+        ] {
+            if let Some(field) = member(name) {
+                self.assign(&field, Val::Scalar(value));
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Operators, and equality of values of any type.
+
+use num_bigint::BigInt;
+use num_traits::Zero;
+
+use super::value::Val;
+use super::{Lower, fold};
+use crate::ast::{BinOp, Expr};
+use crate::check::{Const, fold_binary};
+use crate::ir::{Ex, Scalar};
+use crate::types::Type;
+
+impl<'a> Lower<'a> {
+    pub(super) fn eval_binary(&mut self, op: BinOp, l: &'a Expr, r: &'a Expr) -> Val {
+        if matches!(op, BinOp::And | BinOp::Or) && self.has_effects(r) {
+            return self.short_circuit(op, l, r);
+        }
+        let mut values = self.eval_in_order(&[l, r]);
+        let (Some(rv), Some(lv)) = (values.pop(), values.pop()) else {
+            return Val::Unit;
+        };
+        match (lv, rv) {
+            (Val::Int(a), Val::Int(b)) => match fold_binary(op, &a, &b, &Type::Int) {
+                Some(Const::Int(v, _)) => Val::Int(v),
+                Some(Const::Bool(b)) => Val::Scalar(Ex::bool(b)),
+                _ => {
+                    self.error(l.span.to(r.span), "this cannot be computed at compile time");
+                    Val::Int(BigInt::zero())
+                }
+            },
+            (Val::Str(a), Val::Str(b)) if op == BinOp::Concat => Val::Str(a + &b),
+            (lv @ (Val::Scalar(_) | Val::Int(_)), rv @ (Val::Scalar(_) | Val::Int(_))) => {
+                let (mut a, mut b) = (self.scalar_from(lv.clone()), self.scalar_from(rv.clone()));
+                let shift = matches!(op, BinOp::Shl | BinOp::Shr);
+                // An untyped number takes the type of the other side.
+                if matches!(rv, Val::Int(_)) && !shift {
+                    b = fold::cast(b, a.ty());
+                } else if matches!(lv, Val::Int(_)) && !shift {
+                    a = fold::cast(a, b.ty());
+                }
+                Val::Scalar(fold::binary(op, a, b))
+            }
+            (a, b) => {
+                let equal = self.equal(&a, &b);
+                Val::Scalar(if op == BinOp::Ne {
+                    fold::not(equal)
+                } else {
+                    equal
+                })
+            }
+        }
+    }
+
+    /// `l && f(x)`: the right side only runs if it decides.
+    pub(super) fn short_circuit(&mut self, op: BinOp, l: &'a Expr, r: &'a Expr) -> Val {
+        let left = self.scalar(l);
+        let tmp = self.temp(Scalar::Bool);
+        self.emit(crate::ir::StKind::Assign(tmp.clone(), left));
+        let more = self.collect(|s| {
+            let right = s.scalar(r);
+            s.emit(crate::ir::StKind::Assign(tmp.clone(), right));
+        });
+        let (yes, no) = if op == BinOp::And {
+            (more, Vec::new())
+        } else {
+            (Vec::new(), more)
+        };
+        self.emit(crate::ir::StKind::If(tmp.clone(), yes, no));
+        Val::Scalar(tmp)
+    }
+
+    pub(super) fn eval_ternary(
+        &mut self,
+        e: &'a Expr,
+        c: &'a Expr,
+        a: &'a Expr,
+        b: &'a Expr,
+    ) -> Val {
+        let cond = self.scalar(c);
+        if let Some(known) = cond.as_bool() {
+            return self.eval(if known { a } else { b });
+        }
+        if !self.has_effects(a) && !self.has_effects(b) {
+            let (va, vb) = (self.eval(a), self.eval(b));
+            if let (Val::Scalar(x), Val::Scalar(y)) = (&va, &vb) {
+                return Val::Scalar(fold::cond(cond, x.clone(), y.clone()));
+            }
+        }
+        let ty = self.type_of(e.id);
+        let target = self.allocate(&ty, "tmp");
+        let yes = self.collect(|s| {
+            let v = s.eval(a);
+            s.assign(&target, v);
+        });
+        let no = self.collect(|s| {
+            let v = s.eval(b);
+            s.assign(&target, v);
+        });
+        self.emit(crate::ir::StKind::If(cond, yes, no));
+        target
+    }
+
+    /// `a == b` for values of any type.
+    pub(super) fn equal(&mut self, a: &Val, b: &Val) -> Ex {
+        match (a, b) {
+            (Val::Scalar(x), Val::Scalar(y)) => {
+                fold::binary(BinOp::Eq, x.clone(), fold::cast(y.clone(), x.ty()))
+            }
+            (Val::Scalar(x), Val::Int(v)) | (Val::Int(v), Val::Scalar(x)) => {
+                fold::binary(BinOp::Eq, x.clone(), fold::constant(v, x.ty()))
+            }
+            (Val::Header(_) | Val::HeaderLit { .. }, _) => {
+                let (va, vb) = (self.validity(a), self.validity(b));
+                let fields = self.equal_fields(a, b);
+                let both_invalid = fold::and(fold::not(va.clone()), fold::not(vb.clone()));
+                fold::or(both_invalid, fold::and(fold::and(va, vb), fields))
+            }
+            (Val::Struct(_) | Val::Tuple(_) | Val::Union(_), _) => self.equal_fields(a, b),
+            (Val::Stack(x), Val::Stack(y)) => {
+                let mut all = Ex::bool(true);
+                for i in 0..x.size {
+                    let (p, q) = (
+                        self.stack_element(x, &Ex::bit(i, 32)),
+                        self.stack_element(y, &Ex::bit(i, 32)),
+                    );
+                    let same = self.equal(&p, &q);
+                    all = fold::and(all, same);
+                }
+                all
+            }
+            _ => Ex::bool(true),
+        }
+    }
+
+    pub(super) fn equal_fields(&mut self, a: &Val, b: &Val) -> Ex {
+        let list = |v: &Val| -> Vec<Val> {
+            match v {
+                Val::Struct(f) | Val::HeaderLit { fields: f, .. } => {
+                    f.iter().map(|(_, v)| v.clone()).collect()
+                }
+                Val::Header(h) => h.fields.iter().map(|(_, v)| v.clone()).collect(),
+                Val::Union(u) => u.members.iter().map(|(_, v)| v.clone()).collect(),
+                Val::Tuple(items) => items.clone(),
+                _ => Vec::new(),
+            }
+        };
+        let mut all = Ex::bool(true);
+        for (x, y) in list(a).iter().zip(list(b).iter()) {
+            let same = self.equal(x, y);
+            all = fold::and(all, same);
+        }
+        all
+    }
+
+    pub(super) fn validity(&self, v: &Val) -> Ex {
+        match v {
+            Val::Header(h) => Ex::Valid(h.at.clone()),
+            Val::HeaderLit { valid, .. } => valid.clone(),
+            Val::Union(u) => match &u.name {
+                Some(n) => Ex::UnionValid(n.clone()),
+                None => u.members.iter().fold(Ex::bool(false), |all, (_, m)| {
+                    fold::or(all, self.validity(m))
+                }),
+            },
+            _ => Ex::bool(true),
+        }
+    }
+}

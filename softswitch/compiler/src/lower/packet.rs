@@ -1,0 +1,142 @@
+//! The packet: extraction, lookahead and emission.
+
+use super::value::Val;
+use super::{Lower, Place};
+use crate::ast::{Arg as AstArg, Expr, ExprKind};
+use crate::ir::{Ex, HeaderRef, StKind};
+use crate::types::{CallInfo, Type};
+
+impl<'a> Lower<'a> {
+    pub(super) fn emit_value(&mut self, v: &Val, x: &'a Expr) {
+        match v {
+            Val::Header(h) => match &h.at {
+                HeaderRef::Static(name) => self.emit(StKind::Emit(name.clone())),
+                _ => self.error(x.span, "the header to emit must be known at compile time"),
+            },
+            Val::Struct(f) => f.iter().for_each(|(_, v)| self.emit_value(v, x)),
+            Val::Tuple(items) => items.iter().for_each(|v| self.emit_value(v, x)),
+            Val::Union(u) => u.members.iter().for_each(|(_, v)| self.emit_value(v, x)),
+            Val::Stack(s) => {
+                for i in 0..s.size {
+                    let h = self.stack_element(s, &Ex::bit(i, 32));
+                    self.emit_value(&h, x);
+                }
+            }
+            Val::UnionStack(s) => {
+                for i in 0..s.size {
+                    let union = format!("{}[{i}]", s.name);
+                    let u = self.union_element(s, Some(union.clone()), &|_, m| {
+                        HeaderRef::Static(format!("{union}.{m}"))
+                    });
+                    self.emit_value(&u, x);
+                }
+            }
+            Val::HeaderLit { .. } => {
+                let ty = self.type_of(x.id);
+                let h = self.allocate(&ty, "emitted");
+                self.assign(&h, v.clone());
+                self.emit_value(&h, x);
+            }
+            Val::Unit => {}
+            _ => self.error(x.span, "only headers can be emitted"),
+        }
+    }
+
+    pub(super) fn packet_in(
+        &mut self,
+        e: &'a Expr,
+        method: &str,
+        info: &'a CallInfo,
+        args: &'a [AstArg],
+    ) -> Val {
+        self.only_in(&[Place::Parser], e.span, method);
+        match method {
+            "extract" => {
+                let var_bits = (info.args.len() > 1).then(|| self.input(info, args, 1));
+                let Some(x) = self.arg(info, args, 0) else {
+                    return Val::Unit;
+                };
+                let v = if matches!(x.kind, ExprKind::DontCare) {
+                    let ty = info
+                        .targs
+                        .first()
+                        .map_or(Type::Unknown, |(_, t)| self.subst(t));
+                    self.allocate(&ty, "skipped")
+                } else {
+                    self.eval(x)
+                };
+                match v {
+                    Val::Header(h) => {
+                        if matches!(h.at, HeaderRef::Elem { .. } | HeaderRef::Last(_)) {
+                            self.error(
+                                x.span,
+                                "the element of the stack must be known at compile time; use .next",
+                            );
+                        }
+                        self.emit(StKind::Extract {
+                            header: h.at,
+                            var_bits,
+                        });
+                    }
+                    _ => self.error(x.span, "only headers can be extracted"),
+                }
+                Val::Unit
+            }
+            "advance" => {
+                let bits = self.input(info, args, 0);
+                self.emit(StKind::Advance(bits));
+                Val::Unit
+            }
+            "lookahead" => {
+                let ty = self.type_of(e.id);
+                let mut offset = 0;
+                self.lookahead(&ty, &mut offset, e)
+            }
+            _ => {
+                self.error(
+                    e.span,
+                    format!("packet_in.{method} is not supported by this target"),
+                );
+                Val::Scalar(Ex::bit(0, 32))
+            }
+        }
+    }
+
+    pub(super) fn lookahead(&mut self, ty: &Type, offset: &mut u32, e: &'a Expr) -> Val {
+        if let Some(scalar) = self.scalar_of(ty) {
+            let width = scalar.width();
+            let tmp = self.temp(scalar);
+            self.emit(StKind::Assign(
+                tmp.clone(),
+                Ex::Lookahead {
+                    offset: *offset,
+                    width,
+                    ty: scalar,
+                },
+            ));
+            *offset += width;
+            return Val::Scalar(tmp);
+        }
+        if let Type::Tuple(items) = ty {
+            return Val::Tuple(items.iter().map(|t| self.lookahead(t, offset, e)).collect());
+        }
+        if let Type::Stack(elem, n) = ty {
+            return Val::Tuple((0..*n).map(|_| self.lookahead(elem, offset, e)).collect());
+        }
+        let Some(fields) = self.fields_of(ty) else {
+            self.error(e.span, "this type cannot be looked ahead");
+            return Val::Unit;
+        };
+        let fields = fields
+            .into_iter()
+            .map(|(n, t)| (n, self.lookahead(&t, offset, e)))
+            .collect();
+        match self.kind_of(ty) {
+            Some(crate::ast::CompositeKind::Header) => Val::HeaderLit {
+                valid: Ex::bool(true),
+                fields,
+            },
+            _ => Val::Struct(fields),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Extern instances, controller headers and digests.
+
+use num_traits::ToPrimitive;
+
+use super::ids::Kind;
+use super::text::Message;
+use super::{Emitter, hidden, int_annotation};
+use crate::ast::{Annotation, CompositeKind, Decl, DeclKind};
+use crate::ir::{Object, ObjectArg};
+use crate::types::Type;
+
+fn unit(o: &Object, i: usize) -> &'static str {
+    match o.args.get(i) {
+        Some(ObjectArg::Enum(n)) if n == "packets" => "PACKETS",
+        Some(ObjectArg::Enum(n)) if n == "bytes" => "BYTES",
+        _ => "BOTH",
+    }
+}
+
+fn size(o: &Object, i: usize) -> u64 {
+    match o.args.get(i) {
+        Some(ObjectArg::Int(n)) => n.to_u64().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+impl<'a> Emitter<'a> {
+    /// All extern instances that P4Info lists, with their kind.
+    pub(super) fn all_objects(&self) -> Vec<(usize, Kind)> {
+        let ir = self.ir;
+        let mut out = Vec::new();
+        for o in &ir.visible_objects {
+            let kind = match ir.objects[*o].extern_name.as_str() {
+                "counter" => Kind::Counter,
+                "meter" => Kind::Meter,
+                "register" => Kind::Register,
+                "action_profile" | "action_selector" => Kind::ActionProfile,
+                "direct_counter" => Kind::DirectCounter,
+                "direct_meter" => Kind::DirectMeter,
+                _ => continue,
+            };
+            out.push((*o, kind));
+        }
+        // Those written into a table's properties.
+        for t in &ir.visible_tables {
+            let t = &ir.tables[*t];
+            let more = [
+                (t.implementation, Kind::ActionProfile),
+                (t.counter, Kind::DirectCounter),
+                (t.meter, Kind::DirectMeter),
+            ];
+            for (o, kind) in more {
+                if let Some(o) = o
+                    && !out.iter().any(|(x, _)| *x == o)
+                {
+                    out.push((o, kind));
+                }
+            }
+        }
+        out
+    }
+
+    pub(super) fn objects(&mut self, m: &mut Message) {
+        let all = self.all_objects();
+        let ir = self.ir;
+        let of = |kind: Kind| all.iter().filter(move |(_, k)| *k == kind).map(|(o, _)| *o);
+        for o in of(Kind::ActionProfile) {
+            m.message("action_profiles", self.action_profile(o));
+        }
+        for o in of(Kind::Counter) {
+            let object = &ir.objects[o];
+            let mut c = self.metered(Kind::Counter, object, unit(object, 1));
+            c.number("size", size(object, 0));
+            self.index_type(&mut c, object.targs.first());
+            m.message("counters", c);
+        }
+        // Direct resources come in the order of their tables.
+        for t in &ir.visible_tables {
+            let t = &ir.tables[*t];
+            if let Some(o) = t.counter {
+                let object = &ir.objects[o];
+                let mut c = self.metered(Kind::DirectCounter, object, unit(object, 0));
+                c.number("direct_table_id", self.symbols.id(Kind::Table, &t.name));
+                m.message("direct_counters", c);
+            }
+        }
+        for o in of(Kind::Meter) {
+            let object = &ir.objects[o];
+            let mut c = self.metered(Kind::Meter, object, unit(object, 1));
+            c.number("size", size(object, 0));
+            self.index_type(&mut c, object.targs.first());
+            m.message("meters", c);
+        }
+        for t in &ir.visible_tables {
+            let t = &ir.tables[*t];
+            if let Some(o) = t.meter {
+                let object = &ir.objects[o];
+                let mut c = self.metered(Kind::DirectMeter, object, unit(object, 0));
+                c.number("direct_table_id", self.symbols.id(Kind::Table, &t.name));
+                m.message("direct_meters", c);
+            }
+        }
+    }
+
+    fn index_type(&mut self, m: &mut Message, ty: Option<&Type>) {
+        self.types.present = true;
+        if let Some(ty) = ty {
+            self.note_type(ty);
+            self.type_name(m, "index_type_name", ty);
+        }
+    }
+
+    /// A counter or meter up to its unit. The unit of a meter is `BYTES` or `PACKETS`.
+    fn metered(&mut self, kind: Kind, o: &Object, unit: &'static str) -> Message {
+        let mut m = Message::default();
+        m.message("preamble", self.usual_preamble(kind, &o.name, o.annos));
+        let mut spec = Message::default();
+        spec.raw("unit", unit);
+        m.message("spec", spec);
+        m
+    }
+
+    fn action_profile(&mut self, index: usize) -> Message {
+        const SKIP: [&str; 3] = [
+            "max_group_size",
+            "selector_size_semantics",
+            "max_member_weight",
+        ];
+        let o = &self.ir.objects[index];
+        let selector = o.extern_name == "action_selector";
+        let mut m = Message::default();
+        let alias = self.symbols.alias(&o.name);
+        let annos = self.profile_annotations(index);
+        m.message(
+            "preamble",
+            self.preamble(Kind::ActionProfile, &o.name, &o.name, &alias, annos, &SKIP),
+        );
+        let mut tables: Vec<&str> = self
+            .ir
+            .visible_tables
+            .iter()
+            .map(|t| &self.ir.tables[*t])
+            .filter(|t| t.implementation == Some(index))
+            .map(|t| t.name.as_str())
+            .collect();
+        tables.sort_unstable();
+        for t in tables {
+            m.number("table_ids", self.symbols.id(Kind::Table, t));
+        }
+        if selector {
+            m.raw("with_selector", "true");
+        }
+        let n = size(o, usize::from(selector));
+        if n != 0 {
+            m.number("size", n);
+        }
+        if selector {
+            if let Some((n, _)) = int_annotation(annos, "max_group_size") {
+                m.raw("max_group_size", &n.to_string());
+            }
+            let semantics = crate::lower::string_annotation(annos, "selector_size_semantics");
+            match semantics.as_deref().map(str::to_ascii_lowercase).as_deref() {
+                Some("sum_of_weights") => m.message("sum_of_weights", Message::default()),
+                Some("sum_of_members") => {
+                    let mut s = Message::default();
+                    if let Some((n, _)) = int_annotation(annos, "max_member_weight") {
+                        s.raw("max_member_weight", &n.to_string());
+                    }
+                    m.message("sum_of_members", s);
+                }
+                _ => {}
+            }
+        }
+        m
+    }
+
+    /// Annotations of a profile: of its declaration, or of the property that constructs it.
+    fn profile_annotations(&self, index: usize) -> &'a [Annotation] {
+        let o = &self.ir.objects[index];
+        if !o.annos.is_empty() {
+            return o.annos;
+        }
+        for t in &self.ir.visible_tables {
+            let t = &self.ir.tables[*t];
+            if t.implementation == Some(index)
+                && let DeclKind::Table(d) = &t.decl.kind
+                && let Some(p) = d
+                    .properties
+                    .iter()
+                    .find(|p| &*p.name.name == "implementation")
+            {
+                return &p.annos;
+            }
+        }
+        &[]
+    }
+
+    pub(super) fn register(&mut self, index: usize) -> Message {
+        self.types.present = true;
+        let o = &self.ir.objects[index];
+        let mut m = Message::default();
+        m.message(
+            "preamble",
+            self.usual_preamble(Kind::Register, &o.name, o.annos),
+        );
+        let spec = o
+            .targs
+            .first()
+            .map_or_else(Message::default, |t| self.type_spec(t));
+        m.message("type_spec", spec);
+        let n = size(o, 0);
+        if n != 0 {
+            m.number("size", n);
+        }
+        self.index_type(&mut m, o.targs.get(1));
+        m
+    }
+
+    pub(super) fn digests(&mut self, m: &mut Message) {
+        let ir = self.ir;
+        let mut seen: Vec<&str> = Vec::new();
+        for d in &ir.digests {
+            if seen.contains(&d.name.as_str()) {
+                continue;
+            }
+            seen.push(&d.name);
+            self.types.present = true;
+            let mut x = Message::default();
+            x.message("preamble", self.usual_preamble(Kind::Digest, &d.name, &[]));
+            let spec = self.type_spec(&d.ty);
+            x.message("type_spec", spec);
+            m.message("digests", x);
+        }
+    }
+
+    pub(super) fn controller_header(&mut self, d: &'a Decl) -> Option<Message> {
+        let DeclKind::Composite {
+            kind: CompositeKind::Header,
+            fields,
+            ..
+        } = &d.kind
+        else {
+            return None;
+        };
+        let name = crate::lower::string_annotation(&d.annos, "controller_header")?;
+        if hidden(&d.annos) {
+            return None;
+        }
+        let symbol = self.declared_name(d);
+        let mut m = Message::default();
+        m.message(
+            "preamble",
+            self.preamble(Kind::ControllerHeader, &symbol, &name, &name, &d.annos, &[]),
+        );
+        let annos: Vec<&[Annotation]> = fields.iter().map(|f| &f.annos[..]).collect();
+        for (f, id) in fields.iter().zip(super::table::field_ids(&annos)) {
+            if hidden(&f.annos) {
+                continue;
+            }
+            self.types.present = true;
+            let mut x = Message::default();
+            x.number("id", id);
+            x.string(
+                "name",
+                &crate::lower::name_annotation(&f.annos).unwrap_or_else(|| f.name.name.to_string()),
+            );
+            self.annotations(&mut x, &f.annos, &[]);
+            let ty = self.t.type_of(f.ty.id);
+            if let Some(w) = self.width_of(&ty).filter(|w| *w > 0) {
+                x.number("bitwidth", w);
+            }
+            self.note_type(&ty);
+            self.type_name(&mut x, "type_name", &ty);
+            self.structured_annotations(&mut x, &f.annos, &[]);
+            m.message("metadata", x);
+        }
+        Some(m)
+    }
+}

@@ -1,0 +1,197 @@
+//! Compiled programs do what the language says: they run in the pipeline, packet by packet.
+
+mod common;
+
+use softswitch_pipeline::{
+    EgressOutcome, EgressOutput, IngressOutcome, MatchField, Options, Pipeline, Program, QueueInfo,
+    Value,
+};
+
+fn load(name: &str) -> Pipeline {
+    let json = common::compile_program(name).json.to_string();
+    let program = Program::load(&json).unwrap_or_else(|e| panic!("{name}: {e}"));
+    Pipeline::new(program, Options::default())
+}
+
+/// Sends a frame into port 0; the answer, if it is not dropped.
+fn send(pipeline: &mut Pipeline, frame: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let outcome = pipeline.ingress(0, frame, 1_000_000, &mut out);
+    if !matches!(outcome, IngressOutcome::Unicast) {
+        return None;
+    }
+    let mut egress = EgressOutput::default();
+    match pipeline.egress(
+        out.swap_remove(0),
+        QueueInfo::default(),
+        1_000_000,
+        &mut egress,
+    ) {
+        EgressOutcome::Transmit { .. } => Some(egress.frame),
+        _ => None,
+    }
+}
+
+/// The result of one operation of a calculator program, with both operands as they are after it.
+fn calculate(pipeline: &mut Pipeline, op: u8, a: u32, b: u32) -> Option<(u32, u32, u32)> {
+    let mut frame = vec![op];
+    frame.extend(a.to_be_bytes());
+    frame.extend(b.to_be_bytes());
+    frame.extend([0; 4]);
+    let answer = send(pipeline, &frame)?;
+    let word = |i: usize| u32::from_be_bytes(answer[i..i + 4].try_into().expect("four bytes"));
+    Some((word(9), word(1), word(5)))
+}
+
+fn result(pipeline: &mut Pipeline, op: u8, a: u32, b: u32) -> u32 {
+    calculate(pipeline, op, a, b).expect("an answer").0
+}
+
+#[test]
+fn instances_have_registers_tables_and_constants_of_their_own() {
+    let mut p = load("instances");
+    // Level 1: 0 + 5 + 1 = 6; level 2: 0 + 6 + 10 = 16.
+    assert_eq!(result(&mut p, 1, 5, 0), 16);
+    // Level 1: 6 + 5 + 1 = 12; level 2: 16 + 12 + 10 = 38.
+    assert_eq!(result(&mut p, 1, 5, 0), 38);
+    // Both tables hit: level 1: 12 + 0 + 101 = 113; level 2: 38 + 113 + 110 = 261.
+    assert_eq!(result(&mut p, 2, 0, 0), 261);
+}
+
+#[test]
+fn an_instance_applied_in_several_places_works_on_each_argument() {
+    let mut p = load("instances");
+    assert_eq!(calculate(&mut p, 8, 3, 5), Some((26, 6, 20)));
+}
+
+#[test]
+fn resubmission_keeps_the_annotated_fields_only() {
+    let mut p = load("instances");
+    assert_eq!(result(&mut p, 9, 7, 9), 7);
+}
+
+#[test]
+fn functions_are_inlined_by_value() {
+    let mut p = load("language");
+    assert_eq!(result(&mut p, 1, 3, 8), 3 + 8);
+    assert_eq!(result(&mut p, 1, 4, 2), 9 + 4);
+}
+
+#[test]
+fn loops_with_known_and_unknown_rounds() {
+    let mut p = load("language");
+    let fixed = (1 + 2 + 4) + ((1 + 2 + 3) << 8);
+    assert_eq!(result(&mut p, 2, 7, 100), fixed + (4 << 16));
+    assert_eq!(result(&mut p, 2, 700, 5), fixed + (5 << 16));
+    assert_eq!(result(&mut p, 2, 0, 5), fixed);
+}
+
+#[test]
+fn signed_and_saturating_arithmetic() {
+    let mut p = load("language");
+    let minus_four = -4i32 as u32;
+    assert_eq!(result(&mut p, 3, minus_four, 1), (-2i32) as u32 + 1);
+    assert_eq!(result(&mut p, 3, 6, 9), 3);
+}
+
+#[test]
+fn slices_are_read_and_written() {
+    let mut p = load("language");
+    let expected = 0x5678_0000 | 0xbbcc | 0x78;
+    assert_eq!(result(&mut p, 4, 0x1234_5678, 0xaabb_ccdd), expected);
+}
+
+#[test]
+fn operands_are_evaluated_from_left_to_right() {
+    let mut p = load("language");
+    assert_eq!(result(&mut p, 5, 10, 0), 10 + 11 * 16 + 11);
+}
+
+#[test]
+fn actions_copy_in_and_out_and_return_early() {
+    let mut p = load("language");
+    // a and b change places first, so the key is the old a.
+    assert_eq!(calculate(&mut p, 6, 0x15, 11), Some((5, 11, 0x15)));
+    assert_eq!(calculate(&mut p, 6, 0x15, 3), Some((6, 3, 0x15)));
+    assert_eq!(calculate(&mut p, 6, 0x20, 3), Some((0, 3, 0x20)));
+}
+
+#[test]
+fn structs_and_tuples() {
+    let mut p = load("language");
+    assert_eq!(result(&mut p, 7, 30, 100), 70);
+}
+
+#[test]
+fn exit_copies_out_and_ends_the_pipeline() {
+    let mut p = load("language");
+    assert_eq!(result(&mut p, 8, 0, 0), 77);
+}
+
+#[test]
+fn default_of_a_switch_drops() {
+    let mut p = load("language");
+    assert_eq!(calculate(&mut p, 200, 0, 0), None);
+}
+
+#[test]
+fn stacks_are_filled_by_a_loop_in_a_subparser() {
+    let mut p = load("parsing");
+    let answer = send(&mut p, &[1, 0, 0x10, 0x12, 0x15, 9, 9, 7]).expect("an answer");
+    // The count of labels, and a new first label that pushes the rest back.
+    assert_eq!(answer, [1, 0, 0xaa, 0x10, 0x12, 0x15, 0, 3, 7]);
+    let answer =
+        send(&mut p, &[1, 0, 0x10, 0x12, 0x14, 0x16, 0x18, 0x15, 9, 9, 7]).expect("an answer");
+    assert_eq!(answer[6..9], [0, 0, 0xee], "too many labels: {answer:?}");
+}
+
+#[test]
+fn options_of_variable_length() {
+    let mut p = load("parsing");
+    let answer = send(&mut p, &[2, 3, 0xa, 0xb, 0xc, 1, 2, 3]).expect("an answer");
+    assert_eq!(answer, [2, 3, 0xaa, 0xa, 0xb, 0xc, 0, 0, 3]);
+    // The length is cut to 8 by the branch in the parser.
+    let answer = send(&mut p, &[2, 9, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3]).expect("an answer");
+    assert_eq!(answer[..2], [2, 8]);
+}
+
+#[test]
+fn lookahead_does_not_consume() {
+    let mut p = load("parsing");
+    let answer = send(&mut p, &[7, 0, 1, 2, 0xff, 4]).expect("an answer");
+    assert_eq!(answer, [7, 0, 0, 0, 0xff, 0xff, 4]);
+}
+
+#[test]
+fn value_sets_are_filled_at_run_time() {
+    let mut p = load("parsing");
+    let frame = [0x20, 0, 1, 2, 3];
+    assert_eq!(
+        send(&mut p, &frame).expect("an answer"),
+        [0x20, 0, 0, 0, 0, 1, 2, 3]
+    );
+    let set = p
+        .program()
+        .info()
+        .value_set("P.kinds")
+        .expect("the value set is known");
+    p.set_value_set(set, vec![vec![MatchField::Exact(Value::from(0x20u32))]])
+        .expect("a member fits");
+    assert_eq!(
+        send(&mut p, &frame).expect("an answer"),
+        [0x20, 0, 0xaa, 0, 0, 3]
+    );
+}
+
+#[test]
+fn externs_run() {
+    let mut p = load("externs");
+    let (result, _, _) = calculate(&mut p, 2, 1, 2).expect("an answer");
+    // CRC-32 of 00 00 00 01, 01, 02.
+    assert_eq!(result, 0x4715_9bf9);
+    let digests = {
+        calculate(&mut p, 1, 1, 2).expect("an answer");
+        p.take_digests()
+    };
+    assert_eq!(digests.len(), 1);
+}

@@ -1,0 +1,94 @@
+//! The command line.
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn run(args: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_softswitch-p4c");
+    Command::new(program)
+        .args(args)
+        .output()
+        .expect("the compiler starts")
+}
+
+/// A fresh folder for one test's files.
+fn folder(test: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("softswitch-p4c-{test}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a temporary folder can be made");
+    dir
+}
+
+#[test]
+fn writes_json_and_p4info() {
+    let dir = folder("writes");
+    let path = |name: &str| dir.join(name).display().to_string();
+    let (json, text) = (path("out.json"), path("out.p4info.txt"));
+    let files = format!("{text},{}", path("out.txtpb"));
+    let program = common::tests_dir()
+        .join("programs/router.p4")
+        .display()
+        .to_string();
+    let out = run(&[
+        "--std",
+        "p4-16",
+        "-DCPU_PORT=192",
+        "-o",
+        &json,
+        "--p4runtime-files",
+        &files,
+        &program,
+    ]);
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    let json = std::fs::read_to_string(json).expect("the JSON is there");
+    assert!(
+        json.contains("0x00c0"),
+        "the macro of the command line is used"
+    );
+    let info = std::fs::read_to_string(text).expect("the P4Info is there");
+    assert!(info.contains("name: \"RouterIngress.routes\""));
+    assert_eq!(
+        std::fs::read_to_string(path("out.txtpb")).expect("the second one, too"),
+        info
+    );
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn writes_nothing_if_there_is_an_error() {
+    let dir = folder("error");
+    let program = dir.join("bad.p4");
+    std::fs::write(&program, "const bit<8> x = y;\n").expect("the program can be written");
+    let json = dir.join("out.json");
+    let out = run(&[
+        "-o",
+        &json.display().to_string(),
+        &program.display().to_string(),
+    ]);
+    assert_eq!(out.status.code(), Some(1));
+    let messages = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(
+        messages.contains("bad.p4:1:18: error: 'y' is not declared"),
+        "{messages}"
+    );
+    assert!(!json.exists());
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn says_which_file_it_cannot_read() {
+    let out = run(&["/nowhere/at/all.p4"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("/nowhere/at/all.p4"));
+}
+
+#[test]
+fn help_has_an_example() {
+    let out = run(&["--help"]);
+    assert!(String::from_utf8_lossy(&out.stdout).contains("Example:"));
+}

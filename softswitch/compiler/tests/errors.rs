@@ -1,0 +1,201 @@
+//! Mistakes are found, all of them, where they are.
+
+mod common;
+
+/// Compiles a program with `body` in its ingress control, from line 20 on.
+fn ingress(body: &str) -> String {
+    let text = format!(
+        "#include <core.p4>\n#include <v1model.p4>\n{}{body}\n{}",
+        "header h_t { bit<8> a; bit<16> b; bool c; }\n\
+         struct headers { h_t h; h_t[2] s; }\n\
+         struct metadata { bit<8> m; }\n\
+         parser P(packet_in p, out headers hdr, inout metadata meta, inout standard_metadata_t std) {\n\
+         state start { transition accept; } }\n\
+         control V(inout headers hdr, inout metadata meta) { apply {} }\n\
+         control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {\n",
+        "}\ncontrol E(inout headers hdr, inout metadata meta, inout standard_metadata_t std) { apply {} }\n\
+         control C(inout headers hdr, inout metadata meta) { apply {} }\n\
+         control D(packet_out p, in headers hdr) { apply { p.emit(hdr); } }\n\
+         V1Switch(P(), V(), I(), E(), C(), D()) main;\n"
+    );
+    common::compile_text("t.p4", &text).1
+}
+
+/// The first line of `body` is line 10 of the program.
+fn expect(body: &str, at: &str, message: &str) {
+    let messages = ingress(body);
+    let wanted = format!("t.p4:{at}: error: {message}");
+    assert!(
+        messages.contains(&wanted),
+        "for\n{body}\nwanted {wanted}\ngot\n{messages}"
+    );
+}
+
+#[test]
+fn the_frame_itself_is_correct() {
+    assert_eq!(ingress("apply {}"), "");
+}
+
+#[test]
+fn names() {
+    expect("apply { hdr.h.x = 1; }", "10:15", "h_t has no field 'x'");
+    expect(
+        "apply { nothing = 1; }",
+        "10:9",
+        "'nothing' is not declared",
+    );
+    expect(
+        "bit<8> x; bit<8> x; apply {}",
+        "10:18",
+        "'x' is already declared in this scope",
+    );
+    expect(
+        "apply { meta.m = 1; \n t.apply(); }",
+        "11:2",
+        "'t' is not declared",
+    );
+}
+
+#[test]
+fn types() {
+    expect(
+        "apply { hdr.h.a = hdr.h.b; }",
+        "10:19",
+        "type bit<8> wanted, bit<16> found",
+    );
+    expect(
+        "apply { hdr.h.a = hdr.h.a + hdr.h.b; }",
+        "10:19",
+        "operator + does not work on bit<8> and bit<16>",
+    );
+    expect(
+        "apply { if (hdr.h.a) {} }",
+        "10:13",
+        "type bool wanted, bit<8> found",
+    );
+    expect(
+        "apply { hdr.h.a = (bit<8>)hdr.h; }",
+        "10:19",
+        "h_t cannot be cast to bit<8>",
+    );
+    expect(
+        "apply { hdr.h.b[20:16] = 1; }",
+        "10:9",
+        "bits [20:16] are outside of bit<16>",
+    );
+    expect(
+        "apply { hdr.s[5].a = 1; }",
+        "10:15",
+        "index 5 is outside of the stack of 2 elements",
+    );
+    expect("apply { hdr.h.a = 8w1 / 0; }", "10:25", "division by zero");
+}
+
+#[test]
+fn directions() {
+    expect(
+        "action f(in bit<8> x) { x = 1; } apply { f(1); }",
+        "10:25",
+        "'x' is an 'in' parameter",
+    );
+    expect(
+        "action f(out bit<8> x) { x = 1; } apply { f(8w1 + 1); }",
+        "10:45",
+        "this expression cannot be written to",
+    );
+    expect(
+        "action f(bit<8> x) { x = 1; } apply { f(1); }",
+        "10:22",
+        "parameter 'x' has no direction",
+    );
+}
+
+#[test]
+fn tables() {
+    expect(
+        "action a() {} table t { key = { hdr.h.a: sometimes; } actions = { a; } } apply { t.apply(); }",
+        "10:42",
+        "'sometimes' is not a match kind",
+    );
+    expect(
+        "action a() {} action b() {} table t { key = { hdr.h.a: exact; } actions = { a; } default_action = b; } apply { t.apply(); }",
+        "10:99",
+        "'b' is not in the table's action list",
+    );
+    expect(
+        "action a() {} table t { key = { hdr.h: exact; } actions = { a; } } apply { t.apply(); }",
+        "10:33",
+        "h_t cannot be a table key",
+    );
+}
+
+#[test]
+fn calls() {
+    expect(
+        "apply { hdr.h.setValid(1); }",
+        "10:9",
+        "no arguments are allowed here",
+    );
+    expect(
+        "register<bit<8>>(4) r; apply { r.red(meta.m, 0); }",
+        "10:34",
+        "register<bit<8>> has no method 'red'",
+    );
+    expect(
+        "register<bit<8>>(4) r; apply { r.read(meta.m); }",
+        "10:32",
+        "no argument for parameter 'index'",
+    );
+}
+
+#[test]
+fn every_independent_mistake_is_reported() {
+    let messages = ingress("apply {\n hdr.h.a = true;\n undeclared();\n hdr.h.b = hdr.h.a;\n }");
+    assert_eq!(messages.matches(": error: ").count(), 3, "{messages}");
+}
+
+#[test]
+fn syntax_errors_do_not_hide_each_other() {
+    let messages = ingress("apply {\n hdr.h.a = ;\n meta.m = 1 +;\n }");
+    assert!(
+        messages.contains("t.p4:11:12: error: syntax error"),
+        "{messages}"
+    );
+    assert!(
+        messages.contains("t.p4:12:14: error: syntax error"),
+        "{messages}"
+    );
+}
+
+#[test]
+fn a_message_shows_the_line_and_a_caret() {
+    let messages = ingress("apply { hdr.h.a = hdr.h.b; }");
+    assert!(
+        messages.contains(
+            "\napply { hdr.h.a = hdr.h.b; }\n                  ^^^^^^^\n  hint: write a cast"
+        ),
+        "{messages}"
+    );
+}
+
+#[test]
+fn the_preprocessor_points_at_its_own_mistakes() {
+    let (_, messages) = common::compile_text("t.p4", "#include \"missing.p4\"\n#if 1\n");
+    assert!(
+        messages.contains("t.p4:1:1: error: cannot find the included file 'missing.p4'"),
+        "{messages}"
+    );
+    assert!(
+        messages.contains("t.p4:2:1: error: conditional without #endif"),
+        "{messages}"
+    );
+}
+
+#[test]
+fn what_the_target_cannot_do_is_an_error() {
+    expect(
+        "action a() {} table t { actions = { a; } } apply { for (bit<8> i = 0; i < hdr.h.a; i = i + 1) { t.apply(); } }",
+        "10:52",
+        "a loop whose number of rounds is only known at run time cannot apply tables",
+    );
+}

@@ -1,0 +1,126 @@
+//! Time per packet, and per table write, of the programs in `tests/programs`.
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use softswitch_pipeline::{
+    ActionCall, EgressOutput, Entry, EntryAction, EntryKey, MatchField, Options, Pipeline, Program,
+    QueueInfo, TableId, Value,
+};
+
+fn pipeline(json: &str) -> Pipeline {
+    Pipeline::new(
+        Program::load(json).expect("the program"),
+        Options::default(),
+    )
+}
+
+fn entry(p: &Pipeline, table: TableId, field: MatchField, action: &str, args: &[u64]) -> Entry {
+    let table = &p.program().info().tables[table.index()];
+    let action = table.action(action).expect("the action");
+    let args = args.iter().map(|&a| Value::from(a)).collect();
+    let priority = i32::from(table.needs_priority);
+    let key = EntryKey {
+        fields: vec![field],
+        priority,
+    };
+    Entry {
+        key,
+        action: EntryAction::Direct(ActionCall { action, args }),
+        idle_timeout: 0,
+    }
+}
+
+fn prefix(value: u32, prefix_len: u32) -> MatchField {
+    MatchField::Lpm {
+        value: value.into(),
+        prefix_len,
+    }
+}
+
+/// An Ethernet frame of 64 bytes with an IPv4 header whose checksum is right.
+fn frame() -> Vec<u8> {
+    let mut f = vec![0; 64];
+    f[12] = 0x08;
+    f[14..34].copy_from_slice(&[
+        0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0x5c, 0xba, 10, 0, 0, 1, 20, 0, 0, 1,
+    ]);
+    f
+}
+
+fn through(p: &mut Pipeline, frame: &[u8], out: &mut EgressOutput) -> usize {
+    let mut queue = Vec::with_capacity(2);
+    p.ingress(1, frame, 0, &mut queue);
+    let sent = queue.len();
+    for d in queue {
+        p.egress(d, QueueInfo::default(), 0, out);
+    }
+    sent
+}
+
+fn packets(c: &mut Criterion) {
+    let mut group = c.benchmark_group("packets");
+    group.throughput(Throughput::Elements(1));
+    let mut router = pipeline(include_str!("../tests/programs/router.json"));
+    let info = router.program().info().clone();
+    let (routes, hops) = (
+        info.table("I.routes").expect("a table"),
+        info.table("I.next_hops").expect("a table"),
+    );
+    for i in 0..10_000u32 {
+        let e = entry(
+            &router,
+            routes,
+            prefix(0x1400_0000 + (i << 8), 24),
+            "I.set_next_hop",
+            &[1],
+        );
+        router.insert_entry(routes, e, 0).expect("a new route");
+    }
+    let field = MatchField::Exact(1u64.into());
+    let e = entry(&router, hops, field, "I.forward", &[2, 3, 4]);
+    router.insert_entry(hops, e, 0).expect("a new next hop");
+    let (frame, mut out) = (frame(), EgressOutput::default());
+    assert_eq!(through(&mut router, &frame, &mut out), 1);
+    group.bench_function("router", |b| {
+        b.iter(|| through(&mut router, &frame, &mut out))
+    });
+    let mut everything = pipeline(include_str!("../tests/programs/everything.json"));
+    group.bench_function("everything", |b| {
+        b.iter(|| through(&mut everything, &frame, &mut out))
+    });
+    group.finish();
+}
+
+fn writes(c: &mut Criterion) {
+    const COUNT: u32 = 10_000;
+    let program =
+        Program::load(include_str!("../tests/programs/router.json")).expect("the program");
+    let routes = program.info().table("I.routes").expect("a table");
+    let fresh = || Pipeline::new(program.clone(), Options::default());
+    let p = fresh();
+    let entries: Vec<Entry> = (0..COUNT)
+        .map(|i| {
+            entry(
+                &p,
+                routes,
+                prefix(i << 8, 24),
+                "I.set_next_hop",
+                &[u64::from(i)],
+            )
+        })
+        .collect();
+    let mut group = c.benchmark_group("table writes");
+    group.throughput(Throughput::Elements(COUNT.into()));
+    group.bench_function("insert", |b| {
+        let insert = |mut p: Pipeline| {
+            for e in &entries {
+                p.insert_entry(routes, e.clone(), 0).expect("a new route");
+            }
+            p
+        };
+        b.iter_batched(fresh, insert, BatchSize::LargeInput);
+    });
+    group.finish();
+}
+
+criterion_group!(benches, packets, writes);
+criterion_main!(benches);

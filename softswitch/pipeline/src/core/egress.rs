@@ -1,0 +1,107 @@
+//! Egress, checksum update and deparser.
+
+use super::{Core, MICRO, preserve, set};
+use crate::Nanos;
+use crate::packet::{
+    Descriptor, EgressOutcome, EgressOutput, InstanceType, QueueInfo, Recirculated, State,
+};
+use crate::program::Compiled;
+
+impl Core {
+    pub(crate) fn run_egress(
+        &mut self,
+        c: &Compiled,
+        d: Descriptor,
+        queue: QueueInfo,
+        now: Nanos,
+        out: &mut EgressOutput,
+    ) -> EgressOutcome {
+        let s = &c.layout.standard;
+        let mut pkt = d.state;
+        let drop_port = u64::from(self.options.drop_port);
+        let mem = &mut pkt.mem;
+        set(s.egress_timestamp, mem, now / MICRO);
+        set(s.enq_timestamp, mem, queue.enq_timestamp / MICRO);
+        set(s.enq_qdepth, mem, u64::from(queue.enq_qdepth));
+        set(s.deq_timedelta, mem, queue.deq_timedelta / MICRO);
+        set(s.deq_qdepth, mem, u64::from(queue.deq_qdepth));
+        set(s.qid, mem, u64::from(queue.qid));
+        s.egress_port.set64(mem, u64::from(d.egress_port));
+        s.egress_spec.set64(mem, drop_port + 1);
+        s.packet_length.set64(mem, u64::from(pkt.len));
+        pkt.clear_requests();
+        self.apply(c, c.egress, &mut pkt, now);
+        if pkt.assertion_failed {
+            self.pool.put(pkt);
+            return EgressOutcome::AssertionFailed;
+        }
+        if let Some((session, list)) = pkt.clone_to.take()
+            && let Some(session) = self.pre.session(session)
+        {
+            let mut copy = self.pool.get();
+            copy.copy_from(&pkt);
+            let kind = InstanceType::EgressClone;
+            self.enqueue_clones(c, copy, &pkt, &session, list, kind, &mut out.clones);
+        }
+        if s.egress_spec.get64(&pkt.mem) == drop_port {
+            self.pool.put(pkt);
+            return EgressOutcome::Dropped;
+        }
+        self.deparse(c, &mut pkt, now, &mut out.frame);
+        if pkt.recirculate != 0 {
+            return EgressOutcome::Recirculate(self.recirculate(c, pkt, &out.frame));
+        }
+        self.pool.put(pkt);
+        EgressOutcome::Transmit {
+            port: d.egress_port,
+        }
+    }
+
+    pub(super) fn deparse(
+        &mut self,
+        c: &Compiled,
+        pkt: &mut State,
+        now: Nanos,
+        frame: &mut Vec<u8>,
+    ) {
+        let mut m = self.machine(c, pkt, now);
+        for sum in c.checksums.iter().filter(|s| s.update) {
+            if sum.condition.as_ref().is_none_or(|c| c.eval(&m.env(&[]))) {
+                let calculation = &c.calculations[sum.calculation as usize];
+                let v = m.externs.hash(calculation, &c.layout, m.pkt);
+                sum.field.set64(&mut m.pkt.mem, v);
+            }
+        }
+        m.run(&c.deparser_ops, &[]);
+        frame.clear();
+        for &h in &c.deparser {
+            let header = &c.layout.headers[h as usize];
+            if header.is_valid(&pkt.mem) {
+                header.emit(&pkt.mem, frame);
+            }
+        }
+        frame.extend_from_slice(&pkt.frame[pkt.start..]);
+        frame.truncate(pkt.truncate_to as usize);
+    }
+
+    pub(super) fn recirculate(
+        &mut self,
+        c: &Compiled,
+        pkt: Box<State>,
+        frame: &[u8],
+    ) -> Recirculated {
+        let s = &c.layout.standard;
+        let ingress_port = s.ingress_port.get64(&pkt.mem) as u32;
+        let mut next = self.pool.get();
+        next.reset(&c.layout.blank, frame);
+        preserve(c.field_lists.get(&pkt.recirculate), &pkt.mem, &mut next.mem);
+        s.instance_type
+            .set64(&mut next.mem, InstanceType::Recirculated as u64);
+        s.packet_length.set64(&mut next.mem, frame.len() as u64);
+        self.pool.put(pkt);
+        Recirculated {
+            ingress_port,
+            state: next,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Control flow: tables, conditions, action calls.
+
+use super::Core;
+use crate::Nanos;
+use crate::control::unpack;
+use crate::info::TableId;
+use crate::machine::Machine;
+use crate::packet::State;
+use crate::program::{Compiled, ControlNode};
+use crate::table::{Call, Target};
+use crate::trace::TraceEvent;
+
+impl Core {
+    /// Runs a control flow from node `first` to its end.
+    pub(super) fn apply(&mut self, c: &Compiled, first: u32, pkt: &mut State, now: Nanos) {
+        let mut node = first;
+        // A control flow has no loops: more steps than nodes mean a broken program.
+        for _ in 0..=c.nodes.len() {
+            let Some(n) = c.nodes.get(node as usize).filter(|_| !pkt.exit) else {
+                return;
+            };
+            node = match n {
+                ControlNode::Table(t) => self.apply_table(c, *t, pkt, now),
+                ControlNode::Condition { cond, then, other } => {
+                    let m = self.machine(c, pkt, now);
+                    if cond.eval(&m.env(&[])) {
+                        *then
+                    } else {
+                        *other
+                    }
+                }
+                ControlNode::Call { call, next } => {
+                    let mut m = self.machine(c, pkt, now);
+                    if let Some(trace) = &mut m.externs.trace {
+                        trace.push(TraceEvent::Action(unpack(&c.info, call)));
+                    }
+                    m.run(&c.actions[call.action as usize].ops, &call.args);
+                    *next
+                }
+            };
+        }
+        pkt.assertion_failed = true;
+    }
+
+    pub(super) fn machine<'a>(
+        &'a mut self,
+        c: &'a Compiled,
+        pkt: &'a mut State,
+        now: Nanos,
+    ) -> Machine<'a> {
+        Machine {
+            layout: &c.layout,
+            calculations: &c.calculations,
+            externs: &mut self.externs,
+            pkt,
+            now,
+        }
+    }
+
+    #[inline]
+    pub(super) fn apply_table(
+        &mut self,
+        c: &Compiled,
+        number: u32,
+        pkt: &mut State,
+        now: Nanos,
+    ) -> u32 {
+        let fixed = &c.tables[number as usize];
+        let table = &mut self.tables[number as usize];
+        let mut m = Machine {
+            layout: &c.layout,
+            calculations: &c.calculations,
+            externs: &mut self.externs,
+            pkt,
+            now,
+        };
+        let slot = if table.len() == 0 && m.externs.trace.is_none() {
+            None
+        } else {
+            self.key.clear();
+            self.key.resize(fixed.shape.words, 0);
+            for part in &fixed.key {
+                part.load(&m.pkt.mem, &mut self.key);
+            }
+            table.lookup(&self.key, &mut self.masked, m.pkt.ingress_len, now)
+        };
+        if let (Some(slot), Some((unit, to))) = (slot, &fixed.meter)
+            && let Some(meter) = table.meter_mut(slot)
+        {
+            let color = meter.execute(m.pkt.amount(*unit), now);
+            m.set64(to, &[], color as u64);
+        }
+        let target = match slot {
+            Some(slot) => Some(table.target(slot)),
+            None => table.default.as_ref(),
+        };
+        let call: Option<&Call> = match target {
+            Some(Target::Call(call)) => Some(call),
+            Some(Target::Member(member)) => fixed
+                .profile
+                .map(|p| self.profiles[p as usize].call(*member)),
+            Some(Target::Group(group)) => fixed.profile.and_then(|p| {
+                let profile = &self.profiles[p as usize];
+                let hash = match &c.selectors[p as usize] {
+                    Some(selector) => m.externs.hash(selector, &c.layout, m.pkt),
+                    None => 0,
+                };
+                profile
+                    .selection(*group)
+                    .choose(hash)
+                    .map(|member| profile.call(member))
+            }),
+            None => None,
+        };
+        if let Some(trace) = &mut m.externs.trace {
+            trace.push(TraceEvent::Table {
+                table: TableId(number),
+                key: table.shape.key_values(&self.key),
+                entry: slot.map(|s| table.key(s)),
+                action: call.map(|call| unpack(&c.info, call)),
+            });
+        }
+        if let Some(call) = call {
+            m.run(&c.actions[call.action as usize].ops, &call.args);
+        }
+        fixed.next.after(slot.is_some(), call.map(|c| c.action))
+    }
+}

@@ -1,0 +1,222 @@
+//! Expressions: from JSON to [`Node`](crate::expr::Node)s and [`Cond`](crate::expr::Cond)s of the narrowest
+//! sufficient arithmetic.
+
+mod condition;
+mod operation;
+mod value;
+
+use std::collections::HashMap;
+
+use super::cursor::Cursor;
+use super::headers::Names;
+use crate::error::LoadError;
+use crate::expr::{DynField, HeaderRef, UnionRef};
+use crate::phv::Field;
+use value::constant;
+
+type Result<T> = std::result::Result<T, LoadError>;
+
+/// Names that an expression may use.
+pub(crate) struct Scope<'a> {
+    pub(crate) names: &'a Names,
+    /// Registers: index and width by name.
+    pub(crate) registers: &'a HashMap<String, (u32, u32)>,
+    /// Parameters of the enclosing action.
+    pub(crate) params: &'a [Param],
+}
+
+/// Where an action's parameter is among its arguments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Param {
+    /// First 64-bit limb.
+    pub(crate) first: u32,
+    /// Bits.
+    pub(crate) width: u32,
+}
+
+impl Param {
+    pub(crate) fn limbs(self) -> u32 {
+        self.width.div_ceil(64).max(1)
+    }
+}
+
+impl Scope<'_> {
+    /// The operand behind any number of `expression` wrappers.
+    fn unwrap<'c>(&self, c: &Cursor<'c>) -> Result<(Cursor<'c>, Cursor<'c>, &'c str)> {
+        let mut c = c.clone();
+        loop {
+            let kind = c.get("type").str()?;
+            let value = c.get("value");
+            if kind != "expression" {
+                return Ok((c, value, kind));
+            }
+            if !value.get("op").is_null() {
+                return Ok((c, value.clone(), kind));
+            }
+            c = value;
+        }
+    }
+
+    pub(crate) fn field(&self, c: &Cursor) -> Result<Field> {
+        let [header, field] = c.tuple()?;
+        let h = self.header_id(&header)?;
+        let layout = &self.names.layout;
+        let name = field.str()?;
+        layout.headers[h as usize].field(name).ok_or_else(|| {
+            field.error(format!(
+                "header {} has no field {name}",
+                header.str().unwrap_or("")
+            ))
+        })
+    }
+
+    pub(crate) fn header_id(&self, c: &Cursor) -> Result<u32> {
+        find(&self.names.headers, c, "header")
+    }
+
+    fn stack_field(&self, c: &Cursor) -> Result<(DynField, Field)> {
+        let [stack, field] = c.tuple()?;
+        let s = find(&self.names.stacks, &stack, "header stack")?;
+        self.dyn_field(HeaderRef::Last(s), &field)
+    }
+
+    /// A field, by name or number, of a computed header: what it is in any of the headers.
+    fn dyn_field(&self, header: HeaderRef, c: &Cursor) -> Result<(DynField, Field)> {
+        let layout = &self.names.layout;
+        let sample = &layout.headers[self.sample(&header) as usize];
+        let index = match c.json.as_str() {
+            Some(name) => sample.names.iter().position(|n| n == name),
+            None => Some(c.usize()?),
+        };
+        let index = index.filter(|&i| i < sample.fields.len());
+        let index = index.ok_or_else(|| {
+            c.error(format!(
+                "header type {} has no such field",
+                sample.type_name
+            ))
+        })?;
+        Ok((DynField { header, index }, sample.fields[index]))
+    }
+
+    /// A header of the type that `header` denotes.
+    fn sample(&self, header: &HeaderRef) -> u32 {
+        let layout = &self.names.layout;
+        match header {
+            HeaderRef::Static(h) => *h,
+            HeaderRef::Element(e) => layout.stacks[e.0 as usize].elements[0],
+            HeaderRef::Last(s) => layout.stacks[*s as usize].elements[0],
+            HeaderRef::Member(u, m) => {
+                layout.unions[self.sample_union(u) as usize].members[*m as usize]
+            }
+        }
+    }
+
+    fn sample_union(&self, u: &UnionRef) -> u32 {
+        match u {
+            UnionRef::Static(u) => *u,
+            UnionRef::Element(e) => self.names.layout.union_stacks[e.0 as usize].elements[0],
+            UnionRef::Last(s) => self.names.layout.union_stacks[*s as usize].elements[0],
+        }
+    }
+
+    pub(crate) fn header(&self, c: &Cursor) -> Result<HeaderRef> {
+        let (c, value, kind) = self.unwrap(c)?;
+        match (kind, value.get("op").json.as_str()) {
+            ("header", _) => Ok(HeaderRef::Static(self.header_id(&value)?)),
+            ("expression", Some("dereference_header_stack")) => {
+                let (_, stack, _) = self.unwrap(&value.get("left"))?;
+                let s = find(&self.names.stacks, &stack, "header stack")?;
+                let index = self.value(&value.get("right"), None)?;
+                if let Some(i) = constant(&index)
+                    && let Some(&h) = self.names.layout.stacks[s as usize]
+                        .elements
+                        .get(i as usize)
+                {
+                    return Ok(HeaderRef::Static(h));
+                }
+                Ok(HeaderRef::Element(Box::new((s, index.into64()))))
+            }
+            ("expression", Some("access_union_header")) => {
+                let u = self.union(&value.get("left"))?;
+                let right = value.get("right");
+                let sample = self.sample_union(&u) as usize;
+                let member = right.u32()?;
+                if member as usize >= self.names.layout.unions[sample].members.len() {
+                    return Err(right.error("the union has fewer members"));
+                }
+                Ok(HeaderRef::Member(u, member))
+            }
+            _ => Err(c.error("expected a header")),
+        }
+    }
+
+    pub(crate) fn union(&self, c: &Cursor) -> Result<UnionRef> {
+        let (c, value, kind) = self.unwrap(c)?;
+        match (kind, value.get("op").json.as_str()) {
+            ("header_union", _) => Ok(UnionRef::Static(find(
+                &self.names.unions,
+                &value,
+                "header union",
+            )?)),
+            ("expression", Some("dereference_union_stack")) => {
+                let (_, stack, _) = self.unwrap(&value.get("left"))?;
+                let s = find(&self.names.union_stacks, &stack, "header union stack")?;
+                let index = self.value(&value.get("right"), None)?;
+                Ok(UnionRef::Element(Box::new((s, index.into64()))))
+            }
+            _ => Err(c.error("expected a header union")),
+        }
+    }
+
+    /// A field of the last filled element of a stack of unions.
+    pub(crate) fn union_stack_field(&self, c: &Cursor) -> Result<(DynField, Field)> {
+        let [stack, member, field] = c.tuple()?;
+        let s = find(&self.names.union_stacks, &stack, "header union stack")?;
+        let m = self.union_member(s, &member)?;
+        self.dyn_field(HeaderRef::Member(UnionRef::Last(s), m), &field)
+    }
+
+    pub(crate) fn union_member(&self, stack: u32, member: &Cursor) -> Result<u32> {
+        let sample = self.names.layout.union_stacks[stack as usize].elements[0] as usize;
+        let name = member.str()?;
+        let position = self.names.union_members[sample]
+            .iter()
+            .position(|n| n == name);
+        position
+            .map(|p| p as u32)
+            .ok_or_else(|| member.error(format!("the union has no member {name}")))
+    }
+
+    /// A field that is assigned to, with its shape.
+    pub(crate) fn lvalue(
+        &self,
+        c: &Cursor,
+    ) -> Result<(std::result::Result<Field, DynField>, Field)> {
+        let (c, value, kind) = self.unwrap(c)?;
+        match (kind, value.get("op").json.as_str()) {
+            ("field", _) => self.field(&value).map(|f| (Ok(f), f)),
+            ("stack_field", _) => self.stack_field(&value).map(|(d, f)| (Err(d), f)),
+            ("union_stack_field", _) => self.union_stack_field(&value).map(|(d, f)| (Err(d), f)),
+            ("expression", Some("access_field")) => {
+                let (d, f) = self.access_field(&value)?;
+                match d.header {
+                    HeaderRef::Static(_) => Ok((Ok(f), f)),
+                    _ => Ok((Err(d), f)),
+                }
+            }
+            _ => Err(c.error("expected a field to write to")),
+        }
+    }
+
+    fn access_field(&self, value: &Cursor) -> Result<(DynField, Field)> {
+        let header = self.header(&value.get("left"))?;
+        self.dyn_field(header, &value.get("right"))
+    }
+}
+
+pub(crate) fn find<T: Copy>(map: &HashMap<String, T>, c: &Cursor, what: &str) -> Result<T> {
+    let name = c.str()?;
+    map.get(name)
+        .copied()
+        .ok_or_else(|| c.error(format!("no {what} named {name}")))
+}

@@ -1,0 +1,615 @@
+//! What packets become: parser, arithmetic, externs, and the paths around the traffic manager.
+
+mod common;
+
+use common::{COMMAND_BYTES, Command, DST, Harness, ethernet, key, ternary};
+use softswitch_pipeline::{
+    CloneSession, Entry, IngressOutcome, MatchField, MeterConfig, Options, Replica, Value,
+};
+
+fn replica(port: u32, instance: u16) -> Replica {
+    Replica { port, instance }
+}
+
+fn session(replicas: Vec<Replica>) -> CloneSession {
+    CloneSession {
+        replicas,
+        truncate_to: 0,
+        class_of_service: 0,
+    }
+}
+
+#[test]
+fn untouched_packets_leave_as_they_came() {
+    let mut h = Harness::new();
+    for frame in [
+        ethernet(0x1234),
+        Command {
+            p: 5,
+            q: 1 << 60,
+            ..Command::op(99)
+        }
+        .frame(),
+    ] {
+        assert_eq!(h.send(&frame), [(1, frame)]);
+    }
+}
+
+#[test]
+fn a_frame_shorter_than_its_headers_is_not_parsed_further() {
+    let mut h = Harness::new();
+    let frame = Command::op(1).frame();
+    for len in 14..14 + COMMAND_BYTES {
+        assert_eq!(
+            h.send(&frame[..len]),
+            [(1, frame[..len].to_vec())],
+            "{len} bytes"
+        );
+    }
+    assert_eq!(h.send(&frame[..5]), [(1, frame[..5].to_vec())]);
+    assert_eq!(h.send(&[]), [(1, vec![])]);
+}
+
+#[test]
+fn header_stacks_extract_push_pop_and_overflow() {
+    let mut h = Harness::new();
+    let tags = |tags: &[[u8; 2]]| [ethernet(0x9000), tags.concat(), b"rest".to_vec()].concat();
+    let (first, last) = ([0x04, 1], [0x07, 2]);
+    // label 2 is popped, after its value was raised with saturation.
+    assert_eq!(h.send(&tags(&[first, last]))[0].1, tags(&[last]));
+    // label 1 is pushed down by a new tag of label 9.
+    let pushed = tags(&[[0x12, 0], [0x02, 251], last]);
+    assert_eq!(h.send(&tags(&[[0x02, 1], last]))[0].1, pushed);
+    // A fifth tag does not fit: it stays in the payload.
+    let five = [[0x08, 9]; 5];
+    let mut kept = five;
+    kept[0][1] = 255;
+    assert_eq!(h.send(&tags(&five))[0].1, tags(&kept));
+}
+
+#[test]
+fn variable_length_fields() {
+    let mut h = Harness::new();
+    for len in [0, 1, 40] {
+        let frame = [
+            ethernet(0x9001),
+            vec![len],
+            vec![0xab; len.into()],
+            b"x".to_vec(),
+        ]
+        .concat();
+        assert_eq!(h.send(&frame), [(1, frame)], "{len}");
+    }
+    // verify refuses 41, the frame is too short for 39.
+    for len in [41, 39] {
+        let frame = [ethernet(0x9001), vec![len], vec![0xab; 20]].concat();
+        assert_eq!(h.send(&frame), [(1, frame)], "{len}");
+    }
+}
+
+#[test]
+fn setting_a_union_member_valid_invalidates_the_other() {
+    let mut h = Harness::new();
+    let frame = [
+        ethernet(0x9002),
+        vec![1, 0xaa, 0xbb, 0xcc],
+        b"data".to_vec(),
+    ]
+    .concat();
+    let sent = h.send(&frame);
+    // The checksum over kind, c and the payload replaces b.
+    let sum = !(0x0200u32 + 0x6461 + 0x7461) as u16;
+    let [hi, lo] = sum.to_be_bytes();
+    let expected = [
+        ethernet(0x9002),
+        vec![2, hi, lo, 0, 0, 0, 0, 0],
+        b"data".to_vec(),
+    ]
+    .concat();
+    assert_eq!(sent, [(1, expected)]);
+}
+
+#[test]
+fn arithmetic_wraps_saturates_and_shifts() {
+    let mut h = Harness::new();
+    assert_eq!(
+        h.run(Command {
+            x: 3,
+            z: 5,
+            ..Command::op(1)
+        })
+        .z,
+        5
+    );
+    assert_eq!(
+        h.run(Command {
+            x: 3,
+            z: u32::MAX,
+            ..Command::op(1)
+        })
+        .z,
+        4
+    );
+    let shifted = h.run(Command {
+        arg: 5,
+        y: 0xfff,
+        q: 1 << 60,
+        ..Command::op(2)
+    });
+    assert_eq!((shifted.y, shifted.q), (0xfe0, 1 << 55));
+    let shifted = h.run(Command {
+        arg: 200,
+        y: 0xfff,
+        q: 1 << 60,
+        ..Command::op(2)
+    });
+    assert_eq!((shifted.y, shifted.q), (0, 0));
+    let signed = h.run(Command {
+        s: -3,
+        x: 2,
+        ..Command::op(3)
+    });
+    assert_eq!((signed.s, signed.x), (-2, 0));
+    let w = 0x8000_0000_0000_0000_0000_0000_0000_0001u128;
+    let wide = h
+        .run(Command {
+            arg: 1,
+            wide: w,
+            ..Command::op(4)
+        })
+        .wide;
+    assert_eq!(wide, w.wrapping_add(w << 1) ^ !w);
+    assert_eq!(
+        h.run(Command {
+            arg: 200,
+            wide: w,
+            ..Command::op(4)
+        })
+        .wide,
+        w ^ !w
+    );
+    let z = 0xdead_beefu32;
+    let product = z.wrapping_mul(z).wrapping_sub(9);
+    assert_eq!(
+        h.run(Command {
+            arg: 9,
+            z,
+            ..Command::op(14)
+        })
+        .z,
+        product
+    );
+}
+
+#[test]
+fn a_stack_index_computed_at_run_time() {
+    let mut h = Harness::new();
+    let frame = Command {
+        p: 2,
+        arg: 0x55,
+        ..Command::op(13)
+    }
+    .frame();
+    let sent = h.send(&frame);
+    // The tag comes before the command in the deparser.
+    let expected = [&frame[..14], &[0, 0x55], &frame[14..]].concat();
+    assert_eq!(sent, [(1, expected)]);
+}
+
+#[test]
+fn registers_counters_and_hashes() {
+    let mut h = Harness::new();
+    h.run(Command {
+        x: 9,
+        z: 7,
+        p: 3,
+        wide: u128::MAX,
+        ..Command::op(1)
+    });
+    let sums = h.info.register("I.sums").unwrap();
+    assert_eq!(h.pipeline.register(sums, 9).unwrap(), Value::from(7u64));
+    let wides = h.info.register("I.wides").unwrap();
+    assert_eq!(
+        h.pipeline.register(wides, 3).unwrap(),
+        Value::from(u128::MAX)
+    );
+    let ops = h.info.counter("I.ops").unwrap();
+    let count = h.pipeline.counter(ops, 1).unwrap();
+    assert_eq!(
+        (count.packets, count.bytes),
+        (1, 14 + COMMAND_BYTES as u64 + 7)
+    );
+    // CRC-32 over 48 + 3 + 61 + 128 bits, modulo 1000.
+    let c = Command {
+        p: 5,
+        q: 0x1234_5678_9abc,
+        wide: 42,
+        ..Command::op(15)
+    };
+    let input = [
+        &common::SRC[..],
+        &(5u64 << 61 | c.q).to_be_bytes(),
+        &c.wide.to_be_bytes(),
+    ]
+    .concat();
+    assert_eq!(h.run(c).z, crc32fast::hash(&input) % 1000);
+}
+
+#[test]
+fn random_numbers_depend_on_the_seed_alone() {
+    let draw = |seed| {
+        let mut h = Harness::with(Options {
+            seed,
+            ..Options::default()
+        });
+        (0..50)
+            .map(|_| h.run(Command::op(11)).z)
+            .collect::<Vec<_>>()
+    };
+    let draws = draw(1);
+    assert!(draws.iter().all(|z| (10..=20).contains(z)));
+    assert_eq!(draws, draw(1));
+    assert_ne!(draws, draw(2));
+}
+
+#[test]
+fn meters_colour_by_the_given_time() {
+    let mut h = Harness::new();
+    let rate = h.info.meter("I.rate").unwrap();
+    let config = MeterConfig {
+        cir: 1,
+        cburst: 1,
+        pir: 2,
+        pburst: 2,
+    };
+    h.pipeline.set_meter(rate, 4, Some(config)).unwrap();
+    let mut color = |now| {
+        let sent = h.send_at(
+            &Command {
+                arg: 4,
+                ..Command::op(5)
+            }
+            .frame(),
+            now,
+        );
+        Command::parse(&sent[0].1).p
+    };
+    assert_eq!([color(0), color(0), color(0)], [0, 1, 2]);
+    assert_eq!(color(1_000_000_000), 0);
+}
+
+#[test]
+fn digests_carry_the_values_at_the_end_of_ingress() {
+    let mut h = Harness::new();
+    h.run(Command {
+        x: 1,
+        y: 0x234,
+        ..Command::op(6)
+    });
+    let digests = h.pipeline.take_digests();
+    assert_eq!(digests.len(), 1);
+    assert_eq!(h.info.digests[digests[0].id.index()].fields, [48, 16]);
+    assert_eq!(
+        digests[0].fields,
+        [Value::from(0x0200_0000_0001u64), Value::from(0x2341u64)]
+    );
+    assert!(h.pipeline.take_digests().is_empty());
+}
+
+#[test]
+fn ingress_clones_have_the_original_headers_and_the_preserved_metadata() {
+    let mut h = Harness::new();
+    let frame = Command {
+        arg: 5,
+        x: 1,
+        ..Command::op(7)
+    }
+    .frame();
+    assert_eq!(
+        h.send(&frame),
+        [(1, frame.clone())],
+        "without a session there is no clone"
+    );
+    h.pipeline
+        .insert_clone_session(5, session(vec![replica(20, 0), replica(21, 3)]))
+        .unwrap();
+    let sent = h.send(&frame);
+    assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), [20, 21, 1]);
+    let clone = Command::parse(&sent[0].1);
+    assert_eq!(
+        (clone.x, clone.z),
+        (1, 77),
+        "instance type 1, metadata kept"
+    );
+    // Truncated when they leave, parsed whole.
+    let truncated = CloneSession {
+        truncate_to: 20,
+        ..session(vec![replica(20, 0)])
+    };
+    h.pipeline.modify_clone_session(5, truncated).unwrap();
+    let sent = h.send(&frame);
+    assert_eq!((sent[0].1.len(), sent[1].1.len()), (20, frame.len()));
+}
+
+#[test]
+fn egress_clones_pass_egress_again() {
+    let mut h = Harness::new();
+    h.pipeline
+        .insert_clone_session(6, session(vec![replica(30, 0)]))
+        .unwrap();
+    let sent = h.send(
+        &Command {
+            arg: 6,
+            ..Command::op(20)
+        }
+        .frame(),
+    );
+    assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), [11, 30]);
+    let clone = Command::parse(&sent[1].1);
+    assert_eq!((clone.op, clone.x, clone.z), (0, 2, 99));
+}
+
+#[test]
+fn resubmission_keeps_the_field_list_and_is_bounded() {
+    let mut h = Harness::new();
+    h.pipeline.insert_multicast_group(9, vec![]).unwrap();
+    // Three passes with `passes` preserved, then on as a normal packet.
+    let frame = Command::op(8).frame();
+    assert_eq!(h.send(&frame), [(1, frame)]);
+    let mut out = Vec::new();
+    let outcome = h.pipeline.ingress(1, &Command::op(10).frame(), 0, &mut out);
+    assert_eq!(outcome, IngressOutcome::TooManyResubmits);
+    assert!(out.is_empty());
+}
+
+#[test]
+fn recirculation_parses_the_emitted_packet_again() {
+    let mut h = Harness::new();
+    let ops = h.info.counter("I.ops").unwrap();
+    // Counter cells are few: op 21 is beyond them, and counting it is harmless.
+    let sent = h.send(
+        &Command {
+            arg: 3,
+            ..Command::op(21)
+        }
+        .frame(),
+    );
+    assert_eq!(sent.len(), 1);
+    // The last pass begins as recirculated and leaves as a normal unicast packet.
+    assert_eq!(Command::parse(&sent[0].1).op, 21);
+    assert!(h.pipeline.counter(ops, 21).is_err());
+}
+
+#[test]
+fn multicast_wins_over_unicast_and_numbers_its_copies() {
+    let mut h = Harness::new();
+    let mut out = Vec::new();
+    let frame = Command {
+        arg: 3,
+        ..Command::op(9)
+    }
+    .frame();
+    assert_eq!(
+        h.pipeline.ingress(1, &frame, 0, &mut out),
+        IngressOutcome::Multicast(0)
+    );
+    h.pipeline
+        .insert_multicast_group(3, vec![replica(5, 1), replica(6, 2)])
+        .unwrap();
+    let sent = h.send(&frame);
+    assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), [5, 6]);
+    assert_eq!(Command::parse(&sent[0].1).x, 5, "instance type");
+}
+
+#[test]
+fn egress_sees_queue_length_and_drop() {
+    let mut h = Harness::new();
+    let c = h.run(Command::op(23));
+    assert_eq!(c.wide, 42, "microseconds in the queue");
+    assert_eq!(c.z as usize, 14 + COMMAND_BYTES + 7);
+    assert!(h.send(&Command::op(22).frame()).is_empty());
+}
+
+#[test]
+fn truncation_and_assertions() {
+    let mut h = Harness::new();
+    assert_eq!(
+        h.send(
+            &Command {
+                arg: 16,
+                ..Command::op(12)
+            }
+            .frame()
+        )[0]
+        .1
+        .len(),
+        16
+    );
+    assert!(
+        h.send(
+            &Command {
+                arg: 0,
+                ..Command::op(16)
+            }
+            .frame()
+        )
+        .is_empty()
+    );
+    assert_eq!(
+        h.send(
+            &Command {
+                arg: 1,
+                ..Command::op(16)
+            }
+            .frame()
+        )
+        .len(),
+        1
+    );
+}
+
+#[test]
+fn log_messages_are_kept_on_request() {
+    let mut h = Harness::with(Options {
+        keep_log: true,
+        ..Options::default()
+    });
+    let z = h
+        .run(Command {
+            wide: 77,
+            ..Command::op(15)
+        })
+        .z;
+    assert_eq!(h.pipeline.take_log(), [format!("hash {z} of 77")]);
+}
+
+#[test]
+fn constant_entries_obey_their_order() {
+    let mut h = Harness::new();
+    let port = |h: &mut Harness, op| h.send(&Command::op(op).frame())[0].0;
+    assert_eq!([port(&mut h, 0x1a), port(&mut h, 0x30)], [11, 1]);
+    let sent = h.send(
+        &Command {
+            arg: 1,
+            ..Command::op(0x10)
+        }
+        .frame(),
+    );
+    assert_eq!(sent[0].0, 10);
+}
+
+#[test]
+fn direct_meters_drop_and_direct_counters_count() {
+    let mut h = Harness::new();
+    let acl = h.info.table("I.acl").unwrap();
+    let fields = vec![
+        ternary(0x0200_0000_0001, 0xffff_ffff_ffff),
+        MatchField::Range {
+            low: 0x9000u64.into(),
+            high: 0x9003u64.into(),
+        },
+        MatchField::Optional(None),
+    ];
+    let k = key(fields, 10);
+    let action = h.call("I.acl", "I.note", &[1]);
+    h.pipeline
+        .insert_entry(
+            acl,
+            Entry {
+                key: k.clone(),
+                action,
+                idle_timeout: 0,
+            },
+            0,
+        )
+        .unwrap();
+    let config = MeterConfig {
+        cir: 0,
+        cburst: 1,
+        pir: 0,
+        pburst: 1,
+    };
+    h.pipeline.set_direct_meter(acl, &k, Some(config)).unwrap();
+    let frame = Command::op(99).frame();
+    assert_eq!(h.send(&frame).len(), 1);
+    assert_eq!(h.send(&frame).len(), 0, "red");
+    let state = h.pipeline.entry(acl, &k).unwrap();
+    assert_eq!(
+        (state.counter.unwrap().packets, state.meter),
+        (2, Some(config))
+    );
+}
+
+#[test]
+fn value_sets_steer_the_parser() {
+    let mut h = Harness::new();
+    let id = h
+        .info
+        .value_set("P.command_types")
+        .or_else(|| h.info.value_set("ParserImpl.command_types"));
+    let id = id.expect("the value set");
+    let mut frame = Command {
+        x: 1,
+        z: 9,
+        ..Command::op(1)
+    }
+    .frame();
+    frame[12..14].copy_from_slice(&[0x77, 0x77]);
+    h.run(Command {
+        x: 1,
+        z: 1,
+        ..Command::op(1)
+    });
+    assert_eq!(h.send(&frame), [(1, frame.clone())], "not a command yet");
+    h.pipeline
+        .set_value_set(id, vec![vec![MatchField::Exact(0x7777u64.into())]])
+        .unwrap();
+    assert_eq!(Command::parse(&h.send(&frame)[0].1).z, 10);
+    assert_eq!(h.pipeline.value_set(id).unwrap().len(), 1);
+    let too_wide = vec![vec![MatchField::Exact(0x1_7777u64.into())]];
+    assert!(h.pipeline.set_value_set(id, too_wide).is_err());
+    assert_eq!(h.pipeline.value_set(id).unwrap().len(), 1);
+}
+
+#[test]
+fn descriptors_tell_the_queue_what_it_needs() {
+    let mut h = Harness::new();
+    let mut out = Vec::new();
+    let frame = [ethernet(0x9001), vec![2, 1, 1]].concat();
+    h.pipeline.ingress(1, &frame, 0, &mut out);
+    let d = out.pop().unwrap();
+    assert_eq!(
+        (d.egress_port, d.priority, d.len as usize),
+        (1, 3, frame.len())
+    );
+    h.pipeline.recycle(d);
+    assert_eq!(&frame[..6], &DST);
+}
+
+#[test]
+fn tracing_shows_states_tables_and_actions() {
+    use softswitch_pipeline::TraceEvent;
+    let mut h = Harness::new();
+    h.send(&Command::op(0x10).frame());
+    assert!(h.pipeline.take_trace().is_empty());
+    h.pipeline.set_tracing(true);
+    h.send(
+        &Command {
+            arg: 1,
+            ..Command::op(0x10)
+        }
+        .frame(),
+    );
+    let trace = h.pipeline.take_trace();
+    let states: Vec<&str> = trace
+        .iter()
+        .filter_map(|e| match e {
+            TraceEvent::ParserState(s) => Some(s.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(states, ["start", "command"]);
+    let fixed = h.info.table("I.fixed").unwrap();
+    let hit = trace.iter().any(|e| match e {
+        TraceEvent::Table {
+            table,
+            key,
+            entry: Some(_),
+            action: Some(a),
+        } => {
+            *table == fixed
+                && *key == [Value::from(0x10u64)]
+                && *a == h.action("I.fixed", "I.forward", &[10])
+        }
+        _ => false,
+    });
+    assert!(hit, "{trace:?}");
+    assert!(h.pipeline.take_trace().is_empty());
+    h.send(&Command::op(1).frame()[..20]);
+    let trace = h.pipeline.take_trace();
+    assert!(
+        trace
+            .iter()
+            .any(|e| matches!(e, TraceEvent::ParserError(_)))
+    );
+}

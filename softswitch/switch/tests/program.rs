@@ -1,0 +1,181 @@
+//! The program as its users run it: options, output, signals, exit status.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_softswitch"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A running program, and the lines it printed until it was ready.
+struct Running {
+    child: Child,
+    lines: Vec<String>,
+}
+
+impl Running {
+    fn start(args: &[&str]) -> Self {
+        let mut child = program(args).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.as_mut().unwrap());
+        let mut lines = Vec::new();
+        for line in stdout.lines() {
+            let line = line.unwrap();
+            if line == "ready" {
+                return Self { child, lines };
+            }
+            lines.push(line);
+        }
+        panic!("not ready: {lines:?} {:?}", child.wait_with_output());
+    }
+
+    fn value(&self, key: &str) -> &str {
+        let mut values = self
+            .lines
+            .iter()
+            .filter_map(|l| l.strip_prefix(key)?.strip_prefix('='));
+        values.next().unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    /// Exit status and standard error.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut stderr = String::new();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut stderr)
+            .unwrap();
+        (self.child.wait().unwrap().code(), stderr)
+    }
+}
+
+#[test]
+fn it_prints_its_address_and_ends_on_signals() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let running = Running::start(&["--no-p4", "--", "--grpc-server-addr", "127.0.0.1:0"]);
+        let address = running.value("grpc-server-addr");
+        assert!(TcpStream::connect(address).is_ok(), "{address}");
+        running.signal(signal);
+        let (status, stderr) = running.end();
+        assert_eq!(status, Some(0), "{stderr}");
+        assert!(stderr.contains("switch: "), "{stderr}");
+    }
+}
+
+#[test]
+fn metrics_and_a_summary_on_demand() {
+    let running = Running::start(&[
+        "--no-p4",
+        "--metrics-addr",
+        "127.0.0.1:0",
+        "--thrift-port",
+        "9090",
+        "--",
+        "--grpc-server-addr",
+        "127.0.0.1:0",
+    ]);
+    let get = |path: &str| {
+        let mut connection = TcpStream::connect(running.value("metrics-addr")).unwrap();
+        write!(connection, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let answer = get("/metrics");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(
+        answer.contains(
+            "\n# TYPE softswitch_packet_in_total counter\nsoftswitch_packet_in_total 0\n"
+        ),
+        "{answer}"
+    );
+    assert!(get("/").starts_with("HTTP/1.1 404 "));
+    running.signal(Signal::SIGUSR1);
+    // It is still there.
+    assert!(get("/metrics").starts_with("HTTP/1.1 200 "));
+    running.signal(Signal::SIGTERM);
+    let (status, stderr) = running.end();
+    assert_eq!(status, Some(0));
+    assert!(stderr.contains("--thrift-port is ignored"), "{stderr}");
+}
+
+#[test]
+fn a_unix_socket_is_removed_at_the_end_and_a_stale_one_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("switch.sock");
+    let address = format!("unix:{}", path.display());
+    let args = ["--no-p4", "--", "--grpc-server-addr", &address];
+    let mut killed = Running::start(&args);
+    assert_eq!(killed.value("grpc-server-addr"), address);
+    killed.child.kill().unwrap();
+    killed.child.wait().unwrap();
+    assert!(path.exists(), "a killed process leaves its socket");
+    let running = Running::start(&args);
+    let second = program(&args).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let stderr = String::from_utf8(second.stderr).unwrap();
+    assert!(
+        stderr.contains("--grpc-server-addr") && stderr.contains("another process listens"),
+        "{stderr}"
+    );
+    running.signal(Signal::SIGTERM);
+    assert_eq!(running.end().0, Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
+fn mistakes_are_named() {
+    let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let occupied = occupied.local_addr().unwrap().to_string();
+    let broken = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(broken.path(), "{}").unwrap();
+    let broken = broken.path().to_str().unwrap();
+    for (args, status, expected) in [
+        (&["--no-p4", "--wrong"][..], 2, "--wrong"),
+        (&[], 2, "PROGRAM.json"),
+        (
+            &["/nowhere/program.json"],
+            1,
+            "cannot read program /nowhere/program.json",
+        ),
+        (&[broken, "--grpc-server-addr", "127.0.0.1:0"], 1, broken),
+        (
+            &["--no-p4", "--grpc-server-addr", &occupied],
+            1,
+            "cannot listen on",
+        ),
+    ] {
+        let output = program(args).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {stderr}");
+        assert!(stderr.contains(expected), "{args:?}: {stderr}");
+    }
+    if nix::unistd::geteuid().is_root() {
+        let output = program(&["--no-p4", "-i", "1@absent0"]).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            stderr.contains("--interface 1@absent0: there is no interface 'absent0'"),
+            "{stderr}"
+        );
+    }
+    let help = program(&["--help"]).output().unwrap();
+    assert_eq!(help.status.code(), Some(0));
+    assert!(String::from_utf8(help.stdout).unwrap().contains("Example:"));
+}

@@ -1,0 +1,285 @@
+//! The program between veth pairs, in network namespaces of its own. Needs root; says so without it.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use common::features::{self, l2};
+use common::{Controller, PATIENCE};
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
+use nix::unistd::Pid;
+use softswitch::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
+use tokio::sync::{Mutex, MutexGuard};
+
+const A: &str = "10.1.0.1";
+const B: &str = "10.1.0.2";
+
+/// Two hosts, and a switch between them with ports 1 and 2.
+struct World {
+    name: String,
+    switch: Child,
+    controller: Controller,
+    _alone: MutexGuard<'static, ()>,
+}
+
+fn ip(args: &str) {
+    let output = Command::new("ip")
+        .args(args.split_whitespace())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "ip {args}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+impl World {
+    /// None, with the reason printed, where it cannot be.
+    async fn create(links: &[&str]) -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        // One at a time, so that none takes another's processor time.
+        static ALONE: Mutex<()> = Mutex::const_new(());
+        if !nix::unistd::geteuid().is_root() {
+            eprintln!("skipped: network namespaces need root");
+            return None;
+        }
+        let alone = ALONE.lock().await;
+        let name = format!(
+            "swt{}n{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        for part in ["s", "a", "b"] {
+            ip(&format!("netns add {name}{part}"));
+        }
+        for (part, port, address, mac) in [
+            ("a", 1, A, "02:00:00:00:00:01"),
+            ("b", 2, B, "02:00:00:00:00:02"),
+        ] {
+            ip(&format!(
+                "-n {name}s link add p{port} type veth peer name e0 netns {name}{part}"
+            ));
+            ip(&format!("-n {name}s link set p{port} up"));
+            ip(&format!("-n {name}{part} link set e0 address {mac} up"));
+            ip(&format!("-n {name}{part} addr add {address}/24 dev e0"));
+        }
+        ip(&format!(
+            "-n {name}a neigh add {B} lladdr 02:00:00:00:00:02 dev e0"
+        ));
+        ip(&format!(
+            "-n {name}b neigh add {A} lladdr 02:00:00:00:00:01 dev e0"
+        ));
+        let socket = std::env::temp_dir().join(format!("{name}.sock"));
+        let address = format!("unix:{}", socket.display());
+        let mut command = Command::new("ip");
+        command.args([
+            "netns",
+            "exec",
+            &format!("{name}s"),
+            env!("CARGO_BIN_EXE_softswitch"),
+        ]);
+        command.args([
+            "--no-p4",
+            "--device-id",
+            "1",
+            "-i",
+            "1@p1",
+            "-i",
+            "2@p2",
+            "--log-console",
+        ]);
+        for link in links {
+            command.args(["--link", link]);
+        }
+        command.args(["--", "--grpc-server-addr", &address]);
+        let mut switch = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let ready = BufReader::new(switch.stdout.take().unwrap()).lines();
+        assert!(ready.map_while(Result::ok).any(|line| line == "ready"));
+        let client = P4RuntimeClient::connect(address).await.unwrap();
+        let mut controller = Controller::open(client).await;
+        controller.arbitrate(1).await;
+        controller.set_pipeline(features::config()).await.unwrap();
+        for (from, to) in [(1, 2), (2, 1)] {
+            let rule = l2(from, 0x0200_0000_0000 + to, "forward", &[to]);
+            controller.insert(rule).await.unwrap();
+        }
+        Some(Self {
+            name,
+            switch,
+            controller,
+            _alone: alone,
+        })
+    }
+
+    /// Runs something in a host's namespace; sockets made there stay there.
+    fn within<R: Send>(&self, host: &str, f: impl FnOnce() -> R + Send) -> R {
+        let path = format!("/run/netns/{}{host}", self.name);
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                setns(std::fs::File::open(path).unwrap(), CloneFlags::CLONE_NEWNET).unwrap();
+                f()
+            });
+            thread.join().unwrap()
+        })
+    }
+
+    /// Ends the switch; gives what it printed.
+    fn stop(&mut self) -> String {
+        kill(Pid::from_raw(self.switch.id() as i32), Signal::SIGTERM).unwrap();
+        let mut stderr = String::new();
+        self.switch
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut stderr)
+            .unwrap();
+        assert!(self.switch.wait().unwrap().success(), "{stderr}");
+        stderr
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // Without the switch and the namespaces, their veths are gone too.
+        let _ = self.switch.kill();
+        let _ = self.switch.wait();
+        for part in ["s", "a", "b"] {
+            ip(&format!("netns del {}{part}", self.name));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tcp_with_all_offloads_on() {
+    let Some(mut world) = World::create(&[]).await else {
+        return;
+    };
+    let listener = world.within("b", || TcpListener::bind((B, 5001))).unwrap();
+    let data: Vec<u8> = (0..20_000_000u32).map(|n| (n / 7) as u8).collect();
+    let expected = data.clone();
+    let receiver = std::thread::spawn(move || {
+        let mut received = Vec::new();
+        listener
+            .accept()
+            .unwrap()
+            .0
+            .read_to_end(&mut received)
+            .unwrap();
+        assert!(received == expected, "received what was not sent");
+    });
+    let mut sender = world.within("a", || TcpStream::connect((B, 5001))).unwrap();
+    sender.write_all(&data).unwrap();
+    drop(sender);
+    receiver.join().unwrap();
+    let summary = world.stop();
+    assert!(!summary.contains("too_long"), "{summary}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rated_link_achieves_its_rate_within_a_percent() {
+    const RATE: f64 = 100e6;
+    // UDP, IPv4 and Ethernet headers around each datagram.
+    const FRAME: usize = 1400 + 8 + 20 + 14;
+    let Some(world) = World::create(&["2:rate=100mbit,queue=4MB,delay=2ms"]).await else {
+        return;
+    };
+    let receiver = world.within("b", || UdpSocket::bind((B, 5000))).unwrap();
+    let sender = world.within("a", || UdpSocket::bind((A, 0))).unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+    // What arrives while this process does not run must not be lost.
+    setsockopt(&receiver, RcvBufForce, &(16 << 20)).unwrap();
+    let enough = AtomicBool::new(false);
+    let rate = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !enough.load(Ordering::Relaxed) {
+                // Somewhat more than the link takes, in small bursts.
+                for _ in 0..30 {
+                    let _ = sender.send_to(&[0; 1400], (B, 5000));
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let mut buffer = [0; 2000];
+        // The queue fills first.
+        for _ in 0..500 {
+            receiver.recv(&mut buffer).unwrap();
+        }
+        let begin = Instant::now();
+        let mut frames = 0;
+        while begin.elapsed() < Duration::from_secs(2) {
+            receiver.recv(&mut buffer).unwrap();
+            frames += 1;
+        }
+        enough.store(true, Ordering::Relaxed);
+        (frames * FRAME * 8) as f64 / begin.elapsed().as_secs_f64()
+    });
+    eprintln!("achieved {:.3} Mbit/s", rate / 1e6);
+    assert!((rate / RATE - 1.0).abs() < 0.01, "{rate} bit/s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_interface_is_reported_and_survived() {
+    let Some(mut world) = World::create(&[]).await else {
+        return;
+    };
+    let name = world.name.clone();
+    ip(&format!("-n {name}s link del p2"));
+    let sender = world.within("a", || UdpSocket::bind((A, 0))).unwrap();
+    for _ in 0..10 {
+        sender.send_to(b"into the void", (B, 5000)).unwrap();
+    }
+    world
+        .controller
+        .insert(l2(1, 77, "forward", &[1]))
+        .await
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let output = world.stop();
+    assert!(
+        output.contains("port 2 (p2): the interface is gone"),
+        "{output}"
+    );
+    assert!(output.contains("dropped by port_down 10"), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interface_may_go_down_and_come_up_again() {
+    let Some(mut world) = World::create(&[]).await else {
+        return;
+    };
+    let name = world.name.clone();
+    let receiver = world.within("b", || UdpSocket::bind((B, 5000))).unwrap();
+    let sender = world.within("a", || UdpSocket::bind((A, 0))).unwrap();
+    ip(&format!("-n {name}s link set p2 down"));
+    sender.send_to(b"lost", (B, 5000)).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    ip(&format!("-n {name}s link set p2 up"));
+    receiver
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let mut buffer = [0; 100];
+    let begin = Instant::now();
+    loop {
+        sender.send_to(b"found", (B, 5000)).unwrap();
+        if let Ok(n) = receiver.recv(&mut buffer) {
+            assert_eq!(&buffer[..n], b"found");
+            break;
+        }
+        assert!(
+            begin.elapsed() < PATIENCE,
+            "nothing arrives after the interface is up"
+        );
+    }
+    world.stop();
+}
