@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from rows import finish, rates, row
-from sites import BENCH, frontage, router
+from rows import Row, finish, rates, row
+from sites import frontage, router
 
 
-def main() -> None:
-    site = rates(BENCH, "pipeline", str(frontage().write()))
+def measure() -> list[Row]:
+    site = rates("pipeline", str(frontage().write()))
     rows = [row("pipeline_frontage_pps", site.pop("all"), "packets/s")]
     rows += [row(f"pipeline_frontage_pps_{kind}", value, "packets/s") for kind, value in site.items()]
-    plain = rates(BENCH, "pipeline", str(router().write()))
+    plain = rates("pipeline", str(router().write()))
     rows.append(row("pipeline_router_pps", plain["udp"], "packets/s"))
-    finish(rows)
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    finish(measure)

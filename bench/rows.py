@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeAlias, cast
+
+from frontage.config import ConfigError
+from frontage.p4info import PipelineError
+from frontage.p4runtime import SwitchError
+from sites import program
 
 Row: TypeAlias = dict[str, Any]
 
@@ -20,12 +25,17 @@ def row(name: str, value: float, unit: str, peer: str | None = None, peer_value:
     return {"name": name, "value": round(value, 1), "unit": unit, "peer": peer, "peer_value": rounded, "ratio": ratio}
 
 
-def rates(binary: Path, *arguments: str) -> dict[str, float]:
+def rates(*arguments: str) -> dict[str, float]:
     """What ``frontage-bench`` prints."""
-    done = subprocess.run([str(binary), *arguments], stdout=subprocess.PIPE, check=True)
+    done = subprocess.run([program("FRONTAGE_BENCH", "frontage-bench"), *arguments], stdout=subprocess.PIPE, check=True)
     return cast(dict[str, float], json.loads(done.stdout))
 
 
-def finish(rows: list[Row]) -> None:
+def finish(measure: Callable[[], list[Row]]) -> None:
+    """Prints the rows that are measured, or why there are none."""
+    try:
+        rows = measure()
+    except (OSError, RuntimeError, subprocess.CalledProcessError, ConfigError, PipelineError, SwitchError) as error:
+        sys.exit(str(error))
     json.dump(rows, sys.stdout, indent=2)
     print()

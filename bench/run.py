@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -55,7 +56,7 @@ def run(name: str) -> tuple[list[Row], str]:
     except FileNotFoundError as error:
         raise BenchmarkError(f"{error.filename} is missing: `make setup` builds or installs it") from None
     if done.returncode != 0:
-        raise BenchmarkError(f"`{' '.join(command)}` ended with status {done.returncode}; after `make setup`, it should not\n{done.stderr}")
+        raise BenchmarkError(f"{done.stderr.strip()}\nThe command was: {' '.join(command)}")
     try:
         rows: list[Row] = json.loads(done.stdout)
     except json.JSONDecodeError as error:
@@ -72,8 +73,8 @@ def merge(path: Path, fresh: list[Row]) -> None:
 
 
 def show(rows: list[Row], console: Console) -> None:
-    table = Table("benchmark", "unit")
-    for column in ("value", "peer's value", "ratio"):
+    table = Table("benchmark", "unit", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("value", "peer's", "ratio"):
         table.add_column(column, justify="right")
     table.add_column("peer")
     peers = list(dict.fromkeys(row["peer"] for row in rows if row["peer"]))

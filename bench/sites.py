@@ -27,8 +27,15 @@ from frontage.tree import leaf_ops, packets
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "bench"
 P4 = Path(os.environ.get("ARTIFACTS", ROOT / "build" / "p4"))
-BENCH = Path(os.environ.get("FRONTAGE_BENCH", ROOT / "target" / "release" / "frontage-bench"))
 CPU_PORT = 510
+
+
+def program(variable: str, name: str) -> Path:
+    """One of the project's own programs: the one that this variable of the environment names, or the one of `make setup`."""
+    path = Path(os.environ.get(variable, ROOT / "target" / "release" / name)).resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing: `make setup` builds it, or set {variable} to where it is")
+    return path
 
 
 @dataclass(frozen=True)
@@ -125,8 +132,10 @@ async def set_program(session: Session, pipeline: Pipeline) -> None:
 
 def frontage() -> Site:
     """Two services on 16 servers each, clients all over the world, two cookie keys."""
-    program = _compiled("frontage")
-    config = loads(json.dumps(_configuration(program)), WORK / "frontage.yaml")
+    compiled = P4 / "frontage.json"
+    if not compiled.exists():
+        raise FileNotFoundError(f"{compiled} is missing: `make setup` compiles it, or set ARTIFACTS to the folder where it is")
+    config = loads(json.dumps(_configuration(compiled)), WORK / "frontage.yaml")
     nothing = Installed({})
     allocation = allocate(config, nothing)
     pipeline = Pipeline.load(config.device.pipeline.p4info, config.device.pipeline.json_file)
@@ -135,7 +144,7 @@ def frontage() -> Site:
     order = {table: position for position, table in enumerate(TABLES)}
     return Site(
         name="frontage",
-        program=program,
+        program=compiled,
         pipeline=pipeline,
         state=dict(sorted(wanted.items(), key=lambda item: order[item[0].table])),
         packets_out=list(packets(pipeline.schema, ops.before)),
@@ -146,29 +155,22 @@ def frontage() -> Site:
 def router() -> Site:
     """A plain IPv4 router: longest prefix, next hop, TTL, checksum."""
     source = ROOT / "softswitch" / "pipeline" / "tests" / "programs" / "router.p4"
-    program, p4info = WORK / "router.json", WORK / "router.p4info.txtpb"
+    compiled, p4info = WORK / "router.json", WORK / "router.p4info.txtpb"
     WORK.mkdir(parents=True, exist_ok=True)
-    compiler = os.environ.get("SOFTSWITCH_P4C", str(ROOT / "target" / "release" / "softswitch-p4c"))
-    subprocess.run([compiler, "-o", program, "--p4runtime-files", p4info, source], check=True)
+    compiler = program("SOFTSWITCH_P4C", "softswitch-p4c")
+    subprocess.run([compiler, "-o", compiled, "--p4runtime-files", p4info, source], check=True)
     prefixes = [int(IPv4Address("20.0.0.0")) + (n << 16) for n in range(ROUTES)]
     state: State = {Key("I.next_hops", (1,)): Action("forward", (INSIDE.port, _number(INSIDE.mac), _number(INSIDE.neighbor)))}
     state |= {Key("I.routes", ((prefix, 16 + n % 9),)): Action("set_next_hop", (1,)) for n, prefix in enumerate(prefixes)}
     destinations = [str(IPv4Address(prefix + 7)) for prefix in prefixes]
     traffic = {"kind": "router", "from": OUTSIDE.plain(), "to": INSIDE.plain(), "destinations": destinations}
-    return Site("router", program, Pipeline.load(p4info, program), state, [], traffic)
+    return Site("router", compiled, Pipeline.load(p4info, compiled), state, [], traffic)
 
 
 SITES = {"frontage": frontage, "router": router}
 
 
-def _compiled(name: str) -> Path:
-    program = P4 / f"{name}.json"
-    if not program.exists():
-        raise FileNotFoundError(f"{program} is missing: `make setup` compiles it, or set ARTIFACTS to the folder where it is")
-    return program
-
-
-def _configuration(program: Path) -> dict[str, Any]:
+def _configuration(compiled: Path) -> dict[str, Any]:
     servers = [
         {"name": f"{name}{n}", "vip": name, "address": address.format(n), "port": 8080, "sid": first + n}
         for name, address, first in (("web", "10.0.0.{}", 0), ("six", "2001:db8:2::{:x}", SERVERS))
@@ -178,7 +180,7 @@ def _configuration(program: Path) -> dict[str, Any]:
         "device": {
             "address": "unix:unused",
             "cpu_port": CPU_PORT,
-            "pipeline": {"p4info": str(program.with_suffix(".p4info.txtpb")), "json": str(program)},
+            "pipeline": {"p4info": str(compiled.with_suffix(".p4info.txtpb")), "json": str(compiled)},
         },
         "ports": [
             {

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sites import CPU_PORT, ROOT
+from sites import CPU_PORT, program
 
 DEVICE_ID = 1
 
@@ -59,7 +59,7 @@ def _answers(path: Path) -> bool:
 
 
 def softswitch() -> Switch:
-    return Switch("softswitch", Path(os.environ.get("SOFTSWITCH", ROOT / "target" / "release" / "softswitch")).resolve())
+    return Switch("softswitch", program("SOFTSWITCH", "softswitch"))
 
 
 def bmv2() -> Switch | None:

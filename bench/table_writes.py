@@ -11,7 +11,7 @@ from finsy.proto import p4r, p4r_grpc
 
 from frontage.p4runtime import BATCH, Session
 from frontage.state import Action, Key
-from rows import NO_PEER, finish, row
+from rows import NO_PEER, Row, finish, row
 from sites import Site, frontage, set_program
 from switches import DEVICE_ID, Switch, bmv2, softswitch
 
@@ -33,7 +33,7 @@ def requests(site: Site) -> list[p4r.WriteRequest]:
     return result
 
 
-def measure(switch: Switch, site: Site) -> float:
+def rate(switch: Switch, site: Site) -> float:
     """Entries a second, the median of some runs."""
     return median(asyncio.run(insert(switch, site)) for _ in range(RUNS))
 
@@ -50,16 +50,16 @@ async def insert(switch: Switch, site: Site) -> float:
             return ENTRIES / (time.perf_counter() - started)
 
 
-def main() -> None:
+def measure() -> list[Row]:
     site, peer = frontage(), bmv2()
-    ours = measure(softswitch(), site)
+    ours = rate(softswitch(), site)
     name, theirs = None, None
     if peer is None:
         print(NO_PEER, file=sys.stderr)
     else:
-        name, theirs = peer.name, measure(peer, site)
-    finish([row("table_writes_per_second", ours, "entries/s", name, theirs)])
+        name, theirs = peer.name, rate(peer, site)
+    return [row("table_writes_per_second", ours, "entries/s", name, theirs)]
 
 
 if __name__ == "__main__":
-    main()
+    finish(measure)

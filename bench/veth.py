@@ -7,10 +7,11 @@ import argparse
 import asyncio
 import subprocess
 import sys
+from functools import partial
 
 from frontage.p4runtime import Session
-from rows import NO_PEER, finish, rates, row
-from sites import BENCH, SITES, Site
+from rows import NO_PEER, Row, finish, rates, row
+from sites import SITES, Site
 from switches import DEVICE_ID, Switch, bmv2, softswitch
 
 PORTS = (1, 2)
@@ -27,34 +28,30 @@ def make_links() -> None:
         subprocess.run(command.split(), check=True)
 
 
-async def measure(switch: Switch, site: Site) -> dict[str, float]:
+async def through(switch: Switch, site: Site) -> dict[str, float]:
     with switch.running([f"{port}@switch{port}" for port in PORTS]) as address:
         async with Session(address, DEVICE_ID) as session:
             await site.install(session)
             far_ends = [f"{port}@far{port}" for port in PORTS]
-            return await asyncio.to_thread(rates, BENCH, "wire", str(site.write()), *far_ends)
+            return await asyncio.to_thread(rates, "wire", str(site.write()), *far_ends)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("site", choices=SITES)
-    name = parser.parse_args().site
+def measure(name: str) -> list[Row]:
     site, peer = SITES[name](), bmv2()
     make_links()
-    ours = asyncio.run(measure(softswitch(), site))
-    theirs: dict[str, float] = {}
+    ours = asyncio.run(through(softswitch(), site))
+    peer_name, theirs = None, dict[str, float]()
     if peer is None:
         print(NO_PEER, file=sys.stderr)
     else:
-        theirs = asyncio.run(measure(peer, site))
-    peer_name = None if peer is None else peer.name
-    finish(
-        [
-            row(f"veth_{name}_pps", ours["lossless"], "packets/s", peer_name, theirs.get("lossless")),
-            row(f"veth_{name}_pps_overload", ours["overload"], "packets/s", peer_name, theirs.get("overload")),
-        ]
-    )
+        peer_name, theirs = peer.name, asyncio.run(through(peer, site))
+    return [
+        row(f"veth_{name}_pps", ours["lossless"], "packets/s", peer_name, theirs.get("lossless")),
+        row(f"veth_{name}_pps_overload", ours["overload"], "packets/s", peer_name, theirs.get("overload")),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("site", choices=SITES)
+    finish(partial(measure, parser.parse_args().site))

@@ -156,7 +156,7 @@ TCP_OPTIONS = [
     Case("unknown option, then cookie", lambda f: f.up("A", bytes([200, 4, 0, 0]) + cookie(f)), COOKIE),
     Case("end of options, then cookie", lambda f: f.up("A", bytes(4) + cookie(f)), HASHED),
     Case("end of options behind NOPs, then cookie", lambda f: f.up("A", NOP + NOP + bytes([0, 2]) + cookie(f)), HASHED),
-    Case("three NOPs and an option, then cookie", lambda f: f.up("A", NOP * 3 + bytes([34]) + cookie(f)), HASHED),
+    Case("three NOPs and an option, then cookie", lambda f: f.up("A", NOP * 3 + bytes([2]) + cookie(f)), HASHED),
     Case("timestamps of a wrong length, then cookie", lambda f: f.up("A", NOP + NOP + bytes([8, 6, 0, 0, 0, 0]) + cookie(f)), HASHED),
     Case("option of length 0", lambda f: f.up("A", bytes([77, 0, 1, 1])), HASHED),
     Case("option of length 1", lambda f: f.up("A", bytes([77, 1, 1, 1])), HASHED),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from frontage_demo.settings import Settings, SettingsError, from_environment
+from frontage_demo.settings import BMV2_RATE, Settings, SettingsError, from_environment
 
 
 def test_nothing_set_is_the_default() -> None:
@@ -12,7 +12,8 @@ def test_nothing_set_is_the_default() -> None:
 
 def test_everything_set() -> None:
     settings = from_environment({"DEMO_SECONDS": "5", "LOAD": "0.5", "SEED": "9", "SERVERS": "4", "TARGET": "bmv2"})
-    assert settings == Settings(seconds=5, load=0.5, seed=9, servers=4, target="bmv2")
+    expected = Settings(seconds=5, load=0.5, seed=9, servers=4, target="bmv2", bottleneck_rate=BMV2_RATE, delay=0)
+    assert settings == expected
 
 
 @pytest.mark.parametrize(

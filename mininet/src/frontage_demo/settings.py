@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 POLICIES = ("hash", "cheetah-rr", "cheetah-ll", "cclb4", "cclb4-current", "cclb4-future")
 TARGETS = ("softswitch", "bmv2")
+BMV2_RATE = 40_000_000
+"""Of the bottleneck, bits/s, when BMv2 is the switch."""
 
 
 class SettingsError(ValueError):
@@ -80,13 +82,17 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
     target = env.get("TARGET", "").strip() or default.target
     if target not in TARGETS:
         raise SettingsError(f"TARGET={target!r} is unknown; use {' or '.join(TARGETS)}")
-    return Settings(
+    settings = Settings(
         seconds=_number(env, "DEMO_SECONDS", default.seconds, 1, 3600),
         load=_number(env, "LOAD", default.load, 0.05, 0.95),
         seed=_integer(env, "SEED", default.seed, 0, 2**32 - 1),
         servers=_integer(env, "SERVERS", default.servers, 2, 32),
         target=target,
     )
+    if target == "bmv2":
+        # It forwards some thousand packets a second, and its links have no delay.
+        settings = replace(settings, bottleneck_rate=BMV2_RATE, delay=0.0)
+    return settings
 
 
 def output_directory(env: Mapping[str, str] = os.environ) -> Path:

@@ -65,6 +65,14 @@ fn an_instance_applied_in_several_places_works_on_each_argument() {
 }
 
 #[test]
+fn exit_in_an_action_of_a_table_copies_out() {
+    let mut p = load("instances");
+    // Outputs are copied back in order, so the second one stays; exit skips what follows.
+    assert_eq!(result(&mut p, 7, 0, 1), 5);
+    assert_eq!(result(&mut p, 7, 0, 2), 6 + 100);
+}
+
+#[test]
 fn resubmission_keeps_the_annotated_fields_only() {
     let mut p = load("instances");
     assert_eq!(result(&mut p, 9, 7, 9), 7);

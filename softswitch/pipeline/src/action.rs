@@ -92,7 +92,8 @@ pub(crate) enum Op {
     Resubmit(Node<u64>),
     Recirculate(Node<u64>),
     Truncate(Node<u64>),
-    MarkToDrop,
+    /// The fields that ask for a drop: `egress_spec`, and `mcast_grp` if there is one.
+    MarkToDrop(Field, Option<Field>),
     Exit,
     Assert(Cond),
     Log(Box<(String, Vec<Node<BigInt>>)>),

@@ -269,13 +269,11 @@ impl Machine<'_> {
                     .truncate_to
                     .min(u32::try_from(len).unwrap_or(u32::MAX));
             }
-            Op::MarkToDrop => {
-                let standard = &self.layout.standard;
-                standard
-                    .egress_spec
-                    .set64(&mut self.pkt.mem, u64::from(self.externs.drop_port));
-                if let Some(f) = standard.mcast_grp {
-                    f.set64(&mut self.pkt.mem, 0);
+            Op::MarkToDrop(egress_spec, mcast_grp) => {
+                let mem = &mut self.pkt.mem;
+                egress_spec.set64(mem, u64::from(self.externs.drop_port));
+                if let Some(f) = mcast_grp {
+                    f.set64(mem, 0);
                 }
             }
             Op::Exit => self.pkt.exit = true,

@@ -613,3 +613,21 @@ fn tracing_shows_states_tables_and_actions() {
             .any(|e| matches!(e, TraceEvent::ParserError(_)))
     );
 }
+
+#[test]
+fn mark_to_drop_marks_the_header_that_it_is_given() {
+    use softswitch_pipeline::{Pipeline, Program};
+    // The action marks a copy of the standard metadata and copies it back.
+    let text = include_str!("programs/drop_copy.json");
+    let mut p = Pipeline::new(Program::load(text).unwrap(), Options::default());
+    let mut out = Vec::new();
+    assert_eq!(
+        p.ingress(1, &ethernet(1), 0, &mut out),
+        IngressOutcome::Dropped
+    );
+    assert_eq!(
+        p.ingress(1, &ethernet(2), 0, &mut out),
+        IngressOutcome::Unicast
+    );
+    assert_eq!(out[0].egress_port, 4);
+}

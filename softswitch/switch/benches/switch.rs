@@ -107,8 +107,14 @@ impl World {
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         };
-        let mut controller = Controller::open(client).await;
-        controller.arbitrate(1).await;
+        let arbitration = p4::MasterArbitrationUpdate {
+            device_id: common::DEVICE,
+            election_id: Some(common::uint128(1)),
+            ..Default::default()
+        };
+        let first = Some(p4::stream_message_request::Update::Arbitration(arbitration));
+        let mut controller = Controller::open_with(client, first).await;
+        controller.receive().await?;
         controller.set_pipeline(features::config()).await?;
         Ok(Self {
             name,

@@ -130,6 +130,10 @@ impl<'a> Lower<'a> {
 
         let outer_place = std::mem::replace(&mut self.place, Place::Action);
         let outer_pending = std::mem::take(&mut self.pending);
+        let end = self.label();
+        let by_flag = Self::has_pending(&outer_pending);
+        let goal = by_flag.then(|| (self.exit_flag(), end));
+        let outer_goal = std::mem::replace(&mut self.exit_goal, goal);
         let mut runtime = Vec::new();
         let none = CallInfo {
             callee: crate::types::Callee::Action(id),
@@ -175,7 +179,14 @@ impl<'a> Lower<'a> {
             });
         });
         self.pending = outer_pending;
+        self.exit_goal = outer_goal;
         self.place = outer_place;
+        let stmts = if super::stmt::leaves(&stmts, end) {
+            self.flagged_actions.insert(index);
+            self.collect(|s| s.emit_labelled(end, stmts))
+        } else {
+            stmts
+        };
         self.ir.actions[index].body = stmts;
         self.ir.actions[index].params = runtime;
         Some((index, id))

@@ -9,7 +9,7 @@ use super::Lower;
 use super::assign::places;
 use super::value::Val;
 use crate::ast::{Arg, Direction, ExprKind, Param};
-use crate::ir::Ex;
+use crate::ir::{Ex, StKind};
 use crate::types::CallInfo;
 
 /// What is left to do after the call: `target = parameter`.
@@ -209,7 +209,29 @@ impl<'a> Lower<'a> {
         for copies in self.pending.clone().into_iter().rev() {
             self.copy_out(copies);
         }
-        self.emit(crate::ir::StKind::Exit);
+        match self.exit_goal.clone() {
+            Some((flag, end)) => {
+                self.emit(StKind::Assign(flag, Ex::bool(true)));
+                self.emit(StKind::Leave(end));
+            }
+            None => self.emit(StKind::Exit),
+        }
+    }
+
+    /// Whether some call around has copies to make. A table's action cannot make them: the table
+    /// may be applied with several arguments. It sets a flag instead of exiting, and the statement
+    /// that applied the table does the rest.
+    pub(super) fn has_pending(pending: &[Vec<CopyOut>]) -> bool {
+        pending.iter().any(|copies| !copies.is_empty())
+    }
+
+    pub(super) fn exit_flag(&mut self) -> Ex {
+        if let Some(flag) = &self.exit_flag {
+            return flag.clone();
+        }
+        let flag = self.scalar_variable("exited", crate::ir::Scalar::Bool);
+        self.exit_flag = Some(flag.clone());
+        flag
     }
 
     /// An output's place is decided before the call: fixes computed stack indices.

@@ -67,6 +67,9 @@ pub fn lower<'a>(
         used_actions: Vec::new(),
         type_applied: Vec::new(),
         pending: Vec::new(),
+        exit_goal: None,
+        exit_flag: None,
+        flagged_actions: HashSet::new(),
         inlined_actions: 0,
         foreign_externs,
         place: Place::Control,
@@ -130,6 +133,11 @@ pub(crate) struct Lower<'a> {
     type_applied: Vec<(Option<usize>, usize)>,
     /// Copies that the calls around the statement at hand make when they return.
     pending: Vec<Vec<bind::CopyOut>>,
+    /// Set in a table's action if `exit` must leave it by a flag; see [`bind`].
+    exit_goal: Option<(Ex, Label)>,
+    exit_flag: Option<Ex>,
+    /// Actions that tell by the flag that they ended with `exit`.
+    flagged_actions: HashSet<usize>,
     /// Calls of actions that the statement at hand is inlined in.
     inlined_actions: usize,
     foreign_externs: bool,

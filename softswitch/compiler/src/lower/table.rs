@@ -6,7 +6,7 @@ use num_traits::ToPrimitive;
 use super::Lower;
 use super::value::Val;
 use crate::ast::{DeclKind, Direction, Expr, ExprKind, NodeId, TableDecl};
-use crate::ir::{DefaultEntry, Entry, Ex, Key, StKind, Table, TableAction, Then};
+use crate::ir::{DefaultEntry, Entry, Ex, Key, St, StKind, Table, TableAction, Then};
 
 /// Entries of a table that does not say how many it needs.
 const DEFAULT_SIZE: u64 = 1024;
@@ -25,6 +25,37 @@ impl<'a> Lower<'a> {
             return;
         }
         let Some(table) = self.table(id) else { return };
+        let flagged = self.ir.tables[table]
+            .actions
+            .iter()
+            .any(|a| self.flagged_actions.contains(&a.action));
+        if !flagged {
+            self.emit(StKind::Apply { table, then });
+            return;
+        }
+        let flag = self.exit_flag();
+        self.emit(StKind::Assign(flag.clone(), Ex::bool(false)));
+        let leave = self.collect(|s| s.exit());
+        let check = St {
+            kind: StKind::If(flag, leave, Vec::new()),
+            span: self.span,
+        };
+        let first = |mut stmts: Vec<St>| {
+            stmts.insert(0, check.clone());
+            stmts
+        };
+        let then = match then {
+            Then::Nothing => {
+                self.emit(StKind::Apply { table, then });
+                self.out.push(check);
+                return;
+            }
+            Then::HitMiss(hit, miss) => Then::HitMiss(first(hit), first(miss)),
+            Then::Switch { cases, default } => Then::Switch {
+                cases: cases.into_iter().map(|(a, s)| (a, first(s))).collect(),
+                default: first(default),
+            },
+        };
         self.emit(StKind::Apply { table, then });
     }
 

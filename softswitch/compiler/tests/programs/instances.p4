@@ -38,10 +38,32 @@ control Twice(inout bit<32> x) {
     }
 }
 
+// Its two outputs may be the same storage, so they are copied back, after `exit`, too.
+control Leaving(inout bit<32> x, inout bit<32> y, in bit<32> key) {
+    action leave() {
+        x = 99;
+        exit;
+    }
+    table leaves {
+        key = { key: exact; }
+        actions = { leave; NoAction; }
+        const entries = { 1: leave(); }
+        const default_action = NoAction();
+    }
+    apply {
+        y = 5;
+        if (leaves.apply().miss) {
+            x = 6;
+        }
+        y = y + 1;
+    }
+}
+
 control Compute(inout request_t r, inout metadata meta, inout standard_metadata_t std) {
     Level(1, 1) level1;
     Level(4, 10) level2;
     Twice() twice;
+    Leaving() leaving;
     bit<32> first;
     bit<32> second;
     apply {
@@ -53,6 +75,9 @@ control Compute(inout request_t r, inout metadata meta, inout standard_metadata_
             } else {
                 r.result = meta.kept + meta.lost;
             }
+        } else if (r.op == 7) {
+            leaving.apply(r.result, r.result, r.b);
+            r.result = r.result + 100;
         } else if (r.op == 8) {
             twice.apply(r.a);
             twice.apply(r.b);

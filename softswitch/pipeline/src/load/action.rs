@@ -155,6 +155,21 @@ impl<'a> Call<'a> {
         })
     }
 
+    /// The header need not be the standard metadata itself: compilers pass copies of it.
+    fn mark_to_drop(&self) -> Result<Op> {
+        let layout = &self.objects.names.layout;
+        let standard = &layout.standard;
+        let [h] = match self.args.as_slice() {
+            [] => return Ok(Op::MarkToDrop(standard.egress_spec, standard.mcast_grp)),
+            _ => self.arity()?,
+        };
+        let header = &layout.headers[self.scope.header_id(&h.get("value"))? as usize];
+        let egress_spec = header.field("egress_spec");
+        let egress_spec =
+            egress_spec.ok_or_else(|| h.error(format!("{} has no egress_spec", header.name)))?;
+        Ok(Op::MarkToDrop(egress_spec, header.field("mcast_grp")))
+    }
+
     fn jump_target(&self, c: &Cursor) -> Result<usize> {
         let to = num_traits::ToPrimitive::to_usize(&c.get("value").hex()?);
         to.filter(|&t| t <= self.count)
@@ -309,7 +324,11 @@ impl<'a> Call<'a> {
                 let [len] = self.arity()?;
                 Op::Truncate(s.index(len)?)
             }
-            "mark_to_drop" | "drop" => Op::MarkToDrop,
+            "mark_to_drop" => self.mark_to_drop()?,
+            "drop" => {
+                let standard = &o.names.layout.standard;
+                Op::MarkToDrop(standard.egress_spec, standard.mcast_grp)
+            }
             "exit" => Op::Exit,
             "assert" | "assume" => {
                 let [c] = self.arity()?;

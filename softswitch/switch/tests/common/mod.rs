@@ -98,8 +98,20 @@ pub struct Controller {
 }
 
 impl Controller {
-    pub async fn open(mut client: Client) -> Self {
+    pub async fn open(client: Client) -> Self {
+        Self::open_with(client, None).await
+    }
+
+    /// Begins with a message, as some servers answer the stream only then.
+    pub async fn open_with(
+        mut client: Client,
+        first: Option<p4::stream_message_request::Update>,
+    ) -> Self {
         let (to_switch, requests) = mpsc::channel(16);
+        if first.is_some() {
+            let message = p4::StreamMessageRequest { update: first };
+            to_switch.send(message).await.unwrap();
+        }
         let requests = tokio_stream::wrappers::ReceiverStream::new(requests);
         let from_switch = client.stream_channel(requests).await.unwrap().into_inner();
         Self {
