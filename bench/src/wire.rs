@@ -18,7 +18,7 @@ use crate::traffic::Packet;
 
 /// The share of packets that may be missing in a run that is called free of loss.
 const LOSS: f64 = 0.001;
-const RUN: Duration = Duration::from_millis(1000);
+const RUN: Duration = Duration::from_millis(800);
 /// Steps of the search for the highest rate.
 const STEPS: usize = 7;
 /// Packets per second that any switch must manage.

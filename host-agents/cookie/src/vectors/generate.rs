@@ -286,7 +286,8 @@ impl SplitMix {
             if v6 {
                 IpAddr::from((bits >> 3 | 0x2 << 124).to_be_bytes())
             } else {
-                IpAddr::from((bits as u32).to_be_bytes())
+                // 1.0.0.0 to 126.255.255.255: a switch drops other sources.
+                IpAddr::from((bits as u32 % 0x7e00_0000 + 0x0100_0000).to_be_bytes())
             }
         };
         let (client, vip) = (address(), address());
