@@ -25,7 +25,7 @@ say = @printf '\033[1m==\033[0m %s\n'
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 	@echo
-	@echo '  make demo takes DEMO_SECONDS (per policy), LOAD (0.1 to 1), SEED, SERVERS, TARGET (softswitch or bmv2)'
+	@echo '  make demo takes DEMO_SECONDS (per policy), LOAD (0.05 to 0.95), SEED, SERVERS, TARGET (softswitch or bmv2)'
 	@echo '  Example: make demo DEMO_SECONDS=60 LOAD=0.6 SERVERS=8'
 
 setup: $(WORLD) ## install and build everything
@@ -102,7 +102,7 @@ $(STAMPS)/venv: requirements.lock controller/pyproject.toml mininet/pyproject.to
 	@ln -sfn /usr/lib/python3/dist-packages/mininet $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/mininet
 	@touch $@
 
-RUST_SOURCES := $(shell find softswitch host-agents -name '*.rs' -o -name '*.toml' -o -name '*.proto' -o -name '*.[ch]' -o -name '*.p4' 2>/dev/null | grep -v /target/)
+RUST_SOURCES := $(shell find softswitch host-agents bench -name '*.rs' -o -name '*.toml' -o -name '*.proto' -o -name '*.[ch]' -o -name '*.p4' 2>/dev/null | grep -v /target/)
 $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	$(say) 'Rust: compiler, switch, agents (a few minutes the first time)'
 	@mkdir -p $(STAMPS)
