@@ -26,8 +26,10 @@ from typing import TextIO
 CLONE_NEWNS = 0x00020000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
+MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_PRIVATE = 1 << 18
+MNT_DETACH = 2
 PR_SET_PDEATHSIG = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -69,6 +71,31 @@ def _mount(kind: str, path: Path, options: str = "") -> None:
     path.mkdir(parents=True, exist_ok=True)
     result = _libc.mount(kind.encode(), os.fsencode(path), kind.encode(), 0, options.encode() or None)
     _check(result, f"mounting {kind} on {path}")
+
+
+def _make_mounts_private(below: Path) -> None:
+    """Keep what is mounted from now on out of the machine's own mount namespace, and have a root that is a mount point.
+
+    In a chroot it is none, so it cannot be made private, by us or by mininet. The root of all mounts is then found by climbing: a
+    process whose working directory lies outside its root, here set to `below`, is not stopped on its way up. From there
+    the chroot's directory is bound to itself and made the root, which is where `mnexec` and `nsenter` enter.
+    """
+    root, here = os.open("/", os.O_PATH), Path.cwd()
+    os.chroot(below)
+    os.fchdir(root)
+    while not os.path.samefile(".", ".."):
+        os.chdir("..")
+    os.chroot(".")
+    _check(_libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "making mounts private")
+    os.fchdir(root)
+    os.close(root)
+    chroot = os.fsencode(Path.cwd())
+    if chroot != b"/":
+        _check(_libc.mount(chroot, chroot, None, MS_REC | MS_BIND, None), "binding the chroot")
+        os.chdir(chroot)
+        _check(_libc.pivot_root(b".", b"."), "making the chroot the root of all mounts")
+        _check(_libc.umount2(b".", MNT_DETACH), "leaving the machine's mounts")
+    os.chdir(here)
 
 
 def _die_with_parent() -> None:
@@ -139,7 +166,7 @@ def _first_process(body: Callable[[Sandbox], int], scratch: Path) -> int:
         _check(_libc.unshare(CLONE_NEWNS | CLONE_NEWNET), "making namespaces")
         # The machine's /proc still shows, and with it this process's number outside.
         sandbox = Sandbox(scratch, int(Path("/proc/self").readlink().name))
-        _check(_libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "making mounts private")
+        _make_mounts_private(scratch)
         _mount("proc", Path("/proc"))
         _mount("tmpfs", scratch, "mode=755")
         _mount("bpf", sandbox.bpf)
