@@ -76,14 +76,15 @@ def _mount(kind: str, path: Path, options: str = "") -> None:
 def _make_mounts_private(below: Path) -> None:
     """Keep what is mounted from now on out of the machine's own mount namespace, and have a root that is a mount point.
 
-    In a chroot it is none, so it cannot be made private, by us or by mininet. The root of all mounts is then found by climbing: a
-    process whose working directory lies outside its root, here set to `below`, is not stopped on its way up. From there
-    the chroot's directory is bound to itself and made the root, which is where `mnexec` and `nsenter` enter.
+    In a chroot it is none, so it cannot be made private, by us or by mininet. The root of all mounts is then found by
+    climbing: a process whose working directory lies outside its root, here set to `below`, is not stopped on its way
+    up. From there the chroot's directory is bound to itself and made the root, which is where `mnexec` and `nsenter`
+    enter.
     """
     root, here = os.open("/", os.O_PATH), Path.cwd()
     os.chroot(below)
     os.fchdir(root)
-    while not os.path.samefile(".", ".."):
+    while not Path("..").samefile("."):
         os.chdir("..")
     os.chroot(".")
     _check(_libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "making mounts private")
