@@ -37,7 +37,7 @@ test: test-rust test-python test-packets test-world ## every test; those that ne
 
 test-rust: $(STAMPS)/rust
 	$(say) 'Rust tests'
-	@cargo test --release --workspace --locked --quiet
+	@cargo test --workspace --locked --quiet
 
 test-python: $(STAMPS)/venv $(STAMPS)/rust $(P4)
 	$(say) 'Controller tests'
@@ -57,7 +57,7 @@ bench: $(WORLD) ## measure: build/bench/result.json; ONLY=name runs one
 lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
 	$(say) 'Rust: rustfmt, clippy'
 	@cargo fmt --all --check
-	@cargo clippy --release --workspace --all-targets --locked --quiet -- -D warnings
+	@cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(say) 'Python: ruff, mypy'
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
