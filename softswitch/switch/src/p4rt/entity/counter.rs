@@ -103,44 +103,13 @@ pub fn read_direct(
         counter_data: Some(CounterData::default()),
         ..request.table_entry.clone().unwrap_or_default()
     };
-    let mut entries = Vec::new();
-    match filter.table_id {
-        0 => {
-            for (id, _) in view.schema.tables.iter().filter(|(_, t)| t.direct_counter) {
-                let one = TableEntry {
-                    table_id: id,
-                    ..filter.clone()
-                };
-                table::read(view, &one, &mut entries)?;
-            }
-        }
-        id => {
-            let table = table::find(view.schema, id)?;
-            if !table.direct_counter {
-                return Err(no_direct_counter(&table.name));
-            }
-            table::read(view, &filter, &mut entries)?;
-            if entries.is_empty() && !filter.r#match.is_empty() {
-                return Err(P4Error::not_found(format!(
-                    "table {} has no such entry",
-                    table.name
-                )));
-            }
-        }
-    }
-    out.extend(
-        entries
-            .into_iter()
-            .filter_map(|entity| match entity.entity {
-                Some(Kind::TableEntry(mut entry)) => {
-                    let data = entry.counter_data.take();
-                    Some(wrap(Kind::DirectCounterEntry(DirectCounterEntry {
-                        table_entry: Some(entry),
-                        data,
-                    })))
-                }
-                _ => None,
-            }),
-    );
+    let entries = table::read_with(view, &filter, |t| t.direct_counter, no_direct_counter)?;
+    out.extend(entries.into_iter().map(|mut entry| {
+        let data = entry.counter_data.take();
+        wrap(Kind::DirectCounterEntry(DirectCounterEntry {
+            table_entry: Some(entry),
+            data,
+        }))
+    }));
     Ok(())
 }

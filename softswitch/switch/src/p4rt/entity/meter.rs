@@ -135,45 +135,14 @@ pub fn read_direct(
         meter_config: Some(MeterConfig::default()),
         ..request.table_entry.clone().unwrap_or_default()
     };
-    let mut entries = Vec::new();
-    match filter.table_id {
-        0 => {
-            for (id, _) in view.schema.tables.iter().filter(|(_, t)| t.direct_meter) {
-                let one = TableEntry {
-                    table_id: id,
-                    ..filter.clone()
-                };
-                table::read(view, &one, &mut entries)?;
-            }
-        }
-        id => {
-            let table = table::find(view.schema, id)?;
-            if !table.direct_meter {
-                return Err(no_direct_meter(&table.name));
-            }
-            table::read(view, &filter, &mut entries)?;
-            if entries.is_empty() && !filter.r#match.is_empty() {
-                return Err(P4Error::not_found(format!(
-                    "table {} has no such entry",
-                    table.name
-                )));
-            }
-        }
-    }
-    out.extend(
-        entries
-            .into_iter()
-            .filter_map(|entity| match entity.entity {
-                Some(Kind::TableEntry(mut entry)) => {
-                    let config = entry.meter_config.take();
-                    Some(wrap(Kind::DirectMeterEntry(DirectMeterEntry {
-                        table_entry: Some(entry),
-                        config,
-                        counter_data: None,
-                    })))
-                }
-                _ => None,
-            }),
-    );
+    let entries = table::read_with(view, &filter, |t| t.direct_meter, no_direct_meter)?;
+    out.extend(entries.into_iter().map(|mut entry| {
+        let config = entry.meter_config.take();
+        wrap(Kind::DirectMeterEntry(DirectMeterEntry {
+            table_entry: Some(entry),
+            config,
+            counter_data: None,
+        }))
+    }));
     Ok(())
 }

@@ -225,6 +225,45 @@ fn decode_idle_timeout(table: &Table, entry: &TableEntry) -> P4Result<Nanos> {
     Ok(timeout)
 }
 
+/// The entries that `filter` names, of the tables that have a direct resource: `has` says which do, `missing` what is wrong
+/// with naming one that does not.
+pub fn read_with(
+    view: View<'_>,
+    filter: &TableEntry,
+    has: impl Fn(&Table) -> bool,
+    missing: impl Fn(&str) -> P4Error,
+) -> P4Result<Vec<TableEntry>> {
+    let mut entities = Vec::new();
+    if filter.table_id == 0 {
+        for (table_id, _) in view.schema.tables.iter().filter(|(_, t)| has(t)) {
+            let one = TableEntry {
+                table_id,
+                ..filter.clone()
+            };
+            read(view, &one, &mut entities)?;
+        }
+    } else {
+        let table = find(view.schema, filter.table_id)?;
+        if !has(table) {
+            return Err(missing(&table.name));
+        }
+        read(view, filter, &mut entities)?;
+        if entities.is_empty() && !filter.r#match.is_empty() {
+            return Err(P4Error::not_found(format!(
+                "table {} has no such entry",
+                table.name
+            )));
+        }
+    }
+    Ok(entities
+        .into_iter()
+        .filter_map(|entity| match entity.entity {
+            Some(Kind::TableEntry(entry)) => Some(entry),
+            _ => None,
+        })
+        .collect())
+}
+
 pub fn read(view: View<'_>, request: &TableEntry, out: &mut Vec<Entity>) -> P4Result<()> {
     if request.table_id == 0 {
         for (id, table) in view.schema.tables.iter() {
