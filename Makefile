@@ -35,7 +35,7 @@ demo: $(WORLD) ## run the data centre: every policy on the same arrivals, then b
 
 test: test-rust test-python test-packets test-world ## every test; those that need what is not here say so
 
-test-rust: $(STAMPS)/rust
+test-rust: | $(STAMPS)/debian
 	$(say) 'Rust tests'
 	@cargo test --workspace --locked --quiet
 
