@@ -126,7 +126,7 @@ fn engines_agree_on_the_programs_of_the_compilers_tests() {
             ran += 1;
         }
     }
-    assert!(ran > 5, "{ran}");
+    assert!(ran >= 4, "{ran}");
 }
 
 #[test]
