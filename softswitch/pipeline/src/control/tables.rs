@@ -1,5 +1,7 @@
 //! Tables: entries, default actions, direct counters and meters, idle time-outs.
 
+use smallvec::SmallVec;
+
 use super::{no_such, pack, unpack};
 use crate::Nanos;
 use crate::entry::{
@@ -27,7 +29,7 @@ pub struct IdleEntry {
 #[derive(Debug, Clone)]
 pub struct LookupKey {
     table: TableId,
-    words: Vec<u64>,
+    words: SmallVec<[u64; 4]>,
 }
 
 /// A checked action of an entry, before anything is changed.
@@ -274,7 +276,7 @@ impl Pipeline {
 
     /// A key with these values, one per field of the table's key.
     pub fn lookup_key(&self, table: TableId, values: &[Value]) -> Result<LookupKey> {
-        let words = self.table(table)?.1.shape.pack(values)?;
+        let words = SmallVec::from_vec(self.table(table)?.1.shape.pack(values)?);
         Ok(LookupKey { table, words })
     }
 

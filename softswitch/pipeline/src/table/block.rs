@@ -54,7 +54,7 @@ impl Lanes {
     fn new(slots: &[u32], entries: &Entries, shape: &KeyShape) -> Self {
         let mut new = Self::default();
         for (i, &slot) in slots.iter().enumerate() {
-            new.set(i, entries.record(slot), shape);
+            new.set(i, entries.asked(slot), shape);
         }
         new.sort();
         new
@@ -141,7 +141,7 @@ impl Block {
     /// Adds an entry to a block that has room.
     pub(super) fn insert(&mut self, slot: u32, entries: &Entries, shape: &KeyShape) {
         if let Some(lanes) = &mut self.lanes {
-            lanes.set(self.slots.len(), entries.record(slot), shape);
+            lanes.set(self.slots.len(), entries.asked(slot), shape);
             self.slots.push(slot);
             return;
         }

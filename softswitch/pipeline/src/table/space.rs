@@ -70,7 +70,7 @@ impl Space {
 
     /// Adds an entry whose criteria are new, and returns its slot.
     pub(crate) fn insert(&mut self, c: &Criteria, shape: &KeyShape) -> u32 {
-        let slot = self.entries.add(c, shape);
+        let slot = self.entries.add(c);
         match &mut self.index {
             Index::Exact(i) => i.insert(&self.entries, slot),
             Index::Prefix(i) => i.insert(&self.entries, slot),

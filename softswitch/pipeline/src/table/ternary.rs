@@ -57,13 +57,13 @@ impl Ternary {
         let record = || c.values.iter().chain(&c.masks).chain(&c.ranges).copied();
         let h = hash(record().chain([c.priority as u64]));
         let same = |&s: &u32| {
-            entries.priority(s) == c.priority && entries.record(s).iter().copied().eq(record())
+            entries.priority(s) == c.priority && entries.asked(s).iter().copied().eq(record())
         };
         self.known.find(h, same).copied()
     }
 
     pub(super) fn insert(&mut self, entries: &Entries, shape: &KeyShape, slot: u32) {
-        let hash = |s: u32| hash_record(entries.record(s), entries.priority(s));
+        let hash = |s: u32| hash_record(entries.asked(s), entries.priority(s));
         self.known.insert_unique(hash(slot), slot, |&s| hash(s));
         self.home.resize(entries.capacity(), NIL);
         self.next.resize(entries.capacity(), NIL);
@@ -131,7 +131,7 @@ impl Ternary {
     }
 
     pub(super) fn remove(&mut self, entries: &Entries, shape: &KeyShape, slot: u32) {
-        let h = hash_record(entries.record(slot), entries.priority(slot));
+        let h = hash_record(entries.asked(slot), entries.priority(slot));
         let found = self.known.find_entry(h, |&s| s == slot);
         found
             .unwrap_or_else(|_| unreachable!("a used slot is known"))
