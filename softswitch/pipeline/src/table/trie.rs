@@ -36,8 +36,8 @@ struct Node {
     leaves: u64,
     /// Values of this node's bits beyond which there are several.
     children: u64,
-    /// Start of the slots of prefixes, then leaves.
-    slots: u32,
+    /// Start of the items of prefixes, then leaves.
+    items: u32,
     /// Start of the child nodes.
     nodes: u32,
 }
@@ -51,7 +51,7 @@ fn below(set: u64, n: u32) -> u32 {
 impl Node {
     #[inline]
     fn leaf(&self, chunk: u32) -> u32 {
-        self.slots + self.prefixes.count_ones() + below(self.leaves, chunk)
+        self.items + self.prefixes.count_ones() + below(self.leaves, chunk)
     }
 
     #[inline]
@@ -74,7 +74,7 @@ enum Seat {
 #[derive(Debug, Clone)]
 pub(super) struct Trie {
     nodes: Pool<Node>,
-    slots: Pool<u32>,
+    items: Pool<Item>,
     root: u32,
     /// The first bit of the key that counts.
     first: usize,
@@ -82,15 +82,37 @@ pub(super) struct Trie {
     prefix: usize,
 }
 
-/// `STRIDE` bits of a key from bit `at` on; those beyond the end are zero.
+/// An entry's slot, and of a leaf as many of its further bits as have room, so that most misses and hits need no look at
+/// the entry itself.
+#[derive(Debug, Clone, Copy, Default)]
+struct Item {
+    slot: u32,
+    /// The bits that follow the node's, and in the last `REST_LEN` bits how many of them there are.
+    rest: u32,
+}
+
+const REST_LEN: u32 = 5;
+const REST: usize = 32 - REST_LEN as usize;
+/// There are more bits than have room.
+const MORE: u32 = (1 << REST_LEN) - 1;
+
+/// What an item says of the bits from `at` to `end`.
+fn rest(values: &[u64], at: usize, end: usize) -> u32 {
+    match end - at {
+        len @ 0..=REST => bits(values, at, REST) << REST_LEN | len as u32,
+        _ => MORE,
+    }
+}
+
+/// `n` bits of a key from bit `at` on, at most 32; those beyond the end are zero.
 #[inline]
-fn chunk(key: &[u64], at: usize) -> u32 {
+fn bits(key: &[u64], at: usize, n: usize) -> u32 {
     let (word, bit) = (at / 64, at % 64);
-    let mut bits = key[word] << bit;
-    if bit > 64 - STRIDE && word + 1 < key.len() {
+    let mut bits = key.get(word).map_or(0, |k| k << bit);
+    if bit > 64 - n && word + 1 < key.len() {
         bits |= key[word + 1] >> (64 - bit);
     }
-    (bits >> (64 - STRIDE)) as u32
+    (bits >> (64 - n)) as u32
 }
 
 /// Whether two keys agree before bit `end`.
@@ -106,7 +128,7 @@ impl Trie {
         let root = nodes.insert(0, 0, 0, Node::default());
         Self {
             nodes,
-            slots: Pool::new(),
+            items: Pool::new(),
             root,
             first: shape.first_bit(),
             prefix: shape.prefix_bit().expect("the table has a prefix field"),
@@ -122,36 +144,66 @@ impl Trie {
     /// The entry with the longest prefix of the key.
     #[inline]
     pub(super) fn lookup(&self, entries: &Entries, key: &[u64]) -> Option<u32> {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("popcnt") {
+            // SAFETY: the processor has the instruction.
+            return unsafe { self.walk_popcnt(entries, key) };
+        }
+        self.walk(entries, key)
+    }
+
+    /// Counts bits with the instruction that the oldest processors of this architecture have not.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "popcnt")]
+    fn walk_popcnt(&self, entries: &Entries, key: &[u64]) -> Option<u32> {
+        self.walk(entries, key)
+    }
+
+    #[inline(always)]
+    fn walk(&self, entries: &Entries, key: &[u64]) -> Option<u32> {
         let mut best = None;
         let mut node = self.nodes.get(self.root);
         let mut at = self.first;
         loop {
-            let c = chunk(key, at);
+            let c = bits(key, at, STRIDE);
+            at += STRIDE;
             let matching = node.prefixes & MATCHING[c as usize];
             if matching != 0 {
                 best = Some((node, matching));
             }
             if node.children >> c & 1 != 0 {
                 node = self.nodes.get(node.child(c));
-                at += STRIDE;
                 continue;
             }
             if node.leaves >> c & 1 != 0 {
-                let slot = *self.slots.get(node.leaf(c));
-                if agree(entries.values(slot), key, self.end(entries.priority(slot))) {
-                    return Some(slot);
+                let leaf = *self.items.get(node.leaf(c));
+                if self.is_prefix(leaf, entries, key, at) {
+                    return Some(leaf.slot);
                 }
             }
             let (node, matching) = best?;
             let longest = 63 - matching.leading_zeros();
-            return Some(*self.slots.get(node.slots + below(node.prefixes, longest)));
+            let item = self.items.get(node.items + below(node.prefixes, longest));
+            return Some(item.slot);
         }
+    }
+
+    /// Whether a leaf's bits from `at` on are those of a key.
+    #[inline(always)]
+    fn is_prefix(&self, leaf: Item, entries: &Entries, key: &[u64], at: usize) -> bool {
+        let len = leaf.rest & MORE;
+        if len == MORE {
+            let end = self.end(entries.priority(leaf.slot));
+            return agree(entries.values(leaf.slot), key, end);
+        }
+        let differ = bits(key, at, REST) ^ leaf.rest >> REST_LEN;
+        differ >> (REST as u32 - len) == 0
     }
 
     /// The number of a prefix that ends before bit `end` in a node that begins at bit `at`.
     fn number(values: &[u64], at: usize, end: usize) -> u32 {
         let bits = end - at;
-        let chunk = if bits == 0 { 0 } else { chunk(values, at) };
+        let chunk = self::bits(values, at, STRIDE);
         (1 << bits) - 1 + (chunk >> (STRIDE - bits))
     }
 
@@ -160,7 +212,7 @@ impl Trie {
         if end < at + STRIDE {
             Seat::Prefix(Self::number(values, at, end))
         } else {
-            Seat::Leaf(chunk(values, at))
+            Seat::Leaf(bits(values, at, STRIDE))
         }
     }
 
@@ -172,14 +224,14 @@ impl Trie {
         loop {
             match self.seat(values, at, end) {
                 Seat::Prefix(n) => {
-                    let slot = || *self.slots.get(node.slots + below(node.prefixes, n));
+                    let slot = || self.items.get(node.items + below(node.prefixes, n)).slot;
                     return (node.prefixes >> n & 1 != 0).then(slot);
                 }
                 Seat::Leaf(c) if node.children >> c & 1 != 0 => {
                     node = self.nodes.get(node.child(c))
                 }
                 Seat::Leaf(c) if node.leaves >> c & 1 != 0 => {
-                    let slot = *self.slots.get(node.leaf(c));
+                    let slot = self.items.get(node.leaf(c)).slot;
                     let same = entries.priority(slot) == priority && entries.values(slot) == values;
                     return same.then_some(slot);
                 }
@@ -199,13 +251,12 @@ impl Trie {
             match seat {
                 Seat::Leaf(c) if node.children >> c & 1 != 0 => i = node.child(c),
                 Seat::Leaf(c) if node.leaves >> c & 1 != 0 => {
-                    let other = *self.slots.get(node.leaf(c));
+                    let other = self.items.get(node.leaf(c)).slot;
                     self.leave(i, seat);
                     i = self.grow(i, c);
-                    let end = self.end(entries.priority(other));
-                    self.sit(i, self.seat(entries.values(other), at + STRIDE, end), other);
+                    self.sit(i, at + STRIDE, entries, other);
                 }
-                _ => return self.sit(i, seat, slot),
+                _ => return self.sit(i, at, entries, slot),
             }
             at += STRIDE;
         }
@@ -236,34 +287,46 @@ impl Trie {
             if node.children != 0 || node.len() != 1 {
                 return;
             }
-            let last = *self.slots.get(node.slots);
-            self.slots.remove(node.slots, 1, 0);
+            let last = self.items.get(node.items).slot;
+            self.items.remove(node.items, 1, 0);
             self.shrink(parent, c);
-            self.sit(parent, Seat::Leaf(c), last);
+            at -= STRIDE;
+            self.sit(parent, at, entries, last);
             i = parent;
         }
     }
 
-    fn sit(&mut self, node: u32, seat: Seat, slot: u32) {
+    /// Puts an entry into a node that begins at bit `at`, where nothing is in its way.
+    fn sit(&mut self, node: u32, at: usize, entries: &Entries, slot: u32) {
+        let values = entries.values(slot);
+        let end = self.end(entries.priority(slot));
+        let seat = self.seat(values, at, end);
         let node = self.nodes.get_mut(node);
-        let at = match seat {
-            Seat::Prefix(n) => below(node.prefixes, n),
-            Seat::Leaf(c) => node.leaf(c) - node.slots,
+        let (start, len) = (node.items, node.len());
+        let (place, rest) = match seat {
+            Seat::Prefix(n) => {
+                let place = below(node.prefixes, n);
+                node.prefixes |= 1 << n;
+                (place, MORE)
+            }
+            Seat::Leaf(c) => {
+                let place = node.leaf(c) - start;
+                node.leaves |= 1 << c;
+                (place, rest(values, at + STRIDE, end))
+            }
         };
-        node.slots = self.slots.insert(node.slots, node.len(), at as usize, slot);
-        match seat {
-            Seat::Prefix(n) => node.prefixes |= 1 << n,
-            Seat::Leaf(c) => node.leaves |= 1 << c,
-        }
+        node.items = self
+            .items
+            .insert(start, len, place as usize, Item { slot, rest });
     }
 
     fn leave(&mut self, node: u32, seat: Seat) {
         let node = self.nodes.get_mut(node);
         let at = match seat {
             Seat::Prefix(n) => below(node.prefixes, n),
-            Seat::Leaf(c) => node.leaf(c) - node.slots,
+            Seat::Leaf(c) => node.leaf(c) - node.items,
         };
-        node.slots = self.slots.remove(node.slots, node.len(), at as usize);
+        node.items = self.items.remove(node.items, node.len(), at as usize);
         match seat {
             Seat::Prefix(n) => node.prefixes &= !(1 << n),
             Seat::Leaf(c) => node.leaves &= !(1 << c),
