@@ -97,7 +97,7 @@ mod table;
 mod trace;
 mod value;
 
-pub use control::IdleEntry;
+pub use control::{IdleEntry, LookupKey};
 pub use digest::Digest;
 pub use entry::{
     ActionCall, CounterValue, Entry, EntryAction, EntryKey, EntryState, Group, GroupMember,
