@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use common::damage::damage;
 use common::frames::random_frame;
@@ -70,17 +70,63 @@ fn engines_agree_on_drop_copy() {
     agree(&program, 1, 2000, packet);
 }
 
+/// Compiles a program of this repository; none if it is one that does not compile.
+fn compile(path: &Path, include: &Path) -> Option<Program> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+    let options = softswitch_p4c::Options {
+        include_dirs: vec![include.to_owned()],
+        ..Default::default()
+    };
+    let name = path.to_str().expect("a path in UTF-8");
+    let output = softswitch_p4c::compile(name, text, &options, &sources, &diags)?;
+    Program::load(&output.json.to_string()).ok()
+}
+
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
+}
+
 #[test]
 fn engines_agree_on_the_load_balancer() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../p4src/v1model/frontage.p4");
-    let text = std::fs::read_to_string(&path).expect("it is in the repository");
-    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
-    let name = path.to_str().expect("a path in UTF-8");
-    let output = softswitch_p4c::compile(name, text, &Default::default(), &sources, &diags);
-    let json = output.expect("it compiles").json.to_string();
-    let program = Program::load(&json).unwrap();
+    let path = repository("p4src/v1model/frontage.p4");
+    let program = compile(&path, path.parent().expect("a folder")).expect("it compiles");
     let left: usize = (0..8).map(|seed| agree(&program, seed, 2000, packet)).sum();
     assert!(left > 200, "{left}");
+}
+
+/// Bytes that small programs of any kind make something of.
+fn noise(rng: &mut Rng) -> Vec<u8> {
+    let byte = |rng: &mut Rng| match rng.below(3) {
+        0 => rng.below(4) as u8,
+        1 => rng.pick(&[0x08, 0x0f, 0x7f, 0x80, 0xff]),
+        _ => rng.next() as u8,
+    };
+    (0..rng.below(100)).map(|_| byte(rng)).collect()
+}
+
+#[test]
+fn engines_agree_on_the_programs_of_the_compilers_tests() {
+    let folder = repository("softswitch/compiler/tests/programs");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .expect("it is there")
+        .map(|e| e.unwrap().path())
+        .collect();
+    paths.sort();
+    let mut ran = 0;
+    for path in paths
+        .iter()
+        .filter(|p| p.extension().is_some_and(|e| e == "p4"))
+    {
+        if let Some(program) = compile(path, &folder) {
+            agree(&program, 1, 500, noise);
+            agree(&program, 2, 500, packet);
+            ran += 1;
+        }
+    }
+    assert!(ran >= 4, "{ran}");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use common::rng::Rng;
 use common::{Harness, key, ternary};
 use serde_json::Value as Json;
 use softswitch_pipeline::{
-    CloneSession, Entry, EntryAction, Group, GroupMember, MatchField, Options, Pipeline, ProfileId,
-    Program, Replica,
+    CloneSession, Engine, Entry, EntryAction, Group, GroupMember, MatchField, Options, Pipeline,
+    ProfileId, Program, Replica,
 };
 
 /// A pipeline with something in every table and array.
@@ -170,7 +170,11 @@ fn damaged_programs_are_refused_or_run() {
         if cells > Some(1 << 20) {
             continue;
         }
-        let mut pipeline = Pipeline::new(program, Options::default());
+        let options = Options {
+            engine: Engine::Interpreter,
+            ..Options::default()
+        };
+        let mut pipeline = Pipeline::new(program, options);
         let (mut queue, mut out) = (Vec::new(), Default::default());
         for _ in 0..20 {
             pipeline.ingress(1, &random_frame(&mut rng), 0, &mut queue);

@@ -11,6 +11,7 @@ use super::generator::{Args, Gen, Result, Unsupported};
 use super::runtime::{Callout, Context};
 use crate::action::{Op, Target};
 use crate::entry::CounterValue;
+use crate::expr::{HeaderRef, Node};
 use crate::machine::MAX_STEPS;
 use crate::packet::State;
 use crate::phv::{Place, mask64};
@@ -49,10 +50,17 @@ impl Gen<'_, '_> {
             blocks.entry(to).or_insert_with(|| self.b.create_block());
         }
         let mut open = true;
+        let mut done = 0;
         for (i, op) in ops.iter().enumerate() {
             self.arrive_open(&mut open, blocks.get(&i).copied())?;
-            if !open {
+            if !open || i < done {
                 continue;
+            }
+            if blocks.is_empty() {
+                done = i + self.remove_many(&ops[i..])?;
+                if i < done {
+                    continue;
+                }
             }
             match op {
                 Op::Jump(to) => {
@@ -177,9 +185,24 @@ impl Gen<'_, '_> {
                 let yes = self.b.ins().iconst(I8, 1);
                 self.store_state(yes, offset_of!(State, exit));
             }
+            Op::AddHeader(HeaderRef::Static(h)) if self.is_simple(*h) => self.add_header(*h)?,
+            Op::RemoveHeader(HeaderRef::Static(h)) if self.is_simple(*h) => {
+                self.remove_header(*h)?;
+            }
+            Op::Resubmit(list) => self.request(list, a, offset_of!(State, resubmit))?,
+            Op::Recirculate(list) => self.request(list, a, offset_of!(State, recirculate))?,
             Op::Nop => {}
             op => self.step(op, a),
         }
+        Ok(())
+    }
+
+    /// Notes the field list of a packet that goes around again.
+    fn request(&mut self, list: &Node<u64>, a: Args, at: usize) -> Result<()> {
+        let list = self.node(list, a)?;
+        let list = self.mask(list, 0xffff);
+        let list = self.b.ins().ireduce(I32, list);
+        self.store_state(list, at);
         Ok(())
     }
 

@@ -67,7 +67,7 @@ fn extent(w: Word) -> (u32, u32) {
         (end.saturating_sub(mask.count_ones()), end)
     };
     match w {
-        Word::Slot(off) => (off * 8, off * 8 + 64),
+        Word::Slot(off, bytes) => (off * 8, (off + u32::from(bytes)) * 8),
         Word::Packed { off, shift, mask } => packed(off, 64, shift, mask),
         Word::Split { off, shift, mask } => packed(off, 128, shift, mask),
     }
@@ -129,9 +129,15 @@ impl Gen<'_, '_> {
             return Ok(v);
         }
         let v = match w {
-            Word::Slot(off) => {
-                let off = self.inside(off, 8)?;
-                self.b.ins().load(I64, Self::phv(), self.mem, off)
+            Word::Slot(off, bytes) => {
+                let off = self.inside(off, bytes.into())?;
+                let t = kind(bytes.into());
+                let v = self.b.ins().load(t, Self::phv(), self.mem, off);
+                if t == I64 {
+                    v
+                } else {
+                    self.b.ins().uextend(I64, v)
+                }
             }
             Word::Packed { mask: 0, .. } | Word::Split { mask: 0, .. } => self.int(0),
             Word::Packed { off, shift, mask } => {
@@ -161,8 +167,14 @@ impl Gen<'_, '_> {
     /// Writes `v`, which has no bits beyond the field's width.
     pub(super) fn set(&mut self, w: Word, v: Value) -> Result<()> {
         match w {
-            Word::Slot(off) => {
-                let off = self.inside(off, 8)?;
+            Word::Slot(off, bytes) => {
+                let off = self.inside(off, bytes.into())?;
+                let t = kind(bytes.into());
+                let v = if t == I64 {
+                    v
+                } else {
+                    self.b.ins().ireduce(t, v)
+                };
                 self.b.ins().store(Self::phv(), v, self.mem, off);
             }
             Word::Packed { mask: 0, .. } | Word::Split { mask: 0, .. } => return Ok(()),
@@ -186,7 +198,7 @@ impl Gen<'_, '_> {
                 self.store_be(low, self.mem, off + 8, 1);
             }
         }
-        if !matches!(w, Word::Slot(_)) {
+        if !matches!(w, Word::Slot(..)) {
             let (first, end) = extent(w);
             self.forget(first, end);
         }

@@ -8,8 +8,10 @@ mod action;
 mod calculation;
 mod cond;
 mod control;
+mod deparser;
 mod expr;
 mod generator;
+mod header;
 mod memory;
 mod parser;
 mod runtime;
@@ -37,6 +39,9 @@ pub(crate) struct Native {
     parser: Option<Entry>,
     ingress: Option<Entry>,
     egress: Option<Entry>,
+    deparser: Option<Entry>,
+    /// The most bytes that the deparser emits.
+    most_emitted: usize,
     /// Where they are.
     _code: Code,
 }
@@ -54,6 +59,7 @@ impl Native {
         let parser = define(&mut module, c, "parser", |g| g.parser());
         let ingress = define(&mut module, c, "ingress", |g| g.control(c.ingress));
         let egress = define(&mut module, c, "egress", |g| g.control(c.egress));
+        let deparser = define(&mut module, c, "deparser", |g| g.deparser());
         module.finalize_definitions().ok()?;
         let code = Code::new(module);
         let entry = |id: Option<FuncId>| id.map(|id| code.entry(id));
@@ -61,6 +67,8 @@ impl Native {
             parser: entry(parser),
             ingress: entry(ingress),
             egress: entry(egress),
+            deparser: entry(deparser),
+            most_emitted: deparser::most_emitted(c),
             _code: code,
         })
     }
@@ -130,15 +138,13 @@ impl Core {
         (self.native && self.externs.trace.is_none()).then_some(native)
     }
 
-    /// Parses by native code, and returns the error code; none if the interpreter must.
-    pub(crate) fn parse_natively(
-        &mut self,
-        c: &Compiled,
-        pkt: &mut State,
-        now: Nanos,
-    ) -> Option<u64> {
-        let entry = self.native(c)?.parser?;
-        Some(self.enter(entry, c, pkt, now))
+    /// Parses and verifies checksums by native code; false if the interpreter must.
+    pub(crate) fn parse_natively(&mut self, c: &Compiled, pkt: &mut State, now: Nanos) -> bool {
+        let entry = self.native(c).and_then(|n| n.parser);
+        if let Some(entry) = entry {
+            self.enter(entry, c, pkt, now, &mut []);
+        }
+        entry.is_some()
     }
 
     /// Runs a control flow by native code; false if the interpreter must.
@@ -149,20 +155,34 @@ impl Core {
         pkt: &mut State,
         now: Nanos,
     ) -> bool {
-        let Some(native) = self.native(c) else {
-            return false;
-        };
-        let entry = if first == c.ingress {
-            native.ingress
-        } else {
-            native.egress
-        };
-        match entry {
-            Some(entry) => {
-                self.enter(entry, c, pkt, now);
-                true
+        let flow = |n: &Native| {
+            if first == c.ingress {
+                n.ingress
+            } else {
+                n.egress
             }
-            None => false,
+        };
+        let entry = self.native(c).and_then(flow);
+        if let Some(entry) = entry {
+            self.enter(entry, c, pkt, now, &mut []);
         }
+        entry.is_some()
+    }
+
+    /// Updates checksums and emits headers to the beginning of `out` by native code, and returns how many bytes
+    /// they have; none if the interpreter must.
+    pub(crate) fn emit_natively(
+        &mut self,
+        c: &Compiled,
+        pkt: &mut State,
+        now: Nanos,
+        out: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let native = self.native(c)?;
+        let (entry, most) = (native.deparser?, native.most_emitted);
+        if out.len() < most {
+            out.resize(most, 0);
+        }
+        Some(self.enter(entry, c, pkt, now, out) as usize)
     }
 }

@@ -12,6 +12,7 @@ use super::control::put;
 use super::generator::{Args, Gen, Result, Unsupported};
 use super::memory::kind;
 use super::runtime::{Callout, Context, REJECTED};
+use crate::action::Target;
 use crate::layout::HeaderId;
 use crate::packet::State;
 use crate::parser::{Case, Destination, ParserOp, ParserState, SelectPart};
@@ -30,7 +31,7 @@ pub(super) struct Walk {
 }
 
 impl Gen<'_, '_> {
-    /// Compiles the parser; its result is the error code.
+    /// Compiles the parser and the verification of checksums.
     pub(super) fn parser(&mut self) -> Result<()> {
         let parser = &self.c.parser;
         let frame = self.context(offset_of!(Context, frame));
@@ -68,10 +69,19 @@ impl Gen<'_, '_> {
             }
             self.select(&walk, state)?;
         }
-        self.b.switch_to_block(end);
+        self.enter_loop(end)?;
         let start = self.b.use_var(start);
         self.store_state(start, offset_of!(State, start));
-        self.b.ins().return_(&[code]);
+        self.start = None;
+        let wrong = self.verify_checksums()?;
+        let s = &self.c.layout.standard;
+        for (field, v) in [(s.parser_error, code), (s.checksum_error, wrong)] {
+            if let Some(field) = field {
+                self.set_target(&Target::Field(field), v)?;
+            }
+        }
+        let zero = self.int(0);
+        self.b.ins().return_(&[zero]);
         Ok(())
     }
 
@@ -113,11 +123,7 @@ impl Gen<'_, '_> {
                 let from = self.b.ins().iadd(walk.frame, start);
                 self.copy_in(from, h.base, h.fixed_bytes)?;
                 self.b.def_var(walk.start, end);
-                let siblings = h.union.map(|u| &self.c.layout.unions[u as usize].members);
-                for &m in siblings.into_iter().flatten() {
-                    self.set_byte(self.c.layout.headers[m as usize].valid, 0)?;
-                }
-                self.set_byte(h.valid, 1)
+                self.set_valid(h)
             }
             ParserOp::ExtractTo(Destination::Stack(s), None) if self.regular(*s) => {
                 self.extract_next(walk, *s)

@@ -18,6 +18,7 @@ use crate::machine::Machine;
 use crate::packet::State;
 use crate::parser::{ParserOp, ParserState};
 use crate::program::Compiled;
+use crate::table::Target;
 
 /// Bit of [`Callout::Apply`]'s result that tells a hit; the action is in the upper half.
 pub(super) const HIT: u64 = 1;
@@ -35,6 +36,8 @@ pub(super) struct Context {
     pub(super) frame_bytes: u64,
     pub(super) registers: *const View,
     pub(super) counters: *const View,
+    /// Where emitted headers go.
+    pub(super) out: *mut u8,
     /// Arguments of the action that a table chose.
     pub(super) args: *const u64,
     args_len: u64,
@@ -121,8 +124,15 @@ impl Drop for Code {
 }
 
 impl Core {
-    /// Runs native code of this program on a packet.
-    pub(super) fn enter(&mut self, entry: Entry, c: &Compiled, pkt: &mut State, now: Nanos) -> u64 {
+    /// Runs native code of this program on a packet; its emitted headers fit into `out`.
+    pub(super) fn enter(
+        &mut self,
+        entry: Entry,
+        c: &Compiled,
+        pkt: &mut State,
+        now: Nanos,
+        out: &mut [u8],
+    ) -> u64 {
         assert_eq!(
             pkt.mem.len(),
             c.layout.blank.len(),
@@ -135,6 +145,7 @@ impl Core {
             pkt,
             registers: self.views.registers.as_ptr(),
             counters: self.views.counters.as_ptr(),
+            out: out.as_mut_ptr(),
             args: std::ptr::null(),
             args_len: 0,
             drop_port: self.options.drop_port.into(),
@@ -292,15 +303,26 @@ callout! {
             let key = unsafe { words(key, fixed.shape.words as u64) };
             table.lookup(key, &mut core.masked, pkt.ingress_len, now)
         };
-        let mut m = Machine {
-            layout: &c.layout,
-            calculations: &c.calculations,
-            externs: &mut core.externs,
-            pkt,
-            now,
+        let call = if fixed.meter.is_none() && fixed.profile.is_none() {
+            let target = match slot {
+                Some(slot) => Some(table.target(slot)),
+                None => table.default.as_ref(),
+            };
+            match target {
+                Some(Target::Call(call)) => Some(call),
+                _ => None,
+            }
+        } else {
+            let mut m = Machine {
+                layout: &c.layout,
+                calculations: &c.calculations,
+                externs: &mut core.externs,
+                pkt,
+                now,
+            };
+            meter(fixed, slot, table, &mut m);
+            choose(c, fixed, slot, table, &core.profiles, &mut m)
         };
-        meter(fixed, slot, table, &mut m);
-        let call = choose(c, fixed, slot, table, &core.profiles, &mut m);
         let (action, args) = call.map_or((NO_ACTION, &[][..]), |c| (c.action, &c.args[..]));
         let (at, n) = (args.as_ptr(), args.len() as u64);
         (ctx.args, ctx.args_len) = (at, n);

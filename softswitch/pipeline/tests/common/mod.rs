@@ -10,8 +10,8 @@ pub mod rng;
 use std::collections::VecDeque;
 
 use softswitch_pipeline::{
-    ActionCall, EgressOutcome, EgressOutput, EntryAction, EntryKey, Info, MatchField, Nanos,
-    Options, Pipeline, Program, QueueInfo, Value,
+    ActionCall, EgressOutcome, EgressOutput, Engine, EntryAction, EntryKey, Info, MatchField,
+    Nanos, Options, Pipeline, Program, QueueInfo, Value,
 };
 
 pub struct Harness {
@@ -83,9 +83,25 @@ pub fn ethernet(kind: u16) -> Vec<u8> {
     [&DST[..], &SRC, &kind.to_be_bytes()].concat()
 }
 
+/// What the pipelines of tests run on.
+fn engine() -> Engine {
+    if module_path!().starts_with("interpreter::") {
+        Engine::Interpreter
+    } else {
+        Engine::Native
+    }
+}
+
+pub fn options() -> Options {
+    Options {
+        engine: engine(),
+        ..Options::default()
+    }
+}
+
 impl Harness {
     pub fn new() -> Self {
-        Self::with(Options::default())
+        Self::with(options())
     }
 
     pub fn with(options: Options) -> Self {

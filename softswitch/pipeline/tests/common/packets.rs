@@ -26,7 +26,7 @@ fn tcp(rng: &mut Rng) -> Vec<u8> {
     f.extend(rng.pick(&L4_PORTS).to_be_bytes());
     f.extend(rng.pick(&L4_PORTS).to_be_bytes());
     f.extend(rng.next().to_be_bytes());
-    f.push(((20 + options.len()) / 4 << 4) as u8 | if rng.one_in(2) { 8 } else { 0 });
+    f.push((((20 + options.len()) / 4) << 4) as u8 | if rng.one_in(2) { 8 } else { 0 });
     f.push(rng.pick(&[0x02, 0x10, 0x12, 0x11, 0x04]));
     f.extend((rng.next() as u32).to_be_bytes());
     f.extend([0, 0]);
