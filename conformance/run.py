@@ -99,8 +99,10 @@ def main() -> None:
 def measure(only: str | None, console: Console) -> int:
     corpus = Corpus.find(os.environ.get("P4C", ""))
     compiler = Compiler("softswitch-p4c", own("SOFTSWITCH_P4C", "softswitch-p4c"), corpus.root / "p4include")
+    (BUILD / "samples").mkdir(parents=True, exist_ok=True)
+    (BUILD / "peers").mkdir(exist_ok=True)
     checks = Checks(compiler, own("SOFTSWITCH_STF", "softswitch-stf"), BUILD / "samples")
-    peers = Peers.find(corpus, checks)
+    peers = Peers.find(corpus, checks, BUILD / "peers")
     for absent in peers.absent():
         console.print(absent)
     reasons = explained.load()
@@ -112,7 +114,7 @@ def measure(only: str | None, console: Console) -> int:
     for done in finished:
         for line in done.surprises(reasons.get(done.check.name, {})):
             surprises += 1
-            console.print(f"{done.check.name}: {line}", style="red", markup=False)
+            console.print(f"{done.check.name}: {line}", style="red", markup=False, soft_wrap=True)
     if only is None:
         BUILD.mkdir(parents=True, exist_ok=True)
         result = counts(finished)

@@ -48,9 +48,9 @@ class Done:
         return next((line.strip() for line in self.text.splitlines() if line.strip()), f"status {self.status}, without a word")
 
 
-def run(*command: str | Path) -> Done:
+def run(*command: str | Path, folder: Path | None = None) -> Done:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=TIMEOUT, check=False)
     except subprocess.TimeoutExpired:
         return Done(-1, f"did not end within {TIMEOUT} s")
     return Done(done.returncode, done.stdout + done.stderr)
@@ -70,7 +70,9 @@ class Compiler:
         stem = into / sample.name.replace("/", "__")
         json, p4info = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.p4info.txtpb")
         include = ["-I", str(self.include)] if self.include else []
-        return run(self.binary, *include, "-o", json, "--p4runtime-files", p4info, sample.source), json, p4info
+        # In the program's own folder, so that messages have its bare name.
+        command: list[str | Path] = [self.binary, *include, "-o", json, "--p4runtime-files", p4info, sample.source.name]
+        return run(*command, folder=sample.source.parent), json, p4info
 
 
 def version(binary: Path) -> str:
