@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-import grpc
 from finsy.proto import p4i, p4r
 
 import wire
@@ -39,7 +38,7 @@ async def differences(target: Target, pipeline: Pipeline, test: Path) -> list[st
             try:
                 if line:
                     await script.statement(number, line)
-            except (StfError, grpc.aio.AioRpcError) as error:
+            except StfError as error:
                 raise StfError(f"line {number}: {line}: {error}") from None
         return list(script.differences())
 
@@ -87,9 +86,8 @@ class _Script:
                 raise StfError("is not known to this runner")
 
     async def write(self, kind: p4r.Update.Type.ValueType, entity: p4r.Entity) -> None:
-        error = await self.switch.write([p4r.Update(type=kind, entity=entity)])
-        if error is not None:
-            raise error
+        for error in (await self.switch.write([p4r.Update(type=kind, entity=entity)])).values():
+            raise StfError(error)
 
     def entry(self, text: str) -> p4r.TableEntry:
         found = ADD.match(text.strip())

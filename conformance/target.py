@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from finsy.p4client import P4RpcStatus
 from finsy.proto import p4r, p4r_grpc
 
 from frontage.p4info import Pipeline
@@ -22,7 +23,7 @@ _PROTO = "proto/dataplane.proto"
 _messages, _services = grpc.protos_and_services(_PROTO)
 
 _CONNECT = 20.0
-_BATCH = 60.0
+_TIMEOUT = 60.0
 _OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
 
 Packet = tuple[int, bytes]
@@ -77,21 +78,24 @@ class Running:
         self.control: Any = p4r_grpc.P4RuntimeStub(session.channel)
         self._data: Any = _services.DataplaneInterfaceStub(data)
 
-    async def write(self, updates: Sequence[p4r.Update]) -> grpc.aio.AioRpcError | None:
-        """One request; gives why it was refused."""
+    async def write(self, updates: Sequence[p4r.Update]) -> dict[int, str]:
+        """One request; gives what was refused and why, by position."""
         election_id = p4r.Uint128(low=self.session.election_id)
         request = p4r.WriteRequest(device_id=self.session.device_id, election_id=election_id, updates=updates)
         try:
-            await self.control.Write(request, timeout=_BATCH)
+            await self.control.Write(request, timeout=_TIMEOUT)
         except grpc.aio.AioRpcError as error:
             if error.code() == grpc.StatusCode.UNAVAILABLE:
                 raise
-            return error
-        return None
+            details = P4RpcStatus.from_rpc_error(error).details
+            if not details:
+                return dict.fromkeys(range(len(updates)), f"{error.code().name}: {error.details()}")
+            return {index: f"{detail.canonical_code.name}: {detail.message}" for index, detail in details.items()}
+        return {}
 
     async def read(self, *entities: p4r.Entity) -> list[p4r.Entity]:
         request = p4r.ReadRequest(device_id=self.session.device_id, entities=entities)
-        return [entity async for response in self.control.Read(request, timeout=_BATCH) for entity in response.entities]
+        return [entity async for response in self.control.Read(request, timeout=_TIMEOUT) for entity in response.entities]
 
     async def packets(self, packets: Iterable[Packet]) -> list[list[Packet]]:
         """Sends these in order, and gives for each what left because of it."""
@@ -103,7 +107,7 @@ class Running:
                 yield _messages.PacketStreamRequest(id=number, device_id=device, port=port, packet=frame)
 
         left: list[list[Packet]] = [[] for _ in batch]
-        async for response in self._data.PacketStream(requests(), timeout=_BATCH):
+        async for response in self._data.PacketStream(requests(), timeout=_TIMEOUT):
             left[response.id - 1].append((response.port, response.packet))
         return left
 
