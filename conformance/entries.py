@@ -75,6 +75,7 @@ class Entries:
         if not choices or not table.match_fields:
             return
         refs = self.program.key_fields(table.preamble.name)
+        known: set[bytes] = set()
         # Each has a priority of its own: which of two equal ones wins is not defined.
         for priority in self.random.sample(range(1, 1000), min(MOST, table.size or MOST)):
             key: dict[int, Field | None] = {}
@@ -88,6 +89,9 @@ class Entries:
             else:
                 call.action.CopyFrom(self.call(self.random.choice(choices)))
             entry = wire.entry(table, key, call, priority)
+            if (match := b"".join(part.SerializeToString() for part in entry.match)) in known:
+                continue
+            known.add(match)
             self.learn(entry)
             yield wire.insert(p4r.Entity(table_entry=entry))
 

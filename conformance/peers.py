@@ -51,9 +51,9 @@ class Peers:
         if self.p4c:
             found.append(_check("stf_p4c_softswitch", partial(self.on_softswitch, self.p4c)))
         if self.bmv2:
-            found.append(_check("stf_own_bmv2", partial(self.on, self.bmv2, self.ours.compiler)))
+            found.append(_check("stf_own_bmv2", partial(self.on, self.bmv2, self.ours.compiler, self.ours.work)))
         if self.p4c and self.bmv2:
-            found.append(_check("stf_p4c_bmv2", partial(self.on, self.bmv2, self.p4c)))
+            found.append(_check("stf_p4c_bmv2", partial(self.on, self.bmv2, self.p4c, self.work)))
         return found
 
     def on_softswitch(self, compiler: Compiler, sample: Sample) -> Outcome:
@@ -62,8 +62,8 @@ class Peers:
             done = run(self.ours.stf, json, sample.stf)
         return Outcome(sample.name, done.status == 0, done.first)
 
-    def on(self, target: Target, compiler: Compiler, sample: Sample) -> Outcome:
-        done, json, p4info = compiler.compile(sample, self.work)
+    def on(self, target: Target, compiler: Compiler, work: Path, sample: Sample) -> Outcome:
+        done, json, p4info = compiler.compile(sample, work)
         if done.status != 0:
             return Outcome(sample.name, False, done.first)
         try:

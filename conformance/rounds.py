@@ -19,6 +19,8 @@ from frontage.p4info import Pipeline
 from packets import Values, packet
 from target import Packet, Running, Target
 
+WRITE = 100
+"""Updates of one request: the errors of so many fit into a gRPC status."""
 BATCH = 16
 """Packets at a time: fewer than BMv2's queues hold, even if each is replicated, so that it loses none."""
 
@@ -73,9 +75,12 @@ class Round:
             else:
                 updates, first = list(entries.updates()), []
             installed = await self.install(running, updates, result)
-            await self.send(running, first, installed, result)
-            for start in range(0, self.packets, BATCH):
-                batch = [packet(program, values) for _ in range(min(BATCH, self.packets - start))]
+            for told in first:
+                await self.send(running, [told], installed, result)
+            # BMv2's threads may take a register for one packet before they are done with another.
+            size = 1 if program.json["register_arrays"] else BATCH
+            for start in range(0, self.packets, size):
+                batch = [packet(program, values) for _ in range(min(size, self.packets - start))]
                 await self.send(running, batch, installed, result)
                 progressed(len(batch))
             await self.counters(running, pipeline, result)
@@ -83,6 +88,12 @@ class Round:
 
     async def install(self, running: dict[str, Running], updates: list[p4r.Update], result: Result) -> list[p4r.Update]:
         """Writes the updates; gives those that were accepted by all."""
+        installed = []
+        for start in range(0, len(updates), WRITE):
+            installed += await self.write(running, updates[start : start + WRITE], result)
+        return installed
+
+    async def write(self, running: dict[str, Running], updates: list[p4r.Update], result: Result) -> list[p4r.Update]:
         refused = await asyncio.gather(*(switch.write(updates) for switch in running.values()))
         installed = []
         for index, update in enumerate(updates):

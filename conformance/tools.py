@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from corpus import Sample
@@ -44,8 +45,9 @@ class Done:
 
     @property
     def first(self) -> str:
-        """The first line that says something, of which a report has room for one."""
-        return next((line.strip() for line in self.text.splitlines() if line.strip()), f"status {self.status}, without a word")
+        """The first line with an error, or else the first that says something: a report has room for one."""
+        lines = [line.strip() for line in self.text.splitlines() if line.strip()] or [f"status {self.status}, without a word"]
+        return next((line for line in lines if "error" in line), lines[0])
 
 
 def run(*command: str | Path, folder: Path | None = None) -> Done:
@@ -67,12 +69,17 @@ class Compiler:
 
     def compile(self, sample: Sample, into: Path) -> tuple[Done, Path, Path]:
         """What the compiler said, and where JSON and P4Info are if it succeeded."""
-        stem = into / sample.name.replace("/", "__")
-        json, p4info = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.p4info.txtpb")
-        include = ["-I", str(self.include)] if self.include else []
-        # In the program's own folder, so that messages have its bare name.
-        command: list[str | Path] = [self.binary, *include, "-o", json, "--p4runtime-files", p4info, sample.source.name]
-        return run(*command, folder=sample.source.parent), json, p4info
+        return _compile(self.binary, self.include, sample, into)
+
+
+@cache
+def _compile(binary: Path, include: Path | None, sample: Sample, into: Path) -> tuple[Done, Path, Path]:
+    stem = f"{sample.source.parent.name}__{sample.source.stem}"
+    json, p4info = into / f"{stem}.json", into / f"{stem}.p4info.txtpb"
+    including = ["-I", str(include)] if include else []
+    command: list[str | Path] = [binary, *including, "-o", json, "--p4runtime-files", p4info, sample.source.name]
+    # In the program's own folder, so that messages have its bare name.
+    return run(*command, folder=sample.source.parent), json, p4info
 
 
 def version(binary: Path) -> str:

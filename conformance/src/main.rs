@@ -13,8 +13,8 @@ use softswitch::p4rt::device::Device;
 use softswitch::p4rt::service::Service;
 use softswitch_pipeline::Options;
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 
 /// softswitch, with packets over gRPC instead of interfaces. Takes the options of simple_switch_grpc that it needs.
 #[derive(Parser)]
@@ -54,9 +54,10 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn listen(address: Address) -> Result<TcpListenerStream> {
+async fn listen(address: Address) -> Result<TcpIncoming> {
     match address.bind().await.context("binding")? {
-        (Listener::Tcp(listener), _) => Ok(TcpListenerStream::new(listener)),
+        // Or every answer waits for the client's delayed acknowledgement of its beginning.
+        (Listener::Tcp(listener), _) => Ok(TcpIncoming::from(listener).with_nodelay(Some(true))),
         (Listener::Unix(_), address) => anyhow::bail!("{address}: HOST:PORT is wanted here"),
     }
 }
