@@ -4,12 +4,14 @@ packets get as far as they do in a data centre."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from random import Random
 
 from finsy.proto import p4r
 
 from bmv2_json import Ref
 from frontage.allocation import Installed, allocate
-from frontage.config import load
+from frontage.config import Config, load
 from frontage.desired import desired
 from frontage.p4info import Schema
 from frontage.tree import leaf_ops, packets
@@ -40,9 +42,14 @@ SOUND: dict[Ref, tuple[int, ...]] = {
 }
 
 
+@cache
+def _configuration() -> Config:
+    return load(CONFIGURATION)
+
+
 def fields() -> Iterator[tuple[Ref, int]]:
     """What headers hold in a data centre like this: its addresses and ports, and sound values of what a router checks."""
-    config = load(CONFIGURATION)
+    config = _configuration()
     for port in config.ports:
         yield ("ethernet", "dst"), port.mac
     hosts = [vip.address for vip in config.vips] * 4
@@ -63,9 +70,18 @@ def fields() -> Iterator[tuple[Ref, int]]:
             yield ref, value
 
 
+def by_its_port(random: Random, packet: Packet) -> Packet:
+    """Mostly, what is addressed to one of the ports comes by that port; what comes from the controller stays."""
+    config = _configuration()
+    port, frame = packet
+    mac = int.from_bytes(frame[:6], "big")
+    right = next((each.id for each in config.ports if each.mac == mac), port)
+    return (right if port != config.device.cpu_port and random.random() < 0.9 else port), frame
+
+
 def updates_and_packets(schema: Schema) -> tuple[list[p4r.Update], list[Packet]]:
     """Entries, and what the controller tells the switch by its CPU port."""
-    config = load(CONFIGURATION)
+    config = _configuration()
     nothing = Installed({})
     allocation = allocate(config, nothing)
     wanted = desired(config, allocation)

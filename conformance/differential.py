@@ -79,6 +79,14 @@ def samples(only: str | None) -> list[Sample]:
     return found
 
 
+def _shares(names: list[str], packets: int) -> dict[str, int]:
+    """How many packets each program gets: this project's a third, if it is not alone."""
+    others = [name for name in names if name != FRONTAGE]
+    of_ours = packets // 3 if others else packets
+    of_others = packets - of_ours if FRONTAGE in names else packets
+    return {name: of_ours if name == FRONTAGE else -(-of_others // len(others)) for name in names}
+
+
 async def run(
     peers: Sequence[Target], program: tuple[Path, Path], name: str, seed: int, packets: int, progress: Progress, task: TaskID
 ) -> Tally:
@@ -115,7 +123,7 @@ def compare(packets: int, seed: int, only: str | None, console: Console) -> int:
     BUILD.mkdir(parents=True, exist_ok=True)
     checks = Checks(Compiler("softswitch-p4c", own("SOFTSWITCH_P4C", "softswitch-p4c")), BUILD, BUILD)
     chosen = samples(only)
-    shares = {sample.name: packets // 3 if sample.name == FRONTAGE and only is None else -(-packets // len(chosen)) for sample in chosen}
+    shares = _shares([sample.name for sample in chosen], packets)
     tallies: dict[str, Tally] = {}
     columns = (TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:

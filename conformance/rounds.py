@@ -81,6 +81,8 @@ class Round:
             size = 1 if program.json["register_arrays"] else BATCH
             for start in range(0, self.packets, size):
                 batch = [packet(program, values) for _ in range(min(size, self.packets - start))]
+                if self.with_site:
+                    batch = [data_centre.by_its_port(random, each) for each in batch]
                 await self.send(running, batch, installed, result)
                 progressed(len(batch))
             await self.counters(running, pipeline, result)
@@ -120,7 +122,7 @@ class Round:
     async def counters(self, running: dict[str, Running], pipeline: Pipeline, result: Result) -> None:
         for entity in _counters(pipeline):
             cells = await asyncio.gather(*(switch.read(entity) for switch in running.values()))
-            texts = [sorted(_text(cell) for cell in found if not _zero(cell)) for found in cells]
+            texts = [sorted(_text(_in_order(cell)) for cell in found if not _zero(cell)) for found in cells]
             if any(text != texts[0] for text in texts):
                 seen = {
                     name: "; ".join(t for t in text if any(t not in o for o in texts)) for name, text in zip(running, texts, strict=True)
@@ -137,6 +139,13 @@ def _counters(pipeline: Pipeline) -> Iterator[p4r.Entity]:
         entity = p4r.Entity()
         entity.direct_counter_entry.table_entry.table_id = direct.direct_table_id
         yield entity
+
+
+def _in_order(entity: p4r.Entity) -> p4r.Entity:
+    """With the parts of the key in order, which servers may change."""
+    if entity.HasField("direct_counter_entry"):
+        entity.direct_counter_entry.table_entry.match.sort(key=lambda match: match.field_id)
+    return entity
 
 
 def _zero(entity: p4r.Entity) -> bool:
