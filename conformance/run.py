@@ -46,11 +46,12 @@ class Finished:
     def failed(self) -> list[Outcome]:
         return [outcome for outcome in self.outcomes if not outcome.passed]
 
-    def surprises(self, reasons: dict[str, str]) -> list[str]:
+    def surprises(self, reasons: dict[str, str], only: str | None) -> list[str]:
         """What explained.toml did not foresee."""
-        unexplained = [f"{o.name}: {o.seen}" for o in self.failed() if o.name not in reasons]
-        passed = {outcome.name for outcome in self.outcomes if outcome.passed}
-        return unexplained + [f"{name}: passes, or is gone: remove it from explained.toml" for name in reasons if name in passed]
+        failed = {outcome.name: outcome.seen for outcome in self.failed()}
+        unexplained = [f"{name}: {seen}" for name, seen in failed.items() if name not in reasons]
+        stale = [name for name in reasons if name not in failed and only in (None, name)]
+        return unexplained + [f"{name}: passes, or is no sample any more: remove it from explained.toml" for name in stale]
 
 
 def run(checks: list[Check], corpus: Corpus, only: str | None, console: Console) -> list[Finished]:
@@ -112,7 +113,7 @@ def measure(only: str | None, console: Console) -> int:
     show(finished, console)
     surprises = 0
     for done in finished:
-        for line in done.surprises(reasons.get(done.check.name, {})):
+        for line in done.surprises(reasons.get(done.check.name, {}), only):
             surprises += 1
             console.print(f"{done.check.name}: {line}", style="red", markup=False, soft_wrap=True)
     if only is None:
