@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from random import Random
 
 from finsy.proto import p4i, p4r
@@ -20,10 +20,12 @@ GROUP_BITS = 16
 
 
 class Entries:
-    def __init__(self, program: CompiledProgram, info: p4i.P4Info, values: Values):
+    def __init__(self, program: CompiledProgram, info: p4i.P4Info, values: Values, without: Collection[str] = ()):
+        """Tables of names in ``without`` stay as they are."""
         self.program = program
         self.info = info
         self.values = values
+        self.without = without
         self.random: Random = values.random
         self.actions = {action.preamble.id: action for action in info.actions}
 
@@ -39,7 +41,7 @@ class Entries:
         for profile in self.info.action_profiles:
             yield from self.profile(profile, members, groups)
         for table in self.info.tables:
-            if not table.is_const_table:
+            if not table.is_const_table and table.preamble.name not in self.without:
                 yield from self.table(table, members, groups)
 
     def profile(self, profile: p4i.ActionProfile, members: dict[int, list[int]], groups: dict[int, list[int]]) -> Iterator[p4r.Update]:

@@ -55,6 +55,8 @@ class Round:
     packets: int
     with_site: bool = False
     """Entries are a data centre's, and not random."""
+    without: tuple[str, ...] = ()
+    """Tables that get no entries."""
 
     async def run(self, targets: Sequence[Target], progressed: Callable[[int], None]) -> Result:
         compiled, p4info = self.program
@@ -64,7 +66,7 @@ class Round:
         result = Result()
         async with contextlib.AsyncExitStack() as stack:
             running = {target.name: await stack.enter_async_context(target.running(pipeline)) for target in targets}
-            entries = Entries(program, pipeline.schema.p4info, values)
+            entries = Entries(program, pipeline.schema.p4info, values, self.without)
             if self.with_site:
                 updates, first = data_centre.updates_and_packets(pipeline.schema)
                 values.known = 0.95
@@ -122,7 +124,7 @@ class Round:
     async def counters(self, running: dict[str, Running], pipeline: Pipeline, result: Result) -> None:
         for entity in _counters(pipeline):
             cells = await asyncio.gather(*(switch.read(entity) for switch in running.values()))
-            texts = [sorted(_text(_in_order(cell)) for cell in found if not _zero(cell)) for found in cells]
+            texts = [sorted(_text(_count(cell)) for cell in found if not _zero(cell)) for found in cells]
             if any(text != texts[0] for text in texts):
                 seen = {
                     name: "; ".join(t for t in text if any(t not in o for o in texts)) for name, text in zip(running, texts, strict=True)
@@ -141,10 +143,12 @@ def _counters(pipeline: Pipeline) -> Iterator[p4r.Entity]:
         yield entity
 
 
-def _in_order(entity: p4r.Entity) -> p4r.Entity:
-    """With the parts of the key in order, which servers may change."""
+def _count(entity: p4r.Entity) -> p4r.Entity:
+    """Without what servers may give or leave out: the action of a direct counter's entry, and the order of its key."""
     if entity.HasField("direct_counter_entry"):
-        entity.direct_counter_entry.table_entry.match.sort(key=lambda match: match.field_id)
+        entry = entity.direct_counter_entry.table_entry
+        entry.ClearField("action")
+        entry.match.sort(key=lambda match: match.field_id)
     return entity
 
 

@@ -61,7 +61,9 @@ class Target:
                 ):
                     await _set_program(session, pipeline)
                     await asyncio.wait_for(channel.channel_ready(), _CONNECT)
-                    yield Running(session, channel)
+                    running = Running(session, channel)
+                    await asyncio.wait_for(running.ready(), _CONNECT)
+                    yield running
             except (SwitchError, TimeoutError, grpc.aio.AioRpcError) as error:
                 said = log.read_text(errors="replace")[-500:]
                 ended = "" if process.returncode is None else f"; it ended with status {process.returncode}"
@@ -96,6 +98,18 @@ class Running:
     async def read(self, *entities: p4r.Entity) -> list[p4r.Entity]:
         request = p4r.ReadRequest(device_id=self.session.device_id, entities=entities)
         return [entity async for response in self.control.Read(request, timeout=_TIMEOUT) for entity in response.entities]
+
+    async def ready(self) -> None:
+        """Waits until packets are taken, which BMv2 does some time after it accepts connections."""
+        while True:
+            try:
+                await self.packets([])
+            except grpc.aio.AioRpcError as error:
+                if error.code() != grpc.StatusCode.UNAVAILABLE:
+                    raise
+                await asyncio.sleep(0.02)
+            else:
+                return
 
     async def packets(self, packets: Iterable[Packet]) -> list[list[Packet]]:
         """Sends these in order, and gives for each what left because of it."""
