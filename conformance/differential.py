@@ -30,7 +30,7 @@ from corpus import Corpus, CorpusError, Sample
 from explained import ExplainedError
 from frontage.p4info import PipelineError
 from peers import NO_BMV2, bmv2, softswitch
-from rounds import Difference, Round
+from rounds import Difference, Round, Undefined
 from target import Target, TargetError
 from tools import ROOT, Compiler, ToolError, own, version
 
@@ -55,9 +55,13 @@ PROGRAMS = {
 }
 """And what each is for. The first gets a third of all packets."""
 
-UNDEFINED = {"fabric_20190420/fabric": ("FabricIngress.spgw_ingress.dl_sess_lookup",)}
-"""Tables by which a program comes to read fields of headers that are not valid. Their value is not defined (P4_16, 8.17):
-softswitch reads zero, BMv2 what an earlier packet left there."""
+UNDEFINED = {
+    "fabric_20190420/fabric": Undefined(("FabricIngress.spgw_ingress.dl_sess_lookup",)),
+    "omec/up4": Undefined(("PreQosPipe.sessions_uplink",)),
+    "header-stack-ops-bmv2": Undefined(cut=False),
+}
+"""Where a program would read fields of headers that are not valid. Their value is not defined (P4_16 specification,
+"Reading uninitialized values"): softswitch reads zero, BMv2 what an earlier packet left there."""
 
 
 @dataclass
@@ -98,7 +102,7 @@ async def run(
     rounds = (packets + PACKETS_PER_ROUND - 1) // PACKETS_PER_ROUND
     for number in range(rounds):
         count = min(PACKETS_PER_ROUND, packets - number * PACKETS_PER_ROUND)
-        one = Round(name, program, seed * 1000 + number, count, name == FRONTAGE and number % 2 == 0, UNDEFINED.get(name, ()))
+        one = Round(name, program, seed * 1000 + number, count, name == FRONTAGE and number % 2 == 0, UNDEFINED.get(name, Undefined()))
         result = await one.run(peers, lambda done: progress.advance(task, done))
         tally.packets += one.packets
         tally.left += result.left

@@ -115,8 +115,8 @@ class _Frame:
         self.headers.append((name, begin, self.length))
 
 
-def packet(program: CompiledProgram, values: Values) -> tuple[int, bytes]:
-    """Ingress port and frame."""
+def packet(program: CompiledProgram, values: Values, cut: bool) -> tuple[int, bytes]:
+    """Ingress port and frame, now and then cut short."""
     random = values.random
     frame, port = _Frame(), values.port()
     indices: dict[str, int] = defaultdict(int)
@@ -146,7 +146,7 @@ def packet(program: CompiledProgram, values: Values) -> tuple[int, bytes]:
     if random.random() < 0.8:
         _set_checksums(program, frame)
     whole = frame.bits.to_bytes(frame.length // 8, "big")
-    if random.random() < 0.03:
+    if cut and random.random() < 0.03:
         whole = whole[: random.randrange(len(whole) + 1)]
     return port, whole or b"\0"
 

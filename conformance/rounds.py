@@ -47,6 +47,16 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Undefined:
+    """How a program comes to read fields of headers that are not valid, and what is left out so that it does not."""
+
+    tables: tuple[str, ...] = ()
+    """These get no entries."""
+    cut: bool = True
+    """Whether packets are cut short."""
+
+
+@dataclass(frozen=True)
 class Round:
     name: str
     program: tuple[Path, Path]
@@ -55,8 +65,7 @@ class Round:
     packets: int
     with_site: bool = False
     """Entries are a data centre's, and not random."""
-    without: tuple[str, ...] = ()
-    """Tables that get no entries."""
+    undefined: Undefined = Undefined()
 
     async def run(self, targets: Sequence[Target], progressed: Callable[[int], None]) -> Result:
         compiled, p4info = self.program
@@ -66,7 +75,7 @@ class Round:
         result = Result()
         async with contextlib.AsyncExitStack() as stack:
             running = {target.name: await stack.enter_async_context(target.running(pipeline)) for target in targets}
-            entries = Entries(program, pipeline.schema.p4info, values, self.without)
+            entries = Entries(program, pipeline.schema.p4info, values, self.undefined.tables)
             if self.with_site:
                 updates, first = data_centre.updates_and_packets(pipeline.schema)
                 values.known = 0.95
@@ -82,7 +91,7 @@ class Round:
             # BMv2's threads may take a register for one packet before they are done with another.
             size = 1 if program.json["register_arrays"] else BATCH
             for start in range(0, self.packets, size):
-                batch = [packet(program, values) for _ in range(min(size, self.packets - start))]
+                batch = [packet(program, values, self.undefined.cut) for _ in range(min(size, self.packets - start))]
                 if self.with_site:
                     batch = [data_centre.by_its_port(random, each) for each in batch]
                 await self.send(running, batch, installed, result)
