@@ -16,6 +16,7 @@ use crate::load;
 use crate::parser::Parser;
 use crate::phv::Field;
 use crate::table::{Call, KeyPart, KeyShape};
+use crate::trace::Places;
 
 /// A loaded program, without state; cheap to clone.
 #[derive(Debug, Clone)]
@@ -122,4 +123,5 @@ pub(crate) struct Compiled {
     pub(crate) deparser_ops: Vec<Op>,
     pub(crate) field_lists: HashMap<u32, Vec<Field>>,
     pub(crate) digests: Vec<Vec<Field>>,
+    pub(crate) places: Places,
 }

@@ -82,6 +82,9 @@ impl Core {
         }
         frame.extend_from_slice(&pkt.frame[pkt.start..]);
         frame.truncate(pkt.truncate_to as usize);
+        if let Some(trace) = &mut self.externs.trace {
+            trace.deparse(c, pkt, frame);
+        }
     }
 
     pub(super) fn recirculate(
