@@ -84,6 +84,7 @@ mod program;
 mod rng;
 mod table;
 mod trace;
+mod unqueued;
 mod value;
 
 pub use control::IdleEntry;
@@ -106,7 +107,9 @@ pub use packet::{
 pub use pipeline::{Options, Pipeline};
 pub use pre::{CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica};
 pub use program::Program;
-pub use trace::{Call, Enqueued, Hit, Named, Outcome, Paragraphs, Pass, Place, Step, Trace};
+pub use trace::{
+    Call, Emitted, Enqueued, Hit, Named, Outcome, Paragraphs, Pass, Place, Step, Trace,
+};
 pub use value::Value;
 
 /// Nanoseconds since the caller's origin of time (the switch's start).

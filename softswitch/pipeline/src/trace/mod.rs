@@ -102,6 +102,15 @@ pub struct Hit {
     pub priority: Option<i32>,
 }
 
+/// A header of a frame that is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Emitted {
+    /// Its name.
+    pub header: String,
+    /// Its length in bytes.
+    pub bytes: usize,
+}
+
 /// One step of a pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
@@ -201,7 +210,7 @@ pub enum Step {
     /// The deparser put the headers in front of the payload.
     Deparse {
         /// The valid headers, in order.
-        headers: Vec<String>,
+        headers: Vec<Emitted>,
         /// Bytes of what follows them.
         payload: usize,
         /// Bytes of the frame.

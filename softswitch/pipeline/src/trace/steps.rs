@@ -1,10 +1,10 @@
 //! What the parser and the control flow tell the recorder.
 
 use super::names::{field_name, field_value, matches, value};
-use super::{Call, Hit, Named, Recorder, Step};
+use super::{Call, Emitted, Hit, Named, Recorder, Step};
 use crate::control::unpack;
 use crate::entry::EntryKey;
-use crate::layout::Layout;
+use crate::layout::{Header, Layout};
 use crate::machine::Machine;
 use crate::packet::State;
 use crate::parser::{ACCEPT, Parser, ParserState, SelectPart};
@@ -100,12 +100,17 @@ impl Recorder {
             self.changes(&c.layout, &pkt.mem, false);
         }
         let headers = c.deparser.iter().map(|&h| &c.layout.headers[h as usize]);
+        let emitted = |h: &Header| Emitted {
+            header: h.name.clone(),
+            bytes: h.wire_bytes(&pkt.mem),
+        };
         let valid = headers.filter(|h| h.is_valid(&pkt.mem));
-        let bytes: usize = valid.clone().map(|h| h.wire_bytes(&pkt.mem)).sum();
+        let headers: Vec<Emitted> = valid.map(emitted).collect();
+        let bytes: usize = headers.iter().map(|e| e.bytes).sum();
         self.push(Step::Deparse {
-            headers: valid.map(|h| h.name.clone()).collect(),
             payload: frame.len().saturating_sub(bytes),
             length: frame.len(),
+            headers,
         });
     }
 

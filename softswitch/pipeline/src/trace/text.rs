@@ -32,16 +32,29 @@ impl Display for Hit {
     }
 }
 
-/// The file and line, if known.
+/// The file's name and the line, if known.
 struct At<'a>(&'a Option<Place>);
 
 impl Display for At<'_> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         match self.0 {
-            Some(place) => write!(f, "  [{}:{}]", place.file, place.line),
+            Some(place) => {
+                let file = place.file.rsplit('/').next().unwrap_or_default();
+                write!(f, "  [{file}:{}]", place.line)
+            }
             None => Ok(()),
         }
     }
+}
+
+/// The condition alone: some compilers give the whole line.
+fn condition(text: &str) -> &str {
+    let Some(rest) = text.strip_prefix("if ") else {
+        return text;
+    };
+    let rest = rest.trim_end_matches('{').trim();
+    let inner = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')'));
+    inner.unwrap_or(rest)
 }
 
 impl Display for Step {
@@ -72,7 +85,9 @@ impl Display for Step {
                 source,
                 holds,
             } => {
-                let text = source.as_ref().map_or(name, |s| &s.text);
+                let text = source
+                    .as_ref()
+                    .map_or(name.as_str(), |s| condition(&s.text));
                 write!(f, "  if {text}: {holds}{}", At(source))
             }
             Step::Table {
@@ -103,8 +118,11 @@ impl Display for Step {
             Step::Deparse {
                 headers, payload, ..
             } => {
-                let list = headers.join(", ");
-                write!(f, "  deparse {list} and {payload} bytes of payload")
+                write!(f, "  deparse ")?;
+                for e in headers {
+                    write!(f, "{} ({}), ", e.header, e.bytes)?;
+                }
+                write!(f, "payload ({payload})")
             }
         }
     }

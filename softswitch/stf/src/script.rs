@@ -110,29 +110,34 @@ impl Pattern {
         })
     }
 
-    pub fn matches(&self, packet: &[u8]) -> bool {
-        let nibbles: Vec<u8> = packet.iter().flat_map(|b| [b >> 4, b & 15]).collect();
-        (if self.exact {
-            nibbles.len() == self.nibbles.len()
-        } else {
-            nibbles.len() >= self.nibbles.len()
-        }) && self
-            .nibbles
-            .iter()
-            .zip(&nibbles)
-            .all(|(want, have)| want.is_none_or(|w| w == *have))
+    /// The byte where a packet first differs; one behind the end of either, if one is too short.
+    pub fn differs_at(&self, packet: &[u8]) -> Option<usize> {
+        (0..self.len().max(packet.len())).find(|&i| !self.agrees_at(i, packet))
     }
-}
 
-impl std::fmt::Display for Pattern {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for n in &self.nibbles {
-            match n {
-                Some(n) => write!(f, "{n:x}")?,
-                None => f.write_str("*")?,
+    /// Whether byte `i` of a packet, or its absence, is as it should be.
+    pub fn agrees_at(&self, i: usize, packet: &[u8]) -> bool {
+        match (self.nibbles.chunks(2).nth(i), packet.get(i)) {
+            (Some(want), Some(have)) => {
+                let have = [have >> 4, have & 15];
+                want.iter().zip(have).all(|(w, h)| w.is_none_or(|w| w == h))
             }
+            (Some(_), None) => false,
+            (None, _) => !self.exact,
         }
-        f.write_str(if self.exact { "$" } else { "" })
+    }
+
+    /// Byte `i` in two characters, `*` where anything will do; none behind the end.
+    pub fn byte(&self, i: usize) -> Option<String> {
+        let digits = self.nibbles.chunks(2).nth(i)?;
+        let digit =
+            |n: &Option<u8>| n.map_or('*', |n| char::from_digit(n.into(), 16).unwrap_or('?'));
+        Some(digits.iter().map(digit).collect())
+    }
+
+    /// Bytes, of which the last may be half.
+    pub fn len(&self) -> usize {
+        self.nibbles.len().div_ceil(2)
     }
 }
 
@@ -382,9 +387,10 @@ mod tests {
         else {
             panic!()
         };
-        assert!(p.matches(&[0x0f, 0xf1, 0xff]));
-        assert!(!p.matches(&[0x0f, 0xf1, 0xff, 0]));
-        assert!(!p.matches(&[0x0f, 0xf2, 0xff]));
+        assert_eq!(p.differs_at(&[0x0f, 0xf1, 0xff]), None);
+        assert_eq!(p.differs_at(&[0x0f, 0xf1, 0xff, 0]), Some(3));
+        assert_eq!(p.differs_at(&[0x0f, 0xf2, 0xff]), Some(1));
+        assert_eq!(p.differs_at(&[0x0f, 0xf1]), Some(2));
         assert_eq!(
             lines[2].statement,
             Statement::Expect {
