@@ -231,6 +231,11 @@ impl Pipeline {
         self.core.externs.trace = on.then(recorder);
     }
 
+    /// Whether tracing is on.
+    pub fn is_tracing(&self) -> bool {
+        self.core.externs.trace.is_some()
+    }
+
     /// The passes that ended since the last call, if tracing is on, in order.
     pub fn take_trace(&mut self) -> Vec<Trace> {
         let trace = self.core.externs.trace.as_mut();
