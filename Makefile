@@ -114,7 +114,7 @@ $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 
 $(STAMPS)/python: $(STAMPS)/venv $(STAMPS)/rust $(shell find softswitch/python/python -name '*.py*' -not -path '*/__pycache__/*')
 	$(say) 'Python: the package softswitch'
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall ./softswitch/python
+	@PATH=$(abspath $(VENV))/bin:$$PATH pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall ./softswitch/python
 	@touch $@
 
 $(NGINX_MODULE): $(shell find host-agents/cclb7/nginx host-agents/cclb7/lib host-agents/cclb7/include -type f 2>/dev/null) | $(STAMPS)/debian

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter, Write};
 
 use softswitch_pipeline::{Outcome, Paragraphs, Step, Trace};
 
-use crate::script::Pattern;
+use crate::pattern::Pattern;
 
 /// Bytes of a row.
 const ROW: usize = 16;

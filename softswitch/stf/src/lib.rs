@@ -5,6 +5,7 @@
 
 mod difference;
 mod entries;
+mod pattern;
 mod program;
 mod run;
 mod script;

@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     };
     let mut traced = Vec::new();
     for difference in &list {
-        println!("{}: {difference}", cli.test.display());
+        println!("{}:{difference}", cli.test.display());
         // What one packet went through is told once.
         if cli.trace && !difference.trace.is_empty() && !traced.contains(&&difference.trace) {
             println!("{}", difference.trace);
