@@ -2,11 +2,15 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use common::features::{self, frame, l2};
-use common::{Controller, TestSwitch};
+use common::{Controller, PATIENCE, TestSwitch};
+use nix::sched::{CloneFlags, setns};
 use softswitch::port::Capture;
 use softswitch::switch::Config;
 use softswitch::trace::{TraceFormat, TraceLog};
@@ -158,8 +162,107 @@ async fn captures_can_be_read_while_the_switch_runs() {
 fn a_capture_that_cannot_be_begun_names_its_file() {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/full", dir.path().join("wire1_in.pcap")).unwrap();
-    let (port, _wire) = common::pair();
+    let (port, _wire) = common::port::pair();
     let error = Capture::new(Box::new(port), dir.path(), "wire1").err();
     let error = error.expect("no space for its header").to_string();
     assert!(error.contains("wire1_in.pcap: No space left"), "{error}");
+}
+
+/// A network namespace with two ends of a veth pair; veth2 has the address 10.9.0.1.
+struct Namespace(String);
+
+impl Namespace {
+    fn create() -> Self {
+        let name = format!("swi{}", std::process::id());
+        ip(&format!("netns add {name}"));
+        let namespace = Self(name);
+        for command in [
+            "link add veth1 type veth peer name veth2",
+            "link set veth1 up",
+            "link set veth2 up",
+            "addr add 10.9.0.1/24 dev veth2",
+            "neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev veth2",
+        ] {
+            ip(&format!("-n {} {command}", namespace.0));
+        }
+        namespace
+    }
+
+    /// Sends a UDP datagram out by veth2, that is, in by veth1.
+    fn send(&self) {
+        let path = format!("/run/netns/{}", self.0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                setns(std::fs::File::open(path).unwrap(), CloneFlags::CLONE_NEWNET).unwrap();
+                let socket = UdpSocket::bind("10.9.0.1:0").unwrap();
+                socket.send_to(b"look at me", "10.9.0.2:9").unwrap();
+            });
+        });
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        ip(&format!("netns del {}", self.0));
+    }
+}
+
+fn ip(args: &str) {
+    let status = Command::new("ip").args(args.split(' ')).status().unwrap();
+    assert!(status.success(), "ip {args}");
+}
+
+#[test]
+fn the_options_trace_and_capture_a_real_interface() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: network namespaces need root");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("trace");
+    let namespace = Namespace::create();
+    let mut switch = Command::new("ip")
+        .args([
+            "netns",
+            "exec",
+            &namespace.0,
+            env!("CARGO_BIN_EXE_softswitch"),
+        ])
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../pipeline/tests/programs/router.json"
+        ))
+        .args(["-i", "1@veth1", "--trace", "text", "--trace-file"])
+        .arg(&trace)
+        .arg("--pcap")
+        .arg(dir.path())
+        .args(["--", "--grpc-server-addr"])
+        .arg(format!("unix:{}", dir.path().join("grpc").display()))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(switch.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "ready"));
+    namespace.send();
+    // The kernel sends packets of its own there as well.
+    let traced = |text: &str| {
+        let mut paragraphs = text.split("\n\n");
+        paragraphs.any(|p| p.contains("dst = 0x0a090002") && p.contains("  dropped by I.drop"))
+    };
+    let payload: String = b"look at me".iter().map(|b| format!("{b:02x}")).collect();
+    let begin = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(&trace).unwrap();
+        let frames = tcpdump(&dir.path().join("veth1_in.pcap"));
+        let captured = frames.is_none_or(|f| f.iter().any(|f| f.contains(&payload)));
+        if traced(&text) && captured {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{text}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(dir.path().join("veth1_out.pcap").exists());
+    switch.kill().unwrap();
+    switch.wait().unwrap();
 }

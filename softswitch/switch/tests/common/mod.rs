@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod features;
-mod port;
+pub mod port;
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 
-pub use port::{Wire, pair};
+pub use port::Wire;
 
 /// Generous, for slow machines; every wait ends as soon as there is something.
 pub const PATIENCE: Duration = Duration::from_secs(20);
