@@ -177,6 +177,7 @@ impl Pipeline {
 
     /// Takes back a packet that a queue dropped.
     pub fn recycle(&mut self, d: Descriptor) {
+        self.core.trace_queue_full(&d);
         self.core.pool.put(d.state);
     }
 }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use common::{Command, Harness, key};
 use softswitch_pipeline::{
-    ActionCall, CloneSession, Entry, EntryAction, MatchField, Options, Paragraphs, Pipeline,
-    Program, Replica, Trace,
+    ActionCall, CloneSession, Entry, EntryAction, MatchField, Options, Outcome, Paragraphs,
+    Pipeline, Program, Replica, Trace,
 };
 
 /// A router with one route, by next hop 1, through port 2.
@@ -154,6 +154,20 @@ fn nothing_is_recorded_while_tracing_is_off() {
     p.set_tracing(false);
     send(&mut p, &ipv4(10), 0);
     assert!(p.take_trace().is_empty());
+}
+
+#[test]
+fn a_packet_that_a_queue_drops_is_told_of() {
+    let mut p = router();
+    p.set_tracing(true);
+    let mut queue = Vec::new();
+    p.ingress(1, &ipv4(10), 7, &mut queue);
+    p.recycle(queue.remove(0));
+    let traces = p.take_trace();
+    assert_eq!(traces.len(), 2);
+    let dropped = &traces[1];
+    assert_eq!((dropped.packet, dropped.port, dropped.time_ns), (1, 2, 7));
+    assert_eq!(dropped.outcome, Outcome::QueueFull);
 }
 
 #[test]

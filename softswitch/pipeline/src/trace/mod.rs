@@ -247,6 +247,8 @@ pub enum Outcome {
     TooManyResubmits,
     /// Dropped: an `assert` or `assume` of the program did not hold.
     AssertionFailed,
+    /// Dropped: the queue would not take it, so that no egress follows.
+    QueueFull,
     /// Sent.
     Transmitted {
         /// The port.

@@ -102,6 +102,19 @@ impl Core {
         }
     }
 
+    /// A queue has dropped a packet, which happens at the end of the pass that enqueued it.
+    pub(crate) fn trace_queue_full(&mut self, d: &Descriptor) {
+        let Some(trace) = &mut self.externs.trace else {
+            return;
+        };
+        let (port, kind, now) = (d.egress_port, d.instance_type, trace.time);
+        trace.begin(d.state.number, Pass::Egress, port, kind, now, d.len);
+        if let Some(current) = &mut trace.current {
+            current.outcome = Outcome::QueueFull;
+        }
+        trace.end();
+    }
+
     /// Egress has ended with a frame of `length` bytes, if it made one, and put `clones` into queues.
     pub(crate) fn trace_egress_end(
         &mut self,

@@ -13,6 +13,8 @@ pub(crate) struct Recorder {
     pub(super) program: Program,
     /// Packets numbered so far.
     packets: u64,
+    /// When the last pass began.
+    pub(super) time: Nanos,
     pub(super) current: Option<Trace>,
     done: Vec<Trace>,
     /// Headers and metadata as they were when last looked at.
@@ -30,6 +32,7 @@ impl Recorder {
         Self {
             program,
             packets: 0,
+            time: 0,
             current: None,
             done: Vec::new(),
             before: Vec::new(),
@@ -54,6 +57,7 @@ impl Recorder {
         length: u32,
     ) {
         self.egress_spec_by = None;
+        self.time = time_ns;
         self.current = Some(Trace {
             packet,
             pass,

@@ -140,6 +140,7 @@ impl Display for Outcome {
             Outcome::TooLong => write!(f, "dropped: too long"),
             Outcome::TooManyResubmits => write!(f, "dropped: resubmitted too often"),
             Outcome::AssertionFailed => write!(f, "dropped: an assertion does not hold"),
+            Outcome::QueueFull => write!(f, "dropped: the queue is full"),
             Outcome::Transmitted { port, length } => {
                 write!(f, "sent by port {port}, {length} bytes")
             }
@@ -162,7 +163,7 @@ fn kind(instance: InstanceType) -> &'static str {
 /// One pass as lines of text.
 impl Display for Trace {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        let kind = kind(self.instance);
+        let as_what = kind(self.instance);
         let way = match self.pass {
             Pass::Ingress => "in by",
             Pass::Egress => "out to",
@@ -171,25 +172,20 @@ impl Display for Trace {
         let (s, ns) = (self.time_ns / 1_000_000_000, self.time_ns % 1_000_000_000);
         writeln!(
             f,
-            "packet {packet}{kind} {way} port {port} at {s}.{ns:09} s, {length} bytes"
+            "packet {packet}{as_what} {way} port {port} at {s}.{ns:09} s, {length} bytes"
         )?;
         for step in &self.steps {
             writeln!(f, "{step}")?;
         }
         for e in &self.enqueued {
-            if is_clone(e.instance) {
-                writeln!(f, "  clone to port {}, {} bytes", e.port, e.length)?;
+            // Of a packet that has one port alone, the outcome says which.
+            if e.instance != InstanceType::Normal {
+                let kind = kind(e.instance);
+                writeln!(f, "  to port {}{kind}, {} bytes", e.port, e.length)?;
             }
         }
         writeln!(f, "  {}", self.outcome)
     }
-}
-
-fn is_clone(instance: InstanceType) -> bool {
-    matches!(
-        instance,
-        InstanceType::IngressClone | InstanceType::EgressClone
-    )
 }
 
 /// Writes traces so that the passes of one packet that follow each other are one paragraph.
