@@ -10,6 +10,7 @@ mod parser;
 mod range;
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use serde_json::Value as Json;
 
@@ -93,6 +94,7 @@ pub(crate) fn program(document: &Json) -> Result<Compiled> {
         digests,
         places: Places::load(document),
         layout: names.layout,
+        native: OnceLock::new(),
     })
 }
 
