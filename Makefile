@@ -18,7 +18,7 @@ BIN := target/release
 P4 := $(BUILD)/p4/frontage.json
 P4INFO := $(BUILD)/p4/frontage.p4info.txtpb
 NGINX_MODULE := $(BUILD)/cclb7/ngx_http_cloudcookie_filter_module.so
-WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
+WORLD := $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
@@ -41,9 +41,12 @@ test-rust: | $(STAMPS)/debian
 	$(say) 'Rust tests'
 	@cargo test --workspace --locked --quiet
 
-test-python: $(STAMPS)/venv $(STAMPS)/rust $(P4)
+test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 	$(say) 'Controller tests'
 	@$(VENV)/bin/pytest -q controller/tests
+	$(say) 'softswitch in Python'
+	@$(VENV)/bin/pytest -q softswitch/python/tests
+	@$(PYTHON) softswitch/python/examples/router.py >/dev/null
 
 test-packets: $(STAMPS)/venv $(STAMPS)/rust $(P4)
 	$(say) 'Packet tests (PTF)'
@@ -69,7 +72,7 @@ lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
 	$(say) 'Python: ruff, mypy'
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@for room in controller mininet ptf-tests bench conformance tools; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
+	@for room in controller mininet ptf-tests bench conformance tools softswitch/python; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
 	$(say) 'C: clang-format'
 	@find host-agents -name '*.[ch]' -print0 | xargs -0 -r clang-format --dry-run --Werror
 	$(say) 'P4: the compiler'
@@ -115,6 +118,11 @@ $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	$(say) 'Rust: compiler, switch, agents (a few minutes the first time)'
 	@mkdir -p $(STAMPS)
 	@cargo build --release --workspace --locked --quiet
+	@touch $@
+
+$(STAMPS)/python: $(STAMPS)/venv $(STAMPS)/rust $(shell find softswitch/python/python -name '*.py*' -not -path '*/__pycache__/*')
+	$(say) 'Python: the package softswitch'
+	@PATH=$(abspath $(VENV))/bin:$$PATH pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall ./softswitch/python
 	@touch $@
 
 $(NGINX_MODULE): $(shell find host-agents/cclb7/nginx host-agents/cclb7/lib host-agents/cclb7/include -type f 2>/dev/null) | $(STAMPS)/debian

@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::packet::State;
 use crate::phv::{Field, Word};
 use crate::rng::Rng;
-use crate::trace::TraceEvent;
+use crate::trace::Recorder;
 
 /// A field that is written to.
 #[derive(Debug, Clone)]
@@ -124,8 +124,8 @@ pub(crate) struct Externs {
     pub(crate) digests: Vec<Digest>,
     pub(crate) log: Vec<String>,
     pub(crate) keep_log: bool,
-    /// Events so far, while tracing is on.
-    pub(crate) trace: Option<Vec<TraceEvent>>,
+    /// While tracing is on.
+    pub(crate) trace: Option<Box<Recorder>>,
     /// Calls of round-robin hashes so far.
     pub(crate) round_robin: u64,
     pub(crate) scratch: BitBuffer,

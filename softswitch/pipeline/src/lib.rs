@@ -95,6 +95,7 @@ mod program;
 mod rng;
 mod table;
 mod trace;
+mod unqueued;
 mod value;
 
 pub use control::{IdleEntry, LookupKey};
@@ -117,7 +118,9 @@ pub use packet::{
 pub use pipeline::{Engine, Options, Pipeline};
 pub use pre::{CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica};
 pub use program::Program;
-pub use trace::TraceEvent;
+pub use trace::{
+    Call, Emitted, Enqueued, Hit, Named, Outcome, Paragraphs, Pass, Place, Step, Trace,
+};
 pub use value::Value;
 
 /// Nanoseconds since the caller's origin of time (the switch's start).

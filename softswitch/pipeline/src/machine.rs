@@ -113,6 +113,7 @@ impl Machine<'_> {
                         steps += 1;
                     }
                 }
+                other if self.externs.trace.is_some() => self.traced_step(other, args),
                 other => self.step(other, args),
             }
             if steps > MAX_STEPS {
@@ -122,7 +123,7 @@ impl Machine<'_> {
         }
     }
 
-    fn step(&mut self, op: &Op, args: &[u64]) {
+    pub(crate) fn step(&mut self, op: &Op, args: &[u64]) {
         match op {
             Op::SetConst(..)
             | Op::SetWord(..)
@@ -342,7 +343,7 @@ impl Machine<'_> {
 }
 
 /// Puts the values, in decimal, in the place of each `{...}`; `\{` is a brace.
-fn format_message(format: &str, values: &[BigInt]) -> String {
+pub(crate) fn format_message(format: &str, values: &[BigInt]) -> String {
     let mut out = String::new();
     let mut values = values.iter();
     let mut rest = format.chars().peekable();

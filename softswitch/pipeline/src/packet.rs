@@ -7,7 +7,8 @@ use crate::info::MeterUnit;
 pub const MAX_FRAME: usize = 1 << 16;
 
 /// `standard_metadata.instance_type`: how a packet came to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum InstanceType {
     /// From a port, or its unicast copy.
     Normal = 0,
@@ -67,6 +68,8 @@ pub(crate) struct State {
     pub(crate) recirculate: u32,
     pub(crate) exit: bool,
     pub(crate) assertion_failed: bool,
+    /// Its number in traces.
+    pub(crate) number: u64,
 }
 
 impl State {

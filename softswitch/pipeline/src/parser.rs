@@ -8,7 +8,6 @@ use crate::layout::HeaderId;
 use crate::machine::Machine;
 use crate::phv::{copy_bits, mask64};
 use crate::table::{Criteria, KeyPart, KeyShape};
-use crate::trace::TraceEvent;
 
 /// The end of parsing.
 pub(crate) const ACCEPT: u32 = u32::MAX;
@@ -163,17 +162,21 @@ impl Parser {
                 return self.errors.parser_timeout;
             }
             if let Some(trace) = &mut m.externs.trace {
-                trace.push(TraceEvent::ParserState(s.name.clone()));
+                trace.parser_state(s);
             }
             for op in &s.ops {
                 if let Err(Reject(code)) = self.step(op, m) {
                     return code;
                 }
             }
+            m.trace_changes(true);
             state = match self.select(s, m, value_sets, key) {
                 Ok(next) => next,
                 Err(Reject(code)) => return code,
             };
+            if m.externs.trace.is_some() {
+                m.trace_select(self, s, key, state);
+            }
         }
         self.errors.no_error
     }

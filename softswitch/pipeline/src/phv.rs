@@ -7,6 +7,8 @@
 
 use num_bigint::{BigInt, BigUint, Sign};
 
+use crate::value::Value;
+
 /// Bytes behind the last field, so that every field can be read and written by a whole word.
 pub(crate) const PADDING: usize = 24;
 
@@ -235,6 +237,15 @@ impl Field {
                 BigInt::from_bytes_be(Sign::Plus, &mem[off..off + len])
             }
         }
+    }
+
+    /// Its bits as an unsigned number.
+    pub(crate) fn to_value(self, mem: &[u8]) -> Value {
+        let unsigned = Field {
+            signed: false,
+            ..self
+        };
+        Value::from_be_bytes(&unsigned.get_big(mem).magnitude().to_bytes_be())
     }
 
     /// Writes the low bits of `v`.

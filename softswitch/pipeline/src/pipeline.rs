@@ -152,7 +152,12 @@ impl Pipeline {
         s.ingress_port.set64(&mut pkt.mem, u64::from(port));
         s.packet_length.set64(&mut pkt.mem, frame.len() as u64);
         set(s.ingress_timestamp, &mut pkt.mem, now / MICRO);
-        self.core.run_ingress(c, pkt, u64::from(port), now, out)
+        let first = out.len();
+        self.core
+            .trace_ingress(c, 0, &pkt.mem, port, frame.len(), now);
+        let outcome = self.core.run_ingress(c, pkt, u64::from(port), now, out);
+        self.core.trace_ingress_end(c, outcome, &mut out[first..]);
+        outcome
     }
 
     /// The same for a packet that egress recirculated. As in BMv2 its metadata, the ingress port
@@ -165,7 +170,13 @@ impl Pipeline {
     ) -> IngressOutcome {
         let c = &*self.program.0;
         let port = c.layout.standard.ingress_port.get64(&packet.state.mem);
-        self.core.run_ingress(c, packet.state, port, now, out)
+        let (first, state) = (out.len(), &packet.state);
+        let (length, number) = (state.frame.len(), state.number);
+        self.core
+            .trace_ingress(c, number, &state.mem, port as u32, length, now);
+        let outcome = self.core.run_ingress(c, packet.state, port, now, out);
+        self.core.trace_ingress_end(c, outcome, &mut out[first..]);
+        outcome
     }
 
     /// Egress, checksum update and deparser for a packet that left its queue at time `now`.
@@ -177,11 +188,17 @@ impl Pipeline {
         now: Nanos,
         out: &mut EgressOutput,
     ) -> EgressOutcome {
-        self.core.run_egress(&self.program.0, d, queue, now, out)
+        let first = out.clones.len();
+        self.core.trace_egress(&d, now);
+        let mut outcome = self.core.run_egress(&self.program.0, d, queue, now, out);
+        let (length, clones) = (out.frame.len(), &mut out.clones[first..]);
+        self.core.trace_egress_end(&mut outcome, length, clones);
+        outcome
     }
 
     /// Takes back a packet that a queue dropped.
     pub fn recycle(&mut self, d: Descriptor) {
+        self.core.trace_queue_full(&d);
         self.core.pool.put(d.state);
     }
 }

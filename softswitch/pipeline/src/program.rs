@@ -17,6 +17,7 @@ use crate::native::Native;
 use crate::parser::Parser;
 use crate::phv::Field;
 use crate::table::{Call, KeyPart, KeyShape};
+use crate::trace::Places;
 
 /// A loaded program, without state; cheap to clone.
 #[derive(Debug, Clone)]
@@ -140,6 +141,7 @@ pub(crate) struct Compiled {
     pub(crate) deparser_ops: Vec<Op>,
     pub(crate) field_lists: HashMap<u32, Vec<Field>>,
     pub(crate) digests: Vec<Vec<Field>>,
+    pub(crate) places: Places,
     /// The program as machine code, once someone wants it; none where there cannot be any.
     pub(crate) native: OnceLock<Option<Native>>,
 }

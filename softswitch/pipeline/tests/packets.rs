@@ -564,54 +564,6 @@ fn descriptors_tell_the_queue_what_it_needs() {
 }
 
 #[test]
-fn tracing_shows_states_tables_and_actions() {
-    use softswitch_pipeline::TraceEvent;
-    let mut h = Harness::new();
-    h.send(&Command::op(0x10).frame());
-    assert!(h.pipeline.take_trace().is_empty());
-    h.pipeline.set_tracing(true);
-    h.send(
-        &Command {
-            arg: 1,
-            ..Command::op(0x10)
-        }
-        .frame(),
-    );
-    let trace = h.pipeline.take_trace();
-    let states: Vec<&str> = trace
-        .iter()
-        .filter_map(|e| match e {
-            TraceEvent::ParserState(s) => Some(s.as_str()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(states, ["start", "command"]);
-    let fixed = h.info.table("I.fixed").unwrap();
-    let hit = trace.iter().any(|e| match e {
-        TraceEvent::Table {
-            table,
-            key,
-            entry: Some(_),
-            action: Some(a),
-        } => {
-            *table == fixed
-                && *key == [Value::from(0x10u64)]
-                && *a == h.action("I.fixed", "I.forward", &[10])
-        }
-        _ => false,
-    });
-    assert!(hit, "{trace:?}");
-    assert!(h.pipeline.take_trace().is_empty());
-    h.send(&Command::op(1).frame()[..20]);
-    let trace = h.pipeline.take_trace();
-    assert!(
-        trace
-            .iter()
-            .any(|e| matches!(e, TraceEvent::ParserError(_)))
-    );
-}
-
-#[test]
 fn mark_to_drop_marks_the_header_that_it_is_given() {
     use softswitch_pipeline::{Pipeline, Program};
     // The action marks a copy of the standard metadata and copies it back.

@@ -8,6 +8,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::address::Address;
 use crate::link::PortLink;
+use crate::trace::TraceFormat;
 
 const EXAMPLE: &str = "\
 Example:
@@ -71,6 +72,19 @@ pub struct Options {
     /// The port that means "drop"
     #[arg(long, default_value_t = 511, value_name = "PORT")]
     pub drop_port: u32,
+
+    /// Write what every packet goes through, to standard error or --trace-file; costs speed
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub trace: Option<TraceFormat>,
+
+    /// The file that --trace writes
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    pub trace_file: Option<PathBuf>,
+
+    /// Capture what each port receives and sends: INTERFACE_in.pcap and INTERFACE_out.pcap in a directory
+    /// [without DIR: here]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+    pub pcap: Option<PathBuf>,
 
     /// Log to standard error, from level info on
     #[arg(long)]
@@ -231,6 +245,12 @@ mod tests {
         assert_eq!((options.cpu_port, options.drop_port), (Some(510), 509));
         assert_eq!(options.grpc_server_addr, Address::Tcp("127.0.0.1:0".into()));
         assert_eq!(options.ignored().len(), 1);
+        assert_eq!(options.pcap, None);
+        let options = parse("prog.json --pcap dir -i 1@veth1 --trace json --trace-file t").unwrap();
+        assert_eq!(options.pcap, Some("dir".into()));
+        assert_eq!(options.trace, Some(TraceFormat::Json));
+        let options = parse("prog.json --pcap -i 1@veth1").unwrap();
+        assert_eq!(options.pcap, Some(".".into()));
         assert!(parse("--no-p4 -- --cpu-port 510").is_ok());
         assert!(parse("--no-p4 --cpu-port 510").is_ok());
     }
@@ -257,7 +277,8 @@ mod tests {
             ),
             ("--no-p4 -- --cpu-port 511", "means drop"),
             ("--no-p4 -- --cpu-port 0", "--cpu-port"),
-            ("--no-p4 --pcap", "--pcap"),
+            ("--no-p4 --trace-file t", "--trace <FORMAT>"),
+            ("--no-p4 --trace xml", "[possible values: text, json]"),
         ] {
             let error = parse(args).unwrap_err();
             assert!(error.contains(expected), "{args}: {error}");

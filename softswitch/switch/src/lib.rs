@@ -12,3 +12,4 @@ pub mod port;
 pub mod proto;
 pub mod queue;
 pub mod switch;
+pub mod trace;

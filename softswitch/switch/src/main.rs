@@ -7,8 +7,9 @@ use std::sync::Mutex;
 use anyhow::Context;
 use softswitch::cli::{LogLevel, Options};
 use softswitch::dataplane::PortSetup;
-use softswitch::port::AfPacket;
+use softswitch::port::{AfPacket, Capture, Port};
 use softswitch::switch::{Config, Switch};
+use softswitch::trace::TraceLog;
 use softswitch_pipeline::Program;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
@@ -73,12 +74,23 @@ fn configure(options: Options) -> anyhow::Result<Config> {
     let ports = options.interface.iter().map(|interface| {
         let io = AfPacket::open(&interface.name)
             .with_context(|| format!("--interface {}@{}", interface.port, interface.name))?;
+        let mut io: Box<dyn Port> = Box::new(io);
+        if let Some(dir) = &options.pcap {
+            io = Box::new(Capture::new(io, dir, &interface.name).context("--pcap")?);
+        }
         let link = options.link.iter().find(|link| link.port == interface.port);
         Ok(PortSetup {
             number: interface.port,
             name: interface.name.clone(),
-            io: Box::new(io),
+            io,
             link: link.map(|l| l.link).unwrap_or_default(),
+        })
+    });
+    let trace = options.trace.map(|format| {
+        let path = options.trace_file.as_deref();
+        TraceLog::create(format, path).with_context(|| {
+            let path = path.map(|p| p.display().to_string()).unwrap_or_default();
+            format!("--trace-file: cannot create {path}")
         })
     });
     Ok(Config {
@@ -90,6 +102,7 @@ fn configure(options: Options) -> anyhow::Result<Config> {
         seed: options.seed,
         grpc: options.grpc_server_addr,
         metrics: options.metrics_addr,
+        trace: trace.transpose()?,
     })
 }
 

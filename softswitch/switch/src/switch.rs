@@ -19,6 +19,7 @@ use crate::grpc_unix::GrpcUnixStream;
 use crate::metrics::Metrics;
 use crate::p4rt::device::Device;
 use crate::p4rt::service::Service;
+use crate::trace::TraceLog;
 
 /// Packets and digests on their way to the control plane; more are dropped.
 const EVENT_BACKLOG: usize = 8192;
@@ -44,6 +45,8 @@ pub struct Config {
     pub grpc: Address,
     /// Where metrics are served, if anywhere.
     pub metrics: Option<Address>,
+    /// Where traces of packets go, if they are wanted.
+    pub trace: Option<TraceLog>,
 }
 
 /// A running switch.
@@ -82,6 +85,7 @@ impl Switch {
             cpu_port: config.cpu_port,
             seed: config.seed,
             events,
+            trace: config.trace,
         })?;
         let dataplane = engine.handle();
         let metrics = Metrics {

@@ -11,7 +11,7 @@ use crate::parser::SetMember;
 use crate::pipeline::Pipeline;
 use crate::pre::{CloneSession, Replica};
 use crate::table::KeyShape;
-use crate::trace::TraceEvent;
+use crate::trace::{Recorder, Trace};
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, StateError>;
@@ -227,17 +227,19 @@ impl Pipeline {
 
     /// Turns tracing on or off. While it is off it costs one comparison a step.
     pub fn set_tracing(&mut self, on: bool) {
-        self.core.externs.trace = on.then(Vec::new);
+        let recorder = || Box::new(Recorder::new(self.program.clone()));
+        self.core.externs.trace = on.then(recorder);
     }
 
-    /// What happened since the last call, if tracing is on.
-    pub fn take_trace(&mut self) -> Vec<TraceEvent> {
-        self.core
-            .externs
-            .trace
-            .as_mut()
-            .map(std::mem::take)
-            .unwrap_or_default()
+    /// Whether tracing is on.
+    pub fn is_tracing(&self) -> bool {
+        self.core.externs.trace.is_some()
+    }
+
+    /// The passes that ended since the last call, if tracing is on, in order.
+    pub fn take_trace(&mut self) -> Vec<Trace> {
+        let trace = self.core.externs.trace.as_mut();
+        trace.map_or_else(Vec::new, |t| t.take())
     }
 
     /// Digests generated since the last call, oldest first.

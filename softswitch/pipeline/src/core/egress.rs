@@ -77,6 +77,9 @@ impl Core {
             frame.extend_from_slice(&pkt.frame[pkt.start..]);
         }
         frame.truncate(pkt.truncate_to as usize);
+        if let Some(trace) = &mut self.externs.trace {
+            trace.deparse(c, pkt, frame);
+        }
     }
 
     /// Updates checksums and puts the headers into `frame`; how many bytes they have.

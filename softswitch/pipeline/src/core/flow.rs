@@ -2,19 +2,19 @@
 
 use super::Core;
 use crate::Nanos;
-use crate::control::unpack;
-use crate::info::TableId;
 use crate::machine::Machine;
 use crate::packet::State;
 use crate::program::{Compiled, CompiledTable, ControlNode};
 use crate::table::{Call, Profile, Table, Target};
-use crate::trace::TraceEvent;
 
 impl Core {
     /// Runs a control flow from node `first` to its end.
     pub(super) fn apply(&mut self, c: &Compiled, first: u32, pkt: &mut State, now: Nanos) {
         if self.apply_natively(c, first, pkt, now) {
             return;
+        }
+        if let Some(trace) = &mut self.externs.trace {
+            trace.look(&pkt.mem);
         }
         let mut node = first;
         // A control flow has no loops: more steps than nodes mean a broken program.
@@ -26,18 +26,19 @@ impl Core {
                 ControlNode::Table(t) => self.apply_table(c, *t, pkt, now),
                 ControlNode::Condition { cond, then, other } => {
                     let m = self.machine(c, pkt, now);
-                    if cond.eval(&m.env(&[])) {
-                        *then
-                    } else {
-                        *other
+                    let holds = cond.eval(&m.env(&[]));
+                    if let Some(trace) = &mut m.externs.trace {
+                        trace.condition(c, node, holds);
                     }
+                    if holds { *then } else { *other }
                 }
                 ControlNode::Call { call, next } => {
                     let mut m = self.machine(c, pkt, now);
                     if let Some(trace) = &mut m.externs.trace {
-                        trace.push(TraceEvent::Action(unpack(&c.info, call)));
+                        trace.action(c, call);
                     }
                     m.run(&c.actions[call.action as usize].ops, &call.args);
+                    m.trace_changes(false);
                     *next
                 }
             };
@@ -86,16 +87,13 @@ impl Core {
         meter(fixed, slot, table, &mut m);
         let call = choose(c, fixed, slot, table, &self.profiles, &mut m);
         if let Some(trace) = &mut m.externs.trace {
-            trace.push(TraceEvent::Table {
-                table: TableId(number),
-                key: table.shape.key_values(&self.key),
-                entry: slot.map(|s| table.key(s)),
-                action: call.map(|call| unpack(&c.info, call)),
-            });
+            let key = table.shape.key_values(&self.key);
+            trace.table(c, number, &key, slot.map(|s| table.key(s)), call);
         }
         if let Some(call) = call {
             m.run(&c.actions[call.action as usize].ops, &call.args);
         }
+        m.trace_changes(false);
         fixed.next.after(slot.is_some(), call.map(|c| c.action))
     }
 }

@@ -7,9 +7,7 @@ use crate::digest::Digest;
 use crate::info::DigestId;
 use crate::machine::Machine;
 use crate::packet::{Descriptor, IngressOutcome, InstanceType, State};
-use crate::phv::Field;
 use crate::program::Compiled;
-use crate::trace::TraceEvent;
 use crate::value::Value;
 
 impl Core {
@@ -41,6 +39,9 @@ impl Core {
             if resubmits > self.options.max_resubmits {
                 self.pool.put(pkt);
                 return IngressOutcome::TooManyResubmits;
+            }
+            if let Some(trace) = &mut self.externs.trace {
+                trace.resubmitted(pkt.resubmit);
             }
             let list = c.field_lists.get(&pkt.resubmit);
             let mut next = self.pool.get();
@@ -86,16 +87,20 @@ impl Core {
             pkt,
             now,
         };
+        if let Some(trace) = &mut m.externs.trace {
+            trace.look(&m.pkt.mem);
+        }
         let error = c.parser.parse(
             &mut m,
             &self.value_sets,
             self.options.max_parser_states,
             &mut self.key,
         );
+        m.trace_changes(true);
         if error != c.parser.errors.no_error
             && let Some(trace) = &mut m.externs.trace
         {
-            trace.push(TraceEvent::ParserError(error));
+            trace.parser_error(c, error);
         }
         let mut bad_checksum = false;
         for sum in c.checksums.iter().filter(|s| s.verify) {
@@ -104,7 +109,11 @@ impl Core {
             if header.is_valid(env.mem) && sum.condition.as_ref().is_none_or(|c| c.eval(env)) {
                 let expected = sum.field.get64(env.mem);
                 let calculation = &c.calculations[sum.calculation as usize];
-                bad_checksum |= m.externs.hash(calculation, &c.layout, m.pkt) != expected;
+                let computed = m.externs.hash(calculation, &c.layout, m.pkt);
+                bad_checksum |= computed != expected;
+                if let Some(trace) = &mut m.externs.trace {
+                    trace.checksum(&c.layout, sum, expected, computed);
+                }
             }
         }
         set(c.layout.standard.parser_error, &mut pkt.mem, error);
@@ -118,8 +127,11 @@ impl Core {
     /// Keeps the digest that the program asked for.
     pub(super) fn digest(&mut self, c: &Compiled, pkt: &State) {
         let Some(d) = pkt.digest else { return };
-        let value = |f: &Field| Value::from_be_bytes(&unsigned_bytes(f, &pkt.mem));
-        let fields = c.digests[d as usize].iter().map(value).collect();
+        let list = c.digests[d as usize].iter();
+        let fields: Vec<Value> = list.map(|f| f.to_value(&pkt.mem)).collect();
+        if let Some(trace) = &mut self.externs.trace {
+            trace.digest(c, d, &fields);
+        }
         self.externs.digests.push(Digest {
             id: DigestId(d),
             fields,
@@ -147,7 +159,9 @@ impl Core {
         let mut copy = self.pool.get();
         copy.reset(&c.layout.blank, &pkt.frame);
         c.layout.standard.ingress_port.set64(&mut copy.mem, port);
+        self.mute_trace(true);
         self.parse(c, &mut copy, now);
+        self.mute_trace(false);
         copy.clear_requests();
         self.enqueue_clones(
             c,
@@ -159,13 +173,4 @@ impl Core {
             out,
         );
     }
-}
-
-/// A field's bits as an unsigned number.
-fn unsigned_bytes(f: &Field, mem: &[u8]) -> Vec<u8> {
-    let unsigned = Field {
-        signed: false,
-        ..*f
-    };
-    unsigned.get_big(mem).magnitude().to_bytes_be()
 }

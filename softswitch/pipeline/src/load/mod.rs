@@ -23,6 +23,7 @@ use crate::info::{
 use crate::parser::ErrorCodes;
 use crate::phv::Field;
 use crate::program::{Action, Checksum, Compiled};
+use crate::trace::Places;
 use action::Objects;
 use cursor::Cursor;
 use expr::{Param, Scope, find};
@@ -91,6 +92,7 @@ pub(crate) fn program(document: &Json) -> Result<Compiled> {
         deparser_ops,
         field_lists,
         digests,
+        places: Places::load(document),
         layout: names.layout,
         native: OnceLock::new(),
     })

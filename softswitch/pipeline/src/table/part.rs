@@ -22,6 +22,11 @@ impl KeyPart {
         }
     }
 
+    /// The field that it reads.
+    pub(crate) fn field(&self) -> &Field {
+        &self.field
+    }
+
     /// Puts the field into `key`, whose words are zero before.
     #[inline]
     pub(crate) fn load(&self, mem: &[u8], key: &mut [u64]) {

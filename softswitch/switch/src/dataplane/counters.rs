@@ -96,6 +96,8 @@ counters! {
         no_such_port = "drops{cause=\"no_such_port\"}",
         /// Digests dropped since the control plane was too slow.
         digest_dropped = "digest_dropped",
+        /// Passes of packets whose trace could not be written.
+        trace_lost = "trace_lost",
         /// Packets recirculated.
         recirculated = "recirculated",
         /// Programs taken into operation.

@@ -52,7 +52,8 @@ impl Engine {
     /// # Errors
     /// If the kernel refuses a descriptor.
     pub fn new(setup: Setup) -> anyhow::Result<Self> {
-        let handle = Arc::new(Handle::new(setup.cpu_port).context("creating an eventfd")?);
+        let handle =
+            Arc::new(Handle::new(setup.cpu_port, setup.trace).context("creating an eventfd")?);
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("creating an epoll")?;
         let timer = TimerFd::new(
             ClockId::CLOCK_MONOTONIC,
@@ -178,6 +179,7 @@ impl Engine {
             self.switching.receive(&mut locked, slot, now);
         }
         self.switching.recirculate(&mut locked, now);
+        self.handle.write_trace(&mut locked.guard);
         let digests = locked.guard.take_digests();
         // The control plane, if it waits, goes next; sending takes longest and needs no lock.
         MutexGuard::unlock_fair(locked.guard);
@@ -204,6 +206,7 @@ impl Engine {
         self.pipeline = self.handle.pipeline.lock().clone();
         if let Some(pipeline) = &self.pipeline {
             let mut pipeline = pipeline.lock();
+            pipeline.set_tracing(self.handle.trace.is_some());
             for port in self.switching.ports.iter().filter(|port| !port.up) {
                 pipeline.set_port_up(port.number, false);
             }

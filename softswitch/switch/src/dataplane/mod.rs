@@ -19,6 +19,7 @@ use tonic::Code;
 
 use crate::link::LinkConfig;
 use crate::port::Port;
+use crate::trace::TraceLog;
 use clock::Clock;
 use counters::SwitchCounters;
 
@@ -43,6 +44,7 @@ pub struct Handle {
     /// Incremented with every new pipeline, so that the data plane need not lock to look.
     version: AtomicU64,
     packet_outs: Mutex<VecDeque<Vec<u8>>>,
+    trace: Option<TraceLog>,
 }
 
 /// What the data plane sends to the control plane.
@@ -76,6 +78,8 @@ pub struct Setup {
     pub seed: u64,
     /// Where packets and digests for the control plane go.
     pub events: mpsc::Sender<Event>,
+    /// Where traces of packets go, if they are wanted.
+    pub trace: Option<TraceLog>,
 }
 
 /// Why a packet from a controller was not taken.
@@ -100,7 +104,7 @@ impl PacketOutError {
 }
 
 impl Handle {
-    fn new(cpu_port: Option<u32>) -> nix::Result<Self> {
+    fn new(cpu_port: Option<u32>, trace: Option<TraceLog>) -> nix::Result<Self> {
         Ok(Self {
             clock: Clock::start(),
             cpu_port,
@@ -110,6 +114,7 @@ impl Handle {
             pipeline: Mutex::default(),
             version: AtomicU64::new(0),
             packet_outs: Mutex::default(),
+            trace,
         })
     }
 
@@ -154,6 +159,14 @@ impl Handle {
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.wake();
+    }
+
+    /// Writes what a pipeline's packets went through, if that is wanted.
+    fn write_trace(&self, pipeline: &mut Pipeline) {
+        if let Some(trace) = &self.trace {
+            let lost = trace.write(&pipeline.take_trace());
+            self.counters.trace_lost.add(lost);
+        }
     }
 
     fn wake(&self) {

@@ -190,8 +190,10 @@ impl Switching {
                 return;
             };
             let descriptors = &mut self.descriptors;
+            let handle = &self.handle;
             locked.on(&pipeline, |p| {
-                p.ingress_recirculated(packet, now, descriptors)
+                p.ingress_recirculated(packet, now, descriptors);
+                handle.write_trace(p);
             });
             let made = self.descriptors.drain(..);
             self.pending
@@ -293,8 +295,12 @@ impl Switching {
         info: QueueInfo,
         at: Nanos,
     ) -> Sent {
-        let output = &mut self.output;
-        let outcome = locked.on(pipeline, |p| p.egress(descriptor, info, at, output));
+        let (output, handle) = (&mut self.output, &self.handle);
+        let outcome = locked.on(pipeline, |p| {
+            let outcome = p.egress(descriptor, info, at, output);
+            handle.write_trace(p);
+            outcome
+        });
         let clones = self.output.clones.drain(..);
         self.pending
             .extend(clones.map(|d| (d, Arc::clone(pipeline))));

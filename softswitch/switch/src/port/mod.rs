@@ -1,12 +1,14 @@
 //! Ports: where frames come from and go to.
 
 mod af_packet;
+mod capture;
 mod offload;
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 pub use af_packet::AfPacket;
+pub use capture::Capture;
 
 /// A port that frames enter and leave by, in batches.
 ///

@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod features;
-mod port;
+pub mod port;
 
 use std::path::Path;
 use std::time::Duration;
@@ -40,6 +40,15 @@ pub struct TestSwitch {
 impl TestSwitch {
     /// A switch with ports 1, 2, ... and these links (as `--link` has them).
     pub async fn start(ports: u32, links: &[&str]) -> Self {
+        Self::start_with(ports, links, |config| config).await
+    }
+
+    /// The same, configured further.
+    pub async fn start_with(
+        ports: u32,
+        links: &[&str],
+        configure: impl FnOnce(Config) -> Config,
+    ) -> Self {
         let links: Vec<PortLink> = links.iter().map(|l| l.parse().unwrap()).collect();
         let mut wires = Vec::new();
         let setups = (1..=ports).map(|number| {
@@ -62,8 +71,9 @@ impl TestSwitch {
             seed: 1,
             grpc: Address::Tcp("127.0.0.1:0".into()),
             metrics: None,
+            trace: None,
         };
-        let switch = Switch::start(config).await.unwrap();
+        let switch = Switch::start(configure(config)).await.unwrap();
         Self { switch, wires }
     }
 

@@ -1,30 +1,46 @@
 //! Runs an STF script on a pipeline and compares what comes out.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use softswitch_pipeline::{
-    CloneSession, CounterValue, Descriptor, EgressOutcome, EgressOutput, EntryAction, Info,
-    MeterConfig, Nanos, Pipeline, QueueInfo, Recirculated, Replica, Value,
+    CloneSession, CounterValue, EntryAction, Info, MeterConfig, Nanos, Options, Pipeline, Program,
+    Replica, Trace, Value,
 };
 
+use crate::difference::{Arrived, Difference, Expected};
 use crate::entries::{action_call, entry, table_by_name};
-use crate::script::{Line, Pattern, Statement};
+use crate::script::{Line, Statement};
 
-/// Recirculations after which a packet is given up.
-const MAX_PASSES: usize = 64;
 /// Time between packets.
 const PACKET_INTERVAL: Nanos = 1_000_000;
 
+/// Runs every statement of a script on a program without entries of its own making, and gives what differed.
+///
+/// # Errors
+/// A statement that cannot be done, with its line.
+pub fn run(program: &Program, script: &[Line]) -> Result<Vec<Difference>> {
+    let plain = Runner::run(program, script, false)?.differences();
+    if plain.is_empty() {
+        return Ok(plain);
+    }
+    // The same again, to see how it came.
+    let traced = Runner::run(program, script, true)?.differences();
+    Ok(if traced.is_empty() { plain } else { traced })
+}
+
 /// A pipeline under test.
-pub struct Runner {
+struct Runner {
     pipeline: Pipeline,
     now: Nanos,
-    /// Packets sent, by port.
-    sent: BTreeMap<u32, Vec<Vec<u8>>>,
-    expected: BTreeMap<u32, Vec<(usize, Option<Pattern>)>>,
+    /// Packets of the script so far; a trace has the same numbers.
+    packets: u64,
+    arrived: BTreeMap<u32, Vec<Arrived>>,
+    expected: BTreeMap<u32, Vec<Expected>>,
     ports: BTreeSet<u32>,
     nodes: Vec<(u16, Vec<u32>)>,
     groups: BTreeMap<u32, Vec<Replica>>,
+    traces: Vec<Trace>,
+    differences: Vec<Difference>,
 }
 
 type Result<T> = std::result::Result<T, String>;
@@ -34,31 +50,27 @@ fn text<E: ToString>(e: E) -> String {
 }
 
 impl Runner {
-    pub fn new(pipeline: Pipeline) -> Self {
-        Self {
+    fn run(program: &Program, script: &[Line], tracing: bool) -> Result<Self> {
+        let mut pipeline = Pipeline::new(program.clone(), Options::default());
+        pipeline.set_tracing(tracing);
+        let mut runner = Self {
             pipeline,
             now: 1_000_000_000,
-            sent: BTreeMap::new(),
+            packets: 0,
+            arrived: BTreeMap::new(),
             expected: BTreeMap::new(),
             ports: BTreeSet::new(),
             nodes: Vec::new(),
             groups: BTreeMap::new(),
-        }
-    }
-
-    /// Runs every statement, and returns what differed.
-    pub fn run(mut self, script: &[Line]) -> Result<Vec<String>> {
+            traces: Vec::new(),
+            differences: Vec::new(),
+        };
         for line in script {
-            if let Statement::Packet { port, .. } | Statement::Expect { port, .. } = &line.statement
-            {
-                self.ports.insert(*port);
-            }
+            let done = runner.statement(line);
+            done.map_err(|e| format!("line {}: {e}", line.number))?;
         }
-        for line in script {
-            self.statement(line)
-                .map_err(|e| format!("line {}: {e}", line.number))?;
-        }
-        Ok(self.differences())
+        runner.traces = runner.pipeline.take_trace();
+        Ok(runner)
     }
 
     fn info(&self) -> Info {
@@ -68,12 +80,17 @@ impl Runner {
     fn statement(&mut self, line: &Line) -> Result<()> {
         let info = self.info();
         match &line.statement {
-            Statement::Packet { port, data } => self.packet(*port, data),
+            Statement::Packet { port, data } => {
+                self.ports.insert(*port);
+                self.packet(line.number, *port, data);
+            }
             Statement::Expect { port, pattern } => {
-                self.expected
-                    .entry(*port)
-                    .or_default()
-                    .push((line.number, pattern.clone()));
+                self.ports.insert(*port);
+                self.expected.entry(*port).or_default().push(Expected {
+                    line: line.number,
+                    after: self.packets,
+                    pattern: pattern.clone(),
+                });
             }
             Statement::Add {
                 table,
@@ -169,7 +186,17 @@ impl Runner {
                     .counter(name)
                     .ok_or_else(|| format!("no counter {name}"))?;
                 let c = self.pipeline.counter(id, *index).map_err(text)?;
-                check(if *bytes { c.bytes } else { c.packets }, order, *value)?;
+                let have = if *bytes { c.bytes } else { c.packets };
+                if !check(have, order, *value)? {
+                    let unit = if *bytes { "bytes" } else { "packets" };
+                    self.differences.push(Difference {
+                        line: line.number,
+                        message: format!(
+                            "counter {name}({index}) has {have} {unit}, expected {order} {value}"
+                        ),
+                        trace: String::new(),
+                    });
+                }
             }
             Statement::MeterSet { name, index, rates } => {
                 self.set_meter(&info, name, *index, rates)?
@@ -219,73 +246,35 @@ impl Runner {
         Ok(())
     }
 
-    fn packet(&mut self, port: u32, data: &[u8]) {
+    fn packet(&mut self, line: usize, port: u32, data: &[u8]) {
         self.now += PACKET_INTERVAL;
-        let mut queue = Vec::new();
-        self.pipeline.ingress(port, data, self.now, &mut queue);
-        let mut waiting: VecDeque<Descriptor> = queue.drain(..).collect();
-        let mut out = EgressOutput::default();
-        let mut passes = 0;
-        while let Some(d) = waiting.pop_front() {
-            let queued = QueueInfo {
-                enq_timestamp: self.now,
-                ..QueueInfo::default()
-            };
-            match self.pipeline.egress(d, queued, self.now, &mut out) {
-                EgressOutcome::Transmit { port } => {
-                    self.sent.entry(port).or_default().push(out.frame.clone());
-                }
-                EgressOutcome::Recirculate(r) if passes < MAX_PASSES => {
-                    passes += 1;
-                    self.recirculate(r, &mut queue);
-                    waiting.extend(queue.drain(..));
-                }
-                EgressOutcome::Dropped
-                | EgressOutcome::Recirculate(_)
-                | EgressOutcome::AssertionFailed => {}
-            }
-            waiting.extend(out.clones.drain(..));
+        self.packets += 1;
+        for (port, frame) in self.pipeline.process(port, data, self.now) {
+            self.arrived.entry(port).or_default().push(Arrived {
+                line,
+                packet: self.packets,
+                frame,
+            });
         }
     }
 
-    fn recirculate(&mut self, packet: Recirculated, queue: &mut Vec<Descriptor>) {
-        self.pipeline.ingress_recirculated(packet, self.now, queue);
-    }
-
-    fn differences(&self) -> Vec<String> {
-        let mut list = Vec::new();
-        let none = Vec::new();
+    fn differences(mut self) -> Vec<Difference> {
+        let mut list = std::mem::take(&mut self.differences);
         for port in &self.ports {
-            let sent = self.sent.get(port).unwrap_or(&none);
+            let arrived = self.arrived.get(port).map_or(&[][..], Vec::as_slice);
             let expected = self.expected.get(port).map_or(&[][..], Vec::as_slice);
-            if expected.iter().any(|(_, p)| p.is_none()) {
-                continue;
-            }
-            if sent.len() != expected.len() {
-                let (want, have) = (expected.len(), sent.len());
-                list.push(format!("port {port}: expected {want} packets, got {have}"));
-            }
-            for ((line, pattern), packet) in expected.iter().zip(sent) {
-                if let Some(p) = pattern
-                    && !p.matches(packet)
-                {
-                    let hex: String = packet.iter().map(|b| format!("{b:02x}")).collect();
-                    list.push(format!(
-                        "port {port}, line {line}:\n  expected {p}\n  got      {hex}"
-                    ));
-                }
-            }
-            for packet in sent.iter().skip(expected.len()) {
-                let hex: String = packet.iter().map(|b| format!("{b:02x}")).collect();
-                list.push(format!("port {port}: not expected {hex}"));
+            // `expect PORT` alone takes whatever comes.
+            if expected.iter().all(|e| e.pattern.is_some()) {
+                list.extend(Difference::of_port(*port, expected, arrived, &self.traces));
             }
         }
+        list.sort_by_key(|d| d.line);
         list
     }
 }
 
-fn check(have: u64, order: &str, want: u64) -> Result<()> {
-    let holds = match order {
+fn check(have: u64, order: &str, want: u64) -> Result<bool> {
+    Ok(match order {
         "==" => have == want,
         "!=" => have != want,
         "<" => have < want,
@@ -293,10 +282,5 @@ fn check(have: u64, order: &str, want: u64) -> Result<()> {
         ">" => have > want,
         ">=" => have >= want,
         _ => return Err(format!("unknown comparison {order}")),
-    };
-    if holds {
-        Ok(())
-    } else {
-        Err(format!("the counter is {have}, expected {order} {want}"))
-    }
+    })
 }

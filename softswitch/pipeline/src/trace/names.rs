@@ -1,0 +1,145 @@
+//! Names for what the executor knows by number: fields, values, places in the source.
+
+use serde_json::Value as Json;
+
+use super::{Named, Place};
+use crate::entry::{EntryKey, MatchField};
+use crate::info::KeyInfo;
+use crate::layout::{Header, Layout};
+use crate::phv::{Field, Place as FieldPlace};
+use crate::value::Value;
+
+/// The value as people read it: decimal if its type has fewer than 16 bits, else hexadecimal with all
+/// its digits.
+pub(super) fn value(v: &Value, width: u32) -> String {
+    match v.to_u64() {
+        Some(v) if width < 16 => v.to_string(),
+        _ => {
+            let digits: String = v.as_bytes().iter().map(|b| format!("{b:02x}")).collect();
+            let digits = digits.trim_start_matches('0');
+            format!("0x{digits:0>width$}", width = width.div_ceil(4) as usize)
+        }
+    }
+}
+
+/// A field's present value.
+pub(super) fn field_value(f: &Field, mem: &[u8]) -> String {
+    let width = match f.place {
+        FieldPlace::Varbit { .. } => f.varbit_len(mem) as u32 * 8,
+        _ => f.width,
+    };
+    if width == 0 {
+        return "(empty)".to_owned();
+    }
+    value(&f.to_value(mem), width)
+}
+
+/// `header.field`, without the word for where the compiler keeps local variables.
+pub(super) fn qualified(header: &Header, field: &str) -> String {
+    if header.name == "scalars" {
+        field.to_owned()
+    } else {
+        format!("{}.{field}", header.name)
+    }
+}
+
+/// The numbers and names of a header's fields, without the compiler's padding.
+pub(super) fn visible(header: &Header) -> impl Iterator<Item = (&Field, &str)> {
+    let named = header
+        .fields
+        .iter()
+        .zip(header.names.iter().map(String::as_str));
+    named.filter(|(_, name)| !name.starts_with("_padding"))
+}
+
+/// All fields of a header.
+pub(super) fn contents(header: &Header, mem: &[u8]) -> Named {
+    let each = visible(header).map(|(f, name)| (name.to_owned(), field_value(f, mem)));
+    Named(each.collect())
+}
+
+/// The name of the field that is at this place.
+pub(super) fn field_name(layout: &Layout, field: &Field) -> String {
+    let found = layout.headers.iter().find_map(|h| {
+        let own = |f: &Field| f.place == field.place;
+        if h.field("$valid$").as_ref().is_some_and(own) {
+            return Some(qualified(h, "isValid()"));
+        }
+        let i = h.fields.iter().position(own)?;
+        Some(qualified(h, &h.names[i]))
+    });
+    found.unwrap_or_else(|| "?".to_owned())
+}
+
+/// An entry's key as P4 writes it.
+pub(super) fn matches(key: &[KeyInfo], entry: &EntryKey) -> Named {
+    let each = key.iter().zip(&entry.fields).map(|(k, m)| {
+        let v = |v: &Value| value(v, k.width);
+        let text = match m {
+            MatchField::Exact(e) | MatchField::Optional(Some(e)) => v(e),
+            MatchField::Lpm { value, prefix_len } => format!("{}/{prefix_len}", v(value)),
+            MatchField::Ternary { mask, .. } if mask.bits() == 0 => "*".to_owned(),
+            MatchField::Ternary { value, mask } => format!("{} &&& {}", v(value), v(mask)),
+            MatchField::Range { low, high } => format!("{}..{}", v(low), v(high)),
+            MatchField::Optional(None) => "*".to_owned(),
+            MatchField::Valid(valid) => u8::from(*valid).to_string(),
+        };
+        (k.name.clone(), text)
+    });
+    Named(each.collect())
+}
+
+/// Where things stand in the program's source, by the numbers that the loader gives them.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    /// Name and place of each control node.
+    pub(super) nodes: Vec<(String, Option<Place>)>,
+    pub(super) actions: Vec<Option<Place>>,
+}
+
+impl Places {
+    /// Reads a document that has been loaded, so that it has the right shape.
+    pub(crate) fn load(document: &Json) -> Self {
+        let items = |json: &Json, key| json.get(key).and_then(Json::as_array).cloned();
+        let mut places = Self::default();
+        for a in items(document, "actions").unwrap_or_default() {
+            places.actions.push(place(&a));
+        }
+        for p in items(document, "pipelines").unwrap_or_default() {
+            // The order in which the loader numbers them.
+            for kind in ["tables", "conditionals", "action_calls"] {
+                for node in items(&p, kind).unwrap_or_default() {
+                    let name = node.get("name").and_then(Json::as_str).unwrap_or_default();
+                    places.nodes.push((name.to_owned(), place(&node)));
+                }
+            }
+        }
+        places
+    }
+}
+
+fn place(json: &Json) -> Option<Place> {
+    let source = json.get("source_info")?;
+    Some(Place {
+        file: source.get("filename")?.as_str()?.to_owned(),
+        line: u32::try_from(source.get("line")?.as_u64()?).ok()?,
+        text: source
+            .get("source_fragment")
+            .and_then(Json::as_str)
+            .unwrap_or_default()
+            .to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_show_their_width_when_they_are_wide() {
+        assert_eq!(value(&Value::from(64u64), 8), "64");
+        assert_eq!(value(&Value::from(0u64), 16), "0x0000");
+        assert_eq!(value(&Value::from(0x0a00_0001u64), 32), "0x0a000001");
+        assert_eq!(value(&Value::from(0x1ffu64), 17), "0x001ff");
+    }
+}

@@ -1,0 +1,151 @@
+//! The recorder: the pass that is under way, and what changed since it last looked.
+
+use super::names::{contents, field_value, qualified, visible};
+use super::{Named, Outcome, Pass, Step, Trace};
+use crate::Nanos;
+use crate::layout::Layout;
+use crate::packet::InstanceType;
+use crate::program::Program;
+
+/// Collects traces while tracing is on.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    pub(super) program: Program,
+    /// Packets numbered so far.
+    packets: u64,
+    /// When the last pass began.
+    pub(super) time: Nanos,
+    pub(super) current: Option<Trace>,
+    done: Vec<Trace>,
+    /// Headers and metadata as they were when last looked at.
+    pub(super) before: Vec<u8>,
+    /// The action that ran last.
+    pub(super) action: Option<String>,
+    /// The action that last changed `egress_spec`.
+    pub(super) egress_spec_by: Option<String>,
+    /// A clone's parser repeats what the original's did.
+    pub(super) muted: bool,
+}
+
+impl Recorder {
+    pub(crate) fn new(program: Program) -> Self {
+        Self {
+            program,
+            packets: 0,
+            time: 0,
+            current: None,
+            done: Vec::new(),
+            before: Vec::new(),
+            action: None,
+            egress_spec_by: None,
+            muted: false,
+        }
+    }
+
+    pub(super) fn next_packet(&mut self) -> u64 {
+        self.packets += 1;
+        self.packets
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        packet: u64,
+        pass: Pass,
+        port: u32,
+        instance: InstanceType,
+        time_ns: Nanos,
+        length: u32,
+    ) {
+        self.egress_spec_by = None;
+        self.time = time_ns;
+        self.current = Some(Trace {
+            packet,
+            pass,
+            port,
+            instance,
+            time_ns,
+            length,
+            steps: Vec::new(),
+            outcome: Outcome::Recirculated,
+            enqueued: Vec::new(),
+        });
+    }
+
+    pub(super) fn end(&mut self) {
+        self.done.extend(self.current.take());
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<Trace> {
+        std::mem::take(&mut self.done)
+    }
+
+    pub(super) fn push(&mut self, step: Step) {
+        if let Some(current) = self.current.as_mut().filter(|_| !self.muted) {
+            current.steps.push(step);
+        }
+    }
+
+    pub(super) fn push_extern(&mut self, call: &'static str, args: Vec<(&str, String)>) {
+        let named = args
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value));
+        let args = Named(named.collect());
+        self.push(Step::Extern { call, args });
+    }
+
+    /// Takes the present contents as those that later ones are compared with.
+    pub(crate) fn look(&mut self, mem: &[u8]) {
+        if self.muted {
+            return;
+        }
+        self.before.clear();
+        self.before.extend_from_slice(mem);
+        self.action = None;
+    }
+
+    /// Records what changed since the last look; a header that became valid was extracted in the parser.
+    pub(crate) fn changes(&mut self, layout: &Layout, mem: &[u8], parsing: bool) {
+        if self.muted || self.before == mem {
+            return;
+        }
+        let before = std::mem::take(&mut self.before);
+        let mut steps = Vec::new();
+        for h in &layout.headers {
+            let (was, is) = (h.is_valid(&before), h.is_valid(mem));
+            let header = h.name.clone();
+            match (h.metadata || was, h.metadata || is) {
+                (false, false) => {}
+                (false, true) if parsing => steps.push(Step::Extract {
+                    fields: contents(h, mem),
+                    header,
+                }),
+                (false, true) => steps.push(Step::HeaderAdded {
+                    fields: contents(h, mem),
+                    header,
+                }),
+                (true, false) => steps.push(Step::HeaderRemoved { header }),
+                (true, true) => {
+                    for (f, name) in visible(h) {
+                        let (from, to) = (field_value(f, &before), field_value(f, mem));
+                        if from != to {
+                            let field = qualified(h, name);
+                            steps.push(Step::Changed { field, from, to });
+                        }
+                    }
+                }
+            }
+        }
+        if parsing {
+            // What is computed is computed from what was extracted.
+            steps.sort_by_key(|s| !matches!(s, Step::Extract { .. }));
+        }
+        steps.into_iter().for_each(|s| self.push(s));
+        let spec = &layout.standard.egress_spec;
+        if spec.get64(&before) != spec.get64(mem) {
+            self.egress_spec_by = self.action.clone();
+        }
+        self.before = before;
+        self.before.clear();
+        self.before.extend_from_slice(mem);
+    }
+}

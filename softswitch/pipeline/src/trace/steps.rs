@@ -1,0 +1,191 @@
+//! What the parser and the control flow tell the recorder.
+
+use super::names::{field_name, field_value, matches, value};
+use super::{Call, Emitted, Hit, Named, Recorder, Step};
+use crate::control::unpack;
+use crate::entry::EntryKey;
+use crate::layout::{Header, Layout};
+use crate::machine::Machine;
+use crate::packet::State;
+use crate::parser::{ACCEPT, Parser, ParserState, SelectPart};
+use crate::phv::mask64;
+use crate::program::{Checksum, Compiled};
+use crate::table;
+use crate::value::Value;
+
+impl Recorder {
+    pub(crate) fn parser_state(&mut self, state: &ParserState) {
+        self.push(Step::ParserState {
+            state: state.name.clone(),
+        });
+    }
+
+    pub(crate) fn parser_error(&mut self, c: &Compiled, code: u64) {
+        let known = c.info.errors.iter().find(|e| e.1 == code);
+        self.push(Step::ParserError {
+            error: known.map_or_else(|| code.to_string(), |e| e.0.clone()),
+        });
+    }
+
+    pub(crate) fn checksum(&mut self, layout: &Layout, sum: &Checksum, found: u64, computed: u64) {
+        let shown = |v: u64| value(&Value::from(v), sum.field.width);
+        self.push(Step::Checksum {
+            field: field_name(layout, &sum.field),
+            found: shown(found),
+            computed: shown(computed),
+            correct: found == computed,
+        });
+    }
+
+    pub(crate) fn condition(&mut self, c: &Compiled, node: u32, holds: bool) {
+        let (name, source) = c.places.nodes[node as usize].clone();
+        self.push(Step::Condition {
+            name,
+            source,
+            holds,
+        });
+    }
+
+    fn call(&mut self, c: &Compiled, call: &table::Call) -> Call {
+        let info = &c.info.actions[call.action as usize];
+        let args = unpack(&c.info, call).args;
+        let named = info.params.iter().zip(&args);
+        self.action = Some(info.name.clone());
+        Call {
+            name: info.name.clone(),
+            args: Named(
+                named
+                    .map(|((name, width), v)| (name.clone(), value(v, *width)))
+                    .collect(),
+            ),
+            source: c.places.actions[call.action as usize].clone(),
+        }
+    }
+
+    pub(crate) fn action(&mut self, c: &Compiled, call: &table::Call) {
+        let call = self.call(c, call);
+        self.push(Step::Action(call));
+    }
+
+    pub(crate) fn table(
+        &mut self,
+        c: &Compiled,
+        number: u32,
+        key: &[Value],
+        entry: Option<EntryKey>,
+        call: Option<&table::Call>,
+    ) {
+        let info = &c.info.tables[number as usize];
+        let key = info.key.iter().zip(key);
+        let hit = entry.map(|e| Hit {
+            matches: matches(&info.key, &e),
+            priority: info.needs_priority.then_some(e.priority),
+        });
+        self.action = None;
+        let step = Step::Table {
+            table: info.name.clone(),
+            key: Named(
+                key.map(|(k, v)| (k.name.clone(), value(v, k.width)))
+                    .collect(),
+            ),
+            hit,
+            action: call.map(|call| self.call(c, call)),
+        };
+        self.push(step);
+    }
+
+    pub(crate) fn deparse(&mut self, c: &Compiled, pkt: &State, frame: &[u8]) {
+        if self.before != pkt.mem {
+            self.push(Step::UpdateChecksums);
+            self.changes(&c.layout, &pkt.mem, false);
+        }
+        let headers = c.deparser.iter().map(|&h| &c.layout.headers[h as usize]);
+        let emitted = |h: &Header| Emitted {
+            header: h.name.clone(),
+            bytes: h.wire_bytes(&pkt.mem),
+        };
+        let valid = headers.filter(|h| h.is_valid(&pkt.mem));
+        let headers: Vec<Emitted> = valid.map(emitted).collect();
+        let bytes: usize = headers.iter().map(|e| e.bytes).sum();
+        self.push(Step::Deparse {
+            payload: frame.len().saturating_sub(bytes),
+            length: frame.len(),
+            headers,
+        });
+    }
+
+    /// A resubmission begins; its field list is preserved.
+    pub(crate) fn resubmitted(&mut self, list: u32) {
+        self.push_extern("resubmit", vec![("field_list", list.to_string())]);
+    }
+
+    /// A digest was made of these values.
+    pub(crate) fn digest(&mut self, c: &Compiled, number: u32, fields: &[Value]) {
+        let info = &c.info.digests[number as usize];
+        let list = &c.digests[number as usize];
+        let names = list.iter().map(|f| field_name(&c.layout, f));
+        let values = fields.iter().zip(&info.fields).map(|(v, w)| value(v, *w));
+        let mut args = vec![("list".to_owned(), info.name.clone())];
+        args.extend(names.zip(values));
+        self.push(Step::Extern {
+            call: "digest",
+            args: Named(args),
+        });
+    }
+}
+
+impl Machine<'_> {
+    /// Records what an action, or the parser, changed.
+    #[inline]
+    pub(crate) fn trace_changes(&mut self, parsing: bool) {
+        if let Some(trace) = &mut self.externs.trace {
+            trace.changes(self.layout, &self.pkt.mem, parsing);
+        }
+    }
+
+    /// Records the parser's choice; `words` is the key that it looked at.
+    pub(crate) fn trace_select(&mut self, p: &Parser, s: &ParserState, words: &[u64], next: u32) {
+        let mut key = Vec::new();
+        for part in s.key.iter().filter(|_| !s.cases.is_empty()) {
+            match part {
+                SelectPart::Field(part) => key.push((
+                    field_name(self.layout, part.field()),
+                    field_value(part.field(), &self.pkt.mem),
+                )),
+                SelectPart::Dyn { field, .. } => {
+                    if let Some(f) = field.resolve(&self.env(&[])) {
+                        key.push((field_name(self.layout, &f), field_value(&f, &self.pkt.mem)));
+                    }
+                }
+                SelectPart::Lookahead {
+                    offset,
+                    width,
+                    word,
+                    shift,
+                } => {
+                    let count = width.div_ceil(64).max(1) as usize;
+                    let mut limbs = words[*word..*word + count].to_vec();
+                    if let [limb] = limbs.as_mut_slice() {
+                        *limb = *limb >> shift & mask64(*width);
+                    }
+                    let bytes: Vec<u8> = limbs.iter().flat_map(|l| l.to_be_bytes()).collect();
+                    let v = value(&Value::from_be_bytes(&bytes), *width);
+                    key.push((format!("lookahead({offset}, {width})"), v));
+                }
+            }
+        }
+        let next = match next {
+            ACCEPT => "accept".to_owned(),
+            n => p
+                .states
+                .get(n as usize)
+                .map_or_else(String::new, |s| s.name.clone()),
+        };
+        if let Some(trace) = &mut self.externs.trace {
+            trace.push(Step::Select {
+                key: Named(key),
+                next,
+            });
+        }
+    }
+}

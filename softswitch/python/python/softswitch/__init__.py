@@ -1,0 +1,30 @@
+"""P4 programs in Python: compile, fill tables, push packets, look inside.
+
+    import softswitch
+
+    pipeline = softswitch.Pipeline(softswitch.compile("router.p4"))
+    pipeline.insert("I.routes", {"hdr.ipv4.dst": "10.0.0.0/8"}, "I.set_next_hop", {"next_hop": 1})
+    pipeline.tracing = True
+    pipeline.send(frame, port=1)
+    print(pipeline.take_trace())
+
+A value is an int that is not negative, bytes (big-endian), or a string: a number, an IPv4, IPv6 or Ethernet address.
+A match is a value; for lpm also "10.0.0.0/8" or (value, prefix length), for ternary "value &&& mask" or (value, mask),
+for range "low..high" or (low, high), for a header's validity True or False. Keys left out match anything, exact ones
+must be given. Whatever is refused raises Error, a program with mistakes CompileError.
+"""
+
+from ._softswitch import CompileError, Error, Pipeline, Program, Trace, compile, compile_text, load, load_text, run_stf
+
+__all__ = [
+    "CompileError",
+    "Error",
+    "Pipeline",
+    "Program",
+    "Trace",
+    "compile",
+    "compile_text",
+    "load",
+    "load_text",
+    "run_stf",
+]

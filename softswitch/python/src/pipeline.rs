@@ -1,0 +1,391 @@
+//! A pipeline: entries, arrays, packets.
+
+use num_bigint::BigUint;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use softswitch_pipeline as ss;
+use softswitch_pipeline::{
+    ActionId, CloneSession, CounterValue, EntryAction, Group, GroupMember, Implementation,
+    MeterConfig, Nanos, ProfileId, Replica, TableId, TableInfo,
+};
+
+use crate::convert::{number, value};
+use crate::describe::{names, writable};
+use crate::entries::{call, describe, describe_call, entry, key, known};
+use crate::error;
+use crate::program::Program;
+use crate::trace::Trace;
+
+/// A program with its state: entries, registers, counters. Packets pass through it without queues.
+#[pyclass(module = "softswitch")]
+pub struct Pipeline {
+    #[pyo3(get)]
+    program: Py<Program>,
+    info: ss::Info,
+    inner: ss::Pipeline,
+    now: Nanos,
+}
+
+/// Where a copy goes: a port, or a port and an instance.
+#[derive(FromPyObject)]
+enum Copy {
+    Port(u32),
+    Instance(u32, u16),
+}
+
+fn replicas(copies: Vec<Copy>) -> Vec<Replica> {
+    let replica = |c| match c {
+        Copy::Port(port) => Replica { port, instance: 0 },
+        Copy::Instance(port, instance) => Replica { port, instance },
+    };
+    copies.into_iter().map(replica).collect()
+}
+
+impl Pipeline {
+    fn table(&self, name: &str) -> PyResult<(TableId, &TableInfo)> {
+        let names: Vec<&str> = writable(&self.info).map(|t| t.name.as_str()).collect();
+        let id = known(self.info.table(name), "table", name, &names)?;
+        Ok((id, &self.info.tables[id.index()]))
+    }
+
+    fn register_id(&self, name: &str) -> PyResult<ss::RegisterId> {
+        let names = names(&self.info.registers, |r| &r.name);
+        known(self.info.register(name), "register", name, &names)
+    }
+
+    fn counter_id(&self, name: &str) -> PyResult<ss::CounterId> {
+        let names = names(&self.info.counters, |c| &c.name);
+        known(self.info.counter(name), "counter", name, &names)
+    }
+
+    fn meter_id(&self, name: &str) -> PyResult<ss::MeterId> {
+        let names = names(&self.info.meters, |m| &m.name);
+        known(self.info.meter(name), "meter", name, &names)
+    }
+
+    /// A profile, and the actions of the tables that use it.
+    fn profile(&self, name: &str) -> PyResult<(ProfileId, Vec<(String, ActionId)>)> {
+        let names = names(&self.info.profiles, |p| &p.name);
+        let id = known(self.info.profile(name), "action profile", name, &names)?;
+        let users = self.info.tables.iter();
+        let users = users.filter(|t| t.implementation == Implementation::Profile(id));
+        Ok((id, users.flat_map(|t| t.actions.clone()).collect()))
+    }
+
+    fn entry_action(
+        &self,
+        table: &TableInfo,
+        action: Option<&str>,
+        params: Option<&Bound<'_, PyDict>>,
+        member: Option<u32>,
+        group: Option<u32>,
+    ) -> PyResult<EntryAction> {
+        match (action, member, group) {
+            (Some(name), None, None) => {
+                call(&self.info, &table.actions, name, params).map(EntryAction::Direct)
+            }
+            (None, Some(id), None) => Ok(EntryAction::Member(id)),
+            (None, None, Some(id)) => Ok(EntryAction::Group(id)),
+            _ => Err(error("give one of action, member and group")),
+        }
+    }
+}
+
+#[pymethods]
+impl Pipeline {
+    #[new]
+    #[pyo3(signature = (program, *, seed=0, drop_port=511))]
+    fn new(program: Bound<'_, Program>, seed: u64, drop_port: u32) -> Self {
+        let inner = program.get().inner.clone();
+        let options = ss::Options {
+            seed,
+            drop_port,
+            keep_log: true,
+            ..ss::Options::default()
+        };
+        Self {
+            info: inner.info().clone(),
+            inner: ss::Pipeline::new(inner, options),
+            program: program.unbind(),
+            now: 0,
+        }
+    }
+
+    /// Inserts an entry: what it matches by key name, and what it does: an action with its parameters, or a
+    /// member or group of the table's action profile. Of two entries that match, the larger priority wins.
+    #[pyo3(signature = (table, r#match=None, action=None, params=None, *, priority=0, member=None, group=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn insert(
+        &mut self,
+        table: &str,
+        r#match: Option<Bound<'_, PyDict>>,
+        action: Option<&str>,
+        params: Option<Bound<'_, PyDict>>,
+        priority: i32,
+        member: Option<u32>,
+        group: Option<u32>,
+    ) -> PyResult<()> {
+        let (id, info) = self.table(table)?;
+        let action = self.entry_action(info, action, params.as_ref(), member, group)?;
+        let entry = entry(key(info, r#match.as_ref(), priority)?, action);
+        self.inner.insert_entry(id, entry, self.now).map_err(error)
+    }
+
+    /// Replaces what the entry with this match and priority does.
+    #[pyo3(signature = (table, r#match=None, action=None, params=None, *, priority=0, member=None, group=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn modify(
+        &mut self,
+        table: &str,
+        r#match: Option<Bound<'_, PyDict>>,
+        action: Option<&str>,
+        params: Option<Bound<'_, PyDict>>,
+        priority: i32,
+        member: Option<u32>,
+        group: Option<u32>,
+    ) -> PyResult<()> {
+        let (id, info) = self.table(table)?;
+        let action = self.entry_action(info, action, params.as_ref(), member, group)?;
+        let entry = entry(key(info, r#match.as_ref(), priority)?, action);
+        self.inner.modify_entry(id, entry, self.now).map_err(error)
+    }
+
+    /// Deletes the entry with this match and priority.
+    #[pyo3(signature = (table, r#match=None, *, priority=0))]
+    fn delete(
+        &mut self,
+        table: &str,
+        r#match: Option<Bound<'_, PyDict>>,
+        priority: i32,
+    ) -> PyResult<()> {
+        let (id, info) = self.table(table)?;
+        let key = key(info, r#match.as_ref(), priority)?;
+        self.inner.delete_entry(id, &key).map_err(error)
+    }
+
+    /// The entries of a table, in order of insertion, as dictionaries: match, priority, action, params,
+    /// and counter (packets, bytes) if the table counts.
+    fn entries<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let (id, info) = self.table(table)?;
+        let entries = self.inner.entries(id).map_err(error)?;
+        let each = entries.iter().map(|e| describe(py, &self.info, info, e));
+        each.collect()
+    }
+
+    /// Sets the default action; without one, the program's own again.
+    #[pyo3(signature = (table, action=None, params=None))]
+    fn set_default(
+        &mut self,
+        table: &str,
+        action: Option<&str>,
+        params: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let (id, info) = self.table(table)?;
+        let action = action
+            .map(|name| call(&self.info, &info.actions, name, params.as_ref()))
+            .transpose()?
+            .map(EntryAction::Direct);
+        self.inner.set_default_action(id, action).map_err(error)
+    }
+
+    /// The default action.
+    fn default<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Bound<'py, PyDict>> {
+        let (id, _) = self.table(table)?;
+        let dict = PyDict::new(py);
+        match self.inner.default_action(id).map_err(error)? {
+            Some(EntryAction::Direct(call)) => describe_call(&dict, &self.info, &call)?,
+            Some(EntryAction::Member(id)) => dict.set_item("member", id)?,
+            Some(EntryAction::Group(id)) => dict.set_item("group", id)?,
+            Some(EntryAction::OneShot(_)) | None => dict.set_item("action", py.None())?,
+        }
+        Ok(dict)
+    }
+
+    /// Inserts a member into an action profile or selector.
+    #[pyo3(signature = (profile, member, action, params=None))]
+    fn insert_member(
+        &mut self,
+        profile: &str,
+        member: u32,
+        action: &str,
+        params: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let (id, allowed) = self.profile(profile)?;
+        let call = call(&self.info, &allowed, action, params.as_ref())?;
+        self.inner.insert_member(id, member, call).map_err(error)
+    }
+
+    /// Deletes a member that nothing uses.
+    fn delete_member(&mut self, profile: &str, member: u32) -> PyResult<()> {
+        let (id, _) = self.profile(profile)?;
+        self.inner.delete_member(id, member).map_err(error)
+    }
+
+    /// Inserts a group of members, of equal weight, into an action selector.
+    fn insert_group(&mut self, profile: &str, group: u32, members: Vec<u32>) -> PyResult<()> {
+        let (id, _) = self.profile(profile)?;
+        let member = |member| GroupMember {
+            member,
+            weight: 1,
+            watch_port: None,
+        };
+        let members = Group {
+            members: members.into_iter().map(member).collect(),
+            max_size: 0,
+        };
+        self.inner.insert_group(id, group, members).map_err(error)
+    }
+
+    /// Deletes a group that no entry uses.
+    fn delete_group(&mut self, profile: &str, group: u32) -> PyResult<()> {
+        let (id, _) = self.profile(profile)?;
+        self.inner.delete_group(id, group).map_err(error)
+    }
+
+    /// Packets and bytes of a counter's cell.
+    fn counter(&self, name: &str, index: usize) -> PyResult<(u64, u64)> {
+        let id = self.counter_id(name)?;
+        let c = self.inner.counter(id, index).map_err(error)?;
+        Ok((c.packets, c.bytes))
+    }
+
+    /// Sets a counter's cell.
+    fn set_counter(&mut self, name: &str, index: usize, packets: u64, bytes: u64) -> PyResult<()> {
+        let id = self.counter_id(name)?;
+        let value = CounterValue { packets, bytes };
+        self.inner.set_counter(id, index, value).map_err(error)
+    }
+
+    /// A register's cell.
+    fn register(&self, name: &str, index: usize) -> PyResult<BigUint> {
+        let id = self.register_id(name)?;
+        let v = self.inner.register(id, index).map_err(error)?;
+        Ok(number(&v))
+    }
+
+    /// Sets a register's cell.
+    fn set_register(&mut self, name: &str, index: usize, v: Bound<'_, PyAny>) -> PyResult<()> {
+        let id = self.register_id(name)?;
+        let v = value(&v)?;
+        self.inner.set_register(id, index, &v).map_err(error)
+    }
+
+    /// Configures a meter's cell (RFC 2698): committed and peak rate per second, with their bursts, in bytes or
+    /// packets as the program declares the meter.
+    fn set_meter(
+        &mut self,
+        name: &str,
+        index: usize,
+        cir: u64,
+        cburst: u64,
+        pir: u64,
+        pburst: u64,
+    ) -> PyResult<()> {
+        let id = self.meter_id(name)?;
+        let config = MeterConfig {
+            cir,
+            cburst,
+            pir,
+            pburst,
+        };
+        let set = self.inner.set_meter(id, index, Some(config));
+        set.map_err(error)
+    }
+
+    /// Sets where the copies of a multicast group go: ports, or pairs of port and instance.
+    fn set_multicast_group(&mut self, group: u32, copies: Vec<Copy>) -> PyResult<()> {
+        let known = self.inner.multicast_groups();
+        let copies = replicas(copies);
+        let set = if known.iter().any(|(id, _)| *id == group) {
+            self.inner.modify_multicast_group(group, copies)
+        } else {
+            self.inner.insert_multicast_group(group, copies)
+        };
+        set.map_err(error)
+    }
+
+    /// Deletes a multicast group.
+    fn delete_multicast_group(&mut self, group: u32) -> PyResult<()> {
+        self.inner.delete_multicast_group(group).map_err(error)
+    }
+
+    /// Sets where the copies of a clone session go, and to how many bytes they are cut (0: they are not).
+    #[pyo3(signature = (session, copies, *, truncate_to=0, class_of_service=0))]
+    fn set_clone_session(
+        &mut self,
+        session: u32,
+        copies: Vec<Copy>,
+        truncate_to: u32,
+        class_of_service: u8,
+    ) -> PyResult<()> {
+        let known = self.inner.clone_sessions();
+        let config = CloneSession {
+            replicas: replicas(copies),
+            truncate_to,
+            class_of_service,
+        };
+        let set = if known.iter().any(|(id, _)| *id == session) {
+            self.inner.modify_clone_session(session, config)
+        } else {
+            self.inner.insert_clone_session(session, config)
+        };
+        set.map_err(error)
+    }
+
+    /// Deletes a clone session.
+    fn delete_clone_session(&mut self, session: u32) -> PyResult<()> {
+        self.inner.delete_clone_session(session).map_err(error)
+    }
+
+    /// Sends a frame in by a port; gives port and frame of all that comes out, in order. Queues are empty and
+    /// links without delay. Time is in nanoseconds; without one, it is that of the last packet.
+    #[pyo3(signature = (frame, port=0, time_ns=None))]
+    fn send<'py>(
+        &mut self,
+        py: Python<'py>,
+        frame: Vec<u8>,
+        port: u32,
+        time_ns: Option<Nanos>,
+    ) -> Vec<(u32, Bound<'py, PyBytes>)> {
+        self.now = time_ns.unwrap_or(self.now);
+        let sent = self.inner.process(port, &frame, self.now);
+        let each = sent.iter().map(|(port, f)| (*port, PyBytes::new(py, f)));
+        each.collect()
+    }
+
+    /// The digests since the last call, oldest first: the list's name, and its values.
+    fn take_digests(&mut self) -> Vec<(String, Vec<BigUint>)> {
+        let taken = self.inner.take_digests();
+        let each = taken.iter().map(|d| {
+            let name = self.info.digests[d.id.index()].name.clone();
+            (name, d.fields.iter().map(number).collect())
+        });
+        each.collect()
+    }
+
+    /// The lines of log_msg since the last call.
+    fn take_log(&mut self) -> Vec<String> {
+        self.inner.take_log()
+    }
+
+    /// Whether what packets go through is recorded.
+    #[getter]
+    fn tracing(&self) -> bool {
+        self.inner.is_tracing()
+    }
+
+    #[setter]
+    fn set_tracing(&mut self, on: bool) {
+        self.inner.set_tracing(on);
+    }
+
+    /// What packets went through since the last call, or since tracing was set.
+    fn take_trace(&mut self) -> Trace {
+        Trace::new(self.inner.take_trace())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let program = self.program.bind(py).repr()?;
+        Ok(format!("<softswitch.Pipeline of {program}>"))
+    }
+}

@@ -1,0 +1,75 @@
+//! Programs, compiled from source if they are not yet.
+
+use std::path::{Path, PathBuf};
+
+use softswitch_p4c::diag::{Diagnostics, SourceMap};
+use softswitch_pipeline::Program;
+
+/// What became of a source.
+pub struct Compiled {
+    /// The program, ready to run.
+    pub program: Program,
+    /// The same as BMv2 JSON.
+    pub json: String,
+    /// Its P4Info as text.
+    pub p4info: String,
+    /// What the compiler warns of.
+    pub warnings: String,
+}
+
+/// Deeply nested programs recurse.
+const STACK: usize = 256 << 20;
+
+/// Compiles P4_16 (v1model). `name` is what messages call the file; `#include "..."` looks beside it.
+///
+/// # Errors
+/// What the compiler says, with file, line and the text there.
+pub fn compile(
+    name: &str,
+    text: String,
+    include_dirs: Vec<PathBuf>,
+    defines: Vec<(String, String)>,
+) -> Result<Compiled, String> {
+    let options = softswitch_p4c::Options {
+        include_dirs,
+        defines,
+        ..Default::default()
+    };
+    let file = name.to_owned();
+    let worker = std::thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(move || {
+            let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+            let output = softswitch_p4c::compile(&file, text, &options, &sources, &diags);
+            (output, diags.render(&sources))
+        })
+        .map_err(|e| format!("{name}: no thread to compile it: {e}"))?;
+    let (output, messages) = worker
+        .join()
+        .map_err(|_| format!("{name}: the compiler failed"))?;
+    let output = output.ok_or_else(|| messages.trim_end().to_owned())?;
+    let json = output.json.to_string();
+    Ok(Compiled {
+        program: Program::load(&json).map_err(|e| format!("{name}: {e}"))?,
+        json,
+        p4info: output.p4info,
+        warnings: messages,
+    })
+}
+
+/// Loads BMv2 JSON (`.json`), or compiles any other file.
+///
+/// # Errors
+/// The file cannot be read, compiled or loaded.
+pub fn load(
+    path: &Path,
+    include_dirs: Vec<PathBuf>,
+    defines: Vec<(String, String)>,
+) -> Result<Program, String> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
+    if path.extension().is_some_and(|e| e == "json") {
+        return Program::load(&text).map_err(|e| format!("{name}: {e}"));
+    }
+    compile(&name, text, include_dirs, defines).map(|c| c.program)
+}
