@@ -72,7 +72,7 @@ class Peers:
             return Outcome(sample.name, False, str(error).replace("\n", " "))
         return Outcome(sample.name, not differences, "; ".join(differences[:1]))
 
-    def report(self, result: Mapping[str, int]) -> dict[str, str]:
+    def report(self, result: Mapping[str, int], rest: str) -> dict[str, str]:
         """The block of docs/conformance.md, unless both are absent: then what was measured last remains."""
         if self.p4c is None and self.bmv2 is None:
             return {}
@@ -85,7 +85,7 @@ class Peers:
             (f"p4c-bm2-ss {version(self.p4c.binary)}" if self.p4c else "p4c-bm2-ss", cell("stf_p4c_softswitch"), cell("stf_p4c_bmv2")),
         ]
         switch = f"BMv2 simple_switch_grpc {version(self.bmv2.binary)}" if self.bmv2 else "BMv2 simple_switch_grpc"
-        return {"four-way": report.table(("compiler", "softswitch", switch), rows)}
+        return {"four-way": f"{report.table(('compiler', 'softswitch', switch), rows)}\n\n{rest}"}
 
 
 def _check(name: str, check: partial[Outcome]) -> Check:
