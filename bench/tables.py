@@ -1,5 +1,5 @@
-"""Tables alone, of every kind and size: lookups and insertions per second of one core, and memory per million entries, for
-which each table has a process of its own."""
+"""Tables alone, of every kind and size: lookups, insertions and deletions per second of one core, and memory per million
+entries, for which each table has a process of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def measure() -> list[Row]:
         for size in sizes:
             rate = rates("table", str(program), kind, str(size))
             rows.append(row(f"table_{kind}_{size}_lookups", rate["lookups"], "lookups/s"))
-        rows.append(row(f"table_{kind}_{sizes[-1]}_insertions", rate["insertions"], "entries/s"))
+        rows += [row(f"table_{kind}_{sizes[-1]}_{what}", rate[what], "entries/s") for what in ("insertions", "deletions")]
     for kind, sizes in KINDS.items():
         if MILLION in sizes:
             grown = rates("memory", str(program), kind, str(MILLION))["bytes"]

@@ -41,7 +41,7 @@ enum Command {
         packets: usize,
         seed: u64,
     },
-    /// A table alone: lookups and insertions per second of one core's time.
+    /// A table alone: lookups, insertions and deletions per second of one core's time.
     Table {
         /// `bench/p4/tables.p4`, compiled.
         program: PathBuf,

@@ -137,6 +137,8 @@ pub struct Rates {
     lookups: f64,
     /// Per second of core time, each of a new entry.
     insertions: f64,
+    /// Per second of core time, in random order until none is left.
+    deletions: f64,
 }
 
 pub fn rates(program: &Path, kind: Kind, count: usize) -> Result<Rates> {
@@ -163,6 +165,7 @@ pub fn rates(program: &Path, kind: Kind, count: usize) -> Result<Rates> {
     Ok(Rates {
         lookups: rates[RUNS / 2],
         insertions,
+        deletions: table.empty()?,
     })
 }
 
@@ -240,6 +243,20 @@ impl Filled {
         }
         self.bytes = resident()?.saturating_sub(before);
         Ok(hitting)
+    }
+}
+
+impl Filled {
+    /// Deletes all entries in random order; gives how many a second of core time.
+    fn empty(&mut self) -> Result<f64> {
+        let entries = self.pipeline.entries(self.table)?;
+        let mut keys: Vec<EntryKey> = entries.into_iter().map(|e| e.entry.key).collect();
+        Random(SEED).shuffle(&mut keys);
+        let start = core_time();
+        for key in &keys {
+            self.pipeline.delete_entry(self.table, key)?;
+        }
+        Ok(keys.len() as f64 / (core_time() - start).as_secs_f64())
     }
 }
 

@@ -25,24 +25,24 @@ impl Blocks {
         (slots.len() == CAPACITY).then_some(slots)
     }
 
+    /// Adds an entry to a block that is not full.
     pub(super) fn insert(&mut self, slot: u32, entries: &Entries, shape: &KeyShape) {
-        let rank = entries.rank(slot);
-        if self.full(rank).is_some() {
-            self.split(rank, entries, shape);
-        }
-        let i = self.block_of(rank);
+        let i = self.block_of(entries.rank(slot));
         self.0[i].insert(slot, entries, shape);
     }
 
-    /// Makes room for an entry of this rank in a full block: entries that come in order fill block after block,
-    /// others halve it.
-    fn split(&mut self, rank: Rank, entries: &Entries, shape: &KeyShape) {
+    /// Makes room for many entries around this rank: entries that come in order fill block after block, others halve
+    /// their block.
+    pub(super) fn make_room(&mut self, rank: Rank, entries: &Entries, shape: &KeyShape) {
         let i = self.block_of(rank);
         let mut low = self.0[i].slots().to_vec();
+        if low.len() <= CAPACITY - CAPACITY / 8 {
+            return;
+        }
         low.sort_by_key(|&s| entries.rank(s));
         let at = match low.partition_point(|&s| entries.rank(s) < rank) {
-            end @ (0 | CAPACITY) => end,
-            _ => CAPACITY / 2,
+            end if end == 0 || end == low.len() => end,
+            _ => low.len() / 2,
         };
         let high = low.split_off(at);
         let first = high.first().map_or(rank, |&s| entries.rank(s));

@@ -6,15 +6,14 @@ use super::key::KeyShape;
 /// Order of precedence: the smaller wins. The higher priority comes first, then the older entry.
 pub(super) type Rank = (i32, u64);
 
-/// Words of a record before the criteria: order of insertion (0 is a free slot) and priority.
-const HEAD: usize = 2;
-
 /// What entries ask of the key, and in which order they came. All of an entry stands together, as it is needed together.
 #[derive(Debug, Clone)]
 pub(super) struct Entries {
     words: usize,
     /// The masks are kept: they do not follow from the kind of table.
     masked: bool,
+    /// Words of a record before the criteria: order of insertion (0 is a free slot), and the priority if there is one.
+    head: usize,
     /// Words of a record: head, values, masks, ranges.
     stride: usize,
     records: Vec<u64>,
@@ -26,10 +25,12 @@ impl Entries {
     pub(super) fn new(shape: &KeyShape) -> Self {
         let masked = shape.needs_priority;
         let masks = if masked { shape.words } else { 0 };
+        let head = 1 + usize::from(masked || shape.by_prefix);
         Self {
             words: shape.words,
             masked,
-            stride: HEAD + shape.words + masks + shape.range_limbs,
+            head,
+            stride: head + shape.words + masks + shape.range_limbs,
             records: Vec::new(),
             free: Vec::new(),
             last_seq: 0,
@@ -54,7 +55,7 @@ impl Entries {
         self.last_seq += 1;
         let masks = if self.masked { &c.masks[..] } else { &[] };
         let head = [self.last_seq, c.priority as u64];
-        let parts = [&head[..], &c.values, masks, &c.ranges];
+        let parts = [&head[..self.head], &c.values, masks, &c.ranges];
         let record = parts.into_iter().flatten().copied();
         let Some(slot) = self.free.pop() else {
             self.records.extend(record);
@@ -79,7 +80,7 @@ impl Entries {
     /// Values, masks and ranges, as far as they are kept.
     #[inline]
     pub(super) fn asked(&self, slot: u32) -> &[u64] {
-        &self.record(slot)[HEAD..]
+        &self.record(slot)[self.head..]
     }
 
     #[inline]
@@ -95,7 +96,10 @@ impl Entries {
 
     #[inline]
     pub(super) fn priority(&self, slot: u32) -> i32 {
-        self.record(slot)[1] as i32
+        match self.record(slot)[..self.head] {
+            [_, priority] => priority as i32,
+            _ => 0,
+        }
     }
 
     #[inline]

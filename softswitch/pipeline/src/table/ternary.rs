@@ -71,9 +71,10 @@ impl Ternary {
             return;
         }
         self.home[slot as usize] = NIL;
-        let full = self.rest.full(entries.rank(slot));
-        if let Some(full) = full.map(<[u32]>::to_vec) {
+        let rank = entries.rank(slot);
+        if let Some(full) = self.rest.full(rank).map(<[u32]>::to_vec) {
             self.relieve(full, entries, shape);
+            self.rest.make_room(rank, entries, shape);
         }
         self.rest.insert(slot, entries, shape);
     }

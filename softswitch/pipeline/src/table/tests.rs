@@ -183,8 +183,8 @@ fn run(plan: &Plan, seed: u64) {
 
 #[test]
 fn exact() {
-    run(&plan(&[(Exact, 8)], 4, 1, 100, 6000), 1);
-    run(&plan(&[(Exact, 48), (Valid, 1)], 3, 1, 60, 4000), 2);
+    run(&plan(&[(Exact, 8)], 4, 1, 100, 3000), 1);
+    run(&plan(&[(Exact, 48), (Valid, 1)], 3, 1, 60, 3000), 2);
     run(
         &plan(
             &[(Exact, 128), (Exact, 9), (Exact, 64), (Exact, 100)],
@@ -199,10 +199,10 @@ fn exact() {
 
 #[test]
 fn longest_prefix() {
-    run(&plan(&[(Lpm, 8)], 4, 1, 40, 6000), 4);
-    run(&plan(&[(Lpm, 32)], 32, 1, 800, 6000), 5);
-    run(&plan(&[(Lpm, 32)], 7, 1, 800, 6000), 6);
-    run(&plan(&[(Lpm, 128), (Exact, 16)], 5, 1, 400, 6000), 7);
+    run(&plan(&[(Lpm, 8)], 4, 1, 40, 3000), 4);
+    run(&plan(&[(Lpm, 32)], 32, 1, 800, 3000), 5);
+    run(&plan(&[(Lpm, 32)], 7, 1, 800, 3000), 6);
+    run(&plan(&[(Lpm, 128), (Exact, 16)], 5, 1, 400, 3000), 7);
     run(
         &plan(
             &[(Exact, 70), (Lpm, 48), (Valid, 1), (Exact, 48)],
@@ -213,13 +213,13 @@ fn longest_prefix() {
         ),
         8,
     );
-    run(&plan(&[(Lpm, 64)], 9, 1, 800, 6000), 9);
-    run(&plan(&[(Lpm, 200)], 6, 1, 800, 6000), 10);
+    run(&plan(&[(Lpm, 64)], 9, 1, 800, 3000), 9);
+    run(&plan(&[(Lpm, 200)], 6, 1, 800, 3000), 10);
 }
 
 #[test]
 fn ternary() {
-    run(&plan(&[(Ternary, 8)], 8, 20, 100, 6000), 11);
+    run(&plan(&[(Ternary, 8)], 8, 20, 100, 3000), 11);
     run(
         &plan(&[(Ternary, 6), (Range, 5), (Optional, 3)], 3, 20, 60, 6000),
         12,
@@ -240,7 +240,7 @@ fn ternary() {
         ),
         13,
     );
-    run(&plan(&[(Lpm, 32), (Optional, 9)], 6, 3, 1500, 5000), 14);
+    run(&plan(&[(Lpm, 32), (Optional, 9)], 6, 3, 1500, 2500), 14);
     run(
         &plan(
             &[(Ternary, 128), (Range, 100), (Exact, 1), (Optional, 64)],
@@ -251,7 +251,7 @@ fn ternary() {
         ),
         15,
     );
-    run(&plan(&[(Range, 16)], 16, 1 << 30, 1500, 5000), 16);
+    run(&plan(&[(Range, 16)], 16, 1 << 30, 1500, 2500), 16);
 }
 
 /// Entries that share masks in their thousands live in tuples, those with masks of their own in blocks.
