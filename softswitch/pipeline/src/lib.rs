@@ -86,7 +86,7 @@ mod table;
 mod trace;
 mod value;
 
-pub use control::IdleEntry;
+pub use control::{IdleEntry, MeterState};
 pub use digest::Digest;
 pub use entry::{
     ActionCall, CounterValue, Entry, EntryAction, EntryKey, EntryState, Group, GroupMember,

@@ -62,9 +62,14 @@ impl DigestBuffers {
         None
     }
 
+    /// Forgets digests that are not configured any more.
+    pub fn retain(&mut self, configs: &BTreeMap<u32, Config>) {
+        self.buffers.retain(|id, _| configs.contains_key(id));
+    }
+
     /// Gives the lists that are due, and forgets what was not acknowledged in time.
     pub fn poll(&mut self, configs: &BTreeMap<u32, Config>, now: Nanos) -> Vec<DigestList> {
-        self.buffers.retain(|id, _| configs.contains_key(id));
+        self.retain(configs);
         let mut due = Vec::new();
         for (id, buffer) in &mut self.buffers {
             let expired: Vec<_> = (buffer.unacknowledged.iter())
