@@ -82,7 +82,11 @@ pub fn write(schema: &Schema, operation: Type, group: &ActionProfileGroup) -> P4
         members: written,
         ..*group
     };
-    let group = Group { members, max_size };
+    // The limit is checked here, since it may be of members or of weights.
+    let group = Group {
+        members,
+        max_size: 0,
+    };
     let profile = profile.clone();
     Ok(Box::new(move |cx| {
         let before = cx.pipeline.group(target, id).ok();
@@ -98,10 +102,12 @@ pub fn write(schema: &Schema, operation: Type, group: &ActionProfileGroup) -> P4
             }
             cx.pipeline.insert_group(target, id, group)?;
         } else {
-            if let Some(before) = before.as_ref().filter(|b| b.max_size != group.max_size) {
+            if let Some((old, _)) = &old
+                && old.max_size != written.max_size
+            {
                 return Err(P4Error::invalid(format!(
                     "group {id}: max_size cannot be changed from {}",
-                    before.max_size
+                    old.max_size
                 )));
             }
             if old.is_some() {
