@@ -16,7 +16,7 @@ import p4runtime_sh.shell as sh
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 PATIENCE = 20
-FRAME = bytes.fromhex("020000000001" "020000000002" "9999") + bytes(50)
+FRAME = bytes.fromhex("0200000000010200000000029999") + bytes(50)
 
 
 def read(entity):
