@@ -12,7 +12,10 @@ use p4::update::Type;
 use p4::write_request::Atomicity::{self, ContinueOnError};
 use proptest::prelude::*;
 use prost::Message;
+use softswitch::dataplane::{Engine, Setup};
 use softswitch::p4rt::deployment::{Deployment, Target};
+use softswitch::p4rt::device::Device;
+use softswitch::p4rt::stream;
 use softswitch::proto::p4::v1 as p4;
 
 /// One valid update of each kind.
@@ -293,6 +296,60 @@ proptest! {
             deployment.write(&CORPUS, ContinueOnError, 0);
         }
     }
+}
+
+/// Requests and stream messages straight to the device, in one thread.
+#[test]
+fn a_device_needs_neither_sockets_nor_a_runtime() {
+    use p4::stream_message_request::Update as ToSwitch;
+    let (events, _events) = tokio::sync::mpsc::channel(1);
+    let setup = Setup {
+        ports: vec![],
+        cpu_port: Some(common::CPU_PORT),
+        seed: 1,
+        events,
+    };
+    let dataplane = Engine::new(setup).unwrap().handle();
+    let device = Device::new(common::DEVICE, dataplane, Target::default());
+    let (client, sender, mut receiver) = device.open_stream();
+    let election_id = Some(common::uint128(1));
+    let arbitration = p4::MasterArbitrationUpdate {
+        device_id: common::DEVICE,
+        election_id,
+        ..Default::default()
+    };
+    let message = p4::StreamMessageRequest {
+        update: Some(ToSwitch::Arbitration(arbitration)),
+    };
+    stream::handle(&device, client, &sender, message).unwrap();
+    assert!(receiver.control.try_recv().unwrap().is_ok());
+    let mut request = p4::SetForwardingPipelineConfigRequest {
+        device_id: common::DEVICE,
+        election_id,
+        config: Some(features::config()),
+        ..Default::default()
+    };
+    request.set_action(p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit);
+    device.set_config(request).unwrap();
+    let write = p4::WriteRequest {
+        device_id: common::DEVICE,
+        election_id,
+        updates: vec![update(Type::Insert, l2(1, 2, "forward", &[1]))],
+        ..Default::default()
+    };
+    device.write(&write).unwrap();
+    let read = p4::ReadRequest {
+        device_id: common::DEVICE,
+        entities: vec![entry("l2", &[], None).entity()],
+        ..Default::default()
+    };
+    let (entities, end) = device.read(&read).unwrap();
+    assert_eq!((entities.len(), end.is_ok()), (1, true));
+    device.close_stream(client);
+    assert!(
+        device.write(&write).is_err(),
+        "there is no primary any more"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
