@@ -7,6 +7,8 @@ MAKEFLAGS += --no-builtin-rules
 
 # What `make demo` may be told; unset, mininet/src/frontage_demo/settings.py says.
 export DEMO_SECONDS LOAD SEED SERVERS TARGET
+# What `make conformance` and `make differential` are held against.
+export P4C P4C_BM2 BMV2
 
 BUILD := build
 STAMPS := $(BUILD)/stamps
@@ -20,7 +22,7 @@ WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world bench lint format docs lock clean
+.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world conformance differential bench lint format docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -55,6 +57,12 @@ test-world: $(WORLD)
 	$(say) 'Whole data centre'
 	@$(VENV)/bin/pytest -q mininet/tests
 
+conformance: $(STAMPS)/venv $(STAMPS)/rust ## hold compiler and switch against p4c's samples: P4C=its checkout; P4C_BM2, BMV2 add p4c and BMv2
+	@$(PYTHON) conformance/run.py $(if $(ONLY),--only $(ONLY))
+
+differential: $(STAMPS)/venv $(STAMPS)/rust ## random packets through softswitch and BMv2 alike: P4C=, BMV2=, PACKETS=100000, SEED=1
+	@$(PYTHON) conformance/differential.py $(if $(PACKETS),--packets $(PACKETS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+
 bench: $(WORLD) ## measure: build/bench/result.json; ONLY=name runs one
 	@$(PYTHON) bench/run.py $(if $(ONLY),--only $(ONLY))
 
@@ -65,7 +73,7 @@ lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
 	$(say) 'Python: ruff, mypy'
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@for room in controller mininet ptf-tests bench tools; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
+	@for room in controller mininet ptf-tests bench conformance tools; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
 	$(say) 'C: clang-format'
 	@find host-agents -name '*.[ch]' -print0 | xargs -0 -r clang-format --dry-run --Werror
 	$(say) 'P4: the compiler'
@@ -106,7 +114,7 @@ $(STAMPS)/venv: requirements.lock controller/pyproject.toml mininet/pyproject.to
 	@ln -sfn /usr/lib/python3/dist-packages/mininet $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/mininet
 	@touch $@
 
-RUST_SOURCES := $(shell find softswitch host-agents bench -name '*.rs' -o -name '*.toml' -o -name '*.proto' -o -name '*.[ch]' -o -name '*.p4' 2>/dev/null | grep -v /target/)
+RUST_SOURCES := $(shell find softswitch host-agents bench conformance -name '*.rs' -o -name '*.toml' -o -name '*.proto' -o -name '*.[ch]' -o -name '*.p4' 2>/dev/null | grep -v /target/)
 $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	$(say) 'Rust: compiler, switch, agents (a few minutes the first time)'
 	@mkdir -p $(STAMPS)

@@ -1,4 +1,4 @@
-//! Prints packets per second of one core through a program: the router of `tests/programs`, or any BMv2
+//! Prints how long loading takes, and packets per second of one core through a program: the router of `tests/programs`, or any BMv2
 //! JSON given as argument (its tables empty, fed with the router's packets).
 
 use std::time::Instant;
@@ -114,11 +114,18 @@ fn main() {
         Some(path) => std::fs::read_to_string(path).expect("the program's JSON"),
         None => include_str!("../tests/programs/router.json").to_owned(),
     };
+    let start = Instant::now();
     let program = Program::load(&json).unwrap_or_else(|e| panic!("{e}"));
+    let loaded = start.elapsed();
     let mut p = match path {
         Some(_) => Pipeline::new(program, Options::default()),
         None => router(program),
     };
+    println!(
+        "loaded in {} ms, compiled and furnished in {} ms",
+        loaded.as_millis(),
+        (start.elapsed() - loaded).as_millis()
+    );
     for len in [64, 1500] {
         let (rate, sent) = measure(&mut p, len);
         println!(

@@ -72,7 +72,7 @@ impl Calculation {
     /// Adds a field to the input; fields that lie side by side become one span.
     pub(crate) fn push_field(&mut self, h: HeaderId, f: Field) {
         let bit = match (f.place, first_bit(&f) as u32) {
-            (Place::Word(Word::Slot(_)) | Place::Varbit { .. }, _) => {
+            (Place::Word(Word::Slot(..)) | Place::Varbit { .. }, _) => {
                 self.inputs.push(Input::Field(h, f));
                 return;
             }

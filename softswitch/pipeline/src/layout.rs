@@ -122,7 +122,7 @@ impl Header {
                     copy_bits(mem, off as usize * 8, out, at, bits);
                     at += bits;
                 }
-                Place::Word(Word::Slot(_)) => {
+                Place::Word(Word::Slot(..)) => {
                     let v = f.get64(mem).to_be_bytes();
                     copy_bits(&v, 64 - f.width as usize, out, at, f.width as usize);
                     at += f.width as usize;
@@ -146,7 +146,7 @@ pub(crate) fn first_bit(f: &Field) -> usize {
         Place::Word(Word::Split { off, shift, .. }) => {
             off as usize * 8 + 128 - usize::from(shift) - f.width as usize
         }
-        Place::Word(Word::Slot(off)) | Place::Varbit { off, .. } => off as usize * 8,
+        Place::Word(Word::Slot(off, _)) | Place::Varbit { off, .. } => off as usize * 8,
     }
 }
 

@@ -51,6 +51,16 @@
 //! # }
 //! ```
 //!
+//! # How it runs
+//!
+//! Loading resolves the JSON to fields at fixed offsets in one block of bytes per packet, and to steps over them; the
+//! first [`Pipeline`] with [`Engine::Native`], the default, makes machine code of that with Cranelift: one
+//! function each for parser, ingress, egress and deparser. It belongs to the [`Program`] and is shared by its pipelines.
+//! The interpreter of the steps is the reference. It runs while tracing is on, on hosts that Cranelift has no
+//! code for, and whatever native code leaves to it, which calls it for single steps: numbers of more than 128
+//! bits, variable-length fields, computed headers, digests, clones, meters and the like. Both engines give the same
+//! packets, state and random numbers, which the tests compare.
+//!
 //! # Where it differs from BMv2
 //!
 //! Behaviour that BMv2 leaves to chance is fixed: fields of headers that were never valid are zero, an
@@ -75,6 +85,7 @@ mod info;
 mod layout;
 mod load;
 mod machine;
+mod native;
 mod packet;
 mod parser;
 mod phv;
@@ -86,7 +97,7 @@ mod table;
 mod trace;
 mod value;
 
-pub use control::{IdleEntry, MeterState};
+pub use control::{IdleEntry, LookupKey, MeterState};
 pub use digest::Digest;
 pub use entry::{
     ActionCall, CounterValue, Entry, EntryAction, EntryKey, EntryState, Group, GroupMember,
@@ -103,7 +114,7 @@ pub use packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, InstanceType, MAX_FRAME, QueueInfo,
     Recirculated,
 };
-pub use pipeline::{Options, Pipeline};
+pub use pipeline::{Engine, Options, Pipeline};
 pub use pre::{CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica};
 pub use program::Program;
 pub use trace::TraceEvent;

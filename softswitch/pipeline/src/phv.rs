@@ -2,7 +2,7 @@
 //! known when the program is loaded.
 //!
 //! Headers keep their wire format, so that extracting and emitting one is a copy, and fields are read by
-//! load, shift and mask. Metadata fields of up to 64 bits have a native 64-bit slot each. Behind them
+//! load, shift and mask. Metadata fields of up to 64 bits have a native slot each. Behind them
 //! come one validity byte a header, a fill count a header stack, and a length a variable-length field.
 
 use num_bigint::{BigInt, BigUint, Sign};
@@ -11,10 +11,10 @@ use num_bigint::{BigInt, BigUint, Sign};
 pub(crate) const PADDING: usize = 24;
 
 /// How a field of up to 64 bits is read and written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Word {
-    /// A native 64-bit slot at a byte offset.
-    Slot(u32),
+    /// A native number at a byte offset, of 1, 2, 4 or 8 bytes.
+    Slot(u32, u8),
     /// `(big-endian u64 at off) >> shift & mask`.
     Packed { off: u32, shift: u8, mask: u64 },
     /// The same in 128 bits, for a field that touches nine bytes.
@@ -62,9 +62,14 @@ impl Word {
     #[inline]
     pub(crate) fn get(self, mem: &[u8]) -> u64 {
         match self {
-            Word::Slot(off) => {
-                let off = off as usize;
-                u64::from_ne_bytes(mem[off..off + 8].try_into().expect("eight bytes"))
+            Word::Slot(off, bytes) => {
+                let at = &mem[off as usize..off as usize + usize::from(bytes)];
+                match bytes {
+                    1 => at[0].into(),
+                    2 => u16::from_ne_bytes(at.try_into().expect("two bytes")).into(),
+                    4 => u32::from_ne_bytes(at.try_into().expect("four bytes")).into(),
+                    _ => u64::from_ne_bytes(at.try_into().expect("eight bytes")),
+                }
             }
             Word::Packed { off, shift, mask } => be64(mem, off) >> shift & mask,
             Word::Split { off, shift, mask } => (be128(mem, off) >> shift) as u64 & mask,
@@ -75,9 +80,14 @@ impl Word {
     #[inline]
     pub(crate) fn set(self, mem: &mut [u8], v: u64) {
         match self {
-            Word::Slot(off) => {
-                let off = off as usize;
-                mem[off..off + 8].copy_from_slice(&v.to_ne_bytes());
+            Word::Slot(off, bytes) => {
+                let at = &mut mem[off as usize..off as usize + usize::from(bytes)];
+                match bytes {
+                    1 => at[0] = v as u8,
+                    2 => at.copy_from_slice(&(v as u16).to_ne_bytes()),
+                    4 => at.copy_from_slice(&(v as u32).to_ne_bytes()),
+                    _ => at.copy_from_slice(&v.to_ne_bytes()),
+                }
             }
             Word::Packed { off, shift, mask } => {
                 let word = be64(mem, off) & !(mask << shift) | v << shift;

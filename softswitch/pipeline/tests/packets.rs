@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{COMMAND_BYTES, Command, DST, Harness, ethernet, key, ternary};
+use common::{COMMAND_BYTES, Command, DST, Harness, ethernet, key, options, ternary};
 use softswitch_pipeline::{
     CloneSession, Entry, IngressOutcome, MatchField, MeterConfig, Options, Replica, Value,
 };
@@ -238,10 +238,7 @@ fn registers_counters_and_hashes() {
 #[test]
 fn random_numbers_depend_on_the_seed_alone() {
     let draw = |seed| {
-        let mut h = Harness::with(Options {
-            seed,
-            ..Options::default()
-        });
+        let mut h = Harness::with(Options { seed, ..options() });
         (0..50)
             .map(|_| h.run(Command::op(11)).z)
             .collect::<Vec<_>>()
@@ -452,7 +449,7 @@ fn truncation_and_assertions() {
 fn log_messages_are_kept_on_request() {
     let mut h = Harness::with(Options {
         keep_log: true,
-        ..Options::default()
+        ..options()
     });
     let z = h
         .run(Command {
@@ -619,7 +616,7 @@ fn mark_to_drop_marks_the_header_that_it_is_given() {
     use softswitch_pipeline::{Pipeline, Program};
     // The action marks a copy of the standard metadata and copies it back.
     let text = include_str!("programs/drop_copy.json");
-    let mut p = Pipeline::new(Program::load(text).unwrap(), Options::default());
+    let mut p = Pipeline::new(Program::load(text).unwrap(), options());
     let mut out = Vec::new();
     assert_eq!(
         p.ingress(1, &ethernet(1), 0, &mut out),

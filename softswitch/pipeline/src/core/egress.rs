@@ -64,6 +64,23 @@ impl Core {
         now: Nanos,
         frame: &mut Vec<u8>,
     ) {
+        let bytes = match self.emit_natively(c, pkt, now, frame) {
+            Some(bytes) => bytes,
+            None => self.emit(c, pkt, now, frame),
+        };
+        if bytes == pkt.start {
+            // Headers as long as they came in: the payload can stay where it is.
+            pkt.frame[..bytes].copy_from_slice(&frame[..bytes]);
+            std::mem::swap(&mut pkt.frame, frame);
+        } else {
+            frame.truncate(bytes);
+            frame.extend_from_slice(&pkt.frame[pkt.start..]);
+        }
+        frame.truncate(pkt.truncate_to as usize);
+    }
+
+    /// Updates checksums and puts the headers into `frame`; how many bytes they have.
+    fn emit(&mut self, c: &Compiled, pkt: &mut State, now: Nanos, frame: &mut Vec<u8>) -> usize {
         let mut m = self.machine(c, pkt, now);
         for sum in c.checksums.iter().filter(|s| s.update) {
             if sum.condition.as_ref().is_none_or(|c| c.eval(&m.env(&[]))) {
@@ -80,8 +97,7 @@ impl Core {
                 header.emit(&pkt.mem, frame);
             }
         }
-        frame.extend_from_slice(&pkt.frame[pkt.start..]);
-        frame.truncate(pkt.truncate_to as usize);
+        frame.len()
     }
 
     pub(super) fn recirculate(

@@ -76,6 +76,9 @@ impl Core {
 
     /// Runs the parser and verifies checksums.
     pub(super) fn parse(&mut self, c: &Compiled, pkt: &mut State, now: Nanos) {
+        if self.parse_natively(c, pkt, now) {
+            return;
+        }
         let mut m = Machine {
             layout: &c.layout,
             calculations: &c.calculations,

@@ -98,7 +98,8 @@ fn place_metadata(arena: &mut Arena, t: &HeaderType) -> Vec<Field> {
     let place = |(_, width, signed): &(String, Option<u32>, bool)| {
         let width = width.unwrap_or(0);
         if width <= 64 {
-            let place = Place::Word(Word::Slot(arena.take(8)));
+            let bytes = width.div_ceil(8).max(1).next_power_of_two();
+            let place = Place::Word(Word::Slot(arena.take(bytes), bytes as u8));
             Field {
                 place,
                 width,

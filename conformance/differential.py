@@ -1,0 +1,174 @@
+"""Runs the same random packets through softswitch and BMv2, with the same program, JSON and random table entries, and compares what
+leaves: for each packet the ports and every byte, and at the end all counters.
+
+Needs BMv2's simple_switch_grpc (BMV2 or PATH), and P4C, a checkout of github.com/p4lang/p4c, for all programs but frontage.p4.
+A seed decides everything. Each difference is written with its packet and entries to build/conformance/differential.
+
+Examples:
+  make differential PACKETS=100000 SEED=1
+  P4C=../p4c conformance/differential.py --packets 2000 --seed 7 --only ternary2-bmv2
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+import explained
+import report
+from checks import Checks
+from corpus import Corpus, CorpusError, Sample
+from explained import ExplainedError
+from frontage.p4info import PipelineError
+from peers import NO_BMV2, bmv2, softswitch
+from rounds import Difference, Round, Undefined
+from target import Target, TargetError
+from tools import ROOT, Compiler, ToolError, own, version
+
+BUILD = ROOT / "build" / "conformance" / "differential"
+FRONTAGE = "frontage"
+PACKETS_PER_ROUND = 1000
+"""With the same entries, on switches that were just started."""
+
+PROGRAMS = {
+    FRONTAGE: "this project's program, half of it with the entries of a data centre",
+    "fabric_20190420/fabric": "a data centre's fabric: ternary keys, selectors, multicast, MPLS, tunnels",
+    "omec/up4": "a mobile core: ranges, selectors, tunnels, counters",
+    "ternary2-bmv2": "ternary keys, a header stack",
+    "basic_routing-bmv2": "longest prefixes, a checksum",
+    "table-entries-range-bmv2": "ranges, constant entries",
+    "table-entries-optional-bmv2": "optional keys, constant entries",
+    "issue1097-2-bmv2": "a register written in ingress and in egress",
+    "header-stack-ops-bmv2": "header stacks, pushed and popped",
+    "issue561-bmv2": "stacks of header unions",
+    "checksum1-bmv2": "checksums over varbit options",
+    "v1model-special-ops-bmv2": "clone, resubmit, recirculate, multicast",
+}
+"""And what each is for. The first gets a third of all packets."""
+
+UNDEFINED = {
+    "fabric_20190420/fabric": Undefined(("FabricIngress.spgw_ingress.dl_sess_lookup",)),
+    "omec/up4": Undefined(("PreQosPipe.sessions_uplink",)),
+    "header-stack-ops-bmv2": Undefined(cut=False),
+}
+"""Where a program would read fields of headers that are not valid. Their value is not defined (P4_16 specification,
+"Reading uninitialized values"): softswitch reads zero, BMv2 what an earlier packet left there."""
+
+
+@dataclass
+class Tally:
+    packets: int = 0
+    left: int = 0
+    """Frames that came out."""
+    differences: list[Difference] = field(default_factory=list)
+
+
+def samples(only: str | None) -> list[Sample]:
+    found = []
+    for name in PROGRAMS:
+        if only not in (None, name):
+            continue
+        if name == FRONTAGE:
+            found.append(Sample(name, ROOT / "p4src" / "v1model" / "frontage.p4", BUILD))
+            continue
+        corpus = Corpus.find(os.environ.get("P4C", ""))
+        found += [sample for sample in corpus.v1model() if sample.name == name]
+    if not found:
+        raise CorpusError(f"no program is called {only}; there are {', '.join(PROGRAMS)}")
+    return found
+
+
+def _shares(names: list[str], packets: int) -> dict[str, int]:
+    """How many packets each program gets: this project's a third, if it is not alone."""
+    others = [name for name in names if name != FRONTAGE]
+    of_ours = packets // 3 if others else packets
+    of_others = packets - of_ours if FRONTAGE in names else packets
+    return {name: of_ours if name == FRONTAGE else -(-of_others // len(others)) for name in names}
+
+
+async def run(
+    peers: Sequence[Target], program: tuple[Path, Path], name: str, seed: int, packets: int, progress: Progress, task: TaskID
+) -> Tally:
+    tally = Tally()
+    rounds = (packets + PACKETS_PER_ROUND - 1) // PACKETS_PER_ROUND
+    for number in range(rounds):
+        count = min(PACKETS_PER_ROUND, packets - number * PACKETS_PER_ROUND)
+        one = Round(name, program, seed * 1000 + number, count, name == FRONTAGE and number % 2 == 0, UNDEFINED.get(name, Undefined()))
+        result = await one.run(peers, lambda done: progress.advance(task, done))
+        tally.packets += one.packets
+        tally.left += result.left
+        tally.differences += result.differences
+    return tally
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--packets", type=int, default=100_000, help="of all programs together (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of everything that is random (%(default)s)")
+    parser.add_argument("--only", metavar="PROGRAM", help="only this program; nothing is written")
+    args = parser.parse_args()
+    console = Console(stderr=True, highlight=False)
+    try:
+        sys.exit(compare(args.packets, args.seed, args.only, console))
+    except (CorpusError, ToolError, TargetError, PipelineError, ExplainedError) as error:
+        sys.exit(f"differential: {error}")
+
+
+def compare(packets: int, seed: int, only: str | None, console: Console) -> int:
+    peer = bmv2()
+    if peer is None:
+        console.print(NO_BMV2)
+        return 0
+    BUILD.mkdir(parents=True, exist_ok=True)
+    checks = Checks(Compiler("softswitch-p4c", own("SOFTSWITCH_P4C", "softswitch-p4c")), BUILD, BUILD)
+    chosen = samples(only)
+    shares = _shares([sample.name for sample in chosen], packets)
+    tallies: dict[str, Tally] = {}
+    columns = (TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        for sample in chosen:
+            done, compiled, p4info = checks.compiler.compile(sample, BUILD)
+            if done.status != 0:
+                raise ToolError(f"{sample.name} does not compile: {done.first}")
+            task = progress.add_task(sample.name, total=shares[sample.name])
+            tally = asyncio.run(run((softswitch(), peer), (compiled, p4info), sample.name, seed, shares[sample.name], progress, task))
+            tallies[sample.name] = tally
+    return _report(tallies, peer, seed, only, console)
+
+
+def _report(tallies: dict[str, Tally], peer: Target, seed: int, only: str | None, console: Console) -> int:
+    reasons = explained.load().get("differential", {})
+    unexplained = 0
+    for name, tally in tallies.items():
+        console.print(f"{name}: {tally.packets} packets, {tally.left} frames left, {len(tally.differences)} differences")
+        file = BUILD / f"{name.replace('/', '__')}.txt"
+        file.write_text("\n".join(str(difference) for difference in tally.differences))
+        if tally.differences and name not in reasons:
+            unexplained += len(tally.differences)
+            console.print(f"{name}: {file.relative_to(ROOT)} has them; the first:\n{tally.differences[0]}", style="red", markup=False)
+    if only is None:
+        total = sum(tally.packets for tally in tallies.values())
+        differ = sum(len(tally.differences) for tally in tallies.values())
+        result = {"packets": total, "differences": differ, "unexplained": unexplained, "seed": seed}
+        (BUILD / "result.json").write_text(json.dumps(result, indent=2) + "\n")
+        rows = [
+            (f"`{name}`", PROGRAMS[name], f"{tally.packets:,}", f"{tally.left:,}", str(len(tally.differences)), reasons.get(name, ""))
+            for name, tally in tallies.items()
+        ]
+        head = ("program", "what it is for", "packets", "frames that left", "differences", "why")
+        said = f"Against BMv2 {version(peer.binary)}, seed {seed}: {total:,} packets, {differ} differences."
+        report.renew({"differential": f"{said}\n\n{report.table(head, rows)}"})
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""The four-way table: the same STF tests with our compiler and p4c's, on softswitch and on BMv2, where p4c and BMv2 are found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import grpc
+
+import report
+import stf
+from checks import Check, Checks, Outcome
+from corpus import Corpus, Sample
+from frontage.p4info import Pipeline, PipelineError
+from target import Target, TargetError
+from tools import Compiler, own, peer, run, version
+
+NO_P4C = "p4c-bm2-ss is not here: set P4C_BM2 to it or put it on PATH to run the STF tests with p4c too"
+NO_BMV2 = "simple_switch_grpc is not here: set BMV2 to it or put it on PATH to run the STF tests on BMv2 too"
+
+
+def softswitch() -> Target:
+    return Target("softswitch", own("SOFTSWITCH_DATAPLANE", "softswitch-dataplane"))
+
+
+def bmv2() -> Target | None:
+    found = peer("BMV2", "simple_switch_grpc")
+    return Target("BMv2", found, ("--no-p4", "--")) if found else None
+
+
+@dataclass(frozen=True)
+class Peers:
+    ours: Checks
+    p4c: Compiler | None
+    bmv2: Target | None
+    work: Path
+
+    @classmethod
+    def find(cls, corpus: Corpus, ours: Checks, work: Path) -> Peers:
+        p4c = peer("P4C_BM2", "p4c-bm2-ss")
+        return cls(ours, Compiler("p4c-bm2-ss", p4c, corpus.root / "p4include") if p4c else None, bmv2(), work)
+
+    def absent(self) -> list[str]:
+        return [text for found, text in ((self.p4c, NO_P4C), (self.bmv2, NO_BMV2)) if found is None]
+
+    def checks(self) -> list[Check]:
+        found = []
+        if self.p4c:
+            found.append(_check("stf_p4c_softswitch", partial(self.on_softswitch, self.p4c)))
+        if self.bmv2:
+            found.append(_check("stf_own_bmv2", partial(self.on, self.bmv2, self.ours.compiler, self.ours.work)))
+        if self.p4c and self.bmv2:
+            found.append(_check("stf_p4c_bmv2", partial(self.on, self.bmv2, self.p4c, self.work)))
+        return found
+
+    def on_softswitch(self, compiler: Compiler, sample: Sample) -> Outcome:
+        done, json, _ = compiler.compile(sample, self.work)
+        if done.status == 0:
+            done = run(self.ours.stf, json, sample.stf)
+        return Outcome(sample.name, done.status == 0, done.first)
+
+    def on(self, target: Target, compiler: Compiler, work: Path, sample: Sample) -> Outcome:
+        done, json, p4info = compiler.compile(sample, work)
+        if done.status != 0:
+            return Outcome(sample.name, False, done.first)
+        try:
+            differences = asyncio.run(stf.differences(target, Pipeline.load(p4info, json), sample.stf))
+        except (stf.StfError, TargetError, PipelineError, grpc.RpcError) as error:
+            return Outcome(sample.name, False, str(error).replace("\n", " "))
+        return Outcome(sample.name, not differences, "; ".join(differences[:1]))
+
+    def report(self, result: Mapping[str, int]) -> dict[str, str]:
+        """The block of docs/conformance.md, unless both are absent: then what was measured last remains."""
+        if self.p4c is None and self.bmv2 is None:
+            return {}
+
+        def cell(name: str) -> str:
+            return f"{result[f'{name}_passed']} of {result[f'{name}_total']}" if f"{name}_total" in result else "not here"
+
+        rows = [
+            ("softswitch-p4c", cell("stf"), cell("stf_own_bmv2")),
+            (f"p4c-bm2-ss {version(self.p4c.binary)}" if self.p4c else "p4c-bm2-ss", cell("stf_p4c_softswitch"), cell("stf_p4c_bmv2")),
+        ]
+        switch = f"BMv2 simple_switch_grpc {version(self.bmv2.binary)}" if self.bmv2 else "BMv2 simple_switch_grpc"
+        return {"four-way": report.table(("compiler", "softswitch", switch), rows)}
+
+
+def _check(name: str, check: partial[Outcome]) -> Check:
+    return Check(name, f"{name}_total", f"{name}_passed", Corpus.stf_pairs, check)

@@ -1,0 +1,135 @@
+"""Holds the compiler and the switch against p4c's own samples, and says of each sample that does not pass why.
+
+Needs P4C, a checkout of github.com/p4lang/p4c (not built). Where P4C_BM2 (p4c-bm2-ss) and BMV2 (simple_switch_grpc) are
+named or on PATH, every STF test also runs with p4c's compiler and on BMv2. Writes counts to build/conformance/result.json
+and renews docs/conformance.md. Fails if a sample fails that explained.toml does not explain, or passes though it does.
+
+Examples:
+  make conformance P4C=../p4c
+  P4C=../p4c conformance/run.py --only issue1097-bmv2
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+import explained
+import report
+from checks import Check, Checks, Outcome
+from corpus import Corpus, CorpusError
+from explained import ExplainedError
+from peers import Peers
+from tools import ROOT, Compiler, ToolError, own
+
+BUILD = ROOT / "build" / "conformance"
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A check with what became of its samples, in their order."""
+
+    check: Check
+    outcomes: list[Outcome]
+
+    def failed(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if not outcome.passed]
+
+    def surprises(self, reasons: dict[str, str], only: str | None) -> list[str]:
+        """What explained.toml did not foresee."""
+        failed = {outcome.name: outcome.seen for outcome in self.failed()}
+        unexplained = [f"{name}: {seen}" for name, seen in failed.items() if name not in reasons]
+        stale = [name for name in reasons if name not in failed and only in (None, name)]
+        return unexplained + [f"{name}: passes, or is no sample any more: remove it from explained.toml" for name in stale]
+
+
+def run(checks: list[Check], corpus: Corpus, only: str | None, console: Console) -> list[Finished]:
+    columns = (TextColumn("{task.description:<20}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    finished = []
+    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(WORKERS) as pool:
+        for check in checks:
+            samples = [sample for sample in check.samples(corpus) if only in (None, sample.name)]
+            if not samples:
+                continue
+            outcomes = []
+            for outcome in progress.track(pool.map(check.check, samples), total=len(samples), description=check.name):
+                outcomes.append(outcome)
+            finished.append(Finished(check, outcomes))
+    return finished
+
+
+def counts(finished: list[Finished]) -> dict[str, int]:
+    result = {}
+    for done in finished:
+        result[done.check.total] = len(done.outcomes)
+        result[done.check.passed] = len(done.outcomes) - len(done.failed())
+    return result
+
+
+def show(finished: list[Finished], console: Console) -> None:
+    table = Table("check", box=SIMPLE_HEAD)
+    for column in ("samples", "pass"):
+        table.add_column(column, justify="right")
+    for done in finished:
+        table.add_row(done.check.name, str(len(done.outcomes)), str(len(done.outcomes) - len(done.failed())))
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="NAME", help="only this sample, in every check that has it; nothing is written")
+    args = parser.parse_args()
+    console = Console(stderr=True, highlight=False)
+    try:
+        sys.exit(measure(args.only, console))
+    except (CorpusError, ToolError, ExplainedError) as error:
+        sys.exit(f"conformance: {error}")
+
+
+def measure(only: str | None, console: Console) -> int:
+    corpus = Corpus.find(os.environ.get("P4C", ""))
+    compiler = Compiler("softswitch-p4c", own("SOFTSWITCH_P4C", "softswitch-p4c"), corpus.root / "p4include")
+    (BUILD / "samples").mkdir(parents=True, exist_ok=True)
+    (BUILD / "peers").mkdir(exist_ok=True)
+    checks = Checks(compiler, own("SOFTSWITCH_STF", "softswitch-stf"), BUILD / "samples")
+    peers = Peers.find(corpus, checks, BUILD / "peers")
+    for absent in peers.absent():
+        console.print(absent)
+    reasons = explained.load()
+    finished = run(checks.all() + peers.checks(), corpus, only, console)
+    if not finished:
+        raise CorpusError(f"no sample is called {only}; names are paths below testdata/p4_16_samples, without .p4")
+    show(finished, console)
+    surprises = 0
+    for done in finished:
+        for line in done.surprises(reasons.get(done.check.name, {}), only):
+            surprises += 1
+            console.print(f"{done.check.name}: {line}", style="red", markup=False, soft_wrap=True)
+    if only is None:
+        BUILD.mkdir(parents=True, exist_ok=True)
+        result = counts(finished)
+        (BUILD / "result.json").write_text(json.dumps({**result, "unexplained": surprises, "p4c": corpus.version}, indent=2) + "\n")
+        report.renew(report.conformance(corpus, finished, reasons, result) | peers.report(result))
+        console.print(f"written to {_short(BUILD / 'result.json')} and {_short(report.PAGE)}")
+    if surprises:
+        console.print(f"{surprises} not as conformance/explained.toml has it", style="red")
+    return 1 if surprises else 0
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(ROOT)
+
+
+if __name__ == "__main__":
+    main()

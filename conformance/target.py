@@ -1,0 +1,142 @@
+"""A switch under test: its P4Runtime server, and packets over gRPC, in batches that end when every packet has met its fate."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import tempfile
+from asyncio.subprocess import DEVNULL
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+from finsy.p4client import P4RpcStatus
+from finsy.proto import p4r, p4r_grpc
+
+from frontage.p4info import Pipeline
+from frontage.p4runtime import Role, Session, SwitchError
+
+_PROTO = "proto/dataplane.proto"
+_messages, _services = grpc.protos_and_services(_PROTO)
+
+_CONNECT = 20.0
+_TIMEOUT = 60.0
+_OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
+
+Packet = tuple[int, bytes]
+"""Port and frame."""
+
+
+class TargetError(Exception):
+    """A switch does not start, has died, or does not answer."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A switch that serves P4Runtime, and packets as proto/dataplane.proto has it."""
+
+    name: str
+    binary: Path
+    before: tuple[str, ...] = ()
+    """Arguments before the servers' addresses."""
+
+    @contextlib.asynccontextmanager
+    async def running(self, pipeline: Pipeline) -> AsyncIterator[Running]:
+        """Started, with this program."""
+        control, data = _free_port(), _free_port()
+        servers = ["--grpc-server-addr", f"127.0.0.1:{control}", "--dp-grpc-server-addr", f"127.0.0.1:{data}"]
+        # BMv2 names files after the device, so that each needs a number of its own.
+        command = [str(self.binary), "--device-id", str(control), *self.before, *servers]
+        with tempfile.TemporaryDirectory(prefix="frontage-conformance-") as folder:
+            log = Path(folder) / "log"
+            with log.open("wb") as output:
+                process = await asyncio.create_subprocess_exec(*command, stdin=DEVNULL, stdout=output, stderr=output, cwd=folder)
+            try:
+                async with (
+                    Session(f"127.0.0.1:{control}", control) as session,
+                    grpc.aio.insecure_channel(f"127.0.0.1:{data}", options=_OPTIONS) as channel,
+                ):
+                    await _set_program(session, pipeline)
+                    await asyncio.wait_for(channel.channel_ready(), _CONNECT)
+                    running = Running(session, channel)
+                    await asyncio.wait_for(running.ready(), _CONNECT)
+                    yield running
+            except (SwitchError, TimeoutError, grpc.aio.AioRpcError) as error:
+                said = log.read_text(errors="replace")[-500:]
+                ended = "" if process.returncode is None else f"; it ended with status {process.returncode}"
+                raise TargetError(f"{self.name}: {error}{ended}\n{said}".rstrip()) from error
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+
+
+class Running:
+    def __init__(self, session: Session, data: grpc.aio.Channel):
+        self.session = session
+        self.control: Any = p4r_grpc.P4RuntimeStub(session.channel)
+        self._data: Any = _services.DataplaneInterfaceStub(data)
+
+    async def write(self, updates: Sequence[p4r.Update]) -> dict[int, str]:
+        """One request; gives what was refused and why, by position."""
+        election_id = p4r.Uint128(low=self.session.election_id)
+        request = p4r.WriteRequest(device_id=self.session.device_id, election_id=election_id, updates=updates)
+        try:
+            await self.control.Write(request, timeout=_TIMEOUT)
+        except grpc.aio.AioRpcError as error:
+            if error.code() == grpc.StatusCode.UNAVAILABLE:
+                raise
+            details = P4RpcStatus.from_rpc_error(error).details
+            if not details:
+                return dict.fromkeys(range(len(updates)), f"{error.code().name}: {error.details()}")
+            return {index: f"{detail.canonical_code.name}: {detail.message}" for index, detail in details.items()}
+        return {}
+
+    async def read(self, *entities: p4r.Entity) -> list[p4r.Entity]:
+        request = p4r.ReadRequest(device_id=self.session.device_id, entities=entities)
+        return [entity async for response in self.control.Read(request, timeout=_TIMEOUT) for entity in response.entities]
+
+    async def ready(self) -> None:
+        """Waits until packets are taken, which BMv2 does some time after it accepts connections."""
+        while True:
+            try:
+                await self.packets([])
+            except grpc.aio.AioRpcError as error:
+                if error.code() != grpc.StatusCode.UNAVAILABLE:
+                    raise
+                await asyncio.sleep(0.02)
+            else:
+                return
+
+    async def packets(self, packets: Iterable[Packet]) -> list[list[Packet]]:
+        """Sends these in order, and gives for each what left because of it."""
+        batch = list(packets)
+        device = self.session.device_id
+
+        async def requests() -> AsyncIterator[Any]:
+            for number, (port, frame) in enumerate(batch, 1):
+                yield _messages.PacketStreamRequest(id=number, device_id=device, port=port, packet=frame)
+
+        left: list[list[Packet]] = [[] for _ in batch]
+        async for response in self._data.PacketStream(requests(), timeout=_TIMEOUT):
+            left[response.id - 1].append((response.port, response.packet))
+        return left
+
+
+async def _set_program(session: Session, pipeline: Pipeline) -> None:
+    await session.connect(_CONNECT)
+    await session.arbitrate(1)
+    async for arbitration in session.arbitrations():
+        if arbitration.role is not Role.PRIMARY:
+            raise SwitchError("another controller is the primary of a switch that was just started")
+        break
+    await session.set_pipeline(pipeline)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,144 @@
+//! Checksums, and the deparser.
+
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_frontend::Variable;
+
+use super::generator::{Args, Gen, Result, Unsupported};
+use super::memory::{kind, pieces};
+use super::runtime::Context;
+use crate::action::Target;
+use crate::layout::HeaderId;
+use crate::packet::MAX_FRAME;
+use crate::program::Compiled;
+
+/// Most bytes that a program's deparser emits before the payload.
+pub(super) fn most_emitted(c: &Compiled) -> usize {
+    let bytes = |&h: &HeaderId| c.layout.headers[h as usize].fixed_bytes as usize;
+    c.deparser.iter().map(bytes).sum()
+}
+
+impl Gen<'_, '_> {
+    /// Whether one of the checksums that are to be verified is wrong: 0 or 1.
+    pub(super) fn verify_checksums(&mut self) -> Result<Value> {
+        let c = self.c;
+        let wrong = self.b.declare_var(I64);
+        let zero = self.int(0);
+        self.b.def_var(wrong, zero);
+        for sum in c.checksums.iter().filter(|s| s.verify) {
+            if !self.reads(sum.field) {
+                return Err(Unsupported);
+            }
+            let (present, check, next) = (
+                self.b.create_block(),
+                self.b.create_block(),
+                self.b.create_block(),
+            );
+            let valid = self.byte(c.layout.headers[sum.header as usize].valid)?;
+            self.brif(valid, present, next);
+            self.enter(present)?;
+            match &sum.condition {
+                Some(cond) => self.branch(cond, Args::Known(&[]), check, next)?,
+                None => self.jump(check),
+            }
+            self.enter(check)?;
+            let expected = self.field64(sum.field)?;
+            let found = self.calculation(sum.calculation)?;
+            let differs = self.compare(IntCC::NotEqual, expected, found);
+            let differs = self.b.ins().uextend(I64, differs);
+            let so_far = self.b.use_var(wrong);
+            let so_far = self.b.ins().bor(so_far, differs);
+            self.b.def_var(wrong, so_far);
+            self.jump(next);
+            self.enter(next)?;
+        }
+        Ok(self.b.use_var(wrong))
+    }
+
+    fn update_checksums(&mut self) -> Result<()> {
+        let c = self.c;
+        for sum in c.checksums.iter().filter(|s| s.update) {
+            let to = Target::Field(sum.field);
+            if !self.writes(&to) {
+                return Err(Unsupported);
+            }
+            let (update, next) = (self.b.create_block(), self.b.create_block());
+            match &sum.condition {
+                Some(cond) => self.branch(cond, Args::Known(&[]), update, next)?,
+                None => self.jump(update),
+            }
+            self.enter(update)?;
+            let v = self.calculation(sum.calculation)?;
+            self.set_target(&to, v)?;
+            self.jump(next);
+            self.enter(next)?;
+        }
+        Ok(())
+    }
+
+    /// Compiles everything behind the egress control: its result is the number of bytes that it emits.
+    pub(super) fn deparser(&mut self) -> Result<()> {
+        let c = self.c;
+        let headers = |h: HeaderId| &c.layout.headers[h as usize];
+        let simple = |&h: &HeaderId| headers(h).varbit.is_none() && !headers(h).metadata;
+        if !c.deparser.iter().all(simple) || most_emitted(c) > MAX_FRAME {
+            return Err(Unsupported);
+        }
+        self.update_checksums()?;
+        self.action(&c.deparser_ops, Args::Known(&[]))?;
+        let out = self.context(offset_of!(Context, out));
+        let to = self.b.declare_var(I64);
+        self.b.def_var(to, out);
+        // The elements of a stack lie side by side, and are often all absent.
+        for group in c
+            .deparser
+            .chunk_by(|&a, &b| headers(a).type_name == headers(b).type_name)
+        {
+            let (some, next) = (self.b.create_block(), self.b.create_block());
+            if group.len() > 1 {
+                let valid: BTreeSet<u32> = group.iter().map(|&h| headers(h).valid).collect();
+                let any = self.any_byte(&valid)?;
+                self.brif(any, some, next);
+            } else {
+                self.jump(some);
+            }
+            self.enter(some)?;
+            for &h in group {
+                self.emit(h, to)?;
+            }
+            self.jump(next);
+            self.enter(next)?;
+        }
+        let end = self.b.use_var(to);
+        let bytes = self.b.ins().isub(end, out);
+        self.b.ins().return_(&[bytes]);
+        Ok(())
+    }
+
+    /// Emits a header if it is valid.
+    fn emit(&mut self, id: HeaderId, to: Variable) -> Result<()> {
+        let h = &self.c.layout.headers[id as usize];
+        let (present, next) = (self.b.create_block(), self.b.create_block());
+        let valid = self.byte(h.valid)?;
+        self.brif(valid, present, next);
+        self.enter(present)?;
+        let off = self.inside(h.base, h.fixed_bytes)?;
+        let at = self.b.use_var(to);
+        for (first, size) in pieces(h.fixed_bytes) {
+            let first = first as i32;
+            let v = self
+                .b
+                .ins()
+                .load(kind(size), Self::phv(), self.mem, off + first);
+            self.b.ins().store(Self::other(), v, at, first);
+        }
+        let end = self.b.ins().iadd_imm(at, i64::from(h.fixed_bytes));
+        self.b.def_var(to, end);
+        self.jump(next);
+        self.enter(next)
+    }
+}

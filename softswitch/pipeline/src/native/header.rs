@@ -1,0 +1,133 @@
+//! Headers that come and go.
+
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I32;
+use cranelift_codegen::ir::{InstBuilder, Value};
+
+use super::generator::{Gen, Result};
+use super::memory::{kind, pieces};
+use super::runtime::Callout;
+use crate::action::Op;
+use crate::expr::HeaderRef;
+use crate::layout::{Header, HeaderId};
+use crate::packet::State;
+
+/// Fewer are removed one by one.
+const MANY: usize = 4;
+/// Larger headers are cleared by a call.
+const MAX_CLEARED: u32 = 128;
+
+/// The header that a step removes, if that is known.
+fn removed(op: &Op) -> Option<HeaderId> {
+    match op {
+        Op::RemoveHeader(HeaderRef::Static(h)) => Some(*h),
+        _ => None,
+    }
+}
+
+impl Gen<'_, '_> {
+    /// Compiles the removals that `ops` begins with if they are many, and tells how many; parsers begin with the
+    /// removal of every header, of which none is there yet.
+    pub(super) fn remove_many(&mut self, ops: &[Op]) -> Result<usize> {
+        let headers: Vec<HeaderId> = ops.iter().map_while(removed).collect();
+        if headers.len() < MANY {
+            return Ok(0);
+        }
+        let count = headers.len();
+        let valid = headers
+            .iter()
+            .map(|&h| self.c.layout.headers[h as usize].valid);
+        let valid: BTreeSet<u32> = valid.collect();
+        let any = self.any_byte(&valid)?;
+        let (some, after) = (self.b.create_block(), self.b.create_block());
+        let mut known = self.known.clone();
+        self.b.ins().brif(any, some, &[], after, &[]);
+        self.b.switch_to_block(some);
+        let (at, n) = (self.address(&ops[0]), self.int(count as u64));
+        let none = self.int(0);
+        self.call(Callout::Steps, &[at, n, none, none]);
+        self.b.ins().jump(after, &[]);
+        self.b.switch_to_block(after);
+        std::mem::swap(&mut self.known, &mut known);
+        for off in valid {
+            self.forget(off * 8, off * 8 + 8);
+        }
+        Ok(count)
+    }
+
+    /// Not zero if one of the bytes at these offsets is not.
+    pub(super) fn any_byte(&mut self, offsets: &BTreeSet<u32>) -> Result<Value> {
+        let mut any = self.int(0);
+        let mut rest = offsets.iter().copied().peekable();
+        while let Some(first) = rest.next() {
+            let mut bytes = 1;
+            while rest.next_if_eq(&(first + bytes)).is_some() {
+                bytes += 1;
+            }
+            let off = self.inside(first, bytes)?;
+            for (at, size) in pieces(bytes) {
+                let v = self.load_be(self.mem, off + at as i32, size);
+                any = self.b.ins().bor(any, v);
+            }
+        }
+        Ok(any)
+    }
+
+    /// Whether adding and removing this header is simple.
+    pub(super) fn is_simple(&self, h: HeaderId) -> bool {
+        let h = &self.c.layout.headers[h as usize];
+        h.varbit.is_none() && h.stored_bytes <= MAX_CLEARED
+    }
+
+    pub(super) fn add_header(&mut self, id: HeaderId) -> Result<()> {
+        let h = &self.c.layout.headers[id as usize];
+        let valid = self.byte(h.valid)?;
+        let (add, after) = (self.b.create_block(), self.b.create_block());
+        self.brif(valid, after, add);
+        self.enter(add)?;
+        let off = self.inside(h.base, h.stored_bytes)?;
+        for (at, size) in pieces(h.stored_bytes) {
+            let zero = self.b.ins().iconst(kind(size), 0);
+            self.b
+                .ins()
+                .store(Self::phv(), zero, self.mem, off + at as i32);
+        }
+        self.forget(h.base * 8, (h.base + h.stored_bytes) * 8);
+        self.set_valid(h)?;
+        let len = self.load_state(I32, offset_of!(State, len));
+        let len = self.b.ins().iadd_imm(len, i64::from(h.fixed_bytes));
+        self.store_state(len, offset_of!(State, len));
+        self.jump(after);
+        self.enter(after)
+    }
+
+    pub(super) fn remove_header(&mut self, id: HeaderId) -> Result<()> {
+        let h = &self.c.layout.headers[id as usize];
+        let valid = self.byte(h.valid)?;
+        let (remove, after) = (self.b.create_block(), self.b.create_block());
+        self.brif(valid, remove, after);
+        self.enter(remove)?;
+        let len = self.load_state(I32, offset_of!(State, len));
+        let bytes = self.b.ins().iconst(I32, i64::from(h.fixed_bytes));
+        let less = self.b.ins().isub(len, bytes);
+        let zero = self.b.ins().iconst(I32, 0);
+        let enough = self.compare(IntCC::UnsignedGreaterThanOrEqual, len, bytes);
+        let len = self.b.ins().select(enough, less, zero);
+        self.store_state(len, offset_of!(State, len));
+        self.set_byte(h.valid, 0)?;
+        self.jump(after);
+        self.enter(after)
+    }
+
+    /// Makes a header valid, and its siblings of a union invalid.
+    pub(super) fn set_valid(&mut self, h: &Header) -> Result<()> {
+        let siblings = h.union.map(|u| &self.c.layout.unions[u as usize].members);
+        for &m in siblings.into_iter().flatten() {
+            self.set_byte(self.c.layout.headers[m as usize].valid, 0)?;
+        }
+        self.set_byte(h.valid, 1)
+    }
+}
