@@ -22,7 +22,7 @@ WORLD := $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo test test-rust test-python test-packets test-world conformance differential bench lint format docs lock clean
+.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world conformance differential bench lint format docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -35,7 +35,7 @@ setup: $(WORLD) ## install and build everything
 demo: $(WORLD) ## run the data centre: every policy on the same arrivals, then build/demo/report.html
 	@$(PYTHON) -m frontage_demo
 
-test: test-rust test-python test-packets test-world ## every test; those that need what is not here say so
+test: test-rust test-python test-packets test-clients test-world ## every test; those that need what is not here say so
 
 test-rust: | $(STAMPS)/debian
 	$(say) 'Rust tests'
@@ -51,6 +51,10 @@ test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 test-packets: $(STAMPS)/venv $(STAMPS)/rust $(P4)
 	$(say) 'Packet tests (PTF)'
 	@$(PYTHON) ptf-tests/run
+
+test-clients: $(STAMPS)/rust
+	$(say) 'Known P4Runtime clients'
+	@softswitch/switch/tests/clients/run
 
 test-world: $(WORLD)
 	$(say) 'Whole data centre'

@@ -98,7 +98,7 @@ mod trace;
 mod unqueued;
 mod value;
 
-pub use control::{IdleEntry, LookupKey};
+pub use control::{IdleEntry, LookupKey, MeterState};
 pub use digest::Digest;
 pub use entry::{
     ActionCall, CounterValue, Entry, EntryAction, EntryKey, EntryState, Group, GroupMember,

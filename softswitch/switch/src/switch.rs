@@ -17,6 +17,7 @@ use crate::address::{Address, Listener};
 use crate::dataplane::{Engine, Handle, PortSetup, Setup};
 use crate::grpc_unix::GrpcUnixStream;
 use crate::metrics::Metrics;
+use crate::p4rt::deployment::Target;
 use crate::p4rt::device::Device;
 use crate::p4rt::service::Service;
 use crate::trace::TraceLog;
@@ -96,11 +97,15 @@ impl Switch {
             let pipeline = Pipeline::new(program, options.clone());
             dataplane.set_pipeline(Arc::new(Mutex::new(pipeline)));
         }
+        let target = Target {
+            options,
+            ports: engine.ports().iter().map(|port| port.number).collect(),
+        };
         let dataplane_end = engine.spawn()?;
         let device = Arc::new(Device::new(
             config.device_id,
             Arc::clone(&dataplane),
-            options,
+            target,
         ));
         let mut tasks = Vec::new();
         let event_device = Arc::clone(&device);

@@ -10,7 +10,7 @@ use softswitch::proto::p4::v1 as p4;
 use tonic::Code;
 
 async fn start() -> (TestSwitch, Controller) {
-    TestSwitch::with_features(0, &[]).await
+    TestSwitch::with_features(2, &[]).await
 }
 
 fn member(id: u32, port: u64) -> p4::ActionProfileMember {

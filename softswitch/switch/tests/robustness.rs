@@ -9,11 +9,14 @@ use common::features::{
 };
 use common::{IntoEntity, TestSwitch, update};
 use p4::update::Type;
+use p4::write_request::Atomicity::{self, ContinueOnError};
 use proptest::prelude::*;
 use prost::Message;
-use softswitch::p4rt::deployment::Deployment;
+use softswitch::dataplane::{Engine, Setup};
+use softswitch::p4rt::deployment::{Deployment, Target};
+use softswitch::p4rt::device::Device;
+use softswitch::p4rt::stream;
 use softswitch::proto::p4::v1 as p4;
-use softswitch_pipeline::Options;
 
 /// One valid update of each kind.
 static CORPUS: LazyLock<Vec<p4::Update>> = LazyLock::new(|| {
@@ -33,16 +36,8 @@ static CORPUS: LazyLock<Vec<p4::Update>> = LazyLock::new(|| {
         }],
         max_size: 0,
     };
-    let set = p4::ActionProfileActionSet {
-        action_profile_actions: vec![p4::ActionProfileAction {
-            action: Some(call("forward", &[1])),
-            weight: 1,
-            watch_kind: None,
-        }],
-        ..Default::default()
-    };
-    let one_shot = p4::TableAction {
-        r#type: Some(p4::table_action::Type::ActionProfileActionSet(set)),
+    let by_group = p4::TableAction {
+        r#type: Some(p4::table_action::Type::ActionProfileGroupId(1)),
     };
     let data = Some(p4::P4Data {
         data: Some(p4::p4_data::Data::Bitstring(vec![1].into())),
@@ -83,9 +78,9 @@ static CORPUS: LazyLock<Vec<p4::Update>> = LazyLock::new(|| {
                 ..entry("acl", &[], direct("drop", &[]))
             },
         ),
-        update(Type::Insert, entry("spread", &[exact(1)], Some(one_shot))),
         update(Type::Insert, member),
         update(Type::Insert, group),
+        update(Type::Insert, entry("spread", &[exact(1)], Some(by_group))),
         update(
             Type::Modify,
             p4::CounterEntry {
@@ -157,7 +152,7 @@ static CORPUS: LazyLock<Vec<p4::Update>> = LazyLock::new(|| {
 });
 
 fn deployment() -> Deployment {
-    Deployment::new(features::config(), Options::default()).unwrap()
+    Deployment::new(features::config(), &Target::default()).unwrap()
 }
 
 /// Changes to bytes: at a place, what is overwritten, inserted or cut.
@@ -209,7 +204,7 @@ fn read_everything(deployment: &Deployment) -> Vec<p4::Entity> {
 
 #[test]
 fn the_corpus_is_valid() {
-    let results = deployment().write(&CORPUS, 0);
+    let results = deployment().write(&CORPUS, ContinueOnError, 0);
     for (update, result) in CORPUS.iter().zip(results) {
         assert_eq!(result, Ok(()), "{update:?}");
     }
@@ -223,7 +218,7 @@ proptest! {
         batch in prop::collection::vec((any::<prop::sample::Index>(), mutations()), 1..12),
     ) {
         let deployment = deployment();
-        deployment.write(&CORPUS, 0);
+        deployment.write(&CORPUS, ContinueOnError, 0);
         for (which, mutations) in batch {
             let mut bytes = which.get(&CORPUS[..]).encode_to_vec();
             mutate(&mut bytes, &mutations);
@@ -231,13 +226,49 @@ proptest! {
                 continue;
             };
             let before = read_everything(&deployment);
-            let result = deployment.write(std::slice::from_ref(&update), 0).remove(0);
+            let updates = std::slice::from_ref(&update);
+            let result = deployment.write(updates, ContinueOnError, 0).remove(0);
             let after = read_everything(&deployment);
             if let Err(error) = result {
                 prop_assert_eq!(before, after, "{:?} was refused: {}", update, error);
             }
             // As a read request it is answered too.
             deployment.read(update.entity.as_slice(), 0);
+        }
+    }
+
+    // Section "Batch Atomicity".
+    #[test]
+    fn an_atomic_batch_changes_all_or_nothing(
+        batch in prop::collection::vec((any::<prop::sample::Index>(), mutations(), 0..4), 1..24),
+        begin_full: bool,
+    ) {
+        let deployment = deployment();
+        if begin_full {
+            deployment.write(&CORPUS, ContinueOnError, 0);
+        }
+        let updates = batch.iter().filter_map(|(which, mutations, kind)| {
+            let mut bytes = which.get(&CORPUS[..]).encode_to_vec();
+            if *kind == 0 {
+                mutate(&mut bytes, mutations);
+            }
+            let mut update = p4::Update::decode(&bytes[..]).ok()?;
+            // Of any type, so that what is there is changed and deleted too.
+            match kind {
+                1 => update.set_type(Type::Modify),
+                2 => update.set_type(Type::Delete),
+                _ => {}
+            }
+            Some(update)
+        });
+        let updates: Vec<_> = updates.collect();
+        let before = read_everything(&deployment);
+        let results = deployment.write(&updates, Atomicity::DataplaneAtomic, 0);
+        if results.iter().all(Result::is_ok) {
+            prop_assert_eq!(results.len(), updates.len());
+        } else {
+            prop_assert!(results.iter().all(Result::is_err), "{:?}", results);
+            prop_assert_eq!(before, read_everything(&deployment), "{:?}\n{:?}", updates, results);
         }
     }
 
@@ -248,8 +279,8 @@ proptest! {
         mutate(&mut bytes, &mutations);
         if let Ok(p4info) = Message::decode(&bytes[..]) {
             config.p4info = Some(p4info);
-            if let Ok(deployment) = Deployment::new(config, Options::default()) {
-                deployment.write(&CORPUS, 0);
+            if let Ok(deployment) = Deployment::new(config, &Target::default()) {
+                deployment.write(&CORPUS, ContinueOnError, 0);
                 deployment.read(&[p4::TableEntry::default().entity()], 0);
             }
         }
@@ -261,10 +292,64 @@ proptest! {
         let mut bytes = config.p4_device_config.to_vec();
         mutate(&mut bytes, &mutations);
         config.p4_device_config = bytes.into();
-        if let Ok(deployment) = Deployment::new(config, Options::default()) {
-            deployment.write(&CORPUS, 0);
+        if let Ok(deployment) = Deployment::new(config, &Target::default()) {
+            deployment.write(&CORPUS, ContinueOnError, 0);
         }
     }
+}
+
+/// Requests and stream messages straight to the device, in one thread.
+#[test]
+fn a_device_needs_neither_sockets_nor_a_runtime() {
+    use p4::stream_message_request::Update as ToSwitch;
+    let (events, _events) = tokio::sync::mpsc::channel(1);
+    let setup = Setup {
+        ports: vec![],
+        cpu_port: Some(common::CPU_PORT),
+        seed: 1,
+        events,
+    };
+    let dataplane = Engine::new(setup).unwrap().handle();
+    let device = Device::new(common::DEVICE, dataplane, Target::default());
+    let (client, sender, mut receiver) = device.open_stream();
+    let election_id = Some(common::uint128(1));
+    let arbitration = p4::MasterArbitrationUpdate {
+        device_id: common::DEVICE,
+        election_id,
+        ..Default::default()
+    };
+    let message = p4::StreamMessageRequest {
+        update: Some(ToSwitch::Arbitration(arbitration)),
+    };
+    stream::handle(&device, client, &sender, message).unwrap();
+    assert!(receiver.control.try_recv().unwrap().is_ok());
+    let mut request = p4::SetForwardingPipelineConfigRequest {
+        device_id: common::DEVICE,
+        election_id,
+        config: Some(features::config()),
+        ..Default::default()
+    };
+    request.set_action(p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit);
+    device.set_config(request).unwrap();
+    let write = p4::WriteRequest {
+        device_id: common::DEVICE,
+        election_id,
+        updates: vec![update(Type::Insert, l2(1, 2, "forward", &[1]))],
+        ..Default::default()
+    };
+    device.write(&write).unwrap();
+    let read = p4::ReadRequest {
+        device_id: common::DEVICE,
+        entities: vec![entry("l2", &[], None).entity()],
+        ..Default::default()
+    };
+    let (entities, end) = device.read(&read).unwrap();
+    assert_eq!((entities.len(), end.is_ok()), (1, true));
+    device.close_stream(client);
+    assert!(
+        device.write(&write).is_err(),
+        "there is no primary any more"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -357,24 +357,6 @@ async fn a_batch_goes_on_after_errors_and_reports_each_update() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_atomicity_is_refused() {
-    let (_switch, mut controller) = start().await;
-    use p4::write_request::Atomicity;
-    for atomicity in [Atomicity::RollbackOnError, Atomicity::DataplaneAtomic] {
-        let request = p4::WriteRequest {
-            device_id: common::DEVICE,
-            election_id: Some(common::uint128(1)),
-            updates: vec![update(Type::Insert, l2(1, 1, "forward", &[2]))],
-            atomicity: atomicity.into(),
-            ..Default::default()
-        };
-        let status = controller.client.write(request).await.unwrap_err();
-        assert_eq!(status.code(), Code::Unimplemented);
-    }
-    assert_eq!(controller.read_table(entry("l2", &[], None)).await.len(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_full_table_says_so_and_keeps_what_it_has() {
     let (_switch, mut controller) = start().await;
     for priority in 1..=8 {

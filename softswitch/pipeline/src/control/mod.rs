@@ -1,11 +1,13 @@
 //! The control plane's side of a [`Pipeline`](crate::Pipeline).
 
 mod arrays;
+mod meters;
 mod profiles;
 mod tables;
 
 use smallvec::SmallVec;
 
+pub use meters::MeterState;
 pub use tables::{IdleEntry, LookupKey};
 
 use crate::entry::ActionCall;

@@ -1,23 +1,29 @@
 //! A forwarding pipeline config in operation: schema, pipeline and notes.
 
-use std::collections::BTreeMap;
+mod adopt;
+mod batch;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use softswitch_pipeline::{Digest, Nanos, Options, Pipeline, Program};
 
-use super::entity::{self, Context, View};
+use super::entity::{self, View};
 use super::error::{P4Error, P4Result};
 use super::notes::Notes;
 use super::schema::Schema;
 use crate::dataplane::SharedPipeline;
-use crate::proto::p4::v1::{
-    Entity, ForwardingPipelineConfig, P4Data, TableEntry, Update, digest_entry,
-    entity::Entity as Kind, update,
-};
+use crate::proto::p4::v1::{Entity, ForwardingPipelineConfig, P4Data, TableEntry, digest_entry};
 
-/// Updates applied in one go while packets wait. Each takes a microsecond or so.
-const UPDATES_PER_LOCK: usize = 32;
+/// What configs run on.
+#[derive(Debug, Clone, Default)]
+pub struct Target {
+    /// How pipelines behave.
+    pub options: Options,
+    /// The device's ports.
+    pub ports: BTreeSet<u32>,
+}
 
 /// A forwarding pipeline config with its state.
 #[derive(Debug)]
@@ -34,7 +40,7 @@ impl Deployment {
     ///
     /// # Errors
     /// Says what is wrong with the program or P4Info.
-    pub fn new(config: ForwardingPipelineConfig, options: Options) -> P4Result<Self> {
+    pub fn new(config: ForwardingPipelineConfig, target: &Target) -> P4Result<Self> {
         let invalid = |message: String| P4Error::invalid(message);
         let p4info = config
             .p4info
@@ -51,8 +57,10 @@ impl Deployment {
             ));
         }
         let program = Program::load(json).map_err(|e| invalid(format!("p4_device_config: {e}")))?;
-        let schema = Schema::link(p4info, program.info()).map_err(invalid)?;
-        let pipeline = Arc::new(Mutex::new(Pipeline::new(program, options)));
+        let schema = Schema::link(p4info, program.info(), json, target.ports.clone());
+        let schema = schema.map_err(invalid)?;
+        let pipeline = Pipeline::new(program, target.options.clone());
+        let pipeline = Arc::new(Mutex::new(pipeline));
         Ok(Self {
             config,
             schema,
@@ -74,28 +82,6 @@ impl Deployment {
     /// The pipeline, for the data plane.
     pub fn pipeline(&self) -> &SharedPipeline {
         &self.pipeline
-    }
-
-    /// Applies a batch; the results are in the order of the updates.
-    pub fn write(&self, updates: &[Update], now: Nanos) -> Vec<P4Result<()>> {
-        let mut notes = self.notes.lock();
-        let mut results = Vec::with_capacity(updates.len());
-        for chunk in updates.chunks(UPDATES_PER_LOCK) {
-            let ops: Vec<_> = chunk
-                .iter()
-                .map(|u| entity::decode(&self.schema, u))
-                .collect();
-            let mut pipeline = self.pipeline.lock();
-            let mut context = Context {
-                pipeline: &mut pipeline,
-                notes: &mut notes,
-                now,
-            };
-            results.extend(ops.into_iter().map(|op| op?(&mut context)));
-            // Packets that came meanwhile go first.
-            MutexGuard::unlock_fair(pipeline);
-        }
-        results
     }
 
     /// Reads what the requests ask for. The entities of valid requests are given even if others fail.
@@ -149,71 +135,4 @@ impl Deployment {
     pub fn digest_configs(&self) -> BTreeMap<u32, digest_entry::Config> {
         self.notes.lock().digests.clone()
     }
-
-    /// Copies the forwarding state of another deployment into this one, which is new.
-    ///
-    /// # Errors
-    /// If something cannot be kept, because this program lacks it or has it otherwise.
-    pub fn adopt(&self, other: &Deployment, now: Nanos) -> P4Result<()> {
-        // In the order of dependence.
-        let everything = [
-            Kind::ActionProfileMember(Default::default()),
-            Kind::ActionProfileGroup(Default::default()),
-            Kind::TableEntry(TableEntry {
-                counter_data: Some(Default::default()),
-                meter_config: Some(Default::default()),
-                ..Default::default()
-            }),
-            Kind::TableEntry(TableEntry {
-                is_default_action: true,
-                ..Default::default()
-            }),
-            Kind::PacketReplicationEngineEntry(Default::default()),
-            Kind::CounterEntry(Default::default()),
-            Kind::MeterEntry(Default::default()),
-            Kind::RegisterEntry(Default::default()),
-            Kind::ValueSetEntry(Default::default()),
-            Kind::DigestEntry(Default::default()),
-        ];
-        let request = everything.map(|kind| Entity { entity: Some(kind) });
-        let (entities, results) = other.read(&request, now);
-        results.into_iter().collect::<P4Result<()>>()?;
-        let updates: Vec<_> = entities.into_iter().filter_map(adopting_update).collect();
-        let results = self.write(&updates, now);
-        let failed = updates.iter().zip(results).find_map(|(update, result)| {
-            // Entries that both programs begin with are there already.
-            let error = result
-                .err()
-                .filter(|e| e.code != tonic::Code::AlreadyExists)?;
-            Some((update, error))
-        });
-        match failed {
-            None => Ok(()),
-            Some((update, error)) => Err(P4Error::invalid(format!(
-                "the forwarding state cannot be kept: {error} (for {:?})",
-                update.entity
-            ))),
-        }
-    }
-}
-
-/// The update that makes an entity which was read.
-fn adopting_update(mut entity: Entity) -> Option<Update> {
-    let action = match entity.entity.as_mut()? {
-        Kind::TableEntry(entry) if entry.is_const => return None,
-        Kind::TableEntry(entry) if entry.is_default_action => {
-            entry.action.as_ref()?;
-            update::Type::Modify
-        }
-        Kind::TableEntry(_)
-        | Kind::ActionProfileMember(_)
-        | Kind::ActionProfileGroup(_)
-        | Kind::PacketReplicationEngineEntry(_)
-        | Kind::DigestEntry(_) => update::Type::Insert,
-        _ => update::Type::Modify,
-    };
-    Some(Update {
-        r#type: action.into(),
-        entity: Some(entity),
-    })
 }

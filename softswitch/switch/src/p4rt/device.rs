@@ -1,35 +1,29 @@
 //! The device that controllers see: its configs, its controllers, and what flows to and from them.
 
+mod events;
+mod requests;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use prost::bytes::Bytes;
-use softswitch_pipeline::{Digest, Options};
 use tokio::sync::{Notify, mpsc};
-use tokio::time::Instant;
 use tonic::Status;
 
 use super::arbitration::{Arbitration, ClientId, Notice};
-use super::deployment::Deployment;
+use super::deployment::{Deployment, Target};
 use super::digest::DigestBuffers;
-use super::error::{NO_PIPELINE, P4Error};
-use crate::dataplane::{Event, Handle, SharedPipeline};
+use super::error::NO_PIPELINE;
+use crate::dataplane::Handle;
 use crate::proto::p4::v1::{
-    ForwardingPipelineConfig, IdleTimeoutNotification, MasterArbitrationUpdate, PacketIn,
-    SetForwardingPipelineConfigRequest, StreamMessageResponse,
-    set_forwarding_pipeline_config_request::Action, stream_message_response::Update as Message,
+    MasterArbitrationUpdate, StreamMessageResponse, stream_message_response::Update as Message,
 };
 
 /// Packets, digests and time-outs that wait for a controller to take them; more are dropped.
 const STREAM_BACKLOG: usize = 8192;
 
-/// How often idle entries are looked for, where a table has idle time-outs.
-const IDLE_SCAN: Duration = Duration::from_millis(50);
-
-/// A P4Runtime device.
+/// A P4Runtime device. Its methods need neither sockets nor an async runtime, and may wait for others.
 #[derive(Debug)]
 pub struct Device {
     /// Who is primary.
@@ -37,10 +31,10 @@ pub struct Device {
     /// The data plane.
     pub dataplane: Arc<Handle>,
     /// Held while a batch is written, so that a new primary is told only when it is done.
-    pub writes: tokio::sync::Mutex<()>,
+    writes: Mutex<()>,
     /// Digests on their way.
     pub digests: Mutex<DigestBuffers>,
-    options: Options,
+    target: Target,
     configs: RwLock<Configs>,
     changed: Notify,
     streams: Mutex<HashMap<ClientId, StreamSender>>,
@@ -75,13 +69,13 @@ pub struct StreamReceiver {
 
 impl Device {
     /// A device without pipeline config and controllers.
-    pub fn new(id: u64, dataplane: Arc<Handle>, options: Options) -> Self {
+    pub fn new(id: u64, dataplane: Arc<Handle>, target: Target) -> Self {
         Self {
             arbitration: Mutex::new(Arbitration::new(id)),
             dataplane,
-            writes: tokio::sync::Mutex::new(()),
+            writes: Mutex::default(),
             digests: Mutex::default(),
-            options,
+            target,
             configs: RwLock::default(),
             changed: Notify::new(),
             streams: Mutex::default(),
@@ -104,60 +98,6 @@ impl Device {
     /// What packets run through, if a config has been committed.
     pub fn committed(&self) -> Option<Arc<Deployment>> {
         self.configs.read().committed.clone()
-    }
-
-    /// Carries out a request whose sender has been checked.
-    ///
-    /// # Errors
-    /// If the config cannot be realized; then nothing has changed.
-    pub fn set_config(&self, request: SetForwardingPipelineConfigRequest) -> Result<(), Status> {
-        let action = request.action();
-        if action == Action::Commit {
-            if request.config.is_some() {
-                return Err(Status::invalid_argument(
-                    "COMMIT takes no config; it commits the saved one",
-                ));
-            }
-            let saved = self.configs.read().saved.clone();
-            let saved = saved.ok_or_else(|| {
-                Status::not_found("no config is saved; use VERIFY_AND_SAVE before COMMIT")
-            })?;
-            self.commit(saved);
-            return Ok(());
-        }
-        let load = || -> Result<Deployment, Status> {
-            let config: ForwardingPipelineConfig = (request.config.clone())
-                .ok_or_else(|| P4Error::invalid("the request has no config"))?;
-            Ok(Deployment::new(config, self.options.clone())?)
-        };
-        match action {
-            Action::Verify => drop(load()?),
-            Action::VerifyAndSave => self.configs.write().saved = Some(Arc::new(load()?)),
-            Action::VerifyAndCommit => self.commit(Arc::new(load()?)),
-            Action::ReconcileAndCommit => {
-                let new = load()?;
-                if let Some(old) = self.committed() {
-                    new.adopt(&old, self.dataplane.now())?;
-                }
-                self.commit(Arc::new(new));
-            }
-            Action::Unspecified | Action::Commit => {
-                return Err(Status::invalid_argument(
-                    "the request's action is unspecified",
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn commit(&self, deployment: Arc<Deployment>) {
-        let mut configs = self.configs.write();
-        self.dataplane
-            .set_pipeline(Arc::clone(deployment.pipeline()));
-        configs.committed = Some(deployment);
-        configs.saved = None;
-        *self.digests.lock() = DigestBuffers::default();
-        self.changed.notify_one();
     }
 
     /// Registers a new stream.
@@ -188,7 +128,7 @@ impl Device {
     ///
     /// # Errors
     /// The status with which the stream must end.
-    pub async fn arbitrate(
+    pub fn arbitrate(
         &self,
         client: ClientId,
         update: &MasterArbitrationUpdate,
@@ -204,7 +144,7 @@ impl Device {
         };
         if !to_primary.is_empty() {
             // Writes of the previous primary that have begun are finished first.
-            drop(self.writes.lock().await);
+            drop(self.writes.lock());
             // The new one does not know what the previous one was told.
             self.digests.lock().forget_sent();
             to_primary
@@ -236,116 +176,6 @@ impl Device {
                 matches!(sent, Err(mpsc::error::TrySendError::Full(_)))
             });
         full.count() as u64
-    }
-
-    /// Passes what the data plane has for the controllers on, until the data plane ends.
-    pub async fn serve_events(&self, mut events: mpsc::Receiver<Event>) {
-        let mut idle_scan = Instant::now();
-        loop {
-            tokio::select! {
-                event = events.recv() => match event {
-                    Some(Event::PacketIn(pipeline, packet)) => self.packet_in(&pipeline, &packet),
-                    Some(Event::Digests(pipeline, digests)) => self.digests(&pipeline, &digests),
-                    None => return,
-                },
-                () = self.changed.notified() => {}
-                () = self.next_deadline(idle_scan) => {
-                    self.flush_digests();
-                    if idle_scan <= Instant::now() {
-                        self.notify_idle();
-                        idle_scan = Instant::now() + IDLE_SCAN;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Waits until a digest list is due, or idle entries are to be looked for.
-    async fn next_deadline(&self, idle_scan: Instant) {
-        let Some(deployment) = self.committed() else {
-            return std::future::pending().await;
-        };
-        let configs = deployment.digest_configs();
-        let digest = self.digests.lock().next_deadline(&configs);
-        let digest = digest.map(|at| {
-            let wait = at.saturating_sub(self.dataplane.now());
-            Instant::now() + Duration::from_nanos(wait)
-        });
-        let idle = deployment.has_idle_timeouts().then_some(idle_scan);
-        match digest.into_iter().chain(idle).min() {
-            Some(deadline) => tokio::time::sleep_until(deadline).await,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// The deployment, if packets still run through this pipeline.
-    fn current(&self, pipeline: &SharedPipeline) -> Option<Arc<Deployment>> {
-        self.committed()
-            .filter(|d| Arc::ptr_eq(d.pipeline(), pipeline))
-    }
-
-    /// Passes a packet from the data plane to the controllers.
-    fn packet_in(&self, pipeline: &SharedPipeline, packet: &Bytes) {
-        let Some(deployment) = self.current(pipeline) else {
-            return;
-        };
-        let (metadata, payload) = match &deployment.schema().packet_in {
-            None => (vec![], packet.clone()),
-            Some(header) => match header.decode(packet) {
-                Ok(parts) => parts,
-                Err(len) => {
-                    tracing::warn!(
-                        "a packet of {len} bytes to the CPU port is shorter than the packet_in header"
-                    );
-                    return;
-                }
-            },
-        };
-        let full = self.send_to_primaries(Message::Packet(PacketIn { payload, metadata }));
-        self.dataplane.counters().packet_in_dropped.add(full);
-    }
-
-    /// Tells the controllers about idle entries.
-    fn notify_idle(&self) {
-        let Some(deployment) = self.committed().filter(|d| d.has_idle_timeouts()) else {
-            return;
-        };
-        let table_entry = deployment.idle_entries(self.dataplane.now());
-        if !table_entry.is_empty() {
-            self.send_to_primaries(Message::IdleTimeoutNotification(IdleTimeoutNotification {
-                table_entry,
-                timestamp: super::epoch_nanos(),
-            }));
-        }
-    }
-
-    /// Gathers digests from the data plane, and sends the lists that they complete.
-    fn digests(&self, pipeline: &SharedPipeline, digests: &[Digest]) {
-        let Some(deployment) = self.current(pipeline) else {
-            return;
-        };
-        let now = self.dataplane.now();
-        for digest in digests {
-            let Some((id, config, data)) = deployment.encode_digest(digest) else {
-                continue;
-            };
-            let list = self.digests.lock().push(id, &config, data, now);
-            if let Some(list) = list {
-                self.send_to_primaries(Message::Digest(list));
-            }
-        }
-    }
-
-    /// Sends the digest lists that are due.
-    fn flush_digests(&self) {
-        let Some(deployment) = self.committed() else {
-            return;
-        };
-        let configs = deployment.digest_configs();
-        let lists = self.digests.lock().poll(&configs, self.dataplane.now());
-        for list in lists {
-            self.send_to_primaries(Message::Digest(list));
-        }
     }
 }
 

@@ -62,9 +62,14 @@ impl DigestBuffers {
         None
     }
 
+    /// Forgets digests that are not configured any more.
+    pub fn retain(&mut self, configs: &BTreeMap<u32, Config>) {
+        self.buffers.retain(|id, _| configs.contains_key(id));
+    }
+
     /// Gives the lists that are due, and forgets what was not acknowledged in time.
     pub fn poll(&mut self, configs: &BTreeMap<u32, Config>, now: Nanos) -> Vec<DigestList> {
-        self.buffers.retain(|id, _| configs.contains_key(id));
+        self.retain(configs);
         let mut due = Vec::new();
         for (id, buffer) in &mut self.buffers {
             let expired: Vec<_> = (buffer.unacknowledged.iter())
@@ -79,9 +84,13 @@ impl DigestBuffers {
                 due.push(*id);
             }
         }
-        due.into_iter()
-            .filter_map(|id| self.flush(id, &configs[&id], now))
-            .collect()
+        let mut lists = Vec::new();
+        for id in due {
+            while let Some(list) = self.flush(id, &configs[&id], now) {
+                lists.push(list);
+            }
+        }
+        lists
     }
 
     /// When [`poll`](Self::poll) next has something to do.
@@ -111,11 +120,20 @@ impl DigestBuffers {
         }
     }
 
+    /// A list of what waits, not longer than it may be; none if nothing waits.
     fn flush(&mut self, digest_id: u32, config: &Config, now: Nanos) -> Option<DigestList> {
         let buffer = self.buffers.get_mut(&digest_id)?;
+        if buffer.waiting.is_empty() {
+            return None;
+        }
         self.last_list_id += 1;
         let list_id = self.last_list_id;
-        let data = std::mem::take(&mut buffer.waiting);
+        let most = match usize::try_from(config.max_list_size) {
+            Ok(0) | Err(_) => usize::MAX,
+            Ok(size) => size,
+        };
+        let rest = buffer.waiting.split_off(most.min(buffer.waiting.len()));
+        let data = std::mem::replace(&mut buffer.waiting, rest);
         let messages: Vec<_> = data.iter().map(Message::encode_to_vec).collect();
         let list = SentList {
             messages,
@@ -190,6 +208,18 @@ mod tests {
         assert_eq!(buffers.push(1, &config, data(1), 30), None);
         buffers.poll(&all, 1020);
         assert!(buffers.push(1, &config, data(1), 1020).is_some());
+    }
+
+    #[test]
+    fn no_list_is_longer_than_allowed_though_it_was_allowed_before() {
+        let mut buffers = DigestBuffers::default();
+        for n in 0..5 {
+            buffers.push(1, &config(1000, 9, 0), data(n), 0);
+        }
+        let all = BTreeMap::from([(1, config(1000, 2, 0))]);
+        let lists = buffers.poll(&all, 1000);
+        let sizes: Vec<_> = lists.iter().map(|list| list.data.len()).collect();
+        assert_eq!(sizes, [2, 2, 1]);
     }
 
     #[test]

@@ -37,6 +37,7 @@ macro_rules! constructors {
 }
 
 constructors! {
+    aborted, Aborted;
     already_exists, AlreadyExists;
     invalid, InvalidArgument;
     not_found, NotFound;

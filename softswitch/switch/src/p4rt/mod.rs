@@ -13,6 +13,7 @@ pub mod packet_io;
 pub mod schema;
 pub mod service;
 pub mod stream;
+pub mod translation;
 pub mod types;
 pub mod value;
 

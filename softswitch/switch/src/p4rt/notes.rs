@@ -1,36 +1,53 @@
-//! What the control plane keeps of entities besides what the pipeline knows: only to be read back.
+//! What the control plane keeps of entities besides what the pipeline knows: to read them back as they
+//! were written, and to know what they take.
+
+mod selector;
 
 use std::collections::{BTreeMap, HashMap};
 
 use prost::bytes::Bytes;
-use softswitch_pipeline::{EntryKey, TableId};
+use softswitch_pipeline::{EntryKey, ProfileId, TableId};
 
-use crate::proto::p4::v1::digest_entry;
+use crate::proto::p4::v1::{
+    ActionProfileActionSet, CloneSessionEntry, MulticastGroupEntry, digest_entry,
+};
+
+pub use selector::{Selector, Style};
 
 /// Notes on all entities of a pipeline.
 #[derive(Debug, Default)]
 pub struct Notes {
     entries: HashMap<TableId, HashMap<EntryKey, EntryNote>>,
     defaults: HashMap<TableId, EntryNote>,
-    /// Metadata of multicast groups, by id.
-    pub multicast: HashMap<u32, Bytes>,
+    selectors: HashMap<ProfileId, Selector>,
+    /// Multicast groups, by id.
+    pub multicast: BTreeMap<u32, MulticastGroupEntry>,
+    /// Clone sessions, by id.
+    pub sessions: BTreeMap<u32, CloneSessionEntry>,
     /// Digests that are enabled, by P4Info id.
     pub digests: BTreeMap<u32, digest_entry::Config>,
 }
 
 /// What the controller attached to a table entry.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct EntryNote {
     /// `metadata`.
     pub metadata: Bytes,
     /// `controller_metadata`.
     pub controller_metadata: u64,
+    /// The action set of an entry that is programmed in one shot.
+    pub one_shot: Option<Box<OneShot>>,
 }
 
-impl EntryNote {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
+/// An action set with byte strings in canonical form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OneShot {
+    /// The selector that it uses.
+    pub selector: ProfileId,
+    /// As the controller wrote it.
+    pub set: ActionProfileActionSet,
+    /// What it takes of the selector's size.
+    pub size: u64,
 }
 
 impl Notes {
@@ -42,10 +59,16 @@ impl Notes {
 
     /// Sets the note on an entry; an empty one takes no room.
     pub fn set_entry(&mut self, table: TableId, key: EntryKey, note: EntryNote) {
-        if !note.is_empty() {
-            self.entries.entry(table).or_default().insert(key, note);
-        } else if let Some(notes) = self.entries.get_mut(&table) {
-            notes.remove(&key);
+        if let Some(new) = &note.one_shot {
+            self.selector_mut(new.selector).add_one_shot(new.size);
+        }
+        let notes = self.entries.entry(table).or_default();
+        let old = match note == EntryNote::default() {
+            true => notes.remove(&key),
+            false => notes.insert(key, note),
+        };
+        if let Some(old) = old.and_then(|old| old.one_shot) {
+            self.selector_mut(old.selector).remove_one_shot(old.size);
         }
     }
 
@@ -57,5 +80,15 @@ impl Notes {
     /// Sets the note on a table's default entry.
     pub fn set_default(&mut self, table: TableId, note: EntryNote) {
         self.defaults.insert(table, note);
+    }
+
+    /// What is in an action profile, if anything ever was.
+    pub fn selector(&self, profile: ProfileId) -> Option<&Selector> {
+        self.selectors.get(&profile)
+    }
+
+    /// What is in an action profile.
+    pub fn selector_mut(&mut self, profile: ProfileId) -> &mut Selector {
+        self.selectors.entry(profile).or_default()
     }
 }

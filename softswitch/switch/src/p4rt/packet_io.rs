@@ -4,8 +4,9 @@ use prost::bytes::Bytes;
 use softswitch_pipeline::Value;
 
 use super::error::{P4Error, P4Result};
-use super::value;
+use super::translation::{Codec, Translations};
 use crate::proto::p4::config::v1::ControllerPacketMetadata;
+use crate::proto::p4::config::v1::controller_packet_metadata::Metadata;
 use crate::proto::p4::v1::PacketMetadata;
 
 /// Layout of a `@controller_header`.
@@ -19,31 +20,65 @@ pub struct PacketHeader {
 struct HeaderField {
     id: u32,
     name: String,
-    width: u32,
+    codec: Codec,
+}
+
+/// Widths of a header's fields in the data plane. Of translated types P4Info does not tell them; there
+/// they are those of the header type in BMv2 JSON whose fields have the same names.
+///
+/// # Errors
+/// If they cannot be found out.
+pub fn widths(
+    metadata: &ControllerPacketMetadata,
+    translations: &Translations,
+    json: &str,
+) -> Result<Vec<u32>, String> {
+    let fields = &metadata.metadata;
+    let translated = |f: &Metadata| f.type_name.as_ref().and_then(|n| translations.of(n));
+    if fields.iter().all(|f| translated(f).is_none()) {
+        let widths = fields.iter().map(|f| u32::try_from(f.bitwidth));
+        return widths.collect::<Result<_, _>>().map_err(|e| e.to_string());
+    }
+    let program: serde_json::Value = serde_json::from_str(json).map_err(|e| e.to_string())?;
+    let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+    let names: Vec<_> = fields.iter().map(|f| f.name.as_str()).collect();
+    let types = list(&program["header_types"]);
+    let mut types = types.iter().map(|t| list(&t["fields"]));
+    let found = types.find(|fields| fields.iter().map(|f| &f[0]).eq(&names));
+    let found = found.ok_or_else(|| {
+        let names = names.join(", ");
+        format!("the program has no header with the controller packet metadata {names}")
+    })?;
+    let widths = found.iter().map(|f| f[1].as_u64()?.try_into().ok());
+    let widths: Option<_> = widths.collect();
+    widths.ok_or_else(|| "a header with packet metadata has a field without width".into())
 }
 
 impl PacketHeader {
-    /// From P4Info.
+    /// From P4Info and the fields' [`widths`].
     ///
     /// # Errors
     /// If it is not a whole number of bytes.
-    pub fn new(metadata: &ControllerPacketMetadata) -> Result<Self, String> {
+    pub fn new(
+        metadata: &ControllerPacketMetadata,
+        translations: &Translations,
+        widths: &[u32],
+    ) -> Result<Self, String> {
         let name = metadata.preamble.as_ref().map_or("", |p| p.name.as_str());
-        let fields = metadata.metadata.iter().map(|field| {
-            let width = u32::try_from(field.bitwidth).ok().filter(|w| *w > 0);
+        let fields = metadata.metadata.iter().zip(widths).map(|(field, width)| {
+            let what = || format!("{name} header, field {}", field.name);
+            if *width == 0 {
+                return Err(format!("{}: bit width is not positive", what()));
+            }
+            let codec = translations.codec(field.type_name.as_ref(), field.bitwidth, *width);
             Ok(HeaderField {
                 id: field.id,
                 name: field.name.clone(),
-                width: width.ok_or_else(|| {
-                    format!(
-                        "{name} header, field {}: bit width is not positive",
-                        field.name
-                    )
-                })?,
+                codec: codec.map_err(|e| format!("{}: {e}", what()))?,
             })
         });
         let fields = fields.collect::<Result<Vec<_>, String>>()?;
-        let bits: u64 = fields.iter().map(|f| u64::from(f.width)).sum();
+        let bits: u64 = fields.iter().map(|f| u64::from(f.codec.width)).sum();
         if !bits.is_multiple_of(8) {
             return Err(format!(
                 "the {name} header has {bits} bits, which are no whole bytes"
@@ -63,11 +98,12 @@ impl PacketHeader {
         }
         let mut at = 0;
         let metadata = self.fields.iter().map(|field| {
-            let value = read_bits(packet, at, field.width as usize);
-            at += field.width as usize;
+            let width = field.codec.width as usize;
+            let value = read_bits(packet, at, width);
+            at += width;
             PacketMetadata {
                 metadata_id: field.id,
-                value: value::encode(&value),
+                value: field.codec.encode(&value),
             }
         });
         Ok((metadata.collect(), packet.slice(self.bytes..)))
@@ -89,9 +125,12 @@ impl PacketHeader {
                     what()
                 )));
             };
-            let value = value::decode(&one.value, field.width, what)?;
-            write_bits(&mut packet, at, field.width as usize, &value);
-            at += field.width as usize;
+            let value = field.codec.decode(&one.value, what);
+            // Here the specification wants one code for all ("Stream Error Reporting").
+            let value = value.map_err(|e| P4Error::invalid(e.message))?;
+            let width = field.codec.width as usize;
+            write_bits(&mut packet, at, width, &value);
+            at += width;
         }
         let unknown = |m: &&PacketMetadata| self.fields.iter().all(|f| f.id != m.metadata_id);
         if let Some(extra) = metadata.iter().find(unknown) {
@@ -126,8 +165,8 @@ fn write_bits(packet: &mut [u8], start: usize, width: usize, value: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use super::widths as widths_of;
     use super::*;
-    use crate::proto::p4::config::v1::controller_packet_metadata::Metadata;
 
     fn header(widths: &[i32]) -> PacketHeader {
         let metadata = widths.iter().zip(1..).map(|(w, id)| Metadata {
@@ -135,11 +174,13 @@ mod tests {
             bitwidth: *w,
             ..Default::default()
         });
-        PacketHeader::new(&ControllerPacketMetadata {
+        let metadata = ControllerPacketMetadata {
             metadata: metadata.collect(),
             ..Default::default()
-        })
-        .unwrap()
+        };
+        let translations = Translations::default();
+        let widths = widths_of(&metadata, &translations, "").unwrap();
+        PacketHeader::new(&metadata, &translations, &widths).unwrap()
     }
 
     fn meta(values: &[(u32, &'static [u8])]) -> Vec<PacketMetadata> {

@@ -2,14 +2,16 @@
 
 mod link;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use softswitch_pipeline::{
     ActionId, CounterId, DigestId, MatchKind, MeterId, ProfileId, RegisterId, TableId, ValueSetId,
 };
 
 use super::packet_io::PacketHeader;
+use super::translation::Codec;
 use super::types;
+use crate::proto::p4::config::v1::meter_spec::Type as MeterType;
 
 /// Everything that P4Info declares, by P4Info id.
 #[derive(Debug, Default)]
@@ -21,9 +23,9 @@ pub struct Schema {
     /// Action profiles and selectors, by id.
     pub profiles: Objects<Profile>,
     /// Indirect counters, by id.
-    pub counters: Objects<Array<CounterId>>,
+    pub counters: Objects<Counter>,
     /// Indirect meters, by id.
-    pub meters: Objects<Array<MeterId>>,
+    pub meters: Objects<Meter>,
     /// Registers, by id.
     pub registers: Objects<Register>,
     /// Parser value sets, by id.
@@ -34,6 +36,8 @@ pub struct Schema {
     pub packet_in: Option<PacketHeader>,
     /// Header of packets from the controller.
     pub packet_out: Option<PacketHeader>,
+    /// The device's ports.
+    pub ports: BTreeSet<u32>,
 }
 
 /// Objects of one kind in P4Info's order, found by id.
@@ -63,9 +67,15 @@ impl<T> Objects<T> {
         self.list.iter().map(|(id, object)| (*id, object))
     }
 
-    fn insert(&mut self, id: u32, object: T) {
-        self.index.insert(id, self.list.len());
+    fn insert(&mut self, id: u32, object: T) -> Result<(), String> {
+        if id == 0 {
+            return Err("P4Info has an object with id 0".into());
+        }
+        if self.index.insert(id, self.list.len()).is_some() {
+            return Err(format!("P4Info has two objects with id {id:#010x}"));
+        }
         self.list.push((id, object));
+        Ok(())
     }
 }
 
@@ -94,8 +104,8 @@ pub struct Table {
     pub needs_priority: bool,
     /// Entries count.
     pub direct_counter: bool,
-    /// Entries meter.
-    pub direct_meter: bool,
+    /// Entries meter, in this way.
+    pub direct_meter: Option<MeterType>,
 }
 
 /// A field of a key.
@@ -109,8 +119,8 @@ pub struct Field {
     pub kind: MatchKind,
     /// How the program matches it: p4c makes `optional` fields `ternary` in BMv2 JSON.
     pub target: MatchKind,
-    /// Bits.
-    pub width: u32,
+    /// How its values are written.
+    pub codec: Codec,
 }
 
 /// An action as one table has it.
@@ -129,7 +139,7 @@ pub struct TableAction {
 pub struct Action {
     /// Fully qualified name.
     pub name: String,
-    /// Ids, names and widths of its parameters, in the pipeline's order.
+    /// Its parameters, in the pipeline's order.
     pub params: Vec<Param>,
 }
 
@@ -140,14 +150,12 @@ pub struct Param {
     pub id: u32,
     /// Name.
     pub name: String,
-    /// Bits, as P4Info says.
-    pub width: u32,
-    /// The controller's width may differ from the program's.
-    pub translated: bool,
+    /// How its values are written.
+    pub codec: Codec,
 }
 
 /// An action profile or selector.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Profile {
     /// Fully qualified name.
     pub name: String,
@@ -157,6 +165,8 @@ pub struct Profile {
     pub table: u32,
     /// It has groups.
     pub selector: bool,
+    /// Most that the groups of a selector may take together; 0 is no limit.
+    pub size: u64,
     /// Largest size of a group; 0 is no limit.
     pub max_group_size: u32,
     /// Sizes count members instead of weights.
@@ -167,15 +177,28 @@ pub struct Profile {
     pub weights_disallowed: bool,
 }
 
-/// An indexed counter or meter.
+/// An indexed counter.
 #[derive(Debug)]
-pub struct Array<T> {
+pub struct Counter {
     /// Fully qualified name.
     pub name: String,
     /// The pipeline's array.
-    pub target: T,
+    pub target: CounterId,
     /// Cells.
     pub size: usize,
+}
+
+/// An indexed meter.
+#[derive(Debug)]
+pub struct Meter {
+    /// Fully qualified name.
+    pub name: String,
+    /// The pipeline's array.
+    pub target: MeterId,
+    /// Cells.
+    pub size: usize,
+    /// Its rates and colours.
+    pub kind: MeterType,
 }
 
 /// A register.

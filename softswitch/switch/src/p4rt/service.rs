@@ -10,20 +10,14 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::device::{Device, StreamReceiver};
-use super::error::{NO_PIPELINE, batch_status};
 use super::stream;
 use crate::proto::p4::v1::{
-    CapabilitiesRequest, CapabilitiesResponse, Entity, ForwardingPipelineConfig,
-    GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
-    ReadResponse, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
-    StreamMessageRequest, StreamMessageResponse, WriteRequest, WriteResponse,
-    get_forwarding_pipeline_config_request::ResponseType,
+    CapabilitiesRequest, CapabilitiesResponse, Entity, GetForwardingPipelineConfigRequest,
+    GetForwardingPipelineConfigResponse, ReadRequest, ReadResponse,
+    SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse, StreamMessageRequest,
+    StreamMessageResponse, WriteRequest, WriteResponse,
     p4_runtime_server::{P4Runtime, P4RuntimeServer},
-    write_request::Atomicity,
 };
-
-/// The version of P4Runtime that `proto/` defines.
-const API_VERSION: &str = "1.5.0";
 
 /// Read responses are cut at this size; gRPC clients refuse messages above 4 MiB by default.
 const READ_CHUNK: usize = 1 << 20;
@@ -52,25 +46,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<WriteRequest>,
     ) -> Result<Response<WriteResponse>, Status> {
-        let request = request.into_inner();
-        let _writing = self.device.writes.lock().await;
-        #[allow(deprecated)]
-        let role_id = request.role_id;
-        self.device.arbitration.lock().check_primary(
-            request.device_id,
-            &request.role,
-            role_id,
-            request.election_id,
-        )?;
-        let deployment = self.device.deployment()?;
-        if request.atomicity() != Atomicity::ContinueOnError {
-            return Err(Status::unimplemented(
-                "batches are not atomic: use CONTINUE_ON_ERROR",
-            ));
-        }
-        let now = self.device.dataplane.now();
-        let results = block_in_place(|| deployment.write(&request.updates, now));
-        batch_status("updates", &results)?;
+        block_in_place(|| self.device.write(request.get_ref()))?;
         Ok(Response::new(WriteResponse {}))
     }
 
@@ -80,18 +56,9 @@ impl P4Runtime for Service {
         &self,
         request: Request<ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
-        let request = request.into_inner();
-        self.device
-            .arbitration
-            .lock()
-            .check_device(request.device_id)?;
-        let deployment = self.device.deployment()?;
-        let now = self.device.dataplane.now();
-        let (entities, results) = block_in_place(|| deployment.read(&request.entities, now));
-        let mut responses: Vec<_> = chunks(entities).into_iter().map(Ok).collect();
-        if let Err(status) = batch_status("read requests", &results) {
-            responses.push(Err(status));
-        }
+        let (entities, end) = block_in_place(|| self.device.read(request.get_ref()))?;
+        let responses = chunks(entities).into_iter().map(Ok);
+        let responses: Vec<_> = responses.chain(end.err().map(Err)).collect();
         Ok(Response::new(Box::pin(tokio_stream::iter(responses))))
     }
 
@@ -99,17 +66,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
-        let request = request.into_inner();
-        let _writing = self.device.writes.lock().await;
-        #[allow(deprecated)]
-        let role_id = request.role_id;
-        self.device.arbitration.lock().check_primary(
-            request.device_id,
-            &request.role,
-            role_id,
-            request.election_id,
-        )?;
-        block_in_place(|| self.device.set_config(request))?;
+        block_in_place(|| self.device.set_config(request.into_inner()))?;
         Ok(Response::new(SetForwardingPipelineConfigResponse {}))
     }
 
@@ -117,31 +74,9 @@ impl P4Runtime for Service {
         &self,
         request: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
-        let request = request.into_inner();
-        self.device
-            .arbitration
-            .lock()
-            .check_device(request.device_id)?;
-        // The specification would have an empty response here, but `simple_switch_grpc` answers so,
-        // and clients tell by it that a pipeline is wanted.
-        let committed = self.device.committed();
-        let committed = committed.ok_or_else(|| Status::failed_precondition(NO_PIPELINE))?;
-        let whole = committed.config();
-        let wanted = request.response_type();
-        let all = wanted == ResponseType::All;
-        let mut config = ForwardingPipelineConfig {
-            cookie: whole.cookie,
-            ..Default::default()
-        };
-        if all || wanted == ResponseType::P4infoAndCookie {
-            config.p4info = whole.p4info.clone();
-        }
-        if all || wanted == ResponseType::DeviceConfigAndCookie {
-            config.p4_device_config = whole.p4_device_config.clone();
-        }
-        Ok(Response::new(GetForwardingPipelineConfigResponse {
-            config: Some(config),
-        }))
+        let config = Some(self.device.get_config(request.get_ref())?);
+        let response = GetForwardingPipelineConfigResponse { config };
+        Ok(Response::new(response))
     }
 
     type StreamChannelStream = BoxStream<StreamMessageResponse>;
@@ -163,14 +98,9 @@ impl P4Runtime for Service {
         &self,
         request: Request<CapabilitiesRequest>,
     ) -> Result<Response<CapabilitiesResponse>, Status> {
-        let device_id = request.into_inner().device_id;
-        if device_id != 0 {
-            self.device.arbitration.lock().check_device(device_id)?;
-        }
-        Ok(Response::new(CapabilitiesResponse {
-            p4runtime_api_version: API_VERSION.into(),
-            experimental: None,
-        }))
+        self.device
+            .capabilities(request.into_inner())
+            .map(Response::new)
     }
 }
 

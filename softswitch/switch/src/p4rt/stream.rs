@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::task::block_in_place;
 use tokio_stream::StreamExt;
 use tonic::{Code, Status, Streaming};
 
@@ -22,7 +23,8 @@ pub async fn serve(
     mut requests: Streaming<StreamMessageRequest>,
 ) {
     while let Some(Ok(request)) = requests.next().await {
-        if let Err(status) = handle(&device, client, &sender, request).await {
+        let handled = block_in_place(|| handle(&device, client, &sender, request));
+        if let Err(status) = handled {
             // If nobody receives it, the stream has ended already.
             let _ = sender.control.send(Err(status));
             break;
@@ -31,14 +33,18 @@ pub async fn serve(
     device.close_stream(client);
 }
 
-async fn handle(
+/// Handles a message; errors that do not end the stream are sent to the controller.
+///
+/// # Errors
+/// The status with which the stream must end.
+pub fn handle(
     device: &Device,
     client: ClientId,
     sender: &StreamSender,
     request: StreamMessageRequest,
 ) -> Result<(), Status> {
     let (error, details) = match request.update {
-        Some(Request::Arbitration(update)) => return device.arbitrate(client, &update).await,
+        Some(Request::Arbitration(update)) => return device.arbitrate(client, &update),
         Some(Request::Packet(packet)) => match packet_out(device, client, &packet) {
             Ok(()) => return Ok(()),
             Err(error) => {

@@ -9,6 +9,7 @@ use cfg::p4_bitstring_like_type_spec::TypeSpec as BitsSpec;
 use cfg::p4_data_type_spec::TypeSpec;
 
 use super::error::{P4Error, P4Result};
+use super::translation::{Codec, Translations};
 use super::value;
 
 /// Structs nested deeper than this are refused, so that a type that contains itself ends.
@@ -18,12 +19,14 @@ const MAX_DEPTH: u32 = 16;
 const ENUM_WIDTH: u32 = 32;
 
 /// A type with its names resolved.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Shape {
     /// `bit<W>`.
     Bits(u32),
     /// `int<W>`.
     Int(u32),
+    /// A type that the controller sees otherwise.
+    Translated(Codec),
     /// `bool`.
     Bool,
     /// An enum without representation, or `error`: its members.
@@ -48,25 +51,30 @@ impl Shape {
     pub fn resolve(
         spec: Option<&cfg::P4DataTypeSpec>,
         types: Option<&cfg::P4TypeInfo>,
+        translations: &Translations,
     ) -> Result<Self, String> {
         let nothing = cfg::P4TypeInfo::default();
-        resolve(spec, types.unwrap_or(&nothing), MAX_DEPTH)
+        let types = Types {
+            info: types.unwrap_or(&nothing),
+            translations,
+        };
+        types.resolve(spec, MAX_DEPTH)
     }
 
-    /// Widths of the fields that a value of this type consists of, in order.
-    pub fn widths(&self) -> Vec<u32> {
-        let mut widths = Vec::new();
-        self.collect_widths(&mut widths);
-        widths
+    /// Whether a value consists of fields of these widths; translated members learn theirs.
+    pub fn fit(&mut self, widths: &[u32]) -> bool {
+        let mut rest = widths.iter();
+        self.fit_first(&mut rest) && rest.next().is_none()
     }
 
-    fn collect_widths(&self, out: &mut Vec<u32>) {
+    fn fit_first(&mut self, rest: &mut std::slice::Iter<'_, u32>) -> bool {
         match self {
-            Self::Bits(w) | Self::Int(w) | Self::SerializableEnum(w) => out.push(*w),
-            Self::Bool => out.push(1),
-            Self::Enum(_) | Self::Error(_) => out.push(ENUM_WIDTH),
+            Self::Translated(codec) => rest.next().map(|w| codec.width = *w).is_some(),
+            Self::Bits(w) | Self::Int(w) | Self::SerializableEnum(w) => rest.next() == Some(w),
+            Self::Bool => rest.next() == Some(&1),
+            Self::Enum(_) | Self::Error(_) => rest.next() == Some(&ENUM_WIDTH),
             Self::Struct(m) | Self::Tuple(m) | Self::Header(m) => {
-                m.iter().for_each(|s| s.collect_widths(out));
+                m.iter_mut().all(|s| s.fit_first(rest))
             }
         }
     }
@@ -78,6 +86,7 @@ impl Shape {
         let data = match self {
             Self::Bits(_) => Data::Bitstring(value::encode(next())),
             Self::Int(width) => Data::Bitstring(encode_int(next(), *width)),
+            Self::Translated(codec) => Data::Bitstring(codec.encode(next())),
             Self::Bool => Data::Bool(next().to_u64() != Some(0)),
             Self::SerializableEnum(_) => Data::EnumValue(value::encode(next())),
             Self::Enum(names) => Data::Enum(member(names, next())),
@@ -110,6 +119,7 @@ impl Shape {
                 value::decode(b, *w, || what.into())
             }
             (Self::Int(w), Data::Bitstring(b)) => decode_int(b, *w, what),
+            (Self::Translated(codec), Data::Bitstring(b)) => codec.decode(b, || what.into()),
             (Self::Bool, Data::Bool(b)) => Ok(Value::from(u32::from(*b))),
             (Self::Enum(names), Data::Enum(name)) | (Self::Error(names), Data::Error(name)) => {
                 let position = names.iter().position(|n| n == name);
@@ -120,72 +130,71 @@ impl Shape {
     }
 }
 
-fn resolve(
-    spec: Option<&cfg::P4DataTypeSpec>,
-    types: &cfg::P4TypeInfo,
-    depth: u32,
-) -> Result<Shape, String> {
-    let spec = spec
-        .and_then(|s| s.type_spec.as_ref())
-        .ok_or("it has no type")?;
-    let depth = depth
-        .checked_sub(1)
-        .ok_or("its type is nested too deeply")?;
-    let named = |name: &str| format!("type '{name}' is not in P4Info");
-    match spec {
-        TypeSpec::Bitstring(bits) => resolve_bits(bits),
-        TypeSpec::Bool(_) => Ok(Shape::Bool),
-        TypeSpec::Tuple(tuple) => {
-            let members = tuple.members.iter().map(|m| resolve(Some(m), types, depth));
-            Ok(Shape::Tuple(members.collect::<Result<_, _>>()?))
-        }
-        TypeSpec::Struct(n) => {
-            let spec = types.structs.get(&n.name).ok_or_else(|| named(&n.name))?;
-            let members = spec.members.iter();
-            let members = members.map(|m| resolve(m.type_spec.as_ref(), types, depth));
-            Ok(Shape::Struct(members.collect::<Result<_, _>>()?))
-        }
-        TypeSpec::Header(n) => {
-            let spec = types.headers.get(&n.name).ok_or_else(|| named(&n.name))?;
-            let members = spec.members.iter().map(|m| match &m.type_spec {
-                Some(bits) => resolve_bits(bits),
-                None => Err(format!("field {} of header {} has no type", m.name, n.name)),
-            });
-            Ok(Shape::Header(members.collect::<Result<_, _>>()?))
-        }
-        TypeSpec::Enum(n) => {
-            let spec = types.enums.get(&n.name).ok_or_else(|| named(&n.name))?;
-            let names = spec.members.iter().map(|m| m.name.clone());
-            Ok(Shape::Enum(names.collect()))
-        }
-        TypeSpec::Error(_) => {
-            let names = types.error.as_ref().map(|e| e.members.clone());
-            Ok(Shape::Error(names.unwrap_or_default()))
-        }
-        TypeSpec::SerializableEnum(n) => {
-            let spec = types.serializable_enums.get(&n.name);
-            let spec = spec.ok_or_else(|| named(&n.name))?;
-            let width = spec.underlying_type.as_ref().map_or(0, |t| t.bitwidth);
-            Ok(Shape::SerializableEnum(positive(width)?))
-        }
-        TypeSpec::NewType(n) => {
-            use cfg::p4_new_type_spec::Representation;
-            use cfg::p4_new_type_translation::SdnType;
-            let spec = types.new_types.get(&n.name).ok_or_else(|| named(&n.name))?;
-            match &spec.representation {
-                Some(Representation::OriginalType(t)) => resolve(Some(t), types, depth),
-                Some(Representation::TranslatedType(t)) => match t.sdn_type {
-                    Some(SdnType::SdnBitwidth(width)) => Ok(Shape::Bits(positive(width)?)),
-                    _ => Err(format!(
-                        "type '{}' is translated to a string, which is not supported",
-                        n.name
-                    )),
-                },
-                None => Err(named(&n.name)),
+/// Where names of types are looked up.
+struct Types<'a> {
+    info: &'a cfg::P4TypeInfo,
+    translations: &'a Translations,
+}
+
+impl Types<'_> {
+    fn resolve(&self, spec: Option<&cfg::P4DataTypeSpec>, depth: u32) -> Result<Shape, String> {
+        let spec = spec
+            .and_then(|s| s.type_spec.as_ref())
+            .ok_or("it has no type")?;
+        let depth = depth
+            .checked_sub(1)
+            .ok_or("its type is nested too deeply")?;
+        let named = |name: &str| format!("type '{name}' is not in P4Info");
+        match spec {
+            TypeSpec::Bitstring(bits) => resolve_bits(bits),
+            TypeSpec::Bool(_) => Ok(Shape::Bool),
+            TypeSpec::Tuple(tuple) => {
+                let members = tuple.members.iter().map(|m| self.resolve(Some(m), depth));
+                Ok(Shape::Tuple(members.collect::<Result<_, _>>()?))
             }
-        }
-        TypeSpec::HeaderUnion(_) | TypeSpec::HeaderStack(_) | TypeSpec::HeaderUnionStack(_) => {
-            Err("header unions and stacks are not supported here".into())
+            TypeSpec::Struct(n) => {
+                let spec = self.info.structs.get(&n.name);
+                let members = spec.ok_or_else(|| named(&n.name))?.members.iter();
+                let members = members.map(|m| self.resolve(m.type_spec.as_ref(), depth));
+                Ok(Shape::Struct(members.collect::<Result<_, _>>()?))
+            }
+            TypeSpec::Header(n) => {
+                let spec = self.info.headers.get(&n.name);
+                let members = spec.ok_or_else(|| named(&n.name))?.members.iter();
+                let members = members.map(|m| match &m.type_spec {
+                    Some(bits) => resolve_bits(bits),
+                    None => Err(format!("field {} of header {} has no type", m.name, n.name)),
+                });
+                Ok(Shape::Header(members.collect::<Result<_, _>>()?))
+            }
+            TypeSpec::Enum(n) => {
+                let spec = self.info.enums.get(&n.name).ok_or_else(|| named(&n.name))?;
+                let names = spec.members.iter().map(|m| m.name.clone());
+                Ok(Shape::Enum(names.collect()))
+            }
+            TypeSpec::Error(_) => {
+                let names = self.info.error.as_ref().map(|e| e.members.clone());
+                Ok(Shape::Error(names.unwrap_or_default()))
+            }
+            TypeSpec::SerializableEnum(n) => {
+                let spec = self.info.serializable_enums.get(&n.name);
+                let spec = spec.ok_or_else(|| named(&n.name))?;
+                let width = spec.underlying_type.as_ref().map_or(0, |t| t.bitwidth);
+                Ok(Shape::SerializableEnum(positive(width)?))
+            }
+            TypeSpec::NewType(n) => {
+                use cfg::p4_new_type_spec::Representation::OriginalType;
+                if let Some(codec) = self.translations.of(n) {
+                    return Ok(Shape::Translated(codec));
+                }
+                match self.info.new_types.get(&n.name).map(|t| &t.representation) {
+                    Some(Some(OriginalType(t))) => self.resolve(Some(t), depth),
+                    _ => Err(named(&n.name)),
+                }
+            }
+            TypeSpec::HeaderUnion(_) | TypeSpec::HeaderStack(_) | TypeSpec::HeaderUnionStack(_) => {
+                Err("header unions and stacks are not supported here".into())
+            }
         }
     }
 }
@@ -310,6 +319,7 @@ mod tests {
             ..Default::default()
         };
         types.structs.insert("s".into(), s);
-        assert!(Shape::resolve(Some(&spec), Some(&types)).is_err());
+        let translations = Translations::default();
+        assert!(Shape::resolve(Some(&spec), Some(&types), &translations).is_err());
     }
 }

@@ -194,6 +194,23 @@ impl Controller {
         self.client.write(request).await.map(drop)
     }
 
+    /// Writes a batch; gives the error of each update, if any failed.
+    pub async fn write_batch(
+        &mut self,
+        atomicity: p4::write_request::Atomicity,
+        updates: Vec<p4::Update>,
+    ) -> Result<(), Vec<(Code, String)>> {
+        let request = p4::WriteRequest {
+            device_id: DEVICE,
+            election_id: Some(uint128(self.election_id)),
+            updates,
+            atomicity: atomicity.into(),
+            ..Default::default()
+        };
+        let result = self.client.write(request).await;
+        result.map(drop).map_err(|status| error_details(&status))
+    }
+
     pub async fn insert(&mut self, entity: impl IntoEntity) -> Result<(), (Code, String)> {
         self.one(p4::update::Type::Insert, entity).await
     }

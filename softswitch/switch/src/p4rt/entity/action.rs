@@ -1,15 +1,12 @@
 //! Actions of table entries and members (specification, section "Action Specification").
 
-use softswitch_pipeline::{ActionCall, EntryAction, WeightedAction};
+use softswitch_pipeline::{ActionCall, EntryAction};
 
-use super::{profile, unknown};
+use super::{one_shot, unknown};
 use crate::p4rt::error::{P4Error, P4Result};
-use crate::p4rt::schema::{Profile, Schema, Table};
-use crate::p4rt::value;
-use crate::proto::p4::v1::{
-    Action, ActionProfileAction, ActionProfileActionSet, TableAction, action,
-    action_profile_action, action_profile_action_set, table_action,
-};
+use crate::p4rt::notes::OneShot;
+use crate::p4rt::schema::{Schema, Table};
+use crate::proto::p4::v1::{Action, TableAction, action, table_action};
 
 /// Where an action is to be used.
 #[derive(Clone, Copy, PartialEq)]
@@ -52,7 +49,7 @@ pub fn decode_call(
         let mut with_id = given.params.iter().filter(|p| p.param_id == param.id);
         let what = || format!("action {}, parameter {}", action.name, param.name);
         match (with_id.next(), with_id.next()) {
-            (Some(p), None) => value::decode(&p.value, param.width, what),
+            (Some(p), None) => param.codec.decode(&p.value, what),
             (None, _) => Err(P4Error::invalid(format!("{} is missing", what()))),
             (Some(_), Some(_)) => Err(P4Error::invalid(format!("{} is given twice", what()))),
         }
@@ -74,8 +71,12 @@ pub fn decode_call(
     })
 }
 
-/// Decodes what an entry does.
-pub fn decode_action(schema: &Schema, table: &Table, given: &TableAction) -> P4Result<EntryAction> {
+/// Decodes what an entry does; with a note if it is an action set.
+pub fn decode_action(
+    schema: &Schema,
+    table: &Table,
+    given: &TableAction,
+) -> P4Result<(EntryAction, Option<Box<OneShot>>)> {
     use table_action::Type as A;
     let invalid = |reason: &str| Err(P4Error::invalid(format!("table {}: {reason}", table.name)));
     let profile = table.profile.and_then(|id| schema.profiles.get(id));
@@ -83,70 +84,26 @@ pub fn decode_action(schema: &Schema, table: &Table, given: &TableAction) -> P4R
         return invalid("the entry's action is empty");
     };
     match (given, profile) {
-        (A::Action(a), None) => Ok(EntryAction::Direct(decode_call(
-            schema,
-            table,
-            a,
-            Use::Entry,
-        )?)),
+        (A::Action(a), None) => {
+            let call = decode_call(schema, table, a, Use::Entry)?;
+            Ok((EntryAction::Direct(call), None))
+        }
         (A::Action(_), Some(p)) => invalid(&format!(
             "its entries refer to members or groups of action profile {}, not to actions",
             p.name
         )),
         (_, None) => invalid("it has no action profile, its entries need an action"),
-        (A::ActionProfileMemberId(id), Some(_)) => Ok(EntryAction::Member(*id)),
+        (A::ActionProfileMemberId(id), Some(_)) => Ok((EntryAction::Member(*id), None)),
         (_, Some(p)) if !p.selector => invalid(&format!(
             "action profile {} has no groups; use a member",
             p.name
         )),
-        (A::ActionProfileGroupId(id), Some(_)) => Ok(EntryAction::Group(*id)),
-        (A::ActionProfileActionSet(set), Some(p)) => Ok(EntryAction::OneShot(decode_one_shot(
-            schema, table, p, set,
-        )?)),
+        (A::ActionProfileGroupId(id), Some(_)) => Ok((EntryAction::Group(*id), None)),
+        (A::ActionProfileActionSet(set), Some(p)) => {
+            let (actions, note) = one_shot::decode(schema, table, p, set)?;
+            Ok((EntryAction::OneShot(actions), Some(note)))
+        }
     }
-}
-
-fn decode_one_shot(
-    schema: &Schema,
-    table: &Table,
-    profile: &Profile,
-    set: &ActionProfileActionSet,
-) -> P4Result<Vec<WeightedAction>> {
-    use action_profile_action_set::{ActionSelectionMode, SizeSemantics};
-    if set.action_selection_mode() == ActionSelectionMode::Random {
-        return Err(P4Error::unimplemented(
-            "action sets select by hash; mode RANDOM is not supported",
-        ));
-    }
-    let in_members = match set.size_semantics() {
-        SizeSemantics::DefaultSizeDeterminedByActionSelector => profile.size_in_members,
-        SizeSemantics::SumOfMembers => true,
-        SizeSemantics::SumOfWeights => false,
-    };
-    let actions = set.action_profile_actions.iter().map(|a| {
-        let call = a.action.as_ref().ok_or_else(|| {
-            P4Error::invalid(format!(
-                "table {}: an action of the set is empty",
-                table.name
-            ))
-        })?;
-        let weight = profile::decode_weight(profile, a.weight)?;
-        use action_profile_action::WatchKind;
-        let watch_port = match &a.watch_kind {
-            None => None,
-            Some(WatchKind::Watch(port)) => profile::old_watch_port(*port)?,
-            Some(WatchKind::WatchPort(port)) => profile::watch_port(port)?,
-        };
-        Ok(WeightedAction {
-            call: decode_call(schema, table, call, Use::Entry)?,
-            weight,
-            watch_port,
-        })
-    });
-    let actions = actions.collect::<P4Result<Vec<_>>>()?;
-    let weights = actions.iter().map(|a| a.weight);
-    profile::check_group_size(profile, in_members, weights, profile.max_group_size)?;
-    Ok(actions)
 }
 
 /// Encodes an action of a table, or of a member of its action profile.
@@ -161,7 +118,7 @@ pub fn encode_call(schema: &Schema, table: &Table, call: &ActionCall) -> Action 
         .zip(&call.args)
         .map(|(param, arg)| action::Param {
             param_id: param.id,
-            value: value::encode(arg),
+            value: param.codec.encode(arg),
         });
     Action {
         action_id,
@@ -169,31 +126,21 @@ pub fn encode_call(schema: &Schema, table: &Table, call: &ActionCall) -> Action 
     }
 }
 
-/// Encodes what an entry does.
-pub fn encode_action(schema: &Schema, table: &Table, given: &EntryAction) -> TableAction {
+/// Encodes what an entry does, of which there is a note if it is an action set.
+pub fn encode_action(
+    schema: &Schema,
+    table: &Table,
+    given: &EntryAction,
+    note: Option<&OneShot>,
+) -> TableAction {
     let encoded = match given {
         EntryAction::Direct(call) => table_action::Type::Action(encode_call(schema, table, call)),
         EntryAction::Member(id) => table_action::Type::ActionProfileMemberId(*id),
         EntryAction::Group(id) => table_action::Type::ActionProfileGroupId(*id),
-        EntryAction::OneShot(actions) => {
-            let unweighted = (table.profile.and_then(|id| schema.profiles.get(id)))
-                .is_some_and(|p| p.weights_disallowed);
-            let actions = actions.iter().map(|a| ActionProfileAction {
-                action: Some(encode_call(schema, table, &a.call)),
-                weight: if unweighted {
-                    0
-                } else {
-                    i32::try_from(a.weight).unwrap_or(i32::MAX)
-                },
-                watch_kind: a.watch_port.map(|port| {
-                    action_profile_action::WatchKind::WatchPort(value::encode_port(port))
-                }),
-            });
-            table_action::Type::ActionProfileActionSet(ActionProfileActionSet {
-                action_profile_actions: actions.collect(),
-                ..Default::default()
-            })
-        }
+        EntryAction::OneShot(_) => table_action::Type::ActionProfileActionSet(
+            note.map(|one_shot| one_shot.set.clone())
+                .unwrap_or_default(),
+        ),
     };
     TableAction {
         r#type: Some(encoded),

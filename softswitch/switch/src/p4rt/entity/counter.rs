@@ -2,7 +2,7 @@
 
 use softswitch_pipeline::CounterValue;
 
-use super::{Op, View, cells, only_modify, table, unknown, wrap};
+use super::{Op, View, cells, only_modify, selected, table, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Schema;
 use crate::proto::p4::v1::{
@@ -35,27 +35,23 @@ pub fn write(schema: &Schema, action: Type, entry: &CounterEntry) -> P4Result<Op
     let value = entry.data.as_ref().map(decode).transpose()?;
     let target = counter.target;
     Ok(Box::new(move |cx| {
-        if let Some(value) = value {
-            for index in cells {
-                cx.pipeline.set_counter(target, index, value)?;
-            }
+        let Some(value) = value else {
+            return Ok(());
+        };
+        for index in cells {
+            let before = cx.pipeline.counter(target, index)?;
+            cx.pipeline.set_counter(target, index, value)?;
+            cx.undo(move |cx| Ok(cx.pipeline.set_counter(target, index, before)?));
         }
         Ok(())
     }))
 }
 
 pub fn read(view: View<'_>, request: &CounterEntry, out: &mut Vec<Entity>) -> P4Result<()> {
-    let id = request.counter_id;
-    if id != 0 && view.schema.counters.get(id).is_none() {
-        return Err(unknown("counter", id));
-    }
-    let selected = view
-        .schema
-        .counters
-        .iter()
-        .filter(|(i, _)| id == 0 || *i == id);
-    for (counter_id, counter) in selected {
-        let cells = cells(request.index.as_ref(), counter.size, &counter.name)?;
+    let counters = &view.schema.counters;
+    for (counter_id, counter) in selected(counters, "counter", request.counter_id)? {
+        let index = request.index.filter(|_| request.counter_id != 0);
+        let cells = cells(index.as_ref(), counter.size, &counter.name)?;
         let values = view.look_at_cells(cells, |p, i| p.counter(counter.target, i))?;
         out.extend(values.into_iter().map(|(index, value)| {
             wrap(Kind::CounterEntry(CounterEntry {
@@ -88,9 +84,15 @@ pub fn write_direct(schema: &Schema, action: Type, entry: &DirectCounterEntry) -
     let key = table::decode_key(table, of)?;
     let value = entry.data.as_ref().map(decode).transpose()?;
     let target = table.target;
-    Ok(Box::new(move |cx| match value {
-        Some(value) => Ok(cx.pipeline.set_direct_counter(target, &key, value)?),
-        None => Ok(cx.pipeline.entry(target, &key).map(drop)?),
+    Ok(Box::new(move |cx| {
+        let before = cx.pipeline.entry(target, &key)?.counter;
+        if let Some(value) = value {
+            cx.pipeline.set_direct_counter(target, &key, value)?;
+        }
+        if let Some(before) = before {
+            cx.undo(move |cx| Ok(cx.pipeline.set_direct_counter(target, &key, before)?));
+        }
+        Ok(())
     }))
 }
 

@@ -13,13 +13,16 @@ pub fn write(schema: &Schema, action: Type, entry: &DigestEntry) -> P4Result<Op>
         .ok_or_else(|| unknown("digest", id))?;
     let name = digest.name.clone();
     let config = entry.config.unwrap_or_default();
-    if config.max_timeout_ns < 0 || config.max_list_size < 0 || config.ack_timeout_ns < 0 {
+    let negative =
+        config.max_timeout_ns < 0 || config.max_list_size < 0 || config.ack_timeout_ns < 0;
+    if negative && action != Type::Delete {
         return Err(P4Error::invalid(format!(
             "digest {name}: time-outs and list size cannot be negative"
         )));
     }
     Ok(Box::new(move |cx| {
         let digests = &mut cx.notes.digests;
+        let before = digests.get(&id).copied();
         match (action, digests.contains_key(&id)) {
             (Type::Insert, true) => {
                 return Err(P4Error::already_exists(format!(
@@ -34,6 +37,13 @@ pub fn write(schema: &Schema, action: Type, entry: &DigestEntry) -> P4Result<Op>
             (Type::Delete, true) => drop(digests.remove(&id)),
             _ => drop(digests.insert(id, config)),
         }
+        cx.undo(move |cx| {
+            match before {
+                Some(config) => cx.notes.digests.insert(id, config),
+                None => cx.notes.digests.remove(&id),
+            };
+            Ok(())
+        });
         Ok(())
     }))
 }

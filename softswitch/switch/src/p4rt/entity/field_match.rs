@@ -51,7 +51,7 @@ fn to_target(field: &Field, decoded: MatchField) -> MatchField {
         (MatchField::Optional(value), MatchKind::Ternary) => MatchField::Ternary {
             mask: value
                 .as_ref()
-                .map_or(0u32.into(), |_| Value::ones(field.width)),
+                .map_or(0u32.into(), |_| Value::ones(field.codec.width)),
             value: value.unwrap_or(0u32.into()),
         },
         (decoded, _) => decoded,
@@ -78,7 +78,7 @@ fn any(field: &Field) -> Option<MatchField> {
         }),
         MatchKind::Range => Some(MatchField::Range {
             low: zero(),
-            high: Value::ones(field.width),
+            high: Value::ones(field.codec.width),
         }),
         MatchKind::Optional => Some(MatchField::Optional(None)),
     }
@@ -86,9 +86,21 @@ fn any(field: &Field) -> Option<MatchField> {
 
 fn decode_field(owner: &str, field: &Field, given: &FieldMatch) -> P4Result<MatchField> {
     let what = || format!("{owner}, match field {}", field.name);
-    let bits = |bytes: &[u8]| value::decode(bytes, field.width, what);
+    let codec = &field.codec;
+    let width = codec.width;
+    // A translated field is matched exactly or not at all; masks, lengths and bounds have the
+    // controller's width.
+    let translated = codec.translated_width();
+    let outer = translated.unwrap_or(width);
+    let bits = |bytes: &[u8]| codec.decode(bytes, what);
     let invalid = |reason: String| Err(P4Error::invalid(format!("{}: {reason}", what())));
     let omit = |how: &str| invalid(format!("{how} matches anything; leave the field out"));
+    let must_be_exact = || {
+        Err(P4Error::unimplemented(format!(
+            "{}: its type is translated, so it can be matched exactly or not at all",
+            what()
+        )))
+    };
     let Some(given) = &given.field_match_type else {
         return invalid("it has no value".into());
     };
@@ -100,16 +112,17 @@ fn decode_field(owner: &str, field: &Field, given: &FieldMatch) -> P4Result<Matc
         (MatchKind::Lpm, FieldMatchType::Lpm(m)) => {
             let prefix_len = match u32::try_from(m.prefix_len) {
                 Ok(0) => return omit("prefix length 0"),
-                Ok(len) if len <= field.width => len,
+                Ok(len) if translated.is_some() && len < outer => return must_be_exact(),
+                Ok(len) if len <= outer => len.min(width),
                 _ => {
                     return invalid(format!(
-                        "prefix length {} is not between 1 and {}",
-                        m.prefix_len, field.width
+                        "prefix length {} is not between 1 and {outer}",
+                        m.prefix_len
                     ));
                 }
             };
             let value = bits(&m.value)?;
-            if !value::within_mask(&value, &value::prefix_mask(prefix_len, field.width)) {
+            if !value::within_mask(&value, &value::prefix_mask(prefix_len, width)) {
                 return invalid(format!(
                     "value {value} has bits set beyond its prefix of {prefix_len} bits"
                 ));
@@ -117,7 +130,8 @@ fn decode_field(owner: &str, field: &Field, given: &FieldMatch) -> P4Result<Matc
             Ok(MatchField::Lpm { value, prefix_len })
         }
         (MatchKind::Ternary, FieldMatchType::Ternary(m)) => {
-            let (value, mask) = (bits(&m.value)?, bits(&m.mask)?);
+            let value = bits(&m.value)?;
+            let mask = value::decode(&m.mask, outer, what)?;
             if mask.bits() == 0 {
                 return omit("a mask of 0");
             }
@@ -126,16 +140,26 @@ fn decode_field(owner: &str, field: &Field, given: &FieldMatch) -> P4Result<Matc
                     "value {value} has bits set outside its mask {mask}"
                 ));
             }
+            let mask = match translated {
+                None => mask,
+                Some(_) if mask == Value::ones(outer) => Value::ones(width),
+                Some(_) => return must_be_exact(),
+            };
             Ok(MatchField::Ternary { value, mask })
         }
         (MatchKind::Range, FieldMatchType::Range(m)) => {
-            let (low, high) = (bits(&m.low)?, bits(&m.high)?);
+            let low = value::decode(&m.low, outer, what)?;
+            let high = value::decode(&m.high, outer, what)?;
             if !value::at_most(&low, &high) {
                 return invalid(format!("low {low} is above high {high}"));
             }
-            if low.bits() == 0 && high == Value::ones(field.width) {
+            if low.bits() == 0 && high == Value::ones(outer) {
                 return omit("the full range");
             }
+            if translated.is_some() && low != high {
+                return must_be_exact();
+            }
+            let (low, high) = (bits(&m.low)?, bits(&m.high)?);
             Ok(MatchField::Range { low, high })
         }
         (MatchKind::Optional, FieldMatchType::Optional(m)) => {
@@ -157,34 +181,39 @@ pub fn encode(fields: &[Field], key: &[MatchField]) -> Vec<FieldMatch> {
 }
 
 fn encode_field(field: &Field, key: &MatchField) -> Option<FieldMatchType> {
+    let codec = &field.codec;
+    let encode = |value| codec.encode(value);
     let exact = |value| FieldMatchType::Exact(field_match::Exact { value });
     Some(match key {
-        MatchField::Exact(v) => exact(value::encode(v)),
-        MatchField::Valid(v) => exact(value::encode(&Value::from(u32::from(*v)))),
+        MatchField::Exact(v) => exact(encode(v)),
+        MatchField::Valid(v) => exact(encode(&Value::from(u32::from(*v)))),
         MatchField::Lpm { prefix_len: 0, .. } | MatchField::Optional(None) => return None,
         MatchField::Lpm { value, prefix_len } => FieldMatchType::Lpm(field_match::Lpm {
-            value: value::encode(value),
-            prefix_len: i32::try_from(*prefix_len).ok()?,
+            value: encode(value),
+            prefix_len: i32::try_from(codec.translated_width().unwrap_or(*prefix_len)).ok()?,
         }),
         MatchField::Ternary { mask, .. } if mask.bits() == 0 => return None,
         MatchField::Ternary { value, .. } if field.kind == MatchKind::Optional => {
             FieldMatchType::Optional(field_match::Optional {
-                value: value::encode(value),
+                value: encode(value),
             })
         }
         MatchField::Ternary { value, mask } => FieldMatchType::Ternary(field_match::Ternary {
-            value: value::encode(value),
-            mask: value::encode(mask),
+            value: encode(value),
+            mask: match codec.translated_width() {
+                Some(width) => value::encode(&Value::ones(width)),
+                None => value::encode(mask),
+            },
         }),
-        MatchField::Range { low, high } if low.bits() == 0 && *high == Value::ones(field.width) => {
+        MatchField::Range { low, high } if low.bits() == 0 && *high == Value::ones(codec.width) => {
             return None;
         }
         MatchField::Range { low, high } => FieldMatchType::Range(field_match::Range {
-            low: value::encode(low),
-            high: value::encode(high),
+            low: encode(low),
+            high: encode(high),
         }),
-        MatchField::Optional(Some(v)) => FieldMatchType::Optional(field_match::Optional {
-            value: value::encode(v),
-        }),
+        MatchField::Optional(Some(v)) => {
+            FieldMatchType::Optional(field_match::Optional { value: encode(v) })
+        }
     })
 }

@@ -2,9 +2,10 @@
 
 use softswitch_pipeline::MeterConfig as Config;
 
-use super::{Op, View, cells, only_modify, table, unknown, wrap};
+use super::{Op, View, cells, only_modify, selected, table, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Schema;
+use crate::proto::p4::config::v1::meter_spec::Type as MeterType;
 use crate::proto::p4::v1::{
     DirectMeterEntry, Entity, MeterConfig, MeterEntry, TableEntry, entity::Entity as Kind,
     update::Type,
@@ -14,14 +15,34 @@ pub fn no_color_counters() -> P4Error {
     P4Error::unimplemented("meters do not count packets per colour")
 }
 
-pub fn decode(config: &MeterConfig) -> P4Result<Config> {
+/// Decodes the configuration of a meter of the given kind (RFC 2698, or with one rate).
+pub fn decode(config: &MeterConfig, kind: MeterType) -> P4Result<Config> {
     let rate = |name: &str, n: i64| {
         u64::try_from(n).map_err(|_| P4Error::invalid(format!("meter: {name} {n} is negative")))
     };
-    if config.eburst != 0 {
-        return Err(P4Error::invalid(
-            "meter: eburst is for single-rate meters, v1model's have two rates",
-        ));
+    let one_rate = config.pir == config.cir && config.pburst == config.cburst;
+    match kind {
+        MeterType::TwoRateThreeColor if config.eburst != 0 => {
+            return Err(P4Error::invalid(
+                "meter: eburst is for single-rate meters, this one has two rates",
+            ));
+        }
+        MeterType::SingleRateThreeColor | MeterType::SingleRateTwoColor if !one_rate => {
+            return Err(P4Error::invalid(
+                "meter: it has a single rate, so pir and pburst must equal cir and cburst",
+            ));
+        }
+        MeterType::SingleRateTwoColor if config.eburst != 0 => {
+            return Err(P4Error::invalid(
+                "meter: eburst is for meters with three colours, this one has two",
+            ));
+        }
+        MeterType::SingleRateThreeColor if config.eburst != 0 => {
+            return Err(P4Error::unimplemented(
+                "meter: excess bursts (RFC 2697) are not supported, eburst must be 0",
+            ));
+        }
+        _ => {}
     }
     let decoded = Config {
         cir: rate("cir", config.cir)?,
@@ -57,31 +78,28 @@ pub fn write(schema: &Schema, action: Type, entry: &MeterEntry) -> P4Result<Op> 
         return Err(no_color_counters());
     }
     let cells = cells(entry.index.as_ref(), meter.size, &meter.name)?;
-    let config = entry.config.as_ref().map(decode).transpose()?;
+    let config = entry.config.as_ref();
+    let config = config.map(|c| decode(c, meter.kind)).transpose()?;
     let target = meter.target;
     Ok(Box::new(move |cx| {
         for index in cells {
+            let before = cx.before(|p, _| p.meter_state(target, index));
             cx.pipeline.set_meter(target, index, config)?;
+            if let Some(Ok(before)) = before {
+                cx.undo(move |cx| Ok(cx.pipeline.restore_meter(target, index, before)?));
+            }
         }
         Ok(())
     }))
 }
 
 pub fn read(view: View<'_>, request: &MeterEntry, out: &mut Vec<Entity>) -> P4Result<()> {
-    let id = request.meter_id;
-    if id != 0 && view.schema.meters.get(id).is_none() {
-        return Err(unknown("meter", id));
-    }
     if request.counter_data.is_some() {
         return Err(no_color_counters());
     }
-    for (meter_id, meter) in view
-        .schema
-        .meters
-        .iter()
-        .filter(|(i, _)| id == 0 || *i == id)
-    {
-        let cells = cells(request.index.as_ref(), meter.size, &meter.name)?;
+    for (meter_id, meter) in selected(&view.schema.meters, "meter", request.meter_id)? {
+        let index = request.index.filter(|_| request.meter_id != 0);
+        let cells = cells(index.as_ref(), meter.size, &meter.name)?;
         let configs = view.look_at_cells(cells, |p, i| p.meter(meter.target, i))?;
         out.extend(configs.into_iter().map(|(index, config)| {
             wrap(Kind::MeterEntry(MeterEntry {
@@ -104,9 +122,8 @@ pub fn write_direct(schema: &Schema, action: Type, entry: &DirectMeterEntry) -> 
     let of = entry.table_entry.as_ref();
     let of = of.ok_or_else(|| P4Error::invalid("the direct meter names no table entry"))?;
     let table = table::find(schema, of.table_id)?;
-    if !table.direct_meter {
-        return Err(no_direct_meter(&table.name));
-    }
+    let kind = table.direct_meter;
+    let kind = kind.ok_or_else(|| no_direct_meter(&table.name))?;
     if entry.counter_data.is_some() {
         return Err(no_color_counters());
     }
@@ -116,10 +133,16 @@ pub fn write_direct(schema: &Schema, action: Type, entry: &DirectMeterEntry) -> 
         ));
     }
     let key = table::decode_key(table, of)?;
-    let config = entry.config.as_ref().map(decode).transpose()?;
+    let config = entry.config.as_ref();
+    let config = config.map(|c| decode(c, kind)).transpose()?;
     let target = table.target;
     Ok(Box::new(move |cx| {
-        Ok(cx.pipeline.set_direct_meter(target, &key, config)?)
+        let before = cx.before(|p, _| p.direct_meter_state(target, &key));
+        cx.pipeline.set_direct_meter(target, &key, config)?;
+        if let Some(Ok(Some(before))) = before {
+            cx.undo(move |cx| Ok(cx.pipeline.restore_direct_meter(target, &key, before)?));
+        }
+        Ok(())
     }))
 }
 
@@ -135,7 +158,7 @@ pub fn read_direct(
         meter_config: Some(MeterConfig::default()),
         ..request.table_entry.clone().unwrap_or_default()
     };
-    let entries = table::read_with(view, &filter, |t| t.direct_meter, no_direct_meter)?;
+    let entries = table::read_with(view, &filter, |t| t.direct_meter.is_some(), no_direct_meter)?;
     out.extend(entries.into_iter().map(|mut entry| {
         let config = entry.meter_config.take();
         wrap(Kind::DirectMeterEntry(DirectMeterEntry {

@@ -2,14 +2,16 @@
 //!
 //! A write is decoded first, with nothing but the schema, into an [`Op`]; the op then runs with the
 //! pipeline locked, so that the packet path waits for as little as possible. An op that fails has
-//! changed nothing.
+//! changed nothing, and one that has succeeded can be undone.
 
 mod action;
 mod counter;
 mod digest;
 mod field_match;
+mod group;
+mod member;
 mod meter;
-mod profile;
+mod one_shot;
 mod register;
 mod replication;
 mod table;
@@ -22,14 +24,13 @@ use softswitch_pipeline::{Nanos, Pipeline, StateError};
 
 use super::error::{P4Error, P4Result};
 use super::notes::Notes;
-use super::schema::Schema;
+use super::schema::{Objects, Schema};
 use crate::dataplane::SharedPipeline;
 use crate::proto::p4::v1::{Entity, Index, Update, entity::Entity as Kind, update};
 
 pub use table::encode_idle_entry;
 
 /// What an op changes.
-#[derive(Debug)]
 pub struct Context<'a> {
     /// The pipeline.
     pub pipeline: &'a mut Pipeline,
@@ -37,6 +38,22 @@ pub struct Context<'a> {
     pub notes: &'a mut Notes,
     /// The switch's time.
     pub now: Nanos,
+    /// What takes back the changes, in reverse order; none if nobody will ask for it.
+    pub undo: Option<Vec<Op>>,
+}
+
+impl Context<'_> {
+    /// What undoing a change needs to know from before it.
+    fn before<T>(&self, look: impl FnOnce(&Pipeline, &Notes) -> T) -> Option<T> {
+        self.undo.as_ref().map(|_| look(self.pipeline, self.notes))
+    }
+
+    /// Remembers how to take back a change that has been made.
+    fn undo(&mut self, op: impl FnOnce(&mut Context<'_>) -> P4Result<()> + Send + 'static) {
+        if let Some(ops) = &mut self.undo {
+            ops.push(Box::new(op));
+        }
+    }
 }
 
 /// A decoded update.
@@ -108,8 +125,8 @@ pub fn decode(schema: &Schema, update: &Update) -> P4Result<Op> {
     };
     match kind {
         Kind::TableEntry(e) => table::write(schema, action, e),
-        Kind::ActionProfileMember(e) => profile::write_member(schema, action, e),
-        Kind::ActionProfileGroup(e) => profile::write_group(schema, action, e),
+        Kind::ActionProfileMember(e) => member::write(schema, action, e),
+        Kind::ActionProfileGroup(e) => group::write(schema, action, e),
         Kind::CounterEntry(e) => counter::write(schema, action, e),
         Kind::DirectCounterEntry(e) => counter::write_direct(schema, action, e),
         Kind::MeterEntry(e) => meter::write(schema, action, e),
@@ -132,8 +149,8 @@ pub fn read(view: View<'_>, request: &Entity, out: &mut Vec<Entity>) -> P4Result
     })?;
     match kind {
         Kind::TableEntry(e) => table::read(view, e, out),
-        Kind::ActionProfileMember(e) => profile::read_members(view, e, out),
-        Kind::ActionProfileGroup(e) => profile::read_groups(view, e, out),
+        Kind::ActionProfileMember(e) => member::read(view, e, out),
+        Kind::ActionProfileGroup(e) => group::read(view, e, out),
         Kind::CounterEntry(e) => counter::read(view, e, out),
         Kind::DirectCounterEntry(e) => counter::read_direct(view, e, out),
         Kind::MeterEntry(e) => meter::read(view, e, out),
@@ -142,6 +159,8 @@ pub fn read(view: View<'_>, request: &Entity, out: &mut Vec<Entity>) -> P4Result
         Kind::ValueSetEntry(e) => value_set::read(view, e, out),
         Kind::PacketReplicationEngineEntry(e) => replication::read(view, e, out),
         Kind::DigestEntry(e) => digest::read(view, e, out),
+        // All instances of all extern types are none.
+        Kind::ExternEntry(e) if e.extern_type_id == 0 && e.extern_id == 0 => Ok(()),
         Kind::ExternEntry(_) => Err(no_extern()),
     }
 }
@@ -166,6 +185,15 @@ fn only_modify(kind: &str, action: update::Type) -> P4Result<()> {
     Err(P4Error::invalid(format!(
         "{kind} cannot be inserted or deleted, only modified"
     )))
+}
+
+/// The objects of one kind that an id selects: one, or all if it is 0.
+fn selected<'a, T>(objects: &'a Objects<T>, kind: &str, id: u32) -> P4Result<Vec<(u32, &'a T)>> {
+    if id == 0 {
+        return Ok(objects.iter().collect());
+    }
+    let object = objects.get(id).ok_or_else(|| unknown(kind, id))?;
+    Ok(vec![(id, object)])
 }
 
 /// The cells that an index selects of an array: one, or all if there is none.

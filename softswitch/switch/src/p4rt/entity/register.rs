@@ -1,6 +1,6 @@
 //! Registers.
 
-use super::{Op, View, cells, only_modify, unknown, wrap};
+use super::{Op, View, cells, only_modify, selected, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Schema;
 use crate::proto::p4::v1::{Entity, RegisterEntry, entity::Entity as Kind, update::Type};
@@ -17,28 +17,34 @@ pub fn write(schema: &Schema, action: Type, entry: &RegisterEntry) -> P4Result<O
     let target = register.target;
     let whole = cells.len() == register.size;
     Ok(Box::new(move |cx| {
+        let before = cx.before(|p, _| {
+            let read = |index| Ok((index, p.register(target, index)?));
+            cells.clone().map(read).collect::<P4Result<Vec<_>>>()
+        });
         if whole && value.bits() == 0 {
-            return Ok(cx.pipeline.reset_register(target)?);
+            cx.pipeline.reset_register(target)?;
+        } else {
+            for index in cells {
+                cx.pipeline.set_register(target, index, &value)?;
+            }
         }
-        for index in cells {
-            cx.pipeline.set_register(target, index, &value)?;
+        if let Some(Ok(before)) = before {
+            cx.undo(move |cx| {
+                for (index, value) in before {
+                    cx.pipeline.set_register(target, index, &value)?;
+                }
+                Ok(())
+            });
         }
         Ok(())
     }))
 }
 
 pub fn read(view: View<'_>, request: &RegisterEntry, out: &mut Vec<Entity>) -> P4Result<()> {
-    let id = request.register_id;
-    if id != 0 && view.schema.registers.get(id).is_none() {
-        return Err(unknown("register", id));
-    }
-    let selected = view
-        .schema
-        .registers
-        .iter()
-        .filter(|(i, _)| id == 0 || *i == id);
-    for (register_id, register) in selected {
-        let cells = cells(request.index.as_ref(), register.size, &register.name)?;
+    let registers = &view.schema.registers;
+    for (register_id, register) in selected(registers, "register", request.register_id)? {
+        let index = request.index.filter(|_| request.register_id != 0);
+        let cells = cells(index.as_ref(), register.size, &register.name)?;
         let values = view.look_at_cells(cells, |p, i| p.register(register.target, i))?;
         out.extend(values.into_iter().map(|(index, value)| {
             wrap(Kind::RegisterEntry(RegisterEntry {

@@ -1,4 +1,4 @@
-//! Multicast groups and clone sessions.
+//! Multicast groups and clone sessions (specification, section "PacketReplicationEngineEntry").
 
 use softswitch_pipeline as pipe;
 
@@ -24,17 +24,22 @@ pub fn write(action: Type, entry: &PacketReplicationEngineEntry) -> P4Result<Op>
     }
 }
 
-fn decode_replicas(what: &str, replicas: &[Replica]) -> P4Result<Vec<pipe::Replica>> {
+/// Replicas for the pipeline, and as they will be read back.
+fn decode_replicas(
+    what: &str,
+    replicas: &[Replica],
+) -> P4Result<(Vec<pipe::Replica>, Vec<Replica>)> {
     let decoded = replicas.iter().map(|replica| {
         if !replica.backup_replicas.is_empty() {
             return Err(P4Error::unimplemented(format!(
                 "{what}: backup replicas are not supported"
             )));
         }
-        let port = match &replica.port_kind {
-            Some(PortKind::EgressPort(port)) => *port,
+        let (port, port_kind) = match &replica.port_kind {
+            Some(PortKind::EgressPort(port)) => (*port, PortKind::EgressPort(*port)),
             Some(PortKind::Port(port)) => {
-                value::decode_port(port, || format!("{what}, a replica's port"))?
+                let port = value::decode_port(port, || format!("{what}, a replica's port"))?;
+                (port, PortKind::Port(value::encode_port(port)))
             }
             None => return Err(P4Error::invalid(format!("{what}: a replica has no port"))),
         };
@@ -44,18 +49,15 @@ fn decode_replicas(what: &str, replicas: &[Replica]) -> P4Result<Vec<pipe::Repli
                 replica.instance
             ))
         })?;
-        Ok(pipe::Replica { port, instance })
+        let written = Replica {
+            port_kind: Some(port_kind),
+            instance: replica.instance,
+            backup_replicas: vec![],
+        };
+        Ok((pipe::Replica { port, instance }, written))
     });
-    decoded.collect()
-}
-
-fn encode_replicas(replicas: &[pipe::Replica]) -> Vec<Replica> {
-    let encoded = replicas.iter().map(|r| Replica {
-        port_kind: Some(PortKind::Port(value::encode_port(r.port))),
-        instance: u32::from(r.instance),
-        backup_replicas: vec![],
-    });
-    encoded.collect()
+    let decoded = decoded.collect::<P4Result<Vec<_>>>()?;
+    Ok(decoded.into_iter().unzip())
 }
 
 fn write_group(action: Type, group: &MulticastGroupEntry) -> P4Result<Op> {
@@ -66,18 +68,28 @@ fn write_group(action: Type, group: &MulticastGroupEntry) -> P4Result<Op> {
     if action == Type::Delete {
         return Ok(Box::new(move |cx| {
             cx.pipeline.delete_multicast_group(id)?;
-            cx.notes.multicast.remove(&id);
+            if let Some(before) = cx.notes.multicast.remove(&id) {
+                cx.undo(move |cx| write_group(Type::Insert, &before)?(cx));
+            }
             Ok(())
         }));
     }
-    let replicas = decode_replicas(&format!("multicast group {id}"), &group.replicas)?;
-    let metadata = group.metadata.to_vec().into();
+    let (replicas, written) = decode_replicas(&format!("multicast group {id}"), &group.replicas)?;
+    let written = MulticastGroupEntry {
+        multicast_group_id: id,
+        replicas: written,
+        metadata: group.metadata.to_vec().into(),
+    };
     Ok(Box::new(move |cx| {
         match action {
             Type::Insert => cx.pipeline.insert_multicast_group(id, replicas)?,
             _ => cx.pipeline.modify_multicast_group(id, replicas)?,
         }
-        cx.notes.multicast.insert(id, metadata);
+        let before = cx.notes.multicast.insert(id, written.clone());
+        cx.undo(move |cx| match before {
+            Some(before) => write_group(Type::Modify, &before)?(cx),
+            None => write_group(Type::Delete, &written)?(cx),
+        });
         Ok(())
     }))
 }
@@ -89,7 +101,11 @@ fn write_session(action: Type, session: &CloneSessionEntry) -> P4Result<Op> {
     }
     if action == Type::Delete {
         return Ok(Box::new(move |cx| {
-            Ok(cx.pipeline.delete_clone_session(id)?)
+            cx.pipeline.delete_clone_session(id)?;
+            if let Some(before) = cx.notes.sessions.remove(&id) {
+                cx.undo(move |cx| write_session(Type::Insert, &before)?(cx));
+            }
+            Ok(())
         }));
     }
     let what = format!("clone session {id}");
@@ -100,8 +116,13 @@ fn write_session(action: Type, session: &CloneSessionEntry) -> P4Result<Op> {
             "{what}: class of service {class_of_service} is above {MAX_CLASS_OF_SERVICE}"
         )));
     }
+    let (replicas, written) = decode_replicas(&what, &session.replicas)?;
+    let written = CloneSessionEntry {
+        replicas: written,
+        ..*session
+    };
     let session = pipe::CloneSession {
-        replicas: decode_replicas(&what, &session.replicas)?,
+        replicas,
         truncate_to: u32::try_from(truncate_to).map_err(|_| {
             P4Error::invalid(format!("{what}: packet length {truncate_to} is negative"))
         })?,
@@ -112,6 +133,11 @@ fn write_session(action: Type, session: &CloneSessionEntry) -> P4Result<Op> {
             Type::Insert => cx.pipeline.insert_clone_session(id, session)?,
             _ => cx.pipeline.modify_clone_session(id, session)?,
         }
+        let before = cx.notes.sessions.insert(id, written.clone());
+        cx.undo(move |cx| match before {
+            Some(before) => write_session(Type::Modify, &before)?(cx),
+            None => write_session(Type::Delete, &written)?(cx),
+        });
         Ok(())
     }))
 }
@@ -121,40 +147,24 @@ pub fn read(
     request: &PacketReplicationEngineEntry,
     out: &mut Vec<Entity>,
 ) -> P4Result<()> {
-    let mut push = |entry| {
-        out.push(wrap(Kind::PacketReplicationEngineEntry(
-            PacketReplicationEngineEntry {
-                r#type: Some(entry),
-            },
-        )));
-    };
-    let (groups, sessions) = match &request.r#type {
+    let (group, session) = match &request.r#type {
         Some(Engine::MulticastGroupEntry(g)) => (Some(g.multicast_group_id), None),
         Some(Engine::CloneSessionEntry(s)) => (None, Some(s.session_id)),
         None => (Some(0), Some(0)),
     };
-    if let Some(wanted) = groups {
-        for (id, replicas) in view.look(|p| Ok(p.multicast_groups()))? {
-            if wanted == 0 || wanted == id {
-                push(Engine::MulticastGroupEntry(MulticastGroupEntry {
-                    multicast_group_id: id,
-                    replicas: encode_replicas(&replicas),
-                    metadata: view.notes.multicast.get(&id).cloned().unwrap_or_default(),
-                }));
-            }
-        }
-    }
-    if let Some(wanted) = sessions {
-        for (id, session) in view.look(|p| Ok(p.clone_sessions()))? {
-            if wanted == 0 || wanted == id {
-                push(Engine::CloneSessionEntry(CloneSessionEntry {
-                    session_id: id,
-                    replicas: encode_replicas(&session.replicas),
-                    class_of_service: u32::from(session.class_of_service),
-                    packet_length_bytes: i32::try_from(session.truncate_to).unwrap_or(i32::MAX),
-                }));
-            }
-        }
-    }
+    let is_wanted = |wanted: Option<u32>, id: u32| wanted == Some(0) || wanted == Some(id);
+    let groups = view.notes.multicast.iter();
+    let groups = groups.filter(|(id, _)| is_wanted(group, **id));
+    let groups = groups.map(|(_, g)| Engine::MulticastGroupEntry(g.clone()));
+    let sessions = view.notes.sessions.iter();
+    let sessions = sessions.filter(|(id, _)| is_wanted(session, **id));
+    let sessions = sessions.map(|(_, s)| Engine::CloneSessionEntry(s.clone()));
+    out.extend(groups.chain(sessions).map(|entry| {
+        wrap(Kind::PacketReplicationEngineEntry(
+            PacketReplicationEngineEntry {
+                r#type: Some(entry),
+            },
+        ))
+    }));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Op, View, field_match, only_modify, unknown, wrap};
+use super::{Op, View, field_match, only_modify, selected, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Schema;
 use crate::proto::p4::v1::{
@@ -32,21 +32,18 @@ pub fn write(schema: &Schema, action: Type, entry: &ValueSetEntry) -> P4Result<O
     }
     let target = set.target;
     Ok(Box::new(move |cx| {
-        Ok(cx.pipeline.set_value_set(target, members)?)
+        let before = cx.before(|p, _| p.value_set(target));
+        cx.pipeline.set_value_set(target, members)?;
+        if let Some(Ok(before)) = before {
+            cx.undo(move |cx| Ok(cx.pipeline.set_value_set(target, before)?));
+        }
+        Ok(())
     }))
 }
 
 pub fn read(view: View<'_>, request: &ValueSetEntry, out: &mut Vec<Entity>) -> P4Result<()> {
-    let id = request.value_set_id;
-    if id != 0 && view.schema.value_sets.get(id).is_none() {
-        return Err(unknown("value set", id));
-    }
-    let selected = view
-        .schema
-        .value_sets
-        .iter()
-        .filter(|(i, _)| id == 0 || *i == id);
-    for (value_set_id, set) in selected {
+    let sets = &view.schema.value_sets;
+    for (value_set_id, set) in selected(sets, "value set", request.value_set_id)? {
         let members = view.look(|p| p.value_set(set.target))?;
         let members = members.iter().map(|m| ValueSetMember {
             r#match: field_match::encode(&set.fields, m),

@@ -1,0 +1,84 @@
+//! The forwarding state of one config carried over to another: RECONCILE_AND_COMMIT.
+
+use softswitch_pipeline::Nanos;
+use tonic::Code;
+
+use super::Deployment;
+use crate::p4rt::error::{P4Error, P4Result};
+use crate::proto::p4::v1::{
+    Entity, TableEntry, Update, entity::Entity as Kind, update, write_request::Atomicity,
+};
+
+impl Deployment {
+    /// Copies the forwarding state of another deployment into this one, which is new.
+    ///
+    /// # Errors
+    /// If something cannot be kept, because this program lacks it or has it otherwise.
+    pub fn adopt(&self, other: &Deployment, now: Nanos) -> P4Result<()> {
+        // In the order of dependence.
+        let everything = [
+            Kind::ActionProfileMember(Default::default()),
+            Kind::ActionProfileGroup(Default::default()),
+            Kind::TableEntry(TableEntry {
+                counter_data: Some(Default::default()),
+                meter_config: Some(Default::default()),
+                ..Default::default()
+            }),
+            Kind::TableEntry(TableEntry {
+                is_default_action: true,
+                ..Default::default()
+            }),
+            Kind::PacketReplicationEngineEntry(Default::default()),
+            Kind::CounterEntry(Default::default()),
+            Kind::MeterEntry(Default::default()),
+            Kind::RegisterEntry(Default::default()),
+            Kind::ValueSetEntry(Default::default()),
+            Kind::DigestEntry(Default::default()),
+        ];
+        let request = everything.map(|kind| Entity { entity: Some(kind) });
+        let (entities, results) = other.read(&request, now);
+        results.into_iter().collect::<P4Result<()>>()?;
+        let updates: Vec<_> = entities.into_iter().filter_map(adopting_update).collect();
+        let each = Atomicity::ContinueOnError;
+        let results = self.write(&updates, each, now);
+        for (mut update, result) in updates.into_iter().zip(results) {
+            let result = match result {
+                // Both programs begin with this entry.
+                Err(error) if error.code == Code::AlreadyExists => {
+                    update.set_type(update::Type::Modify);
+                    let updates = std::slice::from_ref(&update);
+                    self.write(updates, each, now).into_iter().collect()
+                }
+                result => result,
+            };
+            result.map_err(|error| {
+                P4Error::invalid(format!(
+                    "the forwarding state cannot be kept: {error} (for {:?})",
+                    update.entity
+                ))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The update that makes an entity which was read.
+fn adopting_update(mut entity: Entity) -> Option<Update> {
+    let action = match entity.entity.as_mut()? {
+        Kind::TableEntry(entry) if entry.is_const => return None,
+        Kind::TableEntry(entry) if entry.is_default_action => {
+            entry.action.as_ref()?;
+            update::Type::Modify
+        }
+        Kind::TableEntry(_)
+        | Kind::ActionProfileMember(_)
+        | Kind::ActionProfileGroup(_)
+        | Kind::PacketReplicationEngineEntry(_)
+        | Kind::DigestEntry(_) => update::Type::Insert,
+        _ => update::Type::Modify,
+    };
+    Some(Update {
+        r#type: action.into(),
+        entity: Some(entity),
+    })
+}

@@ -1,0 +1,132 @@
+//! What flows from the data plane to the controllers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::bytes::Bytes;
+use softswitch_pipeline::Digest;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::Device;
+use crate::dataplane::{Event, SharedPipeline};
+use crate::p4rt::deployment::Deployment;
+use crate::p4rt::epoch_nanos;
+use crate::proto::p4::v1::{
+    IdleTimeoutNotification, PacketIn, stream_message_response::Update as Message,
+};
+
+/// How often idle entries are looked for, where a table has idle time-outs.
+const IDLE_SCAN: Duration = Duration::from_millis(50);
+
+impl Device {
+    /// Passes what the data plane has for the controllers on, until the data plane ends.
+    pub async fn serve_events(&self, mut events: mpsc::Receiver<Event>) {
+        let mut idle_scan = Instant::now();
+        loop {
+            tokio::select! {
+                event = events.recv() => match event {
+                    Some(Event::PacketIn(pipeline, packet)) => self.packet_in(&pipeline, &packet),
+                    Some(Event::Digests(pipeline, digests)) => self.digests(&pipeline, &digests),
+                    None => return,
+                },
+                () = self.changed.notified() => {}
+                () = self.next_deadline(idle_scan) => {
+                    self.flush_digests();
+                    if idle_scan <= Instant::now() {
+                        self.notify_idle();
+                        idle_scan = Instant::now() + IDLE_SCAN;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until a digest list is due, or idle entries are to be looked for.
+    async fn next_deadline(&self, idle_scan: Instant) {
+        let Some(deployment) = self.committed() else {
+            return std::future::pending().await;
+        };
+        let configs = deployment.digest_configs();
+        let digest = self.digests.lock().next_deadline(&configs);
+        let digest = digest.map(|at| {
+            let wait = at.saturating_sub(self.dataplane.now());
+            Instant::now() + Duration::from_nanos(wait)
+        });
+        let idle = deployment.has_idle_timeouts().then_some(idle_scan);
+        match digest.into_iter().chain(idle).min() {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The deployment, if packets still run through this pipeline.
+    fn current(&self, pipeline: &SharedPipeline) -> Option<Arc<Deployment>> {
+        self.committed()
+            .filter(|d| Arc::ptr_eq(d.pipeline(), pipeline))
+    }
+
+    /// Passes a packet from the data plane to the controllers.
+    fn packet_in(&self, pipeline: &SharedPipeline, packet: &Bytes) {
+        let Some(deployment) = self.current(pipeline) else {
+            return;
+        };
+        let (metadata, payload) = match &deployment.schema().packet_in {
+            None => (vec![], packet.clone()),
+            Some(header) => match header.decode(packet) {
+                Ok(parts) => parts,
+                Err(len) => {
+                    tracing::warn!(
+                        "a packet of {len} bytes to the CPU port is shorter than the packet_in header"
+                    );
+                    return;
+                }
+            },
+        };
+        let full = self.send_to_primaries(Message::Packet(PacketIn { payload, metadata }));
+        self.dataplane.counters().packet_in_dropped.add(full);
+    }
+
+    /// Tells the controllers about idle entries.
+    fn notify_idle(&self) {
+        let Some(deployment) = self.committed().filter(|d| d.has_idle_timeouts()) else {
+            return;
+        };
+        let table_entry = deployment.idle_entries(self.dataplane.now());
+        if !table_entry.is_empty() {
+            self.send_to_primaries(Message::IdleTimeoutNotification(IdleTimeoutNotification {
+                table_entry,
+                timestamp: epoch_nanos(),
+            }));
+        }
+    }
+
+    /// Gathers digests from the data plane, and sends the lists that they complete.
+    fn digests(&self, pipeline: &SharedPipeline, digests: &[Digest]) {
+        let Some(deployment) = self.current(pipeline) else {
+            return;
+        };
+        let now = self.dataplane.now();
+        for digest in digests {
+            let Some((id, config, data)) = deployment.encode_digest(digest) else {
+                continue;
+            };
+            let list = self.digests.lock().push(id, &config, data, now);
+            if let Some(list) = list {
+                self.send_to_primaries(Message::Digest(list));
+            }
+        }
+    }
+
+    /// Sends the digest lists that are due.
+    fn flush_digests(&self) {
+        let Some(deployment) = self.committed() else {
+            return;
+        };
+        let configs = deployment.digest_configs();
+        let lists = self.digests.lock().poll(&configs, self.dataplane.now());
+        for list in lists {
+            self.send_to_primaries(Message::Digest(list));
+        }
+    }
+}

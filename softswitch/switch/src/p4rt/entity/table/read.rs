@@ -1,0 +1,234 @@
+//! Reads of entries (specification, section "Wildcard Reads" of table entries).
+
+use softswitch_pipeline::{EntryState, IdleEntry, MatchField, Nanos};
+
+use super::{check_default, decode_idle_timeout, decode_key, find};
+use crate::p4rt::entity::{
+    OBJECTS_PER_LOCK, View, action, counter, field_match, meter, unknown, wrap,
+};
+use crate::p4rt::error::{P4Error, P4Result};
+use crate::p4rt::schema::Table;
+use crate::proto::p4::v1::{Entity, TableEntry, entity::Entity as Kind, table_action, table_entry};
+
+/// The entries that `filter` names, of the tables that have a direct resource: `has` says which do,
+/// `missing` what is wrong with naming one that does not.
+pub fn read_with(
+    view: View<'_>,
+    filter: &TableEntry,
+    has: impl Fn(&Table) -> bool,
+    missing: impl Fn(&str) -> P4Error,
+) -> P4Result<Vec<TableEntry>> {
+    let mut entities = Vec::new();
+    if filter.table_id == 0 {
+        check_wildcard(filter)?;
+        for (table_id, _) in view.schema.tables.iter().filter(|(_, t)| has(t)) {
+            let one = TableEntry {
+                table_id,
+                ..filter.clone()
+            };
+            read(view, &one, &mut entities)?;
+        }
+    } else {
+        let table = find(view.schema, filter.table_id)?;
+        if !has(table) {
+            return Err(missing(&table.name));
+        }
+        read(view, filter, &mut entities)?;
+        if entities.is_empty() && !filter.r#match.is_empty() {
+            return Err(P4Error::not_found(format!(
+                "table {} has no such entry",
+                table.name
+            )));
+        }
+    }
+    Ok(entities
+        .into_iter()
+        .filter_map(|entity| match entity.entity {
+            Some(Kind::TableEntry(entry)) => Some(entry),
+            _ => None,
+        })
+        .collect())
+}
+
+/// Checks that a request for the entries of all tables does not name what only one table has.
+fn check_wildcard(request: &TableEntry) -> P4Result<()> {
+    if request.r#match.is_empty() && request.action.is_none() {
+        return Ok(());
+    }
+    Err(P4Error::invalid(
+        "entries of all tables (table_id 0) cannot be filtered by match or action",
+    ))
+}
+
+pub fn read(view: View<'_>, request: &TableEntry, out: &mut Vec<Entity>) -> P4Result<()> {
+    if request.table_id == 0 {
+        check_wildcard(request)?;
+        for (id, table) in view.schema.tables.iter() {
+            read_table(view, id, table, request, out)?;
+        }
+        return Ok(());
+    }
+    let (id, table) = (request.table_id, find(view.schema, request.table_id)?);
+    // A wildcard over all tables just leaves out what a table does not have.
+    decode_idle_timeout(table, request)?;
+    let all_priorities = table.needs_priority && request.priority == 0;
+    if request.is_default_action || request.r#match.is_empty() || all_priorities {
+        return read_table(view, id, table, request, out);
+    }
+    let key = decode_key(table, request)?;
+    let wanted = Wanted::new(view, table, request)?;
+    if let Ok(state) = view.look(|p| p.entry(table.target, &key)) {
+        wanted.push(id, state, out);
+    }
+    Ok(())
+}
+
+fn read_table(
+    view: View<'_>,
+    id: u32,
+    table: &Table,
+    request: &TableEntry,
+    out: &mut Vec<Entity>,
+) -> P4Result<()> {
+    if request.is_default_action {
+        check_default(table, request)?;
+        let default = view.look(|p| p.default_action(table.target))?;
+        let note = view.notes.default(table.target);
+        out.push(wrap(Kind::TableEntry(TableEntry {
+            table_id: id,
+            is_default_action: true,
+            action: default.map(|a| action::encode_action(view.schema, table, &a, None)),
+            is_const: table.const_default || table.profile.is_some(),
+            metadata: note.metadata,
+            controller_metadata: note.controller_metadata,
+            ..Default::default()
+        })));
+        return Ok(());
+    }
+    let wanted = Wanted::new(view, table, request)?;
+    let mut next = Some(0);
+    while let Some(from) = next {
+        let entries;
+        (entries, next) = view.look(|p| p.entries_page(table.target, from, OBJECTS_PER_LOCK))?;
+        for state in entries {
+            wanted.push(id, state, out);
+        }
+    }
+    Ok(())
+}
+
+/// What a read request filters by, and which optional fields it asks for.
+struct Wanted<'a> {
+    view: View<'a>,
+    table: &'a Table,
+    request: &'a TableEntry,
+    fields: Option<Vec<MatchField>>,
+    action_id: Option<u32>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(view: View<'a>, table: &'a Table, request: &'a TableEntry) -> P4Result<Self> {
+        let action_id = match request.action.as_ref().map(|a| &a.r#type) {
+            None => None,
+            Some(Some(table_action::Type::Action(a))) => Some(a.action_id),
+            Some(_) => {
+                return Err(P4Error::unimplemented(
+                    "entries can be filtered by action id only, not by member or group",
+                ));
+            }
+        };
+        if let Some(id) = action_id.filter(|id| !view.schema.actions.contains_key(id)) {
+            return Err(unknown("action", id));
+        }
+        if request.meter_counter_data.is_some() {
+            return Err(meter::no_color_counters());
+        }
+        let fields = match request.r#match.is_empty() {
+            true => None,
+            false => Some(field_match::decode(
+                &format!("table {}", table.name),
+                &table.fields,
+                &request.r#match,
+            )?),
+        };
+        Ok(Self {
+            view,
+            table,
+            request,
+            fields,
+            action_id,
+        })
+    }
+
+    fn push(&self, id: u32, state: EntryState, out: &mut Vec<Entity>) {
+        let EntryState {
+            entry,
+            counter,
+            meter,
+            last_hit,
+        } = state;
+        let Self {
+            view,
+            table,
+            request,
+            ..
+        } = self;
+        let note = view.notes.entry(table.target, &entry.key);
+        let encoded =
+            action::encode_action(view.schema, table, &entry.action, note.one_shot.as_deref());
+        let has_action = |wanted| match &encoded.r#type {
+            Some(table_action::Type::Action(a)) => a.action_id == wanted,
+            _ => false,
+        };
+        let controller_metadata = request.controller_metadata;
+        let filtered = self.action_id.is_some_and(|id| !has_action(id))
+            || self.fields.as_ref().is_some_and(|f| *f != entry.key.fields)
+            || request.priority != 0 && request.priority != entry.key.priority
+            || controller_metadata != 0 && controller_metadata != note.controller_metadata
+            || !request.metadata.is_empty() && request.metadata != note.metadata;
+        if filtered {
+            return;
+        }
+        let counter = counter.filter(|_| table.direct_counter && request.counter_data.is_some());
+        let wants_meter = table.direct_meter.is_some() && request.meter_config.is_some();
+        let meter = meter.filter(|_| wants_meter);
+        let since = view.now.saturating_sub(last_hit);
+        let asked = request.time_since_last_hit.is_some() && table.idle_timeout;
+        out.push(wrap(Kind::TableEntry(TableEntry {
+            table_id: id,
+            r#match: field_match::encode(&table.fields, &entry.key.fields),
+            action: Some(encoded),
+            priority: entry.key.priority,
+            controller_metadata: note.controller_metadata,
+            metadata: note.metadata,
+            meter_config: meter.map(meter::encode),
+            counter_data: counter.map(counter::encode),
+            idle_timeout_ns: clamp(entry.idle_timeout),
+            time_since_last_hit: asked.then(|| table_entry::IdleTimeout {
+                elapsed_ns: clamp(since),
+            }),
+            is_const: table.is_const,
+            ..Default::default()
+        })));
+    }
+}
+
+fn clamp(nanos: Nanos) -> i64 {
+    i64::try_from(nanos).unwrap_or(i64::MAX)
+}
+
+/// An entry as an idle time-out notification names it.
+pub fn encode_idle_entry(view: View<'_>, idle: &IdleEntry) -> Option<TableEntry> {
+    let (id, table) = view.schema.table_of(idle.table)?;
+    let state = view.look(|p| p.entry(idle.table, &idle.key)).ok()?;
+    let note = view.notes.entry(idle.table, &idle.key);
+    Some(TableEntry {
+        table_id: id,
+        r#match: field_match::encode(&table.fields, &idle.key.fields),
+        priority: idle.key.priority,
+        controller_metadata: note.controller_metadata,
+        metadata: note.metadata,
+        idle_timeout_ns: clamp(state.entry.idle_timeout),
+        ..Default::default()
+    })
+}
