@@ -119,6 +119,9 @@ impl Runner {
                 let Some(table) = self.table(*table) else {
                     return;
                 };
+                if self.info.tables[table.index()].const_entries {
+                    return;
+                }
                 let entries = self.pipeline.entries(table).unwrap_or_default();
                 if let Some(entry) = entries.first() {
                     self.pipeline
