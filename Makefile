@@ -22,7 +22,7 @@ WORLD := $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world conformance differential bench lint format docs lock clean
+.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world conformance differential bench fuzz lint format docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -68,6 +68,9 @@ differential: $(STAMPS)/venv $(STAMPS)/rust ## random packets through softswitch
 
 bench: $(WORLD) ## measure: build/bench/result.json; ONLY=name runs one
 	@$(PYTHON) bench/run.py $(if $(ONLY),--only $(ONLY))
+
+fuzz: ## run the fuzzers of softswitch, FUZZ_SECONDS each (3600); ONLY=name runs one
+	@tools/fuzz --seconds $(or $(FUZZ_SECONDS),3600) $(ONLY)
 
 lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
 	$(say) 'Rust: rustfmt, clippy'

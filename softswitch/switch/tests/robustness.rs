@@ -308,6 +308,7 @@ fn a_device_needs_neither_sockets_nor_a_runtime() {
         cpu_port: Some(common::CPU_PORT),
         seed: 1,
         events,
+        trace: None,
     };
     let dataplane = Engine::new(setup).unwrap().handle();
     let device = Device::new(common::DEVICE, dataplane, Target::default());

@@ -1,0 +1,42 @@
+//! P4 source through the compiler, and what it makes through the loader.
+
+use softswitch_p4c::diag::{Diagnostics, SourceMap};
+use softswitch_p4c::{Options, compile};
+use softswitch_pipeline::Program;
+
+/// As much stack as the command line tool gives itself: deeply nested programs recurse.
+const STACK: usize = 256 << 20;
+
+/// Compiles a program. What is refused has an error that says why; what is not, loads.
+pub fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data).into_owned();
+    // Files outside must not matter to the result.
+    if text.contains("#include")
+        && !text.contains("#include <core.p4>")
+        && !text.contains("#include <v1model.p4>")
+    {
+        return;
+    }
+    let worker = std::thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(|| compiles_or_says_why(text));
+    worker
+        .expect("a thread can be made")
+        .join()
+        .expect("the compiler does not panic");
+}
+
+fn compiles_or_says_why(text: String) {
+    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+    let output = compile("fuzz.p4", text, &Options::default(), &sources, &diags);
+    let said = diags.render(&sources);
+    match output {
+        None => assert!(said.contains("error"), "refused without an error:\n{said}"),
+        Some(output) => {
+            let json = output.json.to_string();
+            if let Err(e) = Program::load(&json) {
+                panic!("compiled, but it does not load: {e}\n{json}");
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The programs that the targets run: compiled once.
+
+use std::sync::LazyLock;
+
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use softswitch::proto::p4::config::v1::P4Info;
+use softswitch::proto::p4::v1::ForwardingPipelineConfig;
+use softswitch_p4c::diag::{Diagnostics, SourceMap};
+use softswitch_p4c::{Options, Output, compile};
+use softswitch_pipeline::Program;
+
+/// Source of the program that has every kind of table and extern.
+pub const EVERYTHING: &str = include_str!("../../pipeline/tests/programs/everything.p4");
+/// Source of a small IPv4 router.
+pub const ROUTER: &str = include_str!("../../pipeline/tests/programs/router.p4");
+/// Source of the program that has every kind of P4Runtime entity.
+pub const FEATURES: &str = include_str!("../../switch/tests/programs/features.p4");
+
+/// Compiles one of the programs above.
+///
+/// # Panics
+/// If it has an error.
+pub fn compiled(source: &str) -> Output {
+    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+    let output = compile(
+        "program.p4",
+        source.to_owned(),
+        &Options::default(),
+        &sources,
+        &diags,
+    );
+    output.unwrap_or_else(|| panic!("{}", diags.render(&sources)))
+}
+
+/// The programs that packets run through.
+pub static PROGRAMS: LazyLock<[Program; 3]> = LazyLock::new(|| {
+    [EVERYTHING, ROUTER, FEATURES].map(|source| {
+        let json = compiled(source).json.to_string();
+        Program::load(&json).expect("the compiler's programs load")
+    })
+});
+
+/// [`FEATURES`] as P4Runtime sets it.
+pub static FEATURES_CONFIG: LazyLock<ForwardingPipelineConfig> = LazyLock::new(|| {
+    let output = compiled(FEATURES);
+    ForwardingPipelineConfig {
+        p4info: Some(p4info(&output.p4info)),
+        p4_device_config: output.json.to_string().into(),
+        cookie: None,
+    }
+});
+
+/// P4Info from its text form.
+fn p4info(text: &str) -> P4Info {
+    let proto = concat!(env!("CARGO_MANIFEST_DIR"), "/../switch/proto");
+    let files =
+        protox::compile(["p4/config/v1/p4info.proto"], [proto]).expect("the definitions compile");
+    let pool =
+        DescriptorPool::from_file_descriptor_set(files).expect("the definitions are complete");
+    let kind = pool
+        .get_message_by_name("p4.config.v1.P4Info")
+        .expect("it is defined");
+    let message =
+        DynamicMessage::parse_text_format(kind, text).expect("the compiler writes P4Info");
+    P4Info::decode(message.encode_to_vec().as_slice()).expect("the same message")
+}

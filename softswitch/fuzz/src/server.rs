@@ -1,0 +1,210 @@
+//! A P4Runtime server within the process: real messages through the real gRPC service, without a socket.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use softswitch::dataplane::{Engine, Setup};
+use softswitch::p4rt::deployment::Target;
+use softswitch::p4rt::device::Device;
+use softswitch::p4rt::service::Service;
+use softswitch::proto::p4::v1::{
+    self as p4, p4_runtime_client::P4RuntimeClient, p4_runtime_server::P4RuntimeServer,
+    packet_replication_engine_entry::Type as Replication,
+    set_forwarding_pipeline_config_request::Action, stream_message_request::Update as ToSwitch,
+};
+use softswitch_pipeline::Options;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Status, Streaming};
+
+use crate::programs::FEATURES_CONFIG;
+
+/// The device's id, which inputs need not guess.
+pub const DEVICE: u64 = 1;
+
+/// The primary's election id.
+pub const ELECTION: p4::Uint128 = p4::Uint128 { high: 0, low: 1 };
+
+/// An answer that takes longer is a hang.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime can be made")
+});
+
+/// A server with a primary controller.
+pub struct Server {
+    /// Reaches the service directly.
+    pub client: P4RuntimeClient<P4RuntimeServer<Service>>,
+    /// The primary's stream to the switch.
+    pub to_switch: mpsc::Sender<p4::StreamMessageRequest>,
+    /// The primary's stream from the switch; its first message has been taken.
+    pub from_switch: Streaming<p4::StreamMessageResponse>,
+    // Packet-outs and digests need its descriptors; its thread is not started.
+    _engine: Engine,
+}
+
+/// Runs what a target does with a server.
+///
+/// # Panics
+/// If it takes longer than any answer may.
+pub fn block_on<F: Future>(f: F) -> F::Output {
+    RUNTIME.block_on(async {
+        tokio::time::timeout(PATIENCE, f)
+            .await
+            .expect("the server answers in time")
+    })
+}
+
+impl Server {
+    /// A server without a program.
+    pub async fn new() -> Self {
+        let (events, _) = mpsc::channel(1);
+        let setup = Setup {
+            ports: Vec::new(),
+            cpu_port: Some(510),
+            seed: 1,
+            events,
+            trace: None,
+        };
+        let engine = Engine::new(setup).expect("the kernel gives descriptors");
+        // No packet runs, and machine code takes longer to make than all that a target does.
+        let options = Options {
+            engine: softswitch_pipeline::Engine::Interpreter,
+            ..Options::default()
+        };
+        let ports = (1..=8).collect();
+        let device = Device::new(DEVICE, engine.handle(), Target { options, ports });
+        let device = Arc::new(device);
+        let mut client = P4RuntimeClient::new(Service::server(device));
+        let (to_switch, requests) = mpsc::channel(64);
+        let update = p4::MasterArbitrationUpdate {
+            device_id: DEVICE,
+            election_id: Some(ELECTION),
+            ..Default::default()
+        };
+        let first = p4::StreamMessageRequest {
+            update: Some(ToSwitch::Arbitration(update)),
+        };
+        to_switch.send(first).await.expect("the receiver is below");
+        let stream = client.stream_channel(ReceiverStream::new(requests)).await;
+        let mut from_switch = stream.expect("the stream opens").into_inner();
+        from_switch
+            .message()
+            .await
+            .expect("arbitration is answered");
+        Self {
+            client,
+            to_switch,
+            from_switch,
+            _engine: engine,
+        }
+    }
+
+    /// A server with the program that has every kind of entity.
+    pub async fn with_features() -> Self {
+        let mut server = Self::new().await;
+        let request = p4::SetForwardingPipelineConfigRequest {
+            action: Action::VerifyAndCommit.into(),
+            config: Some(FEATURES_CONFIG.clone()),
+            ..Default::default()
+        };
+        server
+            .set_config(request)
+            .await
+            .expect("the program is valid");
+        server
+    }
+
+    /// Sets a config as the primary.
+    ///
+    /// # Errors
+    /// What the server answers.
+    pub async fn set_config(
+        &mut self,
+        mut request: p4::SetForwardingPipelineConfigRequest,
+    ) -> Result<(), Status> {
+        request.device_id = DEVICE;
+        request.election_id = Some(ELECTION);
+        self.client
+            .set_forwarding_pipeline_config(request)
+            .await
+            .map(drop)
+    }
+
+    /// Writes as the primary.
+    ///
+    /// # Errors
+    /// What the server answers.
+    pub async fn write(&mut self, mut request: p4::WriteRequest) -> Result<(), Status> {
+        request.device_id = DEVICE;
+        request.election_id = Some(ELECTION);
+        self.client.write(request).await.map(drop)
+    }
+
+    /// Reads these entities; what was found before an error is lost.
+    ///
+    /// # Errors
+    /// What the server answers.
+    pub async fn read(&mut self, entities: Vec<p4::Entity>) -> Result<Vec<p4::Entity>, Status> {
+        let request = p4::ReadRequest {
+            device_id: DEVICE,
+            entities,
+            ..Default::default()
+        };
+        let mut responses = self.client.read(request).await?.into_inner();
+        let mut found = Vec::new();
+        while let Some(response) = responses.message().await? {
+            found.extend(response.entities);
+        }
+        Ok(found)
+    }
+
+    /// All that can be read.
+    ///
+    /// # Panics
+    /// If the server does not let it be read.
+    pub async fn read_everything(&mut self) -> Vec<p4::Entity> {
+        self.read(wildcards())
+            .await
+            .expect("everything can be read")
+    }
+}
+
+/// Whether a status is one that a server may answer to what it refuses.
+pub fn is_refusal(status: &Status) -> bool {
+    // Of the others, INTERNAL and DATA_LOSS are a server's own faults.
+    !matches!(
+        status.code(),
+        Code::Ok | Code::Internal | Code::DataLoss | Code::Unavailable | Code::DeadlineExceeded
+    )
+}
+
+/// A read request for everything of every kind.
+pub fn wildcards() -> Vec<p4::Entity> {
+    use p4::entity::Entity as Kind;
+    let engine = |kind| {
+        Kind::PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry { r#type: Some(kind) })
+    };
+    let kinds = [
+        Kind::TableEntry(Default::default()),
+        Kind::ActionProfileMember(Default::default()),
+        Kind::ActionProfileGroup(Default::default()),
+        Kind::CounterEntry(Default::default()),
+        Kind::DirectCounterEntry(Default::default()),
+        Kind::MeterEntry(Default::default()),
+        Kind::DirectMeterEntry(Default::default()),
+        Kind::RegisterEntry(Default::default()),
+        Kind::ValueSetEntry(Default::default()),
+        Kind::DigestEntry(Default::default()),
+        engine(Replication::MulticastGroupEntry(Default::default())),
+        engine(Replication::CloneSessionEntry(Default::default())),
+    ];
+    kinds.map(|kind| p4::Entity { entity: Some(kind) }).into()
+}

@@ -1,0 +1,29 @@
+//! Messages of the stream channel.
+
+use prost::Message;
+use softswitch::proto::p4::v1::StreamMessageRequest;
+
+use crate::server::{Server, block_on};
+
+/// Sends messages, each with its length before it, on a primary's stream. The server answers until the stream ends, and then
+/// goes on serving others.
+pub fn run(mut data: &[u8]) {
+    let mut messages = Vec::new();
+    while let Ok(message) = StreamMessageRequest::decode_length_delimited(&mut data) {
+        messages.push(message);
+    }
+    if messages.is_empty() {
+        return;
+    }
+    block_on(async {
+        let mut server = Server::with_features().await;
+        for message in messages {
+            // It fails if the server has ended the stream, as some messages make it.
+            let _ = server.to_switch.send(message).await;
+        }
+        let (closed, _) = tokio::sync::mpsc::channel(1);
+        server.to_switch = closed;
+        while let Ok(Some(_)) = server.from_switch.message().await {}
+        server.read_everything().await;
+    });
+}
