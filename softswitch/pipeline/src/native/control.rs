@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use cranelift_frontend::Switch;
 
 use super::action::may_exit;
-use super::generator::{Args, Gen, Result, Unsupported};
+use super::generator::{Args, Gen, Known, Result, Unsupported};
 use super::runtime::{Callout, Context, HIT, NO_ACTION};
 use crate::entry::EntryAction;
 use crate::packet::State;
@@ -113,7 +113,7 @@ impl Gen<'_, '_> {
         let n = self.int(number.into());
         let found = self.call(Callout::Apply, &[n, at]);
         if table.meter.is_some() {
-            self.known.clear();
+            self.known = Known::default();
         }
         let hit = self.b.ins().band_imm(found, HIT as i64);
         let action = self.b.ins().ushr_imm(found, 32);

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::mem::offset_of;
+use std::rc::Rc;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
@@ -35,8 +36,12 @@ pub(super) enum Args<'a> {
     At(Value, u32),
 }
 
-/// Values of fields that are known, since they were just read or written.
-pub(super) type Known = HashMap<Word, Value>;
+/// Values of fields that are known, since they were just read or written. Shared, since many blocks
+/// begin with the same.
+pub(super) type Known = Rc<HashMap<Word, Value>>;
+
+/// More are forgotten.
+const MAX_KNOWN: usize = 1024;
 
 pub(super) struct Gen<'a, 'f> {
     pub(super) c: &'a Compiled,
@@ -50,7 +55,7 @@ pub(super) struct Gen<'a, 'f> {
     arriving: HashMap<Block, Known>,
     /// Bytes of the frame that are parsed, in the parser.
     pub(super) start: Option<Variable>,
-    signatures: HashMap<(usize, bool), SigRef>,
+    signatures: HashMap<usize, SigRef>,
     convention: CallConv,
     buffer: Option<(StackSlot, u32)>,
 }
@@ -68,7 +73,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             ctx,
             mem: ctx,
             pkt: ctx,
-            known: Known::new(),
+            known: Known::default(),
             arriving: HashMap::new(),
             start: None,
             signatures: HashMap::new(),
@@ -137,11 +142,11 @@ impl<'a, 'f> Gen<'a, 'f> {
             self.store_state(v, offset_of!(State, start));
         }
         let convention = self.convention;
-        let key = (args.len(), true);
+        let words = args.len() + 1;
         let b = &mut self.b;
-        let signature = *self.signatures.entry(key).or_insert_with(|| {
+        let signature = *self.signatures.entry(words).or_insert_with(|| {
             let mut s = Signature::new(convention);
-            s.params = vec![AbiParam::new(I64); key.0 + 1];
+            s.params = vec![AbiParam::new(I64); words];
             s.returns = vec![AbiParam::new(I64)];
             b.import_signature(s)
         });
@@ -156,7 +161,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             self.b.def_var(start, v);
         }
         if callout.writes() {
-            self.known.clear();
+            self.known = Known::default();
         }
         result
     }
@@ -185,18 +190,26 @@ impl<'a, 'f> Gen<'a, 'f> {
     /// Continues in a block that may be jumped to from later ones.
     pub(super) fn enter_loop(&mut self, block: Block) -> Result<()> {
         self.enter(block)?;
-        self.known.clear();
+        self.known = Known::default();
         Ok(())
     }
 
+    /// Notes what is known where a field was read or written.
+    pub(super) fn note(&mut self, w: Word, v: Value) {
+        let known = Rc::make_mut(&mut self.known);
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.insert(w, v);
+    }
+
     fn arrive(&mut self, block: Block) {
+        let here = &self.known;
         match self.arriving.get_mut(&block) {
-            Some(there) => {
-                let here = &self.known;
-                there.retain(|w, v| here.get(w) == Some(v));
-            }
+            Some(there) if Rc::ptr_eq(there, here) => {}
+            Some(there) => Rc::make_mut(there).retain(|w, v| here.get(w) == Some(v)),
             None => {
-                self.arriving.insert(block, self.known.clone());
+                self.arriving.insert(block, here.clone());
             }
         }
     }

@@ -43,7 +43,7 @@ impl Gen<'_, '_> {
         let valid: BTreeSet<u32> = valid.collect();
         let any = self.any_byte(&valid)?;
         let (some, after) = (self.b.create_block(), self.b.create_block());
-        let mut known = self.known.clone();
+        let known = self.known.clone();
         self.b.ins().brif(any, some, &[], after, &[]);
         self.b.switch_to_block(some);
         let (at, n) = (self.address(&ops[0]), self.int(count as u64));
@@ -51,7 +51,7 @@ impl Gen<'_, '_> {
         self.call(Callout::Steps, &[at, n, none, none]);
         self.b.ins().jump(after, &[]);
         self.b.switch_to_block(after);
-        std::mem::swap(&mut self.known, &mut known);
+        self.known = known;
         for off in valid {
             self.forget(off * 8, off * 8 + 8);
         }

@@ -1,5 +1,7 @@
 //! Reading and writing fields.
 
+use std::rc::Rc;
+
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 
@@ -86,7 +88,7 @@ impl Gen<'_, '_> {
 
     /// Forgets what is known of the bits `from..to`.
     pub(super) fn forget(&mut self, from: u32, to: u32) {
-        self.known.retain(|&w, _| {
+        Rc::make_mut(&mut self.known).retain(|&w, _| {
             let (first, end) = extent(w);
             end <= from || to <= first
         });
@@ -160,7 +162,7 @@ impl Gen<'_, '_> {
                 self.mask(v, mask)
             }
         };
-        self.known.insert(w, v);
+        self.note(w, v);
         Ok(v)
     }
 
@@ -202,7 +204,7 @@ impl Gen<'_, '_> {
             let (first, end) = extent(w);
             self.forget(first, end);
         }
-        self.known.insert(w, v);
+        self.note(w, v);
         Ok(())
     }
 
