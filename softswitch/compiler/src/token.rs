@@ -16,6 +16,7 @@ pub enum Tok {
         value: BigInt,
         width: Option<(u32, bool)>,
     },
+    /// String literal, without its quotes but otherwise as written.
     Str(Rc<str>),
     /// Operator or punctuation.
     P(&'static str),
@@ -166,35 +167,24 @@ impl Lexer<'_> {
         }
     }
 
+    /// Backslashes stay, as they do in P4Info. Where an argument begins, a string may span lines;
+    /// elsewhere a lone quote is more likely prose in a part that the preprocessor skips.
     fn string(&mut self) -> Tok {
-        self.pos += 1;
-        let mut value = Vec::new();
-        loop {
-            match self.peek(0) {
-                b'"' => {
-                    self.pos += 1;
-                    return Tok::Str(String::from_utf8_lossy(&value).into());
-                }
-                b'\\' => {
-                    match self.peek(1) {
-                        b'n' => value.push(b'\n'),
-                        b't' => value.push(b'\t'),
-                        b'r' => value.push(b'\r'),
-                        b'\n' => {}
-                        0 => return Tok::Bad("string without end"),
-                        other => value.push(other),
-                    }
-                    self.pos += 2;
-                }
-                0 | b'\n' if self.pos >= self.bytes.len() || self.peek(0) == b'\n' => {
-                    return Tok::Bad("string without end");
-                }
-                c => {
-                    value.push(c);
-                    self.pos += 1;
-                }
+        let from = self.pos + 1;
+        let lines = matches!(self.out.last().map(|t| &t.tok), Some(Tok::P("(" | "[" | "," | "=")));
+        self.pos = from;
+        while self.pos < self.bytes.len() && self.bytes[self.pos] != b'"' {
+            if self.bytes[self.pos] == b'\n' && !lines {
+                return Tok::Bad("string without end");
             }
+            let escaped = self.bytes[self.pos] == b'\\' && matches!(self.peek(1), b'"' | b'\\');
+            self.pos += if escaped { 2 } else { 1 };
         }
+        if self.pos >= self.bytes.len() {
+            return Tok::Bad("string without end");
+        }
+        self.pos += 1;
+        Tok::Str(self.text[from..self.pos - 1].into())
     }
 
     fn number(&mut self, start: usize) -> Tok {

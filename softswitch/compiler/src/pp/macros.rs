@@ -17,6 +17,12 @@ impl Macro {
     pub fn object(body: Vec<Token>) -> Macro {
         Macro { params: None, body }
     }
+
+    /// What an object-like macro stands for.
+    pub(super) fn text(&self) -> Option<String> {
+        let words: Vec<String> = self.body.iter().map(|t| spelling(&t.tok)).collect();
+        self.params.is_none().then(|| words.join(" "))
+    }
 }
 
 /// A bound on the tokens of one expansion, against macros that double themselves.

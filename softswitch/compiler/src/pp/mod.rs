@@ -2,6 +2,7 @@
 
 mod cond;
 mod macros;
+mod multiline;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -99,7 +100,8 @@ impl Preprocessor<'_> {
                         .find(|j| tokens[*j].line_start)
                         .unwrap_or(tokens.len() - 1);
                 }
-                let expanded = self.expand(&tokens[i..end]);
+                let joined = self.multi_line_strings(&tokens[i..end]);
+                let expanded = self.expand(&joined);
                 self.out.extend(expanded);
                 i = end;
             } else {
