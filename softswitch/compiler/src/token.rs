@@ -15,6 +15,8 @@ pub enum Tok {
     Int {
         value: BigInt,
         width: Option<(u32, bool)>,
+        /// As written: P4Info repeats annotations word for word.
+        text: Rc<str>,
     },
     /// String literal, without its quotes but otherwise as written.
     Str(Rc<str>),
@@ -110,10 +112,7 @@ impl Lexer<'_> {
             } else if c == b'/' && self.peek(1) == b'*' {
                 self.block_comment(start);
             } else if c.is_ascii_alphabetic() || c == b'_' {
-                while self.peek(0).is_ascii_alphanumeric() || self.peek(0) == b'_' {
-                    self.pos += 1;
-                }
-                let name: Rc<str> = self.text[start..self.pos].into();
+                let name = self.word();
                 self.push(start, Tok::Ident(name));
             } else if c.is_ascii_digit() {
                 let tok = self.number(start);
@@ -141,6 +140,24 @@ impl Lexer<'_> {
         self.line_start = true;
         self.push(end, Tok::Eof);
         self.out
+    }
+
+    /// A name, which a backslash at the end of a line does not end.
+    fn word(&mut self) -> Rc<str> {
+        let start = self.pos;
+        loop {
+            match (self.peek(0), self.peek(1), self.peek(2)) {
+                (b'_', ..) => self.pos += 1,
+                (c, ..) if c.is_ascii_alphanumeric() => self.pos += 1,
+                (b'\\', b'\n', c) if c.is_ascii_alphanumeric() || c == b'_' => self.pos += 2,
+                _ => break,
+            }
+        }
+        let text = &self.text[start..self.pos];
+        if text.contains('\n') {
+            return text.replace("\\\n", "").into();
+        }
+        text.into()
     }
 
     fn line_comment(&mut self) {
@@ -223,7 +240,11 @@ fn parse_number(text: &str) -> Tok {
         return BAD;
     }
     match BigInt::from_str_radix(&digits, radix) {
-        Ok(value) => Tok::Int { value, width },
+        Ok(value) => Tok::Int {
+            value,
+            width,
+            text: text.into(),
+        },
         Err(_) => BAD,
     }
 }
@@ -242,14 +263,17 @@ mod tests {
             toks("8w0xF_F 4s7 0b101"),
             vec![
                 Tok::Int {
+                    text: "8w0xF_F".into(),
                     value: 255.into(),
                     width: Some((8, false))
                 },
                 Tok::Int {
+                    text: "4s7".into(),
                     value: 7.into(),
                     width: Some((4, true))
                 },
                 Tok::Int {
+                    text: "0b101".into(),
                     value: 5.into(),
                     width: None
                 },

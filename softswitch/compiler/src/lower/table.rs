@@ -328,6 +328,7 @@ impl<'a> Lower<'a> {
         for p in &t.properties {
             match &*p.name.name {
                 "size" => match self.number(&p.value).and_then(|n| n.to_u64()) {
+                    Some(0) => {}
                     Some(n) => self.ir.tables[index].size = n,
                     None => self.error(
                         p.value.span,

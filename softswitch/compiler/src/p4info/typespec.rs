@@ -292,7 +292,9 @@ pub(super) fn translated_width(annos: &[Annotation]) -> Option<u32> {
 fn translation(annos: &[Annotation]) -> Option<Message> {
     let (uri, to) = parse_translation(annos)?;
     let mut m = Message::default();
-    m.string("uri", &uri);
+    if !uri.is_empty() {
+        m.string("uri", &uri);
+    }
     match to {
         Translation::Bits(w) => m.number("sdn_bitwidth", w),
         Translation::String => m.message("sdn_string", Message::default()),

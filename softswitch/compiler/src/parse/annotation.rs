@@ -78,12 +78,7 @@ impl Parser<'_> {
             .map(|t| RawToken {
                 text: match &t.tok {
                     Tok::Ident(s) | Tok::Str(s) => s.to_string(),
-                    Tok::Int { value, width } => match width {
-                        None => value.to_string(),
-                        Some((w, signed)) => {
-                            format!("{w}{}{value}", if *signed { 's' } else { 'w' })
-                        }
-                    },
+                    Tok::Int { text, .. } => text.to_string(),
                     Tok::P(p) => (*p).to_string(),
                     Tok::Bad(_) | Tok::Eof => String::new(),
                 },

@@ -256,7 +256,7 @@ impl Parser<'_> {
         let span = self.span();
         let tok = self.tok().clone();
         match tok {
-            Tok::Int { value, width } => {
+            Tok::Int { value, width, .. } => {
                 self.bump();
                 Ok(self.node(span, ExprKind::Int { value, width }))
             }

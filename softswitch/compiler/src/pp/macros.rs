@@ -94,6 +94,7 @@ impl Preprocessor<'_> {
                 let line = self.sources.line_col(t.span).line;
                 out.push(Token {
                     tok: Tok::Int {
+                        text: line.to_string().into(),
                         value: line.into(),
                         width: None,
                     },
@@ -272,13 +273,7 @@ fn paste(body: Vec<Token>) -> Vec<Token> {
 fn spelling(tok: &Tok) -> String {
     match tok {
         Tok::Ident(s) => s.to_string(),
-        Tok::Int { value, width: None } => value.to_string(),
-        Tok::Int {
-            value,
-            width: Some((w, signed)),
-        } => {
-            format!("{w}{}{value}", if *signed { 's' } else { 'w' })
-        }
+        Tok::Int { text, .. } => text.to_string(),
         Tok::P(p) => (*p).to_string(),
         Tok::Str(s) => format!("\"{s}\""),
         Tok::Bad(_) | Tok::Eof => String::new(),
