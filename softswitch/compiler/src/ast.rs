@@ -268,6 +268,7 @@ pub struct Entries {
 
 #[derive(Clone, Debug)]
 pub struct Entry {
+    pub is_const: bool,
     pub priority: Option<Expr>,
     pub keyset: Expr,
     pub action: Expr,

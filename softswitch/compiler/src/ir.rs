@@ -341,6 +341,8 @@ pub struct Entry {
     pub matches: Vec<KeyMatch>,
     pub action: usize,
     pub args: Vec<BigInt>,
+    /// The control plane may not change it.
+    pub is_const: bool,
     /// As written, if it is.
     pub priority: Option<BigInt>,
     /// `@priority(n)`: the target's own numbering, smallest first.

@@ -460,9 +460,9 @@ impl<'a> Lower<'a> {
             }
         }
     }
+}
 
-    /// `2^w - 1`
-    pub(super) fn ones(w: u32) -> BigInt {
-        (BigInt::one() << w) - 1
-    }
+/// `2^w - 1`
+pub(crate) fn ones(w: u32) -> BigInt {
+    (BigInt::one() << w) - 1
 }

@@ -318,6 +318,7 @@ impl<'a> Lower<'a> {
                 annotated_priority,
                 action,
                 args,
+                is_const: entries.is_const || e.is_const,
                 priority,
                 span: e.span,
             });
@@ -422,6 +423,10 @@ impl<'a> Lower<'a> {
             overflow |= p.sign() == num_bigint::Sign::Minus;
             e.priority = Some(p);
         }
+        table.entries.sort_by(|a, b| {
+            let order = a.priority.cmp(&b.priority);
+            if largest { order.reverse() } else { order }
+        });
         if overflow {
             let name = table.decl.name.span;
             self.diags.error_hint(

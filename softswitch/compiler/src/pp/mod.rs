@@ -25,7 +25,7 @@ pub fn preprocess(
     diags: &Diagnostics,
     main_file: u32,
     include_dirs: &[PathBuf],
-    defines: &[(String, String)],
+    defines: &[(String, Option<String>)],
 ) -> Vec<Token> {
     let mut pp = Preprocessor {
         sources,
@@ -36,6 +36,10 @@ pub fn preprocess(
         depth: 0,
     };
     for (name, value) in defines {
+        let Some(value) = value else {
+            pp.macros.remove(name.as_str());
+            continue;
+        };
         let file = sources.add("<command line>".into(), value.clone());
         let mut body = lex(file, value);
         body.pop();
