@@ -83,14 +83,7 @@ impl Parser<'_> {
         let start = self.span();
         self.bump();
         self.expect("(")?;
-        let mut keys = Vec::new();
-        while !self.at(")") {
-            keys.push(self.expr()?);
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect(")")?;
+        let keys = self.list(")", |p| p.expr())?;
         let span = start.to(self.last_span());
         self.expect("{")?;
         let mut cases = Vec::new();
