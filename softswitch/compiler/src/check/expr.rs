@@ -135,6 +135,11 @@ impl<'a> Checker<'a> {
             }
             return Some(Type::Int);
         }
+        // A number is given to a new type, but it is not one of its values.
+        let mixed = |x: &Type, y: &Type| *x == Type::Int && self.newtype_base(y).is_some();
+        if mixed(&ta, &tb) || mixed(&tb, &ta) {
+            return None;
+        }
         if self.convert(a, &ta, &tb) {
             return Some(tb);
         }

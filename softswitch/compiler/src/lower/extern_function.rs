@@ -153,7 +153,10 @@ impl<'a> Lower<'a> {
         let id = self.ir.digests.len() as u32 + 1;
         let name = match &ty {
             Type::Named(..) => self.type_name(&ty),
-            _ => format!("digest_{}", id - 1),
+            _ => {
+                let unnamed = |d: &&Digest| !matches!(d.ty, Type::Named(..));
+                format!("digest_{}", self.ir.digests.iter().filter(unnamed).count())
+            }
         };
         self.ir.digests.push(Digest {
             id,

@@ -8,14 +8,17 @@ use crate::types::{Callee, Type};
 
 impl<'a> Lower<'a> {
     pub(super) fn stmts(&mut self, stmts: &'a [Stmt]) {
-        for s in stmts {
+        for (i, s) in stmts.iter().enumerate() {
             self.stmt(s);
             // What follows an unconditional jump never runs.
-            if matches!(
-                self.out.last().map(|s| &s.kind),
-                Some(StKind::Leave(_) | StKind::Exit)
-            ) {
-                break;
+            match self.out.last().map(|s| &s.kind) {
+                Some(StKind::Leave(_)) => break,
+                // The control plane sees the tables and actions there all the same, as in p4c.
+                Some(StKind::Exit) => {
+                    self.collect(|d| d.stmts(&stmts[i + 1..]));
+                    break;
+                }
+                _ => {}
             }
         }
     }
@@ -257,16 +260,19 @@ impl<'a> Lower<'a> {
             let same = self.equal(&Val::Scalar(value.clone()), &l);
             cond = fold::or(cond, same);
         }
-        let yes = self.collect(|s| {
+        let body = |s: &mut Self| {
             if let Some(b) = body {
                 s.stmts(&b.stmts);
             }
-        });
-        let no = self.collect(|s| s.switch_chain(value, rest));
+        };
         match cond.as_bool() {
-            Some(true) => self.out.extend(yes),
-            Some(false) => self.out.extend(no),
-            None => self.emit(StKind::If(cond, yes, no)),
+            Some(true) => body(self),
+            Some(false) => self.switch_chain(value, rest),
+            None => {
+                let yes = self.collect(body);
+                let no = self.collect(|s| s.switch_chain(value, rest));
+                self.emit(StKind::If(cond, yes, no));
+            }
         }
     }
 

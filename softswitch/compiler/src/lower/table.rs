@@ -342,9 +342,14 @@ impl<'a> Lower<'a> {
                     };
                     if self.ir.objects[o].name.is_empty() {
                         // Written into the table: named after it.
-                        let given = super::object::name_annotation(&p.annos);
-                        let name = given.unwrap_or_else(|| self.ir.tables[index].name.clone());
-                        self.ir.objects[o].name = name;
+                        match super::object::name_annotation(&p.annos) {
+                            Some(name) => self.ir.objects[o].name = name,
+                            None => self.diags.error_hint(
+                                p.name.span,
+                                format!("the {} of the table has no name", p.name.name),
+                                "the control plane needs one: write @name(\"...\") before it",
+                            ),
+                        }
                     }
                     let table = &mut self.ir.tables[index];
                     match &*p.name.name {

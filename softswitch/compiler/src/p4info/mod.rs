@@ -197,19 +197,16 @@ impl<'a> Emitter<'a> {
         }
         for (i, name) in KNOWN.iter().enumerate() {
             if i == 2 {
+                if let Some(d) = main {
+                    self.documentation(&mut m, &d.annos);
+                    self.annotations(&mut m, &d.annos, &["pkginfo", "platform_property"]);
+                }
                 m.string("arch", &arch);
             } else if let Some((_, v)) = fields.get(&i) {
                 m.string(name, v);
             }
-            // Annotations have number 4, between `arch` and `organization`.
-            if i == 2
-                && let Some(d) = main
-            {
-                self.annotations(&mut m, &d.annos, &["pkginfo", "platform_property"]);
-            }
         }
         if let Some(d) = main {
-            self.documentation(&mut m, &d.annos);
             self.structured_annotations(&mut m, &d.annos, &["pkginfo", "platform_property"]);
             self.platform_properties(&mut m, &d.annos);
         }
