@@ -158,7 +158,10 @@ impl<'a> Checker<'a> {
     /// Types of the fields, those of structs inside included.
     fn flat_types(&self, ty: &Type) -> Vec<Type> {
         match self.fields(ty) {
-            Some(fields) => fields.iter().flat_map(|(_, t)| self.flat_types(t)).collect(),
+            Some(fields) => fields
+                .iter()
+                .flat_map(|(_, t)| self.flat_types(t))
+                .collect(),
             None => vec![ty.clone()],
         }
     }

@@ -114,7 +114,8 @@ impl<'a> Lower<'a> {
             }
             "log_msg" => {
                 let text = match self.arg(info, args, 0).map(|x| self.eval(x)) {
-                    Some(Val::Str(s)) => s,
+                    // p4c copies the text into its JSON, whose escapes then count.
+                    Some(Val::Str(s)) => serde_json::from_str(&format!("\"{s}\"")).unwrap_or(s),
                     _ => String::new(),
                 };
                 let data = self.arg(info, args, 1).map_or(Val::Unit, |x| self.eval(x));

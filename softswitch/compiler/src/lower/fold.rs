@@ -21,18 +21,16 @@ pub fn not(e: Ex) -> Ex {
 
 pub fn and(a: Ex, b: Ex) -> Ex {
     match (a.as_bool(), b.as_bool()) {
-        (Some(false), _) => a,
-        (Some(true), _) => b,
-        (_, Some(true)) => a,
+        (Some(false), _) | (_, Some(true)) => a,
+        (Some(true), _) | (_, Some(false)) => b,
         _ => Ex::Binary(BinOp::And, Box::new(a), Box::new(b), Scalar::Bool),
     }
 }
 
 pub fn or(a: Ex, b: Ex) -> Ex {
     match (a.as_bool(), b.as_bool()) {
-        (Some(true), _) => a,
-        (Some(false), _) => b,
-        (_, Some(false)) => a,
+        (Some(true), _) | (_, Some(false)) => a,
+        (Some(false), _) | (_, Some(true)) => b,
         _ => Ex::Binary(BinOp::Or, Box::new(a), Box::new(b), Scalar::Bool),
     }
 }

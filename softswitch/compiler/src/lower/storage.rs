@@ -210,11 +210,11 @@ impl<'a> Lower<'a> {
     /// The name that JSON gives to a declared type with its arguments.
     pub(super) fn type_name(&self, ty: &Type) -> String {
         match ty {
-            Type::Named(id, args) if args.is_empty() => self
-                .t
-                .defs
-                .get_decl(*id)
-                .map_or_else(String::new, |d| d.name.name.to_string()),
+            Type::Named(id, args) => {
+                let base = self.t.defs.get_decl(*id);
+                let base = base.map_or_else(String::new, |d| d.name.name.to_string());
+                base + &Type::arguments_suffix(args, &self.t.defs)
+            }
             _ => ty.show(&self.t.defs),
         }
     }
