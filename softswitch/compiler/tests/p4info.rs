@@ -147,3 +147,28 @@ fn entries_come_in_the_order_of_their_priorities() {
     );
     assert!(first.is_some() && first < second, "{entries}");
 }
+
+#[test]
+fn conditions_that_cannot_hold_are_not_seen() {
+    let out = compile(
+        "",
+        "action never() { hdr.h.a = 2; } apply { \
+         if (hdr.h.a < 0) { never(); } if (hdr.h.a > 3 && false) { never(); } }",
+    );
+    assert!(!out.p4info.contains("never"), "{}", out.p4info);
+}
+
+#[test]
+fn the_target_takes_converted_arguments_and_assertions() {
+    let out = compile(
+        "",
+        "action pick(bit<8> base) { hash(hdr.h.b, HashAlgorithm.crc16, (bit<16>) base, { hdr.h.a }, 32w8); } \
+         table t { key = { hdr.h.a: exact; } actions = { pick; } } \
+         apply { assert(hdr.h.a != 5); t.apply(); }",
+    );
+    let json = out.json.to_string();
+    let base = r#"{"type":"expression","value":{"type":"local","value":0}}"#;
+    assert!(json.contains(base), "{json}");
+    let assertion = r#"{"type":"expression","value":{"op":"b2d","left":null"#;
+    assert!(json.contains(assertion), "{json}");
+}

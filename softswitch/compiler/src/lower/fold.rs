@@ -80,6 +80,15 @@ pub fn binary(op: BinOp, l: Ex, r: Ex) -> Ex {
             _ => {}
         }
     }
+    // No unsigned number is below zero.
+    let zero = |e: &Ex| matches!(e, Ex::Const(v, Scalar::Bit(_)) if v.is_zero());
+    match op {
+        BinOp::Lt if zero(&r) => return Ex::bool(false),
+        BinOp::Gt if zero(&l) => return Ex::bool(false),
+        BinOp::Ge if zero(&r) => return Ex::bool(true),
+        BinOp::Le if zero(&l) => return Ex::bool(true),
+        _ => {}
+    }
     Ex::Binary(op, Box::new(l), Box::new(r), ty)
 }
 
