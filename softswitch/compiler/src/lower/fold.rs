@@ -80,13 +80,14 @@ pub fn binary(op: BinOp, l: Ex, r: Ex) -> Ex {
             _ => {}
         }
     }
-    // No unsigned number is below zero.
+    // No unsigned number is below zero, nor above the largest of its width.
     let zero = |e: &Ex| matches!(e, Ex::Const(v, Scalar::Bit(_)) if v.is_zero());
+    let largest = |e: &Ex| matches!(e, Ex::Const(v, Scalar::Bit(w)) if *v == super::expr::ones(*w));
     match op {
-        BinOp::Lt if zero(&r) => return Ex::bool(false),
-        BinOp::Gt if zero(&l) => return Ex::bool(false),
-        BinOp::Ge if zero(&r) => return Ex::bool(true),
-        BinOp::Le if zero(&l) => return Ex::bool(true),
+        BinOp::Lt if zero(&r) || largest(&l) => return Ex::bool(false),
+        BinOp::Gt if zero(&l) || largest(&r) => return Ex::bool(false),
+        BinOp::Ge if zero(&r) || largest(&l) => return Ex::bool(true),
+        BinOp::Le if zero(&l) || largest(&r) => return Ex::bool(true),
         _ => {}
     }
     Ex::Binary(op, Box::new(l), Box::new(r), ty)
