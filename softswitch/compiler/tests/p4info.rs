@@ -172,3 +172,15 @@ fn the_target_takes_converted_arguments_and_assertions() {
     let assertion = r#"{"type":"expression","value":{"op":"b2d","left":null"#;
     assert!(json.contains(assertion), "{json}");
 }
+
+#[test]
+fn macros_take_any_number_of_arguments() {
+    let out = compile(
+        "#define TABLE(n, ...) @name(#n) __VA_ARGS__ table t\n\
+         enum bit<8> kind_t { A = 1 }",
+        "TABLE(first, @one(1) @two(2, 3)) { actions = { NoAction; } } \
+         apply { kind_t k = kind_t.A; if (k != 0) { t.apply(); } }",
+    );
+    says(&out.p4info, "name: \"I.first\"");
+    says(&out.p4info, "annotations: \"@two(2 , 3)\"");
+}

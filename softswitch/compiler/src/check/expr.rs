@@ -140,6 +140,14 @@ impl<'a> Checker<'a> {
         if mixed(&ta, &tb) || mixed(&tb, &ta) {
             return None;
         }
+        // Beside a number, a member of an enum is one, too.
+        let other = if ta == Type::Int { &tb } else { &ta };
+        if (ta == Type::Int || tb == Type::Int)
+            && let Some(base) = self.enum_underlying(other)
+        {
+            let fits = self.convert(a, &ta, &base) && self.convert(b, &tb, &base);
+            return fits.then_some(base);
+        }
         if self.convert(a, &ta, &tb) {
             return Some(tb);
         }
