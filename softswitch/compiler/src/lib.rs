@@ -26,8 +26,8 @@ use diag::{Diagnostics, SourceMap};
 pub struct Options {
     /// Where `#include` looks, after the folder of the including file.
     pub include_dirs: Vec<PathBuf>,
-    /// Macros that are defined from the start.
-    pub defines: Vec<(String, String)>,
+    /// Macros that are defined from the start, or not: a later one replaces an earlier one.
+    pub defines: Vec<(String, Option<String>)>,
     /// Take externs that v1model does not declare for operations that the target has.
     pub emit_externs: bool,
 }
@@ -38,6 +38,8 @@ pub struct Output {
     pub json: serde_json::Value,
     /// P4Info in the text format of protocol buffers.
     pub p4info: String,
+    /// The tables' entries, a P4Runtime `WriteRequest` in the same format.
+    pub entries: String,
 }
 
 /// Compiles one program; `None` if there was an error, which `diags` tells.
@@ -69,9 +71,13 @@ pub fn compile(
         return None;
     }
     let json = bmv2::emit(name, &lowered, diags, sources);
-    let p4info = p4info::emit(&typed, &lowered, diags);
+    let (p4info, entries) = p4info::emit(&typed, &lowered, diags);
     if diags.has_errors() {
         return None;
     }
-    Some(Output { json, p4info })
+    Some(Output {
+        json,
+        p4info,
+        entries,
+    })
 }

@@ -15,7 +15,10 @@ pub enum Tok {
     Int {
         value: BigInt,
         width: Option<(u32, bool)>,
+        /// As written: P4Info repeats annotations word for word.
+        text: Rc<str>,
     },
+    /// String literal, without its quotes but otherwise as written.
     Str(Rc<str>),
     /// Operator or punctuation.
     P(&'static str),
@@ -109,10 +112,7 @@ impl Lexer<'_> {
             } else if c == b'/' && self.peek(1) == b'*' {
                 self.block_comment(start);
             } else if c.is_ascii_alphabetic() || c == b'_' {
-                while self.peek(0).is_ascii_alphanumeric() || self.peek(0) == b'_' {
-                    self.pos += 1;
-                }
-                let name: Rc<str> = self.text[start..self.pos].into();
+                let name = self.word();
                 self.push(start, Tok::Ident(name));
             } else if c.is_ascii_digit() {
                 let tok = self.number(start);
@@ -142,6 +142,24 @@ impl Lexer<'_> {
         self.out
     }
 
+    /// A name, which a backslash at the end of a line does not end.
+    fn word(&mut self) -> Rc<str> {
+        let start = self.pos;
+        loop {
+            match (self.peek(0), self.peek(1), self.peek(2)) {
+                (b'_', ..) => self.pos += 1,
+                (c, ..) if c.is_ascii_alphanumeric() => self.pos += 1,
+                (b'\\', b'\n', c) if c.is_ascii_alphanumeric() || c == b'_' => self.pos += 2,
+                _ => break,
+            }
+        }
+        let text = &self.text[start..self.pos];
+        if text.contains('\n') {
+            return text.replace("\\\n", "").into();
+        }
+        text.into()
+    }
+
     fn line_comment(&mut self) {
         while self.pos < self.bytes.len() && self.bytes[self.pos] != b'\n' {
             // A backslash at the end of the line continues the comment.
@@ -166,35 +184,27 @@ impl Lexer<'_> {
         }
     }
 
+    /// Backslashes stay, as they do in P4Info. Where an argument begins, a string may span lines;
+    /// elsewhere a lone quote is more likely prose in a part that the preprocessor skips.
     fn string(&mut self) -> Tok {
-        self.pos += 1;
-        let mut value = Vec::new();
-        loop {
-            match self.peek(0) {
-                b'"' => {
-                    self.pos += 1;
-                    return Tok::Str(String::from_utf8_lossy(&value).into());
-                }
-                b'\\' => {
-                    match self.peek(1) {
-                        b'n' => value.push(b'\n'),
-                        b't' => value.push(b'\t'),
-                        b'r' => value.push(b'\r'),
-                        b'\n' => {}
-                        0 => return Tok::Bad("string without end"),
-                        other => value.push(other),
-                    }
-                    self.pos += 2;
-                }
-                0 | b'\n' if self.pos >= self.bytes.len() || self.peek(0) == b'\n' => {
-                    return Tok::Bad("string without end");
-                }
-                c => {
-                    value.push(c);
-                    self.pos += 1;
-                }
+        let from = self.pos + 1;
+        let lines = matches!(
+            self.out.last().map(|t| &t.tok),
+            Some(Tok::P("(" | "[" | "," | "="))
+        );
+        self.pos = from;
+        while self.pos < self.bytes.len() && self.bytes[self.pos] != b'"' {
+            if self.bytes[self.pos] == b'\n' && !lines {
+                return Tok::Bad("string without end");
             }
+            let escaped = self.bytes[self.pos] == b'\\' && matches!(self.peek(1), b'"' | b'\\');
+            self.pos += if escaped { 2 } else { 1 };
         }
+        if self.pos >= self.bytes.len() {
+            return Tok::Bad("string without end");
+        }
+        self.pos += 1;
+        Tok::Str(self.text[from..self.pos - 1].into())
     }
 
     fn number(&mut self, start: usize) -> Tok {
@@ -233,7 +243,11 @@ fn parse_number(text: &str) -> Tok {
         return BAD;
     }
     match BigInt::from_str_radix(&digits, radix) {
-        Ok(value) => Tok::Int { value, width },
+        Ok(value) => Tok::Int {
+            value,
+            width,
+            text: text.into(),
+        },
         Err(_) => BAD,
     }
 }
@@ -252,14 +266,17 @@ mod tests {
             toks("8w0xF_F 4s7 0b101"),
             vec![
                 Tok::Int {
+                    text: "8w0xF_F".into(),
                     value: 255.into(),
                     width: Some((8, false))
                 },
                 Tok::Int {
+                    text: "4s7".into(),
                     value: 7.into(),
                     width: Some((4, true))
                 },
                 Tok::Int {
+                    text: "0b101".into(),
                     value: 5.into(),
                     width: None
                 },

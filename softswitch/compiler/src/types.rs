@@ -259,6 +259,17 @@ impl Type {
         }
     }
 
+    /// What a generic type's arguments add to its name for the target and the control plane: p4c
+    /// makes `S<bit<8>>` the type `S_bit8`.
+    pub fn arguments_suffix(args: &[Type], defs: &Defs) -> String {
+        args.iter()
+            .map(|t| {
+                let text = t.show(defs).replace(['<', '>', ' '], "");
+                format!("_{}", text.replace([',', '.'], "_"))
+            })
+            .collect()
+    }
+
     /// The type as P4 would write it.
     pub fn show(&self, defs: &Defs) -> String {
         let list = |v: &[Type]| {

@@ -203,3 +203,29 @@ fn externs_run() {
     };
     assert_eq!(digests.len(), 1);
 }
+
+#[test]
+fn a_range_may_be_known_at_run_time_only() {
+    let mut p = load("corners");
+    let mut sum = |low, high| send(&mut p, &[1, low, high, 0]).expect("an answer")[1];
+    assert_eq!(sum(5, 9), 5 + 6 + 8 + 9);
+    assert_eq!(sum(9, 5), 0);
+    assert_eq!(sum(254, 255), 254, "the largest value ends it, too");
+    assert_eq!(sum(60, 90), 60 + 61);
+}
+
+#[test]
+fn elements_are_extracted_by_a_computed_index() {
+    let mut p = load("corners");
+    let answer = send(&mut p, &[2, 9, 0, 0, 8, 0, 5]).expect("an answer");
+    assert_eq!(answer, [2, 0, 0, 0, 8, 0, 5]);
+    let answer = send(&mut p, &[2, 9, 0, 0, 8, 8, 8, 8]).expect("an answer");
+    assert_eq!(answer[1], 1, "there is no fourth element");
+}
+
+#[test]
+fn constants_are_given_to_parameters_and_new_types() {
+    let mut p = load("corners");
+    assert_eq!(send(&mut p, &[3, 5, 0, 127]), Some(vec![3, 15, 0x40, 128]));
+    assert_eq!(send(&mut p, &[3, 5, 1, 0xff]), Some(vec![3, 15, 5, 0]));
+}

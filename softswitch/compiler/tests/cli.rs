@@ -81,6 +81,54 @@ fn writes_nothing_if_there_is_an_error() {
 }
 
 #[test]
+fn takes_the_command_lines_of_p4c() {
+    let dir = folder("habits");
+    let path = |name: &str| dir.join(name).display().to_string();
+    let program = common::tests_dir().join("programs/router.p4");
+    let entries = path("entries.txtpb");
+    let arguments = format!(
+        "--target bmv2 --arch v1model -DCPU_PORT=192 -UCPU_PORT --Wdisable=unused --maxErrorCount 3\n\
+         --p4runtime-format text --p4runtime-file {} --p4runtime-entries-files {entries} -o {}",
+        path("info"),
+        dir.display()
+    );
+    std::fs::write(dir.join("arguments"), arguments).expect("the file can be written");
+    let out = run(&[
+        &format!("@{}", path("arguments")),
+        &program.display().to_string(),
+    ]);
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    // In a folder, the JSON has the name of the program.
+    let json = std::fs::read_to_string(path("router.json")).expect("the JSON is there");
+    assert!(!json.contains("0x00c0"), "-U takes the macro away");
+    let text = std::fs::read_to_string(path("info")).expect("the P4Info is there");
+    assert!(text.contains("p4.config.v1.P4Info"));
+    let text = std::fs::read_to_string(entries).expect("the entries are there");
+    assert!(text.contains("p4.v1.WriteRequest"));
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn warnings_can_be_errors_or_nothing() {
+    let dir = folder("warnings");
+    let program = dir.join("warn.p4");
+    let router = common::tests_dir().join("programs/router.p4");
+    let router = std::fs::read_to_string(router).expect("the program can be read");
+    std::fs::write(&program, format!("#warning careful\n{router}")).expect("it can be written");
+    let program = program.display().to_string();
+    let include = format!("-I{}", common::tests_dir().join("programs").display());
+    let run = |option: &str| run(&[&include, option, &program]);
+    assert!(String::from_utf8_lossy(&run("--Wwarn").stderr).contains("careful"));
+    assert!(run("--Wdisable").stderr.is_empty());
+    assert_eq!(run("--Werror").status.code(), Some(1));
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
 fn says_which_file_it_cannot_read() {
     let out = run(&["/nowhere/at/all.p4"]);
     assert_eq!(out.status.code(), Some(1));

@@ -191,9 +191,11 @@ impl Emitter<'_> {
 
     pub(super) fn arg(&self, op: &str, a: &Arg) -> Value {
         match a {
-            // These two take a Boolean.
+            // These two take a Boolean as a number.
             Arg::Ex(e) if matches!(op, "assert" | "assume") => {
-                json!({"type": "expression", "value": self.boolean(e)})
+                let number = json!({"op": "b2d", "left": null, "right": self.boolean(e)});
+                let value = json!({"type": "expression", "value": number});
+                json!({"type": "expression", "value": value})
             }
             Arg::Ex(e) => self.parameter(e),
             Arg::Header(h) => self.header(h),

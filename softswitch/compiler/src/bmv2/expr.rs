@@ -49,8 +49,9 @@ impl Emitter<'_> {
             return json!({"type": "runtime_data", "value": i});
         }
         let v = self.data(e);
-        // Fields of `stack.last` are known in expressions only.
+        // Fields of `stack.last` are known in expressions only, and so are converted parameters.
         let wrapped = v["type"] == "expression"
+            || v["type"] == "local"
             || v["type"] == "stack_field"
             || v["type"] == "union_stack_field";
         if wrapped {

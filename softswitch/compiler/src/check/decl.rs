@@ -376,7 +376,6 @@ impl<'a> Checker<'a> {
             if p.is_type {
                 return;
             }
-            c.object_params(&p.params);
             let outer = std::mem::replace(
                 &mut c.context,
                 Context {
@@ -406,7 +405,6 @@ impl<'a> Checker<'a> {
             if k.is_type {
                 return;
             }
-            c.object_params(&k.params);
             let outer = std::mem::replace(
                 &mut c.context,
                 Context {
@@ -422,28 +420,6 @@ impl<'a> Checker<'a> {
             c.context = outer;
         });
         self.open.pop();
-    }
-
-    /// Directionless parameters of a block must be compile-time objects.
-    fn object_params(&mut self, params: &'a [Param]) {
-        for p in params.iter().filter(|p| p.dir == Direction::None) {
-            let t = self.type_of(p.ty.id);
-            let is_object = match &t {
-                Type::Named(id, _) => matches!(
-                    self.decl(*id).map(|d| &d.kind),
-                    Some(DeclKind::Extern { .. } | DeclKind::Package { .. })
-                ),
-                Type::Var(_) | Type::Unknown => true,
-                _ => false,
-            };
-            if !is_object {
-                self.diags.error_hint(
-                    p.span,
-                    format!("parameter '{}' needs a direction", p.name.name),
-                    "in, out or inout",
-                );
-            }
-        }
     }
 }
 

@@ -135,6 +135,19 @@ impl<'a> Checker<'a> {
             }
             return Some(Type::Int);
         }
+        // A number is given to a new type, but it is not one of its values.
+        let mixed = |x: &Type, y: &Type| *x == Type::Int && self.newtype_base(y).is_some();
+        if mixed(&ta, &tb) || mixed(&tb, &ta) {
+            return None;
+        }
+        // Beside a number, a member of an enum is one, too.
+        let other = if ta == Type::Int { &tb } else { &ta };
+        if (ta == Type::Int || tb == Type::Int)
+            && let Some(base) = self.enum_underlying(other)
+        {
+            let fits = self.convert(a, &ta, &base) && self.convert(b, &tb, &base);
+            return fits.then_some(base);
+        }
         if self.convert(a, &ta, &tb) {
             return Some(tb);
         }

@@ -151,7 +151,8 @@ impl<'a> Checker<'a> {
             (Type::Bit(a), Type::SInt(b)) | (Type::SInt(a), Type::Bit(b)) => a == b,
             (Type::Bit(1), Type::Bool) | (Type::Bool, Type::Bit(1)) => true,
             (Type::Int, Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Int) => true,
-            (Type::Bit(_) | Type::SInt(_), Type::Int) => false,
+            // Exact until it is cast back.
+            (Type::Bit(_) | Type::SInt(_), Type::Int) => true,
             (Type::Unknown | Type::Open(_), _) | (_, Type::Unknown | Type::Open(_)) => true,
             // A type parameter is checked when it is known.
             (Type::Var(_), _) | (_, Type::Var(_)) => true,

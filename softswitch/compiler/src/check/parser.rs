@@ -140,9 +140,11 @@ impl<'a> Checker<'a> {
                 Type::Tuple(ts) => {
                     ts.len() == keys.len() && ts.iter().zip(keys).all(|(a, b)| self.unify(a, b))
                 }
-                t @ Type::Named(..) => self.fields(&t).is_some_and(|f| {
-                    f.len() == keys.len() && f.iter().zip(keys).all(|((_, a), b)| self.unify(a, b))
-                }),
+                t @ Type::Named(..) => {
+                    let parts = self.flat_types(&t);
+                    parts.len() == keys.len()
+                        && parts.iter().zip(keys).all(|(a, b)| self.unify(a, b))
+                }
                 _ => false,
             },
             Type::Unknown => true,
@@ -150,6 +152,17 @@ impl<'a> Checker<'a> {
         };
         if !ok {
             self.error(e.span, format!("{} values wanted, one given", keys.len()));
+        }
+    }
+
+    /// Types of the fields, those of structs inside included.
+    fn flat_types(&self, ty: &Type) -> Vec<Type> {
+        match self.fields(ty) {
+            Some(fields) => fields
+                .iter()
+                .flat_map(|(_, t)| self.flat_types(t))
+                .collect(),
+            None => vec![ty.clone()],
         }
     }
 

@@ -288,6 +288,11 @@ impl Checker<'_> {
             (Type::Named(..), Type::Bit(_) | Type::SInt(_)) => {
                 self.enum_underlying(from).is_some_and(|u| u == *to)
             }
+            // A number without a width takes any type made of bits.
+            (Type::Int, Type::Named(..)) => match self.newtype_base(to) {
+                Some(base) => self.implicit(from, &base),
+                None => false,
+            },
             _ => false,
         }
     }

@@ -123,8 +123,8 @@ impl<'a> Lower<'a> {
                 // A write to some bits is a read-modify-write of the whole.
                 let w = base.ty().width();
                 let whole = Scalar::Bit(w);
-                let bits = Self::ones(hi - lo + 1) << *lo;
-                let keep = Ex::Const(Self::ones(w) ^ &bits, whole);
+                let bits = super::expr::ones(hi - lo + 1) << *lo;
+                let keep = Ex::Const(super::expr::ones(w) ^ &bits, whole);
                 let kept = fold::binary(
                     crate::ast::BinOp::BitAnd,
                     fold::cast((**base).clone(), whole),

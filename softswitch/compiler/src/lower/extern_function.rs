@@ -19,7 +19,7 @@ impl<'a> Lower<'a> {
         info: &'a CallInfo,
         args: &'a [AstArg],
     ) -> Val {
-        if self.place != Place::Parser {
+        if self.place != Place::Parser && &*d.name.name != "static_assert" {
             self.ir.has_type_info = true;
         }
         match &*d.name.name {
@@ -114,7 +114,8 @@ impl<'a> Lower<'a> {
             }
             "log_msg" => {
                 let text = match self.arg(info, args, 0).map(|x| self.eval(x)) {
-                    Some(Val::Str(s)) => s,
+                    // p4c copies the text into its JSON, whose escapes then count.
+                    Some(Val::Str(s)) => serde_json::from_str(&format!("\"{s}\"")).unwrap_or(s),
                     _ => String::new(),
                 };
                 let data = self.arg(info, args, 1).map_or(Val::Unit, |x| self.eval(x));
@@ -153,7 +154,10 @@ impl<'a> Lower<'a> {
         let id = self.ir.digests.len() as u32 + 1;
         let name = match &ty {
             Type::Named(..) => self.type_name(&ty),
-            _ => format!("digest_{}", id - 1),
+            _ => {
+                let unnamed = |d: &&Digest| !matches!(d.ty, Type::Named(..));
+                format!("digest_{}", self.ir.digests.iter().filter(unnamed).count())
+            }
         };
         self.ir.digests.push(Digest {
             id,

@@ -21,18 +21,16 @@ pub fn not(e: Ex) -> Ex {
 
 pub fn and(a: Ex, b: Ex) -> Ex {
     match (a.as_bool(), b.as_bool()) {
-        (Some(false), _) => a,
-        (Some(true), _) => b,
-        (_, Some(true)) => a,
+        (Some(false), _) | (_, Some(true)) => a,
+        (Some(true), _) | (_, Some(false)) => b,
         _ => Ex::Binary(BinOp::And, Box::new(a), Box::new(b), Scalar::Bool),
     }
 }
 
 pub fn or(a: Ex, b: Ex) -> Ex {
     match (a.as_bool(), b.as_bool()) {
-        (Some(true), _) => a,
-        (Some(false), _) => b,
-        (_, Some(false)) => a,
+        (Some(true), _) | (_, Some(false)) => a,
+        (Some(false), _) | (_, Some(true)) => b,
         _ => Ex::Binary(BinOp::Or, Box::new(a), Box::new(b), Scalar::Bool),
     }
 }
@@ -81,6 +79,16 @@ pub fn binary(op: BinOp, l: Ex, r: Ex) -> Ex {
             Some(Const::Bool(b)) => return Ex::bool(b),
             _ => {}
         }
+    }
+    // No unsigned number is below zero, nor above the largest of its width.
+    let zero = |e: &Ex| matches!(e, Ex::Const(v, Scalar::Bit(_)) if v.is_zero());
+    let largest = |e: &Ex| matches!(e, Ex::Const(v, Scalar::Bit(w)) if *v == super::expr::ones(*w));
+    match op {
+        BinOp::Lt if zero(&r) || largest(&l) => return Ex::bool(false),
+        BinOp::Gt if zero(&l) || largest(&r) => return Ex::bool(false),
+        BinOp::Ge if zero(&r) || largest(&l) => return Ex::bool(true),
+        BinOp::Le if zero(&l) || largest(&r) => return Ex::bool(true),
+        _ => {}
     }
     Ex::Binary(op, Box::new(l), Box::new(r), ty)
 }

@@ -4,7 +4,7 @@ use num_bigint::BigInt;
 
 use super::value::Val;
 use super::{Lower, fold};
-use crate::ast::{Decl, DeclKind, Expr, ExprKind, Stmt, StmtKind};
+use crate::ast::{BinOp, Decl, DeclKind, Expr, ExprKind, Stmt, StmtKind};
 use crate::diag::Span;
 use crate::ir::{Ex, Scalar, StKind};
 
@@ -161,16 +161,17 @@ impl<'a> Lower<'a> {
         let ty = self.type_of(ty.id);
         let values: Vec<Val> = match &over.kind {
             ExprKind::Range(a, b) => {
-                let (Some(a), Some(b)) = (self.number(a), self.number(b)) else {
-                    self.error(
-                        over.span,
-                        "the bounds of a loop must be known at compile time",
-                    );
+                let scalar = self.scalar_of(&ty).unwrap_or(Scalar::Bit(32));
+                let bounds = [a, b].map(|e| {
+                    let v = self.eval(e);
+                    self.convert(v, &ty)
+                });
+                let [Val::Scalar(Ex::Const(a, _)), Val::Scalar(Ex::Const(b, _))] = &bounds else {
+                    self.run_time_range(var, declares, &ty, bounds, body);
                     return;
                 };
-                let scalar = self.scalar_of(&ty).unwrap_or(Scalar::Bit(32));
+                let (mut i, b) = (a.clone(), b.clone());
                 let mut list = Vec::new();
-                let mut i = a;
                 while i <= b {
                     if list.len() >= MAX_ROUNDS {
                         self.error(span, format!("the loop has more than {MAX_ROUNDS} rounds"));
@@ -195,15 +196,8 @@ impl<'a> Lower<'a> {
         let by_value = declares && !self.writes(body, var.id) && values.iter().all(Val::is_const);
         let place = if by_value {
             Val::Unit
-        } else if declares {
-            let name = self.local_name(var);
-            self.allocate(&ty, &name)
         } else {
-            self.t
-                .names
-                .get(&var.id)
-                .and_then(|id| self.frame.find(*id))
-                .unwrap_or(Val::Unit)
+            self.loop_variable(var, declares, &ty)
         };
         let (leave, next) = (self.label(), self.label());
         let all = self.collect(|s| {
@@ -227,6 +221,60 @@ impl<'a> Lower<'a> {
             }
         });
         self.emit_labelled(leave, all);
+    }
+
+    /// `for (v in first..last)` with bounds that are only known at run time. The bounds are those
+    /// before the loop, and the body may write the variable without changing the rounds.
+    fn run_time_range(
+        &mut self,
+        var: &'a Decl,
+        declares: bool,
+        ty: &crate::types::Type,
+        bounds: [Val; 2],
+        body: &'a Stmt,
+    ) {
+        let [first, last] = bounds.map(|v| {
+            let e = self.scalar_from(v);
+            self.stored(e)
+        });
+        let place = self.loop_variable(var, declares, ty);
+        if declares {
+            self.frame.set(var.id, place.clone());
+        }
+        let scalar = first.ty();
+        // The counter stops at the last value, which may be the largest of its type.
+        let going = self.temp(Scalar::Bool);
+        let start = fold::binary(BinOp::Le, first.clone(), last.clone());
+        self.emit(StKind::Assign(going.clone(), start));
+        let (leave, next) = (self.label(), self.label());
+        let rounds = self.collect(|s| {
+            s.assign(&place, Val::Scalar(first.clone()));
+            s.round(leave, next, body);
+            let more = fold::binary(BinOp::Lt, first.clone(), last);
+            s.emit(StKind::Assign(going.clone(), more));
+            let one = fold::constant(&1.into(), scalar);
+            let step = fold::binary(BinOp::Add, first.clone(), one);
+            s.emit(StKind::Assign(first, step));
+        });
+        let whole = self.collect(|s| {
+            s.emit(StKind::Loop {
+                head: Vec::new(),
+                cond: going,
+                body: rounds,
+            })
+        });
+        self.emit_labelled(leave, whole);
+    }
+
+    fn loop_variable(&mut self, var: &'a Decl, declares: bool, ty: &crate::types::Type) -> Val {
+        if declares {
+            let name = self.local_name(var);
+            return self.allocate(ty, &name);
+        }
+        let named = self.t.names.get(&var.id);
+        named
+            .and_then(|id| self.frame.find(*id))
+            .unwrap_or(Val::Unit)
     }
 
     /// Whether the statement may write the variable.

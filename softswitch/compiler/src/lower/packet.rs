@@ -1,8 +1,8 @@
 //! The packet: extraction, lookahead and emission.
 
 use super::value::Val;
-use super::{Lower, Place};
-use crate::ast::{Arg as AstArg, Expr, ExprKind};
+use super::{Lower, Place, fold};
+use crate::ast::{Arg as AstArg, BinOp, Expr, ExprKind};
 use crate::ir::{Ex, HeaderRef, StKind};
 use crate::types::{CallInfo, Type};
 
@@ -66,18 +66,7 @@ impl<'a> Lower<'a> {
                     self.eval(x)
                 };
                 match v {
-                    Val::Header(h) => {
-                        if matches!(h.at, HeaderRef::Elem { .. } | HeaderRef::Last(_)) {
-                            self.error(
-                                x.span,
-                                "the element of the stack must be known at compile time; use .next",
-                            );
-                        }
-                        self.emit(StKind::Extract {
-                            header: h.at,
-                            var_bits,
-                        });
-                    }
+                    Val::Header(h) => self.extract(h.at, var_bits, x),
                     _ => self.error(x.span, "only headers can be extracted"),
                 }
                 Val::Unit
@@ -100,6 +89,46 @@ impl<'a> Lower<'a> {
                 Val::Scalar(Ex::bit(0, 32))
             }
         }
+    }
+
+    fn extract(&mut self, header: HeaderRef, var_bits: Option<Ex>, x: &'a Expr) {
+        match header {
+            HeaderRef::Elem { stack, index } => self.extract_element(&stack, *index, var_bits),
+            HeaderRef::Last(_) => self.error(x.span, "'last' cannot be extracted; use .next"),
+            header => self.emit(StKind::Extract { header, var_bits }),
+        }
+    }
+
+    /// The target extracts named elements only: asks for each one whether it is meant.
+    fn extract_element(&mut self, stack: &str, index: Ex, var_bits: Option<Ex>) {
+        let index = self.stored(index);
+        let prefix = format!("{stack}[");
+        let mut elements: Vec<String> = Vec::new();
+        for h in &self.ir.storage.headers {
+            if h.name.starts_with(&prefix) {
+                elements.push(h.name.clone());
+            }
+        }
+        let beyond = self.collect(|s| {
+            let error = s.t.errors.iter().position(|e| &**e == "StackOutOfBounds");
+            let error = Ex::bit(error.unwrap_or(0), 32);
+            s.emit(StKind::Verify(Ex::bool(false), error));
+        });
+        let chain = elements
+            .into_iter()
+            .enumerate()
+            .rev()
+            .fold(beyond, |rest, (i, header)| {
+                let number = fold::constant(&i.into(), index.ty());
+                let meant = fold::binary(BinOp::Eq, index.clone(), number);
+                let header = HeaderRef::Static(header);
+                let var_bits = var_bits.clone();
+                self.collect(|s| {
+                    let found = s.collect(|s| s.emit(StKind::Extract { header, var_bits }));
+                    s.emit(StKind::If(meant, found, rest));
+                })
+            });
+        self.out.extend(chain);
     }
 
     pub(super) fn lookahead(&mut self, ty: &Type, offset: &mut u32, e: &'a Expr) -> Val {

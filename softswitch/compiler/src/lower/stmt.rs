@@ -2,20 +2,23 @@
 
 use super::value::Val;
 use super::{Lower, Place, fold};
-use crate::ast::{BinOp, Decl, DeclKind, Expr, ExprKind, Stmt, StmtKind, SwitchCase, UnOp};
+use crate::ast::{BinOp, Decl, DeclKind, Expr, ExprKind, Stmt, StmtKind, UnOp};
 use crate::ir::{Ex, Label, St, StKind, Then};
-use crate::types::{Callee, Type};
+use crate::types::Callee;
 
 impl<'a> Lower<'a> {
     pub(super) fn stmts(&mut self, stmts: &'a [Stmt]) {
-        for s in stmts {
+        for (i, s) in stmts.iter().enumerate() {
             self.stmt(s);
             // What follows an unconditional jump never runs.
-            if matches!(
-                self.out.last().map(|s| &s.kind),
-                Some(StKind::Leave(_) | StKind::Exit)
-            ) {
-                break;
+            match self.out.last().map(|s| &s.kind) {
+                Some(StKind::Leave(_)) => break,
+                // The control plane sees the tables and actions there all the same, as in p4c.
+                Some(StKind::Exit) => {
+                    self.collect(|d| d.stmts(&stmts[i + 1..]));
+                    break;
+                }
+                _ => {}
             }
         }
     }
@@ -152,7 +155,7 @@ impl<'a> Lower<'a> {
             return;
         };
         let ty = Scalar::Bit(whole.ty().width());
-        let ones = fold::constant(&Self::ones(w), ty);
+        let ones = fold::constant(&super::expr::ones(w), ty);
         let mask = fold::binary(BinOp::Shl, ones, low.clone());
         let kept = fold::binary(
             BinOp::BitAnd,
@@ -221,97 +224,6 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn switch(&mut self, subject: &'a Expr, cases: &'a [SwitchCase]) {
-        if let Type::ActionRun(table) = self.t.type_of(subject.id) {
-            self.switch_on_action(subject, table, cases);
-            return;
-        }
-        let value = self.scalar(subject);
-        let value = if cases.len() > 1 {
-            self.snapshot(value)
-        } else {
-            value
-        };
-        let groups = group_cases(cases);
-        self.switch_chain(&value, &groups);
-    }
-
-    fn switch_chain(
-        &mut self,
-        value: &Ex,
-        groups: &[(Vec<&'a SwitchCase>, Option<&'a crate::ast::Block>)],
-    ) {
-        let Some(((labels, body), rest)) = groups.split_first() else {
-            return;
-        };
-        if labels.iter().any(|c| c.label.is_none()) {
-            // `default` is the last group, and takes whatever got here.
-            if let Some(b) = body {
-                self.stmts(&b.stmts);
-            }
-            return;
-        }
-        let mut cond = Ex::bool(false);
-        for label in labels.iter().filter_map(|c| c.label.as_ref()) {
-            let l = self.eval(label);
-            let same = self.equal(&Val::Scalar(value.clone()), &l);
-            cond = fold::or(cond, same);
-        }
-        let yes = self.collect(|s| {
-            if let Some(b) = body {
-                s.stmts(&b.stmts);
-            }
-        });
-        let no = self.collect(|s| s.switch_chain(value, rest));
-        match cond.as_bool() {
-            Some(true) => self.out.extend(yes),
-            Some(false) => self.out.extend(no),
-            None => self.emit(StKind::If(cond, yes, no)),
-        }
-    }
-
-    fn switch_on_action(
-        &mut self,
-        subject: &'a Expr,
-        table: crate::ast::NodeId,
-        cases: &'a [SwitchCase],
-    ) {
-        let ExprKind::Member(call, _) = &subject.kind else {
-            return;
-        };
-        let ExprKind::Call { callee, .. } = &call.kind else {
-            return;
-        };
-        let listed = self.listed_actions(table);
-        let mut out = Vec::new();
-        let mut default = Vec::new();
-        for (labels, body) in group_cases(cases) {
-            let body = self.collect(|s| {
-                if let Some(b) = body {
-                    s.stmts(&b.stmts);
-                }
-            });
-            if labels.iter().any(|c| c.label.is_none()) {
-                default = body;
-                continue;
-            }
-            let indices = labels
-                .iter()
-                .filter_map(|c| c.label.as_ref())
-                .filter_map(|l| self.t.names.get(&l.id))
-                .filter_map(|id| listed.iter().position(|a| a == id))
-                .collect();
-            out.push((indices, body));
-        }
-        self.apply_table(
-            callee,
-            Then::Switch {
-                cases: out,
-                default,
-            },
-        );
-    }
-
     /// Runs what the declarations of a block do when it is applied.
     pub(super) fn start_locals(&mut self, locals: &'a [Decl]) {
         for d in locals {
@@ -337,22 +249,6 @@ impl<'a> Lower<'a> {
     pub(super) fn in_action(&self) -> bool {
         self.place == Place::Action
     }
-}
-
-/// Cases that fall through share the next block.
-fn group_cases(cases: &[SwitchCase]) -> Vec<(Vec<&SwitchCase>, Option<&crate::ast::Block>)> {
-    let mut groups = Vec::new();
-    let mut labels = Vec::new();
-    for c in cases {
-        labels.push(c);
-        if c.body.is_some() {
-            groups.push((std::mem::take(&mut labels), c.body.as_ref()));
-        }
-    }
-    if !labels.is_empty() {
-        groups.push((labels, None));
-    }
-    groups
 }
 
 /// Removes a jump to the end of the list from the list's end, also inside a last `if`.

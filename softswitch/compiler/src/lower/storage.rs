@@ -210,11 +210,11 @@ impl<'a> Lower<'a> {
     /// The name that JSON gives to a declared type with its arguments.
     pub(super) fn type_name(&self, ty: &Type) -> String {
         match ty {
-            Type::Named(id, args) if args.is_empty() => self
-                .t
-                .defs
-                .get_decl(*id)
-                .map_or_else(String::new, |d| d.name.name.to_string()),
+            Type::Named(id, args) => {
+                let base = self.t.defs.get_decl(*id);
+                let base = base.map_or_else(String::new, |d| d.name.name.to_string());
+                base + &Type::arguments_suffix(args, &self.t.defs)
+            }
             _ => ty.show(&self.t.defs),
         }
     }
@@ -226,6 +226,18 @@ impl<'a> Lower<'a> {
         }
         let mut fields = Vec::new();
         self.flat_fields(ty, "", &mut fields);
+        let bits: u32 = fields.iter().map(|(_, t)| t.width()).sum();
+        if !bits.is_multiple_of(8) {
+            let span = match ty {
+                Type::Named(id, _) => self.t.defs.get_decl(*id).map_or(self.span, |d| d.name.span),
+                _ => self.span,
+            };
+            self.diags.error_hint(
+                span,
+                format!("header {name} has {bits} bits, and this target takes whole bytes only"),
+                "add a field for the rest",
+            );
+        }
         self.ir.storage.header_types.push(HeaderType {
             name: name.clone(),
             fields,

@@ -1,12 +1,11 @@
 //! Tables.
 
-use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use super::Lower;
 use super::value::Val;
-use crate::ast::{DeclKind, Direction, Expr, ExprKind, NodeId, TableDecl};
-use crate::ir::{DefaultEntry, Entry, Ex, Key, St, StKind, Table, TableAction, Then};
+use crate::ast::{DeclKind, Expr, ExprKind, NodeId, TableDecl};
+use crate::ir::{DefaultEntry, Ex, Key, St, StKind, Table, TableAction, Then};
 
 /// Entries of a table that does not say how many it needs.
 const DEFAULT_SIZE: u64 = 1024;
@@ -71,7 +70,7 @@ impl<'a> Lower<'a> {
             .collect()
     }
 
-    fn action_id(&self, e: &Expr) -> Option<NodeId> {
+    pub(super) fn action_id(&self, e: &Expr) -> Option<NodeId> {
         let name = match &e.kind {
             ExprKind::Call { callee, .. } => callee,
             _ => e,
@@ -232,102 +231,11 @@ impl<'a> Lower<'a> {
         Some(self.ir.tables[index].actions.len() - 1)
     }
 
-    /// Values that a default action or entry gives to the control plane's parameters.
-    fn action_args(&mut self, e: &'a Expr, action: NodeId) -> Vec<BigInt> {
-        let Some(DeclKind::Action { params, .. }) = self.t.defs.get_decl(action).map(|d| &d.kind)
-        else {
-            return Vec::new();
-        };
-        let (args, info) = match &e.kind {
-            ExprKind::Call { args, .. } => (&args[..], self.t.calls.get(&e.id)),
-            _ => (&[][..], None),
-        };
-        let mut out = Vec::new();
-        for (i, p) in params
-            .iter()
-            .enumerate()
-            .filter(|(_, p)| p.dir == Direction::None)
-        {
-            let given = info
-                .and_then(|c| c.args.get(i).copied().flatten())
-                .and_then(|k| args.get(k))
-                .map(|a| &a.expr);
-            let Some(x) = given.or(p.default.as_ref()) else {
-                continue;
-            };
-            let ty = self.type_of(p.ty.id);
-            let v = self.eval(x);
-            let v = match self.convert(v, &ty) {
-                Val::Scalar(Ex::Const(v, s)) => {
-                    crate::check::wrap(&v, &crate::types::Type::Bit(s.width()))
-                }
-                _ => {
-                    self.error(x.span, "the argument must be known at compile time");
-                    BigInt::default()
-                }
-            };
-            out.push(v);
-        }
-        out
-    }
-
-    fn entries(&mut self, t: &'a TableDecl, index: usize) {
-        let Some(entries) = &t.entries else { return };
-        let keys: Vec<(crate::ir::Scalar, String)> = self.ir.tables[index]
-            .keys
-            .iter()
-            .map(|k| (k.target.ty(), k.match_kind.clone()))
-            .collect();
-        // Keys of the selector come with the others in the source.
-        let kinds: Vec<&str> = t
-            .keys
-            .iter()
-            .flatten()
-            .map(|k| &*k.match_kind.name)
-            .collect();
-        for e in &entries.list {
-            let items = Self::keyset_items(&e.keyset, kinds.len());
-            let mut matches = Vec::new();
-            let plain = items
-                .iter()
-                .zip(&kinds)
-                .filter(|(_, k)| **k != "selector")
-                .map(|(i, _)| *i);
-            for (item, (ty, kind)) in plain.zip(&keys) {
-                matches.push(self.key_match(item, *ty, kind));
-            }
-            let Some(id) = self.action_id(&e.action) else {
-                continue;
-            };
-            let Some(action) = self.ir.tables[index]
-                .actions
-                .iter()
-                .position(|a| a.decl == id)
-            else {
-                continue;
-            };
-            let args = self.action_args(&e.action, id);
-            let priority = match &e.priority {
-                Some(p) => self.number(p),
-                None => None,
-            };
-            let annotated_priority =
-                crate::p4info::int_annotation(&e.annos, "priority").map(|(n, _)| n);
-            self.ir.tables[index].entries.push(Entry {
-                matches,
-                annotated_priority,
-                action,
-                args,
-                priority,
-                span: e.span,
-            });
-        }
-    }
-
     fn properties(&mut self, t: &'a TableDecl, index: usize) {
         for p in &t.properties {
             match &*p.name.name {
                 "size" => match self.number(&p.value).and_then(|n| n.to_u64()) {
+                    Some(0) => {}
                     Some(n) => self.ir.tables[index].size = n,
                     None => self.error(
                         p.value.span,
@@ -340,9 +248,14 @@ impl<'a> Lower<'a> {
                     };
                     if self.ir.objects[o].name.is_empty() {
                         // Written into the table: named after it.
-                        let given = super::object::name_annotation(&p.annos);
-                        let name = given.unwrap_or_else(|| self.ir.tables[index].name.clone());
-                        self.ir.objects[o].name = name;
+                        match super::object::name_annotation(&p.annos) {
+                            Some(name) => self.ir.objects[o].name = name,
+                            None => self.diags.error_hint(
+                                p.name.span,
+                                format!("the {} of the table has no name", p.name.name),
+                                "the control plane needs one: write @name(\"...\") before it",
+                            ),
+                        }
                     }
                     let table = &mut self.ir.tables[index];
                     match &*p.name.name {
@@ -386,48 +299,5 @@ impl<'a> Lower<'a> {
             }
         }
         self.priorities(t, index);
-    }
-
-    /// Fills in the priorities of entries that are not const, as the language defines them.
-    fn priorities(&mut self, t: &'a TableDecl, index: usize) {
-        let wanted = |n: &str| {
-            t.properties
-                .iter()
-                .find(|p| &*p.name.name == n)
-                .map(|p| &p.value)
-        };
-        let largest = match wanted("largest_priority_wins") {
-            Some(e) => self.scalar(e).as_bool() != Some(false),
-            None => true,
-        };
-        let delta = match wanted("priority_delta") {
-            Some(e) => self.number(e).unwrap_or_else(|| 1.into()),
-            None => BigInt::from(1),
-        };
-        let table = &mut self.ir.tables[index];
-        if table.const_entries || table.entries.is_empty() {
-            return;
-        }
-        let n = BigInt::from(table.entries.len());
-        let mut next = if largest {
-            (n - 1) * &delta + 1
-        } else {
-            BigInt::from(1)
-        };
-        let mut overflow = false;
-        for e in &mut table.entries {
-            let p = e.priority.clone().unwrap_or_else(|| next.clone());
-            next = if largest { &p - &delta } else { &p + &delta };
-            overflow |= p.sign() == num_bigint::Sign::Minus;
-            e.priority = Some(p);
-        }
-        if overflow {
-            let name = table.decl.name.span;
-            self.diags.error_hint(
-                name,
-                "the priorities of this table's entries run below zero",
-                "raise the first one, or lower priority_delta",
-            );
-        }
     }
 }

@@ -4,7 +4,9 @@ use num_traits::ToPrimitive;
 
 use super::Emitter;
 use super::text::Message;
-use crate::ast::{Annotation, AnnotationBody, Expr, ExprKind};
+use crate::ast::{Annotation, AnnotationBody, BinOp, DeclKind, Expr, ExprKind, UnOp};
+use crate::check::{Const, fold_binary};
+use crate::types::Type;
 
 /// Represented elsewhere in P4Info.
 const ELSEWHERE: [&str; 4] = ["name", "id", "brief", "description"];
@@ -31,6 +33,58 @@ const PARSED: [&str; 17] = [
 ];
 
 impl Emitter<'_> {
+    /// An expression of a structured annotation, which must have a value at compile time.
+    fn value(&self, e: &Expr) -> Message {
+        let mut m = Message::default();
+        match self.constant(e) {
+            Some(Const::Str(s)) => m.string("string_value", &s),
+            Some(Const::Bool(b)) => m.raw("bool_value", if b { "true" } else { "false" }),
+            Some(Const::Int(v, _)) => match v.to_i64() {
+                Some(v) => m.raw("int64_value", &v.to_string()),
+                None => self.diags.error_hint(
+                    e.span,
+                    "an integer in a structured annotation must fit in 64 bits",
+                    "write it as a string",
+                ),
+            },
+            None => self.diags.error(
+                e.span,
+                "structured annotation must be compile-time constant values",
+            ),
+        }
+        m
+    }
+
+    /// Annotations are not type-checked: literals, constants by name, and operators on them.
+    fn constant(&self, e: &Expr) -> Option<Const> {
+        Some(match &e.kind {
+            ExprKind::Str(s) => Const::Str(s.to_string()),
+            ExprKind::Bool(b) => Const::Bool(*b),
+            ExprKind::Int { value, .. } => Const::Int(value.clone(), Type::Int),
+            ExprKind::Name { name, .. } => {
+                let named = self.t.program.decls.iter().find(|d| d.name.name == *name)?;
+                match &named.kind {
+                    DeclKind::Const { init, .. } => self.constant(init)?,
+                    _ => return None,
+                }
+            }
+            ExprKind::Unary(op, x) => match (op, self.constant(x)?) {
+                (UnOp::Not, Const::Bool(b)) => Const::Bool(!b),
+                (UnOp::Neg, Const::Int(v, t)) => Const::Int(-v, t),
+                (UnOp::Plus, v @ Const::Int(..)) => v,
+                _ => return None,
+            },
+            ExprKind::Binary(op, l, r) => match (op, self.constant(l)?, self.constant(r)?) {
+                (BinOp::And, Const::Bool(a), Const::Bool(b)) => Const::Bool(a && b),
+                (BinOp::Or, Const::Bool(a), Const::Bool(b)) => Const::Bool(a || b),
+                (BinOp::Concat, Const::Str(a), Const::Str(b)) => Const::Str(a + &b),
+                (_, Const::Int(a, _), Const::Int(b, _)) => fold_binary(*op, &a, &b, &Type::Int)?,
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
     /// Unstructured annotations, as text.
     pub(super) fn annotations(&self, m: &mut Message, annos: &[Annotation], skip: &[&str]) {
         for a in annos {
@@ -60,7 +114,7 @@ impl Emitter<'_> {
                 AnnotationBody::List(list) => {
                     let mut l = Message::default();
                     for e in list {
-                        l.message("expressions", value(e));
+                        l.message("expressions", self.value(e));
                     }
                     s.message("expression_list", l);
                 }
@@ -69,7 +123,7 @@ impl Emitter<'_> {
                     for (k, v) in pairs {
                         let mut pair = Message::default();
                         pair.string("key", &k.name);
-                        pair.message("value", value(v));
+                        pair.message("value", self.value(v));
                         l.message("kv_pairs", pair);
                     }
                     s.message("kv_pair_list", l);
@@ -98,28 +152,10 @@ impl Emitter<'_> {
     }
 }
 
-fn value(e: &Expr) -> Message {
-    let mut m = Message::default();
-    match &e.kind {
-        ExprKind::Str(s) => m.string("string_value", s),
-        ExprKind::Int { value, .. } => {
-            m.raw("int64_value", &value.to_i64().unwrap_or(0).to_string())
-        }
-        ExprKind::Bool(b) => m.raw("bool_value", if *b { "true" } else { "false" }),
-        ExprKind::Unary(crate::ast::UnOp::Neg, x) => {
-            if let ExprKind::Int { value, .. } = &x.kind {
-                m.raw("int64_value", &(-value).to_string());
-            }
-        }
-        _ => {}
-    }
-    m
-}
-
 fn unstructured(a: &Annotation) -> Option<String> {
     match &a.body {
         AnnotationBody::None => Some(format!("@{}", a.name.name)),
-        AnnotationBody::Tokens { raw, .. } if raw.is_empty() => Some(format!("@{}()", a.name.name)),
+        AnnotationBody::Tokens { raw, .. } if raw.is_empty() => Some(format!("@{}", a.name.name)),
         AnnotationBody::Tokens { raw, .. } => {
             let parsed = PARSED.contains(&&*a.name.name);
             let mut text = String::new();

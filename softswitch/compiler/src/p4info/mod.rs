@@ -2,6 +2,7 @@
 //! (section "P4Info message") defines it, in the text format of protocol buffers.
 
 mod annotation;
+mod entries;
 mod ids;
 mod object;
 mod table;
@@ -20,8 +21,12 @@ use crate::types::{Type, Typed};
 use ids::{Kind, Symbols};
 use text::Message;
 
-/// The P4Info of a lowered program as text.
-pub fn emit<'a>(typed: &'a Typed<'a>, ir: &'a Lowered<'a>, diags: &'a Diagnostics) -> String {
+/// The P4Info of a lowered program, and the entries of its tables, as text.
+pub fn emit<'a>(
+    typed: &'a Typed<'a>,
+    ir: &'a Lowered<'a>,
+    diags: &'a Diagnostics,
+) -> (String, String) {
     let mut e = Emitter {
         t: typed,
         ir,
@@ -29,10 +34,16 @@ pub fn emit<'a>(typed: &'a Typed<'a>, ir: &'a Lowered<'a>, diags: &'a Diagnostic
         symbols: Symbols::default(),
         types: TypeInfo::default(),
     };
-    let message = e.program();
-    format!(
-        "# proto-file: p4/config/v1/p4info.proto\n# proto-message: p4.config.v1.P4Info\n\n{}",
-        message.text()
+    let info = e.program();
+    let file = |path: &str, message: &str, m: Message| {
+        format!(
+            "# proto-file: {path}\n# proto-message: {message}\n\n{}",
+            m.text()
+        )
+    };
+    (
+        file("p4/config/v1/p4info.proto", "p4.config.v1.P4Info", info),
+        file("p4/v1/p4runtime.proto", "p4.v1.WriteRequest", e.entries()),
     )
 }
 
@@ -189,19 +200,16 @@ impl<'a> Emitter<'a> {
         }
         for (i, name) in KNOWN.iter().enumerate() {
             if i == 2 {
+                if let Some(d) = main {
+                    self.documentation(&mut m, &d.annos);
+                    self.annotations(&mut m, &d.annos, &["pkginfo", "platform_property"]);
+                }
                 m.string("arch", &arch);
             } else if let Some((_, v)) = fields.get(&i) {
                 m.string(name, v);
             }
-            // Annotations have number 4, between `arch` and `organization`.
-            if i == 2
-                && let Some(d) = main
-            {
-                self.annotations(&mut m, &d.annos, &["pkginfo", "platform_property"]);
-            }
         }
         if let Some(d) = main {
-            self.documentation(&mut m, &d.annos);
             self.structured_annotations(&mut m, &d.annos, &["pkginfo", "platform_property"]);
             self.platform_properties(&mut m, &d.annos);
         }

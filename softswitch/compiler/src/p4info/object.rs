@@ -5,7 +5,7 @@ use num_traits::ToPrimitive;
 use super::ids::Kind;
 use super::text::Message;
 use super::{Emitter, hidden, int_annotation};
-use crate::ast::{Annotation, CompositeKind, Decl, DeclKind};
+use crate::ast::{Annotation, CompositeKind, Decl, DeclKind, Field};
 use crate::ir::{Object, ObjectArg};
 use crate::types::Type;
 
@@ -22,6 +22,13 @@ fn size(o: &Object, i: usize) -> u64 {
         Some(ObjectArg::Int(n)) => n.to_u64().unwrap_or(0),
         _ => 0,
     }
+}
+
+/// A field of a packet header for the controller.
+struct Leaf {
+    name: String,
+    annos: Vec<Annotation>,
+    ty: Type,
 }
 
 impl<'a> Emitter<'a> {
@@ -233,6 +240,29 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// The fields of a header, those of structs inside included; each has the annotations around
+    /// it, too, except those of the same name.
+    fn leaves(&self, fields: &[Field], path: &str, around: &[Annotation], out: &mut Vec<Leaf>) {
+        for f in fields {
+            let name = format!("{path}{}", f.name.name);
+            let mut annos = f.annos.clone();
+            for a in around {
+                if !annos.iter().any(|b| b.name.name == a.name.name) {
+                    annos.push(a.clone());
+                }
+            }
+            let ty = self.t.type_of(f.ty.id);
+            if let Type::Named(id, _) = &ty
+                && let Some(DeclKind::Composite { fields, .. }) =
+                    self.t.defs.get_decl(*id).map(|d| &d.kind)
+            {
+                self.leaves(fields, &format!("{name}."), &annos, out);
+            } else {
+                out.push(Leaf { name, annos, ty });
+            }
+        }
+    }
+
     pub(super) fn controller_header(&mut self, d: &'a Decl) -> Option<Message> {
         let DeclKind::Composite {
             kind: CompositeKind::Header,
@@ -252,20 +282,22 @@ impl<'a> Emitter<'a> {
             "preamble",
             self.preamble(Kind::ControllerHeader, &symbol, &name, &name, &d.annos, &[]),
         );
-        let annos: Vec<&[Annotation]> = fields.iter().map(|f| &f.annos[..]).collect();
-        for (f, id) in fields.iter().zip(super::table::field_ids(&annos)) {
+        let mut leaves = Vec::new();
+        self.leaves(fields, "", &[], &mut leaves);
+        let nested = leaves.len() != fields.len() || leaves.iter().any(|l| l.name.contains('.'));
+        let annos: Vec<&[Annotation]> = leaves.iter().map(|l| &l.annos[..]).collect();
+        for (f, id) in leaves.iter().zip(super::table::field_ids(&annos)) {
             if hidden(&f.annos) {
                 continue;
             }
             self.types.present = true;
             let mut x = Message::default();
             x.number("id", id);
-            x.string(
-                "name",
-                &crate::lower::name_annotation(&f.annos).unwrap_or_else(|| f.name.name.to_string()),
-            );
+            // The path of a field in a struct takes the place of a @name.
+            let given = crate::lower::name_annotation(&f.annos).filter(|_| !nested);
+            x.string("name", given.as_ref().unwrap_or(&f.name));
             self.annotations(&mut x, &f.annos, &[]);
-            let ty = self.t.type_of(f.ty.id);
+            let ty = f.ty.clone();
             if let Some(w) = self.width_of(&ty).filter(|w| *w > 0) {
                 x.number("bitwidth", w);
             }

@@ -104,8 +104,8 @@ impl<'a> Emitter<'a> {
                     m,
                 )
             }
-            Type::Named(id, _) => match self.t.defs.get_decl(*id) {
-                Some(d) => self.declared_type(d),
+            Type::Named(id, args) => match self.t.defs.get_decl(*id) {
+                Some(d) => self.declared_type(d, args),
                 None => Message::default(),
             },
             _ => Message::default(),
@@ -120,10 +120,18 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn declared_type(&mut self, d: &'a Decl) -> Message {
-        let name = self.declared_name(d);
+    fn declared_type(&mut self, d: &'a Decl, args: &[Type]) -> Message {
+        let name = self.declared_name(d) + &Type::arguments_suffix(args, &self.t.defs);
         match &d.kind {
-            DeclKind::Composite { kind, fields, .. } => {
+            DeclKind::Composite {
+                kind,
+                fields,
+                tparams,
+            } => {
+                let argument = |v| {
+                    let position = tparams.iter().position(|p| p.id == v)?;
+                    args.get(position).cloned()
+                };
                 let (map, field) = match kind {
                     CompositeKind::Struct => (&self.types.structs, "struct"),
                     CompositeKind::Header => (&self.types.headers, "header"),
@@ -132,7 +140,7 @@ impl<'a> Emitter<'a> {
                 if !map.contains_key(&name) {
                     let mut m = Message::default();
                     for f in fields {
-                        let ty = self.t.type_of(f.ty.id);
+                        let ty = self.t.type_of(f.ty.id).substitute(&argument);
                         let member = crate::lower::name_annotation(&f.annos)
                             .unwrap_or_else(|| f.name.name.to_string());
                         let mut x = Message::default();
@@ -292,7 +300,9 @@ pub(super) fn translated_width(annos: &[Annotation]) -> Option<u32> {
 fn translation(annos: &[Annotation]) -> Option<Message> {
     let (uri, to) = parse_translation(annos)?;
     let mut m = Message::default();
-    m.string("uri", &uri);
+    if !uri.is_empty() {
+        m.string("uri", &uri);
+    }
     match to {
         Translation::Bits(w) => m.number("sdn_bitwidth", w),
         Translation::String => m.message("sdn_string", Message::default()),

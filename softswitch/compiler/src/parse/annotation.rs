@@ -59,9 +59,7 @@ impl Parser<'_> {
             body
         } else if self.at("[") {
             self.bump();
-            let body = self.structured_body()?;
-            self.expect("]")?;
-            body
+            self.structured_body()?
         } else {
             AnnotationBody::None
         };
@@ -78,12 +76,7 @@ impl Parser<'_> {
             .map(|t| RawToken {
                 text: match &t.tok {
                     Tok::Ident(s) | Tok::Str(s) => s.to_string(),
-                    Tok::Int { value, width } => match width {
-                        None => value.to_string(),
-                        Some((w, signed)) => {
-                            format!("{w}{}{value}", if *signed { 's' } else { 'w' })
-                        }
-                    },
+                    Tok::Int { text, .. } => text.to_string(),
                     Tok::P(p) => (*p).to_string(),
                     Tok::Bad(_) | Tok::Eof => String::new(),
                 },
@@ -114,23 +107,13 @@ impl Parser<'_> {
 
     fn structured_body(&mut self) -> PResult<AnnotationBody> {
         if matches!(self.tok(), Tok::Ident(_)) && self.peek_at(1, "=") {
-            let mut pairs = Vec::new();
-            loop {
-                let key = self.member_name()?;
-                self.expect("=")?;
-                pairs.push((key, self.expr()?));
-                if !self.eat(",") || self.at("]") {
-                    return Ok(AnnotationBody::KeyValue(pairs));
-                }
-            }
+            let pairs = self.list("]", |p| {
+                let key = p.member_name()?;
+                p.expect("=")?;
+                Ok((key, p.expr()?))
+            })?;
+            return Ok(AnnotationBody::KeyValue(pairs));
         }
-        let mut list = Vec::new();
-        while !self.at("]") {
-            list.push(self.expr()?);
-            if !self.eat(",") {
-                break;
-            }
-        }
-        Ok(AnnotationBody::List(list))
+        Ok(AnnotationBody::List(self.list("]", |p| p.expr())?))
     }
 }

@@ -2,53 +2,112 @@
 
 use super::{Failed, PResult, Parser};
 use crate::ast::{
-    Annotation, Block, ControlDecl, Decl, DeclKind, ParserDecl, SelectCase, State, Transition,
+    Annotation, Block, ControlDecl, Decl, DeclKind, Param, ParserDecl, SelectCase, State,
+    Transition, TypeParam,
 };
 use crate::token::Tok;
 
+/// How a parser or control begins; a type of them has no more.
+struct Head {
+    tparams: Vec<TypeParam>,
+    params: Vec<Param>,
+    ctor_params: Vec<Param>,
+    is_type: bool,
+}
+
 impl Parser<'_> {
     pub(super) fn parser(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
-        let start = self.span();
-        self.bump();
-        let name = self.ident()?;
-        self.declare(&name.name, true);
-        self.scoped(|p| {
-            let tparams = p.type_params_opt()?;
-            let params = p.params()?;
+        self.block_decl(annos, |p, head| {
             let mut d = ParserDecl {
-                tparams,
-                params,
-                ctor_params: Vec::new(),
+                tparams: head.tparams,
+                params: head.params,
+                ctor_params: head.ctor_params,
                 locals: Vec::new(),
                 states: Vec::new(),
-                is_type: true,
+                is_type: head.is_type,
             };
-            if p.eat(";") {
-                return Ok(p.finish(start, name, annos, DeclKind::Parser(d)));
-            }
-            d.is_type = false;
-            d.ctor_params = p.params_opt()?;
-            p.expect("{")?;
-            while !p.at("}") && !p.at_eof() {
-                let at = p.pos;
-                let r = p.annotations().and_then(|annos| {
+            if !head.is_type {
+                p.expect("{")?;
+                p.members("}", |p, annos| {
                     if p.at_word("state") {
                         d.states.push(p.state(annos)?);
                     } else {
                         d.locals.push(p.local_decl(annos)?);
                     }
                     Ok(())
-                });
-                if r.is_err() {
-                    if p.silent > 0 {
-                        return Err(Failed);
-                    }
-                    p.resync(at);
-                }
+                })?;
+                p.expect("}")?;
             }
-            p.expect("}")?;
-            Ok(p.finish(start, name, annos, DeclKind::Parser(d)))
+            Ok(DeclKind::Parser(d))
         })
+    }
+
+    pub(super) fn control(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        self.block_decl(annos, |p, head| {
+            let mut d = ControlDecl {
+                tparams: head.tparams,
+                params: head.params,
+                ctor_params: head.ctor_params,
+                locals: Vec::new(),
+                body: Block { stmts: Vec::new() },
+                is_type: head.is_type,
+            };
+            if !head.is_type {
+                p.expect("{")?;
+                p.members("apply", |p, annos| {
+                    d.locals.push(p.local_decl(annos)?);
+                    Ok(())
+                })?;
+                if !p.eat_word("apply") {
+                    return Err(p.unexpected("'apply'"));
+                }
+                d.body = p.block()?;
+                p.expect("}")?;
+            }
+            Ok(DeclKind::Control(d))
+        })
+    }
+
+    /// `parser name<T>(parameters)(constructor parameters)` and its like, with what follows.
+    fn block_decl(
+        &mut self,
+        annos: Vec<Annotation>,
+        body: impl FnOnce(&mut Self, Head) -> PResult<DeclKind>,
+    ) -> PResult<Decl> {
+        let start = self.span();
+        self.bump();
+        let name = self.ident()?;
+        self.declare(&name.name, true);
+        self.scoped(|p| {
+            let (tparams, params) = (p.type_params_opt()?, p.params()?);
+            let is_type = p.eat(";");
+            let ctor_params = if is_type { Vec::new() } else { p.params_opt()? };
+            let head = Head {
+                tparams,
+                params,
+                ctor_params,
+                is_type,
+            };
+            let kind = body(p, head)?;
+            Ok(p.finish(start, name, annos, kind))
+        })
+    }
+
+    /// Declarations up to the word `end` or the closing brace, going on after a broken one.
+    fn members(
+        &mut self,
+        end: &str,
+        mut member: impl FnMut(&mut Self, Vec<Annotation>) -> PResult<()>,
+    ) -> PResult<()> {
+        while !self.at("}") && !self.at_word(end) && !self.at_eof() {
+            let at = self.pos;
+            match self.annotations().and_then(|annos| member(self, annos)) {
+                Err(Failed) if self.silent > 0 => return Err(Failed),
+                Err(Failed) => self.resync(at),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn state(&mut self, annos: Vec<Annotation>) -> PResult<State> {
@@ -83,14 +142,7 @@ impl Parser<'_> {
         let start = self.span();
         self.bump();
         self.expect("(")?;
-        let mut keys = Vec::new();
-        while !self.at(")") {
-            keys.push(self.expr()?);
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect(")")?;
+        let keys = self.list(")", |p| p.expr())?;
         let span = start.to(self.last_span());
         self.expect("{")?;
         let mut cases = Vec::new();
@@ -104,46 +156,6 @@ impl Parser<'_> {
         self.expect("}")?;
         self.eat(";");
         Ok(Transition::Select { keys, cases, span })
-    }
-
-    pub(super) fn control(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
-        let start = self.span();
-        self.bump();
-        let name = self.ident()?;
-        self.declare(&name.name, true);
-        self.scoped(|p| {
-            let tparams = p.type_params_opt()?;
-            let params = p.params()?;
-            let mut d = ControlDecl {
-                tparams,
-                params,
-                ctor_params: Vec::new(),
-                locals: Vec::new(),
-                body: Block { stmts: Vec::new() },
-                is_type: true,
-            };
-            if p.eat(";") {
-                return Ok(p.finish(start, name, annos, DeclKind::Control(d)));
-            }
-            d.is_type = false;
-            d.ctor_params = p.params_opt()?;
-            p.expect("{")?;
-            while !p.at("}") && !p.at_word("apply") && !p.at_eof() {
-                let at = p.pos;
-                let local = p.annotations().and_then(|annos| p.local_decl(annos));
-                match local {
-                    Ok(l) => d.locals.push(l),
-                    Err(Failed) if p.silent > 0 => return Err(Failed),
-                    Err(Failed) => p.resync(at),
-                }
-            }
-            if !p.eat_word("apply") {
-                return Err(p.unexpected("'apply'"));
-            }
-            d.body = p.block()?;
-            p.expect("}")?;
-            Ok(p.finish(start, name, annos, DeclKind::Control(d)))
-        })
     }
 
     /// A declaration inside a parser or control.

@@ -61,15 +61,7 @@ impl Parser<'_> {
 
     fn name_list(&mut self) -> PResult<Vec<Ident>> {
         self.expect("{")?;
-        let mut names = Vec::new();
-        while !self.at("}") {
-            names.push(self.member_name()?);
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect("}")?;
-        Ok(names)
+        self.list("}", |p| p.member_name())
     }
 
     pub(super) fn finish(
@@ -147,15 +139,7 @@ impl Parser<'_> {
 
     pub(super) fn params(&mut self) -> PResult<Vec<Param>> {
         self.expect("(")?;
-        let mut list = Vec::new();
-        while !self.at(")") {
-            list.push(self.param()?);
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect(")")?;
-        Ok(list)
+        self.list(")", |p| p.param())
     }
 
     fn param(&mut self) -> PResult<Param> {
@@ -249,10 +233,7 @@ impl Parser<'_> {
             .speculate(|p| {
                 p.bump();
                 p.expect("<")?;
-                while !p.eat(">") {
-                    p.ident()?;
-                    p.eat(",");
-                }
+                p.list(">", |p| p.ident())?;
                 if p.at("{") || p.at(";") {
                     Ok(())
                 } else {
@@ -373,22 +354,13 @@ impl Parser<'_> {
         let name = self.ident()?;
         self.declare(&name.name, true);
         self.expect("{")?;
-        let mut members = Vec::new();
-        while !self.at("}") {
-            self.annotations()?;
-            let name = self.member_name()?;
-            let value = if self.eat("=") {
-                Some(self.expr()?)
-            } else {
-                None
-            };
-            let id = self.id();
-            members.push(EnumMember { id, name, value });
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect("}")?;
+        let members = self.list("}", |p| {
+            p.annotations()?;
+            let name = p.member_name()?;
+            let value = if p.eat("=") { Some(p.expr()?) } else { None };
+            let id = p.id();
+            Ok(EnumMember { id, name, value })
+        })?;
         Ok(self.finish(
             start,
             name,

@@ -233,30 +233,24 @@ impl Parser<'_> {
 
     pub(super) fn args(&mut self) -> PResult<Vec<Arg>> {
         self.expect("(")?;
-        let mut args = Vec::new();
-        while !self.at(")") {
-            let name = if matches!(self.tok(), Tok::Ident(_)) && self.peek_at(1, "=") {
-                let name = self.member_name()?;
-                self.bump();
+        self.list(")", |p| {
+            let name = if matches!(p.tok(), Tok::Ident(_)) && p.peek_at(1, "=") {
+                let name = p.member_name()?;
+                p.bump();
                 Some(name)
             } else {
                 None
             };
-            let expr = self.keyset_item()?;
-            args.push(Arg { name, expr });
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect(")")?;
-        Ok(args)
+            let expr = p.keyset_item()?;
+            Ok(Arg { name, expr })
+        })
     }
 
     pub(crate) fn primary(&mut self) -> PResult<Expr> {
         let span = self.span();
         let tok = self.tok().clone();
         match tok {
-            Tok::Int { value, width } => {
+            Tok::Int { value, width, .. } => {
                 self.bump();
                 Ok(self.node(span, ExprKind::Int { value, width }))
             }
@@ -339,24 +333,21 @@ impl Parser<'_> {
         let mut dots = false;
         let mut items = Vec::new();
         let mut fields = Vec::new();
-        while !self.at("}") {
+        self.list("}", |p| {
             if dots {
-                return Err(self.fail(self.span(), "'...' must come last"));
+                return Err(p.fail(p.span(), "'...' must come last"));
             }
-            if self.eat("...") {
+            if p.eat("...") {
                 dots = true;
             } else if is_record {
-                let name = self.member_name()?;
-                self.expect("=")?;
-                fields.push((name, self.expr()?));
+                let name = p.member_name()?;
+                p.expect("=")?;
+                fields.push((name, p.expr()?));
             } else {
-                items.push(self.expr()?);
+                items.push(p.expr()?);
             }
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect("}")?;
+            Ok(())
+        })?;
         let kind = if is_record {
             ExprKind::Record { fields, dots }
         } else {
@@ -386,14 +377,7 @@ impl Parser<'_> {
         if self.at("(") {
             let tuple = self.speculate(|p| {
                 let start = p.expect("(")?;
-                let mut items = Vec::new();
-                while !p.at(")") {
-                    items.push(p.keyset_item()?);
-                    if !p.eat(",") {
-                        break;
-                    }
-                }
-                p.expect(")")?;
+                let items = p.list(")", |p| p.keyset_item())?;
                 // More operators after it: it was the start of an expression.
                 if p.at(":") {
                     let span = start.to(p.last_span());

@@ -293,6 +293,23 @@ impl Parser<'_> {
         r
     }
 
+    /// Items with commas between them, and perhaps one after the last, up to `close`.
+    fn list<T>(
+        &mut self,
+        close: &str,
+        mut item: impl FnMut(&mut Self) -> PResult<T>,
+    ) -> PResult<Vec<T>> {
+        let mut items = Vec::new();
+        while !self.at(close) {
+            items.push(item(self)?);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(close)?;
+        Ok(items)
+    }
+
     /// Runs `f`; on failure restores the position and reports nothing.
     fn speculate<T>(&mut self, f: impl FnOnce(&mut Self) -> PResult<T>) -> Option<T> {
         let (pos, depth) = (self.pos, self.depth);

@@ -220,24 +220,10 @@ impl Parser<'_> {
                 body,
             });
         }
-        let mut init = Vec::new();
-        while !self.at(";") {
-            init.push(self.for_clause()?);
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect(";")?;
+        let init = self.list(";", |p| p.for_clause())?;
         let cond = self.expr()?;
         self.expect(";")?;
-        let mut update = Vec::new();
-        while !self.at(")") {
-            update.push(self.for_clause()?);
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect(")")?;
+        let update = self.list(")", |p| p.for_clause())?;
         let body = Box::new(self.statement()?);
         Ok(StmtKind::For {
             init,

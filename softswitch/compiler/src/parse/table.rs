@@ -126,7 +126,7 @@ impl Parser<'_> {
 
     fn entry(&mut self) -> PResult<Entry> {
         let start = self.span();
-        self.eat_word("const");
+        let is_const = self.eat_word("const");
         let mut priority = None;
         if self.at_word("priority") && self.peek_at(1, "=") {
             self.bump();
@@ -140,6 +140,7 @@ impl Parser<'_> {
         let annos = self.annotations()?;
         self.expect(";")?;
         Ok(Entry {
+            is_const,
             priority,
             keyset,
             action,

@@ -146,15 +146,7 @@ impl Parser<'_> {
 
     /// What follows `<` of a type argument list, with the closing `>`.
     fn type_list(&mut self) -> PResult<Vec<TypeRef>> {
-        let mut args = Vec::new();
-        while !self.at(">") {
-            args.push(self.type_ref()?);
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect(">")?;
-        Ok(args)
+        self.list(">", |p| p.type_ref())
     }
 
     pub(super) fn type_args_opt(&mut self) -> PResult<Vec<TypeRef>> {
@@ -166,20 +158,14 @@ impl Parser<'_> {
 
     /// `<T, U>` of a generic declaration; the names become types in the current scope.
     pub(super) fn type_params_opt(&mut self) -> PResult<Vec<TypeParam>> {
-        let mut params = Vec::new();
         if !self.eat("<") {
-            return Ok(params);
+            return Ok(Vec::new());
         }
-        loop {
-            let name = self.ident()?;
-            self.declare(&name.name, true);
-            let id = self.id();
-            params.push(TypeParam { id, name });
-            if !self.eat(",") {
-                break;
-            }
-        }
-        self.expect(">")?;
-        Ok(params)
+        self.list(">", |p| {
+            let name = p.ident()?;
+            p.declare(&name.name, true);
+            let id = p.id();
+            Ok(TypeParam { id, name })
+        })
     }
 }

@@ -31,7 +31,11 @@ impl Preprocessor<'_> {
             };
             let value = BigInt::from(u8::from(self.macros.contains_key(n)));
             replaced.push(Token {
-                tok: Tok::Int { value, width: None },
+                tok: Tok::Int {
+                    text: value.to_string().into(),
+                    value,
+                    width: None,
+                },
                 ..t.clone()
             });
         }

@@ -17,7 +17,16 @@ impl Macro {
     pub fn object(body: Vec<Token>) -> Macro {
         Macro { params: None, body }
     }
+
+    /// What an object-like macro stands for.
+    pub(super) fn text(&self) -> Option<String> {
+        let words: Vec<String> = self.body.iter().map(|t| spelling(&t.tok)).collect();
+        self.params.is_none().then(|| words.join(" "))
+    }
 }
+
+/// The name by which a body has the arguments that `...` stands for.
+const REST: &str = "__VA_ARGS__";
 
 /// A bound on the tokens of one expansion, against macros that double themselves.
 const MAX_EXPANSION: usize = 1 << 20;
@@ -49,6 +58,8 @@ impl Preprocessor<'_> {
                 match &t.tok {
                     Tok::Ident(p) => names.push(p.clone()),
                     Tok::P(",") => {}
+                    // What is left of the arguments.
+                    Tok::P("...") => names.push(REST.into()),
                     _ => self.diags.error(t.span, "a macro parameter must be a name"),
                 }
             }
@@ -88,6 +99,7 @@ impl Preprocessor<'_> {
                 let line = self.sources.line_col(t.span).line;
                 out.push(Token {
                     tok: Tok::Int {
+                        text: line.to_string().into(),
                         value: line.into(),
                         width: None,
                     },
@@ -119,7 +131,7 @@ impl Preprocessor<'_> {
                         out.push(t.clone()); // a function-like macro's bare name
                         continue;
                     }
-                    let Some((args, next)) = split_arguments(tokens, i) else {
+                    let Some((mut args, next)) = split_arguments(tokens, i) else {
                         self.diags.error(
                             t.span,
                             format!("the call of macro {name} has no closing ')'"),
@@ -127,6 +139,9 @@ impl Preprocessor<'_> {
                         return;
                     };
                     i = next;
+                    if params.last().is_some_and(|p| &**p == REST) {
+                        gather_rest(&mut args, params.len(), t);
+                    }
                     let empty_call = params.is_empty() && args.len() == 1 && args[0].is_empty();
                     if args.len() != params.len() && !empty_call {
                         self.diags.error(
@@ -182,11 +197,13 @@ impl Preprocessor<'_> {
                 || body.get(k + 1).is_some_and(|n| n.tok == Tok::P("##"));
             if after_hash {
                 out.pop();
-                let text: String = arg
-                    .iter()
-                    .map(|a| self.sources.snippet(a.span))
-                    .collect::<Vec<_>>()
-                    .join(" ");
+                let mut text = String::new();
+                for a in arg {
+                    if !a.glued && !text.is_empty() {
+                        text.push(' ');
+                    }
+                    text.push_str(&spelling(&a.tok).replace('"', "\\\""));
+                }
                 out.push(Token {
                     tok: Tok::Str(text.into()),
                     ..t.clone()
@@ -235,6 +252,24 @@ fn split_arguments(tokens: &[Token], open: usize) -> Option<(Vec<Vec<Token>>, us
     None
 }
 
+/// Makes the arguments from number `count` on one, with their commas; an empty one if there is none.
+fn gather_rest(args: &mut Vec<Vec<Token>>, count: usize, call: &Token) {
+    if args.len() < count {
+        args.push(Vec::new());
+    }
+    while args.len() > count {
+        let more = args.remove(count);
+        let rest = &mut args[count - 1];
+        rest.push(Token {
+            tok: Tok::P(","),
+            line_start: false,
+            glued: true,
+            ..call.clone()
+        });
+        rest.extend(more);
+    }
+}
+
 /// Joins the neighbours of every `##`.
 fn paste(body: Vec<Token>) -> Vec<Token> {
     if !body.iter().any(|t| t.tok == Tok::P("##")) {
@@ -266,13 +301,7 @@ fn paste(body: Vec<Token>) -> Vec<Token> {
 fn spelling(tok: &Tok) -> String {
     match tok {
         Tok::Ident(s) => s.to_string(),
-        Tok::Int { value, width: None } => value.to_string(),
-        Tok::Int {
-            value,
-            width: Some((w, signed)),
-        } => {
-            format!("{w}{}{value}", if *signed { 's' } else { 'w' })
-        }
+        Tok::Int { text, .. } => text.to_string(),
         Tok::P(p) => (*p).to_string(),
         Tok::Str(s) => format!("\"{s}\""),
         Tok::Bad(_) | Tok::Eof => String::new(),

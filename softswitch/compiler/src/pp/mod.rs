@@ -2,6 +2,7 @@
 
 mod cond;
 mod macros;
+mod multiline;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub fn preprocess(
     diags: &Diagnostics,
     main_file: u32,
     include_dirs: &[PathBuf],
-    defines: &[(String, String)],
+    defines: &[(String, Option<String>)],
 ) -> Vec<Token> {
     let mut pp = Preprocessor {
         sources,
@@ -35,6 +36,10 @@ pub fn preprocess(
         depth: 0,
     };
     for (name, value) in defines {
+        let Some(value) = value else {
+            pp.macros.remove(name.as_str());
+            continue;
+        };
         let file = sources.add("<command line>".into(), value.clone());
         let mut body = lex(file, value);
         body.pop();
@@ -99,7 +104,8 @@ impl Preprocessor<'_> {
                         .find(|j| tokens[*j].line_start)
                         .unwrap_or(tokens.len() - 1);
                 }
-                let expanded = self.expand(&tokens[i..end]);
+                let joined = self.multi_line_strings(&tokens[i..end]);
+                let expanded = self.expand(&joined);
                 self.out.extend(expanded);
                 i = end;
             } else {

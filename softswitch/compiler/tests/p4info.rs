@@ -1,0 +1,186 @@
+//! What P4Info says of a program, and of its tables' entries.
+
+mod common;
+
+use softswitch_p4c::Output;
+
+/// A program with declarations of its own, and those of its ingress control.
+fn compile(declarations: &str, ingress: &str) -> Output {
+    let text = format!(
+        "#include <core.p4>\n#include <v1model.p4>\n\
+         header h_t {{ bit<8> a; bit<16> b; }}\n\
+         struct headers {{ h_t h; }}\nstruct metadata {{ }}\n{declarations}\n\
+         parser P(packet_in p, out headers hdr, inout metadata meta, inout standard_metadata_t std) {{\n\
+         state start {{ p.extract(hdr.h); transition accept; }} }}\n\
+         control V(inout headers hdr, inout metadata meta) {{ apply {{}} }}\n\
+         control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{ {ingress} }}\n\
+         control E(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{ apply {{}} }}\n\
+         control C(inout headers hdr, inout metadata meta) {{ apply {{}} }}\n\
+         control D(packet_out p, in headers hdr) {{ apply {{ p.emit(hdr); }} }}\n\
+         V1Switch(P(), V(), I(), E(), C(), D()) main;\n"
+    );
+    let (output, messages) = common::compile_text("t.p4", &text);
+    output.unwrap_or_else(|| panic!("{messages}"))
+}
+
+/// The lines without their indentation.
+fn flat(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join("\n")
+}
+
+fn says(text: &str, wanted: &str) {
+    assert!(
+        flat(text).contains(wanted),
+        "wanted\n{wanted}\ngot\n{}",
+        flat(text)
+    );
+}
+
+const TABLE: &str = "action set(bit<16> b) { hdr.h.b = b; }";
+
+#[test]
+fn annotations_are_repeated_word_for_word() {
+    let out = compile(
+        "",
+        "@plain() @numbers(0x10, 8w3) action a() { } \
+         table t { key = { hdr.h.a: exact; } actions = { a; } } apply { t.apply(); }",
+    );
+    says(&out.p4info, "annotations: \"@plain\"\n");
+    says(&out.p4info, "annotations: \"@numbers(0x10 , 8w3)\"");
+}
+
+#[test]
+fn a_string_of_several_lines_is_preprocessed() {
+    let out = compile(
+        "#define LIMIT 7",
+        "\n@check(\"\n    // less than LIMIT\n    a   < LIMIT;\n#if LIMIT > 9\n    a > 1;\n#endif\n\") \
+         action a() { } table t { key = { hdr.h.a: exact; } actions = { a; } } apply { t.apply(); }",
+    );
+    let text = "@check(\\\"\\n    // less than LIMIT\\n    a < 7;\\n\\n\\n\\n\\\")";
+    says(&out.p4info, text);
+}
+
+#[test]
+fn structured_annotations_hold_values() {
+    let out = compile(
+        "const int SIZE = 3;",
+        "@limits[SIZE * 2, 1 == 2, \"x\" ++ \"y\"] action a() { } \
+         table t { key = { hdr.h.a: exact; } actions = { a; } } apply { t.apply(); }",
+    );
+    says(
+        &out.p4info,
+        "expressions {\nint64_value: 6\n}\nexpressions {\nbool_value: false\n}\n\
+         expressions {\nstring_value: \"xy\"",
+    );
+}
+
+#[test]
+fn a_controller_header_is_flat() {
+    let out = compile(
+        "struct inner_t { bit<7> x; bit<1> y; }\n\
+         @controller_header(\"packet_in\") header in_t { inner_t i; bit<8> z; }",
+        "apply {}",
+    );
+    for (id, name, bits) in [(1, "i.x", 7), (2, "i.y", 1), (3, "z", 8)] {
+        says(
+            &out.p4info,
+            &format!("metadata {{\nid: {id}\nname: \"{name}\"\nbitwidth: {bits}\n}}"),
+        );
+    }
+}
+
+#[test]
+fn unnamed_digests_are_numbered_apart_from_named_ones() {
+    let out = compile(
+        "struct pair_t<T> { T x; T y; }",
+        "apply { pair_t<bit<8>> q = { 1, 2 }; digest(1, q); digest(2, { hdr.h.a, hdr.h.b }); }",
+    );
+    says(&out.p4info, "name: \"pair_t_bit8\"");
+    says(&out.p4info, "name: \"digest_0\"");
+}
+
+#[test]
+fn code_after_an_exit_counts_and_a_branch_never_taken_does_not() {
+    let out = compile(
+        "",
+        "action late() { hdr.h.a = 1; } action never() { hdr.h.a = 2; } apply { \
+         switch (8w3) { 8w4: { never(); } default: { exit; } } late(); }",
+    );
+    says(&out.p4info, "name: \"I.late\"");
+    assert!(!out.p4info.contains("never"), "{}", out.p4info);
+}
+
+#[test]
+fn a_table_of_size_zero_has_the_usual_size() {
+    let table =
+        "table t { key = { hdr.h.a: exact; } actions = { set; } size = 0; } apply { t.apply(); }";
+    says(
+        &compile("", &format!("{TABLE} {table}")).p4info,
+        "size: 1024",
+    );
+}
+
+#[test]
+fn constant_entries_have_falling_priorities() {
+    let table = "table t { key = { hdr.h.a: ternary; } actions = { set; } \
+                 const entries = { 1 &&& 3: set(5); _: set(6); } } apply { t.apply(); }";
+    let entries = compile("", &format!("{TABLE} {table}")).entries;
+    says(&entries, "ternary {\nvalue: \"\\001\"\nmask: \"\\003\"\n}");
+    says(
+        &entries,
+        "value: \"\\000\\005\"\n}\n}\n}\npriority: 2\nis_const: true",
+    );
+    says(
+        &entries,
+        "value: \"\\000\\006\"\n}\n}\n}\npriority: 1\nis_const: true",
+    );
+}
+
+#[test]
+fn entries_come_in_the_order_of_their_priorities() {
+    let table = "table t { key = { hdr.h.a: ternary; } actions = { set; } largest_priority_wins = false; \
+                 entries = { priority = 9: 1: set(1); const priority = 4: 2: set(2); } } apply { t.apply(); }";
+    let entries = flat(&compile("", &format!("{TABLE} {table}")).entries);
+    let (first, second) = (
+        entries.find("priority: 4\nis_const"),
+        entries.find("priority: 9\n"),
+    );
+    assert!(first.is_some() && first < second, "{entries}");
+}
+
+#[test]
+fn conditions_that_cannot_hold_are_not_seen() {
+    let out = compile(
+        "",
+        "action never() { hdr.h.a = 2; } apply { \
+         if (hdr.h.a < 0) { never(); } if (hdr.h.a > 3 && false) { never(); } }",
+    );
+    assert!(!out.p4info.contains("never"), "{}", out.p4info);
+}
+
+#[test]
+fn the_target_takes_converted_arguments_and_assertions() {
+    let out = compile(
+        "",
+        "action pick(bit<8> base) { hash(hdr.h.b, HashAlgorithm.crc16, (bit<16>) base, { hdr.h.a }, 32w8); } \
+         table t { key = { hdr.h.a: exact; } actions = { pick; } } \
+         apply { assert(hdr.h.a != 5); t.apply(); }",
+    );
+    let json = out.json.to_string();
+    let base = r#"{"type":"expression","value":{"type":"local","value":0}}"#;
+    assert!(json.contains(base), "{json}");
+    let assertion = r#"{"type":"expression","value":{"op":"b2d","left":null"#;
+    assert!(json.contains(assertion), "{json}");
+}
+
+#[test]
+fn macros_take_any_number_of_arguments() {
+    let out = compile(
+        "#define TABLE(n, ...) @name(#n) __VA_ARGS__ table t\n\
+         enum bit<8> kind_t { A = 1 }",
+        "TABLE(first, @one(1) @two(2, 3)) { actions = { NoAction; } } \
+         apply { kind_t k = kind_t.A; if (k != 0) { t.apply(); } }",
+    );
+    says(&out.p4info, "name: \"I.first\"");
+    says(&out.p4info, "annotations: \"@two(2 , 3)\"");
+}
