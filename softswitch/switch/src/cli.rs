@@ -1,6 +1,7 @@
 //! The command line: that of `simple_switch_grpc`, and links.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -51,6 +52,11 @@ pub struct Options {
     /// The outgoing link of a port (repeat for more): PORT:rate=100mbit,queue=64kB,delay=5ms,...
     #[arg(long, value_name = "PORT:KEY=VALUE,...")]
     pub link: Vec<PortLink>,
+
+    /// Threads that move packets, each with ports of its own to receive by [default: one for each port,
+    /// but not more than the processors that this process may use]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
 
     /// Seed of link loss and of the program's random numbers
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -197,6 +203,13 @@ impl Options {
             ));
         }
         Ok(())
+    }
+
+    /// Threads that move packets. More than ports would have nothing to do.
+    pub fn threads(&self) -> NonZeroUsize {
+        let processors = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let ports = NonZeroUsize::new(self.interface.len()).unwrap_or(NonZeroUsize::MIN);
+        self.threads.unwrap_or_else(processors).min(ports)
     }
 
     /// Options that were given and have no effect, with the reason.

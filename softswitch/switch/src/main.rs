@@ -31,7 +31,7 @@ fn run(options: Options) -> anyhow::Result<()> {
     }
     let config = configure(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // Requests of a few controllers; the packets have a thread of their own.
+        // Requests of a few controllers; the packets have threads of their own.
         .worker_threads(2)
         .enable_all()
         .build()
@@ -71,17 +71,22 @@ fn configure(options: Options) -> anyhow::Result<Config> {
         Program::load(&json).with_context(|| format!("cannot load program {path_text}"))
     });
     let ports = options.interface.iter().map(|interface| {
-        let io = AfPacket::open(&interface.name)
+        let AfPacket {
+            receiver,
+            transmitter,
+        } = AfPacket::open(&interface.name)
             .with_context(|| format!("--interface {}@{}", interface.port, interface.name))?;
         let link = options.link.iter().find(|link| link.port == interface.port);
         Ok(PortSetup {
             number: interface.port,
             name: interface.name.clone(),
-            io: Box::new(io),
+            receiver: Box::new(receiver),
+            transmitter: Box::new(transmitter),
             link: link.map(|l| l.link).unwrap_or_default(),
         })
     });
     Ok(Config {
+        threads: options.threads(),
         device_id: options.device_id,
         program: program.transpose()?,
         ports: ports.collect::<anyhow::Result<_>>()?,

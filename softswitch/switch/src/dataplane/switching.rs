@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
 use softswitch_pipeline::{
@@ -10,9 +11,13 @@ use softswitch_pipeline::{
 };
 use tokio::sync::mpsc;
 
+use super::alarm::Alarm;
 use super::counters::{PortCounters, SwitchCounters};
-use super::{Event, Handle, PortSetup, SharedPipeline};
-use crate::port::{Port, PortError};
+use super::engine::PortView;
+use super::outlet::Outlet;
+use super::{Event, Handle, SharedPipeline};
+use crate::link::LinkConfig;
+use crate::port::{PortError, Receive};
 use crate::queue::{EgressQueue, PRIORITIES};
 
 /// Recirculated packets taken per turn, so that a program that never stops recirculating does not
@@ -26,17 +31,17 @@ const RECIRCULATED_BACKLOG: usize = 4096;
 const SPARE_BUFFERS: usize = 1024;
 
 /// A port with its queue.
-pub struct PortState {
-    /// Its number.
-    pub number: u32,
-    /// Its interface's name.
-    pub name: String,
-    pub(super) io: Box<dyn Port>,
+struct PortState {
+    number: u32,
+    name: String,
     queue: EgressQueue<Queued, Vec<u8>>,
-    pub(super) counters: Arc<PortCounters>,
-    pub(super) up: bool,
-    pub(super) attached: bool,
-    has_unsent: bool,
+    counters: Arc<PortCounters>,
+    /// The thread that wakes up for its queue.
+    owner: usize,
+    up: bool,
+    attached: bool,
+    /// Frames that leave at the end of the turn.
+    made: Vec<Vec<u8>>,
 }
 
 /// A packet in a queue, with the pipeline that it came in by and leaves by.
@@ -46,17 +51,23 @@ struct Queued {
     depth: u64,
 }
 
-/// Everything that a packet meets except the pipeline.
+/// Everything that a packet meets except the pipeline. Threads take turns.
 pub struct Switching {
-    pub(super) ports: Vec<PortState>,
+    ports: Vec<PortState>,
     slots: HashMap<u32, usize>,
     handle: Arc<Handle>,
     events: mpsc::Sender<Event>,
+    /// One for each thread.
+    alarms: Vec<Alarm>,
+    pipeline: Option<SharedPipeline>,
+    version: u64,
     descriptors: Vec<Descriptor>,
     pending: VecDeque<(Descriptor, SharedPipeline)>,
     recirculated: VecDeque<(Recirculated, SharedPipeline)>,
     output: EgressOutput,
     spare: Vec<Vec<u8>>,
+    /// Ports that have made frames this turn.
+    leaving: Vec<usize>,
 }
 
 /// A pipeline that is locked for a while.
@@ -78,41 +89,80 @@ impl Locked<'_> {
 
 impl Switching {
     pub(super) fn new(
-        ports: Vec<PortSetup>,
         handle: Arc<Handle>,
         events: mpsc::Sender<Event>,
-        seed: u64,
+        alarms: Vec<Alarm>,
     ) -> Self {
-        let ports = ports.into_iter().map(|setup| PortState {
-            queue: EgressQueue::new(setup.link, mix(seed, setup.number)),
-            number: setup.number,
-            name: setup.name,
-            io: setup.io,
-            counters: Arc::default(),
-            up: true,
-            attached: true,
-            has_unsent: false,
-        });
-        let ports: Vec<_> = ports.collect();
         Self {
-            slots: ports
-                .iter()
-                .enumerate()
-                .map(|(slot, port)| (port.number, slot))
-                .collect(),
-            ports,
+            ports: Vec::new(),
+            slots: HashMap::new(),
             handle,
             events,
+            alarms,
+            pipeline: None,
+            version: 0,
             descriptors: Vec::new(),
             pending: VecDeque::new(),
             recirculated: VecDeque::new(),
             output: EgressOutput::default(),
             spare: Vec::new(),
+            leaving: Vec::new(),
         }
+    }
+
+    /// Adds a port in the next slot.
+    pub(super) fn add_port(&mut self, port: &PortView, link: LinkConfig, seed: u64, owner: usize) {
+        self.slots.insert(port.number, self.ports.len());
+        self.ports.push(PortState {
+            number: port.number,
+            name: port.name.clone(),
+            queue: EgressQueue::new(link, mix(seed, port.number)),
+            counters: Arc::clone(&port.counters),
+            owner,
+            up: true,
+            attached: true,
+            made: Vec::new(),
+        });
     }
 
     fn switch_counters(&self) -> &SwitchCounters {
         &self.handle.counters
+    }
+
+    /// Begins a thread's turn: it is awake, and gives back the buffers of what it has sent.
+    pub(super) fn begin(&mut self, thread: usize, expired: bool, spare: &mut Vec<Vec<u8>>) {
+        self.alarms[thread].awake(expired);
+        self.spare.append(spare);
+        self.spare.truncate(SPARE_BUFFERS);
+    }
+
+    /// Ends a thread's turn: what leaves goes to the outlets, and sleepers hear of what they are to do.
+    pub(super) fn end(
+        &mut self,
+        outlets: &[Outlet],
+        leaving: &mut Vec<usize>,
+    ) -> anyhow::Result<()> {
+        for &slot in &self.leaving {
+            outlets[slot].add(&mut self.ports[slot].made);
+        }
+        leaving.append(&mut self.leaving);
+        for thread in 0..self.alarms.len() {
+            let next = self.next_event(thread);
+            self.alarms[thread].not_after(next)?;
+        }
+        Ok(())
+    }
+
+    /// A thread is about to sleep.
+    pub(super) fn sleep(&mut self, thread: usize) -> anyhow::Result<()> {
+        let next = self.next_event(thread);
+        self.alarms[thread].sleep(next)
+    }
+
+    /// When a queue for which the thread wakes up next has something to do.
+    fn next_event(&self, thread: usize) -> Option<Nanos> {
+        let ports = self.ports.iter().filter(|port| port.owner == thread);
+        ports.filter_map(|port| port.queue.next_event()).min()
     }
 
     /// Whether packets wait that no event will announce.
@@ -120,22 +170,60 @@ impl Switching {
         !self.recirculated.is_empty()
     }
 
-    /// When a queue next has something to do.
-    pub(super) fn next_event(&self) -> Option<Nanos> {
-        self.ports.iter().filter_map(|p| p.queue.next_event()).min()
+    /// The pipeline that packets run through from now on.
+    pub(super) fn pipeline(&mut self) -> Option<SharedPipeline> {
+        let version = self.handle.version.load(Ordering::Acquire);
+        if version != self.version {
+            self.version = version;
+            self.pipeline = self.handle.pipeline.lock().clone();
+            if let Some(pipeline) = &self.pipeline {
+                let mut pipeline = pipeline.lock();
+                for port in self.ports.iter().filter(|port| !port.up) {
+                    pipeline.set_port_up(port.number, false);
+                }
+            }
+        }
+        self.pipeline.clone()
+    }
+
+    /// Notes that a port does not work. To be called with the pipeline unlocked.
+    pub(super) fn failed(&mut self, slot: usize, error: PortError) {
+        let port = &mut self.ports[slot];
+        let (number, name) = (port.number, &port.name);
+        if std::mem::take(&mut port.up) {
+            tracing::info!("port {number} ({name}) is down");
+            if let Some(pipeline) = &self.pipeline {
+                pipeline.lock().set_port_up(number, false);
+            }
+        }
+        // Down may be up again; all else stays as it is.
+        if port.attached && !matches!(error, PortError::Down) {
+            tracing::error!("port {number} ({name}): {error}; the switch goes on without it");
+            port.attached = false;
+        }
     }
 
     /// Runs the frames that a port has received through ingress.
-    pub(super) fn receive(&mut self, locked: &mut Locked<'_>, slot: usize, now: Nanos) {
+    pub(super) fn receive(
+        &mut self,
+        locked: &mut Locked<'_>,
+        slot: usize,
+        receiver: &mut dyn Receive,
+        now: Nanos,
+    ) {
         let port = &mut self.ports[slot];
-        let counters = Arc::clone(&port.counters);
         let number = port.number;
+        if !std::mem::replace(&mut port.up, true) {
+            tracing::info!("port {number} ({}) is up", port.name);
+            locked.guard.set_port_up(number, true);
+        }
+        let counters = &port.counters;
         let mut frames = (0, 0);
         let descriptors = &mut self.descriptors;
-        port.io.frames(&mut |frame| {
+        receiver.frames(&mut |frame| {
             frames = (frames.0 + 1, frames.1 + frame.len() as u64);
             let outcome = locked.guard.ingress(number, frame, now, descriptors);
-            count_ingress(&counters, outcome);
+            count_ingress(counters, outcome);
         });
         counters.rx_packets.add(frames.0);
         counters.rx_bytes.add(frames.1);
@@ -158,14 +246,13 @@ impl Switching {
     }
 
     /// Drops the frames that a port has received, since there is no pipeline.
-    pub(super) fn discard(&mut self, slot: usize) {
-        let port = &mut self.ports[slot];
+    pub(super) fn discard(&mut self, slot: usize, receiver: &mut dyn Receive) {
+        let counters = &self.ports[slot].counters;
         let mut frames = (0, 0);
-        port.io
-            .frames(&mut |frame| frames = (frames.0 + 1, frames.1 + frame.len() as u64));
-        port.counters.rx_packets.add(frames.0);
-        port.counters.rx_bytes.add(frames.1);
-        port.counters.no_pipeline.add(frames.0);
+        receiver.frames(&mut |frame| frames = (frames.0 + 1, frames.1 + frame.len() as u64));
+        counters.rx_packets.add(frames.0);
+        counters.rx_bytes.add(frames.1);
+        counters.no_pipeline.add(frames.0);
     }
 
     /// Does what the queues have to do by `now`.
@@ -275,8 +362,10 @@ impl Switching {
         let port = &mut self.ports[slot];
         while let Some((_, frame)) = port.queue.arrive(now) {
             if port.attached {
-                port.io.send(frame);
-                port.has_unsent = true;
+                if port.made.is_empty() {
+                    self.leaving.push(slot);
+                }
+                port.made.push(frame);
             } else {
                 port.counters.port_down.add(1);
             }
@@ -342,7 +431,7 @@ impl Switching {
         }
     }
 
-    /// Hands digests to the control plane. To be called with the pipeline unlocked.
+    /// Hands digests to the control plane.
     pub(super) fn send_digests(
         &self,
         pipeline: &SharedPipeline,
@@ -353,34 +442,6 @@ impl Switching {
         if self.events.try_send(event).is_err() {
             self.switch_counters().digest_dropped.add(n);
         }
-    }
-
-    /// Sends what has been queued at interfaces. Gives the ports that failed.
-    pub(super) fn flush(&mut self) -> Vec<(usize, PortError)> {
-        let mut failed = Vec::new();
-        for (slot, port) in self.ports.iter_mut().enumerate() {
-            if !std::mem::take(&mut port.has_unsent) {
-                continue;
-            }
-            let flushed = port.io.flush(&mut self.spare);
-            if flushed.too_long > 0 && port.counters.too_long.get() == 0 {
-                tracing::warn!(
-                    "port {} ({}): dropped a frame longer than the interface's MTU; raise it: \
-                     ip link set {} mtu N",
-                    port.number,
-                    port.name,
-                    port.name
-                );
-            }
-            port.counters.tx_packets.add(flushed.sent);
-            port.counters.tx_bytes.add(flushed.sent_bytes);
-            port.counters.too_long.add(flushed.too_long);
-            port.counters.tx_busy.add(flushed.busy);
-            port.counters.port_down.add(flushed.down);
-            failed.extend(flushed.failure.map(|error| (slot, error)));
-        }
-        self.spare.truncate(SPARE_BUFFERS);
-        failed
     }
 }
 
