@@ -1,6 +1,7 @@
 //! Measures packets per second of a *site*: a P4 program with its entries and its traffic, as a JSON file of
 //! `bench/sites.py` describes it. Results are JSON on standard output; `bench/run.py` is what people call.
 
+mod forward;
 mod frame;
 mod pipeline;
 mod site;
@@ -28,6 +29,8 @@ enum Command {
         #[arg(required = true, value_name = "PORT@INTERFACE")]
         attachments: Vec<Attachment>,
     },
+    /// Forwards between two interfaces, with nothing done to the frames, until it is ended.
+    Forward { one: String, other: String },
 }
 
 fn main() -> Result<()> {
@@ -40,6 +43,7 @@ fn main() -> Result<()> {
             let site = Site::read(&site)?;
             serde_json::to_value(wire::measure(&site.traffic.packets()?, &attachments)?)?
         }
+        Command::Forward { one, other } => return forward::forward(&one, &other),
     };
     println!("{result:#}");
     Ok(())

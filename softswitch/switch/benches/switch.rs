@@ -19,7 +19,7 @@ use clap::Parser;
 use common::features::{self, frame, l2};
 use common::{Controller, update};
 use nix::sched::{CloneFlags, setns};
-use softswitch::port::{AfPacket, Transmit};
+use softswitch::port::{Transmit, Transmitter};
 use softswitch::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use softswitch::proto::p4::v1::{self as p4, update::Type};
 
@@ -152,7 +152,7 @@ impl World {
             let path = format!("/run/netns/{}a", self.name);
             let thread = std::thread::spawn(move || {
                 setns(File::open(path)?, CloneFlags::CLONE_NEWNET)?;
-                AfPacket::open("e0").map(|port| port.transmitter)
+                Transmitter::open("e0")
             });
             thread.join().expect("the thread does not panic")?
         };

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use anyhow::Context;
 use softswitch::cli::{LogLevel, Options};
 use softswitch::dataplane::PortSetup;
-use softswitch::port::AfPacket;
+use softswitch::port::{Receiver, Transmitter};
 use softswitch::switch::{Config, Switch};
 use softswitch_pipeline::Program;
 use tokio::signal::unix::{SignalKind, signal};
@@ -71,11 +71,9 @@ fn configure(options: Options) -> anyhow::Result<Config> {
         Program::load(&json).with_context(|| format!("cannot load program {path_text}"))
     });
     let ports = options.interface.iter().map(|interface| {
-        let AfPacket {
-            receiver,
-            transmitter,
-        } = AfPacket::open(&interface.name)
-            .with_context(|| format!("--interface {}@{}", interface.port, interface.name))?;
+        let attaching = || format!("--interface {}@{}", interface.port, interface.name);
+        let receiver = Receiver::open(&interface.name).with_context(attaching)?;
+        let transmitter = Transmitter::open(&interface.name).with_context(attaching)?;
         let link = options.link.iter().find(|link| link.port == interface.port);
         Ok(PortSetup {
             number: interface.port,

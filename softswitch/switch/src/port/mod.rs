@@ -1,14 +1,16 @@
 //! Ports: where frames come from and go to.
 
-mod af_packet;
 mod offload;
-pub mod ring;
+mod receiver;
+mod ring;
 mod socket;
+mod transmitter;
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
-pub use af_packet::AfPacket;
+pub use receiver::Receiver;
+pub use transmitter::Transmitter;
 
 /// Where frames enter, in batches. One thread has it.
 ///

@@ -97,14 +97,6 @@ impl PacketSocket {
         &self.0
     }
 
-    /// Another descriptor of the same socket.
-    ///
-    /// # Errors
-    /// If there are too many descriptors.
-    pub fn duplicate(&self) -> io::Result<Self> {
-        self.0.try_clone().map(Self)
-    }
-
     /// Sets an option of level `SOL_PACKET`.
     ///
     /// # Errors
