@@ -1,9 +1,9 @@
 //! The data plane: packets from ports through the pipeline and the queues to ports.
 //!
-//! Pipeline and queues are one machine ([`switching`]) that handles one packet after another, whatever
+//! Pipeline and queues are one machine (`switching.rs`) that handles one packet after another, whatever
 //! the number of threads: a thread locks it for a batch. Each thread takes frames from ports of its own,
 //! and sends what came of them when it has let go, which is where most of the time goes. Frames leave a
-//! port in the order in which the machine made them ([`outlet`]).
+//! port in the order in which the machine made them (`outlet.rs`).
 
 mod alarm;
 mod clock;

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod features;
+pub mod network;
 mod port;
 
 use std::num::NonZeroUsize;
