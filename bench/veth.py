@@ -46,7 +46,7 @@ async def through(switch: Switch, site: Site) -> dict[str, float]:
 
 @contextlib.contextmanager
 def bare_forwarder() -> Iterator[None]:
-    command = [program("FRONTAGE_BENCH", "frontage-bench"), "forward", *(f"switch{port}" for port in PORTS)]
+    command = [str(program("FRONTAGE_BENCH", "frontage-bench")), "forward", *(f"switch{port}" for port in PORTS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             if process.stdout is None or process.stdout.readline() != "ready\n":

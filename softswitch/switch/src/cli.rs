@@ -249,6 +249,15 @@ mod tests {
     }
 
     #[test]
+    fn threads_have_a_port_each() {
+        let threads = |args: &str| parse(args).unwrap().threads().get();
+        assert_eq!(threads("--no-p4"), 1);
+        assert_eq!(threads("--no-p4 -i 1@a -i 2@b --threads 8"), 2);
+        assert_eq!(threads("--no-p4 -i 1@a -i 2@b --threads 1"), 1);
+        assert!((1..=2).contains(&threads("--no-p4 -i 1@a -i 2@b")));
+    }
+
+    #[test]
     fn errors_name_the_option() {
         for (args, expected) in [
             ("", "PROGRAM.json"),
@@ -270,6 +279,7 @@ mod tests {
             ),
             ("--no-p4 -- --cpu-port 511", "means drop"),
             ("--no-p4 -- --cpu-port 0", "--cpu-port"),
+            ("--no-p4 --threads 0", "--threads"),
             ("--no-p4 --pcap", "--pcap"),
         ] {
             let error = parse(args).unwrap_err();

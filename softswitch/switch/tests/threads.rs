@@ -184,9 +184,11 @@ fn a_batch_of_updates_is_seen_whole_by_all_threads() {
         let rules = |version| [1, 2].map(|port| l2(port, version, "forward", &[3]).entity());
         let batch = |version| {
             let (old, new) = (rules(version - 1), rules(version));
-            let first = (version == 2)
-                .then_some(Type::Insert)
-                .unwrap_or(Type::Modify);
+            let first = if version == 2 {
+                Type::Insert
+            } else {
+                Type::Modify
+            };
             let mut updates = vec![update(first, route(version))];
             if version > 2 {
                 updates.extend(old.map(|rule| update(Type::Delete, rule)));
