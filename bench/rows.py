@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 from frontage.config import ConfigError
 from frontage.p4info import PipelineError
 from frontage.p4runtime import SwitchError
-from sites import program
+from paths import program
 
 Row: TypeAlias = dict[str, Any]
 

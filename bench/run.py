@@ -36,10 +36,12 @@ BENCHMARKS: dict[str, list[str]] = {
     "pipeline": _python("pipeline.py"),
     "veth-frontage": PRIVATE_NETWORK + _python("veth.py", "frontage"),
     "veth-router": PRIVATE_NETWORK + _python("veth.py", "router"),
+    "veth-acl": PRIVATE_NETWORK + _python("veth.py", "acl"),
+    "tables": _python("tables.py"),
     "table-writes": _python("table_writes.py"),
     "ebpf": [os.environ.get("FRONTAGE_CCLB7", str(ROOT / "target" / "release" / "frontage-cclb7")), "bench", "--json"],
 }
-NEED_ROOT = {"veth-frontage", "veth-router", "ebpf"}
+NEED_ROOT = {"veth-frontage", "veth-router", "veth-acl", "ebpf"}
 
 
 class BenchmarkError(Exception):

@@ -5,37 +5,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
-from finsy.proto import p4r
+from finsy.proto import p4r, p4r_grpc
 
+import acl
 from frontage.allocation import Installed, allocate
 from frontage.config import Config, loads
 from frontage.desired import TABLES, desired
 from frontage.p4info import Pipeline
-from frontage.p4runtime import Role, Session, SwitchError
+from frontage.p4runtime import BATCH, Role, Session, SwitchError
 from frontage.state import Action, Key, Match, State
 from frontage.tree import leaf_ops, packets
+from paths import P4, ROOT, WORK, program
 
-ROOT = Path(__file__).resolve().parent.parent
-WORK = ROOT / "build" / "bench"
-P4 = Path(os.environ.get("ARTIFACTS", ROOT / "build" / "p4"))
 CPU_PORT = 510
-
-
-def program(variable: str, name: str) -> Path:
-    """One of the project's own programs: the one that this variable of the environment names, or the one of `make setup`."""
-    path = Path(os.environ.get(variable, ROOT / "target" / "release" / name)).resolve()
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: `make setup` builds it, or set {variable} to where it is")
-    return path
 
 
 @dataclass(frozen=True)
@@ -75,6 +65,8 @@ class Site:
     """In the order of installation."""
     packets_out: list[p4r.PacketOut]
     traffic: dict[str, Any]
+    rules: list[acl.Rule] = field(default_factory=list)
+    """Of the table ``I.acl``, whose kinds of match the controller has not."""
 
     def write(self) -> Path:
         """The site's file for ``frontage-bench``."""
@@ -88,6 +80,7 @@ class Site:
             }
             for key, action in self.state.items()
         ]
+        entries += [rule.plain(tables["I.acl"]) for rule in self.rules]
         widths = {field_id: width for field_id, _, width in self.pipeline.schema.packet_out}
         frames = [
             b"".join(field.value.rjust(widths[field.metadata_id] // 8, b"\0") for field in packet.metadata).hex()
@@ -115,6 +108,13 @@ class Site:
             has_key = any(key.match for key in entries)
             kind = p4r.Update.INSERT if has_key else p4r.Update.MODIFY
             await session.write(self.pipeline.schema, kind, entries.items())
+        stub = p4r_grpc.P4RuntimeStub(session.channel)
+        for start in range(0, len(self.rules), BATCH):
+            request = p4r.WriteRequest(device_id=session.device_id, election_id=p4r.Uint128(low=1))
+            for rule in self.rules[start : start + BATCH]:
+                entry = rule.encode(self.pipeline.schema.tables["I.acl"])
+                request.updates.add(type=p4r.Update.INSERT).entity.table_entry.CopyFrom(entry)
+            await stub.Write(request)
         await session.packet_out(self.packets_out)
         await asyncio.sleep(0.2)  # packets out have no answer
 
@@ -132,10 +132,10 @@ async def set_program(session: Session, pipeline: Pipeline) -> None:
 
 def frontage() -> Site:
     """Two services on 16 servers each, clients all over the world, two cookie keys."""
-    compiled = P4 / "frontage.json"
-    if not compiled.exists():
-        raise FileNotFoundError(f"{compiled} is missing: `make setup` compiles it, or set ARTIFACTS to the folder where it is")
-    config = loads(json.dumps(_configuration(compiled)), WORK / "frontage.yaml")
+    target = P4 / "frontage.json"
+    if not target.exists():
+        raise FileNotFoundError(f"{target} is missing: `make setup` compiles it, or set ARTIFACTS to the folder where it is")
+    config = loads(json.dumps(_configuration(target)), WORK / "frontage.yaml")
     nothing = Installed({})
     allocation = allocate(config, nothing)
     pipeline = Pipeline.load(config.device.pipeline.p4info, config.device.pipeline.json_file)
@@ -144,7 +144,7 @@ def frontage() -> Site:
     order = {table: position for position, table in enumerate(TABLES)}
     return Site(
         name="frontage",
-        program=compiled,
+        program=target,
         pipeline=pipeline,
         state=dict(sorted(wanted.items(), key=lambda item: order[item[0].table])),
         packets_out=list(packets(pipeline.schema, ops.before)),
@@ -152,25 +152,38 @@ def frontage() -> Site:
     )
 
 
-def router() -> Site:
-    """A plain IPv4 router: longest prefix, next hop, TTL, checksum."""
-    source = ROOT / "softswitch" / "pipeline" / "tests" / "programs" / "router.p4"
-    compiled, p4info = WORK / "router.json", WORK / "router.p4info.txtpb"
+def compiled(source: Path) -> tuple[Path, Path]:
+    """The BMv2 JSON and the P4Info of a program."""
+    target, p4info = WORK / f"{source.stem}.json", WORK / f"{source.stem}.p4info.txtpb"
     WORK.mkdir(parents=True, exist_ok=True)
     compiler = program("SOFTSWITCH_P4C", "softswitch-p4c")
-    subprocess.run([compiler, "-o", compiled, "--p4runtime-files", p4info, source], check=True)
+    subprocess.run([compiler, "-o", target, "--p4runtime-files", p4info, source], check=True)
+    return target, p4info
+
+
+def router() -> Site:
+    """A plain IPv4 router: longest prefix, next hop, TTL, checksum."""
+    target, p4info = compiled(ROOT / "softswitch" / "pipeline" / "tests" / "programs" / "router.p4")
     prefixes = [int(IPv4Address("20.0.0.0")) + (n << 16) for n in range(ROUTES)]
     state: State = {Key("I.next_hops", (1,)): Action("forward", (INSIDE.port, _number(INSIDE.mac), _number(INSIDE.neighbor)))}
     state |= {Key("I.routes", ((prefix, 16 + n % 9),)): Action("set_next_hop", (1,)) for n, prefix in enumerate(prefixes)}
     destinations = [str(IPv4Address(prefix + 7)) for prefix in prefixes]
     traffic = {"kind": "router", "from": OUTSIDE.plain(), "to": INSIDE.plain(), "destinations": destinations}
-    return Site("router", compiled, Pipeline.load(p4info, compiled), state, [], traffic)
+    return Site("router", target, Pipeline.load(p4info, target), state, [], traffic)
 
 
-SITES = {"frontage": frontage, "router": router}
+def packet_filter(rules: int = 10_000, masks: str = "prefixes") -> Site:
+    """So many rules over the five-tuple, and packets that hit them."""
+    target, p4info = compiled(ROOT / "bench" / "p4" / "acl.p4")
+    drawn, probes = acl.draw(rules, masks, INSIDE.port)
+    traffic = {"kind": "acl", "from": OUTSIDE.plain(), "to": INSIDE.plain(), "packets": probes}
+    return Site(f"acl-{masks}-{rules}", target, Pipeline.load(p4info, target), {}, [], traffic, drawn)
 
 
-def _configuration(compiled: Path) -> dict[str, Any]:
+SITES = {"frontage": frontage, "router": router, "acl": packet_filter}
+
+
+def _configuration(target: Path) -> dict[str, Any]:
     servers = [
         {"name": f"{name}{n}", "vip": name, "address": address.format(n), "port": 8080, "sid": first + n}
         for name, address, first in (("web", "10.0.0.{}", 0), ("six", "2001:db8:2::{:x}", SERVERS))
@@ -180,7 +193,7 @@ def _configuration(compiled: Path) -> dict[str, Any]:
         "device": {
             "address": "unix:unused",
             "cpu_port": CPU_PORT,
-            "pipeline": {"p4info": str(compiled.with_suffix(".p4info.txtpb")), "json": str(compiled)},
+            "pipeline": {"p4info": str(target.with_suffix(".p4info.txtpb")), "json": str(target)},
         },
         "ports": [
             {

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sites import CPU_PORT, program
+from paths import program
+from sites import CPU_PORT
 
 DEVICE_ID = 1
 

@@ -74,6 +74,11 @@ pub fn udp(way: &Way, len: usize) -> Vec<u8> {
     frame(way, PROTO_UDP, 6, l4)
 }
 
+/// A frame of `len` bytes in which only the ports of this protocol are set.
+pub fn any(way: &Way, protocol: u8, len: usize) -> Vec<u8> {
+    frame(way, protocol, 6, vec![0; len - L4])
+}
+
 fn frame(way: &Way, protocol: u8, checksum_at: usize, mut l4: Vec<u8>) -> Vec<u8> {
     l4[0..2].copy_from_slice(&way.src.port().to_be_bytes());
     l4[2..4].copy_from_slice(&way.dst.port().to_be_bytes());

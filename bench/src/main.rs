@@ -1,10 +1,14 @@
 //! Measures packets per second of a *site*: a P4 program with its entries and its traffic, as a JSON file of
 //! `bench/sites.py` describes it. Results are JSON on standard output; `bench/run.py` is what people call.
 
+mod acl;
+mod clock;
 mod forward;
 mod frame;
 mod pipeline;
+mod random;
 mod site;
+mod tables;
 mod traffic;
 mod wire;
 
@@ -13,7 +17,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Parser;
 
+use acl::{Acl, Masks};
 use site::Site;
+use tables::Kind;
 use wire::Attachment;
 
 /// Packets per second of a P4 program with realistic entries and traffic.
@@ -31,6 +37,27 @@ enum Command {
     },
     /// Forwards between two interfaces, with nothing done to the frames, until it is ended.
     Forward { one: String, other: String },
+    /// Rules of a packet filter and packets for them: entries and traffic for a site.
+    Acl {
+        masks: Masks,
+        rules: usize,
+        packets: usize,
+        seed: u64,
+    },
+    /// A table alone: lookups and insertions per second of one core's time.
+    Table {
+        /// `bench/p4/tables.p4`, compiled.
+        program: PathBuf,
+        kind: Kind,
+        entries: usize,
+    },
+    /// A table alone: bytes of memory.
+    Memory {
+        /// `bench/p4/tables.p4`, compiled.
+        program: PathBuf,
+        kind: Kind,
+        entries: usize,
+    },
 }
 
 fn main() -> Result<()> {
@@ -44,6 +71,22 @@ fn main() -> Result<()> {
             serde_json::to_value(wire::measure(&site.traffic.packets()?, &attachments)?)?
         }
         Command::Forward { one, other } => return forward::forward(&one, &other),
+        Command::Acl {
+            masks,
+            rules,
+            packets,
+            seed,
+        } => serde_json::to_value(Acl::new(masks, rules, packets, seed))?,
+        Command::Table {
+            program,
+            kind,
+            entries,
+        } => serde_json::to_value(tables::rates(&program, kind, entries)?)?,
+        Command::Memory {
+            program,
+            kind,
+            entries,
+        } => serde_json::json!({ "bytes": tables::memory(&program, kind, entries)? }),
     };
     println!("{result:#}");
     Ok(())

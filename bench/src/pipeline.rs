@@ -2,12 +2,12 @@
 //! other processes on the machine hardly matter.
 
 use std::collections::BTreeMap;
-use std::mem::zeroed;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use softswitch_pipeline::{EgressOutcome, EgressOutput, Pipeline, QueueInfo};
 
+use crate::clock::core_time;
 use crate::site::Site;
 use crate::traffic::Packet;
 
@@ -110,15 +110,4 @@ impl Machine {
         rates.sort_by(f64::total_cmp);
         Ok(rates[RUNS / 2])
     }
-}
-
-/// The time for which a core has worked for this thread.
-fn core_time() -> Duration {
-    // SAFETY: all zeros are a valid time, and the call writes no more than that.
-    let time = unsafe {
-        let mut time: libc::timespec = zeroed();
-        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time);
-        time
-    };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -25,9 +25,11 @@ pub struct Site {
 #[derive(Deserialize)]
 struct SiteEntry {
     table: String,
-    /// `value` of an exact field, `value/length` of a prefix; none at all for a default action.
+    /// `value` of an exact field, `value/length` of a prefix, `value&mask`, `low-high`; none at all for a default action.
     #[serde(rename = "match")]
     fields: Vec<String>,
+    #[serde(default)]
+    priority: i32,
     action: String,
     params: Vec<String>,
 }
@@ -94,7 +96,7 @@ impl SiteEntry {
             .collect::<Result<_>>()?;
         let key = EntryKey {
             fields,
-            priority: 0,
+            priority: self.priority,
         };
         let entry = Entry {
             key,
@@ -106,13 +108,19 @@ impl SiteEntry {
 }
 
 fn field(text: &str) -> Result<MatchField> {
-    Ok(match text.split_once('/') {
-        Some((prefix, len)) => MatchField::Lpm {
-            value: value(prefix)?,
-            prefix_len: len.parse()?,
-        },
-        None => MatchField::Exact(value(text)?),
-    })
+    if let Some((prefix, len)) = text.split_once('/') {
+        let (value, prefix_len) = (value(prefix)?, len.parse()?);
+        return Ok(MatchField::Lpm { value, prefix_len });
+    }
+    if let Some((bits, mask)) = text.split_once('&') {
+        let (value, mask) = (value(bits)?, value(mask)?);
+        return Ok(MatchField::Ternary { value, mask });
+    }
+    if let Some((low, high)) = text.split_once('-') {
+        let (low, high) = (value(low)?, value(high)?);
+        return Ok(MatchField::Range { low, high });
+    }
+    Ok(MatchField::Exact(value(text)?))
 }
 
 fn value(text: &str) -> Result<Value> {

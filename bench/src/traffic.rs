@@ -6,6 +6,7 @@ use anyhow::Result;
 use frontage_cookie::{Secret, tcp};
 use serde::Deserialize;
 
+use crate::acl::Probe;
 use crate::frame::{self, ACK, Macs, SYN, Segment, Way};
 use crate::site::from_hex;
 
@@ -32,6 +33,7 @@ pub struct Link {
 pub enum Traffic {
     Frontage(Frontage),
     Router(Router),
+    Acl(Filter),
 }
 
 impl Traffic {
@@ -39,6 +41,7 @@ impl Traffic {
         match self {
             Self::Frontage(site) => site.packets(),
             Self::Router(site) => Ok(site.packets()),
+            Self::Acl(site) => Ok(site.packets()),
         }
     }
 }
@@ -242,6 +245,35 @@ impl Router {
                     frame: frame::udp(&arriving(&self.from, src, dst), SHORTEST_FRAME),
                     out_port: self.to.port,
                     out_frame: Some(frame::udp(&leaving(&self.to, src, dst), SHORTEST_FRAME)),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Packets for the rules of a filter, in the shortest frames; each leaves with its rule's number for a destination.
+#[derive(Deserialize)]
+pub struct Filter {
+    from: Link,
+    to: Link,
+    packets: Vec<Probe>,
+}
+
+impl Filter {
+    fn packets(&self) -> Vec<Packet> {
+        self.packets
+            .iter()
+            .map(|probe| {
+                let way = arriving(&self.from, probe.tuple.src, probe.tuple.dst);
+                let frame = frame::any(&way, probe.tuple.proto, SHORTEST_FRAME);
+                let mut out = frame.clone();
+                out[..6].copy_from_slice(&probe.class.to_be_bytes()[2..]);
+                Packet {
+                    kind: "acl",
+                    port: self.from.port,
+                    frame,
+                    out_port: self.to.port,
+                    out_frame: Some(out),
                 }
             })
             .collect()

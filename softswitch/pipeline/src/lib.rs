@@ -75,6 +75,7 @@ mod info;
 mod layout;
 mod load;
 mod machine;
+mod native;
 mod packet;
 mod parser;
 mod phv;
@@ -86,7 +87,7 @@ mod table;
 mod trace;
 mod value;
 
-pub use control::IdleEntry;
+pub use control::{IdleEntry, LookupKey};
 pub use digest::Digest;
 pub use entry::{
     ActionCall, CounterValue, Entry, EntryAction, EntryKey, EntryState, Group, GroupMember,
@@ -103,7 +104,7 @@ pub use packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, InstanceType, MAX_FRAME, QueueInfo,
     Recirculated,
 };
-pub use pipeline::{Options, Pipeline};
+pub use pipeline::{Engine, Options, Pipeline};
 pub use pre::{CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica};
 pub use program::Program;
 pub use trace::TraceEvent;

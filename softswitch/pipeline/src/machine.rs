@@ -11,7 +11,7 @@ use crate::phv::Field;
 use crate::{Nanos, phv};
 
 /// Most steps of one action: a jump backwards cannot hang the switch.
-const MAX_STEPS: usize = 1 << 16;
+pub(crate) const MAX_STEPS: usize = 1 << 16;
 
 /// Where actions run.
 pub(crate) struct Machine<'a> {

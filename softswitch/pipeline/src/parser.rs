@@ -116,7 +116,7 @@ pub(crate) struct SetMember {
 }
 
 impl SetMember {
-    fn matches(&self, key: &[u64]) -> bool {
+    pub(crate) fn matches(&self, key: &[u64]) -> bool {
         let masked = key.iter().zip(&self.criteria.masks).map(|(k, m)| k & m);
         masked.eq(self.criteria.values.iter().copied())
             && self.shape.in_ranges(key, &self.criteria.ranges)
@@ -124,7 +124,7 @@ impl SetMember {
 }
 
 /// A parser error's code.
-struct Reject(u64);
+pub(crate) struct Reject(pub(crate) u64);
 
 /// The `width` bits at bit `at` of the frame, as words, most significant first.
 fn peek(frame: &[u8], at: usize, width: u32, into: &mut [u64]) {
@@ -179,7 +179,7 @@ impl Parser {
     }
 
     #[inline]
-    fn step(&self, op: &ParserOp, m: &mut Machine) -> Result<(), Reject> {
+    pub(crate) fn step(&self, op: &ParserOp, m: &mut Machine) -> Result<(), Reject> {
         match op {
             ParserOp::Extract(id) => {
                 let layout = m.layout;
@@ -291,7 +291,7 @@ impl Parser {
     }
 
     #[inline]
-    fn select(
+    pub(crate) fn select(
         &self,
         s: &ParserState,
         m: &Machine,

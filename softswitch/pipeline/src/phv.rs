@@ -11,7 +11,7 @@ use num_bigint::{BigInt, BigUint, Sign};
 pub(crate) const PADDING: usize = 24;
 
 /// How a field of up to 64 bits is read and written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Word {
     /// A native 64-bit slot at a byte offset.
     Slot(u32),

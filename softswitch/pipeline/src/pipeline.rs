@@ -9,6 +9,7 @@ use crate::core::{Core, MICRO, Pool, set};
 use crate::entry::CounterValue;
 use crate::extern_state::Register;
 use crate::extern_state::meter::Meter;
+use crate::native::Views;
 use crate::packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, MAX_FRAME, QueueInfo, Recirculated,
 };
@@ -17,9 +18,22 @@ use crate::program::Program;
 use crate::rng::Rng;
 use crate::table::Profile;
 
+/// What runs a program. Both give the same results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Engine {
+    /// Machine code of the host, made when the first such pipeline is. The interpreter runs what it has no
+    /// code for, and everything while tracing is on.
+    #[default]
+    Native,
+    /// The interpreter alone: the reference.
+    Interpreter,
+}
+
 /// How a pipeline behaves where the program leaves it open.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// What runs the program.
+    pub engine: Engine,
     /// Seed of the `random` extern.
     pub seed: u64,
     /// The port that means "drop": `simple_switch`'s `--drop-port`.
@@ -35,6 +49,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            engine: Engine::default(),
             seed: 0,
             drop_port: 511,
             max_resubmits: 16,
@@ -54,9 +69,13 @@ pub struct Pipeline {
 impl Pipeline {
     /// A pipeline with the program's initial state: const entries and default actions are in place.
     pub fn new(program: Program, options: Options) -> Self {
+        let native = options.engine == Engine::Native;
+        if native {
+            program.compile();
+        }
         let c = &program.0;
         let meter = |size| vec![Meter::default(); size];
-        let externs = Externs {
+        let mut externs = Externs {
             registers: c
                 .info
                 .registers
@@ -85,6 +104,8 @@ impl Pipeline {
             drop_port: options.drop_port,
         };
         let core = Core {
+            native,
+            views: Views::new(&mut externs),
             tables: Vec::new(),
             profiles: c
                 .info

@@ -1,7 +1,7 @@
 //! A loaded program: everything that packets need, resolved to indices and offsets.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value as Json;
 
@@ -13,6 +13,7 @@ use crate::expr::Cond;
 use crate::info::{Info, MeterUnit};
 use crate::layout::{HeaderId, Layout};
 use crate::load;
+use crate::native::Native;
 use crate::parser::Parser;
 use crate::phv::Field;
 use crate::table::{Call, KeyPart, KeyShape};
@@ -29,6 +30,11 @@ impl Program {
             message: format!("not JSON: {e}"),
         })?;
         load::program(&document).map(|c| Program(Arc::new(c)))
+    }
+
+    /// Makes the program's native code, unless it is there already.
+    pub(crate) fn compile(&self) {
+        self.0.native.get_or_init(|| Native::compile(&self.0));
     }
 
     /// What the control plane can see of the program.
@@ -85,6 +91,18 @@ pub(crate) struct CompiledTable {
     pub(crate) default: Option<Call>,
 }
 
+impl CompiledTable {
+    /// Reads a packet's lookup key.
+    #[inline]
+    pub(crate) fn load_key(&self, mem: &[u8], key: &mut Vec<u64>) {
+        key.clear();
+        key.resize(self.shape.words, 0);
+        for part in &self.key {
+            part.load(mem, key);
+        }
+    }
+}
+
 /// The fixed part of an action.
 #[derive(Debug, Clone)]
 pub(crate) struct Action {
@@ -122,4 +140,6 @@ pub(crate) struct Compiled {
     pub(crate) deparser_ops: Vec<Op>,
     pub(crate) field_lists: HashMap<u32, Vec<Field>>,
     pub(crate) digests: Vec<Vec<Field>>,
+    /// The program as machine code, once someone wants it; none where there cannot be any.
+    pub(crate) native: OnceLock<Option<Native>>,
 }

@@ -3,29 +3,15 @@
 
 mod common;
 
-use common::{Command, Harness, ethernet, key, ternary};
+use common::damage::damage;
+use common::frames::random_frame;
+use common::rng::Rng;
+use common::{Harness, key, ternary};
 use serde_json::Value as Json;
 use softswitch_pipeline::{
     CloneSession, Entry, EntryAction, Group, GroupMember, MatchField, Options, Pipeline, ProfileId,
     Program, Replica,
 };
-
-/// SplitMix64.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
 
 /// A pipeline with something in every table and array.
 fn furnished(seed: u64) -> Harness {
@@ -99,36 +85,6 @@ fn furnished(seed: u64) -> Harness {
     h
 }
 
-fn random_frame(rng: &mut Rng) -> Vec<u8> {
-    let command = || Command { ..Command::op(0) }.frame();
-    let mut frame = match rng.below(5) {
-        0 => (0..rng.below(100)).map(|_| rng.next() as u8).collect(),
-        1 => [ethernet(0x9000), vec![2; 20]].concat(),
-        2 => [ethernet(0x9001), vec![20; 30]].concat(),
-        3 => [ethernet(0x9002), vec![1; 20]].concat(),
-        _ => command(),
-    };
-    let behind_addresses = frame.len().min(14);
-    for byte in &mut frame[behind_addresses..] {
-        if rng.below(3) == 0 {
-            *byte = rng.next() as u8;
-        }
-    }
-    if let Some(op) = frame.get_mut(14)
-        && rng.below(2) == 0
-    {
-        *op %= 32;
-    }
-    for _ in 0..rng.below(3) {
-        if !frame.is_empty() {
-            let at = rng.below(frame.len());
-            frame[at] ^= 1 << rng.below(8);
-        }
-    }
-    frame.truncate(rng.below(2) * 1000 + rng.below(80));
-    frame
-}
-
 #[test]
 fn random_packets_are_handled_alike_every_time() {
     let run = |seed| {
@@ -193,39 +149,6 @@ fn random_control_calls_never_panic() {
         if result.is_err() {
             assert_eq!(before, h.pipeline.entry_count(t).ok());
         }
-    }
-}
-
-/// Changes one value somewhere in the document.
-fn damage(json: &mut Json, rng: &mut Rng, depth: usize) {
-    let replacement = |rng: &mut Rng| match rng.below(7) {
-        0 => Json::Null,
-        1 => Json::from(rng.below(70)),
-        2 => Json::from("0x"),
-        3 => Json::from("-0xffffffffffffffffffffffffff"),
-        4 => Json::from(true),
-        5 => Json::Array(vec![]),
-        _ => Json::from(u64::MAX),
-    };
-    if depth > 2 && rng.below(4) == 0 {
-        *json = replacement(rng);
-        return;
-    }
-    match json {
-        Json::Array(a) if !a.is_empty() => {
-            let i = rng.below(a.len());
-            if rng.below(20) == 0 {
-                a.remove(i);
-            } else {
-                damage(&mut a[i], rng, depth + 1);
-            }
-        }
-        Json::Object(o) if !o.is_empty() => {
-            let i = rng.below(o.len());
-            let value = o.values_mut().nth(i).expect("in range");
-            damage(value, rng, depth + 1);
-        }
-        other => *other = replacement(rng),
     }
 }
 

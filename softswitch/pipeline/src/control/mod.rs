@@ -6,7 +6,7 @@ mod tables;
 
 use smallvec::SmallVec;
 
-pub use tables::IdleEntry;
+pub use tables::{IdleEntry, LookupKey};
 
 use crate::entry::ActionCall;
 use crate::error::StateError;

@@ -1,5 +1,7 @@
 //! Tables: entries, default actions, direct counters and meters, idle time-outs.
 
+use smallvec::SmallVec;
+
 use super::{no_such, pack, unpack};
 use crate::Nanos;
 use crate::entry::{
@@ -10,6 +12,7 @@ use crate::extern_state::meter::{Meter, MeterConfig};
 use crate::info::{Implementation, TableId, TableInfo};
 use crate::pipeline::Pipeline;
 use crate::table::{Call, Options, Profile, Table, Target};
+use crate::value::Value;
 
 type Result<T> = std::result::Result<T, StateError>;
 
@@ -20,6 +23,13 @@ pub struct IdleEntry {
     pub table: TableId,
     /// The entry's key.
     pub key: EntryKey,
+}
+
+/// What a packet's match fields of one table say, made ready for any number of lookups.
+#[derive(Debug, Clone)]
+pub struct LookupKey {
+    table: TableId,
+    words: SmallVec<[u64; 4]>,
 }
 
 /// A checked action of an entry, before anything is changed.
@@ -48,8 +58,8 @@ impl Pipeline {
                 };
                 let call = pack(&c.info, &info.name, |_| true, call);
                 // Entries that do not fit or repeat a key were refused when the program was loaded.
-                if let (Ok(call), Ok(())) = (call, table.check_insert(&e.key, 0)) {
-                    table.insert(&e.key, Target::Call(call), 0, 0);
+                if let (Ok(call), Ok(criteria)) = (call, table.check_insert(&e.key, 0)) {
+                    table.insert(&criteria, Target::Call(call), 0, 0);
                 }
             }
             self.core.tables.push(table);
@@ -187,11 +197,11 @@ impl Pipeline {
     /// Inserts an entry; `now` starts its idle time-out.
     pub fn insert_entry(&mut self, table: TableId, entry: Entry, now: Nanos) -> Result<()> {
         let (info, t) = self.writable(table)?;
-        t.check_insert(&entry.key, entry.idle_timeout)?;
+        let criteria = t.check_insert(&entry.key, entry.idle_timeout)?;
         let checked = self.check_action(info, &entry.action)?;
         let target = self.acquire(table, checked);
         self.table_mut(table)?
-            .insert(&entry.key, target, entry.idle_timeout, now);
+            .insert(&criteria, target, entry.idle_timeout, now);
         Ok(())
     }
 
@@ -262,6 +272,19 @@ impl Pipeline {
             page.into_iter().map(|s| self.state(info, t, s)).collect(),
             next,
         ))
+    }
+
+    /// A key with these values, one per field of the table's key.
+    pub fn lookup_key(&self, table: TableId, values: &[Value]) -> Result<LookupKey> {
+        let words = SmallVec::from_vec(self.table(table)?.1.shape.pack(values)?);
+        Ok(LookupKey { table, words })
+    }
+
+    /// The position, as of [`entries_page`](Self::entries_page), of the entry that a packet with this key hits. Nothing is
+    /// counted.
+    pub fn hit(&self, key: &LookupKey) -> Option<usize> {
+        let table = self.core.tables.get(key.table.index())?;
+        table.hit(&key.words).map(|slot| slot as usize)
     }
 
     /// How many entries a table holds.

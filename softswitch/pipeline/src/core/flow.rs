@@ -6,13 +6,16 @@ use crate::control::unpack;
 use crate::info::TableId;
 use crate::machine::Machine;
 use crate::packet::State;
-use crate::program::{Compiled, ControlNode};
-use crate::table::{Call, Target};
+use crate::program::{Compiled, CompiledTable, ControlNode};
+use crate::table::{Call, Profile, Table, Target};
 use crate::trace::TraceEvent;
 
 impl Core {
     /// Runs a control flow from node `first` to its end.
     pub(super) fn apply(&mut self, c: &Compiled, first: u32, pkt: &mut State, now: Nanos) {
+        if self.apply_natively(c, first, pkt, now) {
+            return;
+        }
         let mut node = first;
         // A control flow has no loops: more steps than nodes mean a broken program.
         for _ in 0..=c.nodes.len() {
@@ -42,7 +45,7 @@ impl Core {
         pkt.assertion_failed = true;
     }
 
-    pub(super) fn machine<'a>(
+    pub(crate) fn machine<'a>(
         &'a mut self,
         c: &'a Compiled,
         pkt: &'a mut State,
@@ -77,41 +80,11 @@ impl Core {
         let slot = if table.len() == 0 && m.externs.trace.is_none() {
             None
         } else {
-            self.key.clear();
-            self.key.resize(fixed.shape.words, 0);
-            for part in &fixed.key {
-                part.load(&m.pkt.mem, &mut self.key);
-            }
+            fixed.load_key(&m.pkt.mem, &mut self.key);
             table.lookup(&self.key, &mut self.masked, m.pkt.ingress_len, now)
         };
-        if let (Some(slot), Some((unit, to))) = (slot, &fixed.meter)
-            && let Some(meter) = table.meter_mut(slot)
-        {
-            let color = meter.execute(m.pkt.amount(*unit), now);
-            m.set64(to, &[], color as u64);
-        }
-        let target = match slot {
-            Some(slot) => Some(table.target(slot)),
-            None => table.default.as_ref(),
-        };
-        let call: Option<&Call> = match target {
-            Some(Target::Call(call)) => Some(call),
-            Some(Target::Member(member)) => fixed
-                .profile
-                .map(|p| self.profiles[p as usize].call(*member)),
-            Some(Target::Group(group)) => fixed.profile.and_then(|p| {
-                let profile = &self.profiles[p as usize];
-                let hash = match &c.selectors[p as usize] {
-                    Some(selector) => m.externs.hash(selector, &c.layout, m.pkt),
-                    None => 0,
-                };
-                profile
-                    .selection(*group)
-                    .choose(hash)
-                    .map(|member| profile.call(member))
-            }),
-            None => None,
-        };
+        meter(fixed, slot, table, &mut m);
+        let call = choose(c, fixed, slot, table, &self.profiles, &mut m);
         if let Some(trace) = &mut m.externs.trace {
             trace.push(TraceEvent::Table {
                 table: TableId(number),
@@ -124,5 +97,45 @@ impl Core {
             m.run(&c.actions[call.action as usize].ops, &call.args);
         }
         fixed.next.after(slot.is_some(), call.map(|c| c.action))
+    }
+}
+
+/// Meters a hit.
+#[inline]
+pub(crate) fn meter(fixed: &CompiledTable, slot: Option<u32>, table: &mut Table, m: &mut Machine) {
+    if let (Some(slot), Some((unit, to))) = (slot, &fixed.meter)
+        && let Some(meter) = table.meter_mut(slot)
+    {
+        let color = meter.execute(m.pkt.amount(*unit), m.now);
+        m.set64(to, &[], color as u64);
+    }
+}
+
+/// The action that a hit or a miss runs.
+#[inline]
+pub(crate) fn choose<'a>(
+    c: &Compiled,
+    fixed: &CompiledTable,
+    slot: Option<u32>,
+    table: &'a Table,
+    profiles: &'a [Profile],
+    m: &mut Machine,
+) -> Option<&'a Call> {
+    let target = match slot {
+        Some(slot) => table.target(slot),
+        None => table.default.as_ref()?,
+    };
+    let profile = || fixed.profile.map(|p| (p, &profiles[p as usize]));
+    match target {
+        Target::Call(call) => Some(call),
+        Target::Member(member) => profile().map(|(_, profile)| profile.call(*member)),
+        Target::Group(group) => profile().and_then(|(p, profile)| {
+            let hash = match &c.selectors[p as usize] {
+                Some(selector) => m.externs.hash(selector, &c.layout, m.pkt),
+                None => 0,
+            };
+            let member = profile.selection(*group).choose(hash);
+            member.map(|member| profile.call(member))
+        }),
     }
 }

@@ -76,6 +76,7 @@ impl Core {
 
     /// Runs the parser and verifies checksums.
     pub(super) fn parse(&mut self, c: &Compiled, pkt: &mut State, now: Nanos) {
+        let native = self.parse_natively(c, pkt, now);
         let mut m = Machine {
             layout: &c.layout,
             calculations: &c.calculations,
@@ -83,12 +84,14 @@ impl Core {
             pkt,
             now,
         };
-        let error = c.parser.parse(
-            &mut m,
-            &self.value_sets,
-            self.options.max_parser_states,
-            &mut self.key,
-        );
+        let error = native.unwrap_or_else(|| {
+            c.parser.parse(
+                &mut m,
+                &self.value_sets,
+                self.options.max_parser_states,
+                &mut self.key,
+            )
+        });
         if error != c.parser.errors.no_error
             && let Some(trace) = &mut m.externs.trace
         {

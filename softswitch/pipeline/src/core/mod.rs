@@ -5,10 +5,13 @@ mod flow;
 mod ingress;
 mod replication;
 
+pub(crate) use flow::{choose, meter};
+
 use std::collections::BTreeSet;
 
 use crate::Nanos;
 use crate::action::Externs;
+use crate::native::Views;
 use crate::packet::State;
 use crate::parser::SetMember;
 use crate::phv::{Field, Place};
@@ -27,6 +30,9 @@ pub(crate) struct Core {
     pub(crate) pre: Pre,
     pub(crate) ports_down: BTreeSet<u32>,
     pub(crate) pool: Pool,
+    /// Whether packets run in native code where there is some.
+    pub(crate) native: bool,
+    pub(crate) views: Views,
     /// The present lookup key, and the same masked.
     pub(crate) key: Vec<u64>,
     pub(crate) masked: Vec<u64>,

@@ -90,7 +90,19 @@ impl Register {
         }
     }
 
+    /// Sets all cells to zero, where they are.
     pub(crate) fn reset(&mut self) {
-        *self = Self::new(self.width, self.len());
+        match &mut self.cells {
+            Cells::Narrow(c) => c.fill(0),
+            Cells::Wide(c) => c.fill(BigUint::ZERO),
+        }
+    }
+
+    /// The cells, if they have up to 64 bits; otherwise none.
+    pub(crate) fn narrow_mut(&mut self) -> &mut [u64] {
+        match &mut self.cells {
+            Cells::Narrow(c) => c,
+            Cells::Wide(_) => &mut [],
+        }
     }
 }

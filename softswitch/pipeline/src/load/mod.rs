@@ -10,6 +10,7 @@ mod parser;
 mod range;
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use serde_json::Value as Json;
 
@@ -91,6 +92,7 @@ pub(crate) fn program(document: &Json) -> Result<Compiled> {
         field_lists,
         digests,
         layout: names.layout,
+        native: OnceLock::new(),
     })
 }
 

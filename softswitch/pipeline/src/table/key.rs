@@ -1,29 +1,37 @@
-//! Lookup keys: match fields packed into 64-bit words, and entries' match criteria in the same shape.
+//! Lookup keys: match fields packed into 64-bit words.
 
-use crate::entry::{EntryKey, MatchField};
+use smallvec::SmallVec;
+
 use crate::error::StateError;
 use crate::info::{KeyInfo, MatchKind};
 use crate::phv::mask64;
 use crate::value::Value;
 
+/// A value of one field, most significant first.
+pub(super) type Limbs = SmallVec<[u64; 2]>;
+
 /// Where one field of the key is.
 #[derive(Debug, Clone)]
-pub(crate) struct KeyField {
-    info: KeyInfo,
+pub(super) struct KeyField {
+    pub(super) info: KeyInfo,
     /// First word; a field of more than 64 bits has its most significant word first.
-    word: usize,
-    words: usize,
+    pub(super) word: usize,
+    pub(super) words: usize,
     /// Position of a field of up to 64 bits in its word.
-    shift: u32,
+    pub(super) shift: u32,
     /// First limb of the lower bound among an entry's range limbs.
-    range: usize,
+    pub(super) range: usize,
 }
 
 /// How a table's key is built and what its entries may say.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyShape {
-    table: String,
-    fields: Vec<KeyField>,
+    pub(super) table: String,
+    pub(super) fields: Vec<KeyField>,
+    /// The range fields among them.
+    ranged: Vec<KeyField>,
+    /// Digits of the key, four bits each, that hold a part of a field, counted from its most significant end.
+    pub(super) digits: Vec<u16>,
     /// Words of the key.
     pub(crate) words: usize,
     /// Limbs of an entry's ranges: lower and upper bound of each range field.
@@ -33,56 +41,54 @@ pub(crate) struct KeyShape {
     pub(crate) by_prefix: bool,
 }
 
-/// An entry's match criteria: `key & masks == values`, and every range field within its bounds.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Criteria {
-    pub(crate) values: Vec<u64>,
-    pub(crate) masks: Vec<u64>,
-    pub(crate) ranges: Vec<u64>,
-    /// The larger wins.
-    pub(crate) priority: i32,
-}
-
 impl KeyField {
-    fn limbs(&self, v: &Value) -> Vec<u64> {
+    pub(super) fn limbs(&self, v: &Value) -> Limbs {
+        if self.words == 1 {
+            return SmallVec::from_slice(&[v.to_u64().expect("the width was checked")]);
+        }
         let bytes = v.to_padded(self.words * 8).expect("the width was checked");
-        bytes
-            .chunks(8)
-            .map(|c| u64::from_be_bytes(c.try_into().expect("eight bytes")))
-            .collect()
+        let limb = |c: &[u8]| u64::from_be_bytes(c.try_into().expect("eight bytes"));
+        bytes.chunks(8).map(limb).collect()
     }
 
     /// Puts limbs of this field into words of the key.
-    fn place(&self, limbs: &[u64], into: &mut [u64]) {
+    pub(super) fn place(&self, limbs: &[u64], into: &mut [u64]) {
         for (i, limb) in limbs.iter().enumerate() {
             into[self.word + i] |= limb << self.shift;
         }
     }
 
-    fn pick(&self, from: &[u64]) -> Vec<u64> {
+    pub(super) fn pick(&self, from: &[u64]) -> Limbs {
         if self.words > 1 {
-            return from[self.word..self.word + self.words].to_vec();
+            return SmallVec::from_slice(&from[self.word..self.word + self.words]);
         }
-        vec![from[self.word] >> self.shift & mask64(self.info.width)]
+        SmallVec::from_slice(&[from[self.word] >> self.shift & mask64(self.info.width)])
     }
 
-    fn value(&self, limbs: &[u64]) -> Value {
-        let bytes: Vec<u8> = limbs.iter().flat_map(|l| l.to_be_bytes()).collect();
+    pub(super) fn value(&self, limbs: &[u64]) -> Value {
+        let bytes: SmallVec<[u8; 16]> = limbs.iter().flat_map(|l| l.to_be_bytes()).collect();
         Value::from_be_bytes(&bytes)
     }
 
     /// Limbs with the `len` most significant bits of the field set.
-    fn prefix(&self, len: u32) -> Vec<u64> {
+    pub(super) fn prefix(&self, len: u32) -> Limbs {
         let width = self.info.width;
-        let ones = |low: u32| {
-            // Bits low.. of the field are set.
-            (0..self.words as u32).rev().map(move |i| {
-                let (first, last) = (i * 64, ((i + 1) * 64).min(width.max(i * 64)));
-                let from = low.clamp(first, last);
-                mask64(last - first) & !mask64_below(from - first)
-            })
+        let low = width - len.min(width);
+        let limb = |i: u32| {
+            let (first, last) = (i * 64, ((i + 1) * 64).min(width.max(i * 64)));
+            mask64(last - first) & !mask64_below(low.clamp(first, last) - first)
         };
-        ones(width - len.min(width)).collect()
+        (0..self.words as u32).rev().map(limb).collect()
+    }
+
+    /// Position of its most significant bit, counted from the key's.
+    fn first_bit(&self) -> usize {
+        (self.word + self.words) * 64 - self.shift as usize - self.info.width as usize
+    }
+
+    /// Lower and upper bound among an entry's range limbs.
+    pub(super) fn bounds<'a>(&self, ranges: &'a [u64]) -> (&'a [u64], &'a [u64]) {
+        ranges[self.range..self.range + 2 * self.words].split_at(self.words)
     }
 }
 
@@ -92,52 +98,88 @@ fn mask64_below(n: u32) -> u64 {
 }
 
 impl KeyShape {
+    /// The fields stand in the order of `key`, without gaps where they end: at the last bit of the last word.
+    /// The field of a longest-prefix table stands last, so that an entry is a prefix of the key as a whole.
     pub(crate) fn new(table: &str, key: &[KeyInfo]) -> Self {
-        let mut shape = Self {
-            table: table.to_owned(),
-            fields: Vec::new(),
-            words: 0,
-            range_limbs: 0,
-            needs_priority: false,
-            by_prefix: false,
-        };
-        let mut free = 0;
+        let has = |kind| key.iter().any(|k| k.kind == kind);
+        let needs_priority =
+            has(MatchKind::Ternary) || has(MatchKind::Range) || has(MatchKind::Optional);
+        let by_prefix = !needs_priority && has(MatchKind::Lpm);
+        let mut fields: Vec<KeyField> = Vec::with_capacity(key.len());
+        let mut range_limbs = 0;
         for info in key {
             let words = info.width.div_ceil(64).max(1) as usize;
-            let (word, shift) = if words == 1 && info.width <= free {
-                free -= info.width;
-                (shape.words - 1, free)
-            } else {
-                shape.words += words;
-                free = if words == 1 { 64 - info.width } else { 0 };
-                (shape.words - words, free)
-            };
-            let range = shape.range_limbs;
-            if info.kind == MatchKind::Range {
-                shape.range_limbs += 2 * words;
-            }
-            shape.fields.push(KeyField {
+            fields.push(KeyField {
                 info: info.clone(),
-                word,
+                word: 0,
                 words,
-                shift,
-                range,
+                shift: 0,
+                range: range_limbs,
             });
+            if info.kind == MatchKind::Range {
+                range_limbs += 2 * words;
+            }
         }
-        let has = |kind| key.iter().any(|k| k.kind == kind);
-        shape.needs_priority =
-            has(MatchKind::Ternary) || has(MatchKind::Range) || has(MatchKind::Optional);
-        shape.by_prefix = !shape.needs_priority && has(MatchKind::Lpm);
+        let mut order: Vec<&mut KeyField> = fields.iter_mut().collect();
+        order.sort_by_key(|f| by_prefix && f.info.kind == MatchKind::Lpm);
+        // Counted from the end until the number of words is known.
+        let (mut words, mut free) = (0, 0);
+        for f in order.iter_mut().rev() {
+            if f.words > 1 || f.info.width > free {
+                words += f.words;
+                free = if f.words == 1 { 64 } else { 0 };
+            }
+            if f.words == 1 {
+                f.shift = 64 - free;
+                free -= f.info.width;
+            }
+            f.word = words;
+        }
+        for f in order {
+            f.word = words - f.word;
+        }
+        let is_range = |f: &&KeyField| f.info.kind == MatchKind::Range;
+        let mut shape = Self {
+            table: table.to_owned(),
+            ranged: fields.iter().filter(is_range).cloned().collect(),
+            fields,
+            digits: Vec::new(),
+            words,
+            range_limbs,
+            needs_priority,
+            by_prefix,
+        };
+        let full = shape.full_mask();
+        let digits = 0..words as u16 * 16;
+        shape.digits = digits.filter(|&n| digit(&full, n) != 0).collect();
         shape
     }
 
     /// Every bit of every field.
     pub(crate) fn full_mask(&self) -> Vec<u64> {
-        let mut full = vec![0; self.words];
+        self.prefix_mask(u32::MAX)
+    }
+
+    /// Every bit of every field, but only the first `len` of a longest-prefix field.
+    pub(crate) fn prefix_mask(&self, len: u32) -> Vec<u64> {
+        let mut mask = vec![0; self.words];
         for f in &self.fields {
-            f.place(&f.prefix(f.info.width), &mut full);
+            let is_lpm = f.info.kind == MatchKind::Lpm;
+            f.place(&f.prefix(if is_lpm { len } else { u32::MAX }), &mut mask);
         }
-        full
+        mask
+    }
+
+    /// The first bit of the key that holds a field.
+    pub(super) fn first_bit(&self) -> usize {
+        let bits = self.fields.iter().map(KeyField::first_bit);
+        bits.min().unwrap_or(0)
+    }
+
+    /// The first bit of the longest-prefix field, if there is one.
+    pub(super) fn prefix_bit(&self) -> Option<usize> {
+        let lpm = self.fields.iter().find(|f| f.info.kind == MatchKind::Lpm);
+        lpm.map(KeyField::first_bit)
     }
 
     /// Where field `i` goes in the key.
@@ -145,7 +187,7 @@ impl KeyShape {
         (self.fields[i].word, self.fields[i].shift)
     }
 
-    fn bad(&self, f: &KeyField, reason: String) -> StateError {
+    pub(super) fn bad(&self, f: &KeyField, reason: String) -> StateError {
         StateError::BadKey {
             table: self.table.clone(),
             field: f.info.name.clone(),
@@ -153,7 +195,19 @@ impl KeyShape {
         }
     }
 
-    fn check_width(&self, f: &KeyField, v: &Value) -> Result<(), StateError> {
+    pub(super) fn check_count(&self, given: usize) -> Result<(), StateError> {
+        let declared = self.fields.len();
+        if given == declared {
+            return Ok(());
+        }
+        Err(StateError::BadKey {
+            table: self.table.clone(),
+            field: "key".to_owned(),
+            reason: format!("{given} match fields given, {declared} declared"),
+        })
+    }
+
+    pub(super) fn check_width(&self, f: &KeyField, v: &Value) -> Result<(), StateError> {
         if v.bits() <= f.info.width {
             return Ok(());
         }
@@ -164,168 +218,15 @@ impl KeyShape {
         })
     }
 
-    /// Checks and packs what the control plane says.
-    pub(crate) fn encode(&self, key: &EntryKey) -> Result<Criteria, StateError> {
-        if key.fields.len() != self.fields.len() {
-            return Err(StateError::BadKey {
-                table: self.table.clone(),
-                field: "key".to_owned(),
-                reason: format!(
-                    "{} match fields given, {} declared",
-                    key.fields.len(),
-                    self.fields.len()
-                ),
-            });
+    /// A key with these values of the fields.
+    pub(crate) fn pack(&self, values: &[Value]) -> Result<Vec<u64>, StateError> {
+        self.check_count(values.len())?;
+        let mut key = vec![0; self.words];
+        for (f, v) in self.fields.iter().zip(values) {
+            self.check_width(f, v)?;
+            f.place(&f.limbs(v), &mut key);
         }
-        let mut c = Criteria {
-            values: vec![0; self.words],
-            masks: vec![0; self.words],
-            ranges: vec![0; self.range_limbs],
-            priority: key.priority,
-        };
-        let mut prefix_len = 0;
-        for (f, m) in self.fields.iter().zip(&key.fields) {
-            self.encode_field(f, m, &mut c)?;
-            if let MatchField::Lpm {
-                prefix_len: len, ..
-            } = m
-            {
-                prefix_len = *len;
-            }
-        }
-        if self.needs_priority != (key.priority > 0) || key.priority < 0 {
-            let reason = if self.needs_priority {
-                "the table needs a priority of at least 1"
-            } else {
-                "the table takes no priority: it must be 0"
-            };
-            return Err(StateError::BadKey {
-                table: self.table.clone(),
-                field: "priority".to_owned(),
-                reason: reason.to_owned(),
-            });
-        }
-        if self.by_prefix {
-            c.priority = prefix_len as i32;
-        }
-        Ok(c)
-    }
-
-    fn encode_field(
-        &self,
-        f: &KeyField,
-        m: &MatchField,
-        c: &mut Criteria,
-    ) -> Result<(), StateError> {
-        let width = f.info.width;
-        let full = f.prefix(width);
-        let (value, mask) = match (f.info.kind, m) {
-            (MatchKind::Exact | MatchKind::Valid, MatchField::Exact(v)) => (v.clone(), full),
-            (MatchKind::Valid, MatchField::Valid(v)) => (Value::from(u64::from(*v)), full),
-            (MatchKind::Lpm, MatchField::Lpm { value, prefix_len }) => {
-                if *prefix_len > width {
-                    return Err(self.bad(
-                        f,
-                        format!("prefix length {prefix_len} exceeds {width} bits"),
-                    ));
-                }
-                (value.clone(), f.prefix(*prefix_len))
-            }
-            (MatchKind::Ternary, MatchField::Ternary { value, mask }) => {
-                self.check_width(f, mask)?;
-                (value.clone(), f.limbs(mask))
-            }
-            // BMv2 JSON has no optional keys: the compiler writes them as ternary.
-            (MatchKind::Ternary | MatchKind::Optional, MatchField::Optional(v)) => match v {
-                Some(v) => (v.clone(), full),
-                None => (Value::from(0u64), vec![0; f.words]),
-            },
-            (MatchKind::Range, MatchField::Range { low, high }) => {
-                self.check_width(f, low)?;
-                self.check_width(f, high)?;
-                let (low, high) = (f.limbs(low), f.limbs(high));
-                if low > high {
-                    return Err(self.bad(f, "the range's low end is above its high end".to_owned()));
-                }
-                c.ranges[f.range..f.range + f.words].copy_from_slice(&low);
-                c.ranges[f.range + f.words..f.range + 2 * f.words].copy_from_slice(&high);
-                // The bits that all values of the range share are matched exactly.
-                let mask = common_bits(&low, &high);
-                let shared: Vec<u64> = low.iter().zip(&mask).map(|(v, m)| v & m).collect();
-                let mask: Vec<u64> = mask.iter().zip(&full).map(|(m, f)| m & f).collect();
-                f.place(&shared, &mut c.values);
-                f.place(&mask, &mut c.masks);
-                return Ok(());
-            }
-            (kind, given) => {
-                let given = match given {
-                    MatchField::Exact(_) => "exact",
-                    MatchField::Lpm { .. } => "lpm",
-                    MatchField::Ternary { .. } => "ternary",
-                    MatchField::Range { .. } => "range",
-                    MatchField::Optional(_) => "optional",
-                    MatchField::Valid(_) => "valid",
-                };
-                return Err(self.bad(
-                    f,
-                    format!("a {given} match was given, the table declares {kind:?}"),
-                ));
-            }
-        };
-        self.check_width(f, &value)?;
-        let limbs = f.limbs(&value);
-        if limbs.iter().zip(&mask).any(|(v, m)| v & !m != 0) {
-            return Err(self.bad(
-                f,
-                format!("value {value} has bits outside its mask or prefix"),
-            ));
-        }
-        f.place(&limbs, &mut c.values);
-        f.place(&mask, &mut c.masks);
-        Ok(())
-    }
-
-    /// What the control plane said, in canonical form.
-    pub(crate) fn decode(
-        &self,
-        values: &[u64],
-        masks: &[u64],
-        ranges: &[u64],
-        priority: i32,
-    ) -> EntryKey {
-        let field = |f: &KeyField| {
-            let value = f.value(&f.pick(values));
-            let mask = f.pick(masks);
-            match f.info.kind {
-                MatchKind::Exact => MatchField::Exact(value),
-                MatchKind::Valid => MatchField::Valid(value.to_u64() == Some(1)),
-                MatchKind::Lpm => {
-                    let prefix_len = mask.iter().map(|m| m.count_ones()).sum();
-                    MatchField::Lpm { value, prefix_len }
-                }
-                MatchKind::Ternary => MatchField::Ternary {
-                    value,
-                    mask: f.value(&mask),
-                },
-                MatchKind::Optional => {
-                    MatchField::Optional(mask.iter().any(|&m| m != 0).then_some(value))
-                }
-                MatchKind::Range => MatchField::Range {
-                    low: f.value(&ranges[f.range..f.range + f.words]),
-                    high: f.value(&ranges[f.range + f.words..f.range + 2 * f.words]),
-                },
-            }
-        };
-        let priority = if self.needs_priority { priority } else { 0 };
-        EntryKey {
-            fields: self.fields.iter().map(field).collect(),
-            priority,
-        }
-    }
-
-    /// The same for criteria at hand.
-    pub(crate) fn describe(&self, c: &Criteria) -> EntryKey {
-        self.decode(&c.values, &c.masks, &c.ranges, c.priority)
+        Ok(key)
     }
 
     /// The fields of a packet's key.
@@ -334,162 +235,131 @@ impl KeyShape {
     }
 
     /// Whether every range field of the key is within an entry's bounds.
+    #[inline]
     pub(crate) fn in_ranges(&self, key: &[u64], ranges: &[u64]) -> bool {
-        self.fields
-            .iter()
-            .filter(|f| f.info.kind == MatchKind::Range)
-            .all(|f| {
-                let low = &ranges[f.range..f.range + f.words];
-                let high = &ranges[f.range + f.words..f.range + 2 * f.words];
-                if f.words == 1 {
-                    let v = key[f.word] >> f.shift & mask64(f.info.width);
-                    low[0] <= v && v <= high[0]
-                } else {
-                    let v = &key[f.word..f.word + f.words];
-                    low <= v && v <= high
-                }
-            })
+        self.ranged.iter().all(|f| {
+            let (low, high) = f.bounds(ranges);
+            if f.words == 1 {
+                let v = key[f.word] >> f.shift & mask64(f.info.width);
+                low[0] <= v && v <= high[0]
+            } else {
+                let v = &key[f.word..f.word + f.words];
+                low <= v && v <= high
+            }
+        })
+    }
+
+    /// The values, one a bit, that an entry's values, masks and ranges allow a digit of the key to have. A digit of a
+    /// range may be allowed more than the range as a whole.
+    pub(super) fn allowed(&self, record: &[u64], n: u16) -> u16 {
+        let (values, rest) = record.split_at(self.words);
+        let (masks, ranges) = rest.split_at(self.words);
+        let (word, shift) = place(n);
+        let within = |f: &&KeyField| {
+            let end = f.shift + f.info.width;
+            f.words == 1 && f.word == word && f.shift <= shift && shift + 4 <= end
+        };
+        if let Some(f) = self.ranged.iter().find(within) {
+            let (low, high) = f.bounds(ranges);
+            let (low, high) = (low[0] >> (shift - f.shift), high[0] >> (shift - f.shift));
+            if low >> 4 != high >> 4 {
+                return u16::MAX;
+            }
+            return ((2_u32 << (high & 15)) - (1 << (low & 15))) as u16;
+        }
+        let mask = digit(masks, n);
+        (0..4)
+            .filter(|bit| mask >> bit & 1 == 0)
+            .fold(1 << digit(values, n), |set, bit| set | set << (1 << bit))
     }
 }
 
-/// A mask of the leading bits in which all numbers from `low` to `high` agree.
-fn common_bits(low: &[u64], high: &[u64]) -> Vec<u64> {
-    let mut differs = false;
-    low.iter()
-        .zip(high)
-        .map(|(l, h)| {
-            if differs {
-                return 0;
-            }
-            let first = (l ^ h).leading_zeros();
-            differs = first < 64;
-            if first == 64 {
-                u64::MAX
-            } else {
-                !(u64::MAX >> first)
-            }
-        })
-        .collect()
+/// Word and shift of a digit.
+#[inline]
+fn place(n: u16) -> (usize, u32) {
+    (usize::from(n / 16), 60 - u32::from(n % 16) * 4)
+}
+
+/// A digit of a key.
+#[inline]
+pub(super) fn digit(key: &[u64], n: u16) -> usize {
+    let (word, shift) = place(n);
+    (key[word] >> shift & 15) as usize
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn info(kind: MatchKind, width: u32) -> KeyInfo {
-        KeyInfo {
+    fn shape(key: &[(MatchKind, u32)]) -> KeyShape {
+        let info = |&(kind, width)| KeyInfo {
             name: "f".to_owned(),
             kind,
             width,
-        }
-    }
-
-    fn round_trip(kind: MatchKind, width: u32, m: MatchField) {
-        // With a neighbour on each side, to see that fields do not disturb each other.
-        let around = info(MatchKind::Exact, 7);
-        let shape = KeyShape::new("t", &[around.clone(), info(kind, width), around]);
-        let edge = MatchField::Exact(Value::from(0x55u64));
-        let priority = i32::from(shape.needs_priority);
-        let key = EntryKey {
-            fields: vec![edge.clone(), m, edge],
-            priority,
         };
-        let c = shape.encode(&key).unwrap();
-        assert_eq!(
-            shape.decode(&c.values, &c.masks, &c.ranges, c.priority),
-            key,
-            "{kind:?} {width}"
-        );
-    }
-
-    #[test]
-    fn encoding_is_reversible() {
-        for width in [1, 8, 9, 32, 48, 57, 64, 65, 100, 128, 129, 200] {
-            let ones = Value::ones(width);
-            round_trip(MatchKind::Exact, width, MatchField::Exact(ones.clone()));
-            round_trip(MatchKind::Optional, width, MatchField::Optional(None));
-            round_trip(
-                MatchKind::Optional,
-                width,
-                MatchField::Optional(Some(ones.clone())),
-            );
-            round_trip(
-                MatchKind::Ternary,
-                width,
-                MatchField::Ternary {
-                    value: Value::from(1u64),
-                    mask: ones.clone(),
-                },
-            );
-            round_trip(
-                MatchKind::Range,
-                width,
-                MatchField::Range {
-                    low: Value::from(0u64),
-                    high: ones.clone(),
-                },
-            );
-            for prefix_len in [0, 1, width / 2, width] {
-                let value = Value::from(0u64);
-                round_trip(MatchKind::Lpm, width, MatchField::Lpm { value, prefix_len });
-            }
-            round_trip(
-                MatchKind::Lpm,
-                width,
-                MatchField::Lpm {
-                    value: ones,
-                    prefix_len: width,
-                },
-            );
-        }
+        KeyShape::new("t", &key.iter().map(info).collect::<Vec<_>>())
     }
 
     #[test]
     fn prefixes_begin_at_the_most_significant_bit() {
-        let shape = KeyShape::new("t", &[info(MatchKind::Lpm, 100)]);
-        assert_eq!(shape.fields[0].prefix(100), [mask64(36), u64::MAX]);
-        assert_eq!(shape.fields[0].prefix(1), [1 << 35, 0]);
-        assert_eq!(shape.fields[0].prefix(37), [mask64(36), 1 << 63]);
-        assert_eq!(shape.fields[0].prefix(0), [0, 0]);
+        let shape = shape(&[(MatchKind::Lpm, 100)]);
+        assert_eq!(shape.fields[0].prefix(100)[..], [mask64(36), u64::MAX]);
+        assert_eq!(shape.fields[0].prefix(1)[..], [1 << 35, 0]);
+        assert_eq!(shape.fields[0].prefix(37)[..], [mask64(36), 1 << 63]);
+        assert_eq!(shape.fields[0].prefix(0)[..], [0, 0]);
     }
 
     #[test]
-    fn refusals() {
-        let shape = KeyShape::new("t", &[info(MatchKind::Ternary, 8)]);
-        let encode = |m, priority| {
-            shape.encode(&EntryKey {
-                fields: vec![m],
-                priority,
-            })
-        };
-        let ternary = |v: u64, m: u64| MatchField::Ternary {
-            value: v.into(),
-            mask: m.into(),
-        };
-        assert!(encode(ternary(1, 1), 1).is_ok());
-        assert!(matches!(
-            encode(ternary(2, 1), 1),
-            Err(StateError::BadKey { .. })
-        ));
-        assert!(matches!(
-            encode(ternary(1, 0x1ff), 1),
-            Err(StateError::TooWide { .. })
-        ));
-        assert!(matches!(
-            encode(ternary(1, 1), 0),
-            Err(StateError::BadKey { .. })
-        ));
-        assert!(matches!(
-            encode(MatchField::Exact(1u64.into()), 1),
-            Err(StateError::BadKey { .. })
-        ));
-        assert!(
-            shape
-                .encode(&EntryKey {
-                    fields: vec![],
-                    priority: 1
-                })
-                .is_err()
+    fn the_prefix_field_stands_last_and_next_to_the_others() {
+        let shape = shape(&[(MatchKind::Lpm, 128), (MatchKind::Exact, 16)]);
+        assert_eq!(
+            (shape.words, shape.slot(0), shape.slot(1)),
+            (3, (1, 0), (0, 0))
         );
+        assert_eq!((shape.first_bit(), shape.prefix_bit()), (48, Some(64)));
+    }
+
+    #[test]
+    fn fields_share_words_and_end_with_the_last() {
+        let shape = shape(&[
+            (MatchKind::Exact, 9),
+            (MatchKind::Ternary, 60),
+            (MatchKind::Lpm, 4),
+            (MatchKind::Exact, 65),
+        ]);
+        let slots: Vec<_> = (0..4).map(|i| shape.slot(i)).collect();
+        assert_eq!(slots, [(0, 0), (1, 4), (1, 0), (2, 0)]);
+        assert_eq!(shape.full_mask(), [mask64(9), u64::MAX, 1, u64::MAX]);
+    }
+
+    #[test]
+    fn digits_allow_what_a_mask_or_a_range_allows() {
+        use crate::entry::{EntryKey, MatchField};
+        let shape = shape(&[(MatchKind::Ternary, 8), (MatchKind::Range, 8)]);
+        let (value, mask) = (0x21u64.into(), 0xa3u64.into());
+        let (low, high) = (0x35u64.into(), 0x4au64.into());
+        let fields = vec![
+            MatchField::Ternary { value, mask },
+            MatchField::Range { low, high },
+        ];
+        let c = shape
+            .encode(&EntryKey {
+                fields,
+                priority: 1,
+            })
+            .unwrap();
+        let record = [c.values, c.masks, c.ranges].concat();
+        // {2, 3, 6, 7}, {1, 5, 9, 13}, {3, 4}; the last digit of a range is free where the one before is.
+        let digits: Vec<u16> = (12..16).map(|n| shape.allowed(&record, n)).collect();
+        assert_eq!(
+            digits,
+            [
+                0b1100_1100,
+                1 << 1 | 1 << 5 | 1 << 9 | 1 << 13,
+                0b11000,
+                u16::MAX
+            ]
+        );
+        assert_eq!(shape.digits, [12, 13, 14, 15]);
     }
 }

@@ -1,9 +1,21 @@
 //! Match-action tables.
 
+mod block;
+mod blocks;
+mod criteria;
+mod entries;
+mod exact;
 mod key;
 mod part;
+mod pool;
 mod profile;
+mod relax;
 mod space;
+mod ternary;
+#[cfg(test)]
+mod tests;
+mod trie;
+mod tuple;
 
 use smallvec::SmallVec;
 
@@ -11,10 +23,22 @@ use crate::Nanos;
 use crate::entry::{CounterValue, EntryKey};
 use crate::error::StateError;
 use crate::extern_state::meter::Meter;
-pub(crate) use key::{Criteria, KeyShape};
+pub(crate) use criteria::Criteria;
+pub(crate) use key::KeyShape;
 pub(crate) use part::KeyPart;
 pub(crate) use profile::{GroupState, Place, Profile};
 use space::Space;
+
+/// Multiplication folds all bits of a word into all bits of the hash.
+#[inline]
+fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
+    const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+    const K: u64 = 0xd6e8_feb8_6659_fd93;
+    words.into_iter().fold(SEED, |h, w| {
+        let product = u128::from(h ^ w) * u128::from(K);
+        (product as u64) ^ (product >> 64) as u64 ^ w.rotate_left(32)
+    })
+}
 
 /// An action with its arguments, as 64-bit limbs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,12 +129,12 @@ impl Table {
             .ok_or_else(|| StateError::NotFound { what: self.what() })
     }
 
-    /// Whether an entry with this key could be inserted now.
+    /// What an entry with this key asks for, if it could be inserted now.
     pub(crate) fn check_insert(
         &self,
         key: &EntryKey,
         idle_timeout: Nanos,
-    ) -> Result<(), StateError> {
+    ) -> Result<Criteria, StateError> {
         self.check_idle(idle_timeout)?;
         let criteria = self.shape.encode(key)?;
         if self.space.find(&criteria).is_some() {
@@ -122,7 +146,7 @@ impl Table {
                 size: self.size,
             });
         }
-        Ok(())
+        Ok(criteria)
     }
 
     pub(crate) fn check_idle(&self, timeout: Nanos) -> Result<(), StateError> {
@@ -138,13 +162,12 @@ impl Table {
     /// Inserts an entry that [`check_insert`](Self::check_insert) has passed.
     pub(crate) fn insert(
         &mut self,
-        key: &EntryKey,
+        criteria: &Criteria,
         target: Target,
         idle_timeout: Nanos,
         now: Nanos,
     ) {
-        let criteria = self.shape.encode(key).expect("the key was checked");
-        let slot = self.space.insert(&criteria);
+        let slot = self.space.insert(criteria, &self.shape);
         let slots = self.space.capacity();
         self.targets.resize(slots, None);
         self.targets[slot as usize] = Some(target);
@@ -193,7 +216,7 @@ impl Table {
     /// Removes an entry, and returns what it did.
     pub(crate) fn remove(&mut self, slot: u32) -> Target {
         self.set_idle(slot, 0, 0);
-        self.space.remove(slot);
+        self.space.remove(slot, &self.shape);
         self.targets[slot as usize]
             .take()
             .expect("the slot is used")
@@ -211,13 +234,8 @@ impl Table {
     }
 
     pub(crate) fn key(&self, slot: u32) -> EntryKey {
-        let s = &self.space;
-        self.shape.decode(
-            s.values(slot),
-            s.masks(slot),
-            s.ranges(slot),
-            s.priority(slot),
-        )
+        let criteria = self.space.criteria(slot, &self.shape);
+        self.shape.describe(&criteria)
     }
 
     pub(crate) fn target(&self, slot: u32) -> &Target {
@@ -268,16 +286,22 @@ impl Table {
             .collect()
     }
 
+    /// The entry that a key hits.
+    #[inline]
+    pub(crate) fn hit(&self, key: &[u64]) -> Option<u32> {
+        self.space.lookup(key, &self.shape)
+    }
+
     /// The entry that a key hits, after counting the hit.
     #[inline]
     pub(crate) fn lookup(
         &mut self,
         key: &[u64],
-        masked: &mut Vec<u64>,
+        _masked: &mut Vec<u64>,
         len: u32,
         now: Nanos,
     ) -> Option<u32> {
-        let slot = self.space.lookup(key, &self.shape, masked)?;
+        let slot = self.hit(key)?;
         if self.with_counters {
             self.counters[slot as usize].add(len);
         }

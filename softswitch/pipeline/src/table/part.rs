@@ -5,11 +5,11 @@ use crate::phv::{Field, Place};
 /// Reads one key field of a packet.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyPart {
-    field: Field,
-    word: usize,
-    shift: u32,
+    pub(crate) field: Field,
+    pub(crate) word: usize,
+    pub(crate) shift: u32,
     /// Bits of the field that count, least significant limb first.
-    mask: Option<Vec<u64>>,
+    pub(crate) mask: Option<Vec<u64>>,
 }
 
 impl KeyPart {

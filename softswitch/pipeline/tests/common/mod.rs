@@ -1,6 +1,12 @@
 //! A pipeline that runs `programs/everything.p4`, and packets for it.
 #![allow(dead_code, reason = "not every test uses every helper")]
 
+pub mod damage;
+pub mod frames;
+pub mod furnish;
+pub mod packets;
+pub mod rng;
+
 use std::collections::VecDeque;
 
 use softswitch_pipeline::{
@@ -94,26 +100,7 @@ impl Harness {
 
     /// Sends a frame through without queueing; what leaves, with its port.
     pub fn send_at(&mut self, frame: &[u8], now: Nanos) -> Vec<(u32, Vec<u8>)> {
-        let mut queue = Vec::new();
-        self.pipeline.ingress(7, frame, now, &mut queue);
-        let mut waiting: VecDeque<_> = queue.drain(..).collect();
-        let (mut sent, mut out) = (Vec::new(), EgressOutput::default());
-        while let Some(d) = waiting.pop_front() {
-            let info = QueueInfo {
-                deq_timedelta: 42_000,
-                ..QueueInfo::default()
-            };
-            match self.pipeline.egress(d, info, now, &mut out) {
-                EgressOutcome::Transmit { port } => sent.push((port, out.frame.clone())),
-                EgressOutcome::Recirculate(r) => {
-                    self.pipeline.ingress_recirculated(r, now, &mut queue);
-                    waiting.extend(queue.drain(..));
-                }
-                EgressOutcome::Dropped | EgressOutcome::AssertionFailed => {}
-            }
-            waiting.extend(out.clones.drain(..));
-        }
-        sent
+        through(&mut self.pipeline, 7, frame, now)
     }
 
     pub fn send(&mut self, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
@@ -141,6 +128,39 @@ impl Harness {
             args: args.iter().map(|&a| Value::from(a)).collect(),
         }
     }
+}
+
+/// No packet makes more, unless it is meant never to end.
+const MOST: usize = 200;
+
+/// Sends a frame through a pipeline without queueing; what leaves, with its port.
+pub fn through(
+    pipeline: &mut Pipeline,
+    port: u32,
+    frame: &[u8],
+    now: Nanos,
+) -> Vec<(u32, Vec<u8>)> {
+    let mut queue = Vec::new();
+    pipeline.ingress(port, frame, now, &mut queue);
+    let mut waiting: VecDeque<_> = queue.drain(..).collect();
+    let (mut sent, mut out) = (Vec::new(), EgressOutput::default());
+    for _ in 0..MOST {
+        let Some(d) = waiting.pop_front() else { break };
+        let info = QueueInfo {
+            deq_timedelta: 42_000,
+            ..QueueInfo::default()
+        };
+        match pipeline.egress(d, info, now, &mut out) {
+            EgressOutcome::Transmit { port } => sent.push((port, out.frame.clone())),
+            EgressOutcome::Recirculate(r) => {
+                pipeline.ingress_recirculated(r, now, &mut queue);
+                waiting.extend(queue.drain(..));
+            }
+            EgressOutcome::Dropped | EgressOutcome::AssertionFailed => {}
+        }
+        waiting.extend(out.clones.drain(..));
+    }
+    sent
 }
 
 pub fn key(fields: Vec<MatchField>, priority: i32) -> EntryKey {

@@ -1,0 +1,269 @@
+//! Rules of a packet filter, and packets for them.
+//!
+//! The rules resemble those of ClassBench (Taylor and Turner, IEEE/ACM ToN 15(3), 2007): prefixes nest in a few hundred
+//! networks, destination ports are mostly single, sources' mostly any. Or else their masks are random bits, which is the
+//! worst for every structure that looks for what masks have in common.
+
+use std::collections::HashSet;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use softswitch_pipeline::{EntryKey, MatchField, Value};
+
+use crate::random::Random;
+
+/// How the masks of the addresses look.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Masks {
+    Prefixes,
+    Random,
+}
+
+const NETWORKS: usize = 300;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ANY: (u16, u16) = (0, u16::MAX);
+const USER: (u16, u16) = (1024, u16::MAX);
+const WELL_KNOWN: [u16; 12] = [20, 22, 25, 53, 80, 110, 123, 143, 443, 993, 3306, 8080];
+
+const SRC_LENS: [(usize, u32); 9] = [
+    (12, 0),
+    (3, 8),
+    (10, 16),
+    (6, 20),
+    (5, 22),
+    (24, 24),
+    (10, 27),
+    (5, 30),
+    (25, 32),
+];
+const DST_LENS: [(usize, u32); 8] = [
+    (6, 0),
+    (6, 16),
+    (5, 20),
+    (3, 23),
+    (23, 24),
+    (12, 27),
+    (10, 29),
+    (35, 32),
+];
+const PROTOCOLS: [(usize, (u8, u8)); 3] = [(68, (TCP, 0xff)), (25, (UDP, 0xff)), (7, (0, 0))];
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Rule {
+    /// Value and mask, as of the protocol.
+    src: (u32, u32),
+    dst: (u32, u32),
+    /// First and last.
+    src_ports: (u16, u16),
+    dst_ports: (u16, u16),
+    proto: (u8, u8),
+}
+
+/// What a packet says.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Tuple {
+    pub src: SocketAddrV4,
+    pub dst: SocketAddrV4,
+    pub proto: u8,
+}
+
+/// A packet and the number of the rule that it must hit: the earlier rule wins.
+#[derive(Serialize, Deserialize)]
+pub struct Probe {
+    pub tuple: Tuple,
+    pub class: u64,
+}
+
+/// An entry as a site's file has it.
+#[derive(Serialize)]
+struct Entry {
+    #[serde(rename = "match")]
+    fields: Vec<String>,
+    priority: i32,
+    class: usize,
+}
+
+/// Entries and packets for a site.
+#[derive(Serialize)]
+pub struct Acl {
+    entries: Vec<Entry>,
+    packets: Vec<Probe>,
+}
+
+impl Acl {
+    pub fn new(masks: Masks, count: usize, packets: usize, seed: u64) -> Self {
+        let rules = rules(masks, count, seed);
+        let random = &mut Random(!seed);
+        let probe = |_| {
+            let tuple = rules[random.below(count)].tuple(random);
+            let class = rules.iter().position(|r| r.matches(&tuple));
+            let class = class.expect("a packet of a rule hits that rule, or one before") as u64;
+            Probe { tuple, class }
+        };
+        let packets = (0..packets).map(probe).collect();
+        let entry = |(class, rule): (usize, &Rule)| Entry {
+            fields: rule.text(),
+            priority: priority(class, count),
+            class,
+        };
+        Self {
+            entries: rules.iter().enumerate().map(entry).collect(),
+            packets,
+        }
+    }
+}
+
+/// The earlier rule wins.
+pub fn priority(class: usize, count: usize) -> i32 {
+    (count - class) as i32
+}
+
+/// Different rules, on the whole the more specific ones first.
+pub fn rules(masks: Masks, count: usize, seed: u64) -> Vec<Rule> {
+    let random = &mut Random(seed);
+    // The more rules, the more networks they are about.
+    let networks = (0..NETWORKS.max(count / 30)).map(|_| random.next() as u32 & 0xffff_ff00);
+    let networks: Vec<u32> = networks.collect();
+    let mut known = HashSet::new();
+    let mut rules: Vec<(u32, Rule)> = Vec::with_capacity(count);
+    while rules.len() < count {
+        let rule = match masks {
+            Masks::Prefixes => Rule::of_networks(&networks, random),
+            Masks::Random => Rule::of_bits(random),
+        };
+        let bits = rule.src.1.count_ones() + rule.dst.1.count_ones();
+        if bits >= 8 && known.insert(rule.clone()) {
+            rules.push((bits + random.below(24) as u32, rule));
+        }
+    }
+    rules.sort_by_key(|r| std::cmp::Reverse(r.0));
+    rules.into_iter().map(|r| r.1).collect()
+}
+
+impl Rule {
+    fn of_networks(networks: &[u32], random: &mut Random) -> Self {
+        let mut address = |lens: &[(usize, u32)]| {
+            let network = networks[random.below(networks.len())];
+            let mask = u32::MAX.checked_shl(32 - random.pick(lens)).unwrap_or(0);
+            ((network | random.below(256) as u32) & mask, mask)
+        };
+        let (src, dst) = (address(&SRC_LENS), address(&DST_LENS));
+        let well_known = WELL_KNOWN[random.below(WELL_KNOWN.len())];
+        let single = random.port(ANY);
+        let low = random.port((0, 60_000));
+        let range = (low, low + random.port((1, 5000)));
+        let one = |port| (port, port);
+        let src_shares = [(84, ANY), (9, USER), (4, one(single)), (3, range)];
+        let dst_shares = [
+            (24, ANY),
+            (9, USER),
+            (35, one(well_known)),
+            (16, one(single)),
+            (16, range),
+        ];
+        Self {
+            src,
+            dst,
+            src_ports: random.pick(&src_shares),
+            dst_ports: random.pick(&dst_shares),
+            proto: random.pick(&PROTOCOLS),
+        }
+    }
+
+    fn of_bits(random: &mut Random) -> Self {
+        let mut address = || {
+            let mask = random.next() as u32;
+            (random.next() as u32 & mask, mask)
+        };
+        Self {
+            src: address(),
+            dst: address(),
+            src_ports: ANY,
+            dst_ports: ANY,
+            proto: random.pick(&PROTOCOLS),
+        }
+    }
+
+    fn matches(&self, t: &Tuple) -> bool {
+        let address =
+            |(value, mask): (u32, u32), a: &SocketAddrV4| a.ip().to_bits() & mask == value;
+        let within =
+            |(low, high): (u16, u16), a: &SocketAddrV4| low <= a.port() && a.port() <= high;
+        address(self.src, &t.src)
+            && address(self.dst, &t.dst)
+            && within(self.src_ports, &t.src)
+            && within(self.dst_ports, &t.dst)
+            && t.proto & self.proto.1 == self.proto.0
+    }
+
+    /// A packet that matches: what the rule leaves open is random.
+    pub fn tuple(&self, random: &mut Random) -> Tuple {
+        let mut address = |(value, mask): (u32, u32), ports| {
+            let ip = Ipv4Addr::from_bits(random.next() as u32 & !mask | value);
+            SocketAddrV4::new(ip, random.port(ports))
+        };
+        let (src, dst) = (
+            address(self.src, self.src_ports),
+            address(self.dst, self.dst_ports),
+        );
+        let any = [TCP, UDP][random.below(2)];
+        Tuple {
+            src,
+            dst,
+            proto: if self.proto.1 == 0 { any } else { self.proto.0 },
+        }
+    }
+
+    pub fn key(&self, priority: i32) -> EntryKey {
+        let ternary = |(value, mask): (u32, u32)| MatchField::Ternary {
+            value: value.into(),
+            mask: mask.into(),
+        };
+        let range = |(low, high): (u16, u16)| MatchField::Range {
+            low: u32::from(low).into(),
+            high: u32::from(high).into(),
+        };
+        let (proto, mask) = self.proto;
+        let fields = vec![
+            ternary(self.src),
+            ternary(self.dst),
+            range(self.src_ports),
+            range(self.dst_ports),
+            ternary((proto.into(), mask.into())),
+        ];
+        EntryKey { fields, priority }
+    }
+
+    /// As a site's file says it.
+    fn text(&self) -> Vec<String> {
+        let ternary = |(value, mask): (u32, u32)| format!("{value:x}&{mask:x}");
+        let range = |(low, high): (u16, u16)| format!("{low:x}-{high:x}");
+        let (proto, mask) = self.proto;
+        let ports = [range(self.src_ports), range(self.dst_ports)];
+        let [src_ports, dst_ports] = ports;
+        let proto = ternary((proto.into(), mask.into()));
+        vec![
+            ternary(self.src),
+            ternary(self.dst),
+            src_ports,
+            dst_ports,
+            proto,
+        ]
+    }
+}
+
+impl Tuple {
+    /// In the order of the table's key.
+    pub fn values(&self) -> Vec<Value> {
+        let (src, dst) = (&self.src, &self.dst);
+        vec![
+            src.ip().to_bits().into(),
+            dst.ip().to_bits().into(),
+            u32::from(src.port()).into(),
+            u32::from(dst.port()).into(),
+            u32::from(self.proto).into(),
+        ]
+    }
+}

@@ -1,0 +1,39 @@
+"""Tables alone, of every kind and size: lookups and insertions per second of one core, and memory per million entries, for
+which each table has a process of its own."""
+
+from __future__ import annotations
+
+from paths import ROOT
+from rows import Row, finish, rates, row
+from sites import compiled
+
+SIZES = (10, 1_000, 100_000, 1_000_000)
+KINDS = {
+    "exact": SIZES,
+    "lpm32": SIZES,
+    "lpm128": SIZES,
+    "ternary": SIZES,
+    # Random masks: nobody has so many.
+    "scattered": (10, 1_000, 10_000),
+}
+MILLION = 1_000_000
+MIB = 1 << 20
+
+
+def measure() -> list[Row]:
+    program, _ = compiled(ROOT / "bench" / "p4" / "tables.p4")
+    rows = []
+    for kind, sizes in KINDS.items():
+        for size in sizes:
+            rate = rates("table", str(program), kind, str(size))
+            rows.append(row(f"table_{kind}_{size}_lookups", rate["lookups"], "lookups/s"))
+        rows.append(row(f"table_{kind}_{sizes[-1]}_insertions", rate["insertions"], "entries/s"))
+    for kind, sizes in KINDS.items():
+        if MILLION in sizes:
+            grown = rates("memory", str(program), kind, str(MILLION))["bytes"]
+            rows.append(row(f"memory_{kind}_per_million_entries", grown / MIB, "MiB"))
+    return rows
+
+
+if __name__ == "__main__":
+    finish(measure)

@@ -1,0 +1,131 @@
+//! Truth values, and branches on them.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I8;
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
+
+use super::generator::{Args, Gen, Result};
+use super::runtime::Callout;
+use crate::expr::{Cond, Num, Order};
+
+fn code(order: Order, signed: bool) -> IntCC {
+    match (order, signed) {
+        (Order::Eq, _) => IntCC::Equal,
+        (Order::Lt, true) => IntCC::SignedLessThan,
+        (Order::Lt, false) => IntCC::UnsignedLessThan,
+        (Order::Le, true) => IntCC::SignedLessThanOrEqual,
+        (Order::Le, false) => IntCC::UnsignedLessThanOrEqual,
+    }
+}
+
+impl Gen<'_, '_> {
+    /// A truth value, 0 or 1. Evaluating what a short circuit would leave out does no harm.
+    pub(super) fn truth(&mut self, c: &Cond, a: Args) -> Result<Value> {
+        Ok(match c {
+            Cond::Const(v) => self.b.ins().iconst(I8, i64::from(*v)),
+            Cond::Valid(off) => {
+                let v = self.byte(*off)?;
+                self.b.ins().icmp_imm(IntCC::NotEqual, v, 0)
+            }
+            Cond::WordNonZero(w) => {
+                let v = self.get(*w)?;
+                self.b.ins().icmp_imm(IntCC::NotEqual, v, 0)
+            }
+            Cond::WordEq(w, than) => {
+                let (v, than) = (self.get(*w)?, self.int(*than));
+                self.compare(IntCC::Equal, v, than)
+            }
+            Cond::Eq64(x) => {
+                let (p, q) = (self.node(&x[0], a)?, self.node(&x[1], a)?);
+                self.compare(IntCC::Equal, p, q)
+            }
+            Cond::Cmp64(order, signed, x) => {
+                let (p, q) = (self.node(&x[0], a)?, self.node(&x[1], a)?);
+                self.compare(code(*order, *signed), p, q)
+            }
+            Cond::Cmp128(order, signed, x) => {
+                let (p, q) = (self.node128(&x[0], a)?, self.node128(&x[1], a)?);
+                let low = self.compare(code(*order, false), p[0], q[0]);
+                let same = self.compare(IntCC::Equal, p[1], q[1]);
+                let both = self.b.ins().band(same, low);
+                if *order == Order::Eq {
+                    return Ok(both);
+                }
+                let above = self.compare(code(Order::Lt, *signed), p[1], q[1]);
+                self.b.ins().bor(above, both)
+            }
+            Cond::NonZero(num) => match &**num {
+                Num::N64(n, _) => {
+                    let v = self.node(n, a)?;
+                    self.b.ins().icmp_imm(IntCC::NotEqual, v, 0)
+                }
+                Num::N128(n, _) => {
+                    let v = self.node128(n, a)?;
+                    let v = self.b.ins().bor(v[0], v[1]);
+                    self.b.ins().icmp_imm(IntCC::NotEqual, v, 0)
+                }
+                Num::Big(_) => self.decide(c, a),
+            },
+            Cond::And(x) => {
+                let (p, q) = (self.truth(&x[0], a)?, self.truth(&x[1], a)?);
+                self.b.ins().band(p, q)
+            }
+            Cond::Or(x) => {
+                let (p, q) = (self.truth(&x[0], a)?, self.truth(&x[1], a)?);
+                self.b.ins().bor(p, q)
+            }
+            Cond::Same(x) => {
+                let (p, q) = (self.truth(&x[0], a)?, self.truth(&x[1], a)?);
+                self.compare(IntCC::Equal, p, q)
+            }
+            Cond::Not(x) => {
+                let p = self.truth(x, a)?;
+                self.b.ins().bxor_imm(p, 1)
+            }
+            Cond::Select(x) => {
+                let c = self.truth(&x[0], a)?;
+                let (p, q) = (self.truth(&x[1], a)?, self.truth(&x[2], a)?);
+                self.b.ins().select(c, p, q)
+            }
+            Cond::ValidDyn(_)
+            | Cond::ValidUnion(_)
+            | Cond::CmpBig(..)
+            | Cond::SameHeader(_)
+            | Cond::SameUnion(_) => self.decide(c, a),
+        })
+    }
+
+    /// Leaves a condition to the interpreter.
+    fn decide(&mut self, c: &Cond, a: Args) -> Value {
+        let c = self.address(c);
+        let [args, count] = self.pass(a);
+        let v = self.call(Callout::Condition, &[c, args, count]);
+        self.b.ins().ireduce(I8, v)
+    }
+
+    /// Goes to `then` or `other`.
+    pub(super) fn branch(&mut self, c: &Cond, a: Args, then: Block, other: Block) -> Result<()> {
+        match c {
+            Cond::Const(v) => {
+                self.jump(if *v { then } else { other });
+                Ok(())
+            }
+            Cond::Not(x) => self.branch(x, a, other, then),
+            Cond::And(x) | Cond::Or(x) => {
+                let second = self.b.create_block();
+                if matches!(c, Cond::And(_)) {
+                    self.branch(&x[0], a, second, other)?;
+                } else {
+                    self.branch(&x[0], a, then, second)?;
+                }
+                self.enter(second)?;
+                self.branch(&x[1], a, then, other)
+            }
+            _ => {
+                let v = self.truth(c, a)?;
+                self.brif(v, then, other);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The native engine: a program's parser and control flows as machine code of the host.
+//!
+//! What it generates works on the same state as the interpreter and leaves it the same after every step, so
+//! that any step can be left to the interpreter: unbounded numbers, variable-length fields, computed headers
+//! and whatever is rare. A function that cannot be generated at all is interpreted as a whole.
+
+mod action;
+mod calculation;
+mod cond;
+mod control;
+mod expr;
+mod generator;
+mod memory;
+mod parser;
+mod runtime;
+mod wide;
+
+use std::fmt;
+
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{AbiParam, Function, UserFuncName};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+
+use crate::Nanos;
+use crate::core::Core;
+use crate::packet::State;
+use crate::program::Compiled;
+use generator::Gen;
+pub(crate) use runtime::Views;
+use runtime::{Code, Entry};
+
+/// A program's native code; it may only run with the program that it was made of.
+pub(crate) struct Native {
+    parser: Option<Entry>,
+    ingress: Option<Entry>,
+    egress: Option<Entry>,
+    /// Where they are.
+    _code: Code,
+}
+
+impl fmt::Debug for Native {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Native")
+    }
+}
+
+impl Native {
+    /// Compiles a program, which must stay where it is; none if there is no code generator for this host.
+    pub(crate) fn compile(c: &Compiled) -> Option<Self> {
+        let mut module = module()?;
+        let parser = define(&mut module, c, "parser", |g| g.parser());
+        let ingress = define(&mut module, c, "ingress", |g| g.control(c.ingress));
+        let egress = define(&mut module, c, "egress", |g| g.control(c.egress));
+        module.finalize_definitions().ok()?;
+        let code = Code::new(module);
+        let entry = |id: Option<FuncId>| id.map(|id| code.entry(id));
+        Some(Self {
+            parser: entry(parser),
+            ingress: entry(ingress),
+            egress: entry(egress),
+            _code: code,
+        })
+    }
+}
+
+fn module() -> Option<JITModule> {
+    let mut flags = settings::builder();
+    for (name, value) in [
+        ("opt_level", "speed"),
+        ("is_pic", "false"),
+        ("use_colocated_libcalls", "false"),
+        ("probestack_strategy", "inline"),
+        (
+            "enable_verifier",
+            if cfg!(debug_assertions) {
+                "true"
+            } else {
+                "false"
+            },
+        ),
+    ] {
+        flags.set(name, value).expect("a setting that exists");
+    }
+    let isa = cranelift_native::builder()
+        .ok()?
+        .finish(settings::Flags::new(flags))
+        .ok()?;
+    Some(JITModule::new(JITBuilder::with_isa(
+        isa,
+        default_libcall_names(),
+    )))
+}
+
+/// Generates a function; none if it is to be interpreted.
+fn define(
+    module: &mut JITModule,
+    c: &Compiled,
+    name: &str,
+    fill: impl FnOnce(&mut Gen) -> generator::Result<()>,
+) -> Option<FuncId> {
+    let mut signature = module.make_signature();
+    signature.params.push(AbiParam::new(I64));
+    signature.returns.push(AbiParam::new(I64));
+    let convention = signature.call_conv;
+    let id = module
+        .declare_function(name, Linkage::Local, &signature)
+        .ok()?;
+    let mut context = module.make_context();
+    context.func = Function::with_name_signature(UserFuncName::user(0, id.as_u32()), signature);
+    let mut builder = FunctionBuilderContext::new();
+    let mut generator = Gen::new(
+        c,
+        FunctionBuilder::new(&mut context.func, &mut builder),
+        convention,
+    );
+    fill(&mut generator).ok()?;
+    generator.b.seal_all_blocks();
+    generator.b.finalize();
+    module.define_function(id, &mut context).ok()?;
+    Some(id)
+}
+
+impl Core {
+    /// The program's native code, unless someone looks on.
+    fn native<'a>(&self, c: &'a Compiled) -> Option<&'a Native> {
+        let native = c.native.get()?.as_ref()?;
+        (self.native && self.externs.trace.is_none()).then_some(native)
+    }
+
+    /// Parses by native code, and returns the error code; none if the interpreter must.
+    pub(crate) fn parse_natively(
+        &mut self,
+        c: &Compiled,
+        pkt: &mut State,
+        now: Nanos,
+    ) -> Option<u64> {
+        let entry = self.native(c)?.parser?;
+        Some(self.enter(entry, c, pkt, now))
+    }
+
+    /// Runs a control flow by native code; false if the interpreter must.
+    pub(crate) fn apply_natively(
+        &mut self,
+        c: &Compiled,
+        first: u32,
+        pkt: &mut State,
+        now: Nanos,
+    ) -> bool {
+        let Some(native) = self.native(c) else {
+            return false;
+        };
+        let entry = if first == c.ingress {
+            native.ingress
+        } else {
+            native.egress
+        };
+        match entry {
+            Some(entry) => {
+                self.enter(entry, c, pkt, now);
+                true
+            }
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Where native code meets Rust, and the only place with `unsafe`: running it, what it calls, and the memory
+//! it lies in.
+//!
+//! Native code gets one [`Context`], which lives as long as the call. It reads and writes the packet's state
+//! within the layout's size, the frame within its length, and cells of arrays within their number: the
+//! first is checked when it is generated, the others when it runs.
+
+use std::slice::{from_raw_parts, from_raw_parts_mut};
+
+use cranelift_jit::JITModule;
+
+use crate::Nanos;
+use crate::action::{Externs, Op};
+use crate::core::{Core, choose, meter};
+use crate::entry::CounterValue;
+use crate::expr::{Cond, Node};
+use crate::machine::Machine;
+use crate::packet::State;
+use crate::parser::{ParserOp, ParserState};
+use crate::program::Compiled;
+
+/// Bit of [`Callout::Apply`]'s result that tells a hit; the action is in the upper half.
+pub(super) const HIT: u64 = 1;
+/// The action of a table that has none to run.
+pub(super) const NO_ACTION: u32 = u32::MAX;
+/// [`Callout::Select`]'s result where there is no next state; the error is in the context.
+pub(super) const REJECTED: u64 = u64::MAX;
+
+/// What native code works on.
+#[repr(C)]
+pub(super) struct Context {
+    pub(super) mem: *mut u8,
+    pub(super) pkt: *mut State,
+    pub(super) frame: *const u8,
+    pub(super) frame_bytes: u64,
+    pub(super) registers: *const View,
+    pub(super) counters: *const View,
+    /// Arguments of the action that a table chose.
+    pub(super) args: *const u64,
+    args_len: u64,
+    pub(super) drop_port: u64,
+    pub(super) max_parser_states: u64,
+    /// The parser error of a callout.
+    pub(super) error: u64,
+    core: *mut Core,
+    program: *const Compiled,
+    now: Nanos,
+}
+
+/// The cells of an array.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(super) cells: *mut u8,
+    pub(super) len: usize,
+}
+
+/// The cells of all register and counter arrays, which never move.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    registers: Vec<View>,
+    counters: Vec<View>,
+}
+
+// SAFETY: a view is a part of the arrays beside which it is kept, and is used only by who has those.
+unsafe impl Send for Views {}
+// SAFETY: nothing is reached through a shared view.
+unsafe impl Sync for Views {}
+
+impl Views {
+    pub(crate) fn new(externs: &mut Externs) -> Self {
+        let view = |cells: &mut Vec<CounterValue>| View {
+            cells: cells.as_mut_ptr().cast(),
+            len: cells.len(),
+        };
+        let registers = externs.registers.iter_mut().map(|r| {
+            let cells = r.narrow_mut();
+            View {
+                cells: cells.as_mut_ptr().cast(),
+                len: cells.len(),
+            }
+        });
+        Self {
+            registers: registers.collect(),
+            counters: externs.counters.iter_mut().map(view).collect(),
+        }
+    }
+}
+
+/// A function in native code.
+pub(super) type Entry = unsafe extern "C" fn(*mut Context) -> u64;
+
+/// Memory that native code lies in.
+pub(super) struct Code(Option<JITModule>);
+
+// SAFETY: once its functions are finished, a module is only dropped.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+impl Code {
+    pub(super) fn new(module: JITModule) -> Self {
+        Self(Some(module))
+    }
+
+    /// A function that [`Gen`](super::generator::Gen) has made, of this finished module.
+    pub(super) fn entry(&self, id: cranelift_module::FuncId) -> Entry {
+        let module = self.0.as_ref().expect("it is there until it is dropped");
+        // SAFETY: it was declared with this signature.
+        unsafe { std::mem::transmute(module.get_finalized_function(id)) }
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        if let Some(module) = self.0.take() {
+            // SAFETY: the code belongs to the program, and whoever runs it holds the program.
+            unsafe { module.free_memory() }
+        }
+    }
+}
+
+impl Core {
+    /// Runs native code of this program on a packet.
+    pub(super) fn enter(&mut self, entry: Entry, c: &Compiled, pkt: &mut State, now: Nanos) -> u64 {
+        assert_eq!(
+            pkt.mem.len(),
+            c.layout.blank.len(),
+            "the packet is of another program"
+        );
+        let mut context = Context {
+            mem: pkt.mem.as_mut_ptr(),
+            frame: pkt.frame.as_ptr(),
+            frame_bytes: pkt.frame.len() as u64,
+            pkt,
+            registers: self.views.registers.as_ptr(),
+            counters: self.views.counters.as_ptr(),
+            args: std::ptr::null(),
+            args_len: 0,
+            drop_port: self.options.drop_port.into(),
+            max_parser_states: self.options.max_parser_states.into(),
+            error: 0,
+            core: self,
+            program: c,
+            now,
+        };
+        // SAFETY: every pointer is to something that is borrowed for this call, the arrays of the views are
+        // those of this program, and the state has the size that the code was generated for.
+        unsafe { entry(&raw mut context) }
+    }
+}
+
+/// What native code calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Callout {
+    /// Runs steps of an action.
+    Steps,
+    /// Evaluates a value of 64 bits.
+    Value,
+    /// Evaluates a value of 128 bits.
+    Wide,
+    /// Evaluates a condition.
+    Condition,
+    /// Looks up a table's entry, and chooses its action.
+    Apply,
+    /// Runs the chosen action.
+    Chosen,
+    /// Runs a step of the parser; 1 if it rejects the packet.
+    ParserStep,
+    /// The state that follows.
+    Select,
+    /// Whether a value set has a key.
+    InSet,
+    /// The hash of bytes.
+    Hash,
+    /// The hash of a calculation.
+    Calculate,
+}
+
+impl Callout {
+    pub(super) fn address(self) -> u64 {
+        let f = match self {
+            Self::Steps => steps as *const (),
+            Self::Value => value as *const (),
+            Self::Wide => wide as *const (),
+            Self::Condition => condition as *const (),
+            Self::Apply => apply as *const (),
+            Self::Chosen => chosen as *const (),
+            Self::ParserStep => parser_step as *const (),
+            Self::Select => select as *const (),
+            Self::InSet => in_set as *const (),
+            Self::Hash => hash as *const (),
+            Self::Calculate => calculate as *const (),
+        };
+        f as u64
+    }
+
+    /// Whether it may write the packet's headers and metadata.
+    pub(super) fn writes(self) -> bool {
+        matches!(self, Self::Steps | Self::Chosen | Self::ParserStep)
+    }
+}
+
+impl Context {
+    fn parts(&mut self) -> (&mut Core, &Compiled, &mut State) {
+        // SAFETY: `Core::enter` has them borrowed, and native code, which called, holds no reference.
+        unsafe { (&mut *self.core, &*self.program, &mut *self.pkt) }
+    }
+
+    fn machine(&mut self) -> Machine<'_> {
+        let now = self.now;
+        let (core, c, pkt) = self.parts();
+        core.machine(c, pkt, now)
+    }
+}
+
+/// A function that native code calls: its context first, then words; pointers are to parts of the program, which
+/// the code belongs to, or to arguments and buffers of the length that follows.
+macro_rules! callout {
+    ($(#[$doc:meta])* fn $name:ident($ctx:ident $(, $arg:ident: $t:ty)*) $body:block) => {
+        $(#[$doc])*
+        unsafe extern "C" fn $name($ctx: *mut Context $(, $arg: $t)*) -> u64 {
+            // SAFETY: native code passes on the context that it was given, and what the generator made it
+            // pass besides.
+            let $ctx = unsafe { &mut *$ctx };
+            $body
+        }
+    };
+}
+
+/// The slice that native code passes by address and length.
+///
+/// # Safety
+///
+/// `n` words begin at `at`, or `n` is 0.
+unsafe fn words<'a>(at: *const u64, n: u64) -> &'a [u64] {
+    if n == 0 {
+        return &[];
+    }
+    // SAFETY: by the contract.
+    unsafe { from_raw_parts(at, n as usize) }
+}
+
+callout! {
+    fn steps(ctx, ops: *const Op, count: u64, args: *const u64, n: u64) {
+        // SAFETY: see `callout`.
+        let (ops, args) = unsafe { (from_raw_parts(ops, count as usize), words(args, n)) };
+        ctx.machine().run(ops, args);
+        0
+    }
+}
+
+callout! {
+    fn value(ctx, node: *const Node<u64>, args: *const u64, n: u64) {
+        // SAFETY: see `callout`.
+        let (node, args) = unsafe { (&*node, words(args, n)) };
+        node.eval(&ctx.machine().env(args))
+    }
+}
+
+callout! {
+    fn wide(ctx, node: *const Node<u128>, args: *const u64, n: u64, to: *mut u64) {
+        // SAFETY: see `callout`; `to` has room for two words.
+        let (node, args, to) = unsafe { (&*node, words(args, n), from_raw_parts_mut(to, 2)) };
+        let v = node.eval(&ctx.machine().env(args));
+        to.copy_from_slice(&[v as u64, (v >> 64) as u64]);
+        0
+    }
+}
+
+callout! {
+    fn condition(ctx, cond: *const Cond, args: *const u64, n: u64) {
+        // SAFETY: see `callout`.
+        let (cond, args) = unsafe { (&*cond, words(args, n)) };
+        cond.eval(&ctx.machine().env(args)).into()
+    }
+}
+
+callout! {
+    fn apply(ctx, number: u64, key: *const u64) {
+        let now = ctx.now;
+        let (core, c, pkt) = ctx.parts();
+        let fixed = &c.tables[number as usize];
+        let table = &mut core.tables[number as usize];
+        let slot = if table.len() == 0 {
+            None
+        } else if key.is_null() {
+            fixed.load_key(&pkt.mem, &mut core.key);
+            table.lookup(&core.key, &mut core.masked, pkt.ingress_len, now)
+        } else {
+            // SAFETY: see `callout`; native code made the table's key there.
+            let key = unsafe { words(key, fixed.shape.words as u64) };
+            table.lookup(key, &mut core.masked, pkt.ingress_len, now)
+        };
+        let mut m = Machine {
+            layout: &c.layout,
+            calculations: &c.calculations,
+            externs: &mut core.externs,
+            pkt,
+            now,
+        };
+        meter(fixed, slot, table, &mut m);
+        let call = choose(c, fixed, slot, table, &core.profiles, &mut m);
+        let (action, args) = call.map_or((NO_ACTION, &[][..]), |c| (c.action, &c.args[..]));
+        let (at, n) = (args.as_ptr(), args.len() as u64);
+        (ctx.args, ctx.args_len) = (at, n);
+        u64::from(action) << 32 | if slot.is_some() { HIT } else { 0 }
+    }
+}
+
+callout! {
+    fn chosen(ctx, action: u64) {
+        // SAFETY: `apply` has put them there, and no table has changed since.
+        let args = unsafe { words(ctx.args, ctx.args_len) };
+        let now = ctx.now;
+        let (core, c, pkt) = ctx.parts();
+        core.machine(c, pkt, now).run(&c.actions[action as usize].ops, args);
+        0
+    }
+}
+
+callout! {
+    fn parser_step(ctx, op: *const ParserOp) {
+        // SAFETY: see `callout`.
+        let op = unsafe { &*op };
+        let now = ctx.now;
+        let (core, c, pkt) = ctx.parts();
+        let done = c.parser.step(op, &mut core.machine(c, pkt, now));
+        match done {
+            Ok(()) => 0,
+            Err(error) => {
+                ctx.error = error.0;
+                1
+            }
+        }
+    }
+}
+
+callout! {
+    fn select(ctx, state: *const ParserState) {
+        // SAFETY: see `callout`.
+        let state = unsafe { &*state };
+        let now = ctx.now;
+        let (core, c, pkt) = ctx.parts();
+        let mut key = std::mem::take(&mut core.key);
+        let m = Machine {
+            layout: &c.layout,
+            calculations: &c.calculations,
+            externs: &mut core.externs,
+            pkt,
+            now,
+        };
+        let next = c.parser.select(state, &m, &core.value_sets, &mut key);
+        core.key = key;
+        match next {
+            Ok(next) => next.into(),
+            Err(error) => {
+                ctx.error = error.0;
+                REJECTED
+            }
+        }
+    }
+}
+
+callout! {
+    fn in_set(ctx, set: u64, key: *const u64, n: u64) {
+        // SAFETY: see `callout`.
+        let key = unsafe { words(key, n) };
+        let (core, _, _) = ctx.parts();
+        core.value_sets[set as usize].iter().any(|v| v.matches(key)).into()
+    }
+}
+
+callout! {
+    fn hash(ctx, calculation: u64, data: *const u8, n: u64) {
+        // SAFETY: see `callout`.
+        let data = unsafe { from_raw_parts(data, n as usize) };
+        let (core, c, _) = ctx.parts();
+        let e = &mut core.externs;
+        c.calculations[calculation as usize].hash.compute(data, &mut e.rng, &mut e.round_robin)
+    }
+}
+
+callout! {
+    fn calculate(ctx, calculation: u64) {
+        let (core, c, pkt) = ctx.parts();
+        core.externs.hash(&c.calculations[calculation as usize], &c.layout, pkt)
+    }
+}

@@ -1,0 +1,75 @@
+//! Exact match: one hash table. A key of one word stands in the table itself, so that a hit needs no second look.
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::OccupiedEntry;
+
+use super::entries::Entries;
+use super::hash;
+
+#[derive(Debug, Clone)]
+pub(super) enum Exact {
+    Word(HashTable<Word>),
+    Words(HashTable<u32>),
+}
+
+/// Twelve bytes rather than sixteen.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, packed(4))]
+pub(super) struct Word {
+    key: u64,
+    slot: u32,
+}
+
+impl Exact {
+    pub(super) fn new(words: usize) -> Self {
+        match words {
+            1 => Self::Word(HashTable::new()),
+            _ => Self::Words(HashTable::new()),
+        }
+    }
+
+    #[inline]
+    pub(super) fn lookup(&self, entries: &Entries, key: &[u64]) -> Option<u32> {
+        match self {
+            Self::Word(table) => {
+                let found = table.find(hash([key[0]]), |w| w.key == key[0]);
+                found.map(|w| w.slot)
+            }
+            Self::Words(table) => {
+                let found = table.find(hash(key.iter().copied()), |&s| entries.values(s) == key);
+                found.copied()
+            }
+        }
+    }
+
+    pub(super) fn insert(&mut self, entries: &Entries, slot: u32) {
+        let h = hash_values(entries, slot);
+        match self {
+            Self::Word(table) => {
+                let key = entries.values(slot)[0];
+                table.insert_unique(h, Word { key, slot }, |w| hash([w.key]));
+            }
+            Self::Words(table) => {
+                table.insert_unique(h, slot, |&s| hash_values(entries, s));
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, entries: &Entries, slot: u32) {
+        let h = hash_values(entries, slot);
+        let removed = match self {
+            Self::Word(table) => table.find_entry(h, |w| w.slot == slot).is_ok_and(take),
+            Self::Words(table) => table.find_entry(h, |&s| s == slot).is_ok_and(take),
+        };
+        assert!(removed, "a used slot is in the hash table");
+    }
+}
+
+fn hash_values(entries: &Entries, slot: u32) -> u64 {
+    hash(entries.values(slot).iter().copied())
+}
+
+fn take<T>(entry: OccupiedEntry<T>) -> bool {
+    entry.remove();
+    true
+}

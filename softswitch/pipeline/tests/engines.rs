@@ -1,0 +1,107 @@
+//! Native code does what the interpreter does: random packets and entries through both, on every program.
+
+mod common;
+
+use std::path::Path;
+
+use common::damage::damage;
+use common::frames::random_frame;
+use common::furnish::{furnish, state};
+use common::packets::packet;
+use common::rng::Rng;
+use common::through;
+use serde_json::Value as Json;
+use softswitch_p4c::diag::{Diagnostics, SourceMap};
+use softswitch_pipeline::{Engine, Options, Pipeline, Program};
+
+/// Runs the same through both engines, and compares whatever comes out.
+fn agree(
+    program: &Program,
+    seed: u64,
+    packets: usize,
+    frame: impl Fn(&mut Rng) -> Vec<u8>,
+) -> usize {
+    let options = |engine| Options {
+        engine,
+        seed,
+        keep_log: true,
+        ..Options::default()
+    };
+    let [mut native, mut reference] = [Engine::Native, Engine::Interpreter]
+        .map(|engine| Pipeline::new(program.clone(), options(engine)));
+    furnish(&mut native, seed);
+    furnish(&mut reference, seed);
+    let mut rng = Rng(seed);
+    let mut left = 0;
+    for i in 0..packets {
+        let frame = frame(&mut rng);
+        let (port, now) = (rng.below(6) as u32, i as u64 * 1000);
+        let sent = through(&mut native, port, &frame, now);
+        let expected = through(&mut reference, port, &frame, now);
+        assert_eq!(sent, expected, "packet {i} of seed {seed}: {frame:02x?}");
+        left += sent.len();
+    }
+    let (native, reference) = (state(&mut native), state(&mut reference));
+    for (a, b) in native.iter().zip(&reference) {
+        assert_eq!(a, b, "seed {seed}");
+    }
+    left
+}
+
+#[test]
+fn engines_agree_on_everything() {
+    let program = Program::load(include_str!("programs/everything.json")).unwrap();
+    let left: usize = (0..3)
+        .map(|seed| agree(&program, seed, 4000, random_frame))
+        .sum();
+    assert!(left > 3000, "{left}");
+}
+
+#[test]
+fn engines_agree_on_a_router() {
+    let program = Program::load(include_str!("programs/router.json")).unwrap();
+    let left: usize = (0..3).map(|seed| agree(&program, seed, 2000, packet)).sum();
+    assert!(left > 100, "{left}");
+}
+
+#[test]
+fn engines_agree_on_drop_copy() {
+    let program = Program::load(include_str!("programs/drop_copy.json")).unwrap();
+    agree(&program, 1, 2000, packet);
+}
+
+#[test]
+fn engines_agree_on_the_load_balancer() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../p4src/v1model/frontage.p4");
+    let text = std::fs::read_to_string(&path).expect("it is in the repository");
+    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+    let name = path.to_str().expect("a path in UTF-8");
+    let output = softswitch_p4c::compile(name, text, &Default::default(), &sources, &diags);
+    let json = output.expect("it compiles").json.to_string();
+    let program = Program::load(&json).unwrap();
+    let left: usize = (0..8).map(|seed| agree(&program, seed, 2000, packet)).sum();
+    assert!(left > 200, "{left}");
+}
+
+#[test]
+fn engines_agree_on_damaged_programs() {
+    let original: Json = serde_json::from_str(include_str!("programs/everything.json")).unwrap();
+    let mut rng = Rng(5);
+    let mut loaded = 0;
+    for seed in 0..200 {
+        let mut json = original.clone();
+        for _ in 0..=rng.below(3) {
+            damage(&mut json, &mut rng, 0);
+        }
+        let Ok(program) = Program::load(&json.to_string()) else {
+            continue;
+        };
+        let cells = program.info().registers.iter().map(|r| r.size).max();
+        if cells > Some(1 << 12) {
+            continue;
+        }
+        loaded += 1;
+        agree(&program, seed, 50, random_frame);
+    }
+    assert!(loaded > 30, "{loaded}");
+}
