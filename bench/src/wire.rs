@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::mem::zeroed;
 use std::str::FromStr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use softswitch::port::{Transmit, Transmitter};
 
+use crate::clock::core_time;
 use crate::traffic::Packet;
 
 /// The share of packets that may be missing in a run that is called free of loss.
@@ -156,7 +156,7 @@ impl<'a> Sender<'a> {
     fn run(&mut self, rate: f64) -> Result<Run> {
         let burst = ((rate * APART) as usize).clamp(1, OVERLOAD_BURST);
         let before = received(&self.interfaces)?;
-        let (start, worked) = (Instant::now(), processor_time());
+        let (start, worked) = (Instant::now(), core_time());
         let mut sent = 0;
         while start.elapsed() < RUN {
             let due = Duration::from_secs_f64(sent as f64 / rate);
@@ -165,7 +165,7 @@ impl<'a> Sender<'a> {
             }
             sent += self.send(burst)?;
         }
-        let busy = (processor_time() - worked).as_secs_f64() / start.elapsed().as_secs_f64();
+        let busy = (core_time() - worked).as_secs_f64() / start.elapsed().as_secs_f64();
         let (mut count, mut receiving) = (received(&self.interfaces)?, start.elapsed());
         while start.elapsed() < receiving + QUIET {
             sleep(LOOK);
@@ -201,15 +201,6 @@ impl<'a> Sender<'a> {
         }
         Ok(burst.len() as u64)
     }
-}
-
-/// Processor time that this thread has had.
-fn processor_time() -> Duration {
-    // SAFETY: all zeros are a valid time.
-    let mut time: libc::timespec = unsafe { zeroed() };
-    // SAFETY: the call fills `time`; it cannot fail for a thread's own clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Packets that these interfaces of this network namespace have received so far.
