@@ -1,20 +1,25 @@
 """Packets per second through a whole switch, veth to veth, in a network namespace that ends with this process: the highest
-rate without loss, and what comes through in overload. The peer gets the same program, entries and traffic."""
+rate without loss, and what comes through in overload. The peer gets the same program, entries and traffic. The yardstick is
+a bare forwarder on the same links: what the kernel alone makes of that traffic."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 
 from frontage.p4runtime import Session
 from rows import NO_PEER, Row, finish, rates, row
-from sites import SITES, Site
+from sites import SITES, Site, program
 from switches import DEVICE_ID, Switch, bmv2, softswitch
 
 PORTS = (1, 2)
+FAR_ENDS = [f"{port}@far{port}" for port in PORTS]
+BARE = "a bare forwarder, from ring to ring, with nothing done to the packets"
 
 
 def make_links() -> None:
@@ -28,18 +33,35 @@ def make_links() -> None:
         subprocess.run(command.split(), check=True)
 
 
+def wire(site: Site) -> dict[str, float]:
+    return rates("wire", str(site.write()), *FAR_ENDS)
+
+
 async def through(switch: Switch, site: Site) -> dict[str, float]:
     with switch.running([f"{port}@switch{port}" for port in PORTS]) as address:
         async with Session(address, DEVICE_ID) as session:
             await site.install(session)
-            far_ends = [f"{port}@far{port}" for port in PORTS]
-            return await asyncio.to_thread(rates, "wire", str(site.write()), *far_ends)
+            return await asyncio.to_thread(wire, site)
+
+
+@contextlib.contextmanager
+def bare_forwarder() -> Iterator[None]:
+    command = [str(program("FRONTAGE_BENCH", "frontage-bench")), "forward", *(f"switch{port}" for port in PORTS)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            if process.stdout is None or process.stdout.readline() != "ready\n":
+                raise RuntimeError("the bare forwarder did not start")
+            yield
+        finally:
+            process.kill()
 
 
 def measure(name: str) -> list[Row]:
     site, peer = SITES[name](), bmv2()
     make_links()
     ours = asyncio.run(through(softswitch(), site))
+    with bare_forwarder():
+        bare = wire(site)
     peer_name, theirs = None, dict[str, float]()
     if peer is None:
         print(NO_PEER, file=sys.stderr)
@@ -48,6 +70,9 @@ def measure(name: str) -> list[Row]:
     return [
         row(f"veth_{name}_pps", ours["lossless"], "packets/s", peer_name, theirs.get("lossless")),
         row(f"veth_{name}_pps_overload", ours["overload"], "packets/s", peer_name, theirs.get("overload")),
+        row(f"veth_{name}_pps_bare", ours["lossless"], "packets/s", BARE, bare["lossless"]),
+        row(f"veth_{name}_pps_bare_overload", ours["overload"], "packets/s", BARE, bare["overload"]),
+        row(f"veth_{name}_sender_percent", 100 * ours["sender"], "% of a core", BARE, 100 * bare["sender"]),
     ]
 
 

@@ -3,6 +3,7 @@
 
 mod acl;
 mod clock;
+mod forward;
 mod frame;
 mod pipeline;
 mod random;
@@ -34,6 +35,8 @@ enum Command {
         #[arg(required = true, value_name = "PORT@INTERFACE")]
         attachments: Vec<Attachment>,
     },
+    /// Forwards between two interfaces, with nothing done to the frames, until it is ended.
+    Forward { one: String, other: String },
     /// Rules of a packet filter and packets for them: entries and traffic for a site.
     Acl {
         masks: Masks,
@@ -67,6 +70,7 @@ fn main() -> Result<()> {
             let site = Site::read(&site)?;
             serde_json::to_value(wire::measure(&site.traffic.packets()?, &attachments)?)?
         }
+        Command::Forward { one, other } => return forward::forward(&one, &other),
         Command::Acl {
             masks,
             rules,

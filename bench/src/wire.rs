@@ -1,19 +1,17 @@
-//! Packets per second through a switch: sent by packet sockets into the far ends of its links, counted where they
-//! arrive by the interfaces themselves, which costs no receiver any time.
+//! Packets per second through a switch: sent by memory-mapped packet sockets into the far ends of its links, counted
+//! where they arrive by the interfaces themselves, which costs no receiver any time.
 
 use std::collections::HashMap;
-use std::ffi::CString;
 use std::fs;
-use std::io;
-use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::str::FromStr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
+use softswitch::port::{Transmit, Transmitter};
 
+use crate::clock::core_time;
 use crate::traffic::Packet;
 
 /// The share of packets that may be missing in a run that is called free of loss.
@@ -35,8 +33,8 @@ const LOOK: Duration = Duration::from_millis(5);
 /// The far end of a link of the switch.
 #[derive(Clone)]
 pub struct Attachment {
-    port: u32,
-    interface: String,
+    pub port: u32,
+    pub interface: String,
 }
 
 impl FromStr for Attachment {
@@ -61,6 +59,8 @@ pub struct Rates {
     lossless: f64,
     /// What comes through when as many are sent as can be.
     overload: f64,
+    /// The share of its time that the sender needed to send at the highest rate: near one, it may be what ended the search.
+    sender: f64,
 }
 
 pub fn measure(packets: &[Packet], attachments: &[Attachment]) -> Result<Rates> {
@@ -74,7 +74,7 @@ pub fn measure(packets: &[Packet], attachments: &[Attachment]) -> Result<Rates> 
     );
     let overload = sender.run(f64::INFINITY)?;
     let (mut low, mut high) = (0.0, overload.received_rate());
-    let mut lossless = 0.0;
+    let (mut lossless, mut busy) = (0.0, 0.0);
     let mut lossy = None;
     for _ in 0..STEPS {
         // Raised until packets are lost, then between the two.
@@ -87,7 +87,9 @@ pub fn measure(packets: &[Packet], attachments: &[Attachment]) -> Result<Rates> 
         if run.lossless() {
             low = rate;
             high = 1.5 * rate;
-            lossless = f64::max(lossless, run.received_rate());
+            if run.received_rate() > lossless {
+                (lossless, busy) = (run.received_rate(), run.busy);
+            }
         } else {
             lossy = Some(rate);
         }
@@ -95,6 +97,7 @@ pub fn measure(packets: &[Packet], attachments: &[Attachment]) -> Result<Rates> 
     Ok(Rates {
         lossless,
         overload: overload.received_rate(),
+        sender: busy,
     })
 }
 
@@ -103,6 +106,8 @@ struct Run {
     received: u64,
     /// Until the last packet arrived: what waits in the switch when sending ends is no throughput of that time.
     receiving: Duration,
+    /// The share of the time of sending that the sender computed.
+    busy: f64,
 }
 
 impl Run {
@@ -117,7 +122,7 @@ impl Run {
 
 struct Sender<'a> {
     packets: &'a [Packet],
-    sockets: HashMap<u32, OwnedFd>,
+    links: HashMap<u32, Transmitter>,
     interfaces: Vec<&'a str>,
     /// The next packet.
     at: usize,
@@ -128,20 +133,20 @@ impl<'a> Sender<'a> {
         // Sleep to the microsecond; 50 us is the system's own habit.
         // SAFETY: no pointers are passed.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000) };
-        let sockets: HashMap<_, _> = attachments
+        let links: HashMap<_, _> = attachments
             .iter()
-            .map(|a| Ok((a.port, open(&a.interface)?)))
+            .map(|a| Ok((a.port, Transmitter::open(&a.interface)?)))
             .collect::<Result<_>>()?;
         for port in packets.iter().flat_map(|p| [p.port, p.out_port]) {
             ensure!(
-                sockets.contains_key(&port),
+                links.contains_key(&port),
                 "the traffic needs a link at port {port}"
             );
         }
         let interfaces = attachments.iter().map(|a| a.interface.as_str()).collect();
         Ok(Self {
             packets,
-            sockets,
+            links,
             interfaces,
             at: 0,
         })
@@ -151,7 +156,7 @@ impl<'a> Sender<'a> {
     fn run(&mut self, rate: f64) -> Result<Run> {
         let burst = ((rate * APART) as usize).clamp(1, OVERLOAD_BURST);
         let before = received(&self.interfaces)?;
-        let start = Instant::now();
+        let (start, worked) = (Instant::now(), core_time());
         let mut sent = 0;
         while start.elapsed() < RUN {
             let due = Duration::from_secs_f64(sent as f64 / rate);
@@ -160,6 +165,7 @@ impl<'a> Sender<'a> {
             }
             sent += self.send(burst)?;
         }
+        let busy = (core_time() - worked).as_secs_f64() / start.elapsed().as_secs_f64();
         let (mut count, mut receiving) = (received(&self.interfaces)?, start.elapsed());
         while start.elapsed() < receiving + QUIET {
             sleep(LOOK);
@@ -172,6 +178,7 @@ impl<'a> Sender<'a> {
             sent,
             received: count - before,
             receiving,
+            busy,
         })
     }
 
@@ -180,103 +187,19 @@ impl<'a> Sender<'a> {
         let end = (self.at + count).min(self.packets.len());
         let burst = &self.packets[self.at..end];
         self.at = end % self.packets.len();
-        for (port, socket) in &self.sockets {
-            let frames: Vec<&[u8]> = burst
-                .iter()
-                .filter(|p| p.port == *port)
-                .map(|p| p.frame.as_slice())
-                .collect();
-            send_all(socket, &frames).with_context(|| format!("sending to port {port}"))?;
+        for packet in burst {
+            let link = self.links.get_mut(&packet.port);
+            link.context("checked at the beginning")?
+                .send(&packet.frame);
+        }
+        for (port, link) in &mut self.links {
+            let flushed = link.flush();
+            ensure!(
+                flushed.too_long + flushed.busy + flushed.down == 0,
+                "sending to port {port}: {flushed:?}"
+            );
         }
         Ok(burst.len() as u64)
-    }
-}
-
-/// A packet socket that only sends, past the interface's queue.
-fn open(interface: &str) -> Result<OwnedFd> {
-    let name = CString::new(interface)?;
-    // SAFETY: a zero-terminated string.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    ensure!(
-        index != 0,
-        "there is no interface {interface} in this network namespace"
-    );
-    // SAFETY: plain system call; the descriptor is checked before it is owned.
-    let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error()).context("opening a packet socket; run as root");
-    }
-    // SAFETY: a new descriptor that nothing else owns.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    let bypass: libc::c_int = 1;
-    // SAFETY: pointer and size are those of `bypass`.
-    let done = unsafe {
-        libc::setsockopt(
-            fd,
-            libc::SOL_PACKET,
-            libc::PACKET_QDISC_BYPASS,
-            (&raw const bypass).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    check(done).context("PACKET_QDISC_BYPASS")?;
-    // SAFETY: all zeros are a valid address; protocol zero receives nothing.
-    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_ifindex = i32::try_from(index)?;
-    // SAFETY: pointer and size are those of `address`.
-    let done = unsafe {
-        libc::bind(
-            fd,
-            (&raw const address).cast(),
-            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-        )
-    };
-    check(done).with_context(|| format!("binding to {interface}"))?;
-    Ok(socket)
-}
-
-fn send_all(socket: &OwnedFd, frames: &[&[u8]]) -> io::Result<()> {
-    let mut parts: Vec<libc::iovec> = frames
-        .iter()
-        .map(|f| libc::iovec {
-            iov_base: f.as_ptr().cast_mut().cast(),
-            iov_len: f.len(),
-        })
-        .collect();
-    let mut messages: Vec<libc::mmsghdr> = parts
-        .iter_mut()
-        .map(|part| {
-            // SAFETY: all zeros are a valid message.
-            let mut message: libc::mmsghdr = unsafe { zeroed() };
-            message.msg_hdr.msg_iov = part;
-            message.msg_hdr.msg_iovlen = 1;
-            message
-        })
-        .collect();
-    let mut sent = 0;
-    while sent < messages.len() {
-        let left = &mut messages[sent..];
-        // SAFETY: the messages point to `parts`, and those to `frames`; both live on, and sending changes neither.
-        let n = unsafe {
-            libc::sendmmsg(
-                socket.as_raw_fd(),
-                left.as_mut_ptr(),
-                left.len() as libc::c_uint,
-                0,
-            )
-        };
-        check(n)?;
-        sent += n as usize;
-    }
-    Ok(())
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! A P4Runtime server within the process: real messages through the real gRPC service, without a socket.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -68,6 +69,7 @@ impl Server {
         let (events, _) = mpsc::channel(1);
         let setup = Setup {
             ports: Vec::new(),
+            threads: NonZeroUsize::MIN,
             cpu_port: Some(510),
             seed: 1,
             events,

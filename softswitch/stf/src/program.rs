@@ -30,9 +30,10 @@ pub fn compile(
     include_dirs: Vec<PathBuf>,
     defines: Vec<(String, String)>,
 ) -> Result<Compiled, String> {
+    let defined = |(name, value)| (name, Some(value));
     let options = softswitch_p4c::Options {
         include_dirs,
-        defines,
+        defines: defines.into_iter().map(defined).collect(),
         ..Default::default()
     };
     let file = name.to_owned();

@@ -19,7 +19,7 @@ use clap::Parser;
 use common::features::{self, frame, l2};
 use common::{Controller, update};
 use nix::sched::{CloneFlags, setns};
-use softswitch::port::{AfPacket, Port};
+use softswitch::port::{Transmit, Transmitter};
 use softswitch::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use softswitch::proto::p4::v1::{self as p4, update::Type};
 
@@ -148,24 +148,23 @@ impl World {
         self.controller
             .write(vec![update(Type::Insert, l2(1, 2, "forward", &[2]))])
             .await?;
-        let mut port = {
+        let mut transmitter = {
             let path = format!("/run/netns/{}a", self.name);
             let thread = std::thread::spawn(move || {
                 setns(File::open(path)?, CloneFlags::CLONE_NEWNET)?;
-                AfPacket::open("e0")
+                Transmitter::open("e0")
             });
             thread.join().expect("the thread does not panic")?
         };
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut spare: Vec<Vec<u8>> = Vec::new();
+                let frame = frame(2, 1, 0x1234, &[0; FRAME - 14]);
                 while !done.load(Ordering::Relaxed) {
                     for _ in 0..32 {
-                        let payload = [0; FRAME - 14];
-                        port.send(spare.pop().unwrap_or_else(|| frame(2, 1, 0x1234, &payload)));
+                        transmitter.send(&frame);
                     }
-                    port.flush(&mut spare);
+                    transmitter.flush();
                 }
             });
             let measured = (|| {

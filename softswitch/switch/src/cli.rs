@@ -1,6 +1,7 @@
 //! The command line: that of `simple_switch_grpc`, and links.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -52,6 +53,11 @@ pub struct Options {
     /// The outgoing link of a port (repeat for more): PORT:rate=100mbit,queue=64kB,delay=5ms,...
     #[arg(long, value_name = "PORT:KEY=VALUE,...")]
     pub link: Vec<PortLink>,
+
+    /// Threads that move packets, each with ports of its own to receive by [default: one for each port,
+    /// but not more than the processors that this process may use]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
 
     /// Seed of link loss and of the program's random numbers
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -213,6 +219,13 @@ impl Options {
         Ok(())
     }
 
+    /// Threads that move packets. More than ports would have nothing to do.
+    pub fn threads(&self) -> NonZeroUsize {
+        let processors = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let ports = NonZeroUsize::new(self.interface.len()).unwrap_or(NonZeroUsize::MIN);
+        self.threads.unwrap_or_else(processors).min(ports)
+    }
+
     /// Options that were given and have no effect, with the reason.
     pub fn ignored(&self) -> Vec<&'static str> {
         let thrift = self
@@ -256,6 +269,15 @@ mod tests {
     }
 
     #[test]
+    fn threads_have_a_port_each() {
+        let threads = |args: &str| parse(args).unwrap().threads().get();
+        assert_eq!(threads("--no-p4"), 1);
+        assert_eq!(threads("--no-p4 -i 1@a -i 2@b --threads 8"), 2);
+        assert_eq!(threads("--no-p4 -i 1@a -i 2@b --threads 1"), 1);
+        assert!((1..=2).contains(&threads("--no-p4 -i 1@a -i 2@b")));
+    }
+
+    #[test]
     fn errors_name_the_option() {
         for (args, expected) in [
             ("", "PROGRAM.json"),
@@ -279,6 +301,7 @@ mod tests {
             ("--no-p4 -- --cpu-port 0", "--cpu-port"),
             ("--no-p4 --trace-file t", "--trace <FORMAT>"),
             ("--no-p4 --trace xml", "[possible values: text, json]"),
+            ("--no-p4 --threads 0", "--threads"),
         ] {
             let error = parse(args).unwrap_err();
             assert!(error.contains(expected), "{args}: {error}");

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use anyhow::Context;
 use softswitch::cli::{LogLevel, Options};
 use softswitch::dataplane::PortSetup;
-use softswitch::port::{AfPacket, Capture, Port};
+use softswitch::port::{Receive, Receiver, Transmit, Transmitter, capture};
 use softswitch::switch::{Config, Switch};
 use softswitch::trace::TraceLog;
 use softswitch_pipeline::Program;
@@ -32,7 +32,7 @@ fn run(options: Options) -> anyhow::Result<()> {
     }
     let config = configure(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // Requests of a few controllers; the packets have a thread of their own.
+        // Requests of a few controllers; the packets have threads of their own.
         .worker_threads(2)
         .enable_all()
         .build()
@@ -72,17 +72,21 @@ fn configure(options: Options) -> anyhow::Result<Config> {
         Program::load(&json).with_context(|| format!("cannot load program {path_text}"))
     });
     let ports = options.interface.iter().map(|interface| {
-        let io = AfPacket::open(&interface.name)
-            .with_context(|| format!("--interface {}@{}", interface.port, interface.name))?;
-        let mut io: Box<dyn Port> = Box::new(io);
+        let attaching = || format!("--interface {}@{}", interface.port, interface.name);
+        let receiver = Receiver::open(&interface.name).with_context(attaching)?;
+        let transmitter = Transmitter::open(&interface.name).with_context(attaching)?;
+        let mut receiver: Box<dyn Receive> = Box::new(receiver);
+        let mut transmitter: Box<dyn Transmit> = Box::new(transmitter);
         if let Some(dir) = &options.pcap {
-            io = Box::new(Capture::new(io, dir, &interface.name).context("--pcap")?);
+            receiver = capture::received(receiver, dir, &interface.name).context("--pcap")?;
+            transmitter = capture::sent(transmitter, dir, &interface.name).context("--pcap")?;
         }
         let link = options.link.iter().find(|link| link.port == interface.port);
         Ok(PortSetup {
             number: interface.port,
             name: interface.name.clone(),
-            io,
+            receiver,
+            transmitter,
             link: link.map(|l| l.link).unwrap_or_default(),
         })
     });
@@ -94,6 +98,7 @@ fn configure(options: Options) -> anyhow::Result<Config> {
         })
     });
     Ok(Config {
+        threads: options.threads(),
         device_id: options.device_id,
         program: program.transpose()?,
         ports: ports.collect::<anyhow::Result<_>>()?,

@@ -1,12 +1,13 @@
 //! A whole switch: data plane, P4Runtime server and metrics, put together and taken down.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use parking_lot::Mutex;
 use softswitch_pipeline::{Options, Pipeline, Program};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -14,7 +15,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
 use crate::address::{Address, Listener};
-use crate::dataplane::{Engine, Handle, PortSetup, Setup};
+use crate::dataplane::{Ends, Engine, Handle, PortSetup, Setup};
 use crate::grpc_unix::GrpcUnixStream;
 use crate::metrics::Metrics;
 use crate::p4rt::deployment::Target;
@@ -36,6 +37,8 @@ pub struct Config {
     pub program: Option<Program>,
     /// The ports.
     pub ports: Vec<PortSetup>,
+    /// Threads that move packets.
+    pub threads: NonZeroUsize,
     /// The port by which packets go to and come from controllers.
     pub cpu_port: Option<u32>,
     /// The port that means "drop".
@@ -59,7 +62,7 @@ pub struct Switch {
     /// Its counters.
     pub metrics: Metrics,
     dataplane: Arc<Handle>,
-    dataplane_end: oneshot::Receiver<anyhow::Result<()>>,
+    dataplane_ends: Ends,
     tasks: Vec<JoinHandle<()>>,
     server: JoinHandle<Result<(), tonic::transport::Error>>,
 }
@@ -83,6 +86,7 @@ impl Switch {
         let (events, events_rx) = mpsc::channel(EVENT_BACKLOG);
         let engine = Engine::new(Setup {
             ports: config.ports,
+            threads: config.threads,
             cpu_port: config.cpu_port,
             seed: config.seed,
             events,
@@ -101,7 +105,7 @@ impl Switch {
             options,
             ports: engine.ports().iter().map(|port| port.number).collect(),
         };
-        let dataplane_end = engine.spawn()?;
+        let dataplane_ends = engine.spawn()?;
         let device = Arc::new(Device::new(
             config.device_id,
             Arc::clone(&dataplane),
@@ -122,7 +126,7 @@ impl Switch {
             metrics_address,
             metrics,
             dataplane,
-            dataplane_end,
+            dataplane_ends,
             tasks,
             server,
         })
@@ -131,9 +135,9 @@ impl Switch {
     /// Waits until the switch fails by itself, and says why.
     pub async fn failed(&mut self) -> anyhow::Error {
         tokio::select! {
-            end = &mut self.dataplane_end => match end {
-                Ok(Err(error)) => error.context("the data plane failed"),
-                _ => anyhow!("the data plane's thread ended unexpectedly"),
+            end = self.dataplane_ends.recv() => match end {
+                Some(Err(error)) => error.context("the data plane failed"),
+                _ => anyhow!("a packet thread ended unexpectedly"),
             },
             end = &mut self.server => match end {
                 Ok(Err(error)) => anyhow!(error).context("the gRPC server failed"),
@@ -148,13 +152,13 @@ impl Switch {
         self.server.abort();
         self.tasks.iter().for_each(JoinHandle::abort);
         let Self {
-            dataplane_end,
+            mut dataplane_ends,
             grpc,
             metrics_address,
             ..
         } = self;
-        // However it ended, it is over.
-        let _ = dataplane_end.await;
+        // However they end, it is over when all have.
+        while dataplane_ends.recv().await.is_some() {}
         grpc.clean_up();
         if let Some(address) = metrics_address {
             address.clean_up();

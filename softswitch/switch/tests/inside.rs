@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::features::{self, frame, l2};
 use common::{Controller, PATIENCE, TestSwitch};
 use nix::sched::{CloneFlags, setns};
-use softswitch::port::Capture;
+use softswitch::port::capture;
 use softswitch::switch::Config;
 use softswitch::trace::{TraceFormat, TraceLog};
 
@@ -94,7 +94,8 @@ async fn a_trace_that_cannot_be_written_is_counted_and_stops_nothing() {
 fn captured(dir: &Path) -> impl FnOnce(Config) -> Config {
     |mut config| {
         let wrap = |mut port: softswitch::dataplane::PortSetup| {
-            port.io = Box::new(Capture::new(port.io, dir, &port.name).unwrap());
+            port.receiver = capture::received(port.receiver, dir, &port.name).unwrap();
+            port.transmitter = capture::sent(port.transmitter, dir, &port.name).unwrap();
             port
         };
         config.ports = config.ports.into_iter().map(wrap).collect();
@@ -162,8 +163,8 @@ async fn captures_can_be_read_while_the_switch_runs() {
 fn a_capture_that_cannot_be_begun_names_its_file() {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/full", dir.path().join("wire1_in.pcap")).unwrap();
-    let (port, _wire) = common::port::pair();
-    let error = Capture::new(Box::new(port), dir.path(), "wire1").err();
+    let (receiver, _, _wire) = common::port::pair();
+    let error = capture::received(Box::new(receiver), dir.path(), "wire1").err();
     let error = error.expect("no space for its header").to_string();
     assert!(error.contains("wire1_in.pcap: No space left"), "{error}");
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
 use common::features::{
@@ -305,6 +306,7 @@ fn a_device_needs_neither_sockets_nor_a_runtime() {
     let (events, _events) = tokio::sync::mpsc::channel(1);
     let setup = Setup {
         ports: vec![],
+        threads: NonZeroUsize::MIN,
         cpu_port: Some(common::CPU_PORT),
         seed: 1,
         events,

@@ -1,12 +1,20 @@
-//! The data plane: packets from ports through the pipeline and the queues to ports, in one thread.
+//! The data plane: packets from ports through the pipeline and the queues to ports.
+//!
+//! Pipeline and queues are one machine (`switching.rs`) that handles one packet after another, whatever
+//! the number of threads: a thread locks it for a batch. Each thread takes frames from ports of its own,
+//! and sends what came of them when it has let go, which is where most of the time goes. Frames leave a
+//! port in the order in which the machine made them (`outlet.rs`).
 
+mod alarm;
 mod clock;
 pub mod counters;
 mod engine;
+mod outlet;
 mod switching;
+mod worker;
 
 use std::collections::VecDeque;
-use std::os::fd::AsFd;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -18,13 +26,12 @@ use tokio::sync::mpsc;
 use tonic::Code;
 
 use crate::link::LinkConfig;
-use crate::port::Port;
+use crate::port::{Receive, Transmit};
 use crate::trace::TraceLog;
 use clock::Clock;
 use counters::SwitchCounters;
 
-pub use engine::{Engine, PortView};
-pub use switching::PortState;
+pub use engine::{Ends, Engine, PortView};
 
 /// A pipeline that packets and the control plane share. Whoever locks it lets go soon.
 pub type SharedPipeline = Arc<Mutex<Pipeline>>;
@@ -38,7 +45,8 @@ pub struct Handle {
     clock: Clock,
     cpu_port: Option<u32>,
     counters: SwitchCounters,
-    wake: EventFd,
+    /// One for each thread.
+    wakes: Vec<EventFd>,
     stop: AtomicBool,
     pipeline: Mutex<Option<SharedPipeline>>,
     /// Incremented with every new pipeline, so that the data plane need not lock to look.
@@ -62,8 +70,10 @@ pub struct PortSetup {
     pub number: u32,
     /// Its interface's name, for messages.
     pub name: String,
-    /// Its interface.
-    pub io: Box<dyn Port>,
+    /// Where frames enter.
+    pub receiver: Box<dyn Receive>,
+    /// Where frames leave.
+    pub transmitter: Box<dyn Transmit>,
     /// Its outgoing link.
     pub link: LinkConfig,
 }
@@ -72,6 +82,8 @@ pub struct PortSetup {
 pub struct Setup {
     /// The ports.
     pub ports: Vec<PortSetup>,
+    /// Threads that move packets; the ports are dealt out to them.
+    pub threads: NonZeroUsize,
     /// The port by which packets go to and come from controllers.
     pub cpu_port: Option<u32>,
     /// Decides which frames links lose.
@@ -104,12 +116,17 @@ impl PacketOutError {
 }
 
 impl Handle {
-    fn new(cpu_port: Option<u32>, trace: Option<TraceLog>) -> nix::Result<Self> {
+    fn new(
+        cpu_port: Option<u32>,
+        threads: NonZeroUsize,
+        trace: Option<TraceLog>,
+    ) -> nix::Result<Self> {
+        let wake = |_| EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
         Ok(Self {
             clock: Clock::start(),
             cpu_port,
             counters: SwitchCounters::default(),
-            wake: EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?,
+            wakes: (0..threads.get()).map(wake).collect::<nix::Result<_>>()?,
             stop: AtomicBool::new(false),
             pipeline: Mutex::default(),
             version: AtomicU64::new(0),
@@ -155,10 +172,10 @@ impl Handle {
         Ok(())
     }
 
-    /// Ends the data plane's thread.
+    /// Ends the data plane's threads.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
-        self.wake();
+        self.wakes.iter().for_each(wake);
     }
 
     /// Writes what a pipeline's packets went through, if that is wanted.
@@ -169,12 +186,13 @@ impl Handle {
         }
     }
 
+    /// Wakes the thread that serves the control plane: the first.
     fn wake(&self) {
-        // It fails only if the counter would overflow; then the thread is awake anyway.
-        let _ = self.wake.write(1);
+        wake(&self.wakes[0]);
     }
+}
 
-    fn wake_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.wake.as_fd()
-    }
+fn wake(thread: &EventFd) {
+    // It fails only if the counter would overflow; then the thread is awake anyway.
+    let _ = thread.write(1);
 }

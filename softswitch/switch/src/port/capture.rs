@@ -1,4 +1,5 @@
-//! Captures: what a port receives and sends, in files of libpcap's format.
+//! Captures: what a port receives and sends, in files of libpcap's format, which are called as those of
+//! `simple_switch --pcap` are.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,69 +12,82 @@ use pcap_file::pcap::{PcapHeader, PcapPacket};
 use pcap_file::{DataLink, Endianness, TsResolution};
 use softswitch_pipeline::MAX_FRAME;
 
-use super::{Flushed, Port, PortError};
+use super::{Flushed, PortError, Receive, Transmit};
 
-/// A port whose frames are also written to `NAME_in.pcap` and `NAME_out.pcap`, as `simple_switch --pcap`
-/// calls them. Times are nanoseconds of the wall clock, when a frame is taken and when it is handed to the
-/// interface. A file that cannot be written is given up with an error in the log; the port goes on.
-pub struct Capture {
-    port: Box<dyn Port>,
-    received: Dump,
-    sent: Dump,
+/// Writes what is received also to `NAME_in.pcap` in a directory, which is made if need be. Times are
+/// nanoseconds of the wall clock, when a frame is taken. A file that cannot be written is given up with an
+/// error in the log; the port goes on.
+///
+/// # Errors
+/// The file cannot be made; the error names it.
+pub fn received(
+    receiver: Box<dyn Receive>,
+    dir: &Path,
+    name: &str,
+) -> io::Result<Box<dyn Receive>> {
+    let dump = Dump::begin(dir, &format!("{name}_in.pcap"))?;
+    Ok(Box::new(Received { receiver, dump }))
 }
 
-impl Capture {
-    /// Begins new files in `dir`, which it makes if need be.
-    ///
-    /// # Errors
-    /// A file cannot be made; the error names it.
-    pub fn new(port: Box<dyn Port>, dir: &Path, name: &str) -> io::Result<Self> {
-        let named = |e: io::Error, path: &Path| {
-            io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display()))
-        };
-        std::fs::create_dir_all(dir).map_err(|e| named(e, dir))?;
-        let dump = |way| {
-            let path = dir.join(format!("{name}_{way}.pcap"));
-            Dump::create(path.clone()).map_err(|e| named(e, &path))
-        };
-        Ok(Self {
-            port,
-            received: dump("in")?,
-            sent: dump("out")?,
-        })
-    }
+/// Writes what is sent also to `NAME_out.pcap`, in the same way, when a frame is handed to the interface.
+///
+/// # Errors
+/// The file cannot be made; the error names it.
+pub fn sent(
+    transmitter: Box<dyn Transmit>,
+    dir: &Path,
+    name: &str,
+) -> io::Result<Box<dyn Transmit>> {
+    let dump = Dump::begin(dir, &format!("{name}_out.pcap"))?;
+    Ok(Box::new(Sent { transmitter, dump }))
 }
 
-impl Port for Capture {
+struct Received {
+    receiver: Box<dyn Receive>,
+    dump: Dump,
+}
+
+impl Receive for Received {
     fn poll_fd(&self) -> BorrowedFd<'_> {
-        self.port.poll_fd()
+        self.receiver.poll_fd()
     }
 
-    fn fill(&mut self) -> Result<usize, PortError> {
-        self.port.fill()
+    fn fill(&mut self) -> bool {
+        self.receiver.fill()
     }
 
     fn frames(&mut self, each: &mut dyn FnMut(&[u8])) {
-        let received = &mut self.received;
-        self.port.frames(&mut |frame| {
-            received.add(frame);
+        let dump = &mut self.dump;
+        self.receiver.frames(&mut |frame| {
+            dump.add(frame);
             each(frame);
         });
-        received.flush();
+        dump.flush();
     }
 
-    fn send(&mut self, frame: Vec<u8>) {
-        self.sent.add(&frame);
-        self.port.send(frame);
+    fn failure(&mut self) -> Option<PortError> {
+        self.receiver.failure()
     }
 
-    fn flush(&mut self, spare: &mut Vec<Vec<u8>>) -> Flushed {
-        self.sent.flush();
-        self.port.flush(spare)
+    fn drops(&mut self) -> u64 {
+        self.receiver.drops()
+    }
+}
+
+struct Sent {
+    transmitter: Box<dyn Transmit>,
+    dump: Dump,
+}
+
+impl Transmit for Sent {
+    fn send(&mut self, frame: &[u8]) {
+        self.dump.add(frame);
+        self.transmitter.send(frame);
     }
 
-    fn kernel_drops(&mut self) -> u64 {
-        self.port.kernel_drops()
+    fn flush(&mut self) -> Flushed {
+        self.dump.flush();
+        self.transmitter.flush()
     }
 }
 
@@ -86,6 +100,15 @@ struct Dump {
 }
 
 impl Dump {
+    fn begin(dir: &Path, file: &str) -> io::Result<Self> {
+        let named = |e: io::Error, path: &Path| {
+            io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display()))
+        };
+        std::fs::create_dir_all(dir).map_err(|e| named(e, dir))?;
+        let path = dir.join(file);
+        Self::create(path.clone()).map_err(|e| named(e, &path))
+    }
+
     fn create(path: PathBuf) -> io::Result<Self> {
         let header = PcapHeader {
             endianness: Endianness::Little,

@@ -1,42 +1,50 @@
 //! Ports: where frames come from and go to.
 
-mod af_packet;
-mod capture;
+pub mod capture;
 mod offload;
+mod receiver;
+mod ring;
+mod socket;
+mod transmitter;
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
-pub use af_packet::AfPacket;
-pub use capture::Capture;
+pub use receiver::Receiver;
+pub use transmitter::Transmitter;
 
-/// A port that frames enter and leave by, in batches.
+/// Where frames enter, in batches. One thread has it.
 ///
 /// All calls return at once. Implementations count nothing; the data plane does.
-pub trait Port: Send {
+pub trait Receive: Send {
     /// Becomes readable when frames wait, or when the port has failed.
     fn poll_fd(&self) -> BorrowedFd<'_>;
 
-    /// Takes a batch of waiting frames from the interface; gives how many.
-    ///
-    /// # Errors
-    /// See [`PortError`].
-    fn fill(&mut self) -> Result<usize, PortError>;
+    /// Finds out whether frames wait, and gets ready to show a batch of them.
+    fn fill(&mut self) -> bool;
 
-    /// Shows the frames of the batch, in order.
+    /// Shows the frames of the batch, in order, and gives their room back.
     fn frames(&mut self, each: &mut dyn FnMut(&[u8]));
 
-    /// Queues a frame to be sent by the next [`flush`](Self::flush).
-    fn send(&mut self, frame: Vec<u8>);
+    /// Why the port does not work, if it has failed since the last call.
+    fn failure(&mut self) -> Option<PortError>;
 
-    /// Sends what is queued, and says what became of it. Gives the frames' buffers back to `spare`.
-    fn flush(&mut self, spare: &mut Vec<Vec<u8>>) -> Flushed;
-
-    /// Frames that the kernel dropped since the last call because nobody took them in time.
-    fn kernel_drops(&mut self) -> u64;
+    /// Frames dropped on their way in since the last call because nobody took them in time.
+    fn drops(&mut self) -> u64;
 }
 
-/// What became of the frames of a [`Port::flush`].
+/// Where frames leave, in batches. Threads take turns.
+///
+/// All calls return at once. Implementations count for one [`flush`](Self::flush) only.
+pub trait Transmit: Send {
+    /// Takes a copy of a frame, to be sent by the next [`flush`](Self::flush) at the latest.
+    fn send(&mut self, frame: &[u8]);
+
+    /// Sends what is left, and says what became of all frames since the last flush.
+    fn flush(&mut self) -> Flushed;
+}
+
+/// What became of the frames between two flushes.
 #[derive(Debug, Default)]
 pub struct Flushed {
     /// Frames sent.

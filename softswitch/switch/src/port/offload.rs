@@ -15,6 +15,13 @@ pub struct VnetHeader {
     pub csum_offset: u16,
 }
 
+impl VnetHeader {
+    /// Whether nothing is left to be done.
+    pub fn is_whole(&self) -> bool {
+        self.flags & NEEDS_CSUM == 0 && self.gso_type == 0
+    }
+}
+
 const NEEDS_CSUM: u8 = 1;
 const GSO_TCP_IPV4: u8 = 1;
 const GSO_TCP_IPV6: u8 = 4;

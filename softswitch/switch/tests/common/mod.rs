@@ -4,8 +4,10 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod features;
+pub mod network;
 pub mod port;
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -52,13 +54,14 @@ impl TestSwitch {
         let links: Vec<PortLink> = links.iter().map(|l| l.parse().unwrap()).collect();
         let mut wires = Vec::new();
         let setups = (1..=ports).map(|number| {
-            let (io, wire) = port::pair();
+            let (receiver, transmitter, wire) = port::pair();
             wires.push(wire);
             let link = links.iter().find(|l| l.port == number);
             PortSetup {
                 number,
                 name: format!("wire{number}"),
-                io: Box::new(io),
+                receiver: Box::new(receiver),
+                transmitter: Box::new(transmitter),
                 link: link.map(|l| l.link).unwrap_or_default(),
             }
         });
@@ -66,6 +69,7 @@ impl TestSwitch {
             device_id: DEVICE,
             program: None,
             ports: setups.collect(),
+            threads: NonZeroUsize::new(2).unwrap(),
             cpu_port: Some(CPU_PORT),
             drop_port: 511,
             seed: 1,

@@ -1,32 +1,38 @@
 //! A port whose wire ends in the test.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-use softswitch::port::{Flushed, Port, PortError};
+use softswitch::port::{Flushed, PortError, Receive, Transmit};
 
 use super::PATIENCE;
 
-pub struct TestPort {
+pub struct TestReceiver {
     socket: UnixDatagram,
     received: Vec<Vec<u8>>,
-    sending: Vec<Vec<u8>>,
+}
+
+pub struct TestTransmitter {
+    socket: UnixDatagram,
+    flushed: Flushed,
 }
 
 /// The other end of a port.
 pub struct Wire(UnixDatagram);
 
-pub fn pair() -> (TestPort, Wire) {
+pub fn pair() -> (TestReceiver, TestTransmitter, Wire) {
     let (inner, outer) = UnixDatagram::pair().unwrap();
     inner.set_nonblocking(true).unwrap();
-    let port = TestPort {
+    let transmitter = TestTransmitter {
+        socket: inner.try_clone().unwrap(),
+        flushed: Flushed::default(),
+    };
+    let receiver = TestReceiver {
         socket: inner,
         received: vec![],
-        sending: vec![],
     };
-    (port, Wire(outer))
+    (receiver, transmitter, Wire(outer))
 }
 
 impl Wire {
@@ -48,47 +54,46 @@ impl Wire {
     }
 }
 
-impl Port for TestPort {
+impl Receive for TestReceiver {
     fn poll_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    fn fill(&mut self) -> Result<usize, PortError> {
+    fn fill(&mut self) -> bool {
         let mut buffer = vec![0; 65536];
-        while self.received.len() < 32 {
-            match self.socket.recv(&mut buffer) {
-                Ok(n) => self.received.push(buffer[..n].to_vec()),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(e) => return Err(e.into()),
-            }
+        while self.received.len() < 32
+            && let Ok(n) = self.socket.recv(&mut buffer)
+        {
+            self.received.push(buffer[..n].to_vec());
         }
-        Ok(self.received.len())
+        !self.received.is_empty()
     }
 
     fn frames(&mut self, each: &mut dyn FnMut(&[u8])) {
         self.received.drain(..).for_each(|frame| each(&frame));
     }
 
-    fn send(&mut self, frame: Vec<u8>) {
-        self.sending.push(frame);
+    fn failure(&mut self) -> Option<PortError> {
+        None
     }
 
-    fn flush(&mut self, spare: &mut Vec<Vec<u8>>) -> Flushed {
-        let mut flushed = Flushed::default();
-        for frame in self.sending.drain(..) {
-            match self.socket.send(&frame) {
-                Ok(n) => {
-                    flushed.sent += 1;
-                    flushed.sent_bytes += n as u64;
-                }
-                Err(_) => flushed.busy += 1,
-            }
-            spare.push(frame);
-        }
-        flushed
-    }
-
-    fn kernel_drops(&mut self) -> u64 {
+    fn drops(&mut self) -> u64 {
         0
+    }
+}
+
+impl Transmit for TestTransmitter {
+    fn send(&mut self, frame: &[u8]) {
+        match self.socket.send(frame) {
+            Ok(n) => {
+                self.flushed.sent += 1;
+                self.flushed.sent_bytes += n as u64;
+            }
+            Err(_) => self.flushed.busy += 1,
+        }
+    }
+
+    fn flush(&mut self) -> Flushed {
+        std::mem::take(&mut self.flushed)
     }
 }

@@ -1,0 +1,82 @@
+//! Where frames leave the data plane, in the order in which it made them.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::counters::PortCounters;
+use crate::port::{PortError, Transmit};
+
+/// The way out by one port.
+///
+/// Frames are added while the whole data plane is locked, so their order is its order. They are sent
+/// later, by whichever thread comes first; the others find them gone, or wait and send the next.
+pub struct Outlet {
+    waiting: Mutex<Vec<Vec<u8>>>,
+    sending: Mutex<Sending>,
+    counters: Arc<PortCounters>,
+    /// Number and interface, for messages.
+    number: u32,
+    name: String,
+}
+
+struct Sending {
+    transmitter: Box<dyn Transmit>,
+    frames: Vec<Vec<u8>>,
+}
+
+impl Outlet {
+    pub(super) fn new(
+        number: u32,
+        name: String,
+        counters: Arc<PortCounters>,
+        transmitter: Box<dyn Transmit>,
+    ) -> Self {
+        Self {
+            waiting: Mutex::default(),
+            sending: Mutex::new(Sending {
+                transmitter,
+                frames: Vec::new(),
+            }),
+            counters,
+            number,
+            name,
+        }
+    }
+
+    /// Adds frames, and leaves `made` empty.
+    pub(super) fn add(&self, made: &mut Vec<Vec<u8>>) {
+        self.waiting.lock().append(made);
+    }
+
+    /// Sends all that has been added, and gives the buffers to `spare`.
+    pub(super) fn send(&self, spare: &mut Vec<Vec<u8>>) -> Option<PortError> {
+        let mut sending = self.sending.lock();
+        let Sending {
+            transmitter,
+            frames,
+        } = &mut *sending;
+        std::mem::swap(&mut *self.waiting.lock(), frames);
+        if frames.is_empty() {
+            return None;
+        }
+        for frame in frames.drain(..) {
+            transmitter.send(&frame);
+            spare.push(frame);
+        }
+        let flushed = transmitter.flush();
+        if flushed.too_long > 0 && self.counters.too_long.get() == 0 {
+            let (number, name) = (self.number, &self.name);
+            tracing::warn!(
+                "port {number} ({name}): dropped a frame longer than the interface's MTU; raise it: \
+                 ip link set {name} mtu N"
+            );
+        }
+        self.counters.tx_packets.add(flushed.sent);
+        self.counters.tx_bytes.add(flushed.sent_bytes);
+        self.counters.too_long.add(flushed.too_long);
+        self.counters.tx_busy.add(flushed.busy);
+        self.counters.port_down.add(flushed.down);
+        flushed.failure
+    }
+}

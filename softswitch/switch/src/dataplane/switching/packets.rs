@@ -1,0 +1,289 @@
+//! The way of a packet: ingress, queue, egress, link.
+
+use std::sync::Arc;
+
+use softswitch_pipeline::{Descriptor, EgressOutcome, IngressOutcome, Nanos, QueueInfo};
+
+use super::{Locked, Queued, Switching};
+use crate::dataplane::counters::PortCounters;
+use crate::dataplane::{Event, SharedPipeline};
+use crate::port::Receive;
+use crate::queue::PRIORITIES;
+
+/// Recirculated packets taken per turn, so that a program that never stops recirculating does not
+/// stop the switch.
+const RECIRCULATED_PER_TURN: usize = 64;
+
+/// Recirculated packets that may wait; more are dropped.
+const RECIRCULATED_BACKLOG: usize = 4096;
+
+impl Switching {
+    /// Runs the frames that a port has received through ingress.
+    pub(in crate::dataplane) fn receive(
+        &mut self,
+        locked: &mut Locked<'_>,
+        slot: usize,
+        receiver: &mut dyn Receive,
+        now: Nanos,
+    ) {
+        let port = &mut self.ports[slot];
+        let number = port.number;
+        if !std::mem::replace(&mut port.up, true) {
+            tracing::info!("port {number} ({}) is up", port.name);
+            locked.guard.set_port_up(number, true);
+        }
+        let counters = &port.counters;
+        let mut frames = (0, 0);
+        let descriptors = &mut self.descriptors;
+        receiver.frames(&mut |frame| {
+            frames = (frames.0 + 1, frames.1 + frame.len() as u64);
+            let outcome = locked.guard.ingress(number, frame, now, descriptors);
+            count_ingress(counters, outcome);
+        });
+        counters.rx_packets.add(frames.0);
+        counters.rx_bytes.add(frames.1);
+        self.dispatch(locked, now);
+    }
+
+    /// Runs a controller's packet through ingress.
+    pub(in crate::dataplane) fn packet_out(
+        &mut self,
+        locked: &mut Locked<'_>,
+        port: u32,
+        frame: &[u8],
+        now: Nanos,
+    ) {
+        self.switch_counters().packet_out.add(1);
+        locked
+            .guard
+            .ingress(port, frame, now, &mut self.descriptors);
+        self.dispatch(locked, now);
+    }
+
+    /// Drops the frames that a port has received, since there is no pipeline.
+    pub(in crate::dataplane) fn discard(&mut self, slot: usize, receiver: &mut dyn Receive) {
+        let counters = &self.ports[slot].counters;
+        let mut frames = (0, 0);
+        receiver.frames(&mut |frame| frames = (frames.0 + 1, frames.1 + frame.len() as u64));
+        counters.rx_packets.add(frames.0);
+        counters.rx_bytes.add(frames.1);
+        counters.no_pipeline.add(frames.0);
+    }
+
+    /// Does what the queues have to do by `now`.
+    pub(in crate::dataplane) fn serve_queues(&mut self, locked: &mut Locked<'_>, now: Nanos) {
+        for slot in 0..self.ports.len() {
+            if self.ports[slot]
+                .queue
+                .next_event()
+                .is_some_and(|at| at <= now)
+            {
+                self.serve(locked, slot, now);
+            }
+        }
+        self.enqueue_pending(locked, now);
+    }
+
+    /// Runs some of the recirculated packets through ingress.
+    pub(in crate::dataplane) fn recirculate(&mut self, locked: &mut Locked<'_>, now: Nanos) {
+        let turn = self.recirculated.len().min(RECIRCULATED_PER_TURN);
+        for _ in 0..turn {
+            let Some((packet, pipeline)) = self.recirculated.pop_front() else {
+                return;
+            };
+            let (descriptors, handle) = (&mut self.descriptors, &self.handle);
+            locked.on(&pipeline, |p| {
+                p.ingress_recirculated(packet, now, descriptors);
+                handle.write_trace(p);
+            });
+            let made = self.descriptors.drain(..);
+            self.pending
+                .extend(made.map(|d| (d, Arc::clone(&pipeline))));
+            self.enqueue_pending(locked, now);
+        }
+    }
+
+    fn dispatch(&mut self, locked: &mut Locked<'_>, now: Nanos) {
+        let made = self.descriptors.drain(..);
+        self.pending
+            .extend(made.map(|d| (d, Arc::clone(locked.shared))));
+        self.enqueue_pending(locked, now);
+    }
+
+    fn enqueue_pending(&mut self, locked: &mut Locked<'_>, now: Nanos) {
+        while let Some((descriptor, pipeline)) = self.pending.pop_front() {
+            match self.slots.get(&descriptor.egress_port) {
+                Some(&slot) => self.enqueue(locked, slot, descriptor, pipeline, now),
+                None => self.egress_without_queue(locked, descriptor, &pipeline, now),
+            }
+        }
+    }
+
+    fn enqueue(
+        &mut self,
+        locked: &mut Locked<'_>,
+        slot: usize,
+        descriptor: Descriptor,
+        pipeline: SharedPipeline,
+        now: Nanos,
+    ) {
+        let port = &mut self.ports[slot];
+        let (bytes, priority) = (descriptor.len, descriptor.priority);
+        let queued = Queued {
+            descriptor,
+            pipeline,
+            depth: port.queue.depth_packets(),
+        };
+        match port.queue.enqueue(now, queued, bytes, priority) {
+            Ok(()) => self.serve(locked, slot, now),
+            Err(Queued {
+                descriptor,
+                pipeline,
+                ..
+            }) => {
+                port.counters.queue_full.add(1);
+                locked.on(&pipeline, |p| p.recycle(descriptor));
+            }
+        }
+    }
+
+    /// Takes what is due out of a port's queue and off its link.
+    fn serve(&mut self, locked: &mut Locked<'_>, slot: usize, now: Nanos) {
+        while let Some(started) = self.ports[slot].queue.start(now) {
+            let Queued {
+                descriptor,
+                pipeline,
+                depth,
+            } = started.packet;
+            let info = QueueInfo {
+                enq_timestamp: started.enqueued_at,
+                enq_qdepth: saturate(depth),
+                deq_timedelta: started.at - started.enqueued_at,
+                deq_qdepth: saturate(started.depth_packets),
+                qid: descriptor.priority.min(PRIORITIES as u8 - 1),
+            };
+            let sent = self.egress(locked, descriptor, &pipeline, info, started.at);
+            let port = &mut self.ports[slot];
+            match sent {
+                Sent::Frame => {
+                    let spare = self.spare.pop().unwrap_or_default();
+                    let frame = std::mem::replace(&mut self.output.frame, spare);
+                    port.queue.transmit(started.slot, frame.len() as u32, frame);
+                }
+                Sent::Nothing => {}
+                Sent::Dropped => port.counters.egress.add(1),
+                Sent::AssertionFailed => port.counters.assertion.add(1),
+            }
+        }
+        let port = &mut self.ports[slot];
+        while let Some((_, frame)) = port.queue.arrive(now) {
+            if port.attached {
+                if port.made.is_empty() {
+                    self.leaving.push(slot);
+                }
+                port.made.push(frame);
+            } else {
+                port.counters.port_down.add(1);
+            }
+        }
+        port.counters.link_loss.set(port.queue.counts().lost);
+    }
+
+    /// Runs egress. If it makes a frame, it is in `self.output`.
+    fn egress(
+        &mut self,
+        locked: &mut Locked<'_>,
+        descriptor: Descriptor,
+        pipeline: &SharedPipeline,
+        info: QueueInfo,
+        at: Nanos,
+    ) -> Sent {
+        let (output, handle) = (&mut self.output, &self.handle);
+        let outcome = locked.on(pipeline, |p| {
+            let outcome = p.egress(descriptor, info, at, output);
+            handle.write_trace(p);
+            outcome
+        });
+        let clones = self.output.clones.drain(..);
+        self.pending
+            .extend(clones.map(|d| (d, Arc::clone(pipeline))));
+        match outcome {
+            EgressOutcome::Transmit { .. } => Sent::Frame,
+            EgressOutcome::Dropped => Sent::Dropped,
+            EgressOutcome::AssertionFailed => Sent::AssertionFailed,
+            EgressOutcome::Recirculate(packet) => {
+                if self.recirculated.len() >= RECIRCULATED_BACKLOG {
+                    return Sent::Dropped;
+                }
+                self.switch_counters().recirculated.add(1);
+                self.recirculated.push_back((packet, Arc::clone(pipeline)));
+                Sent::Nothing
+            }
+        }
+    }
+
+    /// Egress to the CPU port, or to a port that does not exist: the program may still count or clone.
+    fn egress_without_queue(
+        &mut self,
+        locked: &mut Locked<'_>,
+        descriptor: Descriptor,
+        pipeline: &SharedPipeline,
+        now: Nanos,
+    ) {
+        let port = descriptor.egress_port;
+        let info = QueueInfo {
+            enq_timestamp: now,
+            ..Default::default()
+        };
+        if self.egress(locked, descriptor, pipeline, info, now) != Sent::Frame {
+            return;
+        }
+        let counters = &self.handle.counters;
+        if Some(port) != self.handle.cpu_port {
+            counters.no_such_port.add(1);
+            return;
+        }
+        let packet = std::mem::take(&mut self.output.frame).into();
+        let event = Event::PacketIn(Arc::clone(pipeline), packet);
+        match self.events.try_send(event) {
+            Ok(()) => counters.packet_in.add(1),
+            Err(_) => counters.packet_in_dropped.add(1),
+        }
+    }
+
+    /// Hands digests to the control plane.
+    pub(in crate::dataplane) fn send_digests(
+        &self,
+        pipeline: &SharedPipeline,
+        digests: Vec<softswitch_pipeline::Digest>,
+    ) {
+        let n = digests.len() as u64;
+        let event = Event::Digests(Arc::clone(pipeline), digests);
+        if self.events.try_send(event).is_err() {
+            self.switch_counters().digest_dropped.add(n);
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    Frame,
+    Nothing,
+    Dropped,
+    AssertionFailed,
+}
+
+fn count_ingress(counters: &PortCounters, outcome: IngressOutcome) {
+    match outcome {
+        IngressOutcome::Unicast | IngressOutcome::Multicast(1..) => {}
+        IngressOutcome::Multicast(0) => counters.empty_group.add(1),
+        IngressOutcome::Dropped => counters.ingress.add(1),
+        IngressOutcome::TooLong => counters.rx_too_long.add(1),
+        IngressOutcome::TooManyResubmits => counters.resubmit_limit.add(1),
+        IngressOutcome::AssertionFailed => counters.assertion.add(1),
+    }
+}
+
+fn saturate(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,233 @@
+//! One thread of the data plane: waits for frames, timers and the control plane, and never spins.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use anyhow::Context;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::timerfd::TimerFd;
+use parking_lot::MutexGuard;
+use softswitch_pipeline::Nanos;
+
+use super::counters::PortCounters;
+use super::engine::Shared;
+use super::switching::Locked;
+use crate::port::{PortError, Receive};
+
+const WAKE: u64 = u64::MAX;
+const TIMER: u64 = u64::MAX - 1;
+
+/// A thread that always finds frames asks the system after so many batches what else there is.
+const BATCHES_PER_LOOK: u32 = 64;
+
+/// How often, while there is traffic, ports are asked how many frames were dropped.
+const DROPS_READ_EVERY: Nanos = 1_000_000_000;
+
+/// A port by which a thread receives.
+pub(super) struct Entrance {
+    slot: usize,
+    receiver: Box<dyn Receive>,
+    counters: Arc<PortCounters>,
+    filled: bool,
+}
+
+impl Entrance {
+    pub(super) fn new(
+        slot: usize,
+        receiver: Box<dyn Receive>,
+        counters: Arc<PortCounters>,
+    ) -> Self {
+        Self {
+            slot,
+            receiver,
+            counters,
+            filled: false,
+        }
+    }
+}
+
+/// A thread's own.
+pub(super) struct Worker {
+    index: usize,
+    shared: Arc<Shared>,
+    entrances: Vec<Entrance>,
+    epoll: Epoll,
+    events: Vec<EpollEvent>,
+    timer: Arc<TimerFd>,
+    /// The timer has expired and the data plane does not know yet.
+    expired: bool,
+    /// There is something to do besides frames.
+    due: bool,
+    /// Ports by which frames are to be sent.
+    leaving: Vec<usize>,
+    spare: Vec<Vec<u8>>,
+    drops_read_at: Nanos,
+}
+
+impl Worker {
+    pub(super) fn new(
+        index: usize,
+        shared: Arc<Shared>,
+        entrances: Vec<Entrance>,
+        timer: Arc<TimerFd>,
+    ) -> anyhow::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("creating an epoll")?;
+        let readable = |data| EpollEvent::new(EpollFlags::EPOLLIN, data);
+        epoll.add(&shared.handle.wakes[index], readable(WAKE))?;
+        epoll.add(timer.as_fd(), readable(TIMER))?;
+        for (i, entrance) in entrances.iter().enumerate() {
+            epoll.add(entrance.receiver.poll_fd(), readable(i as u64))?;
+        }
+        Ok(Self {
+            index,
+            events: vec![EpollEvent::empty(); entrances.len() + 2],
+            shared,
+            entrances,
+            epoll,
+            timer,
+            expired: false,
+            due: false,
+            leaving: Vec::new(),
+            spare: Vec::new(),
+            drops_read_at: 0,
+        })
+    }
+
+    /// Runs until [`super::Handle::stop`].
+    pub(super) fn run(mut self) -> anyhow::Result<()> {
+        let mut batches = 0;
+        while !self.shared.handle.stop.load(Ordering::Acquire) {
+            let frames = self.fill();
+            if !frames && !self.due {
+                self.sleep()?;
+            } else {
+                self.turn()?;
+                batches += 1;
+                if batches % BATCHES_PER_LOOK == 0 {
+                    self.look(EpollTimeout::ZERO)?;
+                }
+            }
+        }
+        self.read_drops();
+        Ok(())
+    }
+
+    fn fill(&mut self) -> bool {
+        for entrance in &mut self.entrances {
+            entrance.filled = entrance.receiver.fill();
+        }
+        self.entrances.iter().any(|entrance| entrance.filled)
+    }
+
+    /// Waits until there is something to do.
+    fn sleep(&mut self) -> anyhow::Result<()> {
+        let mut switching = self.shared.switching.lock();
+        if switching.has_work() {
+            self.due = true;
+            return Ok(());
+        }
+        switching.sleep(self.index)?;
+        drop(switching);
+        self.look(EpollTimeout::NONE)
+    }
+
+    /// Finds out what there is besides frames.
+    fn look(&mut self, timeout: EpollTimeout) -> anyhow::Result<()> {
+        let n = match self.epoll.wait(&mut self.events, timeout) {
+            Ok(n) => n,
+            Err(nix::errno::Errno::EINTR) => return Ok(()),
+            Err(e) => return Err(e).context("waiting for packets"),
+        };
+        for event in &self.events[..n] {
+            match event.data() {
+                WAKE => {
+                    // Whoever wrote has left word of what to do.
+                    let _ = self.shared.handle.wakes[self.index].read();
+                    self.due = true;
+                }
+                TIMER => {
+                    let _ = self.timer.wait();
+                    (self.expired, self.due) = (true, true);
+                }
+                i if event.events().contains(EpollFlags::EPOLLERR) => {
+                    let entrance = &mut self.entrances[i as usize];
+                    let Some(error) = entrance.receiver.failure() else {
+                        continue;
+                    };
+                    if !matches!(error, PortError::Down) {
+                        // If it is not there any more, so much the better.
+                        let _ = self.epoll.delete(entrance.receiver.poll_fd());
+                    }
+                    self.shared.switching.lock().failed(entrance.slot, error);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles what is there: first with the data plane locked, then what leaves.
+    fn turn(&mut self) -> anyhow::Result<()> {
+        let handle = &self.shared.handle;
+        let packet_outs = match self.index {
+            0 => std::mem::take(&mut *handle.packet_outs.lock()),
+            _ => Default::default(),
+        };
+        let filled = self.entrances.iter_mut().filter(|e| e.filled);
+        let mut switching = self.shared.switching.lock();
+        switching.begin(
+            self.index,
+            std::mem::take(&mut self.expired),
+            &mut self.spare,
+        );
+        let now;
+        if let Some(shared) = switching.pipeline() {
+            let mut locked = Locked {
+                shared: &shared,
+                guard: shared.lock(),
+            };
+            // Read under the locks, so that it never goes back from one thread's turn to the next one's.
+            now = handle.now();
+            switching.serve_queues(&mut locked, now);
+            if let Some(cpu_port) = handle.cpu_port {
+                for frame in packet_outs {
+                    switching.packet_out(&mut locked, cpu_port, &frame, now);
+                }
+            }
+            for entrance in filled {
+                switching.receive(&mut locked, entrance.slot, &mut *entrance.receiver, now);
+            }
+            switching.recirculate(&mut locked, now);
+            handle.write_trace(&mut locked.guard);
+            let digests = locked.guard.take_digests();
+            // The control plane, if it waits, goes next.
+            MutexGuard::unlock_fair(locked.guard);
+            if !digests.is_empty() {
+                switching.send_digests(&shared, digests);
+            }
+        } else {
+            now = handle.now();
+            filled.for_each(|e| switching.discard(e.slot, &mut *e.receiver));
+        }
+        self.due = switching.has_work();
+        switching.end(&self.shared.outlets, &mut self.leaving)?;
+        drop(switching);
+        for slot in self.leaving.drain(..) {
+            if let Some(error) = self.shared.outlets[slot].send(&mut self.spare) {
+                self.shared.switching.lock().failed(slot, error);
+            }
+        }
+        if now - self.drops_read_at >= DROPS_READ_EVERY {
+            self.drops_read_at = now;
+            self.read_drops();
+        }
+        Ok(())
+    }
+
+    fn read_drops(&mut self) {
+        for entrance in &mut self.entrances {
+            entrance.counters.rx_kernel.add(entrance.receiver.drops());
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Packet sockets: opening, options, binding.
+
+use std::ffi::{CString, c_int, c_void};
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use anyhow::{Context, bail};
+
+use super::PortError;
+use super::offload::VnetHeader;
+
+/// A network interface of the namespace in which it was looked up.
+#[derive(Debug, Clone)]
+pub struct Interface {
+    name: CString,
+    index: c_int,
+}
+
+impl Interface {
+    /// Finds it by name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn find(interface: &str) -> anyhow::Result<Self> {
+        let name = CString::new(interface).context("the interface's name contains a zero byte")?;
+        let index = index_of(&name);
+        if index == 0 {
+            bail!(
+                "there is no interface '{interface}' in this network namespace; \
+                 create it first, for example: ip link add {interface} type veth peer name {interface}p"
+            );
+        }
+        Ok(Self { name, index })
+    }
+
+    /// What an error of one of its sockets means for the port.
+    pub fn classify(&self, error: io::Error) -> PortError {
+        match error.raw_os_error() {
+            Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => {
+                if index_of(&self.name) == self.index {
+                    PortError::Down
+                } else {
+                    PortError::Gone
+                }
+            }
+            _ => PortError::Io(error),
+        }
+    }
+}
+
+fn index_of(name: &CString) -> c_int {
+    // SAFETY: a zero-terminated string.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    c_int::try_from(index).unwrap_or(0)
+}
+
+/// A packet socket whose frames have a [`VnetHeader`] before them. It receives nothing until it is bound.
+#[derive(Debug)]
+pub struct PacketSocket(OwnedFd);
+
+impl PacketSocket {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// If the permission is missing.
+    pub fn open() -> anyhow::Result<Self> {
+        // SAFETY: no pointers.
+        let fd = unsafe {
+            libc::socket(
+                libc::AF_PACKET,
+                libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
+                0,
+            )
+        };
+        if fd < 0 {
+            let error = io::Error::last_os_error();
+            if error.raw_os_error() == Some(libc::EPERM) {
+                bail!(
+                    "no permission to open packet sockets; run as root, or give the program the \
+                     capability: setcap cap_net_raw,cap_net_admin+ep PATH/softswitch"
+                );
+            }
+            return Err(error).context("opening a packet socket");
+        }
+        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        let socket = Self(unsafe { OwnedFd::from_raw_fd(fd) });
+        socket
+            .set_packet_option(libc::PACKET_VNET_HDR, &1)
+            .context("PACKET_VNET_HDR")?;
+        Ok(socket)
+    }
+
+    /// The descriptor.
+    pub fn fd(&self) -> &OwnedFd {
+        &self.0
+    }
+
+    /// Sets an option of level `SOL_PACKET`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn set_packet_option<T>(&self, option: c_int, value: &T) -> io::Result<()> {
+        self.set_option(libc::SOL_PACKET, option, value)
+    }
+
+    /// Lets the kernel hold so many bytes of frames that are not in a ring.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn set_receive_buffer(&self, bytes: c_int) -> io::Result<()> {
+        // Needs CAP_NET_ADMIN; without it the buffer is as large as the system allows.
+        self.set_option(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &bytes)
+            .or_else(|_| self.set_option(libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes))
+    }
+
+    fn set_option<T>(&self, level: c_int, option: c_int, value: &T) -> io::Result<()> {
+        // SAFETY: the value and its size belong together.
+        check(unsafe {
+            libc::setsockopt(
+                self.0.as_raw_fd(),
+                level,
+                option,
+                ptr::from_ref(value).cast(),
+                size_of::<T>() as libc::socklen_t,
+            ) as isize
+        })
+        .map(drop)
+    }
+
+    /// Reads, and so resets, an option that is a C structure of integers.
+    pub fn take_option<T: Copy>(&self, level: c_int, option: c_int, default: T) -> T {
+        let mut value = default;
+        let mut len = size_of::<T>() as libc::socklen_t;
+        // SAFETY: the value and its size belong together.
+        let result = unsafe {
+            libc::getsockopt(
+                self.0.as_raw_fd(),
+                level,
+                option,
+                ptr::from_mut(&mut value).cast(),
+                &mut len,
+            )
+        };
+        if result == 0 { value } else { default }
+    }
+
+    /// Binds to an interface, to send, and to receive all its frames if `receive`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn bind(&self, interface: &Interface, receive: bool) -> io::Result<()> {
+        // SAFETY: all zeros are a valid `sockaddr_ll`.
+        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = if receive {
+            (libc::ETH_P_ALL as u16).to_be()
+        } else {
+            0
+        };
+        address.sll_ifindex = interface.index;
+        // SAFETY: the address and its size belong together.
+        check(unsafe {
+            libc::bind(
+                self.0.as_raw_fd(),
+                ptr::from_ref(&address).cast(),
+                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+            ) as isize
+        })
+        .map(drop)
+    }
+
+    /// Takes frames that are for others, too.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn make_promiscuous(&self, interface: &Interface) -> io::Result<()> {
+        // SAFETY: all zeros are a valid `packet_mreq`.
+        let mut promiscuous: libc::packet_mreq = unsafe { zeroed() };
+        promiscuous.mr_ifindex = interface.index;
+        promiscuous.mr_type = libc::PACKET_MR_PROMISC as u16;
+        self.set_packet_option(libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
+    }
+
+    /// Bytes of payload that the interface takes.
+    pub fn mtu(&self, interface: &Interface) -> io::Result<usize> {
+        // SAFETY: all zeros are a valid `ifreq`.
+        let mut request: libc::ifreq = unsafe { zeroed() };
+        let name = interface.name.as_bytes().iter();
+        for (to, from) in request.ifr_name.iter_mut().zip(name) {
+            *to = *from as libc::c_char;
+        }
+        // SAFETY: the request is of the type that this call takes and fills, and so is the union's field.
+        let mtu = unsafe {
+            check(libc::ioctl(self.0.as_raw_fd(), libc::SIOCGIFMTU, &mut request) as isize)?;
+            request.ifr_ifru.ifru_mtu
+        };
+        usize::try_from(mtu).map_err(io::Error::other)
+    }
+
+    /// Sends one frame that needs nothing done to it, past any ring.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        let header = VnetHeader::default();
+        let mut parts = [
+            libc::iovec {
+                iov_base: ptr::from_ref(&header).cast_mut().cast::<c_void>(),
+                iov_len: size_of::<VnetHeader>(),
+            },
+            libc::iovec {
+                iov_base: frame.as_ptr().cast_mut().cast(),
+                iov_len: frame.len(),
+            },
+        ];
+        // SAFETY: all zeros are a valid message.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_iov = parts.as_mut_ptr();
+        message.msg_iovlen = parts.len();
+        // SAFETY: the parts outlive the call, which only reads them.
+        check(unsafe { libc::sendmsg(self.0.as_raw_fd(), &message, libc::MSG_DONTWAIT) }).map(drop)
+    }
+
+    /// Takes one frame out of the kernel's buffer, past any ring; gives its length.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn receive(&self, header: &mut VnetHeader, frame: &mut [u8]) -> io::Result<usize> {
+        let mut parts = [
+            libc::iovec {
+                iov_base: ptr::from_mut(header).cast(),
+                iov_len: size_of::<VnetHeader>(),
+            },
+            libc::iovec {
+                iov_base: frame.as_mut_ptr().cast(),
+                iov_len: frame.len(),
+            },
+        ];
+        // SAFETY: both parts are plain bytes that outlive the call.
+        let n = check(unsafe {
+            libc::readv(self.0.as_raw_fd(), parts.as_mut_ptr(), parts.len() as c_int)
+        })?;
+        Ok(n.saturating_sub(size_of::<VnetHeader>()))
+    }
+}
+
+/// A system call's result.
+pub fn check(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}

@@ -1,0 +1,136 @@
+//! Frames to a network interface, by an `AF_PACKET` socket with a ring.
+
+use std::io;
+
+use anyhow::Context;
+
+use super::ring::TxRing;
+use super::socket::{Interface, PacketSocket};
+use super::{Flushed, PortError, Transmit};
+
+/// Frames that wait to be sent; more are sent at once.
+const SLOTS: usize = 512;
+
+const ETHERNET_HEADER: usize = 14;
+const VLAN_TAG: usize = 4;
+
+/// How many batches are sent until the interface's MTU is asked for again.
+const MTU_ASKED_EVERY: u32 = 1024;
+
+/// The way out by a network interface.
+///
+/// What is too long for the ring, or might be for the interface, goes past the ring, where the kernel says so.
+pub struct Transmitter {
+    past_ring: PacketSocket,
+    interface: Interface,
+    ring: TxRing,
+    /// The longest frame for the ring, without a VLAN tag.
+    longest: usize,
+    batches: u32,
+    flushed: Flushed,
+}
+
+impl Transmitter {
+    /// Attaches to an interface of this network namespace.
+    ///
+    /// # Errors
+    /// Says what is missing: the interface, or the permission.
+    pub fn open(name: &str) -> anyhow::Result<Self> {
+        let interface = Interface::find(name)?;
+        let past_ring = PacketSocket::open()?;
+        let ring = TxRing::new(PacketSocket::open()?, SLOTS)?;
+        for socket in [&past_ring, ring.socket()] {
+            socket
+                .bind(&interface, false)
+                .with_context(|| format!("binding to interface '{name}'"))?;
+        }
+        Ok(Self {
+            longest: ETHERNET_HEADER + past_ring.mtu(&interface)?,
+            past_ring,
+            interface,
+            ring,
+            batches: 0,
+            flushed: Flushed::default(),
+        })
+    }
+
+    fn fits(&self, frame: &[u8]) -> bool {
+        let is_tagged = frame.get(12..14) == Some(&[0x81, 0x00]);
+        let longest = self.longest + if is_tagged { VLAN_TAG } else { 0 };
+        (ETHERNET_HEADER..=longest.min(TxRing::LONGEST)).contains(&frame.len())
+    }
+
+    /// Sends what is in the ring.
+    fn kick(&mut self) {
+        loop {
+            let kicked = self.ring.kick();
+            self.flushed.sent += kicked.frames;
+            self.flushed.sent_bytes += kicked.bytes;
+            let Some(error) = kicked.refused else { return };
+            if error.kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            match self.interface.classify(error) {
+                PortError::Io(error)
+                    if error.kind() == io::ErrorKind::WouldBlock && kicked.frames > 0 => {}
+                PortError::Io(_) => {
+                    self.ring.skip();
+                    self.flushed.busy += 1;
+                }
+                failure => {
+                    self.flushed.down += self.ring.take_back();
+                    self.flushed.failure = Some(failure);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn send_past_ring(&mut self, frame: &[u8]) {
+        loop {
+            match self.past_ring.send(frame) {
+                Ok(()) => {
+                    self.flushed.sent += 1;
+                    self.flushed.sent_bytes += frame.len() as u64;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) if e.raw_os_error() == Some(libc::EMSGSIZE) => self.flushed.too_long += 1,
+                Err(e) => match self.interface.classify(e) {
+                    PortError::Io(_) => self.flushed.busy += 1,
+                    failure => {
+                        self.flushed.down += 1;
+                        self.flushed.failure = Some(failure);
+                    }
+                },
+            }
+            return;
+        }
+    }
+}
+
+impl Transmit for Transmitter {
+    fn send(&mut self, frame: &[u8]) {
+        if !self.fits(frame) {
+            // In order.
+            self.kick();
+            self.send_past_ring(frame);
+        } else if !self.ring.put(frame) {
+            self.kick();
+            if !self.ring.put(frame) {
+                self.flushed.busy += 1;
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Flushed {
+        self.kick();
+        self.batches += 1;
+        if self.batches >= MTU_ASKED_EVERY {
+            self.batches = 0;
+            if let Ok(mtu) = self.past_ring.mtu(&self.interface) {
+                self.longest = ETHERNET_HEADER + mtu;
+            }
+        }
+        std::mem::take(&mut self.flushed)
+    }
+}

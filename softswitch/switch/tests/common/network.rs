@@ -1,0 +1,38 @@
+//! A network namespace for one test, with veth pairs in it. It ends with the test's threads.
+
+use std::process::Command;
+
+use nix::sched::{CloneFlags, unshare};
+
+/// Runs a test with veth pairs `pN` and `eN` for each port, where N is 1, 2, ...; says so where it cannot.
+pub fn with_veths(pairs: usize, test: impl FnOnce() + Send) {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: network namespaces need root");
+        return;
+    }
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // Threads and programs started from here are in it, too.
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            for n in 1..=pairs {
+                ip(&format!("link add p{n} type veth peer name e{n}"));
+                ip(&format!("link set p{n} up"));
+                ip(&format!("link set e{n} up"));
+            }
+            test();
+        });
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+/// Runs `ip` with these arguments.
+pub fn ip(args: &str) {
+    let output = Command::new("ip")
+        .args(args.split_whitespace())
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ip {args}: {error}");
+}
