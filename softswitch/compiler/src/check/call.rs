@@ -24,7 +24,7 @@ impl<'a> Checker<'a> {
         args: &'a [Arg],
         want: Option<&Type>,
     ) -> Type {
-        let targs: Vec<Type> = targs.iter().map(|t| self.type_ref(t)).collect();
+        let targs: Vec<Type> = targs.iter().map(|t| self.type_arg(t)).collect();
         if let ExprKind::Member(base, name) = &callee.kind {
             let callable = self.expr(callee, None);
             let base_ty = self.type_of(base.id);
@@ -61,6 +61,9 @@ impl<'a> Checker<'a> {
                 DeclKind::Action { params, .. } => {
                     self.names.insert(callee.id, first);
                     self.set_type(callee.id, Type::Action(first));
+                    if !targs.is_empty() {
+                        self.error(e.span, "an action takes no type arguments");
+                    }
                     self.action_call(e, first, params, args)
                 }
                 DeclKind::Extern { .. }
@@ -107,6 +110,9 @@ impl<'a> Checker<'a> {
                 _ => false,
             })
             .collect();
+        if candidates.len() > 1 {
+            self.ambiguous(callee.span);
+        }
         let id = candidates.first().or(ids.first()).copied().unwrap_or(0);
         let Some(d) = self.decl(id) else {
             return Type::Unknown;
@@ -145,6 +151,14 @@ impl<'a> Checker<'a> {
             known: Vec::new(),
         };
         self.finish_call(e, target, targs, args, want)
+    }
+
+    pub(super) fn ambiguous(&self, span: Span) {
+        self.diags.error_hint(
+            span,
+            "several declarations of this name fit the call",
+            "name the arguments: f(parameter = ...)",
+        );
     }
 
     pub(super) fn warn_deprecated(&self, annos: &[crate::ast::Annotation], name: &str, span: Span) {

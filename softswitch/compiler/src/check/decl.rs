@@ -2,7 +2,7 @@
 
 use super::{Checker, Context};
 use crate::ast::{
-    Block, ControlDecl, Decl, DeclKind, Direction, Param, ParserDecl, Signature, Stmt, StmtKind,
+    Block, ControlDecl, Decl, DeclKind, Direction, Method, Param, ParserDecl, Signature, Stmt, StmtKind,
     TypeParam,
 };
 use crate::types::Type;
@@ -35,6 +35,7 @@ impl<'a> Checker<'a> {
                         Some(DeclKind::Function { sig: o, body: b }) if o.params.len() != sig.params.len()
                             || (body.is_none() && b.is_none() && o.params.iter().zip(&sig.params).any(|(x, y)| x.name.name != y.name.name)))
                 });
+                self.annotations(&d.annos);
                 self.function(d, sig, body.as_ref());
                 self.declare_overload(&d.name, d.id, !clash);
             }
@@ -44,6 +45,7 @@ impl<'a> Checker<'a> {
 
     /// A declaration in any scope.
     pub(super) fn local(&mut self, d: &'a Decl) {
+        self.annotations(&d.annos);
         match &d.kind {
             DeclKind::Const { ty, init } => {
                 let t = self.type_ref(ty);
@@ -85,22 +87,23 @@ impl<'a> Checker<'a> {
                         "write the constructor call where the instance is used",
                     );
                 }
-                self.instance(d.id, &t, args, ty.span);
-                self.scoped(|c| body.iter().for_each(|m| c.top(m)));
-                self.virtual_methods(d, &t, body);
+                self.instance(d, ty, args);
+                let methods = body.as_deref().unwrap_or_default();
+                self.scoped(|c| methods.iter().for_each(|m| c.top(m)));
+                self.virtual_methods(d, &t, body.as_deref());
                 self.declare(&d.name, d.id);
             }
             DeclKind::Extern { tparams, methods } => {
                 self.declare(&d.name, d.id);
+                self.context.in_method = true;
                 self.scoped(|c| {
                     c.type_params(tparams);
-                    for m in methods {
+                    for (i, m) in methods.iter().enumerate() {
                         c.scoped(|c| c.signature(&m.sig));
-                        if !m.is_constructor && m.name.name == d.name.name {
-                            c.error(m.name.span, "a constructor has no return type");
-                        }
+                        c.extern_method(d, m, &methods[..i]);
                     }
                 });
+                self.context.in_method = false;
             }
             DeclKind::Function { sig, body } => {
                 self.function(d, sig, body.as_ref());
@@ -112,7 +115,9 @@ impl<'a> Checker<'a> {
             DeclKind::Package { tparams, params } => {
                 self.scoped(|c| {
                     c.type_params(tparams);
+                    c.context.in_package = true;
                     c.params(params);
+                    c.context.in_package = false;
                     for p in params.iter().filter(|p| p.dir != Direction::None) {
                         c.error(p.span, "parameters of a package have no direction");
                     }
@@ -129,7 +134,8 @@ impl<'a> Checker<'a> {
                 members,
             } => self.enumeration(d, underlying.as_ref(), members),
             DeclKind::Typedef(t) => {
-                self.type_ref(t);
+                let named = self.type_ref(t);
+                self.complete(&named, t.span);
                 self.declare(&d.name, d.id);
             }
             DeclKind::NewType(t) => {
@@ -137,10 +143,13 @@ impl<'a> Checker<'a> {
                 let ok = matches!(
                     base,
                     Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Unknown
-                ) || self.newtype_base(&base).is_some()
-                    || self.is_enum(&base);
+                ) || self.newtype_base(&base).is_some();
                 if !ok {
-                    self.error(t.span, format!("'type' cannot rename {}", self.show(&base)));
+                    self.diags.error_hint(
+                        t.span,
+                        format!("'type' cannot rename {}", self.show(&base)),
+                        "only bit<>, int<>, bool and other such types; a typedef can be of any type",
+                    );
                 }
                 self.declare(&d.name, d.id);
             }
@@ -157,13 +166,7 @@ impl<'a> Checker<'a> {
                     );
                 }
                 let t = self.expr(size, None);
-                let known = match &size.kind {
-                    crate::ast::ExprKind::Name { .. } => {
-                        let named = self.names.get(&size.id).and_then(|id| self.decl(*id));
-                        !named.is_some_and(|d| matches!(d.kind, DeclKind::Var { .. }))
-                    }
-                    _ => self.const_value(size).is_some(),
-                };
+                let known = self.known_at_compile_time(size);
                 if !known && !t.is_unknown() {
                     self.error(
                         size.span,
@@ -176,6 +179,46 @@ impl<'a> Checker<'a> {
                 self.declare(&d.name, d.id);
             }
             DeclKind::Errors(_) | DeclKind::MatchKinds(_) => self.top(d),
+        }
+    }
+
+    fn extern_method(&self, d: &Decl, m: &'a Method, before: &[Method]) {
+        if m.is_constructor {
+            self.without_direction(&m.sig.params);
+        } else if m.name.name == d.name.name {
+            self.error(m.name.span, "a constructor has no return type");
+        }
+        // Overloads differ in the names of their parameters.
+        let same = |o: &Method| {
+            o.name.name == m.name.name
+                && o.sig.params.len() == m.sig.params.len()
+                && o.sig.params.iter().zip(&m.sig.params).all(|(x, y)| x.name.name == y.name.name)
+        };
+        if before.iter().any(same) {
+            self.diags.error_hint(
+                m.name.span,
+                format!("'{}' is declared twice with the same parameters", m.name.name),
+                "overloads differ in the number or the names of their parameters",
+            );
+        }
+        let types = m.sig.params.iter().map(|p| &p.ty);
+        for t in types.chain((!m.is_constructor).then_some(&m.sig.ret)) {
+            if self.mentions(&self.type_of(t.id), d.id) {
+                self.error(t.span, format!("'{}' cannot be used in its own declaration", d.name.name));
+            }
+        }
+    }
+
+    fn without_direction(&self, params: &[Param]) {
+        for p in params.iter().filter(|p| p.dir != Direction::None) {
+            self.error(p.span, "parameters of a constructor have no direction");
+        }
+    }
+
+    /// `@optional` is for what the program does not define itself: externs, packages, types of blocks.
+    fn none_optional(&self, params: &[Param]) {
+        for p in params.iter().filter(|p| super::call::is_optional(p)) {
+            self.error(p.span, format!("parameter '{}' cannot be optional here", p.name.name));
         }
     }
 
@@ -199,7 +242,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn is_control_or_parser(&self, t: &Type) -> bool {
+    pub(super) fn is_control_or_parser(&self, t: &Type) -> bool {
         let Type::Named(id, _) = self.resolve(t) else {
             return false;
         };
@@ -247,6 +290,7 @@ impl<'a> Checker<'a> {
 
     pub(super) fn params(&mut self, params: &'a [Param]) {
         for p in params {
+            self.annotations(&p.annos);
             let t = self.type_ref(&p.ty);
             let rt = self.resolve(&t);
             if matches!(rt, Type::Void) {
@@ -279,7 +323,18 @@ impl<'a> Checker<'a> {
                 }
             }
             if let Some(def) = &p.default {
-                self.expr_as(def, &t);
+                if self.context.in_package {
+                    // Fits or not where the package's type arguments are known.
+                    self.expr(def, Some(&t));
+                } else {
+                    self.expr_as(def, &t);
+                }
+                if !self.known_at_compile_time(def) {
+                    self.error(
+                        def.span,
+                        "the default value of a parameter must be known at compile time",
+                    );
+                }
                 if p.dir == Direction::Out || p.dir == Direction::InOut {
                     self.error(
                         p.span,
@@ -311,6 +366,7 @@ impl<'a> Checker<'a> {
         self.scoped(|c| {
             c.signature(sig);
             let Some(b) = body else { return };
+            c.none_optional(&sig.params);
             let ret = c.type_of(sig.ret.id);
             let outer = std::mem::replace(
                 &mut c.context,
@@ -373,9 +429,15 @@ impl<'a> Checker<'a> {
             c.params(&p.ctor_params);
             c.no_blocks(&p.params);
             c.no_blocks(&p.ctor_params);
+            c.without_direction(&p.ctor_params);
+            for p in p.params.iter().chain(&p.ctor_params) {
+                let t = c.type_of(p.ty.id);
+                c.bare_generic(&p.ty, &t);
+            }
             if p.is_type {
                 return;
             }
+            c.none_optional(&p.ctor_params);
             let outer = std::mem::replace(
                 &mut c.context,
                 Context {
@@ -386,7 +448,7 @@ impl<'a> Checker<'a> {
             // States can be used before they are declared, so they are no names of the scope.
             c.scoped(|c| {
                 p.locals.iter().for_each(|l| c.local(l));
-                c.parser_states(p);
+                c.parser_states(d, p);
             });
             c.context = outer;
         });
@@ -402,9 +464,15 @@ impl<'a> Checker<'a> {
             c.params(&k.ctor_params);
             c.no_blocks(&k.params);
             c.no_blocks(&k.ctor_params);
+            c.without_direction(&k.ctor_params);
+            for p in k.params.iter().chain(&k.ctor_params) {
+                let t = c.type_of(p.ty.id);
+                c.bare_generic(&p.ty, &t);
+            }
             if k.is_type {
                 return;
             }
+            c.none_optional(&k.ctor_params);
             let outer = std::mem::replace(
                 &mut c.context,
                 Context {

@@ -428,6 +428,21 @@ impl<'a> Checker<'a> {
                 format!("bits cannot be taken out of {}", self.show(&ty)),
             );
         }
+        if let (Some(Const::Int(l, _)), Type::Bit(n) | Type::SInt(n)) =
+            (self.const_value(lo), self.resolve(&ty))
+        {
+            let top = match self.const_value(width) {
+                Some(Const::Int(w, _)) => &l + w,
+                _ => &l + 1,
+            };
+            if l.is_negative() || top > n.into() {
+                self.error(
+                    lo.span,
+                    format!("bits from {l} up to {top} are outside of {}", self.show(&ty)),
+                );
+                return Type::Unknown;
+            }
+        }
         match self.const_value(width) {
             Some(Const::Int(w, _)) => match w.to_u32() {
                 Some(w) if w > 0 && w <= super::typeref::MAX_WIDTH => Type::Bit(w),

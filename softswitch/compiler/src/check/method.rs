@@ -66,10 +66,12 @@ impl<'a> Checker<'a> {
                             .iter()
                             .filter(|m| &*m.name.name == name && !m.is_constructor)
                             .collect();
-                        let Some(m) = named
-                            .iter()
-                            .find(|m| fits(&m.sig.params, args))
-                            .or(named.first())
+                        let mut fitting = named.iter().filter(|m| fits(&m.sig.params, args));
+                        let first = fitting.next();
+                        if fitting.next().is_some() {
+                            self.ambiguous(name_span);
+                        }
+                        let Some(m) = first.or(named.first())
                         else {
                             self.check_args_anyway(args);
                             let known: Vec<&str> = methods
@@ -185,12 +187,16 @@ impl<'a> Checker<'a> {
             return;
         }
         if method == "lookahead" {
-            if self
-                .calls
-                .get(&e.id)
-                .is_some_and(|c| c.targs.iter().any(|(_, t)| self.resolve(t) == Type::Void))
-            {
-                self.error(e.span, "nothing can be looked ahead at as void");
+            let types = self.calls.get(&e.id).map(|c| c.targs.clone());
+            for (_, t) in types.unwrap_or_default() {
+                let t = self.resolve(&t);
+                let fixed = self.size_in_bits(&t, false) == self.size_in_bits(&t, true);
+                if t == Type::Void || !fixed {
+                    self.error(
+                        e.span,
+                        format!("{} has no fixed size to look ahead", self.show(&t)),
+                    );
+                }
             }
             return;
         }

@@ -2,6 +2,7 @@
 //!
 //! Walks the program once in order, as P4 requires declaration before use, and fills a [`Typed`].
 
+mod annotation;
 mod arguments;
 mod binary;
 mod call;
@@ -66,6 +67,10 @@ struct Context {
     in_subject: bool,
     /// Inside a table declaration.
     in_table: bool,
+    /// Among the parameters of a package.
+    in_package: bool,
+    /// In the signature of an extern's method.
+    in_method: bool,
 }
 
 pub(crate) struct Checker<'a> {
@@ -183,26 +188,28 @@ impl<'a> Checker<'a> {
             return;
         }
         ids.push(id);
-        if depth > 2 {
-            self.warn_shadow(name, id);
+        if depth > 1 {
+            self.shadowing(name, id);
         }
     }
 
-    fn warn_shadow(&self, name: &Ident, id: NodeId) {
+    /// A parameter must not be hidden by a declaration in its block; other names may be.
+    fn shadowing(&self, name: &Ident, id: NodeId) {
         let outer = self.scopes[..self.scopes.len() - 1]
             .iter()
             .rev()
             .find_map(|s| s.get(&name.name).and_then(|v| v.first()));
-        let is_value = |id: NodeId| match self.defs.get(id) {
-            Some(Def::Param(_)) => true,
-            Some(Def::Decl(d)) => matches!(d.kind, crate::ast::DeclKind::Var { .. }),
-            _ => false,
+        let Some(outer) = outer.filter(|o| **o != id) else {
+            return;
         };
-        if let Some(outer) = outer
-            && *outer != id
-            && is_value(*outer)
-            && is_value(id)
-        {
+        let is_param = |id| matches!(self.defs.get(id), Some(Def::Param(_)));
+        if is_param(*outer) && matches!(self.defs.get(id), Some(Def::Decl(_))) {
+            self.diags.error_hint(
+                name.span,
+                format!("'{}' hides a parameter of the same name", name.name),
+                "rename one of the two",
+            );
+        } else if !(self.context.in_method && is_param(id)) {
             self.diags.warn(
                 name.span,
                 format!("'{}' shadows a declaration of the same name", name.name),

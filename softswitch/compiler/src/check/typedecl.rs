@@ -14,7 +14,7 @@ impl<'a> Checker<'a> {
     ) {
         self.scoped(|c| {
             c.type_params(tparams);
-            let mut varbits = 0;
+            let mut varbits: Vec<&crate::ast::Field> = Vec::new();
             for (i, f) in fields.iter().enumerate() {
                 let t = c.type_ref(&f.ty);
                 c.set_type(f.id, t.clone());
@@ -26,71 +26,78 @@ impl<'a> Checker<'a> {
                 }
                 c.field_type(kind, f, &t);
                 c.complete(&t, f.ty.span);
-                varbits += usize::from(matches!(t, Type::Varbit(_)));
+                c.annotations(&f.annos);
+                if matches!(c.resolve(&t), Type::Varbit(_)) {
+                    varbits.push(f);
+                }
             }
-            if varbits > 1 && kind == CompositeKind::Header {
-                c.error(d.name.span, "a header can have only one varbit field");
+            if let [first, second, ..] = varbits[..]
+                && kind == CompositeKind::Header
+            {
+                c.error(
+                    first.name.span,
+                    format!(
+                        "a header can have only one varbit field, and '{}' is another",
+                        second.name.name
+                    ),
+                );
             }
         });
         self.declare(&d.name, d.id);
     }
 
-    pub(super) fn field_type(&mut self, kind: CompositeKind, f: &crate::ast::Field, t: &Type) {
+    fn field_type(&mut self, kind: CompositeKind, f: &crate::ast::Field, t: &Type) {
+        if self.field_allowed(kind, t) {
+            return;
+        }
+        let what = match kind {
+            CompositeKind::Struct => "struct",
+            CompositeKind::Header => "header",
+            CompositeKind::Union => "header union",
+        };
+        self.error(
+            f.name.span,
+            format!(
+                "field '{}' of type {} cannot be in a {what}",
+                f.name.name,
+                self.show(t)
+            ),
+        );
+    }
+
+    /// Whether a struct, header or union can have a field of the type.
+    pub(super) fn field_allowed(&self, kind: CompositeKind, t: &Type) -> bool {
         let t = self.resolve(t);
         let named = match &t {
             Type::Named(id, _) => self.decl(*id).map(|d| &d.kind),
             _ => None,
         };
-        let ok = match (kind, &t) {
+        let inner = match named {
+            Some(DeclKind::Composite { kind, .. }) => Some(*kind),
+            _ => None,
+        };
+        match (kind, &t) {
             (_, Type::Unknown | Type::Var(_) | Type::Open(_)) => true,
-            (CompositeKind::Union, _) => matches!(
-                named,
-                Some(DeclKind::Composite {
-                    kind: CompositeKind::Header,
-                    ..
-                })
-            ),
-            (
-                CompositeKind::Header,
-                Type::Bit(_) | Type::SInt(_) | Type::Varbit(_) | Type::Bool,
-            ) => true,
+            (CompositeKind::Union, _) => inner == Some(CompositeKind::Header),
+            (CompositeKind::Header, Type::Bit(_) | Type::SInt(_) | Type::Varbit(_) | Type::Bool) => true,
+            // A struct in a header is made of what can be in a header.
+            (CompositeKind::Header, _) if inner == Some(CompositeKind::Struct) => self
+                .fields(&t)
+                .unwrap_or_default()
+                .iter()
+                .all(|(_, f)| self.field_allowed(CompositeKind::Header, f)),
             (CompositeKind::Header, _) => {
-                self.enum_underlying(&t).is_some()
-                    || self.newtype_base(&t).is_some()
-                    || matches!(
-                        named,
-                        Some(DeclKind::Composite {
-                            kind: CompositeKind::Struct,
-                            ..
-                        })
-                    )
+                self.enum_underlying(&t).is_some() || self.newtype_base(&t).is_some()
             }
             (
                 CompositeKind::Struct,
                 Type::Void | Type::Str | Type::MatchKind | Type::Int | Type::Set(_),
             ) => false,
-            (CompositeKind::Struct, Type::Named(..)) => {
-                matches!(
-                    named,
-                    Some(DeclKind::Composite { .. } | DeclKind::Enum { .. } | DeclKind::NewType(_))
-                )
-            }
+            (CompositeKind::Struct, Type::Named(..)) => matches!(
+                named,
+                Some(DeclKind::Composite { .. } | DeclKind::Enum { .. } | DeclKind::NewType(_))
+            ),
             (CompositeKind::Struct, _) => true,
-        };
-        if !ok {
-            let what = match kind {
-                CompositeKind::Struct => "struct",
-                CompositeKind::Header => "header",
-                CompositeKind::Union => "header union",
-            };
-            self.error(
-                f.name.span,
-                format!(
-                    "field '{}' of type {} cannot be in a {what}",
-                    f.name.name,
-                    self.show(&t)
-                ),
-            );
         }
     }
 
