@@ -108,9 +108,36 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub(super) fn all_inferred(&self, tparams: &[TypeParam], known: &[(NodeId, Type)], span: Span) {
+    /// Default values stand for missing arguments in inference, too.
+    pub(super) fn infer_from_defaults(
+        &mut self,
+        params: &[Param],
+        map: &[Option<usize>],
+        known: &[(NodeId, Type)],
+    ) {
+        let value = |v| known.iter().find(|(p, _)| *p == v).map(|(_, t)| t.clone());
+        for (p, k) in params.iter().zip(map) {
+            if let (Some(default), None) = (&p.default, k) {
+                let want = self.type_of(p.ty.id).substitute(&value);
+                let have = self.type_of(default.id).substitute(&value);
+                self.unify(&have, &want);
+            }
+        }
+    }
+
+    pub(super) fn all_inferred(
+        &self,
+        tparams: &[TypeParam],
+        params: &[Param],
+        known: &[(NodeId, Type)],
+        span: Span,
+    ) {
         for (p, (_, t)) in tparams.iter().zip(known) {
-            if matches!(self.resolve(t), Type::Open(_)) {
+            // Nobody asks for the type of what is left out.
+            let left_out = params
+                .iter()
+                .any(|q| is_optional(q) && has_variable(&self.type_of(q.ty.id), p.id));
+            if matches!(self.resolve(t), Type::Open(_)) && !left_out {
                 self.diags.error_hint(
                     span,
                     format!("type parameter '{}' cannot be inferred", p.name.name),
@@ -248,4 +275,13 @@ impl<'a> Checker<'a> {
             Direction::In | Direction::None => self.expect(a, &got, want),
         }
     }
+}
+
+fn has_variable(ty: &Type, variable: NodeId) -> bool {
+    let found = std::cell::Cell::new(false);
+    ty.substitute(&|v| {
+        found.set(found.get() || v == variable);
+        None
+    });
+    found.get()
 }

@@ -108,8 +108,9 @@ impl<'a> Checker<'a> {
         self.inferred_usably(params, args, &map, &open);
         let bare = matches!(&ty_ref.kind, TypeRefKind::Named { args, .. } if args.is_empty());
         let complaint = args.iter().any(|a| self.type_of(a.expr.id).is_unknown());
+        self.infer_from_defaults(params, &map, &known);
         if bare && !complaint {
-            self.all_inferred(tparams, &known, instance.name.span);
+            self.all_inferred(tparams, params, &known, instance.name.span);
         }
         for (i, p) in params.iter().enumerate() {
             let Some(k) = map.get(i).copied().flatten() else {

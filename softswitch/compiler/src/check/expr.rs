@@ -42,6 +42,10 @@ impl<'a> Checker<'a> {
                             format!("{value} does not fit {w} bits and is truncated"),
                         );
                     }
+                    if *signed && *w == 0 {
+                        self.error(e.span, "a signed number has one bit at least");
+                        return Type::Unknown;
+                    }
                     if *signed && *w < 2 {
                         self.diags
                             .warn(e.span, format!("int<{w}> holds no positive number"));

@@ -115,7 +115,12 @@ impl<'a> Checker<'a> {
         if self.convert(x, &from, &to) {
             return;
         }
-        if !self.castable(&from, &to) {
+        if let (Type::Int, Type::Bool, Some(super::Const::Int(v, _))) =
+            (&from, &to, self.const_value(x))
+            && v.bits() > 1
+        {
+            self.error(e.span, format!("only 0 and 1 can be cast to bool, not {v}"));
+        } else if !self.castable(&from, &to) {
             self.error(
                 e.span,
                 format!("{} cannot be cast to {}", self.show(&from), self.show(&to)),

@@ -215,11 +215,24 @@ impl<'a> Checker<'a> {
             );
             return;
         }
-        let varbit = self
+        let varbits: Vec<_> = self
             .fields(&ty)
             .unwrap_or_default()
-            .iter()
-            .any(|(_, t)| matches!(self.resolve(t), Type::Varbit(_)));
+            .into_iter()
+            .filter(|(_, t)| matches!(self.resolve(t), Type::Varbit(_)))
+            .collect();
+        if let [_, (second, _), ..] = &varbits[..] {
+            let field = match &ty {
+                Type::Named(id, _) => self.decl(*id),
+                _ => None,
+            };
+            self.error(
+                field.map_or(first.expr.span, |d| d.name.span),
+                format!("a header with a second varbit field, '{second}', cannot be extracted"),
+            );
+            return;
+        }
+        let varbit = !varbits.is_empty();
         if varbit && args.len() == 1 {
             self.diags.error_hint(
                 first.expr.span,

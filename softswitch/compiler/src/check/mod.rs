@@ -193,7 +193,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A parameter must not be hidden by a declaration in its block; other names may be.
+    /// A parameter must not be hidden by a declaration among statements; other names may be.
     fn shadowing(&self, name: &Ident, id: NodeId) {
         let outer = self.scopes[..self.scopes.len() - 1]
             .iter()
@@ -203,7 +203,9 @@ impl<'a> Checker<'a> {
             return;
         };
         let is_param = |id| matches!(self.defs.get(id), Some(Def::Param(_)));
-        if is_param(*outer) && matches!(self.defs.get(id), Some(Def::Decl(_))) {
+        let in_code =
+            self.context.in_body || self.context.in_action || self.context.returns.is_some();
+        if in_code && is_param(*outer) && matches!(self.defs.get(id), Some(Def::Decl(_))) {
             self.diags.error_hint(
                 name.span,
                 format!("'{}' hides a parameter of the same name", name.name),

@@ -170,6 +170,7 @@ impl<'a> Checker<'a> {
                     if t != *key {
                         self.expect(x, &t, &base);
                     }
+                    self.constant_key(x);
                 }
             }
             _ => {
@@ -183,6 +184,12 @@ impl<'a> Checker<'a> {
                 }
                 self.expect(e, &got, &want);
             }
+        }
+    }
+
+    fn constant_key(&mut self, e: &Expr) {
+        if !self.known_at_compile_time(e) {
+            self.error(e.span, "a value to match must be known at compile time");
         }
     }
 }

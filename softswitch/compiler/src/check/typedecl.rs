@@ -14,7 +14,6 @@ impl<'a> Checker<'a> {
     ) {
         self.scoped(|c| {
             c.type_params(tparams);
-            let mut varbits: Vec<&crate::ast::Field> = Vec::new();
             for (i, f) in fields.iter().enumerate() {
                 let t = c.type_ref(&f.ty);
                 c.set_type(f.id, t.clone());
@@ -27,20 +26,6 @@ impl<'a> Checker<'a> {
                 c.field_type(kind, f, &t);
                 c.complete(&t, f.ty.span);
                 c.annotations(&f.annos);
-                if matches!(c.resolve(&t), Type::Varbit(_)) {
-                    varbits.push(f);
-                }
-            }
-            if let [first, second, ..] = varbits[..]
-                && kind == CompositeKind::Header
-            {
-                c.error(
-                    first.name.span,
-                    format!(
-                        "a header can have only one varbit field, and '{}' is another",
-                        second.name.name
-                    ),
-                );
             }
         });
         self.declare(&d.name, d.id);
