@@ -13,7 +13,6 @@ impl<'a> Checker<'a> {
         t: Target<'a>,
         targs: Vec<Type>,
         args: &'a [Arg],
-        want: Option<&Type>,
     ) -> Type {
         if !targs.is_empty() && targs.len() != t.tparams.len() {
             self.error(
@@ -50,9 +49,6 @@ impl<'a> Checker<'a> {
         let ret = t
             .ret
             .substitute(&|v| known.iter().find(|(p, _)| *p == v).map(|(_, t)| t.clone()));
-        if let (Some(want), Type::Open(_)) = (want, self.resolve(&ret)) {
-            self.unify(&ret, want);
-        }
         self.calls.insert(
             e.id,
             CallInfo {
@@ -61,6 +57,14 @@ impl<'a> Checker<'a> {
                 args: map,
             },
         );
+        if let Type::Open(_) = self.resolve(&ret) {
+            self.diags.error_hint(
+                e.span,
+                "the type of what this returns cannot be inferred",
+                "write the type arguments: f<...>(...)",
+            );
+            return Type::Unknown;
+        }
         self.resolve(&ret)
     }
 

@@ -92,6 +92,12 @@ impl<'a> Checker<'a> {
                 self.error(r.span, "division by a negative number");
                 return Type::Unknown;
             }
+            if let (Type::Int, Some(Const::Int(n, _))) = (&tl, self.const_value(l))
+                && n.is_negative()
+            {
+                self.error(l.span, "a negative number cannot be divided");
+                return Type::Unknown;
+            }
         }
         let ty = self.common(l, &tl, r, &tr, None);
         match (op, ty) {

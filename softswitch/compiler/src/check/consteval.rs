@@ -96,7 +96,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn const_raw(&mut self, e: &Expr) -> Option<Const> {
+    /// The value before it is converted to the type that its surroundings want.
+    pub(super) fn const_raw(&mut self, e: &Expr) -> Option<Const> {
         let ty = self.type_of(e.id);
         if ty.is_unknown() {
             return None;

@@ -55,7 +55,7 @@ impl<'a> Checker<'a> {
             ret: ty,
             known,
         };
-        self.finish_call(e, target, Vec::new(), args, None)
+        self.finish_call(e, target, Vec::new(), args)
     }
 
     /// The constructor call of a declaration `type(args) name;`.

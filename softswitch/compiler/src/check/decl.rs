@@ -2,7 +2,7 @@
 
 use super::{Checker, Context};
 use crate::ast::{
-    Block, ControlDecl, Decl, DeclKind, Direction, Method, Param, ParserDecl, Signature, Stmt, StmtKind,
+    Block, CompositeKind, ControlDecl, Decl, DeclKind, Direction, Method, Param, ParserDecl, Signature, Stmt, StmtKind,
     TypeParam,
 };
 use crate::types::Type;
@@ -46,6 +46,14 @@ impl<'a> Checker<'a> {
     /// A declaration in any scope.
     pub(super) fn local(&mut self, d: &'a Decl) {
         self.annotations(&d.annos);
+        let misplaced = match &d.kind {
+            DeclKind::Action { .. } | DeclKind::Table(_) => self.context.in_parser,
+            DeclKind::ValueSet { .. } => self.context.in_control,
+            _ => false,
+        };
+        if misplaced {
+            self.error(d.name.span, format!("'{}' cannot be declared here", d.name.name));
+        }
         match &d.kind {
             DeclKind::Const { ty, init } => {
                 let t = self.type_ref(ty);
@@ -55,6 +63,7 @@ impl<'a> Checker<'a> {
                         format!("a constant of type {} cannot be", self.show(&t)),
                     );
                 }
+                self.complete(&t, ty.span);
                 self.expr_as(init, &t);
                 self.check_constant(d, init, &t);
                 self.set_type(d.id, t);
@@ -63,6 +72,7 @@ impl<'a> Checker<'a> {
             DeclKind::Var { ty, init } => {
                 let t = self.type_ref(ty);
                 self.check_variable_type(d, &t);
+                self.complete(&t, ty.span);
                 if let Some(i) = init {
                     self.expr_as(i, &t);
                 }
@@ -159,7 +169,11 @@ impl<'a> Checker<'a> {
             }
             DeclKind::ValueSet { ty, size } => {
                 let elem = self.type_ref(ty);
-                if matches!(elem, Type::Int | Type::Void | Type::Str | Type::Varbit(_)) {
+                let header = matches!(
+                    self.composite_kind(&elem),
+                    Some(CompositeKind::Header | CompositeKind::Union)
+                );
+                if header || matches!(elem, Type::Int | Type::Void | Type::Str | Type::Varbit(_)) {
                     self.error(
                         ty.span,
                         format!("a value set of {} cannot be", self.show(&elem)),
@@ -230,7 +244,7 @@ impl<'a> Checker<'a> {
         if scalar
             && self.const_value(init).is_none()
             && !self.type_of(init.id).is_unknown()
-            && self.context_is_global()
+            && (self.context_is_global() || !self.known_at_compile_time(init))
         {
             self.error(
                 init.span,
@@ -250,6 +264,13 @@ impl<'a> Checker<'a> {
             self.decl(id).map(|d| &d.kind),
             Some(DeclKind::Control(_) | DeclKind::Parser(_))
         )
+    }
+
+    fn is_parser(&self, t: &Type) -> bool {
+        let Type::Named(id, _) = self.resolve(t) else {
+            return false;
+        };
+        matches!(self.decl(id).map(|d| &d.kind), Some(DeclKind::Parser(_)))
     }
 
     fn context_is_global(&self) -> bool {
@@ -473,6 +494,11 @@ impl<'a> Checker<'a> {
                 return;
             }
             c.none_optional(&k.ctor_params);
+            for p in &k.ctor_params {
+                if c.is_parser(&c.type_of(p.ty.id)) {
+                    c.error(p.span, "a control cannot have a parser inside");
+                }
+            }
             let outer = std::mem::replace(
                 &mut c.context,
                 Context {

@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
                 callee,
                 targs,
                 args,
-            } => self.call(e, callee, targs, args, want),
+            } => self.call(e, callee, targs, args),
             ExprKind::List { items, dots } => self.list(e, items, *dots, want),
             ExprKind::Record { fields, dots } => self.record(e, fields, *dots, want),
             ExprKind::InvalidHeader => match want {

@@ -139,7 +139,7 @@ impl<'a> Checker<'a> {
         if self.is_enum(to) {
             return self
                 .enum_underlying(to)
-                .is_some_and(|u| self.castable_plain(from, &u) || *from == u);
+                .is_some_and(|u| *from == u || matches!(from, Type::Int | Type::Unknown | Type::Var(_)));
         }
         if let Some(u) = self.enum_underlying(from) {
             return *to == u || self.castable_plain(&u, to);

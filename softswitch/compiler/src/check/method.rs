@@ -17,7 +17,6 @@ impl<'a> Checker<'a> {
         name_span: Span,
         targs: Vec<Type>,
         args: &'a [Arg],
-        want: Option<&Type>,
     ) -> Type {
         let inner = match base_ty {
             Type::Meta(t) => (**t).clone(),
@@ -43,6 +42,9 @@ impl<'a> Checker<'a> {
                 return Type::ApplyResult(*id);
             }
             Type::Stack(..) if matches!(name, "push_front" | "pop_front") => {
+                if self.context.in_parser {
+                    self.error(e.span, format!("'{name}' of a stack cannot be used in a parser"));
+                }
                 if let Err(why) = self.lvalue(base) {
                     self.error(base.span, why);
                 }
@@ -97,7 +99,7 @@ impl<'a> Checker<'a> {
                                 .zip(owner_args.iter().cloned())
                                 .collect(),
                         };
-                        let ret = self.finish_call(e, target, targs, args, want);
+                        let ret = self.finish_call(e, target, targs, args);
                         self.packet_call(
                             e,
                             &d.map_or(String::new(), |d| d.name.name.to_string()),
@@ -110,6 +112,7 @@ impl<'a> Checker<'a> {
                         if self.context.in_action || self.context.in_parser {
                             self.error(e.span, "a control cannot be applied here");
                         }
+                        self.not_open(*id, e.span);
                         let known = c
                             .tparams
                             .iter()
@@ -123,7 +126,7 @@ impl<'a> Checker<'a> {
                             ret: Type::Void,
                             known,
                         };
-                        return self.finish_call(e, target, Vec::new(), args, None);
+                        return self.finish_call(e, target, Vec::new(), args);
                     }
                     Some(DeclKind::Parser(p)) if name == "apply" => {
                         if !self.context.in_parser {
@@ -142,7 +145,7 @@ impl<'a> Checker<'a> {
                             ret: Type::Void,
                             known,
                         };
-                        return self.finish_call(e, target, Vec::new(), args, None);
+                        return self.finish_call(e, target, Vec::new(), args);
                     }
                     Some(DeclKind::Composite { kind, .. }) => {
                         let is_header =
@@ -222,13 +225,18 @@ impl<'a> Checker<'a> {
             .filter(|(_, t)| matches!(self.resolve(t), Type::Varbit(_)))
             .collect();
         if let [_, (second, _), ..] = &varbits[..] {
-            let field = match &ty {
+            let d = match &ty {
                 Type::Named(id, _) => self.decl(*id),
                 _ => None,
             };
+            let fields = match d.map(|d| &d.kind) {
+                Some(DeclKind::Composite { fields, .. }) => &fields[..],
+                _ => &[],
+            };
+            let field = fields.iter().find(|f| f.name.name == *second);
             self.error(
-                field.map_or(first.expr.span, |d| d.name.span),
-                format!("a header with a second varbit field, '{second}', cannot be extracted"),
+                field.map_or(first.expr.span, |f| f.name.span),
+                format!("'{second}' is the second varbit field: the header cannot be extracted"),
             );
             return;
         }

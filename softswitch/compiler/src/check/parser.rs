@@ -51,7 +51,6 @@ impl<'a> Checker<'a> {
                         Type::Bit(_)
                             | Type::SInt(_)
                             | Type::Bool
-                            | Type::Error
                             | Type::Unknown
                             | Type::Var(_)
                     ) || self.is_enum(t)

@@ -1,6 +1,6 @@
 //! Declarations of types: structs, headers, unions, enums.
 
-use super::Checker;
+use super::{Checker, Const, wrap};
 use crate::ast::{CompositeKind, Decl, DeclKind, TypeParam};
 use crate::types::Type;
 
@@ -105,6 +105,9 @@ impl<'a> Checker<'a> {
                 );
             }
         }
+        if members.is_empty() {
+            self.error(d.name.span, "an enum needs at least one member");
+        }
         for (i, m) in members.iter().enumerate() {
             if members[..i].iter().any(|o| o.name.name == m.name.name) {
                 self.error(m.name.span, format!("'{}' is declared twice", m.name.name));
@@ -113,6 +116,14 @@ impl<'a> Checker<'a> {
                 (Some((t, _)), Some(v)) => {
                     let t = t.clone();
                     self.expr_as(v, &t);
+                    if let Some(Const::Int(value, _)) = self.const_raw(v)
+                        && wrap(&value, &t) != value
+                    {
+                        self.error(
+                            v.span,
+                            format!("{value} is outside of the underlying type {}", self.show(&t)),
+                        );
+                    }
                     if self.const_value(v).is_none() && !self.type_of(v.id).is_unknown() {
                         self.error(v.span, "the value is not known at compile time");
                     }
