@@ -193,7 +193,12 @@ fn run(cli: &Cli) -> ExitCode {
     if let Some(path) = &cli.output {
         let mut path = path.clone();
         if path.is_dir() {
-            path.push(cli.program.with_extension("json").file_name().unwrap_or_default());
+            path.push(
+                cli.program
+                    .with_extension("json")
+                    .file_name()
+                    .unwrap_or_default(),
+            );
         }
         files.push((path, format!("{:#}\n", output.json)));
     }

@@ -188,7 +188,10 @@ impl Lexer<'_> {
     /// elsewhere a lone quote is more likely prose in a part that the preprocessor skips.
     fn string(&mut self) -> Tok {
         let from = self.pos + 1;
-        let lines = matches!(self.out.last().map(|t| &t.tok), Some(Tok::P("(" | "[" | "," | "=")));
+        let lines = matches!(
+            self.out.last().map(|t| &t.tok),
+            Some(Tok::P("(" | "[" | "," | "="))
+        );
         self.pos = from;
         while self.pos < self.bytes.len() && self.bytes[self.pos] != b'"' {
             if self.bytes[self.pos] == b'\n' && !lines {

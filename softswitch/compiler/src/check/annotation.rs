@@ -86,14 +86,27 @@ impl<'a> Checker<'a> {
     fn unstructured(&mut self, a: &'a Annotation, raw: &[RawToken], exprs: &'a [Expr]) {
         let name = &*a.name.name;
         match name {
-            "name" | "deprecated" if !matches!(exprs, [] | [Expr { kind: ExprKind::Name { .. }, .. }]) => {
+            "name" | "deprecated"
+                if !matches!(
+                    exprs,
+                    [] | [Expr {
+                        kind: ExprKind::Name { .. },
+                        ..
+                    }]
+                ) =>
+            {
                 if !matches!(exprs, [e] if is_string(e)) {
                     self.wants_string(a);
                 }
             }
             "match" => {
                 let kind = match exprs {
-                    [Expr { kind: ExprKind::Name { name, .. }, .. }] => Some(name),
+                    [
+                        Expr {
+                            kind: ExprKind::Name { name, .. },
+                            ..
+                        },
+                    ] => Some(name),
                     _ => None,
                 };
                 if !exprs.is_empty() && !kind.is_some_and(|k| self.match_kinds.contains(k)) {

@@ -105,7 +105,10 @@ impl<'a> Checker<'a> {
                     "write a cast: (S) { ... }",
                 ),
                 Type::Str if p.dir != Direction::None => {
-                    self.error(span, "a string can only be given to a parameter without a direction");
+                    self.error(
+                        span,
+                        "a string can only be given to a parameter without a direction",
+                    );
                 }
                 _ => {}
             }

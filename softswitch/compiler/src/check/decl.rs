@@ -2,8 +2,8 @@
 
 use super::{Checker, Context};
 use crate::ast::{
-    Block, CompositeKind, ControlDecl, Decl, DeclKind, Direction, Method, Param, ParserDecl, Signature, Stmt, StmtKind,
-    TypeParam,
+    Block, CompositeKind, ControlDecl, Decl, DeclKind, Direction, Method, Param, ParserDecl,
+    Signature, Stmt, StmtKind, TypeParam,
 };
 use crate::types::Type;
 
@@ -52,7 +52,10 @@ impl<'a> Checker<'a> {
             _ => false,
         };
         if misplaced {
-            self.error(d.name.span, format!("'{}' cannot be declared here", d.name.name));
+            self.error(
+                d.name.span,
+                format!("'{}' cannot be declared here", d.name.name),
+            );
         }
         match &d.kind {
             DeclKind::Const { ty, init } => {
@@ -206,19 +209,29 @@ impl<'a> Checker<'a> {
         let same = |o: &Method| {
             o.name.name == m.name.name
                 && o.sig.params.len() == m.sig.params.len()
-                && o.sig.params.iter().zip(&m.sig.params).all(|(x, y)| x.name.name == y.name.name)
+                && o.sig
+                    .params
+                    .iter()
+                    .zip(&m.sig.params)
+                    .all(|(x, y)| x.name.name == y.name.name)
         };
         if before.iter().any(same) {
             self.diags.error_hint(
                 m.name.span,
-                format!("'{}' is declared twice with the same parameters", m.name.name),
+                format!(
+                    "'{}' is declared twice with the same parameters",
+                    m.name.name
+                ),
                 "overloads differ in the number or the names of their parameters",
             );
         }
         let types = m.sig.params.iter().map(|p| &p.ty);
         for t in types.chain((!m.is_constructor).then_some(&m.sig.ret)) {
             if self.mentions(&self.type_of(t.id), d.id) {
-                self.error(t.span, format!("'{}' cannot be used in its own declaration", d.name.name));
+                self.error(
+                    t.span,
+                    format!("'{}' cannot be used in its own declaration", d.name.name),
+                );
             }
         }
     }
@@ -232,7 +245,10 @@ impl<'a> Checker<'a> {
     /// `@optional` is for what the program does not define itself: externs, packages, types of blocks.
     fn none_optional(&self, params: &[Param]) {
         for p in params.iter().filter(|p| super::call::is_optional(p)) {
-            self.error(p.span, format!("parameter '{}' cannot be optional here", p.name.name));
+            self.error(
+                p.span,
+                format!("parameter '{}' cannot be optional here", p.name.name),
+            );
         }
     }
 

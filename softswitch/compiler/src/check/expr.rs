@@ -442,7 +442,10 @@ impl<'a> Checker<'a> {
             if l.is_negative() || top > n.into() {
                 self.error(
                     lo.span,
-                    format!("bits from {l} up to {top} are outside of {}", self.show(&ty)),
+                    format!(
+                        "bits from {l} up to {top} are outside of {}",
+                        self.show(&ty)
+                    ),
                 );
                 return Type::Unknown;
             }

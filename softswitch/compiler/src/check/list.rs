@@ -137,9 +137,9 @@ impl<'a> Checker<'a> {
             return *to == base;
         }
         if self.is_enum(to) {
-            return self
-                .enum_underlying(to)
-                .is_some_and(|u| *from == u || matches!(from, Type::Int | Type::Unknown | Type::Var(_)));
+            return self.enum_underlying(to).is_some_and(|u| {
+                *from == u || matches!(from, Type::Int | Type::Unknown | Type::Var(_))
+            });
         }
         if let Some(u) = self.enum_underlying(from) {
             return *to == u || self.castable_plain(&u, to);

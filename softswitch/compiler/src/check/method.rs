@@ -43,7 +43,10 @@ impl<'a> Checker<'a> {
             }
             Type::Stack(..) if matches!(name, "push_front" | "pop_front") => {
                 if self.context.in_parser {
-                    self.error(e.span, format!("'{name}' of a stack cannot be used in a parser"));
+                    self.error(
+                        e.span,
+                        format!("'{name}' of a stack cannot be used in a parser"),
+                    );
                 }
                 if let Err(why) = self.lvalue(base) {
                     self.error(base.span, why);
@@ -73,8 +76,7 @@ impl<'a> Checker<'a> {
                         if fitting.next().is_some() {
                             self.ambiguous(name_span);
                         }
-                        let Some(m) = first.or(named.first())
-                        else {
+                        let Some(m) = first.or(named.first()) else {
                             self.check_args_anyway(args);
                             let known: Vec<&str> = methods
                                 .iter()

@@ -45,6 +45,7 @@ pub fn check<'a>(program: &'a Program, diags: &'a Diagnostics) -> Typed<'a> {
         used: HashSet::new(),
         consts: HashMap::new(),
         open: Vec::new(),
+        parts: HashMap::new(),
     };
     for d in &program.decls {
         c.top(d);
@@ -91,6 +92,8 @@ pub(crate) struct Checker<'a> {
     consts: HashMap<NodeId, Option<Const>>,
     /// Controls and parsers whose declaration is not complete.
     open: Vec<NodeId>,
+    /// How many fields structs have, those inside of them included.
+    parts: HashMap<NodeId, u64>,
 }
 
 impl<'a> Checker<'a> {

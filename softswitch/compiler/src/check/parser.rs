@@ -30,7 +30,10 @@ impl<'a> Checker<'a> {
             self.scoped(|c| c.state(p, s));
         }
         if start && !ends(p) {
-            self.error(d.name.span, "the parser can reach neither accept nor reject");
+            self.error(
+                d.name.span,
+                "the parser can reach neither accept nor reject",
+            );
         }
     }
 
@@ -48,11 +51,7 @@ impl<'a> Checker<'a> {
                 for (k, t) in keys.iter().zip(&types) {
                     let ok = matches!(
                         t,
-                        Type::Bit(_)
-                            | Type::SInt(_)
-                            | Type::Bool
-                            | Type::Unknown
-                            | Type::Var(_)
+                        Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Unknown | Type::Var(_)
                     ) || self.is_enum(t)
                         || self.newtype_base(t).is_some()
                         || matches!(t, Type::Tuple(_));
@@ -145,7 +144,10 @@ impl<'a> Checker<'a> {
     /// Types of the fields, those of structs inside included.
     fn flat_types(&self, ty: &Type) -> Vec<Type> {
         match self.fields(ty) {
-            Some(fields) => fields.iter().flat_map(|(_, t)| self.flat_types(t)).collect(),
+            Some(fields) => fields
+                .iter()
+                .flat_map(|(_, t)| self.flat_types(t))
+                .collect(),
             None => vec![ty.clone()],
         }
     }

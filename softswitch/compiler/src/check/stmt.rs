@@ -82,7 +82,10 @@ impl<'a> Checker<'a> {
 
     fn branch(&mut self, s: &'a Stmt) {
         if let StmtKind::Decl(d) = &s.kind {
-            self.error(d.span, "nobody could use what is declared here: put it into a block");
+            self.error(
+                d.span,
+                "nobody could use what is declared here: put it into a block",
+            );
         }
         self.scoped(|c| c.stmt(s));
     }

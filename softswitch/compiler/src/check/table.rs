@@ -97,7 +97,10 @@ impl<'a> Checker<'a> {
             if t.keys.as_ref().is_none_or(Vec::is_empty) && !entries.list.is_empty() {
                 self.error(
                     d.name.span,
-                    format!("table '{}' has no key, so it cannot have entries", d.name.name),
+                    format!(
+                        "table '{}' has no key, so it cannot have entries",
+                        d.name.name
+                    ),
                 );
             }
             if t.keys.iter().flatten().next().is_some_and(|k| {
@@ -217,7 +220,10 @@ impl<'a> Checker<'a> {
         if t.default_action.is_some() {
             return;
         }
-        let Some(id) = self.lookup("NoAction", true).and_then(|ids| ids.first().copied()) else {
+        let Some(id) = self
+            .lookup("NoAction", true)
+            .and_then(|ids| ids.first().copied())
+        else {
             return;
         };
         let Some(d) = self.decl(id) else { return };
@@ -232,7 +238,11 @@ impl<'a> Checker<'a> {
 
     /// No two entries of exact keys are the same.
     fn duplicate_entries(&mut self, t: &TableDecl, entries: &'a crate::ast::Entries) {
-        if t.keys.iter().flatten().any(|k| &*k.match_kind.name != "exact") {
+        if t.keys
+            .iter()
+            .flatten()
+            .any(|k| &*k.match_kind.name != "exact")
+        {
             return;
         }
         let mut seen: Vec<Vec<Const>> = Vec::new();

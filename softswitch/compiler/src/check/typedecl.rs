@@ -4,6 +4,9 @@ use super::{Checker, Const, wrap};
 use crate::ast::{CompositeKind, Decl, DeclKind, TypeParam};
 use crate::types::Type;
 
+/// A bound on the fields of a struct, against those that double themselves.
+const MAX_PARTS: u64 = 1 << 16;
+
 impl<'a> Checker<'a> {
     pub(super) fn composite(
         &mut self,
@@ -14,6 +17,7 @@ impl<'a> Checker<'a> {
     ) {
         self.scoped(|c| {
             c.type_params(tparams);
+            let mut parts = 0u64;
             for (i, f) in fields.iter().enumerate() {
                 let t = c.type_ref(&f.ty);
                 c.set_type(f.id, t.clone());
@@ -25,10 +29,32 @@ impl<'a> Checker<'a> {
                 }
                 c.field_type(kind, f, &t);
                 c.complete(&t, f.ty.span);
+                parts = parts.saturating_add(c.parts_of(&t));
+                if parts > MAX_PARTS {
+                    c.error(
+                        f.name.span,
+                        format!("with this field there are more than {MAX_PARTS} fields"),
+                    );
+                    c.set_type(f.ty.id, Type::Unknown);
+                    c.set_type(f.id, Type::Unknown);
+                    break;
+                }
                 c.annotations(&f.annos);
             }
+            c.parts.insert(d.id, parts);
         });
         self.declare(&d.name, d.id);
+    }
+
+    fn parts_of(&self, t: &Type) -> u64 {
+        match self.resolve(t) {
+            Type::Named(id, _) => self.parts.get(&id).copied().unwrap_or(1),
+            Type::Stack(t, n) => self.parts_of(&t).saturating_mul(u64::from(n)),
+            Type::Tuple(items) => items
+                .iter()
+                .fold(0, |sum, t| self.parts_of(t).saturating_add(sum)),
+            _ => 1,
+        }
     }
 
     fn field_type(&mut self, kind: CompositeKind, f: &crate::ast::Field, t: &Type) {
@@ -64,7 +90,10 @@ impl<'a> Checker<'a> {
         match (kind, &t) {
             (_, Type::Unknown | Type::Var(_) | Type::Open(_)) => true,
             (CompositeKind::Union, _) => inner == Some(CompositeKind::Header),
-            (CompositeKind::Header, Type::Bit(_) | Type::SInt(_) | Type::Varbit(_) | Type::Bool) => true,
+            (
+                CompositeKind::Header,
+                Type::Bit(_) | Type::SInt(_) | Type::Varbit(_) | Type::Bool,
+            ) => true,
             // A struct in a header is made of what can be in a header.
             (CompositeKind::Header, _) if inner == Some(CompositeKind::Struct) => self
                 .fields(&t)
@@ -121,7 +150,10 @@ impl<'a> Checker<'a> {
                     {
                         self.error(
                             v.span,
-                            format!("{value} is outside of the underlying type {}", self.show(&t)),
+                            format!(
+                                "{value} is outside of the underlying type {}",
+                                self.show(&t)
+                            ),
                         );
                     }
                     if self.const_value(v).is_none() && !self.type_of(v.id).is_unknown() {

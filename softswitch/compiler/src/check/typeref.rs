@@ -164,7 +164,11 @@ impl<'a> Checker<'a> {
             if !self.field_allowed(*kind, &t) {
                 self.error(
                     span,
-                    format!("{} cannot be: its field '{field}' would be of type {}", self.show(&ty), self.show(&t)),
+                    format!(
+                        "{} cannot be: its field '{field}' would be of type {}",
+                        self.show(&ty),
+                        self.show(&t)
+                    ),
                 );
             }
         }
@@ -182,7 +186,9 @@ impl<'a> Checker<'a> {
                 };
                 other == id
                     || args.iter().any(|a| self.mentions(a, id))
-                    || params.iter().any(|p| self.mentions(&self.type_of(p.ty.id), id))
+                    || params
+                        .iter()
+                        .any(|p| self.mentions(&self.type_of(p.ty.id), id))
             }
             Type::Tuple(items) => items.iter().any(|t| self.mentions(t, id)),
             Type::List(t) | Type::Stack(t, _) => self.mentions(&t, id),

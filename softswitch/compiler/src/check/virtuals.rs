@@ -44,7 +44,10 @@ impl<'a> Checker<'a> {
             };
             let same = sig.params.len() == declared.sig.params.len()
                 && sig.params.iter().zip(&declared.sig.params).all(|(a, b)| {
-                    let (x, y) = (self.type_of(a.ty.id), self.type_of(b.ty.id).substitute(&known));
+                    let (x, y) = (
+                        self.type_of(a.ty.id),
+                        self.type_of(b.ty.id).substitute(&known),
+                    );
                     a.dir == b.dir && (x == y || matches!(y, Type::Var(_)))
                 });
             let (r, s) = (

@@ -47,9 +47,10 @@ impl Emitter<'_> {
                     "write it as a string",
                 ),
             },
-            None => self
-                .diags
-                .error(e.span, "structured annotation must be compile-time constant values"),
+            None => self.diags.error(
+                e.span,
+                "structured annotation must be compile-time constant values",
+            ),
         }
         m
     }
@@ -150,7 +151,6 @@ impl Emitter<'_> {
         m.message("doc", doc);
     }
 }
-
 
 fn unstructured(a: &Annotation) -> Option<String> {
     match &a.body {

@@ -36,7 +36,10 @@ pub fn emit<'a>(
     };
     let info = e.program();
     let file = |path: &str, message: &str, m: Message| {
-        format!("# proto-file: {path}\n# proto-message: {message}\n\n{}", m.text())
+        format!(
+            "# proto-file: {path}\n# proto-message: {message}\n\n{}",
+            m.text()
+        )
     };
     (
         file("p4/config/v1/p4info.proto", "p4.config.v1.P4Info", info),

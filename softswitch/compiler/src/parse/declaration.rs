@@ -357,11 +357,7 @@ impl Parser<'_> {
         let members = self.list("}", |p| {
             p.annotations()?;
             let name = p.member_name()?;
-            let value = if p.eat("=") {
-                Some(p.expr()?)
-            } else {
-                None
-            };
+            let value = if p.eat("=") { Some(p.expr()?) } else { None };
             let id = p.id();
             Ok(EnumMember { id, name, value })
         })?;

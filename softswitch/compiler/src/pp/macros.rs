@@ -25,8 +25,8 @@ impl Macro {
     }
 }
 
-/// A bound on the tokens of one expansion, against macros that double themselves.
-const MAX_EXPANSION: usize = 1 << 20;
+/// A bound on the tokens that all macros of a program are replaced by, against those that double themselves.
+const MAX_EXPANSION: usize = 1 << 19;
 
 impl Preprocessor<'_> {
     pub(super) fn define(&mut self, rest: &[Token], span: Span) {
@@ -81,7 +81,7 @@ impl Preprocessor<'_> {
         let mut i = 0;
         while i < tokens.len() {
             let t = &tokens[i];
-            if out.len() > MAX_EXPANSION {
+            if self.expanded > MAX_EXPANSION {
                 self.diags.error(t.span, "macro expansion is too large");
                 return;
             }
@@ -150,6 +150,7 @@ impl Preprocessor<'_> {
                 }
             };
             let body = paste(body);
+            self.expanded += body.len().max(1);
             hidden.push(name.clone());
             let mut expanded = Vec::new();
             self.expand_into(&body, hidden, &mut expanded);

@@ -44,13 +44,7 @@ impl Preprocessor<'_> {
         out
     }
 
-    fn directive_in_string(
-        &mut self,
-        line: &str,
-        file: u32,
-        at: u32,
-        branches: &mut Vec<Branch>,
-    ) {
+    fn directive_in_string(&mut self, line: &str, file: u32, at: u32, branches: &mut Vec<Branch>) {
         let mut tokens = lex(file, line);
         tokens.pop();
         for t in &mut tokens {
