@@ -6,7 +6,7 @@ mod common;
 fn ingress(body: &str) -> String {
     let text = format!(
         "#include <core.p4>\n#include <v1model.p4>\n{}{body}\n{}",
-        "header h_t { bit<8> a; bit<16> b; bool c; }\n\
+        "header h_t { bit<8> a; bit<16> b; bool c; bit<7> d; }\n\
          struct headers { h_t h; h_t[2] s; }\n\
          struct metadata { bit<8> m; }\n\
          parser P(packet_in p, out headers hdr, inout metadata meta, inout standard_metadata_t std) {\n\

@@ -19,6 +19,7 @@ mod table;
 mod typedecl;
 mod typeref;
 mod unify;
+mod unused;
 mod virtuals;
 
 use std::collections::{HashMap, HashSet};
@@ -116,6 +117,7 @@ impl<'a> Checker<'a> {
                 );
             }
         }
+        self.warn_unused(program);
         let types = std::mem::take(&mut self.types);
         let types = types
             .into_iter()
