@@ -86,19 +86,7 @@ impl<'a> Checker<'a> {
     fn unstructured(&mut self, a: &'a Annotation, raw: &[RawToken], exprs: &'a [Expr]) {
         let name = &*a.name.name;
         match name {
-            "name" | "deprecated"
-                if !matches!(
-                    exprs,
-                    [] | [Expr {
-                        kind: ExprKind::Name { .. },
-                        ..
-                    }]
-                ) =>
-            {
-                if !matches!(exprs, [e] if is_string(e)) {
-                    self.wants_string(a);
-                }
-            }
+            "name" | "deprecated" if !may_be_string(exprs) => self.wants_string(a),
             "match" => {
                 let kind = match exprs {
                     [
@@ -113,15 +101,11 @@ impl<'a> Checker<'a> {
                     self.error(a.span, "the value of @match must be a match kind");
                 }
             }
-            "p4runtime_translation" => {
-                if !is_translation(raw) {
-                    self.diags.error_hint(
-                        a.span,
-                        "these are no arguments of @p4runtime_translation",
-                        "write (\"uri\", bit<W>), (\"uri\", string) or (\"uri\", W), W being a number",
-                    );
-                }
-            }
+            "p4runtime_translation" if !is_translation(raw) => self.diags.error_hint(
+                a.span,
+                "these are no arguments of @p4runtime_translation",
+                "write (\"uri\", bit<W>), (\"uri\", string) or (\"uri\", W), W being a number",
+            ),
             _ if WITHOUT_ARGUMENTS.contains(&name) && !raw.is_empty() => {
                 self.error(a.span, format!("annotation @{name} takes no arguments"));
             }
@@ -143,6 +127,15 @@ fn is_structured(a: &Annotation) -> bool {
         a.body,
         AnnotationBody::List(_) | AnnotationBody::KeyValue(_)
     )
+}
+
+/// A string, or the name of one; nothing was parsed if the text is no expression.
+fn may_be_string(exprs: &[Expr]) -> bool {
+    match exprs {
+        [] => true,
+        [e] => is_string(e) || matches!(e.kind, ExprKind::Name { .. }),
+        _ => false,
+    }
 }
 
 /// A string, or several joined.

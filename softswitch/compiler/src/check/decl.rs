@@ -1,11 +1,14 @@
 //! Declarations.
 
-use super::{Checker, Context};
+use super::{Checker, Const, Context};
 use crate::ast::{
     Block, CompositeKind, ControlDecl, Decl, DeclKind, Direction, Method, Param, ParserDecl,
     Signature, Stmt, StmtKind, TypeParam,
 };
 use crate::types::Type;
+
+/// From the first version of v1model to the last.
+const V1MODEL_VERSIONS: std::ops::RangeInclusive<u32> = 20_180_101..=20_200_408;
 
 impl<'a> Checker<'a> {
     pub(super) fn top(&mut self, d: &'a Decl) {
@@ -69,6 +72,9 @@ impl<'a> Checker<'a> {
                 self.complete(&t, ty.span);
                 self.expr_as(init, &t);
                 self.check_constant(d, init, &t);
+                if &*d.name.name == "__v1model_version" {
+                    self.v1model_version(init);
+                }
                 self.set_type(d.id, t);
                 self.declare(&d.name, d.id);
             }
@@ -248,6 +254,23 @@ impl<'a> Checker<'a> {
             self.error(
                 p.span,
                 format!("parameter '{}' cannot be optional here", p.name.name),
+            );
+        }
+    }
+
+    /// Versions are dates, of which v1model knows those of its changes.
+    fn v1model_version(&mut self, e: &crate::ast::Expr) {
+        let known = match self.const_raw(e) {
+            Some(Const::Int(v, _)) => {
+                num_traits::ToPrimitive::to_u32(&v).is_some_and(|v| V1MODEL_VERSIONS.contains(&v))
+            }
+            _ => false,
+        };
+        if !known {
+            self.diags.error_hint(
+                e.span,
+                "V1MODEL_VERSION is not a version of v1model",
+                "the first is 20180101, the last 20200408",
             );
         }
     }

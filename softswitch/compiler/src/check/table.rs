@@ -35,6 +35,9 @@ impl<'a> Checker<'a> {
             let ty = self.expr(&k.expr, None);
             self.context.in_table = true;
             let ty = self.resolve(&ty);
+            if self.const_value(&k.expr).is_some() {
+                self.diags.warn(k.expr.span, "a key that is constant");
+            }
             let ok = matches!(
                 ty,
                 Type::Bit(_)
