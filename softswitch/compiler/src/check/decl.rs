@@ -2,8 +2,8 @@
 
 use super::{Checker, Const, Context};
 use crate::ast::{
-    Block, CompositeKind, ControlDecl, Decl, DeclKind, Direction, Method, Param, ParserDecl,
-    Signature, Stmt, StmtKind, TypeParam,
+    Block, CompositeKind, Decl, DeclKind, Direction, Method, Param, Signature, Stmt, StmtKind,
+    TypeParam,
 };
 use crate::types::Type;
 
@@ -242,14 +242,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn without_direction(&self, params: &[Param]) {
+    pub(super) fn without_direction(&self, params: &[Param]) {
         for p in params.iter().filter(|p| p.dir != Direction::None) {
             self.error(p.span, "parameters of a constructor have no direction");
         }
     }
 
     /// `@optional` is for what the program does not define itself: externs, packages, types of blocks.
-    fn none_optional(&self, params: &[Param]) {
+    pub(super) fn none_optional(&self, params: &[Param]) {
         for p in params.iter().filter(|p| super::call::is_optional(p)) {
             self.error(
                 p.span,
@@ -305,7 +305,7 @@ impl<'a> Checker<'a> {
         )
     }
 
-    fn is_parser(&self, t: &Type) -> bool {
+    pub(super) fn is_parser(&self, t: &Type) -> bool {
         let Type::Named(id, _) = self.resolve(t) else {
             return false;
         };
@@ -478,81 +478,6 @@ impl<'a> Checker<'a> {
             c.context = outer;
         });
         self.declare(&d.name, d.id);
-    }
-
-    fn parser(&mut self, d: &'a Decl, p: &'a ParserDecl) {
-        self.declare(&d.name, d.id);
-        self.open.push(d.id);
-        self.scoped(|c| {
-            c.type_params(&p.tparams);
-            c.params(&p.params);
-            c.params(&p.ctor_params);
-            c.no_blocks(&p.params);
-            c.no_blocks(&p.ctor_params);
-            c.without_direction(&p.ctor_params);
-            for p in p.params.iter().chain(&p.ctor_params) {
-                let t = c.type_of(p.ty.id);
-                c.bare_generic(&p.ty, &t);
-            }
-            if p.is_type {
-                return;
-            }
-            c.none_optional(&p.ctor_params);
-            let outer = std::mem::replace(
-                &mut c.context,
-                Context {
-                    in_parser: true,
-                    ..Context::default()
-                },
-            );
-            // States can be used before they are declared, so they are no names of the scope.
-            c.scoped(|c| {
-                p.locals.iter().for_each(|l| c.local(l));
-                c.parser_states(d, p);
-            });
-            c.context = outer;
-        });
-        self.open.pop();
-    }
-
-    fn control(&mut self, d: &'a Decl, k: &'a ControlDecl) {
-        self.declare(&d.name, d.id);
-        self.open.push(d.id);
-        self.scoped(|c| {
-            c.type_params(&k.tparams);
-            c.params(&k.params);
-            c.params(&k.ctor_params);
-            c.no_blocks(&k.params);
-            c.no_blocks(&k.ctor_params);
-            c.without_direction(&k.ctor_params);
-            for p in k.params.iter().chain(&k.ctor_params) {
-                let t = c.type_of(p.ty.id);
-                c.bare_generic(&p.ty, &t);
-            }
-            if k.is_type {
-                return;
-            }
-            c.none_optional(&k.ctor_params);
-            for p in &k.ctor_params {
-                if c.is_parser(&c.type_of(p.ty.id)) {
-                    c.error(p.span, "a control cannot have a parser inside");
-                }
-            }
-            let outer = std::mem::replace(
-                &mut c.context,
-                Context {
-                    in_control: true,
-                    ..Context::default()
-                },
-            );
-            c.scoped(|c| {
-                k.locals.iter().for_each(|l| c.local(l));
-                c.context.in_body = true;
-                c.block(&k.body);
-            });
-            c.context = outer;
-        });
-        self.open.pop();
     }
 }
 

@@ -5,6 +5,7 @@
 mod annotation;
 mod arguments;
 mod binary;
+mod block;
 mod call;
 mod consteval;
 mod construct;
@@ -14,6 +15,7 @@ mod list;
 mod lvalue;
 mod method;
 mod parser;
+mod slice;
 mod stmt;
 mod table;
 mod typedecl;
