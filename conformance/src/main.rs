@@ -3,12 +3,14 @@
 
 mod dataplane;
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 use softswitch::address::{Address, Listener};
 use softswitch::dataplane::{Engine, Setup};
+use softswitch::p4rt::deployment::Target;
 use softswitch::p4rt::device::Device;
 use softswitch::p4rt::service::Service;
 use softswitch_pipeline::Options;
@@ -37,11 +39,17 @@ async fn main() -> Result<()> {
     // The engine never runs: it only gives the handle by which a device knows the time.
     let engine = Engine::new(Setup {
         ports: Vec::new(),
+        threads: NonZeroUsize::MIN,
         cpu_port: None,
         seed: 0,
         events: mpsc::channel(1).0,
+        trace: None,
     })?;
-    let device = Device::new(arguments.device_id, engine.handle(), Options::default());
+    let options = Options::default();
+    // Packets may come and go by every port but the one that means "drop".
+    let ports = (0..options.drop_port).collect();
+    let target = Target { options, ports };
+    let device = Device::new(arguments.device_id, engine.handle(), target);
     let device = Arc::new(device);
     let packets = dataplane::server(Arc::clone(&device));
     let control = Server::builder()

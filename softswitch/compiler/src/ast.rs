@@ -80,7 +80,8 @@ pub enum DeclKind {
     Instance {
         ty: TypeRef,
         args: Vec<Arg>,
-        body: Vec<Decl>,
+        /// `= { methods }`
+        body: Option<Vec<Decl>>,
     },
     Extern {
         tparams: Vec<TypeParam>,

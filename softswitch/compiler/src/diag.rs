@@ -118,6 +118,12 @@ pub struct Diagnostic {
     pub hint: Option<String>,
 }
 
+/// Nobody reads more, and a generated program may have one in every line.
+const MAX_MESSAGES: usize = 1000;
+
+/// Lines are shown up to this number of characters.
+const MAX_SHOWN: usize = 400;
+
 /// Collects messages; shared by all stages of one compilation.
 #[derive(Default)]
 pub struct Diagnostics {
@@ -127,6 +133,9 @@ pub struct Diagnostics {
 impl Diagnostics {
     fn push(&self, severity: Severity, span: Option<Span>, message: String, hint: Option<String>) {
         let mut list = self.list.borrow_mut();
+        if list.len() >= MAX_MESSAGES {
+            return;
+        }
         // The same complaint about the same place, reached by two ways, is one complaint.
         if list
             .iter()
@@ -197,20 +206,22 @@ impl Diagnostics {
                         at.file, at.line, at.col, d.message
                     );
                     let line = sources.line_text(span);
-                    let _ = writeln!(out, "{line}");
-                    let pad: String = line
-                        .chars()
-                        .take(at.col as usize - 1)
-                        .map(|c| if c == '\t' { '\t' } else { ' ' })
-                        .collect();
-                    let left = line.chars().count().saturating_sub(at.col as usize - 1);
-                    let width = sources
-                        .snippet(span)
-                        .lines()
-                        .next()
-                        .map_or(1, |l| l.chars().count())
-                        .clamp(1, left.max(1));
-                    let _ = writeln!(out, "{pad}{}", "^".repeat(width));
+                    if line.chars().count() <= MAX_SHOWN {
+                        let _ = writeln!(out, "{line}");
+                        let pad: String = line
+                            .chars()
+                            .take(at.col as usize - 1)
+                            .map(|c| if c == '\t' { '\t' } else { ' ' })
+                            .collect();
+                        let left = line.chars().count().saturating_sub(at.col as usize - 1);
+                        let width = sources
+                            .snippet(span)
+                            .lines()
+                            .next()
+                            .map_or(1, |l| l.chars().count())
+                            .clamp(1, left.max(1));
+                        let _ = writeln!(out, "{pad}{}", "^".repeat(width));
+                    }
                 }
                 None => {
                     let _ = writeln!(out, "{word}: {}", d.message);

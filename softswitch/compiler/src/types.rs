@@ -98,7 +98,7 @@ impl<'a> Defs<'a> {
     fn decl(&mut self, d: &'a Decl) {
         self.map.insert(d.id, Def::Decl(d));
         match &d.kind {
-            DeclKind::Instance { body, .. } => body.iter().for_each(|d| self.decl(d)),
+            DeclKind::Instance { body, .. } => body.iter().flatten().for_each(|d| self.decl(d)),
             DeclKind::Extern { tparams, methods } => {
                 self.tparams(tparams);
                 for m in methods {

@@ -148,6 +148,100 @@ fn calls() {
     );
 }
 
+/// Mistakes of whole declarations; the program needs no `main` for them to be found.
+#[test]
+fn declarations() {
+    for (text, at, message) in [
+        (
+            "typedef int t;\nstruct s { _ x; }",
+            "2:12",
+            "'_' can only stand for a type argument",
+        ),
+        (
+            "header h<T> { T x; }\ntypedef h<int> t;",
+            "2:9",
+            "h<int> cannot be: its field 'x' would be of type int",
+        ),
+        (
+            "extern e<T> { e(); }\ne<e<bit<8>>>() x;",
+            "2:1",
+            "'e' is among its own type arguments",
+        ),
+        (
+            "extern e { void m(e x); }",
+            "1:19",
+            "'e' cannot be used in its own declaration",
+        ),
+        (
+            "extern e { void m(); void m(); }",
+            "1:27",
+            "'m' is declared twice with the same parameters",
+        ),
+        (
+            "enum bit<8> e { A = 300 }",
+            "1:21",
+            "300 is outside of the underlying type bit<8>",
+        ),
+        (
+            "parser p() { state x {} }",
+            "1:8",
+            "parser 'p' has no state 'start'",
+        ),
+        (
+            "control c(inout bit<8> x) { apply { bit<8> x; } }",
+            "1:44",
+            "'x' hides a parameter of the same name",
+        ),
+        (
+            "@name(1) const bit<8> x = 1;",
+            "1:1",
+            "annotation @name needs a string",
+        ),
+        (
+            "@a[1] @a[2] const bit<8> x = 1;",
+            "1:7",
+            "annotation @a is there twice, once with [ ]",
+        ),
+        (
+            "const bit<8> y = 8w1;\n@a[k = {1, 2}] const bit<8> x = 1;",
+            "2:8",
+            "the value of an annotation must be",
+        ),
+        (
+            "extern e<A, B> { e(A a); }\ncontrol c() { e(8w1) x; apply {} }",
+            "2:22",
+            "type parameter 'B' cannot be inferred",
+        ),
+        (
+            "struct s { bit<8> x; }\nextern void f(in s x);\ncontrol c(in tuple<bit<8>> t) { apply { f(t); } }",
+            "3:43",
+            "type s wanted, tuple<bit<8>> found",
+        ),
+        (
+            "action a() {}\ncontrol c() { apply { a<bit<8>>(); } }",
+            "2:23",
+            "an action takes no type arguments",
+        ),
+        (
+            "const int x = 1 << 1099511627776;",
+            "1:15",
+            "a number of more than 65536 bits is too large",
+        ),
+        (
+            "error { E }\ncontrol c(in error x) { apply {} }\nparser p(in error e) { state start { transition select(e) { _: accept; } } }",
+            "3:56",
+            "error cannot be selected on",
+        ),
+    ] {
+        let (_, messages) = common::compile_text("t.p4", text);
+        let wanted = format!("t.p4:{at}: error: {message}");
+        assert!(
+            messages.contains(&wanted),
+            "for\n{text}\nwanted {wanted}\ngot\n{messages}"
+        );
+    }
+}
+
 #[test]
 fn every_independent_mistake_is_reported() {
     let messages = ingress("apply {\n hdr.h.a = true;\n undeclared();\n hdr.h.b = hdr.h.a;\n }");

@@ -118,3 +118,48 @@ fn a_program_that_instantiates_itself_is_refused() {
     let text = "control c() { c() again; apply { again.apply(); } }";
     survives(text.to_string());
 }
+
+/// Small programs that stand for huge ones.
+#[test]
+fn what_grows_without_bounds_is_refused() {
+    let macros: String = (0..40)
+        .map(|i| format!("#define A{} A{i} A{i}\n", i + 1))
+        .collect();
+    let structs: String = (0..60)
+        .map(|i| format!("struct s{} {{ s{i} a; s{i} b; }}\n", i + 1))
+        .collect();
+    let squares: String = (0..60)
+        .map(|i| format!("const int a{} = a{i} * a{i};\n", i + 1))
+        .collect();
+    for (text, message) in [
+        (
+            format!("#define A0 x x\n{macros}A40"),
+            "macro expansion is too large",
+        ),
+        (
+            format!("struct s0 {{ bit<8> x; }}\n{structs}const int x = s60.minSizeInBits();"),
+            "there are more than 65536 fields",
+        ),
+        (format!("const int a0 = 3;\n{squares}"), "is too large"),
+        (
+            format!("const int x = {}1;", "1+".repeat(100_000)),
+            "the expression is too long",
+        ),
+        (
+            format!("#if {}1{}\n#endif", "(".repeat(50_000), ")".repeat(50_000)),
+            "too long",
+        ),
+        ("const bit<2147483648> x = 1;".into(), "not a valid size"),
+        (
+            "#include \"/dev/zero\"".into(),
+            "cannot find the included file",
+        ),
+        ("#include \"/\"".into(), "cannot find the included file"),
+    ] {
+        let (_, messages) = common::compile_text("t.p4", &text);
+        assert!(
+            messages.contains(message),
+            "wanted {message}, got\n{messages}"
+        );
+    }
+}

@@ -2,9 +2,9 @@
 
 use super::Checker;
 use super::call::{Target, is_optional};
-use crate::ast::{Arg, Direction, Expr, ExprKind, NodeId, Param};
+use crate::ast::{Arg, Direction, Expr, ExprKind, NodeId, Param, TypeParam};
 use crate::diag::Span;
-use crate::types::{CallInfo, Type};
+use crate::types::{CallInfo, Callee, Type};
 
 impl<'a> Checker<'a> {
     pub(super) fn finish_call(
@@ -13,7 +13,6 @@ impl<'a> Checker<'a> {
         t: Target<'a>,
         targs: Vec<Type>,
         args: &'a [Arg],
-        want: Option<&Type>,
     ) -> Type {
         if !targs.is_empty() && targs.len() != t.tparams.len() {
             self.error(
@@ -30,32 +29,26 @@ impl<'a> Checker<'a> {
             let ty = targs.get(i).cloned().unwrap_or_else(|| self.fresh());
             known.push((*p, ty));
         }
+        let open = self.open_arguments(&known);
         let map = self.arguments(t.params, args, &known, e.span, "");
-        for (i, p) in t.params.iter().enumerate() {
-            let Type::Var(v) = self.type_of(p.ty.id) else {
-                continue;
-            };
-            let (Some(k), true) = (map.get(i).copied().flatten(), t.tparams.contains(&v)) else {
-                continue;
-            };
-            let known_type = known
-                .iter()
-                .find(|(q, _)| *q == v)
-                .map(|(_, t)| self.resolve(t));
-            if known_type == Some(Type::Int) {
-                self.diags.error_hint(
-                    args[k].expr.span,
-                    "the width of this number cannot be inferred",
-                    "write it, for example 32w1",
-                );
+        self.inferred_usably(t.params, args, &map, &open);
+        if !matches!(t.callee, Callee::Constructor) {
+            for a in args {
+                let ty = self.type_of(a.expr.id);
+                if self.is_control_or_parser(&ty) {
+                    self.error(
+                        a.expr.span,
+                        format!("an argument cannot be a {}", self.show(&ty)),
+                    );
+                }
             }
+        }
+        if matches!(t.callee, Callee::Function(_) | Callee::Method(_)) {
+            self.constant_arguments(t.params, args, &map);
         }
         let ret = t
             .ret
             .substitute(&|v| known.iter().find(|(p, _)| *p == v).map(|(_, t)| t.clone()));
-        if let (Some(want), Type::Open(_)) = (want, self.resolve(&ret)) {
-            self.unify(&ret, want);
-        }
         self.calls.insert(
             e.id,
             CallInfo {
@@ -64,7 +57,124 @@ impl<'a> Checker<'a> {
                 args: map,
             },
         );
+        if let Type::Open(_) = self.resolve(&ret) {
+            self.diags.error_hint(
+                e.span,
+                "the type of what this returns cannot be inferred",
+                "write the type arguments: f<...>(...)",
+            );
+            return Type::Unknown;
+        }
         self.resolve(&ret)
+    }
+
+    /// Type parameters of which nothing is known before the arguments are looked at.
+    pub(super) fn open_arguments(&self, known: &[(NodeId, Type)]) -> Vec<(NodeId, Type)> {
+        known
+            .iter()
+            .filter(|(_, t)| matches!(self.resolve(t), Type::Open(_)))
+            .cloned()
+            .collect()
+    }
+
+    /// What the arguments say of the type parameters must be a type that a program can write.
+    pub(super) fn inferred_usably(
+        &self,
+        params: &[Param],
+        args: &[Arg],
+        map: &[Option<usize>],
+        open: &[(NodeId, Type)],
+    ) {
+        for (p, k) in params.iter().zip(map) {
+            let (Type::Var(v), Some(k)) = (self.type_of(p.ty.id), k) else {
+                continue;
+            };
+            let Some((_, t)) = open.iter().find(|(q, _)| *q == v) else {
+                continue;
+            };
+            let span = args[*k].expr.span;
+            match self.resolve(t) {
+                Type::Int => self.diags.error_hint(
+                    span,
+                    "the width of this number cannot be inferred",
+                    "write it, for example 32w1",
+                ),
+                Type::Record(_) => self.diags.error_hint(
+                    span,
+                    "the struct that this list is of cannot be inferred",
+                    "write a cast: (S) { ... }",
+                ),
+                Type::Str if p.dir != Direction::None => {
+                    self.error(
+                        span,
+                        "a string can only be given to a parameter without a direction",
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Default values stand for missing arguments in inference, too.
+    pub(super) fn infer_from_defaults(
+        &mut self,
+        params: &[Param],
+        map: &[Option<usize>],
+        known: &[(NodeId, Type)],
+    ) {
+        let value = |v| known.iter().find(|(p, _)| *p == v).map(|(_, t)| t.clone());
+        for (p, k) in params.iter().zip(map) {
+            if let (Some(default), None) = (&p.default, k) {
+                let want = self.type_of(p.ty.id).substitute(&value);
+                let have = self.type_of(default.id).substitute(&value);
+                self.unify(&have, &want);
+            }
+        }
+    }
+
+    pub(super) fn all_inferred(
+        &self,
+        tparams: &[TypeParam],
+        params: &[Param],
+        known: &[(NodeId, Type)],
+        span: Span,
+    ) {
+        for (p, (_, t)) in tparams.iter().zip(known) {
+            // Nobody asks for the type of what is left out.
+            let left_out = params
+                .iter()
+                .any(|q| is_optional(q) && has_variable(&self.type_of(q.ty.id), p.id));
+            if matches!(self.resolve(t), Type::Open(_)) && !left_out {
+                self.diags.error_hint(
+                    span,
+                    format!("type parameter '{}' cannot be inferred", p.name.name),
+                    "write the type arguments: <...>",
+                );
+            }
+        }
+    }
+
+    /// What has no direction is given when the program is compiled.
+    fn constant_arguments(&mut self, params: &[Param], args: &[Arg], map: &[Option<usize>]) {
+        for (p, k) in params.iter().zip(map) {
+            let (Direction::None, Some(k)) = (p.dir, k) else {
+                continue;
+            };
+            let e = &args[*k].expr;
+            let scalar = matches!(
+                self.type_of(e.id),
+                Type::Bit(_) | Type::SInt(_) | Type::Int | Type::Bool
+            );
+            if scalar && !self.known_at_compile_time(e) {
+                self.error(
+                    e.span,
+                    format!(
+                        "parameter '{}' has no direction: its argument must be known at compile time",
+                        p.name.name
+                    ),
+                );
+            }
+        }
     }
 
     /// Matches arguments with parameters and checks each; returns the index for each parameter.
@@ -172,4 +282,13 @@ impl<'a> Checker<'a> {
             Direction::In | Direction::None => self.expect(a, &got, want),
         }
     }
+}
+
+fn has_variable(ty: &Type, variable: NodeId) -> bool {
+    let found = std::cell::Cell::new(false);
+    ty.substitute(&|v| {
+        found.set(found.get() || v == variable);
+        None
+    });
+    found.get()
 }

@@ -2,7 +2,8 @@
 
 use num_traits::{Signed, Zero};
 
-use super::{Checker, Const};
+use super::typeref::MAX_WIDTH;
+use super::{Checker, Const, fold_binary};
 use crate::ast::{BinOp, Expr};
 use crate::types::Type;
 
@@ -91,6 +92,12 @@ impl<'a> Checker<'a> {
                 self.error(r.span, "division by a negative number");
                 return Type::Unknown;
             }
+            if let (Type::Int, Some(Const::Int(n, _))) = (&tl, self.const_value(l))
+                && n.is_negative()
+            {
+                self.error(l.span, "a negative number cannot be divided");
+                return Type::Unknown;
+            }
         }
         let ty = self.common(l, &tl, r, &tr, None);
         match (op, ty) {
@@ -107,6 +114,7 @@ impl<'a> Checker<'a> {
                 Type::Unknown
             }
             (BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor, Some(Type::Int)) => Type::Int,
+            (BinOp::Mul, Some(Type::Int)) if self.too_big(op, l, r) => self.too_many_bits(e),
             (_, Some(t @ (Type::Bit(_) | Type::SInt(_) | Type::Int))) => t,
             _ => self.mismatch(e, op, &tl, &tr),
         }
@@ -132,7 +140,12 @@ impl<'a> Checker<'a> {
         match (&tl, &tr) {
             (Type::Unknown, _) | (_, Type::Unknown) => Type::Unknown,
             (Type::Bit(_) | Type::SInt(_), Type::Bit(_) | Type::Int) => tl,
-            (Type::Int, Type::Bit(_) | Type::Int) if self.const_value(r).is_some() => Type::Int,
+            (Type::Int, Type::Bit(_) | Type::Int) if self.const_value(r).is_some() => {
+                if self.too_big(op, l, r) {
+                    return self.too_many_bits(e);
+                }
+                Type::Int
+            }
             (Type::Int, _) => {
                 self.diags.error_hint(
                     e.span,
@@ -143,6 +156,24 @@ impl<'a> Checker<'a> {
             }
             _ => self.mismatch(e, op, &tl, &tr),
         }
+    }
+
+    /// Whether two known numbers make one that is too large to be worked out.
+    fn too_big(&mut self, op: BinOp, l: &Expr, r: &Expr) -> bool {
+        match (self.const_value(l), self.const_value(r)) {
+            (Some(Const::Int(a, _)), Some(Const::Int(b, _))) => {
+                fold_binary(op, &a, &b, &Type::Int).is_none()
+            }
+            _ => false,
+        }
+    }
+
+    fn too_many_bits(&self, e: &Expr) -> Type {
+        self.error(
+            e.span,
+            format!("a number of more than {MAX_WIDTH} bits is too large"),
+        );
+        Type::Unknown
     }
 
     fn equality(&mut self, e: &Expr, l: &'a Expr, r: &'a Expr) -> Type {
@@ -179,7 +210,13 @@ impl<'a> Checker<'a> {
                 return Type::Bool;
             }
         }
-        if self.common(l, &tl, r, &tr, None).is_none() {
+        if let (Type::Record(_), Type::Record(_)) = (&tl, &tr) {
+            self.diags.error_hint(
+                e.span,
+                "the struct that these lists are of is unknown",
+                "write a cast: (S) { ... }",
+            );
+        } else if self.common(l, &tl, r, &tr, None).is_none() {
             self.mismatch(e, BinOp::Eq, &tl, &tr);
         }
         Type::Bool

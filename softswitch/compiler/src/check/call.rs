@@ -22,9 +22,8 @@ impl<'a> Checker<'a> {
         callee: &'a Expr,
         targs: &'a [TypeRef],
         args: &'a [Arg],
-        want: Option<&Type>,
     ) -> Type {
-        let targs: Vec<Type> = targs.iter().map(|t| self.type_ref(t)).collect();
+        let targs: Vec<Type> = targs.iter().map(|t| self.type_arg(t)).collect();
         if let ExprKind::Member(base, name) = &callee.kind {
             let callable = self.expr(callee, None);
             let base_ty = self.type_of(base.id);
@@ -32,7 +31,7 @@ impl<'a> Checker<'a> {
                 self.check_args_anyway(args);
                 return Type::Unknown;
             }
-            return self.method_call(e, base, &base_ty, &name.name, name.span, targs, args, want);
+            return self.method_call(e, base, &base_ty, &name.name, name.span, targs, args);
         }
         let ExprKind::Name { name, global } = &callee.kind else {
             if let ExprKind::Type(t) = &callee.kind {
@@ -57,10 +56,13 @@ impl<'a> Checker<'a> {
         };
         match self.defs.get(first) {
             Some(Def::Decl(d)) => match &d.kind {
-                DeclKind::Function { .. } => self.function_call(e, callee, &ids, targs, args, want),
+                DeclKind::Function { .. } => self.function_call(e, callee, &ids, targs, args),
                 DeclKind::Action { params, .. } => {
                     self.names.insert(callee.id, first);
                     self.set_type(callee.id, Type::Action(first));
+                    if !targs.is_empty() {
+                        self.error(e.span, "an action takes no type arguments");
+                    }
                     self.action_call(e, first, params, args)
                 }
                 DeclKind::Extern { .. }
@@ -97,7 +99,6 @@ impl<'a> Checker<'a> {
         ids: &[NodeId],
         targs: Vec<Type>,
         args: &'a [Arg],
-        want: Option<&Type>,
     ) -> Type {
         let candidates: Vec<NodeId> = ids
             .iter()
@@ -107,6 +108,9 @@ impl<'a> Checker<'a> {
                 _ => false,
             })
             .collect();
+        if candidates.len() > 1 {
+            self.ambiguous(callee.span);
+        }
         let id = candidates.first().or(ids.first()).copied().unwrap_or(0);
         let Some(d) = self.decl(id) else {
             return Type::Unknown;
@@ -144,7 +148,15 @@ impl<'a> Checker<'a> {
             ret: self.type_of(sig.ret.id),
             known: Vec::new(),
         };
-        self.finish_call(e, target, targs, args, want)
+        self.finish_call(e, target, targs, args)
+    }
+
+    pub(super) fn ambiguous(&self, span: Span) {
+        self.diags.error_hint(
+            span,
+            "several declarations of this name fit the call",
+            "name the arguments: f(parameter = ...)",
+        );
     }
 
     pub(super) fn warn_deprecated(&self, annos: &[crate::ast::Annotation], name: &str, span: Span) {
@@ -184,7 +196,7 @@ impl<'a> Checker<'a> {
             ret: Type::Void,
             known: Vec::new(),
         };
-        self.finish_call(e, target, Vec::new(), args, None)
+        self.finish_call(e, target, Vec::new(), args)
     }
 
     fn table_action_call(
@@ -234,6 +246,12 @@ impl<'a> Checker<'a> {
             self.expr_as(&a.expr, if i == 0 { &Type::Bool } else { &Type::Str });
         }
         let Some(first) = args.first() else { return };
+        if !self.type_of(first.expr.id).is_unknown() && self.const_value(&first.expr).is_none() {
+            self.error(
+                first.expr.span,
+                "the condition of static_assert must be known at compile time",
+            );
+        }
         if let Some(super::Const::Bool(false)) = self.const_value(&first.expr) {
             let why = match args.get(1).and_then(|a| self.const_value(&a.expr)) {
                 Some(super::Const::Str(s)) => format!(": {s}"),

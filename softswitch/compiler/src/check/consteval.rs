@@ -8,6 +8,9 @@ use super::Checker;
 use crate::ast::{BinOp, DeclKind, Expr, ExprKind, UnOp};
 use crate::types::Type;
 
+/// Longer intermediate results than this are not computed: twice the widest integer.
+const MAX_BITS: u64 = 2 * super::typeref::MAX_WIDTH as u64;
+
 /// A compile-time value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Const {
@@ -51,7 +54,7 @@ pub fn fold_binary(op: BinOp, l: &BigInt, r: &BigInt, ty: &Type) -> Option<Const
     match op {
         BinOp::Add => int(l + r),
         BinOp::Sub => int(l - r),
-        BinOp::Mul => int(l * r),
+        BinOp::Mul if l.bits() + r.bits() <= MAX_BITS => int(l * r),
         BinOp::SatAdd => Some(Const::Int(saturate(l + r, ty), ty.clone())),
         BinOp::SatSub => Some(Const::Int(saturate(l - r, ty), ty.clone())),
         BinOp::Div if !r.is_zero() => int(l / r),
@@ -60,7 +63,7 @@ pub fn fold_binary(op: BinOp, l: &BigInt, r: &BigInt, ty: &Type) -> Option<Const
         BinOp::BitOr => int(l | r),
         BinOp::BitXor => int(l ^ r),
         BinOp::Shl => match (r.to_u32(), ty) {
-            (Some(n), _) if n <= 1 << 16 => int(l << n),
+            (Some(n), _) if u64::from(n) + l.bits() <= MAX_BITS => int(l << n),
             (_, Type::Bit(_) | Type::SInt(_)) if r.is_positive() => int(BigInt::zero()),
             _ => None,
         },
@@ -93,8 +96,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn const_raw(&mut self, e: &Expr) -> Option<Const> {
+    /// The value before it is converted to the type that its surroundings want.
+    pub(super) fn const_raw(&mut self, e: &Expr) -> Option<Const> {
         let ty = self.type_of(e.id);
+        if ty.is_unknown() {
+            return None;
+        }
         match &e.kind {
             ExprKind::Int { value, .. } => Some(Const::Int(value.clone(), ty)),
             ExprKind::Bool(b) => Some(Const::Bool(*b)),

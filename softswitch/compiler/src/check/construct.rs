@@ -2,7 +2,9 @@
 
 use super::Checker;
 use super::call::{Target, fits};
-use crate::ast::{Arg, DeclKind, Direction, Expr, ExprKind, NodeId, Param, TypeParam};
+use crate::ast::{
+    Arg, Decl, DeclKind, Direction, Expr, ExprKind, NodeId, Param, TypeParam, TypeRef, TypeRefKind,
+};
 use crate::diag::Span;
 use crate::types::{CallInfo, Callee, Def, Type};
 
@@ -53,14 +55,16 @@ impl<'a> Checker<'a> {
             ret: ty,
             known,
         };
-        self.finish_call(e, target, Vec::new(), args, None)
+        self.finish_call(e, target, Vec::new(), args)
     }
 
     /// The constructor call of a declaration `type(args) name;`.
-    pub(super) fn instance(&mut self, e_id: NodeId, ty: &Type, args: &'a [Arg], span: Span) {
-        let Type::Named(id, targs) = self.resolve(ty) else {
-            if !self.resolve(ty).is_unknown() {
-                self.error(span, format!("{} cannot be instantiated", self.show(ty)));
+    pub(super) fn instance(&mut self, instance: &'a Decl, ty_ref: &'a TypeRef, args: &'a [Arg]) {
+        let span = ty_ref.span;
+        let ty = self.type_of(instance.id);
+        let Type::Named(id, targs) = self.resolve(&ty) else {
+            if !ty.is_unknown() {
+                self.error(span, format!("{} cannot be instantiated", self.show(&ty)));
             }
             self.check_args_anyway(args);
             return;
@@ -99,7 +103,15 @@ impl<'a> Checker<'a> {
         self.warn_deprecated(&d.annos, &d.name.name, span);
         self.not_open(id, span);
         let known: Vec<(NodeId, Type)> = tparams.iter().map(|p| p.id).zip(targs).collect();
+        let open = self.open_arguments(&known);
         let map = self.arguments(params, args, &known, span, &d.name.name.clone());
+        self.inferred_usably(params, args, &map, &open);
+        let bare = matches!(&ty_ref.kind, TypeRefKind::Named { args, .. } if args.is_empty());
+        let complaint = args.iter().any(|a| self.type_of(a.expr.id).is_unknown());
+        self.infer_from_defaults(params, &map, &known);
+        if bare && !complaint {
+            self.all_inferred(tparams, params, &known, instance.name.span);
+        }
         for (i, p) in params.iter().enumerate() {
             let Some(k) = map.get(i).copied().flatten() else {
                 continue;
@@ -116,7 +128,7 @@ impl<'a> Checker<'a> {
             }
         }
         self.calls.insert(
-            e_id,
+            instance.id,
             CallInfo {
                 callee: Callee::Constructor,
                 targs: known,
@@ -132,6 +144,12 @@ impl<'a> Checker<'a> {
         }
         let mut known = true;
         e.visit(&mut |x| {
+            if let ExprKind::Call { .. } = x.kind {
+                known &= self
+                    .calls
+                    .get(&x.id)
+                    .is_some_and(|c| matches!(c.callee, Callee::Constructor));
+            }
             if let ExprKind::Name { .. } = x.kind {
                 known &= match self.names.get(&x.id).and_then(|id| self.defs.get(*id)) {
                     Some(Def::Param(p)) => p.dir == Direction::None,

@@ -1,11 +1,14 @@
 //! Declarations.
 
-use super::{Checker, Context};
+use super::{Checker, Const, Context};
 use crate::ast::{
-    Block, ControlDecl, Decl, DeclKind, Direction, Param, ParserDecl, Signature, Stmt, StmtKind,
+    Block, CompositeKind, Decl, DeclKind, Direction, Method, Param, Signature, Stmt, StmtKind,
     TypeParam,
 };
 use crate::types::Type;
+
+/// From the first version of v1model to the last.
+const V1MODEL_VERSIONS: std::ops::RangeInclusive<u32> = 20_180_101..=20_200_408;
 
 impl<'a> Checker<'a> {
     pub(super) fn top(&mut self, d: &'a Decl) {
@@ -35,6 +38,7 @@ impl<'a> Checker<'a> {
                         Some(DeclKind::Function { sig: o, body: b }) if o.params.len() != sig.params.len()
                             || (body.is_none() && b.is_none() && o.params.iter().zip(&sig.params).any(|(x, y)| x.name.name != y.name.name)))
                 });
+                self.annotations(&d.annos);
                 self.function(d, sig, body.as_ref());
                 self.declare_overload(&d.name, d.id, !clash);
             }
@@ -44,6 +48,18 @@ impl<'a> Checker<'a> {
 
     /// A declaration in any scope.
     pub(super) fn local(&mut self, d: &'a Decl) {
+        self.annotations(&d.annos);
+        let misplaced = match &d.kind {
+            DeclKind::Action { .. } | DeclKind::Table(_) => self.context.in_parser,
+            DeclKind::ValueSet { .. } => self.context.in_control,
+            _ => false,
+        };
+        if misplaced {
+            self.error(
+                d.name.span,
+                format!("'{}' cannot be declared here", d.name.name),
+            );
+        }
         match &d.kind {
             DeclKind::Const { ty, init } => {
                 let t = self.type_ref(ty);
@@ -53,14 +69,19 @@ impl<'a> Checker<'a> {
                         format!("a constant of type {} cannot be", self.show(&t)),
                     );
                 }
+                self.complete(&t, ty.span);
                 self.expr_as(init, &t);
                 self.check_constant(d, init, &t);
+                if &*d.name.name == "__v1model_version" {
+                    self.v1model_version(init);
+                }
                 self.set_type(d.id, t);
                 self.declare(&d.name, d.id);
             }
             DeclKind::Var { ty, init } => {
                 let t = self.type_ref(ty);
                 self.check_variable_type(d, &t);
+                self.complete(&t, ty.span);
                 if let Some(i) = init {
                     self.expr_as(i, &t);
                 }
@@ -85,22 +106,23 @@ impl<'a> Checker<'a> {
                         "write the constructor call where the instance is used",
                     );
                 }
-                self.instance(d.id, &t, args, ty.span);
-                self.scoped(|c| body.iter().for_each(|m| c.top(m)));
-                self.virtual_methods(d, &t, body);
+                self.instance(d, ty, args);
+                let methods = body.as_deref().unwrap_or_default();
+                self.scoped(|c| methods.iter().for_each(|m| c.top(m)));
+                self.virtual_methods(d, &t, body.as_deref());
                 self.declare(&d.name, d.id);
             }
             DeclKind::Extern { tparams, methods } => {
                 self.declare(&d.name, d.id);
+                self.context.in_method = true;
                 self.scoped(|c| {
                     c.type_params(tparams);
-                    for m in methods {
+                    for (i, m) in methods.iter().enumerate() {
                         c.scoped(|c| c.signature(&m.sig));
-                        if !m.is_constructor && m.name.name == d.name.name {
-                            c.error(m.name.span, "a constructor has no return type");
-                        }
+                        c.extern_method(d, m, &methods[..i]);
                     }
                 });
+                self.context.in_method = false;
             }
             DeclKind::Function { sig, body } => {
                 self.function(d, sig, body.as_ref());
@@ -112,7 +134,9 @@ impl<'a> Checker<'a> {
             DeclKind::Package { tparams, params } => {
                 self.scoped(|c| {
                     c.type_params(tparams);
+                    c.context.in_package = true;
                     c.params(params);
+                    c.context.in_package = false;
                     for p in params.iter().filter(|p| p.dir != Direction::None) {
                         c.error(p.span, "parameters of a package have no direction");
                     }
@@ -129,7 +153,8 @@ impl<'a> Checker<'a> {
                 members,
             } => self.enumeration(d, underlying.as_ref(), members),
             DeclKind::Typedef(t) => {
-                self.type_ref(t);
+                let named = self.type_ref(t);
+                self.complete(&named, t.span);
                 self.declare(&d.name, d.id);
             }
             DeclKind::NewType(t) => {
@@ -137,10 +162,13 @@ impl<'a> Checker<'a> {
                 let ok = matches!(
                     base,
                     Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Unknown
-                ) || self.newtype_base(&base).is_some()
-                    || self.is_enum(&base);
+                ) || self.newtype_base(&base).is_some();
                 if !ok {
-                    self.error(t.span, format!("'type' cannot rename {}", self.show(&base)));
+                    self.diags.error_hint(
+                        t.span,
+                        format!("'type' cannot rename {}", self.show(&base)),
+                        "only bit<>, int<>, bool and other such types; a typedef can be of any type",
+                    );
                 }
                 self.declare(&d.name, d.id);
             }
@@ -150,20 +178,18 @@ impl<'a> Checker<'a> {
             }
             DeclKind::ValueSet { ty, size } => {
                 let elem = self.type_ref(ty);
-                if matches!(elem, Type::Int | Type::Void | Type::Str | Type::Varbit(_)) {
+                let header = matches!(
+                    self.composite_kind(&elem),
+                    Some(CompositeKind::Header | CompositeKind::Union)
+                );
+                if header || matches!(elem, Type::Int | Type::Void | Type::Str | Type::Varbit(_)) {
                     self.error(
                         ty.span,
                         format!("a value set of {} cannot be", self.show(&elem)),
                     );
                 }
                 let t = self.expr(size, None);
-                let known = match &size.kind {
-                    crate::ast::ExprKind::Name { .. } => {
-                        let named = self.names.get(&size.id).and_then(|id| self.decl(*id));
-                        !named.is_some_and(|d| matches!(d.kind, DeclKind::Var { .. }))
-                    }
-                    _ => self.const_value(size).is_some(),
-                };
+                let known = self.known_at_compile_time(size);
                 if !known && !t.is_unknown() {
                     self.error(
                         size.span,
@@ -179,6 +205,76 @@ impl<'a> Checker<'a> {
         }
     }
 
+    fn extern_method(&self, d: &Decl, m: &'a Method, before: &[Method]) {
+        if m.is_constructor {
+            self.without_direction(&m.sig.params);
+        } else if m.name.name == d.name.name {
+            self.error(m.name.span, "a constructor has no return type");
+        }
+        // Overloads differ in the names of their parameters.
+        let same = |o: &Method| {
+            o.name.name == m.name.name
+                && o.sig.params.len() == m.sig.params.len()
+                && o.sig
+                    .params
+                    .iter()
+                    .zip(&m.sig.params)
+                    .all(|(x, y)| x.name.name == y.name.name)
+        };
+        if before.iter().any(same) {
+            self.diags.error_hint(
+                m.name.span,
+                format!(
+                    "'{}' is declared twice with the same parameters",
+                    m.name.name
+                ),
+                "overloads differ in the number or the names of their parameters",
+            );
+        }
+        let types = m.sig.params.iter().map(|p| &p.ty);
+        for t in types.chain((!m.is_constructor).then_some(&m.sig.ret)) {
+            if self.mentions(&self.type_of(t.id), d.id) {
+                self.error(
+                    t.span,
+                    format!("'{}' cannot be used in its own declaration", d.name.name),
+                );
+            }
+        }
+    }
+
+    pub(super) fn without_direction(&self, params: &[Param]) {
+        for p in params.iter().filter(|p| p.dir != Direction::None) {
+            self.error(p.span, "parameters of a constructor have no direction");
+        }
+    }
+
+    /// `@optional` is for what the program does not define itself: externs, packages, types of blocks.
+    pub(super) fn none_optional(&self, params: &[Param]) {
+        for p in params.iter().filter(|p| super::call::is_optional(p)) {
+            self.error(
+                p.span,
+                format!("parameter '{}' cannot be optional here", p.name.name),
+            );
+        }
+    }
+
+    /// Versions are dates, of which v1model knows those of its changes.
+    fn v1model_version(&mut self, e: &crate::ast::Expr) {
+        let known = match self.const_raw(e) {
+            Some(Const::Int(v, _)) => {
+                num_traits::ToPrimitive::to_u32(&v).is_some_and(|v| V1MODEL_VERSIONS.contains(&v))
+            }
+            _ => false,
+        };
+        if !known {
+            self.diags.error_hint(
+                e.span,
+                "V1MODEL_VERSION is not a version of v1model",
+                "the first is 20180101, the last 20200408",
+            );
+        }
+    }
+
     fn check_constant(&mut self, d: &Decl, init: &crate::ast::Expr, t: &Type) {
         let scalar = matches!(
             self.resolve(t),
@@ -187,7 +283,7 @@ impl<'a> Checker<'a> {
         if scalar
             && self.const_value(init).is_none()
             && !self.type_of(init.id).is_unknown()
-            && self.context_is_global()
+            && (self.context_is_global() || !self.known_at_compile_time(init))
         {
             self.error(
                 init.span,
@@ -199,7 +295,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn is_control_or_parser(&self, t: &Type) -> bool {
+    pub(super) fn is_control_or_parser(&self, t: &Type) -> bool {
         let Type::Named(id, _) = self.resolve(t) else {
             return false;
         };
@@ -207,6 +303,13 @@ impl<'a> Checker<'a> {
             self.decl(id).map(|d| &d.kind),
             Some(DeclKind::Control(_) | DeclKind::Parser(_))
         )
+    }
+
+    pub(super) fn is_parser(&self, t: &Type) -> bool {
+        let Type::Named(id, _) = self.resolve(t) else {
+            return false;
+        };
+        matches!(self.decl(id).map(|d| &d.kind), Some(DeclKind::Parser(_)))
     }
 
     fn context_is_global(&self) -> bool {
@@ -247,6 +350,7 @@ impl<'a> Checker<'a> {
 
     pub(super) fn params(&mut self, params: &'a [Param]) {
         for p in params {
+            self.annotations(&p.annos);
             let t = self.type_ref(&p.ty);
             let rt = self.resolve(&t);
             if matches!(rt, Type::Void) {
@@ -279,7 +383,18 @@ impl<'a> Checker<'a> {
                 }
             }
             if let Some(def) = &p.default {
-                self.expr_as(def, &t);
+                if self.context.in_package {
+                    // Fits or not where the package's type arguments are known.
+                    self.expr(def, Some(&t));
+                } else {
+                    self.expr_as(def, &t);
+                }
+                if !self.known_at_compile_time(def) {
+                    self.error(
+                        def.span,
+                        "the default value of a parameter must be known at compile time",
+                    );
+                }
                 if p.dir == Direction::Out || p.dir == Direction::InOut {
                     self.error(
                         p.span,
@@ -311,6 +426,7 @@ impl<'a> Checker<'a> {
         self.scoped(|c| {
             c.signature(sig);
             let Some(b) = body else { return };
+            c.none_optional(&sig.params);
             let ret = c.type_of(sig.ret.id);
             let outer = std::mem::replace(
                 &mut c.context,
@@ -362,64 +478,6 @@ impl<'a> Checker<'a> {
             c.context = outer;
         });
         self.declare(&d.name, d.id);
-    }
-
-    fn parser(&mut self, d: &'a Decl, p: &'a ParserDecl) {
-        self.declare(&d.name, d.id);
-        self.open.push(d.id);
-        self.scoped(|c| {
-            c.type_params(&p.tparams);
-            c.params(&p.params);
-            c.params(&p.ctor_params);
-            c.no_blocks(&p.params);
-            c.no_blocks(&p.ctor_params);
-            if p.is_type {
-                return;
-            }
-            let outer = std::mem::replace(
-                &mut c.context,
-                Context {
-                    in_parser: true,
-                    ..Context::default()
-                },
-            );
-            // States can be used before they are declared, so they are no names of the scope.
-            c.scoped(|c| {
-                p.locals.iter().for_each(|l| c.local(l));
-                c.parser_states(p);
-            });
-            c.context = outer;
-        });
-        self.open.pop();
-    }
-
-    fn control(&mut self, d: &'a Decl, k: &'a ControlDecl) {
-        self.declare(&d.name, d.id);
-        self.open.push(d.id);
-        self.scoped(|c| {
-            c.type_params(&k.tparams);
-            c.params(&k.params);
-            c.params(&k.ctor_params);
-            c.no_blocks(&k.params);
-            c.no_blocks(&k.ctor_params);
-            if k.is_type {
-                return;
-            }
-            let outer = std::mem::replace(
-                &mut c.context,
-                Context {
-                    in_control: true,
-                    ..Context::default()
-                },
-            );
-            c.scoped(|c| {
-                k.locals.iter().for_each(|l| c.local(l));
-                c.context.in_body = true;
-                c.block(&k.body);
-            });
-            c.context = outer;
-        });
-        self.open.pop();
     }
 }
 

@@ -42,6 +42,10 @@ impl<'a> Checker<'a> {
                             format!("{value} does not fit {w} bits and is truncated"),
                         );
                     }
+                    if *signed && *w == 0 {
+                        self.error(e.span, "a signed number has one bit at least");
+                        return Type::Unknown;
+                    }
                     if *signed && *w < 2 {
                         self.diags
                             .warn(e.span, format!("int<{w}> holds no positive number"));
@@ -74,7 +78,7 @@ impl<'a> Checker<'a> {
                 callee,
                 targs,
                 args,
-            } => self.call(e, callee, targs, args, want),
+            } => self.call(e, callee, targs, args),
             ExprKind::List { items, dots } => self.list(e, items, *dots, want),
             ExprKind::Record { fields, dots } => self.record(e, fields, *dots, want),
             ExprKind::InvalidHeader => match want {
@@ -368,84 +372,6 @@ impl<'a> Checker<'a> {
                     base.span,
                     format!("{} cannot be indexed", self.show(&other)),
                 );
-                Type::Unknown
-            }
-        }
-    }
-
-    fn slice(&mut self, e: &Expr, base: &'a Expr, hi: &'a Expr, lo: &'a Expr) -> Type {
-        let ty = self.expr(base, None);
-        let ty = self.resolve(&ty);
-        self.expr(hi, None);
-        self.expr(lo, None);
-        let ty = self.enum_underlying(&ty).unwrap_or(ty);
-        let width = match ty {
-            Type::Bit(w) | Type::SInt(w) => w,
-            Type::Unknown => return Type::Unknown,
-            Type::Int => u32::MAX,
-            other => {
-                self.error(
-                    base.span,
-                    format!("bits cannot be taken out of {}", self.show(&other)),
-                );
-                return Type::Unknown;
-            }
-        };
-        let (Some(Const::Int(h, _)), Some(Const::Int(l, _))) =
-            (self.const_value(hi), self.const_value(lo))
-        else {
-            self.diags.error_hint(
-                e.span,
-                "bit positions must be known at compile time",
-                "shift and mask instead",
-            );
-            return Type::Unknown;
-        };
-        match (h.to_u32(), l.to_u32()) {
-            (Some(h), Some(l)) if h < width && l <= h => Type::Bit(h - l + 1),
-            (Some(_), Some(_)) if l > h => {
-                self.error(
-                    e.span,
-                    format!("bits [{h}:{l}]: the left one must not be below the right one"),
-                );
-                Type::Unknown
-            }
-            _ => {
-                self.error(
-                    e.span,
-                    format!(
-                        "bits [{h}:{l}] are outside of {}",
-                        self.show(&self.type_of(base.id))
-                    ),
-                );
-                Type::Unknown
-            }
-        }
-    }
-
-    fn plus_slice(&mut self, base: &'a Expr, lo: &'a Expr, width: &'a Expr) -> Type {
-        let ty = self.expr(base, None);
-        self.expr(lo, None);
-        self.expr(width, None);
-        if !matches!(
-            self.resolve(&ty),
-            Type::Bit(_) | Type::SInt(_) | Type::Unknown
-        ) {
-            self.error(
-                base.span,
-                format!("bits cannot be taken out of {}", self.show(&ty)),
-            );
-        }
-        match self.const_value(width) {
-            Some(Const::Int(w, _)) => match w.to_u32() {
-                Some(w) if w > 0 && w <= super::typeref::MAX_WIDTH => Type::Bit(w),
-                _ => {
-                    self.error(width.span, "the width must be positive");
-                    Type::Unknown
-                }
-            },
-            _ => {
-                self.error(width.span, "the width must be known at compile time");
                 Type::Unknown
             }
         }

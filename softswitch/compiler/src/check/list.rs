@@ -18,7 +18,8 @@ impl<'a> Checker<'a> {
         });
         let wanted: Option<Vec<Type>> = match &want {
             Some(Type::Tuple(ts)) => Some(ts.clone()),
-            Some(Type::List(t)) | Some(Type::Stack(t, _)) => Some(vec![(**t).clone(); items.len()]),
+            Some(Type::List(t)) => Some(vec![(**t).clone(); items.len()]),
+            Some(Type::Stack(t, n)) => Some(vec![(**t).clone(); *n as usize]),
             Some(t) => self
                 .fields(t)
                 .map(|f| f.into_iter().map(|(_, t)| t).collect()),
@@ -51,11 +52,6 @@ impl<'a> Checker<'a> {
         for (item, t) in items.iter().zip(&wanted) {
             let got = self.expr(item, Some(t));
             self.expect(item, &got, t);
-        }
-        if let Some(Type::Stack(_, n)) = &want
-            && items.len() > *n as usize
-        {
-            self.error(e.span, format!("the stack has only {n} elements"));
         }
         want.unwrap_or(Type::Unknown)
     }
@@ -119,7 +115,12 @@ impl<'a> Checker<'a> {
         if self.convert(x, &from, &to) {
             return;
         }
-        if !self.castable(&from, &to) {
+        if let (Type::Int, Type::Bool, Some(super::Const::Int(v, _))) =
+            (&from, &to, self.const_value(x))
+            && v.bits() > 1
+        {
+            self.error(e.span, format!("only 0 and 1 can be cast to bool, not {v}"));
+        } else if !self.castable(&from, &to) {
             self.error(
                 e.span,
                 format!("{} cannot be cast to {}", self.show(&from), self.show(&to)),
@@ -128,16 +129,17 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn castable(&mut self, from: &Type, to: &Type) -> bool {
+        // Between a new type and what it renames there is one step, and a number takes any.
         if let Some(base) = self.newtype_base(to) {
-            return from == &base || self.castable_plain(from, &base);
+            return *from == base || *from == Type::Int && self.castable(from, &base);
         }
         if let Some(base) = self.newtype_base(from) {
-            return to == &base || self.castable_plain(&base, to);
+            return *to == base;
         }
         if self.is_enum(to) {
-            return self
-                .enum_underlying(to)
-                .is_some_and(|u| self.castable_plain(from, &u) || *from == u);
+            return self.enum_underlying(to).is_some_and(|u| {
+                *from == u || matches!(from, Type::Int | Type::Unknown | Type::Var(_))
+            });
         }
         if let Some(u) = self.enum_underlying(from) {
             return *to == u || self.castable_plain(&u, to);

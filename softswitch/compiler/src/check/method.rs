@@ -17,7 +17,6 @@ impl<'a> Checker<'a> {
         name_span: Span,
         targs: Vec<Type>,
         args: &'a [Arg],
-        want: Option<&Type>,
     ) -> Type {
         let inner = match base_ty {
             Type::Meta(t) => (**t).clone(),
@@ -43,6 +42,12 @@ impl<'a> Checker<'a> {
                 return Type::ApplyResult(*id);
             }
             Type::Stack(..) if matches!(name, "push_front" | "pop_front") => {
+                if self.context.in_parser {
+                    self.error(
+                        e.span,
+                        format!("'{name}' of a stack cannot be used in a parser"),
+                    );
+                }
                 if let Err(why) = self.lvalue(base) {
                     self.error(base.span, why);
                 }
@@ -66,11 +71,12 @@ impl<'a> Checker<'a> {
                             .iter()
                             .filter(|m| &*m.name.name == name && !m.is_constructor)
                             .collect();
-                        let Some(m) = named
-                            .iter()
-                            .find(|m| fits(&m.sig.params, args))
-                            .or(named.first())
-                        else {
+                        let mut fitting = named.iter().filter(|m| fits(&m.sig.params, args));
+                        let first = fitting.next();
+                        if fitting.next().is_some() {
+                            self.ambiguous(name_span);
+                        }
+                        let Some(m) = first.or(named.first()) else {
                             self.check_args_anyway(args);
                             let known: Vec<&str> = methods
                                 .iter()
@@ -95,7 +101,7 @@ impl<'a> Checker<'a> {
                                 .zip(owner_args.iter().cloned())
                                 .collect(),
                         };
-                        let ret = self.finish_call(e, target, targs, args, want);
+                        let ret = self.finish_call(e, target, targs, args);
                         self.packet_call(
                             e,
                             &d.map_or(String::new(), |d| d.name.name.to_string()),
@@ -108,6 +114,7 @@ impl<'a> Checker<'a> {
                         if self.context.in_action || self.context.in_parser {
                             self.error(e.span, "a control cannot be applied here");
                         }
+                        self.not_open(*id, e.span);
                         let known = c
                             .tparams
                             .iter()
@@ -121,7 +128,7 @@ impl<'a> Checker<'a> {
                             ret: Type::Void,
                             known,
                         };
-                        return self.finish_call(e, target, Vec::new(), args, None);
+                        return self.finish_call(e, target, Vec::new(), args);
                     }
                     Some(DeclKind::Parser(p)) if name == "apply" => {
                         if !self.context.in_parser {
@@ -140,7 +147,7 @@ impl<'a> Checker<'a> {
                             ret: Type::Void,
                             known,
                         };
-                        return self.finish_call(e, target, Vec::new(), args, None);
+                        return self.finish_call(e, target, Vec::new(), args);
                     }
                     Some(DeclKind::Composite { kind, .. }) => {
                         let is_header =
@@ -185,12 +192,16 @@ impl<'a> Checker<'a> {
             return;
         }
         if method == "lookahead" {
-            if self
-                .calls
-                .get(&e.id)
-                .is_some_and(|c| c.targs.iter().any(|(_, t)| self.resolve(t) == Type::Void))
-            {
-                self.error(e.span, "nothing can be looked ahead at as void");
+            let types = self.calls.get(&e.id).map(|c| c.targs.clone());
+            for (_, t) in types.unwrap_or_default() {
+                let t = self.resolve(&t);
+                let fixed = self.size_in_bits(&t, false) == self.size_in_bits(&t, true);
+                if t == Type::Void || !fixed {
+                    self.error(
+                        e.span,
+                        format!("{} has no fixed size to look ahead", self.show(&t)),
+                    );
+                }
             }
             return;
         }
@@ -209,11 +220,29 @@ impl<'a> Checker<'a> {
             );
             return;
         }
-        let varbit = self
+        let varbits: Vec<_> = self
             .fields(&ty)
             .unwrap_or_default()
-            .iter()
-            .any(|(_, t)| matches!(self.resolve(t), Type::Varbit(_)));
+            .into_iter()
+            .filter(|(_, t)| matches!(self.resolve(t), Type::Varbit(_)))
+            .collect();
+        if let [_, (second, _), ..] = &varbits[..] {
+            let d = match &ty {
+                Type::Named(id, _) => self.decl(*id),
+                _ => None,
+            };
+            let fields = match d.map(|d| &d.kind) {
+                Some(DeclKind::Composite { fields, .. }) => &fields[..],
+                _ => &[],
+            };
+            let field = fields.iter().find(|f| f.name.name == *second);
+            self.error(
+                field.map_or(first.expr.span, |f| f.name.span),
+                format!("'{second}' is the second varbit field: the header cannot be extracted"),
+            );
+            return;
+        }
+        let varbit = !varbits.is_empty();
         if varbit && args.len() == 1 {
             self.diags.error_hint(
                 first.expr.span,

@@ -2,8 +2,10 @@
 //!
 //! Walks the program once in order, as P4 requires declaration before use, and fills a [`Typed`].
 
+mod annotation;
 mod arguments;
 mod binary;
+mod block;
 mod call;
 mod consteval;
 mod construct;
@@ -13,11 +15,13 @@ mod list;
 mod lvalue;
 mod method;
 mod parser;
+mod slice;
 mod stmt;
 mod table;
 mod typedecl;
 mod typeref;
 mod unify;
+mod unused;
 mod virtuals;
 
 use std::collections::{HashMap, HashSet};
@@ -44,6 +48,7 @@ pub fn check<'a>(program: &'a Program, diags: &'a Diagnostics) -> Typed<'a> {
         used: HashSet::new(),
         consts: HashMap::new(),
         open: Vec::new(),
+        parts: HashMap::new(),
     };
     for d in &program.decls {
         c.top(d);
@@ -66,6 +71,10 @@ struct Context {
     in_subject: bool,
     /// Inside a table declaration.
     in_table: bool,
+    /// Among the parameters of a package.
+    in_package: bool,
+    /// In the signature of an extern's method.
+    in_method: bool,
 }
 
 pub(crate) struct Checker<'a> {
@@ -86,6 +95,8 @@ pub(crate) struct Checker<'a> {
     consts: HashMap<NodeId, Option<Const>>,
     /// Controls and parsers whose declaration is not complete.
     open: Vec<NodeId>,
+    /// How many fields structs have, those inside of them included.
+    parts: HashMap<NodeId, u64>,
 }
 
 impl<'a> Checker<'a> {
@@ -108,6 +119,7 @@ impl<'a> Checker<'a> {
                 );
             }
         }
+        self.warn_unused(program);
         let types = std::mem::take(&mut self.types);
         let types = types
             .into_iter()
@@ -183,26 +195,30 @@ impl<'a> Checker<'a> {
             return;
         }
         ids.push(id);
-        if depth > 2 {
-            self.warn_shadow(name, id);
+        if depth > 1 {
+            self.shadowing(name, id);
         }
     }
 
-    fn warn_shadow(&self, name: &Ident, id: NodeId) {
+    /// A parameter must not be hidden by a declaration among statements; other names may be.
+    fn shadowing(&self, name: &Ident, id: NodeId) {
         let outer = self.scopes[..self.scopes.len() - 1]
             .iter()
             .rev()
             .find_map(|s| s.get(&name.name).and_then(|v| v.first()));
-        let is_value = |id: NodeId| match self.defs.get(id) {
-            Some(Def::Param(_)) => true,
-            Some(Def::Decl(d)) => matches!(d.kind, crate::ast::DeclKind::Var { .. }),
-            _ => false,
+        let Some(outer) = outer.filter(|o| **o != id) else {
+            return;
         };
-        if let Some(outer) = outer
-            && *outer != id
-            && is_value(*outer)
-            && is_value(id)
-        {
+        let is_param = |id| matches!(self.defs.get(id), Some(Def::Param(_)));
+        let in_code =
+            self.context.in_body || self.context.in_action || self.context.returns.is_some();
+        if in_code && is_param(*outer) && matches!(self.defs.get(id), Some(Def::Decl(_))) {
+            self.diags.error_hint(
+                name.span,
+                format!("'{}' hides a parameter of the same name", name.name),
+                "rename one of the two",
+            );
+        } else if !(self.context.in_method && is_param(id)) {
             self.diags.warn(
                 name.span,
                 format!("'{}' shadows a declaration of the same name", name.name),

@@ -1,11 +1,11 @@
 //! Parsers: states, transitions, select expressions.
 
 use super::Checker;
-use crate::ast::{Expr, ExprKind, Ident, ParserDecl, State, Transition};
+use crate::ast::{Decl, Expr, ExprKind, Ident, ParserDecl, State, Transition};
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
-    pub(super) fn parser_states(&mut self, p: &'a ParserDecl) {
+    pub(super) fn parser_states(&mut self, d: &Decl, p: &'a ParserDecl) {
         let mut start = false;
         for (i, s) in p.states.iter().enumerate() {
             start |= &*s.name.name == "start";
@@ -20,32 +20,25 @@ impl<'a> Checker<'a> {
             }
         }
         if !start {
-            let at = p
-                .states
-                .first()
-                .map_or_else(|| p.params.first().map(|x| x.span), |s| Some(s.name.span));
-            if let Some(at) = at {
-                self.diags.error_hint(
-                    at,
-                    "the parser has no state 'start'",
-                    "parsing begins in a state of that name",
-                );
-            }
+            self.diags.error_hint(
+                d.name.span,
+                format!("parser '{}' has no state 'start'", d.name.name),
+                "parsing begins in a state of that name",
+            );
         }
         for s in &p.states {
             self.scoped(|c| c.state(p, s));
         }
         if start && !ends(p) {
-            let at = p
-                .states
-                .iter()
-                .find(|s| &*s.name.name == "start")
-                .map_or(p.states[0].name.span, |s| s.name.span);
-            self.error(at, "the parser can reach neither accept nor reject");
+            self.error(
+                d.name.span,
+                "the parser can reach neither accept nor reject",
+            );
         }
     }
 
     fn state(&mut self, p: &ParserDecl, s: &'a State) {
+        self.annotations(&s.annos);
         self.context.in_body = true;
         self.stmts(&s.body);
         self.context.in_body = false;
@@ -58,12 +51,7 @@ impl<'a> Checker<'a> {
                 for (k, t) in keys.iter().zip(&types) {
                     let ok = matches!(
                         t,
-                        Type::Bit(_)
-                            | Type::SInt(_)
-                            | Type::Bool
-                            | Type::Error
-                            | Type::Unknown
-                            | Type::Var(_)
+                        Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Unknown | Type::Var(_)
                     ) || self.is_enum(t)
                         || self.newtype_base(t).is_some()
                         || matches!(t, Type::Tuple(_));
@@ -73,9 +61,7 @@ impl<'a> Checker<'a> {
                             "the width of the key is unknown",
                             "write it, for example 8w1",
                         );
-                    } else if !ok
-                        && self.composite_kind(t) != Some(crate::ast::CompositeKind::Struct)
-                    {
+                    } else if !ok {
                         self.error(k.span, format!("{} cannot be selected on", self.show(t)));
                     }
                 }
@@ -185,6 +171,7 @@ impl<'a> Checker<'a> {
                     if t != *key {
                         self.expect(x, &t, &base);
                     }
+                    self.constant_key(x);
                 }
             }
             _ => {
@@ -198,6 +185,12 @@ impl<'a> Checker<'a> {
                 }
                 self.expect(e, &got, &want);
             }
+        }
+    }
+
+    fn constant_key(&mut self, e: &Expr) {
+        if !self.known_at_compile_time(e) {
+            self.error(e.span, "a value to match must be known at compile time");
         }
     }
 }

@@ -31,9 +31,9 @@ impl<'a> Checker<'a> {
                 otherwise,
             } => {
                 self.expr_as(cond, &Type::Bool);
-                self.scoped(|c| c.stmt(then));
+                self.branch(then);
                 if let Some(o) = otherwise {
-                    self.scoped(|c| c.stmt(o));
+                    self.branch(o);
                 }
             }
             StmtKind::Return(value) => self.return_stmt(s.span, value.as_ref()),
@@ -45,7 +45,16 @@ impl<'a> Checker<'a> {
                     self.error(s.span, "'exit' cannot be used in a function");
                 }
             }
-            StmtKind::Switch { subject, cases } => self.switch(subject, cases),
+            StmtKind::Switch { subject, cases } => {
+                if self.context.in_parser {
+                    self.diags.error_hint(
+                        s.span,
+                        "'switch' cannot be used in a parser",
+                        "write transition select (...) { ... }",
+                    );
+                }
+                self.switch(subject, cases);
+            }
             StmtKind::For {
                 init,
                 cond,
@@ -71,6 +80,16 @@ impl<'a> Checker<'a> {
         }
     }
 
+    fn branch(&mut self, s: &'a Stmt) {
+        if let StmtKind::Decl(d) = &s.kind {
+            self.error(
+                d.span,
+                "nobody could use what is declared here: put it into a block",
+            );
+        }
+        self.scoped(|c| c.stmt(s));
+    }
+
     fn loop_body(&mut self, body: &'a Stmt) {
         let before = std::mem::replace(&mut self.context.in_loop, true);
         self.scoped(|c| c.stmt(body));
@@ -87,6 +106,13 @@ impl<'a> Checker<'a> {
         let crate::ast::DeclKind::Var { ty, .. } = &var.kind else {
             return;
         };
+        if !declares {
+            self.diags.error_hint(
+                var.name.span,
+                "the variable of a loop must be declared in it",
+                "write its type: for (bit<8> i in ...)",
+            );
+        }
         let declared = if declares {
             self.type_ref(ty)
         } else {
@@ -260,7 +286,6 @@ impl<'a> Checker<'a> {
             ty,
             Type::Bit(_)
                 | Type::SInt(_)
-                | Type::Bool
                 | Type::Int
                 | Type::ActionRun(_)
                 | Type::Error
@@ -308,12 +333,11 @@ impl<'a> Checker<'a> {
             Some(Const::Int(v, _)) => Some(v.to_string()),
             Some(Const::Bool(b)) => Some(b.to_string()),
             _ => match &label.kind {
-                ExprKind::Member(_, n) => Some(n.name.to_string()),
+                ExprKind::Member(base, n) if matches!(self.type_of(base.id), Type::Meta(_)) => {
+                    Some(n.name.to_string())
+                }
                 _ => {
-                    if !subject.is_unknown()
-                        && !self.type_of(label.id).is_unknown()
-                        && !self.is_enum(subject)
-                    {
+                    if !subject.is_unknown() && !self.type_of(label.id).is_unknown() {
                         self.error(label.span, "a case must be known at compile time");
                     }
                     None

@@ -30,10 +30,14 @@ impl<'a> Checker<'a> {
         let before = std::mem::replace(&mut self.context.in_table, true);
         let mut key_types = Vec::new();
         for k in t.keys.iter().flatten() {
+            self.annotations(&k.annos);
             self.context.in_table = false;
             let ty = self.expr(&k.expr, None);
             self.context.in_table = true;
             let ty = self.resolve(&ty);
+            if self.const_value(&k.expr).is_some() {
+                self.diags.warn(k.expr.span, "a key that is constant");
+            }
             let ok = matches!(
                 ty,
                 Type::Bit(_)
@@ -78,13 +82,29 @@ impl<'a> Checker<'a> {
             Some(list) => list.iter().for_each(|a| self.table_action(a)),
         }
         self.duplicate_actions(t);
+        self.no_action_needed(t);
         if let Some(def) = &t.default_action {
+            if let Some(first) = t.actions.iter().flatten().next()
+                && first.expr.span.file == def.expr.span.file
+                && first.expr.span.lo > def.expr.span.lo
+            {
+                self.error(
+                    def.expr.span,
+                    "the default action must come after the list of actions",
+                );
+            }
             self.action_use(d.id, &def.expr, "default action");
             self.not_annotated(t, &def.expr, "tableonly");
         }
         if let Some(entries) = &t.entries {
-            if t.keys.as_ref().is_none_or(Vec::is_empty) {
-                self.error(entries.span, "a table without a key cannot have entries");
+            if t.keys.as_ref().is_none_or(Vec::is_empty) && !entries.list.is_empty() {
+                self.error(
+                    d.name.span,
+                    format!(
+                        "table '{}' has no key, so it cannot have entries",
+                        d.name.name
+                    ),
+                );
             }
             if t.keys.iter().flatten().next().is_some_and(|k| {
                 k.expr.span.lo > entries.span.lo && k.expr.span.file == entries.span.file
@@ -107,7 +127,11 @@ impl<'a> Checker<'a> {
                 }
             }
         }
+        if let Some(entries) = &t.entries {
+            self.duplicate_entries(t, entries);
+        }
         for (i, p) in t.properties.iter().enumerate() {
+            self.annotations(&p.annos);
             if t.properties[..i].iter().any(|q| q.name.name == p.name.name) {
                 self.error(
                     p.name.span,
@@ -194,6 +218,50 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// A table without a default action does `NoAction`.
+    fn no_action_needed(&mut self, t: &TableDecl) {
+        if t.default_action.is_some() {
+            return;
+        }
+        let Some(id) = self
+            .lookup("NoAction", true)
+            .and_then(|ids| ids.first().copied())
+        else {
+            return;
+        };
+        let Some(d) = self.decl(id) else { return };
+        if !matches!(&d.kind, DeclKind::Action { params, .. } if params.is_empty()) {
+            self.diags.error_hint(
+                d.name.span,
+                "'NoAction' must be an action without parameters: it is the default action of tables",
+                "core.p4 declares it",
+            );
+        }
+    }
+
+    /// No two entries of exact keys are the same.
+    fn duplicate_entries(&mut self, t: &TableDecl, entries: &'a crate::ast::Entries) {
+        if t.keys
+            .iter()
+            .flatten()
+            .any(|k| &*k.match_kind.name != "exact")
+        {
+            return;
+        }
+        let mut seen: Vec<Vec<Const>> = Vec::new();
+        for e in &entries.list {
+            let values = match &e.keyset.kind {
+                ExprKind::List { items, .. } => items.iter().map(|i| self.const_value(i)).collect(),
+                _ => self.const_value(&e.keyset).map(|v| vec![v]),
+            };
+            let Some(values) = values else { continue };
+            if seen.contains(&values) {
+                self.error(e.keyset.span, "another entry has the same keys");
+            }
+            seen.push(values);
+        }
+    }
+
     fn duplicate_actions(&mut self, t: &'a TableDecl) {
         let list: Vec<&ActionRef> = t.actions.iter().flatten().collect();
         for (i, a) in list.iter().enumerate() {
@@ -205,6 +273,7 @@ impl<'a> Checker<'a> {
     }
 
     fn table_action(&mut self, a: &'a ActionRef) {
+        self.annotations(&a.annos);
         let ty = self.expr(&a.expr, None);
         let Type::Action(id) = ty else {
             if !ty.is_unknown() {

@@ -3,7 +3,7 @@
 use num_traits::ToPrimitive;
 
 use super::{Checker, Const};
-use crate::ast::{CompositeKind, DeclKind, Expr, TypeRef, TypeRefKind};
+use crate::ast::{CompositeKind, DeclKind, Expr, NodeId, TypeRef, TypeRefKind};
 use crate::diag::Span;
 use crate::types::{Def, Type};
 
@@ -12,6 +12,16 @@ pub(super) const MAX_WIDTH: u32 = 1 << 16;
 
 impl<'a> Checker<'a> {
     pub(super) fn type_ref(&mut self, t: &'a TypeRef) -> Type {
+        if matches!(t.kind, TypeRefKind::DontCare) {
+            self.error(t.span, "'_' can only stand for a type argument");
+            self.set_type(t.id, Type::Unknown);
+            return Type::Unknown;
+        }
+        self.type_arg(t)
+    }
+
+    /// A type argument, which may be left open.
+    pub(super) fn type_arg(&mut self, t: &'a TypeRef) -> Type {
         let ty = self.type_ref_inner(t);
         self.set_type(t.id, ty.clone());
         ty
@@ -21,7 +31,17 @@ impl<'a> Checker<'a> {
         match &t.kind {
             TypeRefKind::Void => Type::Void,
             TypeRefKind::Bool => Type::Bool,
-            TypeRefKind::Error => Type::Error,
+            TypeRefKind::Error => {
+                if self.errors.is_empty() {
+                    self.diags.error_hint(
+                        t.span,
+                        "no errors are declared",
+                        "include core.p4, or declare some: error { ... }",
+                    );
+                    return Type::Unknown;
+                }
+                Type::Error
+            }
             TypeRefKind::String => Type::Str,
             TypeRefKind::MatchKind => Type::MatchKind,
             TypeRefKind::Int => Type::Int,
@@ -30,7 +50,7 @@ impl<'a> Checker<'a> {
             TypeRefKind::Varbit(w) => self.width(w, 0).map_or(Type::Unknown, Type::Varbit),
             TypeRefKind::DontCare => self.fresh(),
             TypeRefKind::Tuple(items) => {
-                let types: Vec<Type> = items.iter().map(|i| self.type_ref(i)).collect();
+                let types: Vec<Type> = items.iter().map(|i| self.type_arg(i)).collect();
                 for (i, t) in items.iter().zip(&types) {
                     if *t == Type::Void || self.is_object(t) {
                         self.error(i.span, format!("{} cannot be in a tuple", self.show(t)));
@@ -38,7 +58,7 @@ impl<'a> Checker<'a> {
                 }
                 Type::Tuple(types)
             }
-            TypeRefKind::List(item) => Type::List(Box::new(self.type_ref(item))),
+            TypeRefKind::List(item) => Type::List(Box::new(self.type_arg(item))),
             TypeRefKind::Stack(item, size) => {
                 let elem = self.type_ref(item);
                 let size = self.width(size, 1);
@@ -57,8 +77,11 @@ impl<'a> Checker<'a> {
                 size.map_or(Type::Unknown, |n| Type::Stack(Box::new(elem), n))
             }
             TypeRefKind::Named { name, global, args } => {
-                let args: Vec<Type> = args.iter().map(|a| self.type_ref(a)).collect();
-                self.named_type(name, *global, args, t.span)
+                let types: Vec<Type> = args.iter().map(|a| self.type_arg(a)).collect();
+                for (a, t) in args.iter().zip(&types) {
+                    self.bare_generic(a, t);
+                }
+                self.named_type(name, *global, types, t.span)
             }
         }
     }
@@ -81,7 +104,12 @@ impl<'a> Checker<'a> {
         let wanted = match self.defs.get(id) {
             Some(Def::TypeParam(_)) => return Type::Var(id),
             Some(Def::Decl(d)) => match &d.kind {
-                DeclKind::Typedef(t) => return self.type_of(t.id),
+                DeclKind::Typedef(t) => {
+                    if !args.is_empty() {
+                        self.error(span, format!("'{name}' takes no type arguments"));
+                    }
+                    return self.type_of(t.id);
+                }
                 DeclKind::NewType(_) | DeclKind::Enum { .. } => 0,
                 DeclKind::Composite { tparams, .. }
                 | DeclKind::Extern { tparams, .. }
@@ -113,7 +141,59 @@ impl<'a> Checker<'a> {
             let args = (0..wanted).map(|_| self.fresh()).collect();
             return Type::Named(id, args);
         }
+        self.specialised(id, &args, span);
         Type::Named(id, args)
+    }
+
+    /// What a generic type asks of its type arguments.
+    fn specialised(&mut self, id: NodeId, args: &[Type], span: Span) {
+        let Some(d) = self.decl(id) else { return };
+        let name = &d.name.name;
+        if args.iter().any(|a| self.mentions(a, id)) {
+            self.error(span, format!("'{name}' is among its own type arguments"));
+            return;
+        }
+        if args.is_empty() {
+            return;
+        }
+        let DeclKind::Composite { kind, .. } = &d.kind else {
+            return;
+        };
+        let ty = Type::Named(id, args.to_vec());
+        for (field, t) in self.fields(&ty).unwrap_or_default() {
+            if !self.field_allowed(*kind, &t) {
+                self.error(
+                    span,
+                    format!(
+                        "{} cannot be: its field '{field}' would be of type {}",
+                        self.show(&ty),
+                        self.show(&t)
+                    ),
+                );
+            }
+        }
+    }
+
+    /// Whether declaration `id` has a part in the type: itself, in its arguments, or in the
+    /// parameters of a control or parser.
+    pub(super) fn mentions(&self, ty: &Type, id: NodeId) -> bool {
+        match self.resolve(ty) {
+            Type::Named(other, args) => {
+                let params = match self.decl(other).map(|d| &d.kind) {
+                    Some(DeclKind::Control(c)) => &c.params[..],
+                    Some(DeclKind::Parser(p)) => &p.params[..],
+                    _ => &[],
+                };
+                other == id
+                    || args.iter().any(|a| self.mentions(a, id))
+                    || params
+                        .iter()
+                        .any(|p| self.mentions(&self.type_of(p.ty.id), id))
+            }
+            Type::Tuple(items) => items.iter().any(|t| self.mentions(t, id)),
+            Type::List(t) | Type::Stack(t, _) => self.mentions(&t, id),
+            _ => false,
+        }
     }
 
     /// Whether values of the type are instances: externs, controls, parsers, packages.
@@ -166,6 +246,13 @@ impl<'a> Checker<'a> {
                 span,
                 format!("the type arguments of {} are missing", self.show(ty)),
             );
+        }
+    }
+
+    /// Complains about the bare name of a generic type; arguments that are left open are none.
+    pub(super) fn bare_generic(&self, t: &TypeRef, ty: &Type) {
+        if matches!(&t.kind, TypeRefKind::Named { args, .. } if args.is_empty()) {
+            self.complete(ty, t.span);
         }
     }
 

@@ -77,14 +77,17 @@ impl Checker<'_> {
         let (Some(pa), Some(pb)) = (self.block_params(a), self.block_params(b)) else {
             return false;
         };
-        pa.len() == pb.len()
+        // What has a default value may be missing on the other side.
+        let common = pa.len().min(pb.len());
+        pa[common..].iter().chain(&pb[common..]).all(|p| p.2)
             && pa
                 .iter()
                 .zip(&pb)
-                .all(|((da, ta), (db, tb))| da == db && self.unify(ta, tb))
+                .all(|((da, ta, _), (db, tb, _))| da == db && self.unify(ta, tb))
     }
 
-    fn block_params(&mut self, ty: &Type) -> Option<Vec<(crate::ast::Direction, Type)>> {
+    /// Direction and type of each parameter, and whether it has a default value.
+    fn block_params(&mut self, ty: &Type) -> Option<Vec<(crate::ast::Direction, Type, bool)>> {
         let Type::Named(id, args) = ty else {
             return None;
         };
@@ -107,7 +110,10 @@ impl Checker<'_> {
         Some(
             params
                 .iter()
-                .map(|p| (p.dir, self.type_of(p.ty.id).substitute(&map)))
+                .map(|p| {
+                    let ty = self.type_of(p.ty.id).substitute(&map);
+                    (p.dir, ty, p.default.is_some())
+                })
                 .collect(),
         )
     }
@@ -194,13 +200,8 @@ impl Checker<'_> {
                 return self.convert(e, &from, inner);
             }
             (Type::Set(_), _) => false,
-            // Only a written list becomes a header; a tuple that is stored does not.
-            (Type::Tuple(_), Type::Named(..))
-                if !matches!(e.kind, ExprKind::List { .. })
-                    && self.composite_kind(&to) == Some(CompositeKind::Header) =>
-            {
-                false
-            }
+            // Only a written list becomes a struct or header; a tuple that is stored does not.
+            (Type::Tuple(_), Type::Named(..)) if !matches!(e.kind, ExprKind::List { .. }) => false,
             _ => self.implicit(&from, &to) || self.unify(&from, &to),
         };
         if ok && self.resolve(&from) != self.resolve(&to) {
@@ -301,6 +302,12 @@ impl Checker<'_> {
     pub(super) fn expect(&mut self, e: &Expr, from: &Type, to: &Type) {
         if !self.convert(e, from, to) {
             let (f, t) = (self.resolve(from), self.resolve(to));
+            if let (Type::Bit(_) | Type::SInt(_), Type::Int) = (&f, &t)
+                && self.const_value(e).is_some()
+            {
+                self.coercions.insert(e.id, t);
+                return;
+            }
             let hint = match (&f, &t) {
                 (Type::Bit(_), Type::Bit(w)) => Some(format!(
                     "write a cast: (bit<{w}>)(...), or a slice [{}:0]",

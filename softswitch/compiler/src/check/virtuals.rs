@@ -6,15 +6,27 @@ use crate::types::Type;
 
 impl<'a> Checker<'a> {
     /// Checks the body of `Type(args) name = { methods };`.
-    pub(super) fn virtual_methods(&mut self, d: &'a Decl, ty: &Type, body: &'a [Decl]) {
-        let Type::Named(id, _) = self.resolve(ty) else {
+    pub(super) fn virtual_methods(&mut self, d: &'a Decl, ty: &Type, body: Option<&'a [Decl]>) {
+        let Type::Named(id, targs) = self.resolve(ty) else {
             return;
         };
-        let Some(DeclKind::Extern { methods, .. }) = self.decl(id).map(|d| &d.kind) else {
-            if let Some(first) = body.first() {
-                self.error(first.name.span, "only instances of externs can have a body");
+        let Some(DeclKind::Extern { methods, tparams }) = self.decl(id).map(|d| &d.kind) else {
+            if body.is_some() {
+                self.error(d.name.span, "only instances of externs can have a body");
             }
             return;
+        };
+        if body.is_some() && !methods.iter().any(|m| m.is_abstract) {
+            self.error(
+                d.name.span,
+                format!("{} has no abstract methods to implement", self.show(ty)),
+            );
+            return;
+        }
+        let body = body.unwrap_or_default();
+        let known = |v| {
+            let i = tparams.iter().position(|p| p.id == v)?;
+            targs.get(i).cloned()
         };
         for m in body {
             let DeclKind::Function { sig, .. } = &m.kind else {
@@ -32,10 +44,16 @@ impl<'a> Checker<'a> {
             };
             let same = sig.params.len() == declared.sig.params.len()
                 && sig.params.iter().zip(&declared.sig.params).all(|(a, b)| {
-                    let (x, y) = (self.type_of(a.ty.id), self.type_of(b.ty.id));
+                    let (x, y) = (
+                        self.type_of(a.ty.id),
+                        self.type_of(b.ty.id).substitute(&known),
+                    );
                     a.dir == b.dir && (x == y || matches!(y, Type::Var(_)))
                 });
-            let (r, s) = (self.type_of(sig.ret.id), self.type_of(declared.sig.ret.id));
+            let (r, s) = (
+                self.type_of(sig.ret.id),
+                self.type_of(declared.sig.ret.id).substitute(&known),
+            );
             if !same || (r != s && !matches!(s, Type::Var(_))) {
                 self.error(
                     m.name.span,

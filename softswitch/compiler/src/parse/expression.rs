@@ -82,7 +82,9 @@ impl Parser<'_> {
             return self.unary();
         };
         let mut left = self.binary(level + 1)?;
+        let mut links = 0;
         while let Some(op) = self.eat_binop(ops) {
+            self.link(&mut links)?;
             let right = self.binary(level + 1)?;
             let span = left.span.to(right.span);
             left = self.node(span, ExprKind::Binary(op, Box::new(left), Box::new(right)));
@@ -146,7 +148,9 @@ impl Parser<'_> {
 
     pub(super) fn postfix_expr(&mut self) -> PResult<Expr> {
         let mut e = self.primary()?;
+        let mut links = 0;
         loop {
+            self.link(&mut links)?;
             let start = e.span;
             if self.eat(".") {
                 let name = self.member_name()?;

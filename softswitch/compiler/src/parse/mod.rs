@@ -25,6 +25,9 @@ pub(crate) type PResult<T> = Result<T, Failed>;
 /// Nesting deeper than this is refused, so that the recursion cannot exhaust the stack.
 const MAX_DEPTH: u32 = 200;
 
+/// Operators in a row, likewise.
+const MAX_CHAIN: u32 = 4000;
+
 const KEYWORDS: &[&str] = &[
     "abstract",
     "action",
@@ -220,6 +223,15 @@ impl Parser<'_> {
             );
         }
         Failed
+    }
+
+    /// Counts one more link of a chain such as `a + b + ...` or `a.b...`: the tree is that deep.
+    fn link(&self, links: &mut u32) -> PResult<()> {
+        *links += 1;
+        if *links > MAX_CHAIN {
+            return Err(self.fail(self.span(), "the expression is too long"));
+        }
+        Ok(())
     }
 
     /// Guards recursion; every `enter` needs its `leave`.

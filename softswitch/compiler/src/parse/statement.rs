@@ -352,9 +352,10 @@ impl Parser<'_> {
     ) -> PResult<Decl> {
         let args: Vec<Arg> = self.args()?;
         let name = self.ident()?;
-        let mut body = Vec::new();
+        let mut body = None;
         if self.eat("=") {
             self.expect("{")?;
+            let body = body.insert(Vec::new());
             self.scoped(|p| {
                 while !p.at("}") && !p.at_eof() {
                     let annos = p.annotations()?;

@@ -7,6 +7,9 @@ use super::Preprocessor;
 use crate::diag::Span;
 use crate::token::{Tok, Token};
 
+/// Longer conditions are refused.
+const MAX_TOKENS: usize = 4096;
+
 impl Preprocessor<'_> {
     pub(super) fn condition(&mut self, line: &[Token], span: Span) -> bool {
         // `defined X` is replaced before macros are expanded.
@@ -40,6 +43,11 @@ impl Preprocessor<'_> {
             });
         }
         let tokens = self.expand(&replaced);
+        // The evaluation recurses.
+        if tokens.len() > MAX_TOKENS {
+            self.diags.error(span, "the condition is too long");
+            return false;
+        }
         let mut eval = Eval {
             tokens: &tokens,
             pos: 0,

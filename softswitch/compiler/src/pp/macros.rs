@@ -28,8 +28,8 @@ impl Macro {
 /// The name by which a body has the arguments that `...` stands for.
 const REST: &str = "__VA_ARGS__";
 
-/// A bound on the tokens of one expansion, against macros that double themselves.
-const MAX_EXPANSION: usize = 1 << 20;
+/// A bound on the tokens that all macros of a program are replaced by, against those that double themselves.
+const MAX_EXPANSION: usize = 1 << 19;
 
 impl Preprocessor<'_> {
     pub(super) fn define(&mut self, rest: &[Token], span: Span) {
@@ -86,7 +86,7 @@ impl Preprocessor<'_> {
         let mut i = 0;
         while i < tokens.len() {
             let t = &tokens[i];
-            if out.len() > MAX_EXPANSION {
+            if self.expanded > MAX_EXPANSION {
                 self.diags.error(t.span, "macro expansion is too large");
                 return;
             }
@@ -158,6 +158,7 @@ impl Preprocessor<'_> {
                 }
             };
             let body = paste(body);
+            self.expanded += body.len().max(1);
             hidden.push(name.clone());
             let mut expanded = Vec::new();
             self.expand_into(&body, hidden, &mut expanded);

@@ -34,6 +34,7 @@ pub fn preprocess(
         macros: HashMap::new(),
         out: Vec::new(),
         depth: 0,
+        expanded: 0,
     };
     for (name, value) in defines {
         let Some(value) = value else {
@@ -67,6 +68,8 @@ pub(crate) struct Preprocessor<'a> {
     macros: HashMap<Rc<str>, Macro>,
     out: Vec<Token>,
     depth: usize,
+    /// Tokens that macros were replaced by so far.
+    expanded: usize,
 }
 
 /// State of one `#if` ... `#endif`.
