@@ -64,9 +64,11 @@ conformance: $(STAMPS)/venv $(STAMPS)/rust ## hold compiler and switch against p
 	@$(PYTHON) conformance/run.py $(if $(ONLY),--only $(ONLY))
 
 differential: $(STAMPS)/venv $(STAMPS)/rust ## random packets through softswitch and BMv2 alike: P4C=, BMV2=, PACKETS=100000, SEED=1
+	@cargo build --release --locked --quiet -p frontage-conformance
 	@$(PYTHON) conformance/differential.py $(if $(PACKETS),--packets $(PACKETS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 bench: $(WORLD) ## measure: build/bench/result.json; ONLY=name runs one
+	@cargo build --release --locked --quiet -p frontage-bench
 	@$(PYTHON) bench/run.py $(if $(ONLY),--only $(ONLY))
 
 fuzz: ## run the fuzzers of softswitch, FUZZ_SECONDS each (3600); ONLY=name runs one
@@ -124,7 +126,7 @@ RUST_SOURCES := $(shell find softswitch host-agents bench conformance -name '*.r
 $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	$(say) 'Rust: compiler, switch, agents (a few minutes the first time)'
 	@mkdir -p $(STAMPS)
-	@cargo build --release --workspace --locked --quiet
+	@cargo build --release --locked --quiet -p softswitch -p softswitch-p4c -p softswitch-stf -p frontage-cclb7
 	@touch $@
 
 $(STAMPS)/python: $(STAMPS)/venv $(STAMPS)/rust $(shell find softswitch/python/python -name '*.py*' -not -path '*/__pycache__/*')

@@ -68,7 +68,7 @@ class Compiler:
     """Where the files are that programs for other architectures include, and for p4c all of them."""
 
     def compile(self, sample: Sample, into: Path) -> tuple[Done, Path, Path]:
-        """What the compiler said, and where JSON and P4Info are if it succeeded."""
+        """What the compiler said, and where JSON and P4Info are if it wrote them."""
         return _compile(self.binary, self.include, sample, into)
 
 

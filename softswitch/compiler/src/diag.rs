@@ -105,6 +105,8 @@ impl SourceMap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     Error,
+    /// The program is right, but the target cannot do it: an error of which P4Info knows nothing.
+    Unsupported,
     Warning,
 }
 
@@ -164,6 +166,21 @@ impl Diagnostics {
         );
     }
 
+    /// Something that the language allows and the target cannot do.
+    pub fn unsupported(&self, span: Span, message: impl Into<String>) {
+        self.push(Severity::Unsupported, Some(span), message.into(), None);
+    }
+
+    pub fn unsupported_hint(
+        &self,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let hint = Some(hint.into());
+        self.push(Severity::Unsupported, Some(span), message.into(), hint);
+    }
+
     /// An error about the compilation as a whole.
     pub fn error_global(&self, message: impl Into<String>, hint: Option<String>) {
         self.push(Severity::Error, None, message.into(), hint);
@@ -181,8 +198,14 @@ impl Diagnostics {
         self.list
             .borrow()
             .iter()
-            .filter(|d| d.severity == Severity::Error)
+            .filter(|d| d.severity != Severity::Warning)
             .count()
+    }
+
+    /// Whether the program itself is wrong, whatever the target can do.
+    pub fn has_mistakes(&self) -> bool {
+        let list = self.list.borrow();
+        list.iter().any(|d| d.severity == Severity::Error)
     }
 
     pub fn list(&self) -> Vec<Diagnostic> {
@@ -194,7 +217,7 @@ impl Diagnostics {
         let mut out = String::new();
         for d in self.list.borrow().iter() {
             let word = match d.severity {
-                Severity::Error => "error",
+                Severity::Error | Severity::Unsupported => "error",
                 Severity::Warning => "warning",
             };
             match d.span {

@@ -34,15 +34,16 @@ pub struct Options {
 
 /// The result of a compilation.
 pub struct Output {
-    /// BMv2 JSON.
-    pub json: serde_json::Value,
+    /// BMv2 JSON; none if the target cannot do what the program wants, as errors tell.
+    pub json: Option<serde_json::Value>,
     /// P4Info in the text format of protocol buffers.
     pub p4info: String,
     /// The tables' entries, a P4Runtime `WriteRequest` in the same format.
     pub entries: String,
 }
 
-/// Compiles one program; `None` if there was an error, which `diags` tells.
+/// Compiles one program; `None` if it is wrong, as `diags` tells. P4Info is of the language, not of the target: as with
+/// p4c, it is there also if the target cannot run the program.
 pub fn compile(
     name: &str,
     text: String,
@@ -67,14 +68,15 @@ pub fn compile(
         return None;
     }
     let lowered = lower::lower(&typed, diags, sources, options.emit_externs);
-    if diags.has_errors() {
+    if diags.has_mistakes() {
         return None;
     }
-    let json = bmv2::emit(name, &lowered, diags, sources);
+    let json = (!diags.has_errors()).then(|| bmv2::emit(name, &lowered, diags, sources));
     let (p4info, entries) = p4info::emit(&typed, &lowered, diags);
-    if diags.has_errors() {
+    if diags.has_mistakes() {
         return None;
     }
+    let json = json.filter(|_| !diags.has_errors());
     Some(Output {
         json,
         p4info,

@@ -177,7 +177,7 @@ fn run(cli: &Cli) -> ExitCode {
     };
     let (sources, diags) = (SourceMap::default(), Diagnostics::default());
     let result = compile(&name, text, &options, &sources, &diags);
-    if result.is_none() || cli.no_warnings != Some(None) {
+    if diags.has_errors() || cli.no_warnings != Some(None) {
         eprint!("{}", diags.render(&sources));
     }
     let warnings = diags.list().len() - diags.error_count();
@@ -200,7 +200,9 @@ fn run(cli: &Cli) -> ExitCode {
                     .unwrap_or_default(),
             );
         }
-        files.push((path, format!("{:#}\n", output.json)));
+        if let Some(json) = &output.json {
+            files.push((path, format!("{json:#}\n")));
+        }
     }
     let texts = cli.p4runtime_files.iter().map(|p| (p, &output.p4info));
     for (path, text) in texts.chain(cli.entries_files.iter().map(|p| (p, &output.entries))) {
@@ -219,6 +221,10 @@ fn run(cli: &Cli) -> ExitCode {
             eprintln!("error: cannot write {}: {e}", path.display());
             return ExitCode::FAILURE;
         }
+    }
+    if output.json.is_none() {
+        eprintln!("{} error(s); no BMv2 JSON was written", diags.error_count());
+        return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }

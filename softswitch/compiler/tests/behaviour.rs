@@ -8,7 +8,7 @@ use softswitch_pipeline::{
 };
 
 fn load(name: &str) -> Pipeline {
-    let json = common::compile_program(name).json.to_string();
+    let json = common::compile_program(name).json.unwrap().to_string();
     let program = Program::load(&json).unwrap_or_else(|e| panic!("{name}: {e}"));
     Pipeline::new(program, Options::default())
 }

@@ -140,3 +140,25 @@ fn help_has_an_example() {
     let out = run(&["--help"]);
     assert!(String::from_utf8_lossy(&out.stdout).contains("Example:"));
 }
+
+/// P4Info is the language's: as with p4c, it is there though the target cannot run the program.
+#[test]
+fn what_only_the_target_cannot_do_still_has_p4info() {
+    let dir = folder("unsupported");
+    let path = |name: &str| dir.join(name).display().to_string();
+    let (program, json, info) = (path("router.p4"), path("out.json"), path("out.txtpb"));
+    let programs = common::tests_dir().join("programs");
+    for name in ["router.p4", "headers.p4"] {
+        let text = std::fs::read_to_string(programs.join(name)).expect("the program is there");
+        let text = text.replace("bit<8> ttl;", "bit<7> ttl;");
+        std::fs::write(dir.join(name), text).expect("it can be written");
+    }
+    let out = run(&["-o", &json, "--p4runtime-files", &info, &program]);
+    assert!(!out.status.success());
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(said.contains("whole bytes only"), "{said}");
+    assert!(!std::path::Path::new(&json).exists());
+    let info = std::fs::read_to_string(info).expect("the P4Info is there");
+    assert!(info.contains("name: \"RouterIngress.routes\""));
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}

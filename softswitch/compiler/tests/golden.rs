@@ -48,7 +48,7 @@ fn p4info_is_as_recorded() {
 #[test]
 fn json_is_as_recorded() {
     for name in ["router", "parsing"] {
-        let mut json = common::compile_program(name).json;
+        let mut json = common::compile_program(name).json.unwrap();
         without_sources(&mut json);
         check(name, "json", &format!("{json:#}\n"));
     }

@@ -166,7 +166,7 @@ fn the_target_takes_converted_arguments_and_assertions() {
          table t { key = { hdr.h.a: exact; } actions = { pick; } } \
          apply { assert(hdr.h.a != 5); t.apply(); }",
     );
-    let json = out.json.to_string();
+    let json = out.json.unwrap().to_string();
     let base = r#"{"type":"expression","value":{"type":"local","value":0}}"#;
     assert!(json.contains(base), "{json}");
     let assertion = r#"{"type":"expression","value":{"op":"b2d","left":null"#;

@@ -7,7 +7,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage};
 use softswitch::proto::p4::config::v1::P4Info;
 use softswitch::proto::p4::v1::ForwardingPipelineConfig;
 use softswitch_p4c::diag::{Diagnostics, SourceMap};
-use softswitch_p4c::{Options, Output, compile};
+use softswitch_p4c::{Options, compile};
 use softswitch_pipeline::Program;
 
 /// Source of the program that has every kind of table and extern.
@@ -17,11 +17,11 @@ pub const ROUTER: &str = include_str!("../../pipeline/tests/programs/router.p4")
 /// Source of the program that has every kind of P4Runtime entity.
 pub const FEATURES: &str = include_str!("../../switch/tests/programs/features.p4");
 
-/// Compiles one of the programs above.
+/// Compiles one of the programs above: to BMv2 JSON, and P4Info as text.
 ///
 /// # Panics
 /// If it has an error.
-pub fn compiled(source: &str) -> Output {
+pub fn compiled(source: &str) -> (String, String) {
     let (sources, diags) = (SourceMap::default(), Diagnostics::default());
     let output = compile(
         "program.p4",
@@ -30,23 +30,24 @@ pub fn compiled(source: &str) -> Output {
         &sources,
         &diags,
     );
-    output.unwrap_or_else(|| panic!("{}", diags.render(&sources)))
+    let both = output.and_then(|o| Some((o.json?.to_string(), o.p4info)));
+    both.unwrap_or_else(|| panic!("{}", diags.render(&sources)))
 }
 
 /// The programs that packets run through.
 pub static PROGRAMS: LazyLock<[Program; 3]> = LazyLock::new(|| {
     [EVERYTHING, ROUTER, FEATURES].map(|source| {
-        let json = compiled(source).json.to_string();
+        let (json, _) = compiled(source);
         Program::load(&json).expect("the compiler's programs load")
     })
 });
 
 /// [`FEATURES`] as P4Runtime sets it.
 pub static FEATURES_CONFIG: LazyLock<ForwardingPipelineConfig> = LazyLock::new(|| {
-    let output = compiled(FEATURES);
+    let (json, text) = compiled(FEATURES);
     ForwardingPipelineConfig {
-        p4info: Some(p4info(&output.p4info)),
-        p4_device_config: output.json.to_string().into(),
+        p4info: Some(p4info(&text)),
+        p4_device_config: json.into(),
         cookie: None,
     }
 });

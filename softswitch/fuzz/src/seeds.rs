@@ -19,9 +19,7 @@ const SOURCES: [&str; 3] = [EVERYTHING, FEATURES, ROUTER];
 pub fn of(target: &str) -> Vec<Vec<u8>> {
     match target {
         "compiler" => SOURCES.map(|source| source.into()).into(),
-        "json" => SOURCES
-            .map(|source| compiled(source).json.to_string().into())
-            .into(),
+        "json" => SOURCES.map(|source| compiled(source).0.into()).into(),
         "packets" => (0..16u8)
             .map(|i| (0..=255u8).map(|b| b.wrapping_mul(2 * i + 1)).collect())
             .collect(),

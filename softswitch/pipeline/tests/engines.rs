@@ -80,7 +80,7 @@ fn compile(path: &Path, include: &Path) -> Option<Program> {
     };
     let name = path.to_str().expect("a path in UTF-8");
     let output = softswitch_p4c::compile(name, text, &options, &sources, &diags)?;
-    Program::load(&output.json.to_string()).ok()
+    Program::load(&output.json?.to_string()).ok()
 }
 
 fn repository(path: &str) -> PathBuf {

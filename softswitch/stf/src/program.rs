@@ -48,8 +48,9 @@ pub fn compile(
     let (output, messages) = worker
         .join()
         .map_err(|_| format!("{name}: the compiler failed"))?;
-    let output = output.ok_or_else(|| messages.trim_end().to_owned())?;
-    let json = output.json.to_string();
+    let refused = || messages.trim_end().to_owned();
+    let output = output.ok_or_else(refused)?;
+    let json = output.json.ok_or_else(refused)?.to_string();
     Ok(Compiled {
         program: Program::load(&json).map_err(|e| format!("{name}: {e}"))?,
         json,

@@ -165,7 +165,7 @@ impl Emitter<'_> {
             StKind::Checksum(_) => return None,
             _ => {
                 self.diags
-                    .error(s.span, "this cannot be used here on this target");
+                    .unsupported(s.span, "this cannot be used here on this target");
                 return None;
             }
         };
@@ -179,7 +179,7 @@ impl Emitter<'_> {
                 json!({"type": "expression", "value": self.header(h)})
             }
             _ => {
-                self.diags.error_hint(
+                self.diags.unsupported_hint(
                     s.span,
                     "'next' and 'last' of a stack cannot be used like this on this target",
                     "extract into .next, and read fields of .last",

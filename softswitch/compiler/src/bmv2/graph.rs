@@ -136,7 +136,7 @@ impl Emitter<'_> {
                 self.apply(g, *table, after, s.span)
             }
             StKind::Loop { .. } => {
-                self.diags.error_hint(
+                self.diags.unsupported_hint(
                     s.span,
                     "a loop whose number of rounds is only known at run time cannot apply tables or return here on this target",
                     "give it a constant number of rounds",
@@ -145,7 +145,7 @@ impl Emitter<'_> {
             }
             _ => {
                 self.diags
-                    .error(s.span, "this cannot be used in a control on this target");
+                    .unsupported(s.span, "this cannot be used in a control on this target");
                 next
             }
         }
@@ -204,7 +204,7 @@ impl Emitter<'_> {
                 .map_or(After::Always(None), |(_, a)| a.clone())
         } else if sites.iter().any(|(_, a)| matches!(a, After::HitMiss(..))) {
             if sites.iter().any(|(_, a)| matches!(a, After::Actions(_))) {
-                self.diags.error_hint(
+                self.diags.unsupported_hint(
                     self.ir.tables[table].decl.name.span,
                     "this table is applied both for its hit and for the action it ran, which this target cannot tell apart",
                     "use one of the two in all places",

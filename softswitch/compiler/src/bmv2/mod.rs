@@ -167,7 +167,7 @@ impl Emitter<'_> {
                 | StKind::Labelled(..)
                 | StKind::Leave(_)
                 | StKind::Exit => {
-                    self.diags.error_hint(
+                    self.diags.unsupported_hint(
                         s.span,
                         "this cannot be used in a deparser on this target",
                         "a deparser is a list of emit calls; decide in egress, with setInvalid(), what is sent",

@@ -72,7 +72,7 @@ impl Emitter<'_> {
                 StKind::Leave(_) => {}
                 // Validity of locals that nobody reads.
                 StKind::SetValid(_, false) => {}
-                _ => self.diags.error_hint(
+                _ => self.diags.unsupported_hint(
                     s.span,
                     "this cannot be used in a checksum control on this target",
                     "only calls of verify_checksum and update_checksum can be",

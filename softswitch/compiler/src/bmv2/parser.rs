@@ -102,7 +102,7 @@ impl Emitter<'_> {
                 continue;
             }
             if sets.iter().any(|k| matches!(k, KeySet::Set(_))) {
-                self.diags.error_hint(
+                self.diags.unsupported_hint(
                     s.span,
                     "a value set must stand for all keys of the select on this target",
                     "declare it as a value set of a tuple of all the keys",

@@ -119,7 +119,7 @@ impl Emitter<'_> {
             .unwrap_or(0);
         let prefixes = t.keys.iter().filter(|k| k.match_kind == "lpm").count();
         if prefixes > 1 {
-            self.diags.error_hint(
+            self.diags.unsupported_hint(
                 t.decl.name.span,
                 format!(
                     "table '{}' has {prefixes} lpm keys; this target allows one",

@@ -148,7 +148,7 @@ impl<'a> Lower<'a> {
                     self.emit(StKind::Assign(lhs.clone(), rhs));
                 }
             }
-            _ => self.error(self.span, "this cannot be written on this target"),
+            _ => self.unsupported(self.span, "this cannot be written on this target"),
         }
     }
 

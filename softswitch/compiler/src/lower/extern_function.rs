@@ -124,7 +124,7 @@ impl<'a> Lower<'a> {
             }
             other if self.foreign_externs => self.foreign(other.to_string(), None, info, args),
             other => {
-                self.diags.error_hint(
+                self.diags.unsupported_hint(
                     e.span,
                     format!("extern function {other} is not known to this target"),
                     "the externs of v1model.p4 can be used; --emit-externs passes others on",
@@ -190,13 +190,13 @@ impl<'a> Lower<'a> {
             .iter()
             .all(|i| matches!(i, Ex::Field { .. } | Ex::Const(..)))
         {
-            self.error(
+            self.unsupported(
                 e.span,
                 "the data of a checksum must be fields and constants on this target",
             );
         }
         if !matches!(target, Ex::Field { .. }) {
-            self.error(e.span, "the checksum must be a field on this target");
+            self.unsupported(e.span, "the checksum must be a field on this target");
         }
         self.emit(StKind::Checksum(Checksum {
             condition,

@@ -153,7 +153,7 @@ impl<'a> Lower<'a> {
 
     pub(super) fn only_in(&self, allowed: &[Place], span: crate::diag::Span, what: &str) {
         if !allowed.contains(&self.place) {
-            self.error(span, format!("'{what}' cannot be used here on this target"));
+            self.unsupported(span, format!("'{what}' cannot be used here on this target"));
         }
     }
 
@@ -276,7 +276,7 @@ impl<'a> Lower<'a> {
                 self.foreign(format!("_{owner}_{method}"), Some(name), info, args);
             }
             (owner, method) => {
-                self.diags.error_hint(
+                self.diags.unsupported_hint(
                     e.span,
                     format!("method {method} of extern {owner} is not known to this target"),
                     "the externs of v1model.p4 can be used; --emit-externs passes others on",

@@ -171,6 +171,10 @@ impl<'a> Lower<'a> {
         self.diags.error(span, message);
     }
 
+    fn unsupported(&self, span: Span, message: impl Into<String>) {
+        self.diags.unsupported(span, message);
+    }
+
     fn emit(&mut self, kind: StKind) {
         self.emitted += 1;
         if self.emitted > MAX_STATEMENTS {

@@ -82,7 +82,7 @@ impl<'a> Lower<'a> {
                 self.lookahead(&ty, &mut offset, e)
             }
             _ => {
-                self.error(
+                self.unsupported(
                     e.span,
                     format!("packet_in.{method} is not supported by this target"),
                 );

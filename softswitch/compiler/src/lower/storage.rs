@@ -232,7 +232,7 @@ impl<'a> Lower<'a> {
                 Type::Named(id, _) => self.t.defs.get_decl(*id).map_or(self.span, |d| d.name.span),
                 _ => self.span,
             };
-            self.diags.error_hint(
+            self.diags.unsupported_hint(
                 span,
                 format!("header {name} has {bits} bits, and this target takes whole bytes only"),
                 "add a field for the rest",

@@ -11,7 +11,7 @@ pub fn tests_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
-/// The result, and what the compiler says.
+/// The result if there is no error, and what the compiler says.
 pub fn compile_text(name: &str, text: &str) -> (Option<Output>, String) {
     let (sources, diags) = (SourceMap::default(), Diagnostics::default());
     let options = Options {
@@ -19,6 +19,7 @@ pub fn compile_text(name: &str, text: &str) -> (Option<Output>, String) {
         ..Options::default()
     };
     let output = compile(name, text.to_string(), &options, &sources, &diags);
+    let output = output.filter(|output| output.json.is_some());
     (output, diags.render(&sources))
 }
 
