@@ -82,7 +82,7 @@ impl Core {
             None
         } else {
             fixed.load_key(&m.pkt.mem, &mut self.key);
-            table.lookup(&self.key, &mut self.masked, m.pkt.ingress_len, now)
+            table.lookup(&self.key, m.pkt.ingress_len, now)
         };
         meter(fixed, slot, table, &mut m);
         let call = choose(c, fixed, slot, table, &self.profiles, &mut m);

@@ -155,11 +155,11 @@ callout! {
             None
         } else if key.is_null() {
             fixed.load_key(&pkt.mem, &mut core.key);
-            table.lookup(&core.key, &mut core.masked, pkt.ingress_len, now)
+            table.lookup(&core.key, pkt.ingress_len, now)
         } else {
             // SAFETY: see `callout`; native code made the table's key there.
             let key = unsafe { words(key, fixed.shape.words as u64) };
-            table.lookup(key, &mut core.masked, pkt.ingress_len, now)
+            table.lookup(key, pkt.ingress_len, now)
         };
         let call = if fixed.meter.is_none() && fixed.profile.is_none() {
             let target = match slot {
