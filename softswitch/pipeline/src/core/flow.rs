@@ -81,7 +81,7 @@ impl Core {
         let slot = if table.len() == 0 && m.externs.trace.is_none() {
             None
         } else {
-            fixed.load_key(&m.pkt.mem, &mut self.key);
+            fixed.load_key(&m.env(&[]), &mut self.key);
             table.lookup(&self.key, m.pkt.ingress_len, now)
         };
         meter(fixed, slot, table, &mut m);

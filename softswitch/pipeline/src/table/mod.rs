@@ -25,7 +25,7 @@ use crate::error::StateError;
 use crate::extern_state::meter::Meter;
 pub(crate) use criteria::Criteria;
 pub(crate) use key::KeyShape;
-pub(crate) use part::KeyPart;
+pub(crate) use part::{ComputedPart, KeyPart};
 pub(crate) use profile::{GroupState, Place, Profile};
 use space::Space;
 

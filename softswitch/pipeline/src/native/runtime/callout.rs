@@ -5,7 +5,7 @@ use std::slice::{from_raw_parts, from_raw_parts_mut};
 use super::Context;
 use crate::action::Op;
 use crate::core::{Core, choose, meter};
-use crate::expr::{Cond, Node};
+use crate::expr::{Cond, Env, Node};
 use crate::machine::Machine;
 use crate::packet::State;
 use crate::parser::{ParserOp, ParserState};
@@ -154,7 +154,13 @@ callout! {
         let slot = if table.len() == 0 {
             None
         } else if key.is_null() {
-            fixed.load_key(&pkt.mem, &mut core.key);
+            let env = Env {
+                mem: &pkt.mem,
+                args: &[],
+                layout: &c.layout,
+                registers: &core.externs.registers,
+            };
+            fixed.load_key(&env, &mut core.key);
             table.lookup(&core.key, pkt.ingress_len, now)
         } else {
             // SAFETY: see `callout`; native code made the table's key there.
