@@ -185,7 +185,7 @@ callout! {
                 now,
             };
             meter(fixed, slot, table, &mut m);
-            choose(c, fixed, slot, table, &core.profiles, &mut m)
+            choose(c, fixed, slot, table, &core.profiles, &mut m).0
         };
         let (action, args) = call.map_or((NO_ACTION, &[][..]), |c| (c.action, &c.args[..]));
         let (at, n) = (args.as_ptr(), args.len() as u64);
