@@ -119,7 +119,6 @@ impl Pipeline {
             ports_down: BTreeSet::new(),
             pool: Pool::default(),
             key: Vec::new(),
-            masked: Vec::new(),
             options,
         };
         let mut pipeline = Self { program, core };

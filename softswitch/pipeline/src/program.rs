@@ -9,14 +9,14 @@ use crate::action::{Op, Target};
 use crate::calculation::Calculation;
 use crate::entry::Entry;
 use crate::error::LoadError;
-use crate::expr::Cond;
+use crate::expr::{Cond, Env};
 use crate::info::{Info, MeterUnit};
 use crate::layout::{HeaderId, Layout};
 use crate::load;
 use crate::native::Native;
 use crate::parser::Parser;
 use crate::phv::Field;
-use crate::table::{Call, KeyPart, KeyShape};
+use crate::table::{Call, ComputedPart, KeyPart, KeyShape};
 use crate::trace::Places;
 
 /// A loaded program, without state; cheap to clone.
@@ -83,6 +83,8 @@ impl Next {
 pub(crate) struct CompiledTable {
     pub(crate) shape: KeyShape,
     pub(crate) key: Vec<KeyPart>,
+    /// The rest of the key: fields of headers found at run time.
+    pub(crate) computed_key: Vec<ComputedPart>,
     pub(crate) next: Next,
     pub(crate) profile: Option<u32>,
     /// Unit of the direct meter and where its colour goes.
@@ -95,11 +97,14 @@ pub(crate) struct CompiledTable {
 impl CompiledTable {
     /// Reads a packet's lookup key.
     #[inline]
-    pub(crate) fn load_key(&self, mem: &[u8], key: &mut Vec<u64>) {
+    pub(crate) fn load_key(&self, env: &Env, key: &mut Vec<u64>) {
         key.clear();
         key.resize(self.shape.words, 0);
         for part in &self.key {
-            part.load(mem, key);
+            part.load(env.mem, key);
+        }
+        for part in &self.computed_key {
+            part.load(env, key);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::{Command, Harness, key, ternary};
 use softswitch_pipeline::{
     ActionCall, ActionId, CloneSession, CounterValue, Entry, EntryAction, Group, GroupMember,
@@ -422,6 +424,32 @@ fn one_shot_action_sets_leave_nothing_behind() {
     assert_eq!(spread(&mut h).keys().copied().collect::<Vec<_>>(), [50]);
     h.pipeline.delete_entry(t, &e.key).unwrap();
     assert_eq!(spread(&mut h).keys().copied().collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_one_shot_set_chooses_alike_after_it_was_deleted_and_written_again() {
+    let mut h = Harness::new();
+    let t = h.info.table("I.ports").unwrap();
+    let action = |port| WeightedAction {
+        call: h.action("I.ports", "I.forward", &[port]),
+        weight: 1,
+        watch_port: None,
+    };
+    let e = ports_entry(EntryAction::OneShot((40..45).map(action).collect()));
+    let chosen = |h: &mut Harness| -> Vec<u32> {
+        let frame = |i: u8| {
+            let mut frame = Command::op(99).frame();
+            frame[8] = i;
+            frame
+        };
+        (0..50).map(|i| h.send(&frame(i))[0].0).collect()
+    };
+    h.pipeline.insert_entry(t, e.clone(), 0).unwrap();
+    let before = chosen(&mut h);
+    h.pipeline.delete_entry(t, &e.key).unwrap();
+    h.pipeline.insert_entry(t, e, 0).unwrap();
+    assert_eq!(chosen(&mut h), before);
+    assert_eq!(before.into_iter().collect::<BTreeSet<_>>().len(), 5);
 }
 
 #[test]

@@ -70,6 +70,12 @@ fn engines_agree_on_drop_copy() {
     agree(&program, 1, 2000, packet);
 }
 
+#[test]
+fn engines_agree_on_computed_stack_elements() {
+    let program = Program::load(include_str!("programs/stack_index.json")).unwrap();
+    agree(&program, 1, 2000, packet);
+}
+
 /// Compiles a program of this repository; none if it is one that does not compile.
 fn compile(path: &Path, include: &Path) -> Option<Program> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

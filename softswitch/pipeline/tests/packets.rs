@@ -580,3 +580,25 @@ fn mark_to_drop_marks_the_header_that_it_is_given() {
     );
     assert_eq!(out[0].egress_port, 4);
 }
+
+#[test]
+fn packets_choose_stack_elements_in_keys_and_conditions() {
+    use softswitch_pipeline::{Pipeline, Program};
+    let text = include_str!("programs/stack_index.json");
+    let mut p = Pipeline::new(Program::load(text).unwrap(), options());
+    // Index, two items of the stack of three; the result, and the port: 5 for a valid element.
+    for (index, items, result, port) in [
+        (0, [5, 7], 50, 5),
+        (1, [5, 6], 60, 5),
+        (1, [6, 7], 7, 5),
+        // Not filled, though of the stack; and beyond it.
+        (2, [5, 8], 8, 4),
+        (3, [5, 9], 9, 4),
+        (255, [5, 6], 6, 4),
+    ] {
+        let frame = [index, 0, items[0], items[1], 0xee];
+        let expected = vec![index, result, items[0], items[1], 0xee];
+        let sent = common::through(&mut p, 1, &frame, 0);
+        assert_eq!(sent, [(port, expected)], "{frame:?}");
+    }
+}

@@ -4,12 +4,13 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use common::{Command, Harness, key};
 use softswitch_pipeline::{
-    ActionCall, CloneSession, Entry, EntryAction, MatchField, Options, Outcome, Paragraphs,
-    Pipeline, Program, Replica, Trace,
+    ActionCall, CloneSession, Entry, EntryAction, Group, GroupMember, MatchField, Options, Outcome,
+    Paragraphs, Pipeline, ProfileId, Program, Replica, Step, Trace,
 };
 
 /// A router with one route, by next hop 1, through port 2.
@@ -140,6 +141,48 @@ fn externs_and_copies() {
         .frame(),
     );
     check("everything.txt", &text(&h.pipeline.take_trace()));
+}
+
+#[test]
+fn a_table_step_names_the_member_that_was_chosen() {
+    let mut h = Harness::new();
+    let (t, p) = (h.info.table("I.ports").unwrap(), ProfileId(0));
+    for id in [21, 22] {
+        let call = h.action("I.ports", "I.forward", &[u128::from(id) + 100]);
+        h.pipeline.insert_member(p, id, call).unwrap();
+    }
+    let member = |member| GroupMember {
+        member,
+        weight: 1,
+        watch_port: None,
+    };
+    let group = Group {
+        members: vec![member(21), member(22)],
+        max_size: 0,
+    };
+    h.pipeline.insert_group(p, 1, group).unwrap();
+    let entry = Entry {
+        key: key(vec![MatchField::Exact(0x0200_0000_0002u64.into())], 0),
+        action: EntryAction::Group(1),
+        idle_timeout: 0,
+    };
+    h.pipeline.insert_entry(t, entry, 0).unwrap();
+    h.pipeline.set_tracing(true);
+    let mut chosen = BTreeSet::new();
+    for i in 0..20 {
+        let mut frame = Command::op(99).frame();
+        frame[8] = i;
+        let port = h.send(&frame)[0].0;
+        let traces = h.pipeline.take_trace();
+        let member = traces.iter().flat_map(|t| &t.steps).find_map(|s| match s {
+            Step::Table { table, member, .. } if table == "I.ports" => *member,
+            _ => None,
+        });
+        assert_eq!(member.map(|m| m + 100), Some(port));
+        assert!(text(&traces).contains(&format!("\n    member {}\n", port - 100)));
+        chosen.insert(port);
+    }
+    assert_eq!(chosen.len(), 2);
 }
 
 #[test]

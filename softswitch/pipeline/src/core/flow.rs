@@ -81,14 +81,16 @@ impl Core {
         let slot = if table.len() == 0 && m.externs.trace.is_none() {
             None
         } else {
-            fixed.load_key(&m.pkt.mem, &mut self.key);
-            table.lookup(&self.key, &mut self.masked, m.pkt.ingress_len, now)
+            fixed.load_key(&m.env(&[]), &mut self.key);
+            table.lookup(&self.key, m.pkt.ingress_len, now)
         };
         meter(fixed, slot, table, &mut m);
-        let call = choose(c, fixed, slot, table, &self.profiles, &mut m);
+        let (call, member) = choose(c, fixed, slot, table, &self.profiles, &mut m);
         if let Some(trace) = &mut m.externs.trace {
             let key = table.shape.key_values(&self.key);
-            trace.table(c, number, &key, slot.map(|s| table.key(s)), call);
+            let profile = fixed.profile.map(|p| &self.profiles[p as usize]);
+            let member = profile.zip(member).and_then(|(p, m)| p.member_id(m));
+            trace.table(c, number, &key, slot.map(|s| table.key(s)), (call, member));
         }
         if let Some(call) = call {
             m.run(&c.actions[call.action as usize].ops, &call.args);
@@ -109,7 +111,7 @@ pub(crate) fn meter(fixed: &CompiledTable, slot: Option<u32>, table: &mut Table,
     }
 }
 
-/// The action that a hit or a miss runs.
+/// The action that a hit or a miss runs, and the slot of the action profile's member that it is of.
 #[inline]
 pub(crate) fn choose<'a>(
     c: &Compiled,
@@ -118,22 +120,27 @@ pub(crate) fn choose<'a>(
     table: &'a Table,
     profiles: &'a [Profile],
     m: &mut Machine,
-) -> Option<&'a Call> {
+) -> (Option<&'a Call>, Option<u32>) {
     let target = match slot {
-        Some(slot) => table.target(slot),
-        None => table.default.as_ref()?,
+        Some(slot) => Some(table.target(slot)),
+        None => table.default.as_ref(),
     };
-    let profile = || fixed.profile.map(|p| (p, &profiles[p as usize]));
-    match target {
-        Target::Call(call) => Some(call),
-        Target::Member(member) => profile().map(|(_, profile)| profile.call(*member)),
-        Target::Group(group) => profile().and_then(|(p, profile)| {
+    let (target, p) = match (target, fixed.profile) {
+        (Some(Target::Call(call)), _) => return (Some(call), None),
+        (Some(target), Some(p)) => (target, p),
+        _ => return (None, None),
+    };
+    let profile = &profiles[p as usize];
+    let member = match target {
+        Target::Call(_) => None,
+        Target::Member(member) => Some(*member),
+        Target::Group(group) => {
             let hash = match &c.selectors[p as usize] {
                 Some(selector) => m.externs.hash(selector, &c.layout, m.pkt),
                 None => 0,
             };
-            let member = profile.selection(*group).choose(hash);
-            member.map(|member| profile.call(member))
-        }),
-    }
+            profile.selection(*group).choose(hash)
+        }
+    };
+    (member.map(|member| profile.call(member)), member)
 }

@@ -33,9 +33,8 @@ pub(crate) struct Core {
     /// Whether packets run in native code where there is some.
     pub(crate) native: bool,
     pub(crate) views: Views,
-    /// The present lookup key, and the same masked.
+    /// The present lookup key.
     pub(crate) key: Vec<u64>,
-    pub(crate) masked: Vec<u64>,
 }
 
 /// Buffers of packets that have left, for those that come.

@@ -336,7 +336,12 @@ impl<'a> Call<'a> {
             }
             "log_msg" => {
                 let [format, values] = self.arity()?;
-                let values = values.get("value").items()?;
+                let values = values.get("value");
+                // p4c writes no values as an empty object.
+                let values = match values.json.as_object() {
+                    Some(none) if none.is_empty() => Vec::new(),
+                    _ => values.items()?,
+                };
                 let values = values.iter().map(|v| Ok(s.value(v, None)?.into_big()));
                 let format = format.get("value").str()?.to_owned();
                 Op::Log(Box::new((format, values.collect::<Result<_>>()?)))

@@ -14,13 +14,16 @@ use crate::info::{
 };
 use crate::phv::{Place, mask64};
 use crate::program::{CompiledTable, ControlNode, END, Next};
-use crate::table::{Call, KeyPart, KeyShape};
+use crate::table::{Call, ComputedPart, KeyPart, KeyShape};
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
 /// Unit of a direct meter, and where its colour goes.
 type DirectMeter = (MeterUnit, Target);
+
+/// What reads a key: fields known at load time, and those of headers found at run time.
+type KeyParts = (Vec<KeyPart>, Vec<ComputedPart>);
 
 /// Largest table, far beyond memory.
 const MAX_TABLE: usize = 1 << 30;
@@ -186,7 +189,7 @@ impl Loader<'_> {
 
     fn table(&mut self, t: &Cursor, index: &Index) -> Result<ControlNode> {
         let name = t.get("name").str()?.to_owned();
-        let (key, shape, parts) = self.key(t, &name)?;
+        let (key, shape, (parts, computed_key)) = self.key(t, &name)?;
         let actions = self.actions(t)?;
         let next = self.next(t, &actions, index)?;
         let entries = t.get("entries").items()?;
@@ -255,6 +258,7 @@ impl Loader<'_> {
         self.control.tables.push(CompiledTable {
             shape,
             key: parts,
+            computed_key,
             next,
             profile,
             meter,
@@ -265,7 +269,7 @@ impl Loader<'_> {
         Ok(node)
     }
 
-    fn key(&self, t: &Cursor, table: &str) -> Result<(Vec<KeyInfo>, KeyShape, Vec<KeyPart>)> {
+    fn key(&self, t: &Cursor, table: &str) -> Result<(Vec<KeyInfo>, KeyShape, KeyParts)> {
         let scope = self.scope(&[]);
         let (mut infos, mut fields) = (Vec::new(), Vec::new());
         for k in t.get("key").items()? {
@@ -283,16 +287,19 @@ impl Loader<'_> {
                         .error(format!("unknown match kind {other}")));
                 }
             };
-            let (field, default_name) = if kind == MatchKind::Valid && target.json.is_string() {
-                let h = &self.objects.names.layout.headers[scope.header_id(&target)? as usize];
-                (
-                    h.field("$valid$").expect("every header has it"),
-                    h.name.clone(),
-                )
-            } else {
-                let name = format!("{}.{}", target.at(0).str()?, target.at(1).str()?);
-                (scope.field(&target)?, name)
-            };
+            let (place, field, default_name) =
+                if kind == MatchKind::Valid && target.json.is_string() {
+                    let h = &self.objects.names.layout.headers[scope.header_id(&target)? as usize];
+                    let valid = h.field("$valid$").expect("every header has it");
+                    (Ok(valid), valid, h.name.clone())
+                } else if target.json.is_object() {
+                    let (place, field) = scope.lvalue(&target)?;
+                    (place, field, k.get("name").str()?.to_owned())
+                } else {
+                    let name = format!("{}.{}", target.at(0).str()?, target.at(1).str()?);
+                    let field = scope.field(&target)?;
+                    (Ok(field), field, name)
+                };
             if matches!(field.place, Place::Varbit { .. }) {
                 return Err(target.error("a field of variable length cannot be matched"));
             }
@@ -306,15 +313,21 @@ impl Loader<'_> {
                 kind,
                 width: field.width,
             });
-            fields.push((field, mask));
+            fields.push((place, field, mask));
         }
         if infos.iter().filter(|k| k.kind == MatchKind::Lpm).count() > 1 {
             return Err(t.get("key").error("a table may have one lpm field"));
         }
         let shape = KeyShape::new(table, &infos);
-        let part = |(i, (field, mask))| KeyPart::new(field, shape.slot(i), mask);
-        let parts = fields.into_iter().enumerate().map(part).collect();
-        Ok((infos, shape, parts))
+        let (mut parts, mut computed) = KeyParts::default();
+        for (i, (place, field, mask)) in fields.into_iter().enumerate() {
+            let part = KeyPart::new(field, shape.slot(i), mask);
+            match place {
+                Ok(_) => parts.push(part),
+                Err(field) => computed.push(ComputedPart { field, part }),
+            }
+        }
+        Ok((infos, shape, (parts, computed)))
     }
 
     fn actions(&self, t: &Cursor) -> Result<Vec<(String, ActionId)>> {

@@ -109,7 +109,7 @@ impl Gen<'_, '_> {
     fn table(&mut self, number: u32, end: Block, to: &impl Fn(u32) -> Block) -> Result<()> {
         let c = self.c;
         let table = &c.tables[number as usize];
-        let at = self.key(&table.key, table.shape.words)?;
+        let at = self.key(table)?;
         let n = self.int(number.into());
         let found = self.call(Callout::Apply, &[n, at]);
         if table.meter.is_some() {
@@ -178,12 +178,12 @@ impl Gen<'_, '_> {
     }
 
     /// The address of a table's lookup key; 0 if it is left to the interpreter.
-    fn key(&mut self, parts: &[KeyPart], words: usize) -> Result<Value> {
-        if !parts.iter().all(|p| self.loads(p)) {
+    fn key(&mut self, table: &CompiledTable) -> Result<Value> {
+        if !table.computed_key.is_empty() || !table.key.iter().all(|p| self.loads(p)) {
             return Ok(self.int(0));
         }
-        let mut key = vec![None; words];
-        for part in parts {
+        let mut key = vec![None; table.shape.words];
+        for part in &table.key {
             self.key_part(part, &mut key)?;
         }
         let zero = self.int(0);

@@ -25,7 +25,7 @@ use crate::error::StateError;
 use crate::extern_state::meter::Meter;
 pub(crate) use criteria::Criteria;
 pub(crate) use key::KeyShape;
-pub(crate) use part::KeyPart;
+pub(crate) use part::{ComputedPart, KeyPart};
 pub(crate) use profile::{GroupState, Place, Profile};
 use space::Space;
 
@@ -294,13 +294,7 @@ impl Table {
 
     /// The entry that a key hits, after counting the hit.
     #[inline]
-    pub(crate) fn lookup(
-        &mut self,
-        key: &[u64],
-        _masked: &mut Vec<u64>,
-        len: u32,
-        now: Nanos,
-    ) -> Option<u32> {
+    pub(crate) fn lookup(&mut self, key: &[u64], len: u32, now: Nanos) -> Option<u32> {
         let slot = self.hit(key)?;
         if self.with_counters {
             self.counters[slot as usize].add(len);

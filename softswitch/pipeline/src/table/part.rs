@@ -1,5 +1,6 @@
 //! Reading a lookup key from a packet.
 
+use crate::expr::{DynField, Env};
 use crate::phv::{Field, Place};
 
 /// Reads one key field of a packet.
@@ -71,6 +72,27 @@ impl KeyPart {
                     put(i, limb);
                 }
             }
+        }
+    }
+}
+
+/// Reads one key field of a header that the packet itself chooses, such as `h.stack[h.base.index].vid`.
+#[derive(Debug, Clone)]
+pub(crate) struct ComputedPart {
+    pub(crate) field: DynField,
+    /// As for the field of any of the headers.
+    pub(crate) part: KeyPart,
+}
+
+impl ComputedPart {
+    /// Puts the field into `key`, whose words are zero before and stay so if the index is beyond the stack.
+    pub(crate) fn load(&self, env: &Env, key: &mut [u64]) {
+        if let Some(field) = self.field.resolve(env) {
+            let part = KeyPart {
+                field,
+                ..self.part.clone()
+            };
+            part.load(env.mem, key);
         }
     }
 }

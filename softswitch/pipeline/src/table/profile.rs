@@ -362,11 +362,12 @@ impl Profile {
         }
     }
 
-    /// Members that are up, by id as in BMv2, so that equal weights choose the same member.
+    /// Members that are up, by id as in BMv2, so that equal weights choose the same member. Those of a
+    /// one-shot set have no id and keep their order: which slots they were given must not matter.
     fn select(&self, places: &[Place], down: &BTreeSet<u32>) -> Selection {
         let up = |p: &&Place| p.watch_port.is_none_or(|port| !down.contains(&port));
         let mut up: Vec<&Place> = places.iter().filter(up).collect();
-        up.sort_by_key(|p| (self.member_ref(p.member).id, p.member));
+        up.sort_by_key(|p| self.member_ref(p.member).id);
         let mut sum = 0;
         let cumulated = up.iter().map(|p| {
             sum += u64::from(p.weight);

@@ -170,6 +170,10 @@ pub enum Step {
         /// The entry that it hit; none is a miss.
         #[serde(skip_serializing_if = "Option::is_none")]
         hit: Option<Hit>,
+        /// The id of the action profile's member that the entry names or its group's selector chose; those of
+        /// one-shot sets have none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        member: Option<u32>,
         /// The action that ran: the entry's, or the default action after a miss.
         #[serde(skip_serializing_if = "Option::is_none")]
         action: Option<Call>,

@@ -73,7 +73,7 @@ impl Recorder {
         number: u32,
         key: &[Value],
         entry: Option<EntryKey>,
-        call: Option<&table::Call>,
+        (call, member): (Option<&table::Call>, Option<u32>),
     ) {
         let info = &c.info.tables[number as usize];
         let key = info.key.iter().zip(key);
@@ -89,6 +89,7 @@ impl Recorder {
                     .collect(),
             ),
             hit,
+            member,
             action: call.map(|call| self.call(c, call)),
         };
         self.push(step);

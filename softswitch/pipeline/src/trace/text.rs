@@ -94,6 +94,7 @@ impl Display for Step {
                 table,
                 key,
                 hit,
+                member,
                 action,
             } => {
                 write!(f, "  table {table}")?;
@@ -103,6 +104,9 @@ impl Display for Step {
                 match hit {
                     Some(hit) => write!(f, "\n    hit {hit}")?,
                     None => write!(f, "\n    miss")?,
+                }
+                if let Some(member) = member {
+                    write!(f, "\n    member {member}")?;
                 }
                 match action {
                     Some(call) => write!(f, "\n    {call}"),

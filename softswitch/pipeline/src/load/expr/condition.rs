@@ -26,12 +26,7 @@ impl Scope<'_> {
             "or" => two().map(Cond::Or),
             "not" => Ok(Cond::Not(Box::new(self.cond(&right)?))),
             "d2b" => Ok(non_zero(self.value(&right, None)?)),
-            "valid" => match self.header(&right)? {
-                HeaderRef::Static(h) => {
-                    Ok(Cond::Valid(self.names.layout.headers[h as usize].valid))
-                }
-                h => Ok(Cond::ValidDyn(Box::new(h))),
-            },
+            "valid" => Ok(self.is_valid(self.header(&right)?)),
             "valid_union" => Ok(Cond::ValidUnion(Box::new(self.union(&right)?))),
             "?" => {
                 let c = self.cond(&e.get("cond"))?;
@@ -51,6 +46,14 @@ impl Scope<'_> {
             | "two_comp_mod" | "usat_cast" | "sat_cast" | "access_field" | "last_stack_index"
             | "size_stack" => Ok(non_zero(self.operation(e, None)?)),
             other => Err(e.get("op").error(format!("unknown operation {other}"))),
+        }
+    }
+
+    /// Whether a header is valid; one beyond its stack is not.
+    pub(super) fn is_valid(&self, header: HeaderRef) -> Cond {
+        match header {
+            HeaderRef::Static(h) => Cond::Valid(self.names.layout.headers[h as usize].valid),
+            h => Cond::ValidDyn(Box::new(h)),
         }
     }
 

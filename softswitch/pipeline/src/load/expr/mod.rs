@@ -121,9 +121,21 @@ impl Scope<'_> {
 
     pub(crate) fn header(&self, c: &Cursor) -> Result<HeaderRef> {
         let (c, value, kind) = self.unwrap(c)?;
-        match (kind, value.get("op").json.as_str()) {
-            ("header", _) => Ok(HeaderRef::Static(self.header_id(&value)?)),
-            ("expression", Some("dereference_header_stack")) => {
+        match kind {
+            "header" => Ok(HeaderRef::Static(self.header_id(&value)?)),
+            "expression" => self.computed_header(&value),
+            "stack_field" if value.at(1).json == "last" => {
+                let s = find(&self.names.stacks, &value.at(0), "header stack")?;
+                Ok(HeaderRef::Last(s))
+            }
+            _ => Err(c.error("expected a header")),
+        }
+    }
+
+    /// The header that an operation denotes.
+    fn computed_header(&self, value: &Cursor) -> Result<HeaderRef> {
+        match value.get("op").json.as_str() {
+            Some("dereference_header_stack") => {
                 let (_, stack, _) = self.unwrap(&value.get("left"))?;
                 let s = find(&self.names.stacks, &stack, "header stack")?;
                 let index = self.value(&value.get("right"), None)?;
@@ -136,7 +148,7 @@ impl Scope<'_> {
                 }
                 Ok(HeaderRef::Element(Box::new((s, index.into64()))))
             }
-            ("expression", Some("access_union_header")) => {
+            Some("access_union_header") => {
                 let u = self.union(&value.get("left"))?;
                 let right = value.get("right");
                 let sample = self.sample_union(&u) as usize;
@@ -146,7 +158,7 @@ impl Scope<'_> {
                 }
                 Ok(HeaderRef::Member(u, member))
             }
-            _ => Err(c.error("expected a header")),
+            _ => Err(value.error("expected a header")),
         }
     }
 
@@ -194,23 +206,32 @@ impl Scope<'_> {
     ) -> Result<(std::result::Result<Field, DynField>, Field)> {
         let (c, value, kind) = self.unwrap(c)?;
         match (kind, value.get("op").json.as_str()) {
+            ("field", _) if value.at(0).json.is_object() => Ok(known(self.computed_field(&value)?)),
             ("field", _) => self.field(&value).map(|f| (Ok(f), f)),
             ("stack_field", _) => self.stack_field(&value).map(|(d, f)| (Err(d), f)),
             ("union_stack_field", _) => self.union_stack_field(&value).map(|(d, f)| (Err(d), f)),
-            ("expression", Some("access_field")) => {
-                let (d, f) = self.access_field(&value)?;
-                match d.header {
-                    HeaderRef::Static(_) => Ok((Ok(f), f)),
-                    _ => Ok((Err(d), f)),
-                }
-            }
+            ("expression", Some("access_field")) => Ok(known(self.access_field(&value)?)),
             _ => Err(c.error("expected a field to write to")),
         }
+    }
+
+    /// A field by name of a header that an operation denotes.
+    fn computed_field(&self, c: &Cursor) -> Result<(DynField, Field)> {
+        let [header, field] = c.tuple()?;
+        self.dyn_field(self.computed_header(&header)?, &field)
     }
 
     fn access_field(&self, value: &Cursor) -> Result<(DynField, Field)> {
         let header = self.header(&value.get("left"))?;
         self.dyn_field(header, &value.get("right"))
+    }
+}
+
+/// A field of a header that is known after all needs no computing.
+fn known((d, f): (DynField, Field)) -> (std::result::Result<Field, DynField>, Field) {
+    match d.header {
+        HeaderRef::Static(_) => (Ok(f), f),
+        _ => (Err(d), f),
     }
 }
 

@@ -39,6 +39,13 @@ impl Scope<'_> {
         };
         let of_dyn = |(d, f): (DynField, Field)| (of_field(f).0, Leaf::Dyn(d));
         let (range, leaf) = match kind {
+            "field" if value.at(0).json.is_object() => match value.at(1).json.as_str() {
+                Some("$valid$") => {
+                    let valid = self.is_valid(self.computed_header(&value.at(0))?);
+                    (Range::unsigned(1), Leaf::Bool(valid))
+                }
+                _ => of_dyn(self.computed_field(&value)?),
+            },
             "field" => of_field(self.field(&value)?),
             "stack_field" => of_dyn(self.stack_field(&value)?),
             "union_stack_field" => of_dyn(self.union_stack_field(&value)?),

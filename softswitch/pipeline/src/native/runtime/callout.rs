@@ -5,7 +5,7 @@ use std::slice::{from_raw_parts, from_raw_parts_mut};
 use super::Context;
 use crate::action::Op;
 use crate::core::{Core, choose, meter};
-use crate::expr::{Cond, Node};
+use crate::expr::{Cond, Env, Node};
 use crate::machine::Machine;
 use crate::packet::State;
 use crate::parser::{ParserOp, ParserState};
@@ -154,12 +154,18 @@ callout! {
         let slot = if table.len() == 0 {
             None
         } else if key.is_null() {
-            fixed.load_key(&pkt.mem, &mut core.key);
-            table.lookup(&core.key, &mut core.masked, pkt.ingress_len, now)
+            let env = Env {
+                mem: &pkt.mem,
+                args: &[],
+                layout: &c.layout,
+                registers: &core.externs.registers,
+            };
+            fixed.load_key(&env, &mut core.key);
+            table.lookup(&core.key, pkt.ingress_len, now)
         } else {
             // SAFETY: see `callout`; native code made the table's key there.
             let key = unsafe { words(key, fixed.shape.words as u64) };
-            table.lookup(key, &mut core.masked, pkt.ingress_len, now)
+            table.lookup(key, pkt.ingress_len, now)
         };
         let call = if fixed.meter.is_none() && fixed.profile.is_none() {
             let target = match slot {
@@ -179,7 +185,7 @@ callout! {
                 now,
             };
             meter(fixed, slot, table, &mut m);
-            choose(c, fixed, slot, table, &core.profiles, &mut m)
+            choose(c, fixed, slot, table, &core.profiles, &mut m).0
         };
         let (action, args) = call.map_or((NO_ACTION, &[][..]), |c| (c.action, &c.args[..]));
         let (at, n) = (args.as_ptr(), args.len() as u64);
