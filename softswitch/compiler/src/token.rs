@@ -194,8 +194,13 @@ impl Lexer<'_> {
         );
         self.pos = from;
         while self.pos < self.bytes.len() && self.bytes[self.pos] != b'"' {
-            if self.bytes[self.pos] == b'\n' && !lines {
-                return Tok::Bad("string without end");
+            if self.bytes[self.pos] == b'\n' {
+                if !lines {
+                    return Tok::Bad("string without end");
+                }
+                self.pos += 1;
+                self.directive_in_string();
+                continue;
             }
             let escaped = self.bytes[self.pos] == b'\\' && matches!(self.peek(1), b'"' | b'\\');
             self.pos += if escaped { 2 } else { 1 };
@@ -205,6 +210,14 @@ impl Lexer<'_> {
         }
         self.pos += 1;
         Tok::Str(self.text[from..self.pos - 1].into())
+    }
+
+    /// A directive within a string, a line marker for instance, may have quotes of its own.
+    fn directive_in_string(&mut self) {
+        let line = self.text[self.pos..].lines().next().unwrap_or_default();
+        if line.trim_start().starts_with('#') {
+            self.pos += line.len();
+        }
     }
 
     fn number(&mut self, start: usize) -> Tok {

@@ -61,6 +61,17 @@ fn a_string_of_several_lines_is_preprocessed() {
 }
 
 #[test]
+fn a_line_marker_in_a_string_does_not_end_it() {
+    let out = compile(
+        "",
+        "\n@check(\"\n    a > 1;\n# 9 \" t . p4 \"\n    a < 5;\n\") \
+         action a() { } table t { key = { hdr.h.a: exact; } actions = { a; } } apply { t.apply(); }",
+    );
+    let text = "@check(\\\"\\n    a > 1;\\n\\n    a < 5;\\n\\\")";
+    says(&out.p4info, text);
+}
+
+#[test]
 fn structured_annotations_hold_values() {
     let out = compile(
         "const int SIZE = 3;",
