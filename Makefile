@@ -18,7 +18,7 @@ BIN := target/release
 P4 := $(BUILD)/p4/frontage.json
 P4INFO := $(BUILD)/p4/frontage.p4info.txtpb
 NGINX_MODULE := $(BUILD)/cclb7/ngx_http_cloudcookie_filter_module.so
-WORLD := $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4) $(NGINX_MODULE)
+WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
@@ -30,7 +30,7 @@ help: ## this list
 	@echo '  make demo takes DEMO_SECONDS (per policy), LOAD (0.05 to 0.95), SEED, SERVERS, TARGET (softswitch or bmv2)'
 	@echo '  Example: make demo DEMO_SECONDS=60 LOAD=0.6 SERVERS=8'
 
-setup: $(WORLD) ## install and build everything
+setup: $(WORLD) $(STAMPS)/python ## install and build everything
 
 demo: $(WORLD) ## run the data centre: every policy on the same arrivals, then build/demo/report.html
 	@$(PYTHON) -m frontage_demo
