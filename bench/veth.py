@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from frontage.p4runtime import Session
+from paths import program
 from rows import NO_PEER, Row, finish, rates, row
-from sites import SITES, Site, program
+from sites import SITES, Site
 from switches import DEVICE_ID, Switch, bmv2, softswitch
 
 PORTS = (1, 2)

@@ -28,7 +28,7 @@ class Softswitch(Switch):
         )
         self.cmd(f"until grep -q ready {log}; do sleep 0.01; done")
 
-    def stop(self, deleteIntfs=True):
+    def stop(self, deleteIntfs=True):  # noqa: N803 (Mininet's name)
         self.cmd("kill %1; wait")
         super().stop(deleteIntfs)
 

@@ -102,9 +102,9 @@ class Session(unittest.TestCase):
         entry.delete()
 
     def test_members_and_groups(self):
-        for id in 1, 2:
-            member = sh.ActionProfileMember("balancer")(member_id=id, action="forward")
-            member.action["port"] = str(id)
+        for number in 1, 2:
+            member = sh.ActionProfileMember("balancer")(member_id=number, action="forward")
+            member.action["port"] = str(number)
             member.insert()
         group = sh.ActionProfileGroup("balancer")(group_id=1)
         group.add(1, weight=2)
@@ -119,8 +119,8 @@ class Session(unittest.TestCase):
         self.refused(group.delete, 9)
         entry.delete()
         group.delete()
-        for id in 1, 2:
-            sh.ActionProfileMember("balancer")(member_id=id).delete()
+        for number in 1, 2:
+            sh.ActionProfileMember("balancer")(member_id=number).delete()
 
     def test_one_shot(self):
         one_shot = sh.Oneshot("spread")
