@@ -18,6 +18,7 @@ mod token;
 mod types;
 
 use std::path::PathBuf;
+use std::{io, thread};
 
 use diag::{Diagnostics, SourceMap};
 
@@ -40,6 +41,20 @@ pub struct Output {
     pub p4info: String,
     /// The tables' entries, a P4Runtime `WriteRequest` in the same format.
     pub entries: String,
+}
+
+/// Deeply nested programs recurse; a main thread's stack is too small for the worst of them.
+const STACK: usize = 256 << 20;
+
+/// Runs what compiles on a stack that is large enough; the inner error is its panic.
+///
+/// # Errors
+/// If there can be no thread for it.
+pub fn on_deep_stack<T: Send + 'static>(
+    f: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<thread::Result<T>> {
+    let worker = thread::Builder::new().stack_size(STACK).spawn(f)?;
+    Ok(worker.join())
 }
 
 /// Compiles one program; `None` if it is wrong, as `diags` tells. P4Info is of the language, not of the target: as with

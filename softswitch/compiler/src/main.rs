@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use softswitch_p4c::diag::{Diagnostics, SourceMap};
-use softswitch_p4c::{Options, compile};
+use softswitch_p4c::{Options, compile, on_deep_stack};
 
 /// Compiles a P4_16 program (v1model) to BMv2 JSON and P4Info.
 #[derive(Parser)]
@@ -143,11 +143,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Deeply nested programs recurse; the main thread's stack is too small for the worst of them.
-    let worker = std::thread::Builder::new()
-        .stack_size(256 << 20)
-        .spawn(move || run(&cli));
-    match worker.map(std::thread::JoinHandle::join) {
+    match on_deep_stack(move || run(&cli)) {
         Ok(Ok(code)) => code,
         _ => ExitCode::FAILURE,
     }

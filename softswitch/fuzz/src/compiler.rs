@@ -1,11 +1,8 @@
 //! P4 source through the compiler, and what it makes through the loader.
 
 use softswitch_p4c::diag::{Diagnostics, SourceMap};
-use softswitch_p4c::{Options, compile};
+use softswitch_p4c::{Options, compile, on_deep_stack};
 use softswitch_pipeline::Program;
-
-/// As much stack as the command line tool gives itself: deeply nested programs recurse.
-const STACK: usize = 256 << 20;
 
 /// Compiles a program. What is refused has an error that says why; what is not, loads.
 pub fn run(data: &[u8]) {
@@ -17,12 +14,8 @@ pub fn run(data: &[u8]) {
     {
         return;
     }
-    let worker = std::thread::Builder::new()
-        .stack_size(STACK)
-        .spawn(|| compiles_or_says_why(text));
-    worker
+    on_deep_stack(|| compiles_or_says_why(text))
         .expect("a thread can be made")
-        .join()
         .expect("the compiler does not panic");
 }
 

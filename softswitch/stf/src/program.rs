@@ -17,9 +17,6 @@ pub struct Compiled {
     pub warnings: String,
 }
 
-/// Deeply nested programs recurse.
-const STACK: usize = 256 << 20;
-
 /// Compiles P4_16 (v1model). `name` is what messages call the file; `#include "..."` looks beside it.
 ///
 /// # Errors
@@ -37,16 +34,13 @@ pub fn compile(
         ..Default::default()
     };
     let file = name.to_owned();
-    let worker = std::thread::Builder::new()
-        .stack_size(STACK)
-        .spawn(move || {
-            let (sources, diags) = (SourceMap::default(), Diagnostics::default());
-            let output = softswitch_p4c::compile(&file, text, &options, &sources, &diags);
-            (output, diags.render(&sources))
-        })
-        .map_err(|e| format!("{name}: no thread to compile it: {e}"))?;
-    let (output, messages) = worker
-        .join()
+    let done = softswitch_p4c::on_deep_stack(move || {
+        let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+        let output = softswitch_p4c::compile(&file, text, &options, &sources, &diags);
+        (output, diags.render(&sources))
+    });
+    let (output, messages) = done
+        .map_err(|e| format!("{name}: no thread to compile it: {e}"))?
         .map_err(|_| format!("{name}: the compiler failed"))?;
     let refused = || messages.trim_end().to_owned();
     let output = output.ok_or_else(refused)?;

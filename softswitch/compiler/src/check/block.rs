@@ -1,23 +1,14 @@
 //! Parsers and controls.
 
 use super::{Checker, Context};
-use crate::ast::{ControlDecl, Decl, ParserDecl};
+use crate::ast::{ControlDecl, Decl, Param, ParserDecl, TypeParam};
 
 impl<'a> Checker<'a> {
     pub(super) fn parser(&mut self, d: &'a Decl, p: &'a ParserDecl) {
         self.declare(&d.name, d.id);
         self.open.push(d.id);
         self.scoped(|c| {
-            c.type_params(&p.tparams);
-            c.params(&p.params);
-            c.params(&p.ctor_params);
-            c.no_blocks(&p.params);
-            c.no_blocks(&p.ctor_params);
-            c.without_direction(&p.ctor_params);
-            for p in p.params.iter().chain(&p.ctor_params) {
-                let t = c.type_of(p.ty.id);
-                c.bare_generic(&p.ty, &t);
-            }
+            c.all_params(&p.tparams, &p.params, &p.ctor_params);
             if p.is_type {
                 return;
             }
@@ -43,16 +34,7 @@ impl<'a> Checker<'a> {
         self.declare(&d.name, d.id);
         self.open.push(d.id);
         self.scoped(|c| {
-            c.type_params(&k.tparams);
-            c.params(&k.params);
-            c.params(&k.ctor_params);
-            c.no_blocks(&k.params);
-            c.no_blocks(&k.ctor_params);
-            c.without_direction(&k.ctor_params);
-            for p in k.params.iter().chain(&k.ctor_params) {
-                let t = c.type_of(p.ty.id);
-                c.bare_generic(&p.ty, &t);
-            }
+            c.all_params(&k.tparams, &k.params, &k.ctor_params);
             if k.is_type {
                 return;
             }
@@ -77,5 +59,24 @@ impl<'a> Checker<'a> {
             c.context = outer;
         });
         self.open.pop();
+    }
+
+    /// The parameters of types, of `apply` and of the constructor.
+    fn all_params(
+        &mut self,
+        types: &'a [TypeParam],
+        params: &'a [Param],
+        constructor: &'a [Param],
+    ) {
+        self.type_params(types);
+        self.params(params);
+        self.params(constructor);
+        self.no_blocks(params);
+        self.no_blocks(constructor);
+        self.without_direction(constructor);
+        for p in params.iter().chain(constructor) {
+            let t = self.type_of(p.ty.id);
+            self.bare_generic(&p.ty, &t);
+        }
     }
 }
