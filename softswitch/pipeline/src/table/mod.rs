@@ -9,6 +9,7 @@ mod key;
 mod part;
 mod pool;
 mod profile;
+mod records;
 mod relax;
 mod space;
 mod ternary;
@@ -23,10 +24,13 @@ use crate::Nanos;
 use crate::entry::{CounterValue, EntryKey};
 use crate::error::StateError;
 use crate::extern_state::meter::Meter;
+use crate::native::TableView;
 pub(crate) use criteria::Criteria;
 pub(crate) use key::KeyShape;
 pub(crate) use part::{ComputedPart, KeyPart};
 pub(crate) use profile::{GroupState, Place, Profile};
+pub(crate) use records::NO_ACTION;
+use records::{Records, record};
 use space::Space;
 
 /// Multiplication folds all bits of a word into all bits of the hash.
@@ -47,14 +51,43 @@ pub(crate) struct Call {
     pub(crate) args: SmallVec<[u64; 3]>,
 }
 
+/// The same where it is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallRef<'a> {
+    pub(crate) action: u32,
+    pub(crate) args: &'a [u64],
+}
+
+impl<'a> From<&'a Call> for CallRef<'a> {
+    fn from(call: &'a Call) -> Self {
+        Self {
+            action: call.action,
+            args: &call.args,
+        }
+    }
+}
+
 /// What an entry does.
-#[derive(Debug, Clone)]
-pub(crate) enum Target {
-    Call(Call),
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target<C = Call> {
+    Call(C),
     /// A member of the table's profile, by slot.
     Member(u32),
     /// A group of the table's profile, by slot.
     Group(u32),
+}
+
+impl Target<CallRef<'_>> {
+    fn to_owned(self) -> Target {
+        match self {
+            Self::Call(call) => Target::Call(Call {
+                action: call.action,
+                args: SmallVec::from_slice(call.args),
+            }),
+            Self::Member(member) => Target::Member(member),
+            Self::Group(group) => Target::Group(group),
+        }
+    }
 }
 
 /// How long an entry may stay idle, and since when it is.
@@ -67,7 +100,7 @@ struct Idle {
 }
 
 /// A table's entries and default action.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) shape: KeyShape,
@@ -76,13 +109,15 @@ pub(crate) struct Table {
     with_counters: bool,
     with_meters: bool,
     with_idle: bool,
-    targets: Vec<Option<Target>>,
+    targets: Records,
+    /// In the order of records.
     counters: Vec<CounterValue>,
     meters: Vec<Meter>,
     idle: Vec<Idle>,
     /// Entries with an idle time-out.
     mortal: usize,
-    pub(crate) default: Option<Target>,
+    /// Of `space`, `targets` and `counters`.
+    pub(crate) view: TableView,
 }
 
 /// What a table keeps for each entry.
@@ -96,7 +131,7 @@ pub(crate) struct Options {
 
 impl Table {
     pub(crate) fn new(name: &str, shape: KeyShape, options: Options) -> Self {
-        Self {
+        let mut table = Self {
             name: name.to_owned(),
             space: Space::new(&shape),
             shape,
@@ -104,13 +139,21 @@ impl Table {
             with_counters: options.counters,
             with_meters: options.meters,
             with_idle: options.idle,
-            targets: Vec::new(),
-            counters: Vec::new(),
+            targets: Records::new(),
+            counters: vec![CounterValue::default(); usize::from(options.counters)],
             meters: Vec::new(),
             idle: Vec::new(),
             mortal: 0,
-            default: None,
-        }
+            view: TableView::default(),
+        };
+        table.look();
+        table
+    }
+
+    /// Tells native code where everything is: to be called when something may have moved.
+    fn look(&mut self) {
+        let (records, stride) = (self.targets.words(), self.targets.stride());
+        self.view = TableView::new(self.space.dense(), records, stride, &mut self.counters);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -169,11 +212,10 @@ impl Table {
     ) {
         let slot = self.space.insert(criteria, &self.shape);
         let slots = self.space.capacity();
-        self.targets.resize(slots, None);
-        self.targets[slot as usize] = Some(target);
+        self.targets.set(Some(slot), Some(&target));
         if self.with_counters {
-            self.counters.resize(slots, CounterValue::default());
-            self.counters[slot as usize] = CounterValue::default();
+            self.counters.resize(1 + slots, CounterValue::default());
+            self.counters[record(Some(slot))] = CounterValue::default();
         }
         if self.with_meters {
             self.meters.resize(slots, Meter::default());
@@ -183,6 +225,7 @@ impl Table {
             self.idle.resize(slots, Idle::default());
             self.set_idle(slot, idle_timeout, now);
         }
+        self.look();
     }
 
     fn set_idle(&mut self, slot: u32, timeout: Nanos, now: Nanos) {
@@ -208,18 +251,32 @@ impl Table {
         now: Nanos,
     ) -> Target {
         self.set_idle(slot, idle_timeout, now);
-        self.targets[slot as usize]
-            .replace(target)
-            .expect("the slot is used")
+        let old = self.target(slot).to_owned();
+        self.targets.set(Some(slot), Some(&target));
+        self.look();
+        old
+    }
+
+    /// What a miss does; `None` is nothing.
+    pub(crate) fn default(&self) -> Option<Target<CallRef<'_>>> {
+        self.targets.get(None)
+    }
+
+    /// Replaces what a miss does, and returns what it did.
+    pub(crate) fn set_default(&mut self, target: Option<&Target>) -> Option<Target> {
+        let old = self.default().map(Target::to_owned);
+        self.targets.set(None, target);
+        self.look();
+        old
     }
 
     /// Removes an entry, and returns what it did.
     pub(crate) fn remove(&mut self, slot: u32) -> Target {
         self.set_idle(slot, 0, 0);
         self.space.remove(slot, &self.shape);
-        self.targets[slot as usize]
-            .take()
-            .expect("the slot is used")
+        let old = self.target(slot).to_owned();
+        self.targets.set(Some(slot), None);
+        old
     }
 
     /// Used slots from `from` on, in order of number.
@@ -238,18 +295,16 @@ impl Table {
         self.shape.describe(&criteria)
     }
 
-    pub(crate) fn target(&self, slot: u32) -> &Target {
-        self.targets[slot as usize]
-            .as_ref()
-            .expect("the slot is used")
+    pub(crate) fn target(&self, slot: u32) -> Target<CallRef<'_>> {
+        self.targets.get(Some(slot)).expect("the slot is used")
     }
 
     pub(crate) fn counter(&self, slot: u32) -> Option<CounterValue> {
-        self.counters.get(slot as usize).copied()
+        self.counters.get(record(Some(slot))).copied()
     }
 
     pub(crate) fn counter_mut(&mut self, slot: u32) -> Option<&mut CounterValue> {
-        self.counters.get_mut(slot as usize)
+        self.counters.get_mut(record(Some(slot)))
     }
 
     pub(crate) fn meter(&self, slot: u32) -> Option<&Meter> {
@@ -292,12 +347,23 @@ impl Table {
         self.space.lookup(key, &self.shape)
     }
 
-    /// The entry that a key hits, after counting the hit.
+    /// Counts a packet that hits no entry.
+    #[inline]
+    pub(crate) fn miss(&mut self, len: u32) {
+        if self.with_counters {
+            self.counters[record(None)].add(len);
+        }
+    }
+
+    /// The entry that a key hits, after counting the hit or the miss.
     #[inline]
     pub(crate) fn lookup(&mut self, key: &[u64], len: u32, now: Nanos) -> Option<u32> {
-        let slot = self.hit(key)?;
+        let Some(slot) = self.hit(key) else {
+            self.miss(len);
+            return None;
+        };
         if self.with_counters {
-            self.counters[slot as usize].add(len);
+            self.counters[record(Some(slot))].add(len);
         }
         if self.with_idle {
             self.idle[slot as usize].last_hit = now;
