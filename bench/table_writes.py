@@ -39,8 +39,8 @@ def rate(switch: Switch, site: Site) -> float:
 
 
 async def insert(switch: Switch, site: Site) -> float:
-    with switch.running() as address:
-        async with Session(address, DEVICE_ID) as session:
+    with switch.running() as running:
+        async with Session(running.address, DEVICE_ID) as session:
             await set_program(session, site.pipeline)
             stub = p4r_grpc.P4RuntimeStub(session.channel)
             ready = requests(site)
