@@ -9,9 +9,8 @@ use common::frames::random_frame;
 use common::furnish::{furnish, state};
 use common::packets::packet;
 use common::rng::Rng;
-use common::through;
+use common::{compile, through};
 use serde_json::Value as Json;
-use softswitch_p4c::diag::{Diagnostics, SourceMap};
 use softswitch_pipeline::{Engine, Options, Pipeline, Program};
 
 /// Runs the same through both engines, and compares whatever comes out.
@@ -76,19 +75,6 @@ fn engines_agree_on_computed_stack_elements() {
     agree(&program, 1, 2000, packet);
 }
 
-/// Compiles a program of this repository; none if it is one that does not compile.
-fn compile(path: &Path, include: &Path) -> Option<Program> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
-    let options = softswitch_p4c::Options {
-        include_dirs: vec![include.to_owned()],
-        ..Default::default()
-    };
-    let name = path.to_str().expect("a path in UTF-8");
-    let output = softswitch_p4c::compile(name, text, &options, &sources, &diags)?;
-    Program::load(&output.json?.to_string()).ok()
-}
-
 fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -101,6 +87,14 @@ fn engines_agree_on_the_load_balancer() {
     let program = compile(&path, path.parent().expect("a folder")).expect("it compiles");
     let left: usize = (0..8).map(|seed| agree(&program, seed, 2000, packet)).sum();
     assert!(left > 200, "{left}");
+}
+
+#[test]
+fn engines_agree_on_misses() {
+    let path = repository("softswitch/pipeline/tests/programs/misses.p4");
+    let program = compile(&path, path.parent().expect("a folder")).expect("it compiles");
+    let left: usize = (0..8).map(|seed| agree(&program, seed, 300, noise)).sum();
+    assert!(left > 1000, "{left}");
 }
 
 /// Bytes that small programs of any kind make something of.

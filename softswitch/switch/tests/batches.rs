@@ -78,6 +78,30 @@ fn counted(packets: i64) -> p4::TableEntry {
     }
 }
 
+/// The default entry of the same table.
+fn counted_default(packets: i64) -> p4::TableEntry {
+    p4::TableEntry {
+        is_default_action: true,
+        r#match: vec![],
+        ..counted(packets)
+    }
+}
+
+fn direct_counter(of: p4::TableEntry, packets: i64) -> p4::DirectCounterEntry {
+    p4::DirectCounterEntry {
+        table_entry: Some(of),
+        data: counted(packets).counter_data,
+    }
+}
+
+fn direct_meter(of: p4::TableEntry, packets: i64) -> p4::DirectMeterEntry {
+    p4::DirectMeterEntry {
+        table_entry: Some(of),
+        config: counted(packets).meter_config,
+        counter_data: None,
+    }
+}
+
 /// All that the batches here change.
 async fn state(c: &mut Controller) -> Vec<p4::Entity> {
     let requests = vec![
@@ -89,6 +113,8 @@ async fn state(c: &mut Controller) -> Vec<p4::Entity> {
         .entity(),
         p4::TableEntry {
             is_default_action: true,
+            counter_data: Some(Default::default()),
+            meter_config: Some(Default::default()),
             ..Default::default()
         }
         .entity(),
@@ -123,6 +149,9 @@ fn dependent() -> Vec<p4::Update> {
         update(Insert, l2(1, 2, "forward", &[2])),
         update(Delete, l2(1, 2, "forward", &[2])),
         update(Modify, default),
+        update(Modify, counted_default(3)),
+        update(Modify, direct_counter(counted_default(0), 4)),
+        update(Modify, direct_meter(counted_default(0), 4)),
         update(Modify, register(7)),
         update(Insert, features::multicast_group(1, vec![replica(1, 0)])),
         update(Modify, features::multicast_group(1, vec![replica(2, 0)])),
@@ -173,7 +202,16 @@ async fn what_was_there_before_is_restored() {
     let (_switch, mut c) = start().await;
     c.write(dependent()).await.unwrap();
     let before = state(&mut c).await;
+    let reset = p4::TableEntry {
+        is_default_action: true,
+        ..entry("routes", &[], None)
+    };
     let batch = vec![
+        update(Modify, direct_counter(counted(0), 8)),
+        update(Modify, direct_meter(counted(0), 8)),
+        update(Modify, reset.clone()),
+        update(Modify, direct_counter(reset.clone(), 8)),
+        update(Modify, direct_meter(reset, 8)),
         update(Modify, counted(9)),
         update(Delete, counted(0)),
         update(Delete, by_group()),
@@ -186,7 +224,7 @@ async fn what_was_there_before_is_restored() {
         update(Modify, digest(0)),
     ];
     let errors = c.write_batch(Atomicity::DataplaneAtomic, batch).await;
-    assert_eq!(errors.unwrap_err()[9].0, Code::NotFound);
+    assert_eq!(errors.unwrap_err()[14].0, Code::NotFound);
     assert_eq!(state(&mut c).await, before);
 }
 
