@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::features::{self, call, direct, entry, exact, l2, replica, route};
+use common::features::{self, direct, entry, group, l2, member, replica, route, spread};
 use common::{Controller, IntoEntity, TestSwitch, update};
+use p4::table_action::Type as ActionKind;
 use p4::update::Type::{Delete, Insert, Modify};
 use p4::write_request::Atomicity;
 use softswitch::proto::p4::v1 as p4;
@@ -15,31 +16,8 @@ async fn start() -> (TestSwitch, Controller) {
     TestSwitch::with_features(2, &[]).await
 }
 
-fn member(id: u32, port: u64) -> p4::ActionProfileMember {
-    p4::ActionProfileMember {
-        action_profile_id: features::profile("balancer"),
-        member_id: id,
-        action: Some(call("forward", &[port])),
-    }
-}
-
-fn group(members: &[u32]) -> p4::ActionProfileGroup {
-    let members = members.iter().map(|id| p4::action_profile_group::Member {
-        member_id: *id,
-        weight: 1,
-        watch_kind: None,
-    });
-    p4::ActionProfileGroup {
-        action_profile_id: features::profile("balancer"),
-        group_id: 1,
-        members: members.collect(),
-        max_size: 0,
-    }
-}
-
 fn by_group() -> p4::TableEntry {
-    let r#type = Some(p4::table_action::Type::ActionProfileGroupId(1));
-    entry("spread", &[exact(1)], Some(p4::TableAction { r#type }))
+    spread(1, ActionKind::ActionProfileGroupId(1))
 }
 
 fn register(value: u8) -> p4::RegisterEntry {
@@ -139,10 +117,10 @@ fn dependent() -> Vec<p4::Update> {
     vec![
         update(Insert, member(1, 1)),
         update(Insert, member(2, 2)),
-        update(Insert, group(&[1, 2])),
+        update(Insert, group(1, &[(1, 1), (2, 1)])),
         update(Insert, by_group()),
         update(Modify, member(1, 2)),
-        update(Modify, group(&[2])),
+        update(Modify, group(1, &[(2, 1)])),
         update(Delete, member(1, 0)),
         update(Insert, counted(1)),
         update(Modify, counted(2)),
@@ -215,7 +193,7 @@ async fn what_was_there_before_is_restored() {
         update(Modify, counted(9)),
         update(Delete, counted(0)),
         update(Delete, by_group()),
-        update(Delete, group(&[])),
+        update(Delete, group(1, &[])),
         update(Delete, member(2, 0)),
         update(Modify, register(0)),
         update(Delete, features::multicast_group(1, vec![])),
