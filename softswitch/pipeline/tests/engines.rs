@@ -8,10 +8,9 @@ use common::damage::damage;
 use common::frames::random_frame;
 use common::furnish::{furnish, state};
 use common::packets::packet;
-use common::rng::Rng;
 use common::{compile, through};
 use serde_json::Value as Json;
-use softswitch_pipeline::{Engine, Options, Pipeline, Program};
+use softswitch_pipeline::{Engine, Options, Pipeline, Program, Rng};
 
 /// Runs the same through both engines, and compares whatever comes out.
 fn agree(
@@ -30,7 +29,7 @@ fn agree(
         .map(|engine| Pipeline::new(program.clone(), options(engine)));
     furnish(&mut native, seed);
     furnish(&mut reference, seed);
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let mut left = 0;
     for i in 0..packets {
         let frame = frame(&mut rng);
@@ -132,7 +131,7 @@ fn engines_agree_on_the_programs_of_the_compilers_tests() {
 #[test]
 fn engines_agree_on_damaged_programs() {
     let original: Json = serde_json::from_str(include_str!("programs/everything.json")).unwrap();
-    let mut rng = Rng(5);
+    let mut rng = Rng::new(5);
     let mut loaded = 0;
     for seed in 0..200 {
         let mut json = original.clone();

@@ -4,11 +4,10 @@
 use softswitch_pipeline::{
     ActionCall, CloneSession, CounterId, Entry, EntryAction, EntryKey, Group, GroupMember,
     Implementation, MatchField, MatchKind, MeterConfig, MeterId, Pipeline, ProfileId, RegisterId,
-    Replica, TableId, Value, ValueSetId,
+    Replica, Rng, TableId, Value, ValueSetId,
 };
 
 use super::packets::{ADDRESSES, ADDRESSES_6, L4_PORTS, MACS};
-use super::rng::Rng;
 
 const ENTRIES: usize = 64;
 const RATES: MeterConfig = MeterConfig {
@@ -80,7 +79,7 @@ fn call(p: &Pipeline, table: usize, rng: &mut Rng) -> ActionCall {
 
 /// Puts something into every table and array; what a table refuses is left out.
 pub fn furnish(p: &mut Pipeline, seed: u64) {
-    let rng = &mut Rng(seed);
+    let rng = &mut Rng::new(seed);
     let info = p.program().info().clone();
     let replicas = vec![
         Replica {

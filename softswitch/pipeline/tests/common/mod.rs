@@ -5,7 +5,6 @@ pub mod damage;
 pub mod frames;
 pub mod furnish;
 pub mod packets;
-pub mod rng;
 
 use std::collections::VecDeque;
 use std::path::Path;
