@@ -24,6 +24,9 @@ _messages, _services = grpc.protos_and_services(_PROTO)
 
 _CONNECT = 20.0
 _TIMEOUT = 60.0
+_SILENCE = 120.0
+"""Seconds without an answer, in which a switch that recirculates on a busy machine may still be at work."""
+
 _OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
 
 Packet = tuple[int, bytes]
@@ -121,8 +124,11 @@ class Running:
                 yield _messages.PacketStreamRequest(id=number, device_id=device, port=port, packet=frame)
 
         left: list[list[Packet]] = [[] for _ in batch]
-        async for response in self._data.PacketStream(requests(), timeout=_TIMEOUT):
-            left[response.id - 1].append((response.port, response.packet))
+        now = asyncio.get_running_loop().time
+        async with asyncio.timeout_at(now() + _SILENCE) as silence:
+            async for response in self._data.PacketStream(requests()):
+                left[response.id - 1].append((response.port, response.packet))
+                silence.reschedule(now() + _SILENCE)
         return left
 
 
