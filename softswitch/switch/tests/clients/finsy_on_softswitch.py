@@ -13,6 +13,8 @@ from finsy.proto import p4r, p4r_grpc
 from finsy.test import demonet
 
 ATTEMPTS = 20
+# Seconds for a controller to start and act; importing finsy alone takes long on a busy machine.
+PATIENCE = 120
 UNANSWERED = "100% packet loss"
 # The first of the switches that `demonet_switch` makes.
 SWITCH = "127.0.0.1:50001"
@@ -42,7 +44,7 @@ async def written(but: list[p4r.Entity]) -> list[p4r.Entity]:
     request.entities.add().packet_replication_engine_entry.SetInParent()
     async with grpc.aio.insecure_channel(SWITCH) as channel:
         read = p4r_grpc.P4RuntimeStub(channel).Read
-        for _ in range(ATTEMPTS):
+        for _ in range(PATIENCE):
             try:
                 found = [entity async for response in read(request, wait_for_ready=True) for entity in response.entities]
             except grpc.aio.AioRpcError as error:
