@@ -82,7 +82,10 @@ pub(crate) struct Table {
     idle: Vec<Idle>,
     /// Entries with an idle time-out.
     mortal: usize,
+    /// What the default entry does.
     pub(crate) default: Option<Target>,
+    default_counter: CounterValue,
+    default_meter: Meter,
 }
 
 /// What a table keeps for each entry.
@@ -110,6 +113,8 @@ impl Table {
             idle: Vec::new(),
             mortal: 0,
             default: None,
+            default_counter: CounterValue::default(),
+            default_meter: Meter::default(),
         }
     }
 
@@ -244,20 +249,34 @@ impl Table {
             .expect("the slot is used")
     }
 
-    pub(crate) fn counter(&self, slot: u32) -> Option<CounterValue> {
-        self.counters.get(slot as usize).copied()
+    /// The counter of the entry in a slot, or of the default entry; `None` if the table has no counters.
+    pub(crate) fn counter(&self, slot: Option<u32>) -> Option<&CounterValue> {
+        match slot {
+            Some(slot) => self.counters.get(slot as usize),
+            None => self.with_counters.then_some(&self.default_counter),
+        }
     }
 
-    pub(crate) fn counter_mut(&mut self, slot: u32) -> Option<&mut CounterValue> {
-        self.counters.get_mut(slot as usize)
+    pub(crate) fn counter_mut(&mut self, slot: Option<u32>) -> Option<&mut CounterValue> {
+        match slot {
+            Some(slot) => self.counters.get_mut(slot as usize),
+            None => self.with_counters.then_some(&mut self.default_counter),
+        }
     }
 
-    pub(crate) fn meter(&self, slot: u32) -> Option<&Meter> {
-        self.meters.get(slot as usize)
+    /// The meter of the entry in a slot, or of the default entry; `None` if the table has no meters.
+    pub(crate) fn meter(&self, slot: Option<u32>) -> Option<&Meter> {
+        match slot {
+            Some(slot) => self.meters.get(slot as usize),
+            None => self.with_meters.then_some(&self.default_meter),
+        }
     }
 
-    pub(crate) fn meter_mut(&mut self, slot: u32) -> Option<&mut Meter> {
-        self.meters.get_mut(slot as usize)
+    pub(crate) fn meter_mut(&mut self, slot: Option<u32>) -> Option<&mut Meter> {
+        match slot {
+            Some(slot) => self.meters.get_mut(slot as usize),
+            None => self.with_meters.then_some(&mut self.default_meter),
+        }
     }
 
     /// Idle time-out and time of the last hit.
@@ -292,10 +311,21 @@ impl Table {
         self.space.lookup(key, &self.shape)
     }
 
-    /// The entry that a key hits, after counting the hit.
+    /// Counts a packet that hits no entry.
+    #[inline]
+    pub(crate) fn miss(&mut self, len: u32) {
+        if self.with_counters {
+            self.default_counter.add(len);
+        }
+    }
+
+    /// The entry that a key hits, after counting the hit or the miss.
     #[inline]
     pub(crate) fn lookup(&mut self, key: &[u64], len: u32, now: Nanos) -> Option<u32> {
-        let slot = self.hit(key)?;
+        let Some(slot) = self.hit(key) else {
+            self.miss(len);
+            return None;
+        };
         if self.with_counters {
             self.counters[slot as usize].add(len);
         }

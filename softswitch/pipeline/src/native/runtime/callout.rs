@@ -152,6 +152,7 @@ callout! {
         let fixed = &c.tables[number as usize];
         let table = &mut core.tables[number as usize];
         let slot = if table.len() == 0 {
+            table.miss(pkt.ingress_len);
             None
         } else if key.is_null() {
             let env = Env {
