@@ -163,7 +163,7 @@ def main() -> None:
     rows: Rows = {row["name"]: row for row in read(WORK / "result.json")}
     machine = read(WORK / "machine.json")
     on = "Measured on {cores} cores of {cpu}, {memory}, {system}.\n".format(**machine)
-    (DOCS / "performance.md").write_text("\n".join([INTRODUCTION + on, programs(rows), growth(rows)]).rstrip() + "\n")
+    (DOCS / "performance.md").write_text("\n".join([INTRODUCTION, on, programs(rows), growth(rows)]).rstrip() + "\n")
     (DOCS / PLOT).write_text(drawn(rows))
 
 

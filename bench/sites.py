@@ -20,7 +20,7 @@ from frontage.allocation import Installed, allocate
 from frontage.config import Config, loads
 from frontage.desired import TABLES, desired
 from frontage.p4info import Pipeline
-from frontage.p4runtime import BATCH, Role, Session, SwitchError
+from frontage.p4runtime import BATCH, Session
 from frontage.state import Action, Key, Match, State
 from frontage.tree import leaf_ops, packets
 from paths import P4, ROOT, WORK, program
@@ -100,7 +100,7 @@ class Site:
 
     async def install(self, session: Session) -> None:
         """Sets the program and writes every entry."""
-        await set_program(session, self.pipeline)
+        await session.take(self.pipeline, 10)
         by_table: dict[str, State] = defaultdict(dict)
         for key, action in self.state.items():
             by_table[key.table][key] = action
@@ -117,17 +117,6 @@ class Site:
             await stub.Write(request)
         await session.packet_out(self.packets_out)
         await asyncio.sleep(0.2)  # packets out have no answer
-
-
-async def set_program(session: Session, pipeline: Pipeline) -> None:
-    """Connects, becomes primary and sets the program."""
-    await session.connect(10)
-    await session.arbitrate(1)
-    async for arbitration in session.arbitrations():
-        if arbitration.role is not Role.PRIMARY:
-            raise SwitchError("another controller is the primary of a switch that was just started")
-        break
-    await session.set_pipeline(pipeline)
 
 
 def frontage() -> Site:

@@ -12,7 +12,7 @@ from finsy.proto import p4r, p4r_grpc
 from frontage.p4runtime import BATCH, Session
 from frontage.state import Action, Key
 from rows import NO_PEER, Row, finish, row
-from sites import Site, frontage, set_program
+from sites import Site, frontage
 from switches import DEVICE_ID, Switch, bmv2, softswitch
 
 ENTRIES = 100_000
@@ -41,7 +41,7 @@ def rate(switch: Switch, site: Site) -> float:
 async def insert(switch: Switch, site: Site) -> float:
     with switch.running() as running:
         async with Session(running.address, DEVICE_ID) as session:
-            await set_program(session, site.pipeline)
+            await session.take(site.pipeline, 10)
             stub = p4r_grpc.P4RuntimeStub(session.channel)
             ready = requests(site)
             started = time.perf_counter()

@@ -60,7 +60,8 @@ class Entries:
             entity = p4r.Entity()
             entity.action_profile_group.action_profile_id = number
             entity.action_profile_group.group_id = group
-            # P4Runtime limits a group to the profile's max_group_size, if there is one.
+            # P4Runtime limits a group to the profile's max_group_size, if there is one, and wants to be told of it.
+            entity.action_profile_group.max_size = profile.max_group_size
             most = min(len(members[number]), profile.max_group_size or MEMBERS)
             for member in self.random.sample(members[number], self.random.randrange(1, most + 1)):
                 entity.action_profile_group.members.add(member_id=member, weight=1)

@@ -17,13 +17,16 @@ from finsy.p4client import P4RpcStatus
 from finsy.proto import p4r, p4r_grpc
 
 from frontage.p4info import Pipeline
-from frontage.p4runtime import Role, Session, SwitchError
+from frontage.p4runtime import Session, SwitchError
 
 _PROTO = "proto/dataplane.proto"
 _messages, _services = grpc.protos_and_services(_PROTO)
 
 _CONNECT = 20.0
 _TIMEOUT = 60.0
+_SILENCE = 120.0
+"""Seconds without an answer, in which a switch that recirculates on a busy machine may still be at work."""
+
 _OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
 
 Packet = tuple[int, bytes]
@@ -59,7 +62,7 @@ class Target:
                     Session(f"127.0.0.1:{control}", control) as session,
                     grpc.aio.insecure_channel(f"127.0.0.1:{data}", options=_OPTIONS) as channel,
                 ):
-                    await _set_program(session, pipeline)
+                    await session.take(pipeline, _CONNECT)
                     await asyncio.wait_for(channel.channel_ready(), _CONNECT)
                     running = Running(session, channel)
                     await asyncio.wait_for(running.ready(), _CONNECT)
@@ -121,19 +124,12 @@ class Running:
                 yield _messages.PacketStreamRequest(id=number, device_id=device, port=port, packet=frame)
 
         left: list[list[Packet]] = [[] for _ in batch]
-        async for response in self._data.PacketStream(requests(), timeout=_TIMEOUT):
-            left[response.id - 1].append((response.port, response.packet))
+        now = asyncio.get_running_loop().time
+        async with asyncio.timeout_at(now() + _SILENCE) as silence:
+            async for response in self._data.PacketStream(requests()):
+                left[response.id - 1].append((response.port, response.packet))
+                silence.reschedule(now() + _SILENCE)
         return left
-
-
-async def _set_program(session: Session, pipeline: Pipeline) -> None:
-    await session.connect(_CONNECT)
-    await session.arbitrate(1)
-    async for arbitration in session.arbitrations():
-        if arbitration.role is not Role.PRIMARY:
-            raise SwitchError("another controller is the primary of a switch that was just started")
-        break
-    await session.set_pipeline(pipeline)
 
 
 def _free_port() -> int:

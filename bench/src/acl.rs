@@ -9,9 +9,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use softswitch_pipeline::{EntryKey, MatchField, Value};
+use softswitch_pipeline::{EntryKey, MatchField, Rng, Value};
 
-use crate::random::Random;
+use crate::random::Draws;
 
 /// How the masks of the addresses look.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,7 +95,7 @@ pub struct Acl {
 impl Acl {
     pub fn new(masks: Masks, count: usize, packets: usize, seed: u64) -> Self {
         let rules = rules(masks, count, seed);
-        let random = &mut Random(!seed);
+        let random = &mut Rng::new(!seed);
         let probe = |_| {
             let tuple = rules[random.below(count)].tuple(random);
             let class = rules.iter().position(|r| r.matches(&tuple));
@@ -122,7 +122,7 @@ pub fn priority(class: usize, count: usize) -> i32 {
 
 /// Different rules, on the whole the more specific ones first.
 pub fn rules(masks: Masks, count: usize, seed: u64) -> Vec<Rule> {
-    let random = &mut Random(seed);
+    let random = &mut Rng::new(seed);
     // The more rules, the more networks they are about.
     let networks = (0..NETWORKS.max(count / 30)).map(|_| random.next() as u32 & 0xffff_ff00);
     let networks: Vec<u32> = networks.collect();
@@ -143,10 +143,10 @@ pub fn rules(masks: Masks, count: usize, seed: u64) -> Vec<Rule> {
 }
 
 impl Rule {
-    fn of_networks(networks: &[u32], random: &mut Random) -> Self {
+    fn of_networks(networks: &[u32], random: &mut Rng) -> Self {
         let mut address = |lens: &[(usize, u32)]| {
             let network = networks[random.below(networks.len())];
-            let mask = u32::MAX.checked_shl(32 - random.pick(lens)).unwrap_or(0);
+            let mask = u32::MAX.checked_shl(32 - random.share(lens)).unwrap_or(0);
             ((network | random.below(256) as u32) & mask, mask)
         };
         let (src, dst) = (address(&SRC_LENS), address(&DST_LENS));
@@ -166,13 +166,13 @@ impl Rule {
         Self {
             src,
             dst,
-            src_ports: random.pick(&src_shares),
-            dst_ports: random.pick(&dst_shares),
-            proto: random.pick(&PROTOCOLS),
+            src_ports: random.share(&src_shares),
+            dst_ports: random.share(&dst_shares),
+            proto: random.share(&PROTOCOLS),
         }
     }
 
-    fn of_bits(random: &mut Random) -> Self {
+    fn of_bits(random: &mut Rng) -> Self {
         let mut address = || {
             let mask = random.next() as u32;
             (random.next() as u32 & mask, mask)
@@ -182,7 +182,7 @@ impl Rule {
             dst: address(),
             src_ports: ANY,
             dst_ports: ANY,
-            proto: random.pick(&PROTOCOLS),
+            proto: random.share(&PROTOCOLS),
         }
     }
 
@@ -199,7 +199,7 @@ impl Rule {
     }
 
     /// A packet that matches: what the rule leaves open is random.
-    pub fn tuple(&self, random: &mut Random) -> Tuple {
+    pub fn tuple(&self, random: &mut Rng) -> Tuple {
         let mut address = |(value, mask): (u32, u32), ports| {
             let ip = Ipv4Addr::from_bits(random.next() as u32 & !mask | value);
             SocketAddrV4::new(ip, random.port(ports))

@@ -9,12 +9,12 @@ use clap::ValueEnum;
 use serde::Serialize;
 use softswitch_pipeline::{
     ActionCall, ActionId, Entry, EntryAction, EntryKey, LookupKey, MatchField, Options, Pipeline,
-    Program, StateError, TableId, Value,
+    Program, Rng, StateError, TableId, Value,
 };
 
 use crate::acl::{self, Masks};
 use crate::clock::core_time;
-use crate::random::Random;
+use crate::random::Draws;
 
 const SEED: u64 = 1;
 /// Keys that are looked up, in turn; each hits an entry.
@@ -75,9 +75,9 @@ impl Kind {
 
     /// Keys of entries, some of them twice, each with a packet's key that it matches.
     fn entries(self, count: usize) -> Box<dyn Iterator<Item = (EntryKey, Vec<Value>)>> {
-        let mut random = Random(SEED);
+        let mut random = Rng::new(SEED);
         let mut lpm = move |width: u32, top: u128, lens: &[(usize, u32)]| {
-            let len = random.pick(lens);
+            let len = random.share(lens);
             let bits = u128::from(random.next()) << 64 | u128::from(random.next());
             let bits = (bits >> (128 - width)) | top;
             let open = (1 << (width - len)) - 1;
@@ -96,7 +96,7 @@ impl Kind {
         };
         match self {
             Self::Exact => {
-                let mut random = Random(SEED);
+                let mut random = Rng::new(SEED);
                 Box::new(std::iter::repeat_with(move || {
                     let value = Value::from(random.next() >> 16);
                     let fields = vec![MatchField::Exact(value.clone())];
@@ -122,7 +122,7 @@ impl Kind {
                 };
                 let rules = acl::rules(masks, count, SEED).into_iter().enumerate();
                 Box::new(rules.map(move |(i, rule)| {
-                    let tuple = rule.tuple(&mut Random(i as u64));
+                    let tuple = rule.tuple(&mut Rng::new(i as u64));
                     (rule.key(acl::priority(i, count)), tuple.values())
                 }))
             }
@@ -145,7 +145,7 @@ pub fn rates(program: &Path, kind: Kind, count: usize) -> Result<Rates> {
     let mut table = Filled::new(program, kind)?;
     let entries = table.fill(kind, count, KEYS)?;
     let mut keys: Vec<LookupKey> = entries.iter().cycle().take(KEYS).cloned().collect();
-    Random(!SEED).shuffle(&mut keys);
+    Rng::new(!SEED).shuffle(&mut keys);
     let mut rates = Vec::with_capacity(RUNS);
     for _ in 0..RUNS {
         let (mut lookups, mut hits) = (0, 0);
@@ -251,7 +251,7 @@ impl Filled {
     fn empty(&mut self) -> Result<f64> {
         let entries = self.pipeline.entries(self.table)?;
         let mut keys: Vec<EntryKey> = entries.into_iter().map(|e| e.entry.key).collect();
-        Random(SEED).shuffle(&mut keys);
+        Rng::new(SEED).shuffle(&mut keys);
         let start = core_time();
         for key in &keys {
             self.pipeline.delete_entry(self.table, key)?;

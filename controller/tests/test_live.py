@@ -17,7 +17,7 @@ from frontage import edit
 from frontage.config import Config, Policy, ServerState, load, loads
 from frontage.controller import Controller, Phase
 from frontage.p4info import Pipeline
-from frontage.p4runtime import Role, Session
+from frontage.p4runtime import ElectionIdInUseError, Role, Session, SwitchError
 from frontage.reconcile import ReconcileError, plan
 from frontage.state import Action, Key, State
 from frontage.status import read_status
@@ -246,6 +246,22 @@ async def test_backup_may_read_but_not_write(config_file: Path) -> None:
             assert (await plan(backup, pipeline.schema, config)).installed == before
             with pytest.raises(Exception, match=r"(?i)permission"):
                 await backup.write(pipeline.schema, p4r.Update.DELETE, [(Key("server.server4", (1,)), None)])
+
+
+async def test_only_a_switch_without_controller_is_taken(config_file: Path) -> None:
+    device = load(config_file).device
+    pipeline = Pipeline.load(device.pipeline.p4info, device.pipeline.json_file)
+    async with Session(device.address, device.device_id) as first:
+        await first.take(pipeline, LIMIT)
+        assert await first.installed_pipeline() == pipeline.cookie
+        async with Session(device.address, device.device_id) as second:
+            with pytest.raises(ElectionIdInUseError):
+                await second.take(pipeline, LIMIT)
+        await first.arbitrate(2)
+        assert (await anext(aiter(first.arbitrations()))).election_id == 2
+        async with Session(device.address, device.device_id) as third:
+            with pytest.raises(SwitchError, match="another controller"):
+                await third.take(pipeline, LIMIT)
 
 
 @pytest.mark.parametrize("vips", [1, 512])

@@ -170,6 +170,19 @@ class Session:
             raise _error("reading the pipeline's cookie", error) from None
         return int(response.config.cookie.cookie)
 
+    async def take(self, pipeline: Pipeline, seconds: float) -> None:
+        """Take a switch that no controller has yet: connect in this time, become primary and set the pipeline.
+
+        Raises UnreachableError; ElectionIdInUseError or another SwitchError if there is a controller; SwitchError if the switch
+        refuses the pipeline.
+        """
+        await self.connect(seconds)
+        await self.arbitrate(1)
+        arbitration = await anext(self.arbitrations())
+        if arbitration.role is not Role.PRIMARY:
+            raise SwitchError(f"the switch at {self.address} has another controller as its primary; stop that one")
+        await self.set_pipeline(pipeline)
+
     async def set_pipeline(self, pipeline: Pipeline) -> None:
         request = p4r.SetForwardingPipelineConfigRequest(
             device_id=self.device_id,

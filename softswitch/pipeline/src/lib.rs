@@ -118,6 +118,7 @@ pub use packet::{
 pub use pipeline::{Engine, Options, Pipeline};
 pub use pre::{CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica};
 pub use program::Program;
+pub use rng::Rng;
 pub use trace::{
     Call, Emitted, Enqueued, Hit, Named, Outcome, Paragraphs, Pass, Place, Step, Trace,
 };

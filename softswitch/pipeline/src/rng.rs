@@ -1,14 +1,21 @@
-//! The `random` extern's generator: SplitMix64, so that a seed fixes every draw on every machine.
+//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
 
+/// The generator of the `random` extern, and of whoever else needs draws that a seed fixes on every machine.
 #[derive(Debug, Clone)]
-pub(crate) struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// A generator whose draws this seed fixes; any seed is good.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it has no end, so that an Option would be in the way"
+    )]
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -17,9 +24,24 @@ impl Rng {
     }
 
     /// Uniform in `low..=high`, where `low <= high`.
-    pub(crate) fn uniform(&mut self, low: u64, high: u64) -> u64 {
+    pub fn uniform(&mut self, low: u64, high: u64) -> u64 {
         let span = u128::from(high - low) + 1;
         low + ((u128::from(self.next()) * span) >> 64) as u64
+    }
+
+    /// Uniform in `0..n`, where `n` is not 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.uniform(0, n as u64 - 1) as usize
+    }
+
+    /// True once in `n` draws on average, where `n` is not 0.
+    pub fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of these, of which there is at least one.
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
     }
 }
 

@@ -8,11 +8,9 @@ use common::damage::damage;
 use common::frames::random_frame;
 use common::furnish::{furnish, state};
 use common::packets::packet;
-use common::rng::Rng;
-use common::through;
+use common::{compile, through};
 use serde_json::Value as Json;
-use softswitch_p4c::diag::{Diagnostics, SourceMap};
-use softswitch_pipeline::{Engine, Options, Pipeline, Program};
+use softswitch_pipeline::{Engine, Options, Pipeline, Program, Rng};
 
 /// Runs the same through both engines, and compares whatever comes out.
 fn agree(
@@ -31,7 +29,7 @@ fn agree(
         .map(|engine| Pipeline::new(program.clone(), options(engine)));
     furnish(&mut native, seed);
     furnish(&mut reference, seed);
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let mut left = 0;
     for i in 0..packets {
         let frame = frame(&mut rng);
@@ -76,19 +74,6 @@ fn engines_agree_on_computed_stack_elements() {
     agree(&program, 1, 2000, packet);
 }
 
-/// Compiles a program of this repository; none if it is one that does not compile.
-fn compile(path: &Path, include: &Path) -> Option<Program> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
-    let options = softswitch_p4c::Options {
-        include_dirs: vec![include.to_owned()],
-        ..Default::default()
-    };
-    let name = path.to_str().expect("a path in UTF-8");
-    let output = softswitch_p4c::compile(name, text, &options, &sources, &diags)?;
-    Program::load(&output.json?.to_string()).ok()
-}
-
 fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -101,6 +86,14 @@ fn engines_agree_on_the_load_balancer() {
     let program = compile(&path, path.parent().expect("a folder")).expect("it compiles");
     let left: usize = (0..8).map(|seed| agree(&program, seed, 2000, packet)).sum();
     assert!(left > 200, "{left}");
+}
+
+#[test]
+fn engines_agree_on_misses() {
+    let path = repository("softswitch/pipeline/tests/programs/misses.p4");
+    let program = compile(&path, path.parent().expect("a folder")).expect("it compiles");
+    let left: usize = (0..8).map(|seed| agree(&program, seed, 300, noise)).sum();
+    assert!(left > 1000, "{left}");
 }
 
 /// Bytes that small programs of any kind make something of.
@@ -138,7 +131,7 @@ fn engines_agree_on_the_programs_of_the_compilers_tests() {
 #[test]
 fn engines_agree_on_damaged_programs() {
     let original: Json = serde_json::from_str(include_str!("programs/everything.json")).unwrap();
-    let mut rng = Rng(5);
+    let mut rng = Rng::new(5);
     let mut loaded = 0;
     for seed in 0..200 {
         let mut json = original.clone();

@@ -506,7 +506,9 @@ fn direct_meters_drop_and_direct_counters_count() {
         pir: 0,
         pburst: 1,
     };
-    h.pipeline.set_direct_meter(acl, &k, Some(config)).unwrap();
+    h.pipeline
+        .set_direct_meter(acl, Some(&k), Some(config))
+        .unwrap();
     let frame = Command::op(99).frame();
     assert_eq!(h.send(&frame).len(), 1);
     assert_eq!(h.send(&frame).len(), 0, "red");

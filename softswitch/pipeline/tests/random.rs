@@ -5,12 +5,11 @@ mod common;
 
 use common::damage::damage;
 use common::frames::random_frame;
-use common::rng::Rng;
-use common::{Harness, key, ternary};
+use common::furnish::furnish;
+use common::{Harness, key};
 use serde_json::Value as Json;
 use softswitch_pipeline::{
-    CloneSession, Engine, Entry, EntryAction, Group, GroupMember, MatchField, Options, Pipeline,
-    ProfileId, Program, Replica,
+    Engine, Entry, EntryAction, MatchField, Options, Pipeline, Program, Rng, TableId,
 };
 
 /// A pipeline with something in every table and array.
@@ -20,75 +19,14 @@ fn furnished(seed: u64) -> Harness {
         keep_log: true,
         ..Options::default()
     });
-    let replicas = vec![
-        Replica {
-            port: 3,
-            instance: 1,
-        },
-        Replica {
-            port: 4,
-            instance: 2,
-        },
-    ];
-    for id in 0..8 {
-        let session = CloneSession {
-            replicas: replicas.clone(),
-            truncate_to: id,
-            class_of_service: 1,
-        };
-        h.pipeline.insert_clone_session(id, session).unwrap();
-        h.pipeline
-            .insert_multicast_group(id + 1, replicas.clone())
-            .unwrap();
-    }
-    let p = ProfileId(0);
-    for id in 1..4 {
-        let call = h.action("I.ports", "I.forward", &[id.into()]);
-        h.pipeline.insert_member(p, id, call).unwrap();
-    }
-    let members = (1..4).map(|member| GroupMember {
-        member,
-        weight: member,
-        watch_port: None,
-    });
-    let group = Group {
-        members: members.collect(),
-        max_size: 0,
-    };
-    h.pipeline.insert_group(p, 1, group).unwrap();
-    let ports = h.info.table("I.ports").unwrap();
-    let fields = vec![MatchField::Exact(0x0200_0000_0002u64.into())];
-    let e = Entry {
-        key: key(fields, 0),
-        action: EntryAction::Group(1),
-        idle_timeout: 0,
-    };
-    h.pipeline.insert_entry(ports, e, 0).unwrap();
-    let acl = h.info.table("I.acl").unwrap();
-    for i in 0..20u64 {
-        let fields = vec![
-            ternary(i & 5, 5),
-            MatchField::Range {
-                low: (i * 0x900).into(),
-                high: (i * 0xc00).into(),
-            },
-            MatchField::Optional((i % 3 == 0).then(|| i.into())),
-        ];
-        let action = h.call("I.acl", "I.note", &[i.into()]);
-        let e = Entry {
-            key: key(fields, 1 + i as i32 / 2),
-            action,
-            idle_timeout: 0,
-        };
-        h.pipeline.insert_entry(acl, e, 0).unwrap();
-    }
+    furnish(&mut h.pipeline, seed);
     h
 }
 
 #[test]
 fn random_packets_are_handled_alike_every_time() {
     let run = |seed| {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let mut h = furnished(seed);
         let mut all = Vec::new();
         for i in 0..15_000 {
@@ -123,10 +61,10 @@ fn random_field(rng: &mut Rng) -> MatchField {
 
 #[test]
 fn random_control_calls_never_panic() {
-    let mut rng = Rng(3);
+    let mut rng = Rng::new(3);
     let mut h = furnished(3);
     for _ in 0..20_000 {
-        let t = softswitch_pipeline::TableId(rng.below(h.info.tables.len() + 1) as u32);
+        let t = TableId(rng.below(h.info.tables.len() + 1) as u32);
         let fields = (0..rng.below(4)).map(|_| random_field(&mut rng)).collect();
         let k = key(fields, rng.below(3) as i32 - 1);
         let action = match rng.below(4) {
@@ -155,7 +93,7 @@ fn random_control_calls_never_panic() {
 #[test]
 fn damaged_programs_are_refused_or_run() {
     let original: Json = serde_json::from_str(include_str!("programs/everything.json")).unwrap();
-    let mut rng = Rng(5);
+    let mut rng = Rng::new(5);
     let mut loaded = 0;
     for _ in 0..400 {
         let mut json = original.clone();

@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::features::{self, call, direct, entry, exact, l2, replica, route};
+use common::features::{self, direct, entry, group, l2, member, replica, route, spread};
 use common::{Controller, IntoEntity, TestSwitch, update};
+use p4::table_action::Type as ActionKind;
 use p4::update::Type::{Delete, Insert, Modify};
 use p4::write_request::Atomicity;
 use softswitch::proto::p4::v1 as p4;
@@ -15,31 +16,8 @@ async fn start() -> (TestSwitch, Controller) {
     TestSwitch::with_features(2, &[]).await
 }
 
-fn member(id: u32, port: u64) -> p4::ActionProfileMember {
-    p4::ActionProfileMember {
-        action_profile_id: features::profile("balancer"),
-        member_id: id,
-        action: Some(call("forward", &[port])),
-    }
-}
-
-fn group(members: &[u32]) -> p4::ActionProfileGroup {
-    let members = members.iter().map(|id| p4::action_profile_group::Member {
-        member_id: *id,
-        weight: 1,
-        watch_kind: None,
-    });
-    p4::ActionProfileGroup {
-        action_profile_id: features::profile("balancer"),
-        group_id: 1,
-        members: members.collect(),
-        max_size: 0,
-    }
-}
-
 fn by_group() -> p4::TableEntry {
-    let r#type = Some(p4::table_action::Type::ActionProfileGroupId(1));
-    entry("spread", &[exact(1)], Some(p4::TableAction { r#type }))
+    spread(1, ActionKind::ActionProfileGroupId(1))
 }
 
 fn register(value: u8) -> p4::RegisterEntry {
@@ -78,6 +56,30 @@ fn counted(packets: i64) -> p4::TableEntry {
     }
 }
 
+/// The default entry of the same table.
+fn counted_default(packets: i64) -> p4::TableEntry {
+    p4::TableEntry {
+        is_default_action: true,
+        r#match: vec![],
+        ..counted(packets)
+    }
+}
+
+fn direct_counter(of: p4::TableEntry, packets: i64) -> p4::DirectCounterEntry {
+    p4::DirectCounterEntry {
+        table_entry: Some(of),
+        data: counted(packets).counter_data,
+    }
+}
+
+fn direct_meter(of: p4::TableEntry, packets: i64) -> p4::DirectMeterEntry {
+    p4::DirectMeterEntry {
+        table_entry: Some(of),
+        config: counted(packets).meter_config,
+        counter_data: None,
+    }
+}
+
 /// All that the batches here change.
 async fn state(c: &mut Controller) -> Vec<p4::Entity> {
     let requests = vec![
@@ -89,6 +91,8 @@ async fn state(c: &mut Controller) -> Vec<p4::Entity> {
         .entity(),
         p4::TableEntry {
             is_default_action: true,
+            counter_data: Some(Default::default()),
+            meter_config: Some(Default::default()),
             ..Default::default()
         }
         .entity(),
@@ -113,16 +117,19 @@ fn dependent() -> Vec<p4::Update> {
     vec![
         update(Insert, member(1, 1)),
         update(Insert, member(2, 2)),
-        update(Insert, group(&[1, 2])),
+        update(Insert, group(1, &[(1, 1), (2, 1)])),
         update(Insert, by_group()),
         update(Modify, member(1, 2)),
-        update(Modify, group(&[2])),
+        update(Modify, group(1, &[(2, 1)])),
         update(Delete, member(1, 0)),
         update(Insert, counted(1)),
         update(Modify, counted(2)),
         update(Insert, l2(1, 2, "forward", &[2])),
         update(Delete, l2(1, 2, "forward", &[2])),
         update(Modify, default),
+        update(Modify, counted_default(3)),
+        update(Modify, direct_counter(counted_default(0), 4)),
+        update(Modify, direct_meter(counted_default(0), 4)),
         update(Modify, register(7)),
         update(Insert, features::multicast_group(1, vec![replica(1, 0)])),
         update(Modify, features::multicast_group(1, vec![replica(2, 0)])),
@@ -173,11 +180,20 @@ async fn what_was_there_before_is_restored() {
     let (_switch, mut c) = start().await;
     c.write(dependent()).await.unwrap();
     let before = state(&mut c).await;
+    let reset = p4::TableEntry {
+        is_default_action: true,
+        ..entry("routes", &[], None)
+    };
     let batch = vec![
+        update(Modify, direct_counter(counted(0), 8)),
+        update(Modify, direct_meter(counted(0), 8)),
+        update(Modify, reset.clone()),
+        update(Modify, direct_counter(reset.clone(), 8)),
+        update(Modify, direct_meter(reset, 8)),
         update(Modify, counted(9)),
         update(Delete, counted(0)),
         update(Delete, by_group()),
-        update(Delete, group(&[])),
+        update(Delete, group(1, &[])),
         update(Delete, member(2, 0)),
         update(Modify, register(0)),
         update(Delete, features::multicast_group(1, vec![])),
@@ -186,7 +202,7 @@ async fn what_was_there_before_is_restored() {
         update(Modify, digest(0)),
     ];
     let errors = c.write_batch(Atomicity::DataplaneAtomic, batch).await;
-    assert_eq!(errors.unwrap_err()[9].0, Code::NotFound);
+    assert_eq!(errors.unwrap_err()[14].0, Code::NotFound);
     assert_eq!(state(&mut c).await, before);
 }
 

@@ -215,6 +215,19 @@ async fn reconciling_keeps_the_forwarding_state() {
         ..features::entry("acl", &[], features::direct("set_class", &[3]))
     };
     controller.modify(default.clone()).await.unwrap();
+    let missed = |data| p4::DirectCounterEntry {
+        table_entry: Some(p4::TableEntry {
+            is_default_action: true,
+            ..features::entry("routes", &[], None)
+        }),
+        data,
+    };
+    let five = Some(p4::CounterData {
+        byte_count: 500,
+        packet_count: 5,
+    });
+    controller.modify(missed(five)).await.unwrap();
+    let counter = controller.read_one(missed(None)).await;
     controller
         .config(Action::ReconcileAndCommit, Some(features::config()))
         .await
@@ -235,6 +248,7 @@ async fn reconciling_keeps_the_forwarding_state() {
         ..default.clone()
     };
     assert_eq!(controller.read_table(read).await, [default]);
+    assert_eq!(controller.read_one(missed(None)).await, counter);
 
     // A program without what the state needs: refused, and all stays.
     let mut smaller = features::config();

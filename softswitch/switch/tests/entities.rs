@@ -2,42 +2,17 @@
 
 mod common;
 
-use common::features::{self, call, direct, entry, exact, range, replica, route};
+use common::features::{
+    self, call, direct, entry, exact, group, member, range, replica, route, spread,
+};
 use common::{Controller, IntoEntity, TestSwitch};
-use p4::action_profile_group::{Member, member::WatchKind};
+use p4::action_profile_group::member::WatchKind;
 use p4::{p4_data::Data, table_action::Type as ActionKind};
 use softswitch::proto::p4::v1 as p4;
 use tonic::Code;
 
 async fn start() -> (TestSwitch, Controller) {
     TestSwitch::with_features(2, &[]).await
-}
-
-fn member(id: u32, port: u64) -> p4::ActionProfileMember {
-    p4::ActionProfileMember {
-        action_profile_id: features::profile("balancer"),
-        member_id: id,
-        action: Some(call("forward", &[port])),
-    }
-}
-
-fn group(id: u32, members: &[(u32, i32)]) -> p4::ActionProfileGroup {
-    let members = members.iter().map(|(member_id, weight)| Member {
-        member_id: *member_id,
-        weight: *weight,
-        watch_kind: None,
-    });
-    p4::ActionProfileGroup {
-        action_profile_id: features::profile("balancer"),
-        group_id: id,
-        members: members.collect(),
-        max_size: 0,
-    }
-}
-
-fn spread(class: u64, kind: ActionKind) -> p4::TableEntry {
-    let action = p4::TableAction { r#type: Some(kind) };
-    entry("spread", &[exact(class)], Some(action))
 }
 
 #[tokio::test(flavor = "multi_thread")]

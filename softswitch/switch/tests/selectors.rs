@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::features::{self, call, entry, exact};
+use common::features::{self, call, entry, exact, group, member, spread};
 use common::{Controller, IntoEntity, TestSwitch};
 use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
-use p4::action_profile_group::{Member, member::WatchKind};
+use p4::action_profile_group::member::WatchKind;
 use p4::{action_profile_action, table_action::Type as ActionKind};
 use softswitch::proto::p4::config::v1 as cfg;
 use softswitch::proto::p4::v1 as p4;
@@ -20,37 +20,23 @@ async fn start(describe: impl Fn(&mut cfg::ActionProfile)) -> (TestSwitch, Contr
     describe(&mut config.p4info.as_mut().unwrap().action_profiles[0]);
     c.set_pipeline(config).await.unwrap();
     for id in 1..=4 {
-        c.insert(member(id)).await.unwrap();
+        c.insert(member(id, id.into())).await.unwrap();
     }
     (switch, c)
 }
 
-fn member(id: u32) -> p4::ActionProfileMember {
-    p4::ActionProfileMember {
-        action_profile_id: features::profile("balancer"),
-        member_id: id,
-        action: Some(call("forward", &[id.into()])),
-    }
-}
-
 async fn delete_members(c: &mut Controller) {
     for id in 1..=4 {
-        c.delete(member(id)).await.unwrap();
+        c.delete(member(id, id.into())).await.unwrap();
     }
 }
 
 /// A group of members 1, 2, ... with these weights.
-fn group(id: u32, max_size: i32, weights: &[i32]) -> p4::ActionProfileGroup {
-    let members = (1..).zip(weights).map(|(member_id, weight)| Member {
-        member_id,
-        weight: *weight,
-        watch_kind: None,
-    });
+fn weighted(id: u32, max_size: i32, weights: &[i32]) -> p4::ActionProfileGroup {
+    let members: Vec<_> = (1..).zip(weights.iter().copied()).collect();
     p4::ActionProfileGroup {
-        action_profile_id: features::profile("balancer"),
-        group_id: id,
-        members: members.collect(),
         max_size,
+        ..group(id, &members)
     }
 }
 
@@ -64,11 +50,6 @@ fn action_set(weights: &[i32]) -> p4::ActionProfileActionSet {
         action_profile_actions: actions.collect(),
         ..Default::default()
     }
-}
-
-fn spread(class: u64, kind: ActionKind) -> p4::TableEntry {
-    let action = p4::TableAction { r#type: Some(kind) };
-    entry("spread", &[exact(class)], Some(action))
 }
 
 fn one_shot(class: u64, set: p4::ActionProfileActionSet) -> p4::TableEntry {
@@ -85,18 +66,18 @@ async fn one_shots_and_members_are_not_mixed() {
     let mixed = refused(&mut c, one_shot(1, action_set(&[1]))).await;
     assert_eq!(mixed, Code::InvalidArgument, "with members");
     delete_members(&mut c).await;
-    c.insert(group(1, 0, &[])).await.unwrap();
+    c.insert(weighted(1, 0, &[])).await.unwrap();
     let mixed = refused(&mut c, one_shot(1, action_set(&[1]))).await;
     assert_eq!(mixed, Code::InvalidArgument, "with an empty group");
-    c.delete(group(1, 0, &[])).await.unwrap();
+    c.delete(weighted(1, 0, &[])).await.unwrap();
     c.insert(one_shot(1, action_set(&[1]))).await.unwrap();
-    assert_eq!(refused(&mut c, member(1)).await, Code::InvalidArgument);
+    assert_eq!(refused(&mut c, member(1, 1)).await, Code::InvalidArgument);
     assert_eq!(
-        refused(&mut c, group(1, 0, &[])).await,
+        refused(&mut c, weighted(1, 0, &[])).await,
         Code::InvalidArgument
     );
     c.delete(one_shot(1, action_set(&[]))).await.unwrap();
-    c.insert(member(1)).await.unwrap();
+    c.insert(member(1, 1)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,25 +125,25 @@ async fn action_sets_are_read_back_as_they_were_written() {
 async fn max_size_is_within_max_group_size() {
     let (_switch, mut c) = start(|p| p.max_group_size = 4).await;
     for max_size in [-1, 0, 5] {
-        let code = refused(&mut c, group(1, max_size, &[1])).await;
+        let code = refused(&mut c, weighted(1, max_size, &[1])).await;
         assert_eq!(code, Code::InvalidArgument, "{max_size}");
     }
-    let code = refused(&mut c, group(1, 3, &[2, 2])).await;
+    let code = refused(&mut c, weighted(1, 3, &[2, 2])).await;
     assert_eq!(code, Code::ResourceExhausted);
-    c.insert(group(1, 4, &[2, 2])).await.unwrap();
+    c.insert(weighted(1, 4, &[2, 2])).await.unwrap();
     let read = c.read_one(p4::ActionProfileGroup::default()).await;
-    assert_eq!(read, group(1, 4, &[2, 2]).entity());
+    assert_eq!(read, weighted(1, 4, &[2, 2]).entity());
     for (bad, code) in [
-        (group(1, 3, &[1]), Code::InvalidArgument),
-        (group(1, 4, &[2, 3]), Code::ResourceExhausted),
-        (group(2, 4, &[1]), Code::NotFound),
-        (group(1, 4, &[1, 1, 1, 1, 1]), Code::ResourceExhausted),
+        (weighted(1, 3, &[1]), Code::InvalidArgument),
+        (weighted(1, 4, &[2, 3]), Code::ResourceExhausted),
+        (weighted(2, 4, &[1]), Code::NotFound),
+        (weighted(1, 4, &[1, 1, 1, 1, 1]), Code::ResourceExhausted),
     ] {
         assert_eq!(c.modify(bad.clone()).await.unwrap_err().0, code, "{bad:?}");
     }
     let read = c.read_one(p4::ActionProfileGroup::default()).await;
-    assert_eq!(read, group(1, 4, &[2, 2]).entity());
-    c.delete(group(1, 0, &[])).await.unwrap();
+    assert_eq!(read, weighted(1, 4, &[2, 2]).entity());
+    c.delete(weighted(1, 0, &[])).await.unwrap();
     delete_members(&mut c).await;
     let too_large = refused(&mut c, one_shot(1, action_set(&[3, 2]))).await;
     assert_eq!(too_large, Code::InvalidArgument);
@@ -173,14 +154,14 @@ async fn max_size_is_within_max_group_size() {
 async fn sizes_are_sums_of_weights_or_of_members() {
     // All groups together have the selector's size.
     let (_switch, mut c) = start(|p| p.size = 10).await;
-    c.insert(group(1, 0, &[4, 4])).await.unwrap();
-    let full = refused(&mut c, group(2, 0, &[3])).await;
+    c.insert(weighted(1, 0, &[4, 4])).await.unwrap();
+    let full = refused(&mut c, weighted(2, 0, &[3])).await;
     assert_eq!(full, Code::ResourceExhausted);
-    c.insert(group(2, 0, &[2])).await.unwrap();
-    let full = c.modify(group(2, 0, &[2, 1])).await.unwrap_err();
+    c.insert(weighted(2, 0, &[2])).await.unwrap();
+    let full = c.modify(weighted(2, 0, &[2, 1])).await.unwrap_err();
     assert_eq!(full.0, Code::ResourceExhausted);
-    c.delete(group(1, 0, &[])).await.unwrap();
-    c.modify(group(2, 0, &[9, 1])).await.unwrap();
+    c.delete(weighted(1, 0, &[])).await.unwrap();
+    c.modify(weighted(2, 0, &[9, 1])).await.unwrap();
 
     use cfg::action_profile::{SelectorSizeSemantics, SumOfMembers};
     let (_switch, mut c) = start(|p| {
@@ -190,12 +171,12 @@ async fn sizes_are_sums_of_weights_or_of_members() {
         (p.size, p.max_group_size) = (4, 3);
     })
     .await;
-    c.insert(group(1, 3, &[100, 100, 1])).await.unwrap();
-    let heavy = refused(&mut c, group(2, 3, &[101])).await;
+    c.insert(weighted(1, 3, &[100, 100, 1])).await.unwrap();
+    let heavy = refused(&mut c, weighted(2, 3, &[101])).await;
     assert_eq!(heavy, Code::InvalidArgument);
-    let full = refused(&mut c, group(2, 3, &[1, 1])).await;
+    let full = refused(&mut c, weighted(2, 3, &[1, 1])).await;
     assert_eq!(full, Code::ResourceExhausted);
-    c.delete(group(1, 0, &[])).await.unwrap();
+    c.delete(weighted(1, 0, &[])).await.unwrap();
     delete_members(&mut c).await;
     let too_many = refused(&mut c, one_shot(1, action_set(&[1, 1, 1, 1]))).await;
     assert_eq!(too_many, Code::InvalidArgument);
@@ -211,15 +192,15 @@ async fn sizes_are_sums_of_weights_or_of_members() {
 async fn weights_may_be_disallowed() {
     let (_switch, mut c) = start(|p| p.weights_disallowed = true).await;
     assert_eq!(
-        refused(&mut c, group(1, 0, &[1])).await,
+        refused(&mut c, weighted(1, 0, &[1])).await,
         Code::InvalidArgument
     );
-    c.insert(group(1, 0, &[0, 0])).await.unwrap();
+    c.insert(weighted(1, 0, &[0, 0])).await.unwrap();
     let read = c.read_one(p4::ActionProfileGroup::default()).await;
-    assert_eq!(read, group(1, 0, &[0, 0]).entity());
+    assert_eq!(read, weighted(1, 0, &[0, 0]).entity());
     let (_switch, mut c) = start(|_| {}).await;
     for weight in [0, -1] {
-        let code = refused(&mut c, group(1, 0, &[weight])).await;
+        let code = refused(&mut c, weighted(1, 0, &[weight])).await;
         assert_eq!(code, Code::InvalidArgument);
     }
 }
@@ -238,7 +219,7 @@ async fn watch_ports_are_ports_of_the_device() {
         (old(2), old(2)),
         (old(0), old(0)),
     ] {
-        let mut watching = group(1, 0, &[1, 1]);
+        let mut watching = weighted(1, 0, &[1, 1]);
         watching.members[0].watch_kind = watch_kind;
         c.insert(watching.clone()).await.unwrap();
         watching.members[0].watch_kind = read_back;
@@ -247,7 +228,7 @@ async fn watch_ports_are_ports_of_the_device() {
         c.delete(watching).await.unwrap();
     }
     for watch_kind in [new(b"\x03"), old(3), old(-1)] {
-        let mut watching = group(1, 0, &[1]);
+        let mut watching = weighted(1, 0, &[1]);
         watching.members[0].watch_kind = watch_kind;
         assert_eq!(refused(&mut c, watching).await, Code::InvalidArgument);
     }

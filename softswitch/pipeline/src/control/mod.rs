@@ -1,6 +1,7 @@
 //! The control plane's side of a [`Pipeline`](crate::Pipeline).
 
 mod arrays;
+mod direct;
 mod meters;
 mod profiles;
 mod tables;

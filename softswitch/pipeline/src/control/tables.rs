@@ -1,14 +1,12 @@
-//! Tables: entries, default actions, direct counters and meters, idle time-outs.
+//! Tables: entries, default actions, idle time-outs.
 
 use smallvec::SmallVec;
 
 use super::{no_such, pack, unpack};
 use crate::Nanos;
-use crate::entry::{
-    ActionCall, CounterValue, Entry, EntryAction, EntryKey, EntryState, WeightedAction,
-};
+use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, EntryState, WeightedAction};
 use crate::error::StateError;
-use crate::extern_state::meter::{Meter, MeterConfig};
+use crate::extern_state::meter::Meter;
 use crate::info::{Implementation, TableId, TableInfo};
 use crate::pipeline::Pipeline;
 use crate::table::{Call, CallRef, Options, Profile, Table, Target};
@@ -235,8 +233,8 @@ impl Pipeline {
                 action: self.describe(info, t.target(slot)),
                 idle_timeout,
             },
-            counter: t.counter(slot),
-            meter: t.meter(slot).and_then(Meter::config),
+            counter: t.counter(Some(slot)).copied(),
+            meter: t.meter(Some(slot)).and_then(Meter::config),
             last_hit,
         }
     }
@@ -325,39 +323,6 @@ impl Pipeline {
         if let Some(old) = old {
             self.release(table, &old);
         }
-        Ok(())
-    }
-
-    /// Sets an entry's direct counter.
-    pub fn set_direct_counter(
-        &mut self,
-        table: TableId,
-        key: &EntryKey,
-        value: CounterValue,
-    ) -> Result<()> {
-        let t = self.table_mut(table)?;
-        let slot = t.find(key)?;
-        let what = format!("table {}", t.name);
-        let counter = t.counter_mut(slot);
-        *counter.ok_or_else(|| StateError::NotFound {
-            what: format!("direct counter of {what}"),
-        })? = value;
-        Ok(())
-    }
-
-    /// Configures an entry's direct meter; `None` makes every packet green again.
-    pub fn set_direct_meter(
-        &mut self,
-        table: TableId,
-        key: &EntryKey,
-        config: Option<MeterConfig>,
-    ) -> Result<()> {
-        let t = self.table_mut(table)?;
-        let slot = t.find(key)?;
-        let what = format!("direct meter of table {}", t.name);
-        super::arrays::check_meter(&what, config)?;
-        let meter = t.meter_mut(slot);
-        *meter.ok_or(StateError::NotFound { what })? = Meter::new(config);
         Ok(())
     }
 

@@ -101,11 +101,13 @@ impl Core {
     }
 }
 
-/// Meters a hit.
+/// Meters a hit, and a miss if the default entry's meter is configured. v1model meters matches only: as
+/// long as no controller asks for more, a miss leaves the colour as it is.
 #[inline]
 pub(crate) fn meter(fixed: &CompiledTable, slot: Option<u32>, table: &mut Table, m: &mut Machine) {
-    if let (Some(slot), Some((unit, to))) = (slot, &fixed.meter)
+    if let Some((unit, to)) = &fixed.meter
         && let Some(meter) = table.meter_mut(slot)
+        && (slot.is_some() || meter.config().is_some())
     {
         let color = meter.execute(m.pkt.amount(*unit), m.now);
         m.set64(to, &[], color as u64);

@@ -246,13 +246,12 @@ impl Loader<'_> {
         let entries = self.entries(&entries, &info, &shape)?;
         let number = self.control.tables.len() as u32;
         // A table without key is how compilers write a call of an action.
+        let plain = info.key.is_empty() && !info.direct_counter && meter.is_none();
         let node = match (&default, &next) {
-            (Some(call), Next::Always(next)) if info.key.is_empty() && const_default => {
-                ControlNode::Call {
-                    call: call.clone(),
-                    next: *next,
-                }
-            }
+            (Some(call), Next::Always(next)) if plain && const_default => ControlNode::Call {
+                call: call.clone(),
+                next: *next,
+            },
             _ => ControlNode::Table(number),
         };
         self.control.tables.push(CompiledTable {

@@ -110,7 +110,7 @@ pub(crate) struct Table {
     with_meters: bool,
     with_idle: bool,
     targets: Records,
-    /// In the order of records.
+    /// In the order of records, the meters too.
     counters: Vec<CounterValue>,
     meters: Vec<Meter>,
     idle: Vec<Idle>,
@@ -141,7 +141,7 @@ impl Table {
             with_idle: options.idle,
             targets: Records::new(),
             counters: vec![CounterValue::default(); usize::from(options.counters)],
-            meters: Vec::new(),
+            meters: vec![Meter::default(); usize::from(options.meters)],
             idle: Vec::new(),
             mortal: 0,
             view: TableView::default(),
@@ -218,8 +218,8 @@ impl Table {
             self.counters[record(Some(slot))] = CounterValue::default();
         }
         if self.with_meters {
-            self.meters.resize(slots, Meter::default());
-            self.meters[slot as usize] = Meter::default();
+            self.meters.resize(1 + slots, Meter::default());
+            self.meters[record(Some(slot))] = Meter::default();
         }
         if self.with_idle {
             self.idle.resize(slots, Idle::default());
@@ -299,20 +299,22 @@ impl Table {
         self.targets.get(Some(slot)).expect("the slot is used")
     }
 
-    pub(crate) fn counter(&self, slot: u32) -> Option<CounterValue> {
-        self.counters.get(record(Some(slot))).copied()
+    /// The counter of the entry in a slot, or of the default entry; `None` if the table has no counters.
+    pub(crate) fn counter(&self, slot: Option<u32>) -> Option<&CounterValue> {
+        self.counters.get(record(slot))
     }
 
-    pub(crate) fn counter_mut(&mut self, slot: u32) -> Option<&mut CounterValue> {
-        self.counters.get_mut(record(Some(slot)))
+    pub(crate) fn counter_mut(&mut self, slot: Option<u32>) -> Option<&mut CounterValue> {
+        self.counters.get_mut(record(slot))
     }
 
-    pub(crate) fn meter(&self, slot: u32) -> Option<&Meter> {
-        self.meters.get(slot as usize)
+    /// The meter of the entry in a slot, or of the default entry; `None` if the table has no meters.
+    pub(crate) fn meter(&self, slot: Option<u32>) -> Option<&Meter> {
+        self.meters.get(record(slot))
     }
 
-    pub(crate) fn meter_mut(&mut self, slot: u32) -> Option<&mut Meter> {
-        self.meters.get_mut(slot as usize)
+    pub(crate) fn meter_mut(&mut self, slot: Option<u32>) -> Option<&mut Meter> {
+        self.meters.get_mut(record(slot))
     }
 
     /// Idle time-out and time of the last hit.

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::rng::Rng;
+use softswitch_pipeline::Rng;
 
 /// Changes one value somewhere in the document.
 pub fn damage(json: &mut Json, rng: &mut Rng, depth: usize) {

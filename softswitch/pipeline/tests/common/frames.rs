@@ -1,7 +1,7 @@
 //! Random packets for `programs/everything.p4`.
 
-use super::rng::Rng;
 use super::{Command, ethernet};
+use softswitch_pipeline::Rng;
 
 pub fn random_frame(rng: &mut Rng) -> Vec<u8> {
     let command = || Command { ..Command::op(0) }.frame();

@@ -4,13 +4,18 @@
 use softswitch_pipeline::{
     ActionCall, CloneSession, CounterId, Entry, EntryAction, EntryKey, Group, GroupMember,
     Implementation, MatchField, MatchKind, MeterConfig, MeterId, Pipeline, ProfileId, RegisterId,
-    Replica, TableId, Value, ValueSetId,
+    Replica, Rng, TableId, Value, ValueSetId,
 };
 
 use super::packets::{ADDRESSES, ADDRESSES_6, L4_PORTS, MACS};
-use super::rng::Rng;
 
 const ENTRIES: usize = 64;
+const RATES: MeterConfig = MeterConfig {
+    cir: 1000,
+    cburst: 300,
+    pir: 5000,
+    pburst: 600,
+};
 
 fn value(width: u32, rng: &mut Rng) -> Value {
     let v: u128 = match width {
@@ -74,7 +79,7 @@ fn call(p: &Pipeline, table: usize, rng: &mut Rng) -> ActionCall {
 
 /// Puts something into every table and array; what a table refuses is left out.
 pub fn furnish(p: &mut Pipeline, seed: u64) {
-    let rng = &mut Rng(seed);
+    let rng = &mut Rng::new(seed);
     let info = p.program().info().clone();
     let replicas = vec![
         Replica {
@@ -122,6 +127,9 @@ pub fn furnish(p: &mut Pipeline, seed: u64) {
             let action = EntryAction::Direct(call(p, i, rng));
             let _ = p.set_default_action(id, Some(action));
         }
+        if table.direct_meter.is_some() && rng.one_in(2) {
+            p.set_direct_meter(id, None, Some(RATES)).unwrap();
+        }
         for _ in 0..ENTRIES {
             if table.actions.is_empty() || table.key.is_empty() {
                 continue;
@@ -160,14 +168,8 @@ pub fn furnish(p: &mut Pipeline, seed: u64) {
         }
     }
     for (i, meter) in info.meters.iter().enumerate() {
-        let config = MeterConfig {
-            cir: 1000,
-            cburst: 300,
-            pir: 5000,
-            pburst: 600,
-        };
         for cell in 0..meter.size.min(8) {
-            p.set_meter(MeterId(i as u32), cell, Some(config)).unwrap();
+            p.set_meter(MeterId(i as u32), cell, Some(RATES)).unwrap();
         }
     }
     for (i, set) in info.value_sets.iter().enumerate() {
@@ -203,10 +205,13 @@ pub fn state(p: &mut Pipeline) -> Vec<String> {
         ));
     }
     for (i, t) in info.tables.iter().enumerate() {
+        let id = TableId(i as u32);
         all.push(format!(
-            "{} {:?}",
+            "{} {:?} {:?} {:?}",
             t.name,
-            p.entries(TableId(i as u32)).unwrap()
+            p.entries(id).unwrap(),
+            p.direct_counter(id, None).unwrap(),
+            p.direct_meter_state(id, None).unwrap(),
         ));
     }
     all.push(format!("{:?} {:?}", p.take_digests(), p.take_log()));

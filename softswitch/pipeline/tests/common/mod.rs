@@ -5,10 +5,11 @@ pub mod damage;
 pub mod frames;
 pub mod furnish;
 pub mod packets;
-pub mod rng;
 
 use std::collections::VecDeque;
+use std::path::Path;
 
+use softswitch_p4c::diag::{Diagnostics, SourceMap};
 use softswitch_pipeline::{
     ActionCall, EgressOutcome, EgressOutput, Engine, EntryAction, EntryKey, Info, MatchField,
     Nanos, Options, Pipeline, Program, QueueInfo, Value,
@@ -81,6 +82,19 @@ impl Command {
 
 pub fn ethernet(kind: u16) -> Vec<u8> {
     [&DST[..], &SRC, &kind.to_be_bytes()].concat()
+}
+
+/// Compiles a program of this repository; none if it is one that does not compile.
+pub fn compile(path: &Path, include: &Path) -> Option<Program> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+    let options = softswitch_p4c::Options {
+        include_dirs: vec![include.to_owned()],
+        ..Default::default()
+    };
+    let name = path.to_str().expect("a path in UTF-8");
+    let output = softswitch_p4c::compile(name, text, &options, &sources, &diags)?;
+    Program::load(&output.json?.to_string()).ok()
 }
 
 /// What the pipelines of tests run on.

@@ -1,6 +1,6 @@
 //! Random packets of Ethernet, IPv4, IPv6, ARP, ICMP and TCP, more or less damaged.
 
-use super::rng::Rng;
+use softswitch_pipeline::Rng;
 
 pub const MACS: [u64; 3] = [0x0200_0000_0001, 0x0200_0000_0002, 0xffff_ffff_ffff];
 pub const ADDRESSES: [u32; 4] = [0x0a00_0001, 0x0a00_0002, 0xcb00_710a, 0x0a01_0203];

@@ -44,6 +44,10 @@ unsafe impl Send for Slots {}
 impl Slots {
     /// `kind` is `PACKET_RX_RING` or `PACKET_TX_RING`.
     fn map(socket: &PacketSocket, kind: libc::c_int, count: usize) -> anyhow::Result<Self> {
+        let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
+        socket
+            .set_packet_option(libc::PACKET_VERSION, &version)
+            .context("TPACKET_V2")?;
         let bytes = count * SLOT;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK as u32,
@@ -119,10 +123,6 @@ impl RxRing {
     /// # Errors
     /// The system's.
     pub fn new(socket: &PacketSocket, slots: usize) -> anyhow::Result<Self> {
-        let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
-        socket
-            .set_packet_option(libc::PACKET_VERSION, &version)
-            .context("TPACKET_V2")?;
         socket
             .set_packet_option(libc::PACKET_COPY_THRESH, &1)
             .context("PACKET_COPY_THRESH")?;
@@ -237,10 +237,6 @@ impl TxRing {
     /// # Errors
     /// The system's.
     pub fn new(socket: PacketSocket, slots: usize) -> anyhow::Result<Self> {
-        let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
-        socket
-            .set_packet_option(libc::PACKET_VERSION, &version)
-            .context("TPACKET_V2")?;
         // A slot that holds no frame is passed over: see `skip`.
         socket
             .set_packet_option(libc::PACKET_LOSS, &1)

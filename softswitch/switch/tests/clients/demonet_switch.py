@@ -22,11 +22,13 @@ class Softswitch(Switch):
         names = [name for name in self.intfNames() if name != "lo"]
         ports = " ".join(f"-i {port}@{name}" for port, name in enumerate(names, 1))
         log = f"{os.environ['SOFTSWITCH_LOGS']}/{self.name}.log"
+        # One of an earlier network says that it is ready, too.
+        self.cmd(f"rm -f {log}")
         self.cmd(
             f"{os.environ['SOFTSWITCH']} --no-p4 --device-id 1 {ports} -- --cpu-port {self.cpu_port}"
             f" --grpc-server-addr 127.0.0.1:{self.grpc_port} >{log} 2>&1 &"
         )
-        self.cmd(f"until grep -q ready {log}; do sleep 0.01; done")
+        self.cmd(f"until grep -qs ready {log}; do sleep 0.01; done")
 
     def stop(self, deleteIntfs=True):  # noqa: N803 (Mininet's name)
         self.cmd("kill %1; wait")

@@ -1,29 +1,60 @@
 """A pytest plugin: finsy's demo networks run here, on softswitch, and not in its container.
 
 finsy's tests give their controllers a moment and look once; on a busy machine that is not enough, so that each command is
-repeated until its output is as expected.
+repeated until its output is as expected. A ping that nobody is to answer shows nothing of the controller: it waits until the
+controller has begun, and until it has acted upon the ping.
 """
 
 import asyncio
 from pathlib import Path
 
+import grpc
+from finsy.proto import p4r, p4r_grpc
 from finsy.test import demonet
 
 ATTEMPTS = 20
+# Seconds for a controller to start and act; importing finsy alone takes long on a busy machine.
+PATIENCE = 120
+UNANSWERED = "100% packet loss"
+# The first of the switches that `demonet_switch` makes.
+SWITCH = "127.0.0.1:50001"
 
 demonet._IMAGE_P4SWITCH_PY = Path(__file__).parent / "demonet_switch.py"
 send = demonet.DemoNet.send
 
 
 async def send_until_expected(self: demonet.DemoNet, cmdline: str, *, expect: str = "") -> str:
+    before = await written(but=[]) if expect == UNANSWERED else []
     for _ in range(ATTEMPTS):
         result = await send(self, cmdline)
         if not expect:
             return result
         await asyncio.sleep(1)  # for the controller to act upon the packets
         if expect in result:
+            if expect == UNANSWERED:
+                await written(but=before)
             return result
     raise ValueError(f"expected {expect!r}, got {result!r}")
+
+
+async def written(but: list[p4r.Entity]) -> list[p4r.Entity]:
+    """Entries and sessions of the switch, as soon as they are others than these."""
+    request = p4r.ReadRequest(device_id=1)
+    request.entities.add().table_entry.SetInParent()
+    request.entities.add().packet_replication_engine_entry.SetInParent()
+    async with grpc.aio.insecure_channel(SWITCH) as channel:
+        read = p4r_grpc.P4RuntimeStub(channel).Read
+        for _ in range(PATIENCE):
+            try:
+                found = [entity async for response in read(request, wait_for_ready=True) for entity in response.entities]
+            except grpc.aio.AioRpcError as error:
+                if error.code() != grpc.StatusCode.FAILED_PRECONDITION:  # no program yet
+                    raise
+                found = []
+            if found != but:
+                return found
+            await asyncio.sleep(1)
+    raise ValueError(f"the controller has written nothing to {SWITCH} besides {but}")
 
 
 demonet.DemoNet.send = send_until_expected

@@ -141,6 +141,38 @@ pub fn route(dst: u64, prefix_len: i32, port: u64) -> p4::TableEntry {
     )
 }
 
+/// A member of `balancer` that forwards to a port.
+pub fn member(id: u32, port: u64) -> p4::ActionProfileMember {
+    p4::ActionProfileMember {
+        action_profile_id: profile("balancer"),
+        member_id: id,
+        action: Some(call("forward", &[port])),
+    }
+}
+
+/// A group of `balancer`, of these members with their weights.
+pub fn group(id: u32, members: &[(u32, i32)]) -> p4::ActionProfileGroup {
+    let members = members
+        .iter()
+        .map(|&(member_id, weight)| p4::action_profile_group::Member {
+            member_id,
+            weight,
+            watch_kind: None,
+        });
+    p4::ActionProfileGroup {
+        action_profile_id: profile("balancer"),
+        group_id: id,
+        members: members.collect(),
+        max_size: 0,
+    }
+}
+
+/// An entry of the table of `balancer`.
+pub fn spread(class: u64, kind: p4::table_action::Type) -> p4::TableEntry {
+    let action = p4::TableAction { r#type: Some(kind) };
+    entry("spread", &[exact(class)], Some(action))
+}
+
 pub fn replica(port: u64, instance: u32) -> p4::Replica {
     p4::Replica {
         port_kind: Some(p4::replica::PortKind::Port(bytes(port))),

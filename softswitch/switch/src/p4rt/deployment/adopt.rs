@@ -6,7 +6,8 @@ use tonic::Code;
 use super::Deployment;
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::proto::p4::v1::{
-    Entity, TableEntry, Update, entity::Entity as Kind, update, write_request::Atomicity,
+    CounterData, DirectCounterEntry, DirectMeterEntry, Entity, TableEntry, Update,
+    entity::Entity as Kind, update, write_request::Atomicity,
 };
 
 impl Deployment {
@@ -15,6 +16,10 @@ impl Deployment {
     /// # Errors
     /// If something cannot be kept, because this program lacks it or has it otherwise.
     pub fn adopt(&self, other: &Deployment, now: Nanos) -> P4Result<()> {
+        let default_entries = TableEntry {
+            is_default_action: true,
+            ..Default::default()
+        };
         // In the order of dependence.
         let everything = [
             Kind::ActionProfileMember(Default::default()),
@@ -24,8 +29,14 @@ impl Deployment {
                 meter_config: Some(Default::default()),
                 ..Default::default()
             }),
-            Kind::TableEntry(TableEntry {
-                is_default_action: true,
+            Kind::TableEntry(default_entries.clone()),
+            // Of default entries that are constant, too.
+            Kind::DirectCounterEntry(DirectCounterEntry {
+                table_entry: Some(default_entries.clone()),
+                ..Default::default()
+            }),
+            Kind::DirectMeterEntry(DirectMeterEntry {
+                table_entry: Some(default_entries.clone()),
                 ..Default::default()
             }),
             Kind::PacketReplicationEngineEntry(Default::default()),
@@ -70,6 +81,11 @@ fn adopting_update(mut entity: Entity) -> Option<Update> {
             entry.action.as_ref()?;
             update::Type::Modify
         }
+        // Every table begins so.
+        Kind::DirectCounterEntry(entry) if entry.data == Some(CounterData::default()) => {
+            return None;
+        }
+        Kind::DirectMeterEntry(entry) if entry.config.is_none() => return None,
         Kind::TableEntry(_)
         | Kind::ActionProfileMember(_)
         | Kind::ActionProfileGroup(_)

@@ -76,21 +76,21 @@ pub fn write_direct(schema: &Schema, action: Type, entry: &DirectCounterEntry) -
     if !table.direct_counter {
         return Err(no_direct_counter(&table.name));
     }
-    if of.is_default_action {
-        return Err(P4Error::unimplemented(
-            "direct counters of default entries are not supported",
-        ));
-    }
-    let key = table::decode_key(table, of)?;
+    let key = table::decode_name(table, of)?;
     let value = entry.data.as_ref().map(decode).transpose()?;
     let target = table.target;
     Ok(Box::new(move |cx| {
-        let before = cx.pipeline.entry(target, &key)?.counter;
+        let before = cx.pipeline.direct_counter(target, key.as_ref())?;
         if let Some(value) = value {
-            cx.pipeline.set_direct_counter(target, &key, value)?;
+            cx.pipeline
+                .set_direct_counter(target, key.as_ref(), value)?;
         }
         if let Some(before) = before {
-            cx.undo(move |cx| Ok(cx.pipeline.set_direct_counter(target, &key, before)?));
+            cx.undo(move |cx| {
+                Ok(cx
+                    .pipeline
+                    .set_direct_counter(target, key.as_ref(), before)?)
+            });
         }
         Ok(())
     }))

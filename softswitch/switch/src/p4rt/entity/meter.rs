@@ -127,20 +127,19 @@ pub fn write_direct(schema: &Schema, action: Type, entry: &DirectMeterEntry) -> 
     if entry.counter_data.is_some() {
         return Err(no_color_counters());
     }
-    if of.is_default_action {
-        return Err(P4Error::unimplemented(
-            "direct meters of default entries are not supported",
-        ));
-    }
-    let key = table::decode_key(table, of)?;
+    let key = table::decode_name(table, of)?;
     let config = entry.config.as_ref();
     let config = config.map(|c| decode(c, kind)).transpose()?;
     let target = table.target;
     Ok(Box::new(move |cx| {
-        let before = cx.before(|p, _| p.direct_meter_state(target, &key));
-        cx.pipeline.set_direct_meter(target, &key, config)?;
+        let before = cx.before(|p, _| p.direct_meter_state(target, key.as_ref()));
+        cx.pipeline.set_direct_meter(target, key.as_ref(), config)?;
         if let Some(Ok(Some(before))) = before {
-            cx.undo(move |cx| Ok(cx.pipeline.restore_direct_meter(target, &key, before)?));
+            cx.undo(move |cx| {
+                Ok(cx
+                    .pipeline
+                    .restore_direct_meter(target, key.as_ref(), before)?)
+            });
         }
         Ok(())
     }))

@@ -44,6 +44,15 @@ pub fn decode_key(table: &Table, entry: &TableEntry) -> P4Result<EntryKey> {
     })
 }
 
+/// Decodes what names an entry: its key, or none for the default entry.
+pub fn decode_name(table: &Table, entry: &TableEntry) -> P4Result<Option<EntryKey>> {
+    if entry.is_default_action {
+        check_default(table, entry)?;
+        return Ok(None);
+    }
+    decode_key(table, entry).map(Some)
+}
+
 pub fn write(schema: &Schema, operation: Type, entry: &TableEntry) -> P4Result<Op> {
     let table = find(schema, entry.table_id)?;
     if entry.is_const {

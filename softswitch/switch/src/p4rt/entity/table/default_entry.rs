@@ -1,12 +1,13 @@
 //! Writes of default entries (specification, section "Default Entry").
 
-use softswitch_pipeline::EntryAction;
+use softswitch_pipeline::{EntryAction, Pipeline, TableId};
 
+use super::direct::{self, Direct};
 use super::{check_default, note};
-use crate::p4rt::entity::Op;
 use crate::p4rt::entity::action::{self, Use};
+use crate::p4rt::entity::{Context, Op};
 use crate::p4rt::error::{P4Error, P4Result};
-use crate::p4rt::notes::EntryNote;
+use crate::p4rt::notes::{EntryNote, Notes};
 use crate::p4rt::schema::{Schema, Table};
 use crate::proto::p4::v1::{TableEntry, table_action, update::Type};
 
@@ -26,14 +27,6 @@ pub fn write(schema: &Schema, table: &Table, operation: Type, entry: &TableEntry
             "table {name}: the default action is constant"
         )));
     }
-    if entry.counter_data.is_some()
-        || entry.meter_config.is_some()
-        || entry.meter_counter_data.is_some()
-    {
-        return Err(P4Error::unimplemented(format!(
-            "table {name}: direct counters and meters of default entries are not supported"
-        )));
-    }
     let call = match entry.action.as_ref().map(|a| &a.r#type) {
         None => None,
         Some(Some(table_action::Type::Action(a))) => Some(EntryAction::Direct(
@@ -42,21 +35,44 @@ pub fn write(schema: &Schema, table: &Table, operation: Type, entry: &TableEntry
         Some(_) => return invalid("needs an action, not a member or group"),
     };
     let target = table.target;
-    let note = if call.is_some() {
-        note(entry)
-    } else {
-        EntryNote::default()
+    let direct = Direct::decode(table, entry)?;
+    // A reset takes back what the controller attached; what it gives with the reset counts.
+    let (note, direct) = match call {
+        Some(_) => (note(entry), direct),
+        None => (EntryNote::default(), direct.of_reset(table)),
     };
     Ok(Box::new(move |cx| {
-        let before = cx.before(|p, notes| (p.default_action(target), notes.default(target)));
+        let before = cx.before(|p, notes| Before::look(p, notes, target));
         cx.pipeline.set_default_action(target, call)?;
+        direct.set(cx.pipeline, target, None)?;
         cx.notes.set_default(target, note);
-        if let Some((Ok(call), note)) = before {
-            cx.undo(move |cx| {
-                cx.notes.set_default(target, note);
-                Ok(cx.pipeline.set_default_action(target, call)?)
-            });
+        if let Some(Ok(before)) = before {
+            cx.undo(move |cx| before.restore(cx, target));
         }
         Ok(())
     }))
+}
+
+/// A default entry as it was.
+struct Before {
+    action: Option<EntryAction>,
+    direct: direct::Before,
+    note: EntryNote,
+}
+
+impl Before {
+    fn look(p: &Pipeline, notes: &Notes, table: TableId) -> P4Result<Self> {
+        Ok(Self {
+            action: p.default_action(table)?,
+            direct: direct::Before::look(p, table, None)?,
+            note: notes.default(table),
+        })
+    }
+
+    fn restore(self, cx: &mut Context<'_>, table: TableId) -> P4Result<()> {
+        cx.pipeline.set_default_action(table, self.action)?;
+        self.direct.restore(cx.pipeline, table, None)?;
+        cx.notes.set_default(table, self.note);
+        Ok(())
+    }
 }

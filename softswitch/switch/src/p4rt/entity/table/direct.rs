@@ -1,6 +1,8 @@
 //! Direct resources that are written with their entry (specification, section "Direct Resources").
 
-use softswitch_pipeline::{CounterValue, MeterConfig};
+use softswitch_pipeline::{
+    CounterValue, EntryKey, MeterConfig, MeterState, Pipeline, StateError, TableId,
+};
 
 use crate::p4rt::entity::{counter, meter};
 use crate::p4rt::error::{P4Error, P4Result};
@@ -10,11 +12,9 @@ use crate::proto::p4::v1::TableEntry;
 /// Direct resources given with an entry.
 pub struct Direct {
     /// None leaves the counter as it is.
-    pub counter: Option<CounterValue>,
-    /// The table has a direct meter.
-    pub has_meter: bool,
-    /// None makes every packet green.
-    pub meter: Option<MeterConfig>,
+    counter: Option<CounterValue>,
+    /// None makes every packet green; only of tables with a direct meter.
+    meter: Option<Option<MeterConfig>>,
 }
 
 impl Direct {
@@ -28,15 +28,72 @@ impl Direct {
             return Err(meter::no_color_counters());
         }
         let meter = match (&entry.meter_config, table.direct_meter) {
-            (None, _) => None,
             (Some(_), None) => return Err(lacks("meter")),
-            (Some(config), Some(kind)) => Some(meter::decode(config, kind)?),
+            (config, Some(kind)) => {
+                let config = config.as_ref();
+                Some(config.map(|c| meter::decode(c, kind)).transpose()?)
+            }
+            (None, None) => None,
         };
         let counter = entry.counter_data.as_ref();
         Ok(Self {
             counter: counter.map(counter::decode).transpose()?,
-            has_meter: table.direct_meter.is_some(),
             meter,
         })
+    }
+
+    /// The same for an entry that returns to how the table began, where counters are 0.
+    pub fn of_reset(self, table: &Table) -> Self {
+        let zero = table.direct_counter.then(CounterValue::default);
+        Self {
+            counter: self.counter.or(zero),
+            ..self
+        }
+    }
+
+    /// Sets the resources of an entry; no key is that of the default entry.
+    pub fn set(
+        self,
+        p: &mut Pipeline,
+        table: TableId,
+        key: Option<&EntryKey>,
+    ) -> Result<(), StateError> {
+        if let Some(counter) = self.counter {
+            p.set_direct_counter(table, key, counter)?;
+        }
+        if let Some(meter) = self.meter {
+            p.set_direct_meter(table, key, meter)?;
+        }
+        Ok(())
+    }
+}
+
+/// An entry's direct resources as they were.
+pub struct Before {
+    counter: Option<CounterValue>,
+    meter: Option<MeterState>,
+}
+
+impl Before {
+    pub fn look(p: &Pipeline, table: TableId, key: Option<&EntryKey>) -> Result<Self, StateError> {
+        Ok(Self {
+            counter: p.direct_counter(table, key)?,
+            meter: p.direct_meter_state(table, key)?,
+        })
+    }
+
+    pub fn restore(
+        self,
+        p: &mut Pipeline,
+        table: TableId,
+        key: Option<&EntryKey>,
+    ) -> Result<(), StateError> {
+        if let Some(counter) = self.counter {
+            p.set_direct_counter(table, key, counter)?;
+        }
+        if let Some(meter) = self.meter {
+            p.restore_direct_meter(table, key, meter)?;
+        }
+        Ok(())
     }
 }

@@ -1,10 +1,8 @@
 //! Writes of entries with a key.
 
-use softswitch_pipeline::{
-    Entry, EntryAction, EntryKey, EntryState, MeterState, Nanos, Pipeline, TableId,
-};
+use softswitch_pipeline::{Entry, EntryAction, EntryKey, EntryState, Nanos, Pipeline, TableId};
 
-use super::direct::Direct;
+use super::direct::{self, Direct};
 use super::{decode_idle_timeout, decode_key, note};
 use crate::p4rt::entity::{Context, Op, action};
 use crate::p4rt::error::{P4Error, P4Result};
@@ -97,13 +95,7 @@ impl Writing {
             idle_timeout: self.idle_timeout,
         };
         cx.pipeline.insert_entry(target, entry, cx.now)?;
-        if let Some(counter) = self.direct.counter {
-            cx.pipeline.set_direct_counter(target, &key, counter)?;
-        }
-        if self.direct.meter.is_some() {
-            cx.pipeline
-                .set_direct_meter(target, &key, self.direct.meter)?;
-        }
+        self.direct.set(cx.pipeline, target, Some(&key))?;
         let note = EntryNote {
             one_shot,
             ..self.note
@@ -139,13 +131,7 @@ impl Writing {
             };
             cx.pipeline.modify_entry(target, entry, cx.now)?;
         }
-        if let Some(counter) = self.direct.counter {
-            cx.pipeline.set_direct_counter(target, &key, counter)?;
-        }
-        if self.direct.has_meter {
-            cx.pipeline
-                .set_direct_meter(target, &key, self.direct.meter)?;
-        }
+        self.direct.set(cx.pipeline, target, Some(&key))?;
         let note = EntryNote {
             one_shot,
             ..self.note
@@ -166,7 +152,7 @@ fn check_one_shot(notes: &mut Notes, profile: &Profile, old: u64, new: &OneShot)
 /// An entry as it was.
 struct Before {
     state: EntryState,
-    meter: Option<MeterState>,
+    direct: direct::Before,
     note: EntryNote,
 }
 
@@ -174,7 +160,7 @@ impl Before {
     fn look(p: &Pipeline, notes: &Notes, table: TableId, key: &EntryKey) -> P4Result<Self> {
         Ok(Self {
             state: p.entry(table, key)?,
-            meter: p.direct_meter_state(table, key)?,
+            direct: direct::Before::look(p, table, Some(key))?,
             note: notes.entry(table, key),
         })
     }
@@ -197,12 +183,7 @@ impl Before {
 
     fn restore_rest(self, cx: &mut Context<'_>, table: TableId) -> P4Result<()> {
         let key = self.state.entry.key;
-        if let Some(counter) = self.state.counter {
-            cx.pipeline.set_direct_counter(table, &key, counter)?;
-        }
-        if let Some(meter) = self.meter {
-            cx.pipeline.restore_direct_meter(table, &key, meter)?;
-        }
+        self.direct.restore(cx.pipeline, table, Some(&key))?;
         cx.notes.set_entry(table, key, self.note);
         Ok(())
     }

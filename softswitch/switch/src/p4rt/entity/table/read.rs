@@ -1,6 +1,6 @@
 //! Reads of entries (specification, section "Wildcard Reads" of table entries).
 
-use softswitch_pipeline::{EntryState, IdleEntry, MatchField, Nanos};
+use softswitch_pipeline::{CounterValue, EntryState, IdleEntry, MatchField, MeterConfig, Nanos};
 
 use super::{check_default, decode_idle_timeout, decode_key, find};
 use crate::p4rt::entity::{
@@ -8,7 +8,10 @@ use crate::p4rt::entity::{
 };
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Table;
-use crate::proto::p4::v1::{Entity, TableEntry, entity::Entity as Kind, table_action, table_entry};
+use crate::proto::p4::v1::{
+    self as proto, CounterData, Entity, TableEntry, entity::Entity as Kind, table_action,
+    table_entry,
+};
 
 /// The entries that `filter` names, of the tables that have a direct resource: `has` says which do,
 /// `missing` what is wrong with naming one that does not.
@@ -92,17 +95,9 @@ fn read_table(
 ) -> P4Result<()> {
     if request.is_default_action {
         check_default(table, request)?;
-        let default = view.look(|p| p.default_action(table.target))?;
-        let note = view.notes.default(table.target);
-        out.push(wrap(Kind::TableEntry(TableEntry {
-            table_id: id,
-            is_default_action: true,
-            action: default.map(|a| action::encode_action(view.schema, table, &a, None)),
-            is_const: table.const_default || table.profile.is_some(),
-            metadata: note.metadata,
-            controller_metadata: note.controller_metadata,
-            ..Default::default()
-        })));
+        out.push(wrap(Kind::TableEntry(default_entry(
+            view, id, table, request,
+        )?)));
         return Ok(());
     }
     let wanted = Wanted::new(view, table, request)?;
@@ -115,6 +110,51 @@ fn read_table(
         }
     }
     Ok(())
+}
+
+fn default_entry(
+    view: View<'_>,
+    id: u32,
+    table: &Table,
+    request: &TableEntry,
+) -> P4Result<TableEntry> {
+    if request.meter_counter_data.is_some() {
+        return Err(meter::no_color_counters());
+    }
+    let target = table.target;
+    let (action, counter, meter) = view.look(|p| {
+        Ok((
+            p.default_action(target)?,
+            p.direct_counter(target, None)?,
+            p.direct_meter(target, None)?,
+        ))
+    })?;
+    let note = view.notes.default(target);
+    let (counter, meter) = asked_for(table, request, counter, meter);
+    Ok(TableEntry {
+        table_id: id,
+        is_default_action: true,
+        action: action.map(|a| action::encode_action(view.schema, table, &a, None)),
+        is_const: table.const_default || table.profile.is_some(),
+        metadata: note.metadata,
+        controller_metadata: note.controller_metadata,
+        counter_data: counter,
+        meter_config: meter,
+        ..Default::default()
+    })
+}
+
+/// The direct resources of an entry that a request asks for.
+fn asked_for(
+    table: &Table,
+    request: &TableEntry,
+    counter: Option<CounterValue>,
+    meter: Option<MeterConfig>,
+) -> (Option<CounterData>, Option<proto::MeterConfig>) {
+    let counter = counter.filter(|_| table.direct_counter && request.counter_data.is_some());
+    let wants_meter = table.direct_meter.is_some() && request.meter_config.is_some();
+    let meter = meter.filter(|_| wants_meter);
+    (counter.map(counter::encode), meter.map(meter::encode))
 }
 
 /// What a read request filters by, and which optional fields it asks for.
@@ -189,9 +229,7 @@ impl<'a> Wanted<'a> {
         if filtered {
             return;
         }
-        let counter = counter.filter(|_| table.direct_counter && request.counter_data.is_some());
-        let wants_meter = table.direct_meter.is_some() && request.meter_config.is_some();
-        let meter = meter.filter(|_| wants_meter);
+        let (counter_data, meter_config) = asked_for(table, request, counter, meter);
         let since = view.now.saturating_sub(last_hit);
         let asked = request.time_since_last_hit.is_some() && table.idle_timeout;
         out.push(wrap(Kind::TableEntry(TableEntry {
@@ -201,8 +239,8 @@ impl<'a> Wanted<'a> {
             priority: entry.key.priority,
             controller_metadata: note.controller_metadata,
             metadata: note.metadata,
-            meter_config: meter.map(meter::encode),
-            counter_data: counter.map(counter::encode),
+            meter_config,
+            counter_data,
             idle_timeout_ns: clamp(entry.idle_timeout),
             time_since_last_hit: asked.then(|| table_entry::IdleTimeout {
                 elapsed_ns: clamp(since),

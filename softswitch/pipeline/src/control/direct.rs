@@ -1,0 +1,113 @@
+//! Direct counters and meters. Every entry of a table that has them has its own, the default entry too
+//! (P4Runtime specification, section "Default Entry"): its key is `None`, and misses are counted and
+//! metered there.
+
+use super::arrays::check_meter;
+use super::meters::MeterState;
+use super::no_such;
+use crate::entry::{CounterValue, EntryKey};
+use crate::error::StateError;
+use crate::extern_state::meter::{Meter, MeterConfig};
+use crate::info::TableId;
+use crate::pipeline::Pipeline;
+use crate::table::Table;
+
+type Result<T> = std::result::Result<T, StateError>;
+
+/// The slot of the entry with this key; `None` for the default entry.
+fn slot(t: &Table, key: Option<&EntryKey>) -> Result<Option<u32>> {
+    key.map(|key| t.find(key)).transpose()
+}
+
+impl Pipeline {
+    fn found(&self, table: TableId, key: Option<&EntryKey>) -> Result<(&Table, Option<u32>)> {
+        let t = self.core.tables.get(table.index());
+        let t = t.ok_or_else(|| no_such("table", table.0))?;
+        Ok((t, slot(t, key)?))
+    }
+
+    fn found_mut(
+        &mut self,
+        table: TableId,
+        key: Option<&EntryKey>,
+    ) -> Result<(&mut Table, Option<u32>)> {
+        let t = self.core.tables.get_mut(table.index());
+        let t = t.ok_or_else(|| no_such("table", table.0))?;
+        let slot = slot(t, key)?;
+        Ok((t, slot))
+    }
+
+    /// An entry's direct counter; `None` if the table has none.
+    pub fn direct_counter(
+        &self,
+        table: TableId,
+        key: Option<&EntryKey>,
+    ) -> Result<Option<CounterValue>> {
+        let (t, slot) = self.found(table, key)?;
+        Ok(t.counter(slot).copied())
+    }
+
+    /// Sets an entry's direct counter.
+    pub fn set_direct_counter(
+        &mut self,
+        table: TableId,
+        key: Option<&EntryKey>,
+        value: CounterValue,
+    ) -> Result<()> {
+        let (t, slot) = self.found_mut(table, key)?;
+        let what = format!("direct counter of table {}", t.name);
+        let counter = t.counter_mut(slot);
+        *counter.ok_or(StateError::NotFound { what })? = value;
+        Ok(())
+    }
+
+    /// Configuration of an entry's direct meter; `None` if it has none, or the table has no meters.
+    pub fn direct_meter(
+        &self,
+        table: TableId,
+        key: Option<&EntryKey>,
+    ) -> Result<Option<MeterConfig>> {
+        let (t, slot) = self.found(table, key)?;
+        Ok(t.meter(slot).and_then(Meter::config))
+    }
+
+    /// Configures an entry's direct meter; `None` makes every packet green again, and leaves packets that
+    /// miss as they are.
+    pub fn set_direct_meter(
+        &mut self,
+        table: TableId,
+        key: Option<&EntryKey>,
+        config: Option<MeterConfig>,
+    ) -> Result<()> {
+        let (t, slot) = self.found_mut(table, key)?;
+        let what = format!("direct meter of table {}", t.name);
+        check_meter(&what, config)?;
+        let meter = t.meter_mut(slot);
+        *meter.ok_or(StateError::NotFound { what })? = Meter::new(config);
+        Ok(())
+    }
+
+    /// The state of an entry's direct meter; `None` if the table has none.
+    pub fn direct_meter_state(
+        &self,
+        table: TableId,
+        key: Option<&EntryKey>,
+    ) -> Result<Option<MeterState>> {
+        let (t, slot) = self.found(table, key)?;
+        Ok(t.meter(slot).cloned().map(MeterState))
+    }
+
+    /// Brings an entry's direct meter back to a state that it had.
+    pub fn restore_direct_meter(
+        &mut self,
+        table: TableId,
+        key: Option<&EntryKey>,
+        state: MeterState,
+    ) -> Result<()> {
+        let (t, slot) = self.found_mut(table, key)?;
+        if let Some(meter) = t.meter_mut(slot) {
+            *meter = state.0;
+        }
+        Ok(())
+    }
+}
