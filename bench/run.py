@@ -85,6 +85,7 @@ def describe_machine() -> dict[str, str]:
         "cpu": cpu[1] if cpu else platform.machine(),
         "cores": str(os.cpu_count()),
         "memory": f"{memory:.0f} GiB",
+        "load": f"{os.getloadavg()[0]:.1f}",
         "system": f"Linux {'.'.join(platform.release().split('.')[:2])}",
     }
 
@@ -112,6 +113,7 @@ def main() -> None:
     chosen = [args.only] if args.only else list(BENCHMARKS)
     fresh: list[Row] = []
     failures = 0
+    machine = describe_machine()
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as progress:
         for number, name in enumerate(chosen, 1):
             task = progress.add_task(f"{number} of {len(chosen)}: {name}", total=1)
@@ -127,7 +129,7 @@ def main() -> None:
                     progress.console.print(f"{name}: {notes}", markup=False, highlight=False)
             progress.update(task, completed=1)
     if fresh:
-        args.output.with_name("machine.json").write_text(json.dumps(describe_machine(), indent=2) + "\n")
+        args.output.with_name("machine.json").write_text(json.dumps(machine, indent=2) + "\n")
         show(fresh, console)
         console.print(f"written to {args.output}")
     raise SystemExit(1 if failures else 0)
