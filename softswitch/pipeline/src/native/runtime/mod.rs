@@ -3,7 +3,8 @@
 //!
 //! Native code gets one [`Context`], which lives as long as the call. It reads and writes the packet's state
 //! within the layout's size, the frame within its length, and cells of arrays within their number: the
-//! first is checked when it is generated, the others when it runs.
+//! first is checked when it is generated, the others when it runs. Of a table it reads the records whose numbers
+//! the table gives, and of an array for short keys the place of a key that is masked to its length.
 
 mod callout;
 
@@ -188,8 +189,8 @@ impl Core {
             program: c,
             now,
         };
-        // SAFETY: every pointer is to something that is borrowed for this call, the arrays of the views are
-        // those of this program, and the state has the size that the code was generated for.
+        // SAFETY: every pointer is to something that is borrowed for this call, the arrays of the views and
+        // the tables are those of this program, and the state has the size that the code was generated for.
         unsafe { entry(&raw mut context) }
     }
 }
