@@ -22,7 +22,7 @@ WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world conformance differential bench fuzz lint format docs lock clean
+.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world conformance differential bench performance fuzz lint format docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -70,6 +70,10 @@ differential: $(STAMPS)/venv $(STAMPS)/rust ## random packets through softswitch
 bench: $(WORLD) ## measure: build/bench/result.json; ONLY=name runs one
 	@cargo build --release --locked --quiet -p frontage-bench
 	@$(PYTHON) bench/run.py $(if $(ONLY),--only $(ONLY))
+
+performance: $(STAMPS)/venv ## docs/performance.md, from what the last make bench found
+	@$(PYTHON) bench/page.py
+	$(say) 'docs/performance.md'
 
 fuzz: ## run the fuzzers of softswitch, FUZZ_SECONDS each (3600); ONLY=name runs one
 	@tools/fuzz --seconds $(or $(FUZZ_SECONDS),3600) $(ONLY)

@@ -1,4 +1,5 @@
-"""Runs the benchmarks and writes build/bench/result.json: a list of {name, value, unit, peer, peer_value, ratio}.
+"""Runs the benchmarks and writes build/bench/result.json, a list of {name, value, unit, peer, peer_value, ratio}, and beside it
+machine.json, which says what they ran on.
 
 Each benchmark is a command that prints such rows as a JSON list; a row without a peer has null there. Where a peer is
 another program it ran in the same minute, on the same machine, with the same input, and `ratio` is ours by theirs.
@@ -11,6 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +77,19 @@ def merge(path: Path, fresh: list[Row]) -> None:
     path.write_text(json.dumps([row for row in old if row["name"] not in names] + fresh, indent=2) + "\n")
 
 
+def describe_machine() -> dict[str, str]:
+    """What the figures depend on besides the code."""
+    cpu = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return {
+        "cpu": cpu[1] if cpu else platform.machine(),
+        "cores": str(os.cpu_count()),
+        "memory": f"{memory:.0f} GiB",
+        "load": f"{os.getloadavg()[0]:.1f}",
+        "system": f"Linux {'.'.join(platform.release().split('.')[:2])}",
+    }
+
+
 def show(rows: list[Row], console: Console) -> None:
     table = Table("benchmark", "unit", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("value", "peer's", "ratio"):
@@ -97,6 +113,7 @@ def main() -> None:
     chosen = [args.only] if args.only else list(BENCHMARKS)
     fresh: list[Row] = []
     failures = 0
+    machine = describe_machine()
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as progress:
         for number, name in enumerate(chosen, 1):
             task = progress.add_task(f"{number} of {len(chosen)}: {name}", total=1)
@@ -112,6 +129,7 @@ def main() -> None:
                     progress.console.print(f"{name}: {notes}", markup=False, highlight=False)
             progress.update(task, completed=1)
     if fresh:
+        args.output.with_name("machine.json").write_text(json.dumps(machine, indent=2) + "\n")
         show(fresh, console)
         console.print(f"written to {args.output}")
     raise SystemExit(1 if failures else 0)

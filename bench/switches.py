@@ -20,13 +20,26 @@ DEVICE_ID = 1
 
 
 @dataclass(frozen=True)
+class Running:
+    address: str
+    """Of its P4Runtime server."""
+    pid: int
+
+    def user_seconds(self) -> float:
+        """Core time that its threads have spent in its own code so far, the kernel's left out."""
+        # The program's name, in parentheses, may hold anything; utime is the fourteenth field (proc_pid_stat(5)).
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
 class Switch:
     name: str
     binary: Path
 
     @contextlib.contextmanager
-    def running(self, interfaces: Sequence[str] = ()) -> Iterator[str]:
-        """Started with interfaces ``PORT@NAME`` and without a program; gives the address of its P4Runtime server."""
+    def running(self, interfaces: Sequence[str] = ()) -> Iterator[Running]:
+        """Started with interfaces ``PORT@NAME`` and without a program."""
         with tempfile.TemporaryDirectory(prefix="frontage-bench-") as folder:
             path, log = Path(folder) / "p4runtime.sock", Path(folder) / "log"
             ports = [word for interface in interfaces for word in ("-i", interface)]
@@ -40,7 +53,7 @@ class Switch:
                     if process.poll() is not None or time.monotonic() > deadline:
                         raise RuntimeError(f"{self.name} did not start: {' '.join(command)}\n{log.read_text(errors='replace')}")
                     time.sleep(0.02)
-                yield f"unix:{path}"
+                yield Running(f"unix:{path}", process.pid)
             finally:
                 process.terminate()
                 try:

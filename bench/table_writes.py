@@ -39,8 +39,8 @@ def rate(switch: Switch, site: Site) -> float:
 
 
 async def insert(switch: Switch, site: Site) -> float:
-    with switch.running() as address:
-        async with Session(address, DEVICE_ID) as session:
+    with switch.running() as running:
+        async with Session(running.address, DEVICE_ID) as session:
             await session.take(site.pipeline, 10)
             stub = p4r_grpc.P4RuntimeStub(session.channel)
             ready = requests(site)

@@ -7,14 +7,14 @@ from paths import ROOT
 from rows import Row, finish, rates, row
 from sites import compiled
 
-SIZES = (10, 1_000, 100_000, 1_000_000)
+SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 KINDS = {
     "exact": SIZES,
     "lpm32": SIZES,
     "lpm128": SIZES,
     "ternary": SIZES,
     # Random masks: nobody has so many.
-    "scattered": (10, 1_000, 10_000),
+    "scattered": (10, 100, 1_000, 10_000),
 }
 MILLION = 1_000_000
 MIB = 1 << 20

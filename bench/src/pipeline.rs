@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use softswitch::port::prefetch;
 use softswitch_pipeline::{EgressOutcome, EgressOutput, Pipeline, QueueInfo};
 
 use crate::clock::core_time;
@@ -96,7 +97,9 @@ impl Machine {
             let (mut sent, mut transmitted) = (0_u64, 0_u64);
             let start = core_time();
             while core_time() - start < RUN {
-                for packet in packets {
+                for (packet, next) in packets.iter().zip(packets.iter().cycle().skip(1)) {
+                    // As the switch's ports do.
+                    prefetch(&next.frame);
                     transmitted += u64::from(self.run(packet) == Some(packet.out_port));
                 }
                 sent += packets.len() as u64;

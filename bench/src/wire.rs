@@ -61,6 +61,8 @@ pub struct Rates {
     overload: f64,
     /// The share of its time that the sender needed to send at the highest rate: near one, it may be what ended the search.
     sender: f64,
+    /// Packets that came through in all runs.
+    received: u64,
 }
 
 pub fn measure(packets: &[Packet], attachments: &[Attachment]) -> Result<Rates> {
@@ -98,6 +100,7 @@ pub fn measure(packets: &[Packet], attachments: &[Attachment]) -> Result<Rates> 
         lossless,
         overload: overload.received_rate(),
         sender: busy,
+        received: sender.received,
     })
 }
 
@@ -126,6 +129,8 @@ struct Sender<'a> {
     interfaces: Vec<&'a str>,
     /// The next packet.
     at: usize,
+    /// Packets that came through so far.
+    received: u64,
 }
 
 impl<'a> Sender<'a> {
@@ -149,6 +154,7 @@ impl<'a> Sender<'a> {
             links,
             interfaces,
             at: 0,
+            received: 0,
         })
     }
 
@@ -174,6 +180,7 @@ impl<'a> Sender<'a> {
                 (count, receiving) = (now, start.elapsed());
             }
         }
+        self.received += count - before;
         Ok(Run {
             sent,
             received: count - before,

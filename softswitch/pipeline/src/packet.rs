@@ -99,12 +99,17 @@ impl State {
 
     /// Becomes a new, unparsed packet.
     pub(crate) fn reset(&mut self, blank: &[u8], frame: &[u8]) {
-        self.mem.clear();
-        self.mem.extend_from_slice(blank);
         self.frame.clear();
         self.frame.extend_from_slice(frame);
+        self.begin(blank);
+    }
+
+    /// Becomes the packet of its frame before it is parsed.
+    pub(crate) fn begin(&mut self, blank: &[u8]) {
+        self.mem.clear();
+        self.mem.extend_from_slice(blank);
         self.start = 0;
-        self.len = frame.len() as u32;
+        self.len = self.frame.len() as u32;
         self.ingress_len = self.len;
         self.truncate_to = u32::MAX;
         self.clear_requests();

@@ -60,19 +60,24 @@ fn put_be128(mem: &mut [u8], off: u32, v: u128) {
     mem[off..off + 16].copy_from_slice(&v.to_be_bytes());
 }
 
+#[inline]
+fn slot<const BYTES: usize>(mem: &[u8], off: u32) -> &[u8; BYTES] {
+    mem[off as usize..].first_chunk().expect("it is inside")
+}
+
+#[inline]
+fn slot_mut<const BYTES: usize>(mem: &mut [u8], off: u32) -> &mut [u8; BYTES] {
+    mem[off as usize..].first_chunk_mut().expect("it is inside")
+}
+
 impl Word {
     #[inline]
     pub(crate) fn get(self, mem: &[u8]) -> u64 {
         match self {
-            Word::Slot(off, bytes) => {
-                let at = &mem[off as usize..off as usize + usize::from(bytes)];
-                match bytes {
-                    1 => at[0].into(),
-                    2 => u16::from_ne_bytes(at.try_into().expect("two bytes")).into(),
-                    4 => u32::from_ne_bytes(at.try_into().expect("four bytes")).into(),
-                    _ => u64::from_ne_bytes(at.try_into().expect("eight bytes")),
-                }
-            }
+            Word::Slot(off, 1) => mem[off as usize].into(),
+            Word::Slot(off, 2) => u16::from_ne_bytes(*slot(mem, off)).into(),
+            Word::Slot(off, 4) => u32::from_ne_bytes(*slot(mem, off)).into(),
+            Word::Slot(off, _) => u64::from_ne_bytes(*slot(mem, off)),
             Word::Packed { off, shift, mask } => be64(mem, off) >> shift & mask,
             Word::Split { off, shift, mask } => (be128(mem, off) >> shift) as u64 & mask,
         }
@@ -82,15 +87,10 @@ impl Word {
     #[inline]
     pub(crate) fn set(self, mem: &mut [u8], v: u64) {
         match self {
-            Word::Slot(off, bytes) => {
-                let at = &mut mem[off as usize..off as usize + usize::from(bytes)];
-                match bytes {
-                    1 => at[0] = v as u8,
-                    2 => at.copy_from_slice(&(v as u16).to_ne_bytes()),
-                    4 => at.copy_from_slice(&(v as u32).to_ne_bytes()),
-                    _ => at.copy_from_slice(&v.to_ne_bytes()),
-                }
-            }
+            Word::Slot(off, 1) => mem[off as usize] = v as u8,
+            Word::Slot(off, 2) => *slot_mut(mem, off) = (v as u16).to_ne_bytes(),
+            Word::Slot(off, 4) => *slot_mut(mem, off) = (v as u32).to_ne_bytes(),
+            Word::Slot(off, _) => *slot_mut(mem, off) = v.to_ne_bytes(),
             Word::Packed { off, shift, mask } => {
                 let word = be64(mem, off) & !(mask << shift) | v << shift;
                 let off = off as usize;

@@ -15,7 +15,7 @@ use crate::entry::ActionCall;
 use crate::error::StateError;
 use crate::info::{ActionId, Info};
 use crate::phv::mask64;
-use crate::table::Call;
+use crate::table::{Call, CallRef};
 use crate::value::Value;
 
 /// Arguments as 64-bit limbs, least significant first; `None` if one is wider than its parameter.
@@ -83,8 +83,9 @@ fn pack(
 }
 
 /// The reverse of [`pack`].
-pub(crate) fn unpack(info: &Info, call: &Call) -> ActionCall {
-    let mut rest = call.args.as_slice();
+pub(crate) fn unpack<'a>(info: &Info, call: impl Into<CallRef<'a>>) -> ActionCall {
+    let call = call.into();
+    let mut rest = call.args;
     let params = &info.actions[call.action as usize].params;
     let args = params.iter().map(|(_, width)| {
         let (limbs, tail) = rest.split_at(width.div_ceil(64).max(1) as usize);

@@ -9,7 +9,7 @@ use crate::error::StateError;
 use crate::extern_state::meter::Meter;
 use crate::info::{Implementation, TableId, TableInfo};
 use crate::pipeline::Pipeline;
-use crate::table::{Call, Options, Profile, Table, Target};
+use crate::table::{Call, CallRef, Options, Profile, Table, Target};
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, StateError>;
@@ -49,7 +49,7 @@ impl Pipeline {
                 idle: info.idle_timeout,
             };
             let mut table = Table::new(&info.name, fixed.shape.clone(), options);
-            table.default = fixed.default.clone().map(Target::Call);
+            table.set_default(fixed.default.clone().map(Target::Call).as_ref());
             for e in &fixed.entries {
                 let EntryAction::Direct(call) = &e.action else {
                     continue;
@@ -167,7 +167,7 @@ impl Pipeline {
         }
     }
 
-    fn describe(&self, info: &TableInfo, target: &Target) -> EntryAction {
+    fn describe(&self, info: &TableInfo, target: Target<CallRef>) -> EntryAction {
         let calls = self.program.info();
         let profile = match info.implementation {
             Implementation::Profile(p) => self.core.profiles.get(p.index()),
@@ -175,9 +175,9 @@ impl Pipeline {
         };
         match (target, profile) {
             (Target::Call(call), _) => EntryAction::Direct(unpack(calls, call)),
-            (Target::Member(m), Some(p)) => EntryAction::Member(p.member_id(*m).unwrap_or(0)),
+            (Target::Member(m), Some(p)) => EntryAction::Member(p.member_id(m).unwrap_or(0)),
             (Target::Group(g), Some(p)) => {
-                let group = p.group(*g);
+                let group = p.group(g);
                 if let Some(id) = group.id {
                     return EntryAction::Group(id);
                 }
@@ -293,7 +293,7 @@ impl Pipeline {
     /// The default action; `None` if the table has none (a miss then does nothing).
     pub fn default_action(&self, table: TableId) -> Result<Option<EntryAction>> {
         let (info, t) = self.table(table)?;
-        Ok(t.default.as_ref().map(|d| self.describe(info, d)))
+        Ok(t.default().map(|d| self.describe(info, d)))
     }
 
     /// Sets the default action; `None` returns to the program's own.
@@ -319,7 +319,7 @@ impl Pipeline {
                 .clone()
                 .map(Target::Call),
         };
-        let old = std::mem::replace(&mut self.table_mut(table)?.default, target);
+        let old = self.table_mut(table)?.set_default(target.as_ref());
         if let Some(old) = old {
             self.release(table, &old);
         }

@@ -5,7 +5,7 @@ use crate::Nanos;
 use crate::machine::Machine;
 use crate::packet::State;
 use crate::program::{Compiled, CompiledTable, ControlNode};
-use crate::table::{Call, Profile, Table, Target};
+use crate::table::{CallRef, Profile, Table, Target};
 
 impl Core {
     /// Runs a control flow from node `first` to its end.
@@ -35,7 +35,7 @@ impl Core {
                 ControlNode::Call { call, next } => {
                     let mut m = self.machine(c, pkt, now);
                     if let Some(trace) = &mut m.externs.trace {
-                        trace.action(c, call);
+                        trace.action(c, call.into());
                     }
                     m.run(&c.actions[call.action as usize].ops, &call.args);
                     m.trace_changes(false);
@@ -94,7 +94,7 @@ impl Core {
             trace.table(c, number, &key, slot.map(|s| table.key(s)), (call, member));
         }
         if let Some(call) = call {
-            m.run(&c.actions[call.action as usize].ops, &call.args);
+            m.run(&c.actions[call.action as usize].ops, call.args);
         }
         m.trace_changes(false);
         fixed.next.after(slot.is_some(), call.map(|c| c.action))
@@ -123,10 +123,10 @@ pub(crate) fn choose<'a>(
     table: &'a Table,
     profiles: &'a [Profile],
     m: &mut Machine,
-) -> (Option<&'a Call>, Option<u32>) {
+) -> (Option<CallRef<'a>>, Option<u32>) {
     let target = match slot {
         Some(slot) => Some(table.target(slot)),
-        None => table.default.as_ref(),
+        None => table.default(),
     };
     let (target, p) = match (target, fixed.profile) {
         (Some(Target::Call(call)), _) => return (Some(call), None),
@@ -136,14 +136,14 @@ pub(crate) fn choose<'a>(
     let profile = &profiles[p as usize];
     let member = match target {
         Target::Call(_) => None,
-        Target::Member(member) => Some(*member),
+        Target::Member(member) => Some(member),
         Target::Group(group) => {
             let hash = match &c.selectors[p as usize] {
                 Some(selector) => m.externs.hash(selector, &c.layout, m.pkt),
                 None => 0,
             };
-            profile.selection(*group).choose(hash)
+            profile.selection(group).choose(hash)
         }
     };
-    (member.map(|member| profile.call(member)), member)
+    (member.map(|member| profile.call(member).into()), member)
 }

@@ -45,7 +45,8 @@ impl Core {
             }
             let list = c.field_lists.get(&pkt.resubmit);
             let mut next = self.pool.get();
-            next.reset(&c.layout.blank, &pkt.frame);
+            std::mem::swap(&mut next.frame, &mut pkt.frame);
+            next.begin(&c.layout.blank);
             preserve(list, &pkt.mem, &mut next.mem);
             s.instance_type
                 .set64(&mut next.mem, InstanceType::Resubmitted as u64);

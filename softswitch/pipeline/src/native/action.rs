@@ -146,11 +146,7 @@ impl Gen<'_, '_> {
                 let index = self.node(index, a)?;
                 let array = self.cells(offset_of!(Context, counters), *counter);
                 let (after, cell) = self.within(array, index, size_of::<CounterValue>())?;
-                let bytes = self.load_state(I32, offset_of!(State, ingress_len));
-                let bytes = self.b.ins().uextend(I64, bytes);
-                self.add_to(cell, offset_of!(CounterValue, bytes), bytes);
-                let one = self.int(1);
-                self.add_to(cell, offset_of!(CounterValue, packets), one);
+                self.count(cell);
                 self.jump(after);
                 self.enter(after)?;
             }
@@ -260,6 +256,15 @@ impl Gen<'_, '_> {
         self.brif(fits, inside, after);
         self.enter(inside)?;
         Ok((after, self.cell(cells, index, size)))
+    }
+
+    /// Counts the packet.
+    pub(super) fn count(&mut self, counter: Value) {
+        let bytes = self.load_state(I32, offset_of!(State, ingress_len));
+        let bytes = self.b.ins().uextend(I64, bytes);
+        self.add_to(counter, offset_of!(CounterValue, bytes), bytes);
+        let one = self.int(1);
+        self.add_to(counter, offset_of!(CounterValue, packets), one);
     }
 
     fn add_to(&mut self, cell: Value, at: usize, v: Value) {

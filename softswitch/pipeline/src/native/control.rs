@@ -3,18 +3,13 @@
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
-use cranelift_codegen::ir::types::{I8, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, Value};
-use cranelift_frontend::Switch;
+use cranelift_codegen::ir::types::I8;
+use cranelift_codegen::ir::{Block, InstBuilder};
 
 use super::action::may_exit;
-use super::generator::{Args, Gen, Known, Result, Unsupported};
-use super::runtime::{Callout, Context, HIT, NO_ACTION};
-use crate::entry::EntryAction;
+use super::generator::{Args, Gen, Result, Unsupported};
 use crate::packet::State;
-use crate::phv::{Field, Place};
 use crate::program::{CompiledTable, ControlNode, Next};
-use crate::table::KeyPart;
 
 /// A node's successors.
 fn successors(n: &ControlNode, tables: &[CompiledTable]) -> Vec<u32> {
@@ -93,149 +88,16 @@ impl Gen<'_, '_> {
     }
 
     /// Goes to `end` if the packet has left the control flow, else to `next`.
-    fn leave_if_exited(&mut self, end: Block, next: Block) {
+    pub(super) fn leave_if_exited(&mut self, end: Block, next: Block) {
         let exited = self.load_state(I8, offset_of!(State, exit));
         self.brif(exited, end, next);
     }
 
-    fn leave(&mut self, may_exit: bool, end: Block, next: Block) {
+    pub(super) fn leave(&mut self, may_exit: bool, end: Block, next: Block) {
         if may_exit {
             self.leave_if_exited(end, next);
         } else {
             self.jump(next);
         }
     }
-
-    fn table(&mut self, number: u32, end: Block, to: &impl Fn(u32) -> Block) -> Result<()> {
-        let c = self.c;
-        let table = &c.tables[number as usize];
-        let at = self.key(table)?;
-        let n = self.int(number.into());
-        let found = self.call(Callout::Apply, &[n, at]);
-        if table.meter.is_some() {
-            self.known = Known::default();
-        }
-        let hit = self.b.ins().band_imm(found, HIT as i64);
-        let action = self.b.ins().ushr_imm(found, 32);
-        let after = |g: &mut Self, action: Option<u32>, may_exit: bool| {
-            let next = match &table.next {
-                Next::HitMiss(h, m) => {
-                    let (h, m) = (to(*h), to(*m));
-                    if may_exit {
-                        let choose = g.b.create_block();
-                        g.leave_if_exited(end, choose);
-                        // Its only predecessor is behind it.
-                        if g.enter(choose).is_err() {
-                            return Err(Unsupported);
-                        }
-                    }
-                    g.brif(hit, h, m);
-                    return Ok(());
-                }
-                next => to(next.after(true, action)),
-            };
-            g.leave(may_exit, end, next);
-            Ok(())
-        };
-        let mut actions = BTreeMap::new();
-        for (_, id) in &c.info.tables[number as usize].actions {
-            actions.insert(id.0, self.b.create_block());
-        }
-        let calls = table.entries.iter().filter_map(|e| match &e.action {
-            EntryAction::Direct(call) => Some(call.action.0),
-            _ => None,
-        });
-        for id in calls.chain(table.default.as_ref().map(|d| d.action)) {
-            actions.entry(id).or_insert_with(|| self.b.create_block());
-        }
-        let (none, other) = (self.b.create_block(), self.b.create_block());
-        let mut switch = Switch::new();
-        switch.set_entry(NO_ACTION.into(), none);
-        for (id, block) in &actions {
-            switch.set_entry((*id).into(), *block);
-        }
-        self.arrive_at(actions.values().copied().chain([none, other]));
-        switch.emit(&mut self.b, action, other);
-        for (id, block) in actions {
-            self.enter(block)?;
-            let ops = &c.actions[id as usize].ops;
-            let limbs = c.info.actions[id as usize].params.iter();
-            let limbs = limbs.map(|(_, width)| width.div_ceil(64).max(1)).sum();
-            let args = if limbs == 0 {
-                Args::Known(&[])
-            } else {
-                Args::At(self.context(offset_of!(Context, args)), limbs)
-            };
-            self.action(ops, args)?;
-            after(self, Some(id), may_exit(ops))?;
-        }
-        self.enter(none)?;
-        after(self, None, false)?;
-        // An action of a profile that this table does not have.
-        self.enter(other)?;
-        self.call(Callout::Chosen, &[action]);
-        after(self, None, true)
-    }
-
-    /// The address of a table's lookup key; 0 if it is left to the interpreter.
-    fn key(&mut self, table: &CompiledTable) -> Result<Value> {
-        if !table.computed_key.is_empty() || !table.key.iter().all(|p| self.loads(p)) {
-            return Ok(self.int(0));
-        }
-        let mut key = vec![None; table.shape.words];
-        for part in &table.key {
-            self.key_part(part, &mut key)?;
-        }
-        let zero = self.int(0);
-        let key: Vec<Value> = key.into_iter().map(|v| v.unwrap_or(zero)).collect();
-        self.store_key(&key)
-    }
-
-    /// Puts a key where a call finds it.
-    pub(super) fn store_key(&mut self, key: &[Value]) -> Result<Value> {
-        let bytes = u32::try_from(key.len() * 8).map_err(|_| Unsupported)?;
-        let slot = self.buffer(bytes.max(64));
-        for (i, &v) in key.iter().enumerate() {
-            self.b.ins().stack_store(v, slot, i as i32 * 8);
-        }
-        Ok(self.b.ins().stack_addr(I64, slot, 0))
-    }
-
-    /// Whether native code loads this part of a key.
-    pub(super) fn loads(&self, part: &KeyPart) -> bool {
-        self.reads(Field {
-            signed: false,
-            ..part.field
-        })
-    }
-
-    /// Puts a part that native code [loads](Self::loads) into the key.
-    pub(super) fn key_part(&mut self, part: &KeyPart, key: &mut [Option<Value>]) -> Result<()> {
-        // Least significant first.
-        let limbs = match part.field.place {
-            Place::Word(w) => vec![self.get(w)?],
-            _ => self
-                .field128(Field {
-                    signed: false,
-                    ..part.field
-                })?
-                .to_vec(),
-        };
-        for (i, limb) in limbs.iter().enumerate() {
-            let mask = part.mask.as_ref();
-            let mask = mask.map_or(u64::MAX, |m| m.get(i).copied().unwrap_or(0));
-            let v = self.mask(*limb, mask);
-            let v = self.shift_left(v, part.shift);
-            put(self, &mut key[part.word + limbs.len() - 1 - i], v);
-        }
-        Ok(())
-    }
-}
-
-/// Adds bits to a word of a key.
-pub(super) fn put(g: &mut Gen, word: &mut Option<Value>, v: Value) {
-    *word = Some(match *word {
-        Some(old) => g.b.ins().bor(old, v),
-        None => v,
-    });
 }

@@ -12,9 +12,11 @@ mod deparser;
 mod expr;
 mod generator;
 mod header;
+mod key;
 mod memory;
 mod parser;
 mod runtime;
+mod table;
 mod wide;
 
 use std::fmt;
@@ -31,8 +33,8 @@ use crate::core::Core;
 use crate::packet::State;
 use crate::program::Compiled;
 use generator::Gen;
-pub(crate) use runtime::Views;
 use runtime::{Code, Entry};
+pub(crate) use runtime::{TableView, Views};
 
 /// A program's native code; it may only run with the program that it was made of.
 pub(crate) struct Native {

@@ -8,8 +8,8 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use cranelift_frontend::{Switch, Variable};
 
-use super::control::put;
 use super::generator::{Args, Gen, Result, Unsupported};
+use super::key::put;
 use super::memory::kind;
 use super::runtime::{Callout, Context, REJECTED};
 use crate::action::Target;

@@ -1,13 +1,17 @@
-//! Exact match: one hash table. A key of one word stands in the table itself, so that a hit needs no second look.
+//! Exact match: an array if keys are short, else one hash table. A key of one word stands in the hash table itself, so
+//! that a hit needs no second look.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::OccupiedEntry;
 
 use super::entries::Entries;
 use super::hash;
+use super::key::KeyShape;
 
 #[derive(Debug, Clone)]
 pub(super) enum Exact {
+    /// By key: slot + 1, or 0.
+    Dense(Box<[u32]>),
     Word(HashTable<Word>),
     Words(HashTable<u32>),
 }
@@ -21,16 +25,19 @@ pub(super) struct Word {
 }
 
 impl Exact {
-    pub(super) fn new(words: usize) -> Self {
-        match words {
-            1 => Self::Word(HashTable::new()),
-            _ => Self::Words(HashTable::new()),
+    pub(super) fn new(shape: &KeyShape) -> Self {
+        match (shape.short_bits(), shape.words) {
+            // Memory of the large ones is not taken until it is written to.
+            (Some(bits), _) => Self::Dense(vec![0; 1 << bits].into()),
+            (None, 1) => Self::Word(HashTable::new()),
+            (None, _) => Self::Words(HashTable::new()),
         }
     }
 
     #[inline]
     pub(super) fn lookup(&self, entries: &Entries, key: &[u64]) -> Option<u32> {
         match self {
+            Self::Dense(slots) => slots[index(key, slots.len())].checked_sub(1),
             Self::Word(table) => {
                 let found = table.find(hash([key[0]]), |w| w.key == key[0]);
                 found.map(|w| w.slot)
@@ -45,6 +52,7 @@ impl Exact {
     pub(super) fn insert(&mut self, entries: &Entries, slot: u32) {
         let h = hash_values(entries, slot);
         match self {
+            Self::Dense(slots) => slots[index(entries.values(slot), slots.len())] = slot + 1,
             Self::Word(table) => {
                 let key = entries.values(slot)[0];
                 table.insert_unique(h, Word { key, slot }, |w| hash([w.key]));
@@ -58,11 +66,21 @@ impl Exact {
     pub(super) fn remove(&mut self, entries: &Entries, slot: u32) {
         let h = hash_values(entries, slot);
         let removed = match self {
+            Self::Dense(slots) => {
+                let at = index(entries.values(slot), slots.len());
+                std::mem::take(&mut slots[at]) == slot + 1
+            }
             Self::Word(table) => table.find_entry(h, |w| w.slot == slot).is_ok_and(take),
             Self::Words(table) => table.find_entry(h, |&s| s == slot).is_ok_and(take),
         };
-        assert!(removed, "a used slot is in the hash table");
+        assert!(removed, "a used slot is in the index");
     }
+}
+
+/// The place of a short key, which is empty if it has no fields, among so many, a power of two.
+#[inline]
+fn index(key: &[u64], places: usize) -> usize {
+    key.first().map_or(0, |&k| k as usize & (places - 1))
 }
 
 fn hash_values(entries: &Entries, slot: u32) -> u64 {

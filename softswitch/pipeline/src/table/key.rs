@@ -10,6 +10,9 @@ use crate::value::Value;
 /// A value of one field, most significant first.
 pub(super) type Limbs = SmallVec<[u64; 2]>;
 
+/// Most bits of a key that is the index of an array.
+const MAX_SHORT: u32 = 16;
+
 /// Where one field of the key is.
 #[derive(Debug, Clone)]
 pub(super) struct KeyField {
@@ -168,6 +171,13 @@ impl KeyShape {
             f.place(&f.prefix(if is_lpm { len } else { u32::MAX }), &mut mask);
         }
         mask
+    }
+
+    /// Bits of a key that is short enough, and exact, to be the index of an array.
+    pub(crate) fn short_bits(&self) -> Option<u32> {
+        let exact = !self.needs_priority && !self.by_prefix;
+        let bits = self.fields.iter().map(|f| f.info.width).sum();
+        (exact && bits <= MAX_SHORT).then_some(bits)
     }
 
     /// The first bit of the key that holds a field.

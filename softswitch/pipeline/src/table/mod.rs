@@ -9,6 +9,7 @@ mod key;
 mod part;
 mod pool;
 mod profile;
+mod records;
 mod relax;
 mod space;
 mod ternary;
@@ -23,10 +24,13 @@ use crate::Nanos;
 use crate::entry::{CounterValue, EntryKey};
 use crate::error::StateError;
 use crate::extern_state::meter::Meter;
+use crate::native::TableView;
 pub(crate) use criteria::Criteria;
 pub(crate) use key::KeyShape;
 pub(crate) use part::{ComputedPart, KeyPart};
 pub(crate) use profile::{GroupState, Place, Profile};
+pub(crate) use records::NO_ACTION;
+use records::{Records, record};
 use space::Space;
 
 /// Multiplication folds all bits of a word into all bits of the hash.
@@ -47,14 +51,43 @@ pub(crate) struct Call {
     pub(crate) args: SmallVec<[u64; 3]>,
 }
 
+/// The same where it is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallRef<'a> {
+    pub(crate) action: u32,
+    pub(crate) args: &'a [u64],
+}
+
+impl<'a> From<&'a Call> for CallRef<'a> {
+    fn from(call: &'a Call) -> Self {
+        Self {
+            action: call.action,
+            args: &call.args,
+        }
+    }
+}
+
 /// What an entry does.
-#[derive(Debug, Clone)]
-pub(crate) enum Target {
-    Call(Call),
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target<C = Call> {
+    Call(C),
     /// A member of the table's profile, by slot.
     Member(u32),
     /// A group of the table's profile, by slot.
     Group(u32),
+}
+
+impl Target<CallRef<'_>> {
+    fn to_owned(self) -> Target {
+        match self {
+            Self::Call(call) => Target::Call(Call {
+                action: call.action,
+                args: SmallVec::from_slice(call.args),
+            }),
+            Self::Member(member) => Target::Member(member),
+            Self::Group(group) => Target::Group(group),
+        }
+    }
 }
 
 /// How long an entry may stay idle, and since when it is.
@@ -67,7 +100,7 @@ struct Idle {
 }
 
 /// A table's entries and default action.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) shape: KeyShape,
@@ -76,16 +109,15 @@ pub(crate) struct Table {
     with_counters: bool,
     with_meters: bool,
     with_idle: bool,
-    targets: Vec<Option<Target>>,
+    targets: Records,
+    /// In the order of records, the meters too.
     counters: Vec<CounterValue>,
     meters: Vec<Meter>,
     idle: Vec<Idle>,
     /// Entries with an idle time-out.
     mortal: usize,
-    /// What the default entry does.
-    pub(crate) default: Option<Target>,
-    default_counter: CounterValue,
-    default_meter: Meter,
+    /// Of `space`, `targets` and `counters`.
+    pub(crate) view: TableView,
 }
 
 /// What a table keeps for each entry.
@@ -99,7 +131,7 @@ pub(crate) struct Options {
 
 impl Table {
     pub(crate) fn new(name: &str, shape: KeyShape, options: Options) -> Self {
-        Self {
+        let mut table = Self {
             name: name.to_owned(),
             space: Space::new(&shape),
             shape,
@@ -107,15 +139,21 @@ impl Table {
             with_counters: options.counters,
             with_meters: options.meters,
             with_idle: options.idle,
-            targets: Vec::new(),
-            counters: Vec::new(),
-            meters: Vec::new(),
+            targets: Records::new(),
+            counters: vec![CounterValue::default(); usize::from(options.counters)],
+            meters: vec![Meter::default(); usize::from(options.meters)],
             idle: Vec::new(),
             mortal: 0,
-            default: None,
-            default_counter: CounterValue::default(),
-            default_meter: Meter::default(),
-        }
+            view: TableView::default(),
+        };
+        table.look();
+        table
+    }
+
+    /// Tells native code where everything is: to be called when something may have moved.
+    fn look(&mut self) {
+        let (records, stride) = (self.targets.words(), self.targets.stride());
+        self.view = TableView::new(self.space.dense(), records, stride, &mut self.counters);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -174,20 +212,20 @@ impl Table {
     ) {
         let slot = self.space.insert(criteria, &self.shape);
         let slots = self.space.capacity();
-        self.targets.resize(slots, None);
-        self.targets[slot as usize] = Some(target);
+        self.targets.set(Some(slot), Some(&target));
         if self.with_counters {
-            self.counters.resize(slots, CounterValue::default());
-            self.counters[slot as usize] = CounterValue::default();
+            self.counters.resize(1 + slots, CounterValue::default());
+            self.counters[record(Some(slot))] = CounterValue::default();
         }
         if self.with_meters {
-            self.meters.resize(slots, Meter::default());
-            self.meters[slot as usize] = Meter::default();
+            self.meters.resize(1 + slots, Meter::default());
+            self.meters[record(Some(slot))] = Meter::default();
         }
         if self.with_idle {
             self.idle.resize(slots, Idle::default());
             self.set_idle(slot, idle_timeout, now);
         }
+        self.look();
     }
 
     fn set_idle(&mut self, slot: u32, timeout: Nanos, now: Nanos) {
@@ -213,18 +251,32 @@ impl Table {
         now: Nanos,
     ) -> Target {
         self.set_idle(slot, idle_timeout, now);
-        self.targets[slot as usize]
-            .replace(target)
-            .expect("the slot is used")
+        let old = self.target(slot).to_owned();
+        self.targets.set(Some(slot), Some(&target));
+        self.look();
+        old
+    }
+
+    /// What a miss does; `None` is nothing.
+    pub(crate) fn default(&self) -> Option<Target<CallRef<'_>>> {
+        self.targets.get(None)
+    }
+
+    /// Replaces what a miss does, and returns what it did.
+    pub(crate) fn set_default(&mut self, target: Option<&Target>) -> Option<Target> {
+        let old = self.default().map(Target::to_owned);
+        self.targets.set(None, target);
+        self.look();
+        old
     }
 
     /// Removes an entry, and returns what it did.
     pub(crate) fn remove(&mut self, slot: u32) -> Target {
         self.set_idle(slot, 0, 0);
         self.space.remove(slot, &self.shape);
-        self.targets[slot as usize]
-            .take()
-            .expect("the slot is used")
+        let old = self.target(slot).to_owned();
+        self.targets.set(Some(slot), None);
+        old
     }
 
     /// Used slots from `from` on, in order of number.
@@ -243,40 +295,26 @@ impl Table {
         self.shape.describe(&criteria)
     }
 
-    pub(crate) fn target(&self, slot: u32) -> &Target {
-        self.targets[slot as usize]
-            .as_ref()
-            .expect("the slot is used")
+    pub(crate) fn target(&self, slot: u32) -> Target<CallRef<'_>> {
+        self.targets.get(Some(slot)).expect("the slot is used")
     }
 
     /// The counter of the entry in a slot, or of the default entry; `None` if the table has no counters.
     pub(crate) fn counter(&self, slot: Option<u32>) -> Option<&CounterValue> {
-        match slot {
-            Some(slot) => self.counters.get(slot as usize),
-            None => self.with_counters.then_some(&self.default_counter),
-        }
+        self.counters.get(record(slot))
     }
 
     pub(crate) fn counter_mut(&mut self, slot: Option<u32>) -> Option<&mut CounterValue> {
-        match slot {
-            Some(slot) => self.counters.get_mut(slot as usize),
-            None => self.with_counters.then_some(&mut self.default_counter),
-        }
+        self.counters.get_mut(record(slot))
     }
 
     /// The meter of the entry in a slot, or of the default entry; `None` if the table has no meters.
     pub(crate) fn meter(&self, slot: Option<u32>) -> Option<&Meter> {
-        match slot {
-            Some(slot) => self.meters.get(slot as usize),
-            None => self.with_meters.then_some(&self.default_meter),
-        }
+        self.meters.get(record(slot))
     }
 
     pub(crate) fn meter_mut(&mut self, slot: Option<u32>) -> Option<&mut Meter> {
-        match slot {
-            Some(slot) => self.meters.get_mut(slot as usize),
-            None => self.with_meters.then_some(&mut self.default_meter),
-        }
+        self.meters.get_mut(record(slot))
     }
 
     /// Idle time-out and time of the last hit.
@@ -315,7 +353,7 @@ impl Table {
     #[inline]
     pub(crate) fn miss(&mut self, len: u32) {
         if self.with_counters {
-            self.default_counter.add(len);
+            self.counters[record(None)].add(len);
         }
     }
 
@@ -327,7 +365,7 @@ impl Table {
             return None;
         };
         if self.with_counters {
-            self.counters[slot as usize].add(len);
+            self.counters[record(Some(slot))].add(len);
         }
         if self.with_idle {
             self.idle[slot as usize].last_hit = now;

@@ -32,13 +32,21 @@ impl Space {
         } else if shape.by_prefix {
             Index::Prefix(Box::new(Trie::new(shape)))
         } else {
-            Index::Exact(Exact::new(shape.words))
+            Index::Exact(Exact::new(shape))
         };
         Self { entries, index }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// The array of a table with short keys.
+    pub(super) fn dense(&self) -> Option<&[u32]> {
+        match &self.index {
+            Index::Exact(Exact::Dense(records)) => Some(records),
+            _ => None,
+        }
     }
 
     /// Slots that exist, used or free.

@@ -10,7 +10,7 @@ use crate::packet::State;
 use crate::parser::{ACCEPT, Parser, ParserState, SelectPart};
 use crate::phv::mask64;
 use crate::program::{Checksum, Compiled};
-use crate::table;
+use crate::table::CallRef;
 use crate::value::Value;
 
 impl Recorder {
@@ -46,7 +46,7 @@ impl Recorder {
         });
     }
 
-    fn call(&mut self, c: &Compiled, call: &table::Call) -> Call {
+    fn call(&mut self, c: &Compiled, call: CallRef) -> Call {
         let info = &c.info.actions[call.action as usize];
         let args = unpack(&c.info, call).args;
         let named = info.params.iter().zip(&args);
@@ -62,7 +62,7 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn action(&mut self, c: &Compiled, call: &table::Call) {
+    pub(crate) fn action(&mut self, c: &Compiled, call: CallRef) {
         let call = self.call(c, call);
         self.push(Step::Action(call));
     }
@@ -73,7 +73,7 @@ impl Recorder {
         number: u32,
         key: &[Value],
         entry: Option<EntryKey>,
-        (call, member): (Option<&table::Call>, Option<u32>),
+        (call, member): (Option<CallRef>, Option<u32>),
     ) {
         let info = &c.info.tables[number as usize];
         let key = info.key.iter().zip(key);

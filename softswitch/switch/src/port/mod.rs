@@ -10,8 +10,23 @@ mod transmitter;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+#[cfg(target_arch = "x86_64")]
+const CACHE_LINE: usize = 64;
+
 pub use receiver::Receiver;
 pub use transmitter::Transmitter;
+
+/// Asks the processor to have these bytes ready soon. The kernel has often written them on another core.
+pub fn prefetch(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in bytes.chunks(CACHE_LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: it is a hint, which no program sees the effects of.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
+}
 
 /// Where frames enter, in batches. One thread has it.
 ///

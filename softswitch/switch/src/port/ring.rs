@@ -138,6 +138,18 @@ impl RxRing {
         (status & TP_STATUS_USER != 0).then_some(status & TP_STATUS_COPY != 0)
     }
 
+    /// Gets the frame behind the next ready while that one is handled.
+    fn prefetch(&self) {
+        if self.waiting(1).is_none() {
+            return;
+        }
+        // SAFETY: the kernel has filled the slot and leaves it alone; the frame lies within it.
+        unsafe {
+            let (start, len) = extent(&ptr::read(self.0.header(1)));
+            super::prefetch(std::slice::from_raw_parts(self.0.at(1).add(start), len));
+        }
+    }
+
     /// Shows the next slot with the VLAN tag that the kernel took out of the frame, if a frame waits
     /// there, and gives the slot back.
     pub fn take(&mut self, show: impl FnOnce(Slot<'_>, Option<[u8; 4]>)) {
@@ -145,14 +157,12 @@ impl RxRing {
         if status & TP_STATUS_USER == 0 {
             return;
         }
+        self.prefetch();
         // SAFETY: the kernel has filled the slot and leaves it alone until it is given back below.
         // Header and frame lie within the slot.
         let (header, slot) = unsafe {
             let header = ptr::read(self.0.header(0));
-            let start = usize::from(header.tp_mac)
-                .saturating_sub(ROOM)
-                .min(SLOT - ROOM);
-            let len = (header.tp_snaplen as usize).min(SLOT - ROOM - start);
+            let (start, len) = extent(&header);
             let vnet = self.0.at(0).add(start + ROOM - size_of::<VnetHeader>());
             let vnet: VnetHeader = ptr::read_unaligned(vnet.cast());
             let bytes = std::slice::from_raw_parts_mut(self.0.at(0).add(start), ROOM + len);
@@ -170,6 +180,14 @@ impl RxRing {
         self.0.status(0).store(AVAILABLE, Ordering::Release);
         self.0.next = (self.0.next + 1) % self.0.count;
     }
+}
+
+/// Where a slot's frame begins, [`ROOM`] bytes included, and the frame's length.
+fn extent(header: &tpacket2_hdr) -> (usize, usize) {
+    let start = usize::from(header.tp_mac).saturating_sub(ROOM);
+    let start = start.min(SLOT - ROOM);
+    let len = (header.tp_snaplen as usize).min(SLOT - ROOM - start);
+    (start, len)
 }
 
 fn vlan_tag(status: u32, header: &tpacket2_hdr) -> Option<[u8; 4]> {

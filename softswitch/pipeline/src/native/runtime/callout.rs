@@ -10,12 +10,10 @@ use crate::machine::Machine;
 use crate::packet::State;
 use crate::parser::{ParserOp, ParserState};
 use crate::program::Compiled;
-use crate::table::Target;
+use crate::table::NO_ACTION;
 
 /// Bit of [`Callout::Apply`]'s result that tells a hit; the action is in the upper half.
 pub(in crate::native) const HIT: u64 = 1;
-/// The action of a table that has none to run.
-pub(in crate::native) const NO_ACTION: u32 = u32::MAX;
 /// [`Callout::Select`]'s result where there is no next state; the error is in the context.
 pub(in crate::native) const REJECTED: u64 = u64::MAX;
 
@@ -30,7 +28,9 @@ pub(in crate::native) enum Callout {
     Wide,
     /// Evaluates a condition.
     Condition,
-    /// Looks up a table's entry, and chooses its action.
+    /// Finds the record of what a key hits.
+    Find,
+    /// Looks up a table's entry, counts the hit, and chooses the action.
     Apply,
     /// Runs the chosen action.
     Chosen,
@@ -53,6 +53,7 @@ impl Callout {
             Self::Value => value as *const (),
             Self::Wide => wide as *const (),
             Self::Condition => condition as *const (),
+            Self::Find => find as *const (),
             Self::Apply => apply as *const (),
             Self::Chosen => chosen as *const (),
             Self::ParserStep => parser_step as *const (),
@@ -146,6 +147,17 @@ callout! {
 }
 
 callout! {
+    fn find(ctx, number: u64, key: *const u64) {
+        let (core, c, _) = ctx.parts();
+        let words = c.tables[number as usize].shape.words;
+        // SAFETY: see `callout`; native code made the table's key there.
+        let key = unsafe { self::words(key, words as u64) };
+        let slot = core.tables[number as usize].hit(key);
+        slot.map_or(0, |slot| u64::from(slot) + 1)
+    }
+}
+
+callout! {
     fn apply(ctx, number: u64, key: *const u64) {
         let now = ctx.now;
         let (core, c, pkt) = ctx.parts();
@@ -168,27 +180,16 @@ callout! {
             let key = unsafe { words(key, fixed.shape.words as u64) };
             table.lookup(key, pkt.ingress_len, now)
         };
-        let call = if fixed.meter.is_none() && fixed.profile.is_none() {
-            let target = match slot {
-                Some(slot) => Some(table.target(slot)),
-                None => table.default.as_ref(),
-            };
-            match target {
-                Some(Target::Call(call)) => Some(call),
-                _ => None,
-            }
-        } else {
-            let mut m = Machine {
-                layout: &c.layout,
-                calculations: &c.calculations,
-                externs: &mut core.externs,
-                pkt,
-                now,
-            };
-            meter(fixed, slot, table, &mut m);
-            choose(c, fixed, slot, table, &core.profiles, &mut m).0
+        let mut m = Machine {
+            layout: &c.layout,
+            calculations: &c.calculations,
+            externs: &mut core.externs,
+            pkt,
+            now,
         };
-        let (action, args) = call.map_or((NO_ACTION, &[][..]), |c| (c.action, &c.args[..]));
+        meter(fixed, slot, table, &mut m);
+        let call = choose(c, fixed, slot, table, &core.profiles, &mut m).0;
+        let (action, args) = call.map_or((NO_ACTION, &[][..]), |c| (c.action, c.args));
         let (at, n) = (args.as_ptr(), args.len() as u64);
         (ctx.args, ctx.args_len) = (at, n);
         u64::from(action) << 32 | if slot.is_some() { HIT } else { 0 }

@@ -3,7 +3,8 @@
 //!
 //! Native code gets one [`Context`], which lives as long as the call. It reads and writes the packet's state
 //! within the layout's size, the frame within its length, and cells of arrays within their number: the
-//! first is checked when it is generated, the others when it runs.
+//! first is checked when it is generated, the others when it runs. Of a table it reads the records whose numbers
+//! the table gives, and of an array for short keys the place of a key that is masked to its length.
 
 mod callout;
 
@@ -15,7 +16,8 @@ use crate::core::Core;
 use crate::entry::CounterValue;
 use crate::packet::State;
 use crate::program::Compiled;
-pub(super) use callout::{Callout, HIT, NO_ACTION, REJECTED};
+use crate::table::Table;
+pub(super) use callout::{Callout, HIT, REJECTED};
 
 /// What native code works on.
 #[repr(C)]
@@ -26,6 +28,7 @@ pub(super) struct Context {
     pub(super) frame_bytes: u64,
     pub(super) registers: *const View,
     pub(super) counters: *const View,
+    pub(super) tables: *const Table,
     /// Where emitted headers go.
     pub(super) out: *mut u8,
     /// Arguments of the action that a table chose.
@@ -77,6 +80,46 @@ impl Views {
             registers: registers.collect(),
             counters: externs.counters.iter_mut().map(view).collect(),
         }
+    }
+}
+
+/// Where a table keeps what native code reads and counts. Who owns all that makes a new view when something has moved.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct TableView {
+    /// Numbers of records, by short keys.
+    pub(super) dense: *const u32,
+    pub(super) records: *const u64,
+    pub(super) record_bytes: usize,
+    /// By number of record.
+    pub(super) counters: *mut CounterValue,
+}
+
+// SAFETY: a view is a part of the table that it is of, and is used only by who has that.
+unsafe impl Send for TableView {}
+// SAFETY: nothing is reached through a shared view.
+unsafe impl Sync for TableView {}
+
+impl TableView {
+    /// Of records of so many words.
+    pub(crate) fn new(
+        dense: Option<&[u32]>,
+        records: &[u64],
+        stride: usize,
+        counters: &mut [CounterValue],
+    ) -> Self {
+        Self {
+            dense: dense.map_or(std::ptr::null(), <[u32]>::as_ptr),
+            records: records.as_ptr(),
+            record_bytes: stride * size_of::<u64>(),
+            counters: counters.as_mut_ptr(),
+        }
+    }
+}
+
+impl Default for TableView {
+    fn default() -> Self {
+        Self::new(None, &[], 0, &mut [])
     }
 }
 
@@ -135,6 +178,7 @@ impl Core {
             pkt,
             registers: self.views.registers.as_ptr(),
             counters: self.views.counters.as_ptr(),
+            tables: self.tables.as_ptr(),
             out: out.as_mut_ptr(),
             args: std::ptr::null(),
             args_len: 0,
@@ -145,8 +189,8 @@ impl Core {
             program: c,
             now,
         };
-        // SAFETY: every pointer is to something that is borrowed for this call, the arrays of the views are
-        // those of this program, and the state has the size that the code was generated for.
+        // SAFETY: every pointer is to something that is borrowed for this call, the arrays of the views and
+        // the tables are those of this program, and the state has the size that the code was generated for.
         unsafe { entry(&raw mut context) }
     }
 }

@@ -32,17 +32,19 @@ impl Switching {
             tracing::info!("port {number} ({}) is up", port.name);
             locked.guard.set_port_up(number, true);
         }
-        let counters = &port.counters;
+        let counters = Arc::clone(&port.counters);
         let mut frames = (0, 0);
-        let descriptors = &mut self.descriptors;
+        // One after the other as far as they get, so that a packet's bytes stay in the innermost cache.
         receiver.frames(&mut |frame| {
             frames = (frames.0 + 1, frames.1 + frame.len() as u64);
-            let outcome = locked.guard.ingress(number, frame, now, descriptors);
-            count_ingress(counters, outcome);
+            let outcome = locked
+                .guard
+                .ingress(number, frame, now, &mut self.descriptors);
+            count_ingress(&counters, outcome);
+            self.dispatch(locked, now);
         });
         counters.rx_packets.add(frames.0);
         counters.rx_bytes.add(frames.1);
-        self.dispatch(locked, now);
     }
 
     /// Runs a controller's packet through ingress.

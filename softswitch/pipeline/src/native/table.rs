@@ -1,0 +1,169 @@
+//! Tables: the lookup, and the actions that it chooses among.
+
+use std::collections::BTreeMap;
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use cranelift_frontend::Switch;
+
+use super::action::may_exit;
+use super::generator::{Args, Gen, Known, Result, Unsupported};
+use super::runtime::{Callout, Context, HIT, TableView};
+use crate::entry::{CounterValue, EntryAction};
+use crate::phv::mask64;
+use crate::program::Next;
+use crate::table::{NO_ACTION, Table};
+
+/// What a lookup found.
+struct Found {
+    /// Not zero if it was an entry.
+    hit: Value,
+    action: Value,
+    /// The address of the action's arguments.
+    args: Value,
+}
+
+impl Gen<'_, '_> {
+    /// Compiles a table's lookup and its actions, and goes on to where they lead.
+    pub(super) fn table(
+        &mut self,
+        number: u32,
+        end: Block,
+        to: &impl Fn(u32) -> Block,
+    ) -> Result<()> {
+        let c = self.c;
+        let table = &c.tables[number as usize];
+        let found = self.lookup(number)?;
+        let after = |g: &mut Self, action: Option<u32>, may_exit: bool| {
+            let next = match &table.next {
+                Next::HitMiss(h, m) => {
+                    let (h, m) = (to(*h), to(*m));
+                    if may_exit {
+                        let choose = g.b.create_block();
+                        g.leave_if_exited(end, choose);
+                        // Its only predecessor is behind it.
+                        if g.enter(choose).is_err() {
+                            return Err(Unsupported);
+                        }
+                    }
+                    g.brif(found.hit, h, m);
+                    return Ok(());
+                }
+                next => to(next.after(true, action)),
+            };
+            g.leave(may_exit, end, next);
+            Ok(())
+        };
+        let mut actions = BTreeMap::new();
+        for (_, id) in &c.info.tables[number as usize].actions {
+            actions.insert(id.0, self.b.create_block());
+        }
+        let calls = table.entries.iter().filter_map(|e| match &e.action {
+            EntryAction::Direct(call) => Some(call.action.0),
+            _ => None,
+        });
+        for id in calls.chain(table.default.as_ref().map(|d| d.action)) {
+            actions.entry(id).or_insert_with(|| self.b.create_block());
+        }
+        let (none, other) = (self.b.create_block(), self.b.create_block());
+        let mut switch = Switch::new();
+        switch.set_entry(NO_ACTION.into(), none);
+        for (id, block) in &actions {
+            switch.set_entry((*id).into(), *block);
+        }
+        self.arrive_at(actions.values().copied().chain([none, other]));
+        switch.emit(&mut self.b, found.action, other);
+        for (id, block) in actions {
+            self.enter(block)?;
+            let ops = &c.actions[id as usize].ops;
+            let limbs = c.info.actions[id as usize].params.iter();
+            let limbs = limbs.map(|(_, width)| width.div_ceil(64).max(1)).sum();
+            let args = if limbs == 0 {
+                Args::Known(&[])
+            } else {
+                Args::At(found.args, limbs)
+            };
+            self.action(ops, args)?;
+            after(self, Some(id), may_exit(ops))?;
+        }
+        self.enter(none)?;
+        after(self, None, false)?;
+        // An action of a profile that this table does not have.
+        self.enter(other)?;
+        self.call(Callout::Chosen, &[found.action]);
+        after(self, None, true)
+    }
+
+    fn lookup(&mut self, number: u32) -> Result<Found> {
+        let c = self.c;
+        let (table, info) = (&c.tables[number as usize], &c.info.tables[number as usize]);
+        let key = self.key(table)?;
+        if let Some(key) = &key
+            && table.profile.is_none()
+            && table.meter.is_none()
+            && !info.idle_timeout
+        {
+            let record = self.find(number, key)?;
+            return Ok(self.hit_or_miss(number, record));
+        }
+        let key = match key {
+            Some(key) => self.store_key(&key)?,
+            None => self.int(0),
+        };
+        let n = self.int(number.into());
+        let found = self.call(Callout::Apply, &[n, key]);
+        if table.meter.is_some() {
+            self.known = Known::default();
+        }
+        Ok(Found {
+            hit: self.b.ins().band_imm(found, HIT as i64),
+            action: self.b.ins().ushr_imm(found, 32),
+            args: self.context(offset_of!(Context, args)),
+        })
+    }
+
+    /// The number of the record of the entry that a key hits, or of the default entry's, which is 0.
+    fn find(&mut self, number: u32, key: &[Value]) -> Result<Value> {
+        let Some(bits) = self.c.tables[number as usize].shape.short_bits() else {
+            let (n, at) = (self.int(number.into()), self.store_key(key)?);
+            return Ok(self.call(Callout::Find, &[n, at]));
+        };
+        let dense = self.view(number, offset_of!(TableView, dense));
+        let at = match key {
+            [] => dense,
+            [key, ..] => {
+                let key = self.mask(*key, mask64(bits));
+                self.cell(dense, key, size_of::<u32>())
+            }
+        };
+        let record = self.b.ins().load(I32, Self::other(), at, 0);
+        Ok(self.b.ins().uextend(I64, record))
+    }
+
+    /// Counts a packet to a record, and tells what is in it.
+    fn hit_or_miss(&mut self, number: u32, record: Value) -> Found {
+        if self.c.info.tables[number as usize].direct_counter {
+            let counters = self.view(number, offset_of!(TableView, counters));
+            let counter = self.cell(counters, record, size_of::<CounterValue>());
+            self.count(counter);
+        }
+        let records = self.view(number, offset_of!(TableView, records));
+        let bytes = self.view(number, offset_of!(TableView, record_bytes));
+        let at = self.b.ins().imul(record, bytes);
+        let at = self.b.ins().iadd(records, at);
+        let head = self.b.ins().load(I64, Self::other(), at, 0);
+        Found {
+            hit: record,
+            action: self.mask(head, NO_ACTION.into()),
+            args: self.b.ins().iadd_imm(at, 8),
+        }
+    }
+
+    /// A part of a table's view.
+    fn view(&mut self, number: u32, part: usize) -> Value {
+        let tables = self.context(offset_of!(Context, tables));
+        let at = number as usize * size_of::<Table>() + offset_of!(Table, view) + part;
+        self.b.ins().load(I64, Self::other(), tables, at as i32)
+    }
+}

@@ -1,0 +1,98 @@
+//! What the entries of a table do: a record each, which native code reads, too.
+
+use super::{Call, CallRef, Target};
+
+/// The number in a record without an action.
+pub(crate) const NO_ACTION: u32 = u32::MAX;
+
+/// Bits of a head that are a number.
+const NUMBER: u32 = 32;
+/// Bits of a head that say what the number is of.
+const KIND: u32 = 8;
+
+const CALL: u64 = 1;
+const MEMBER: u64 = 2;
+const GROUP: u64 = 3;
+/// The head of a record of nothing.
+const NOTHING: u64 = NO_ACTION as u64;
+
+/// Records of one length: the default entry's, then those of the entries by slot.
+///
+/// A record is a head, and then the arguments of an action. A head holds, from its least significant bit on, the number
+/// of the action, member or group, what it is the number of, and how many arguments there are.
+#[derive(Debug, Clone)]
+pub(super) struct Records {
+    words: Vec<u64>,
+    stride: usize,
+}
+
+/// The record of the entry in a slot, or of the default entry.
+pub(super) fn record(slot: Option<u32>) -> usize {
+    slot.map_or(0, |s| s as usize + 1)
+}
+
+impl Records {
+    pub(super) fn new() -> Self {
+        Self {
+            words: vec![NOTHING],
+            stride: 1,
+        }
+    }
+
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Words of a record.
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: Option<u32>) -> Option<Target<CallRef<'_>>> {
+        let words = &self.words[record(slot) * self.stride..][..self.stride];
+        let (number, rest) = (words[0] as u32, words[0] >> NUMBER);
+        match rest & ((1 << KIND) - 1) {
+            CALL => Some(Target::Call(CallRef {
+                action: number,
+                args: &words[1..][..(rest >> KIND) as usize],
+            })),
+            MEMBER => Some(Target::Member(number)),
+            GROUP => Some(Target::Group(number)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn set(&mut self, slot: Option<u32>, target: Option<&Target>) {
+        let (head, args) = match target {
+            Some(Target::Call(Call { action, args })) => {
+                let count = args.len() as u64;
+                let head = u64::from(*action) | (CALL | count << KIND) << NUMBER;
+                (head, &args[..])
+            }
+            Some(Target::Member(member)) => (u64::from(*member) | MEMBER << NUMBER, &[][..]),
+            Some(Target::Group(group)) => (u64::from(*group) | GROUP << NUMBER, &[][..]),
+            None => (NOTHING, &[][..]),
+        };
+        self.widen(1 + args.len());
+        let at = record(slot) * self.stride;
+        if self.words.len() < at + self.stride {
+            self.words.resize(at + self.stride, NOTHING);
+        }
+        self.words[at] = head;
+        self.words[at + 1..][..args.len()].copy_from_slice(args);
+    }
+
+    /// Makes records at least so long.
+    fn widen(&mut self, stride: usize) {
+        if stride <= self.stride {
+            return;
+        }
+        let mut words = vec![NOTHING; self.words.len() / self.stride * stride];
+        let old = self.words.chunks(self.stride);
+        for (new, old) in words.chunks_mut(stride).zip(old) {
+            new[..old.len()].copy_from_slice(old);
+        }
+        *self = Self { words, stride };
+    }
+}
