@@ -122,6 +122,23 @@ pub enum DeclKind {
     },
 }
 
+impl DeclKind {
+    /// Whether the declaration's name is one of a type.
+    pub fn is_type(&self) -> bool {
+        matches!(
+            self,
+            Self::Typedef(_)
+                | Self::NewType(_)
+                | Self::Enum { .. }
+                | Self::Composite { .. }
+                | Self::Extern { .. }
+                | Self::Package { .. }
+                | Self::Parser(_)
+                | Self::Control(_)
+        )
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompositeKind {
     Struct,
@@ -330,7 +347,6 @@ pub enum StmtKind {
     },
     ForIn {
         var: Box<Decl>,
-        declares: bool,
         over: Expr,
         body: Box<Stmt>,
     },
@@ -401,6 +417,8 @@ pub enum ExprKind {
     },
     /// `{#}`
     InvalidHeader,
+    /// `...`: the default value of its type
+    Dots,
     /// `default` in a keyset
     Default,
     /// `_`

@@ -49,17 +49,6 @@ impl<'a> Checker<'a> {
     /// A declaration in any scope.
     pub(super) fn local(&mut self, d: &'a Decl) {
         self.annotations(&d.annos);
-        let misplaced = match &d.kind {
-            DeclKind::Action { .. } | DeclKind::Table(_) => self.context.in_parser,
-            DeclKind::ValueSet { .. } => self.context.in_control,
-            _ => false,
-        };
-        if misplaced {
-            self.error(
-                d.name.span,
-                format!("'{}' cannot be declared here", d.name.name),
-            );
-        }
         match &d.kind {
             DeclKind::Const { ty, init } => {
                 let t = self.type_ref(ty);

@@ -92,6 +92,20 @@ impl<'a> Checker<'a> {
                 }
                 _ => Type::InvalidHeader,
             },
+            ExprKind::Dots => match want {
+                Some(t @ Type::List(_)) => {
+                    self.error(e.span, format!("{} has no default value", self.show(t)));
+                    Type::Unknown
+                }
+                Some(t) => t.clone(),
+                None => {
+                    self.error(
+                        e.span,
+                        "'...' stands for a default value, but of what type?",
+                    );
+                    Type::Unknown
+                }
+            },
             ExprKind::Default | ExprKind::DontCare => Type::Set(Box::new(self.fresh())),
             ExprKind::Mask(a, b) | ExprKind::Range(a, b) => {
                 let inner = match want {
@@ -419,7 +433,7 @@ impl<'a> Checker<'a> {
         self.expr_as(c, &Type::Bool);
         let (ta, tb) = (self.expr(a, want), self.expr(b, want));
         match self.common(a, &ta, b, &tb, want) {
-            Some(Type::Int) if self.const_value(c).is_none() => {
+            _ if ta == Type::Int && tb == Type::Int && self.const_value(c).is_none() => {
                 self.diags.error_hint(
                     e.span,
                     "the width of the two results is unknown",

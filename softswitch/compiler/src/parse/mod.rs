@@ -64,7 +64,7 @@ const KEYWORDS: &[&str] = &[
     "tuple",
     "typedef",
     "varbit",
-    "valueset",
+    "value_set",
     "void",
     "for",
     "break",
@@ -81,6 +81,7 @@ pub fn parse(tokens: Vec<Token>, diags: &Diagnostics) -> Program {
         scopes: vec![HashMap::new()],
         silent: 0,
         depth: 0,
+        in_angles: false,
     };
     let mut decls = Vec::new();
     while !p.at_eof() {
@@ -111,6 +112,8 @@ pub(crate) struct Parser<'a> {
     /// While positive, errors are not reported (speculative parsing).
     silent: u32,
     depth: u32,
+    /// Within `<` and `>` outside of any brackets, where `>` is no operator.
+    in_angles: bool,
 }
 
 impl Parser<'_> {
@@ -271,19 +274,6 @@ impl Parser<'_> {
         Ok(ident)
     }
 
-    /// A member name after a dot: any word.
-    fn member_name(&mut self) -> PResult<Ident> {
-        let Tok::Ident(n) = self.tok() else {
-            return Err(self.unexpected("a member name"));
-        };
-        let ident = Ident {
-            name: n.clone(),
-            span: self.span(),
-        };
-        self.bump();
-        Ok(ident)
-    }
-
     fn declare(&mut self, name: &Name, is_type: bool) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(name.clone(), is_type);
@@ -305,16 +295,29 @@ impl Parser<'_> {
         r
     }
 
-    /// Items with commas between them, and perhaps one after the last, up to `close`.
+    /// Items with commas between them, up to `close`.
     fn list<T>(
         &mut self,
         close: &str,
+        item: impl FnMut(&mut Self) -> PResult<T>,
+    ) -> PResult<Vec<T>> {
+        if self.eat(close) {
+            return Ok(Vec::new());
+        }
+        self.some(close, false, item)
+    }
+
+    /// Like [`Self::list`], with one item at least and perhaps a comma after the last.
+    fn some<T>(
+        &mut self,
+        close: &str,
+        comma_at_end: bool,
         mut item: impl FnMut(&mut Self) -> PResult<T>,
     ) -> PResult<Vec<T>> {
         let mut items = Vec::new();
-        while !self.at(close) {
+        loop {
             items.push(item(self)?);
-            if !self.eat(",") {
+            if !self.eat(",") || (comma_at_end && self.at(close)) {
                 break;
             }
         }
