@@ -293,3 +293,104 @@ fn what_the_target_cannot_do_is_an_error() {
         "a loop whose number of rounds is only known at run time cannot apply tables",
     );
 }
+
+#[test]
+fn cases_of_a_select_fit_its_keys() {
+    let text = "#include <core.p4>\nheader h_t { bit<8> a; bit<8> b; }\nstruct headers { h_t h; }\n\
+                parser P(packet_in p, out headers hdr) {\nstate start {\n\
+                transition select(hdr.h.a, hdr.h.b) {\n(1, 2): accept;\n1: reject;\n} } }\n";
+    let messages = common::compile_text("t.p4", text).1;
+    assert!(
+        messages.contains("t.p4:6:12: error: 2 values wanted, one given"),
+        "{messages}"
+    );
+}
+
+#[test]
+fn numbers_without_a_width() {
+    let unknown = "the width of the two results is unknown";
+    expect("apply { meta.m = hdr.h.c ? 1 : 2; }", "10:18", unknown);
+    expect(
+        "apply { switch (5) { 5: { } } }",
+        "10:17",
+        "the width of the number is unknown",
+    );
+    assert_eq!(ingress("apply { hdr.h.a = hdr.h.a << (int<8>)2; }"), "");
+}
+
+#[test]
+fn pipelines_have_operations_of_their_own() {
+    for (call, at) in [
+        (
+            "recirculate_preserving_field_list(1)",
+            "this 'recirculate_preserving_field_list' belongs into egress",
+        ),
+        (
+            "clone(CloneType.E2E, 5)",
+            "this 'clone' belongs into egress",
+        ),
+        (
+            "mark_to_drop()",
+            "mark_to_drop() needs the standard metadata",
+        ),
+        (
+            "hash(meta.m, HashAlgorithm.crc16, 8w0, hdr.h.a, 8w9)",
+            "a list, a struct or a header expected",
+        ),
+        ("digest(1, hdr.h)", "a digest of a header"),
+    ] {
+        let messages = ingress(&format!("apply {{ {call}; }}"));
+        assert!(messages.contains(at), "for {call} got\n{messages}");
+    }
+    assert_eq!(ingress("apply { clone(CloneType.I2E, 5); }"), "");
+}
+
+#[test]
+fn externs_and_their_tables() {
+    let table = "table t { key = { hdr.h.a: exact; } actions = { NoAction; }";
+    let apply = "apply { t.apply(); }";
+    expect(
+        &format!("direct_meter<bit<8>>(MeterType.bytes) d; {table} }} {apply}"),
+        "10:1",
+        "direct meter 'I.d' belongs",
+    );
+    expect(
+        &format!(
+            "direct_meter<bit<8>>(MeterType.bytes) d;\n{table} counters = d; meters = d; }} {apply}"
+        ),
+        "11:72",
+        "the counters must be of direct_counter",
+    );
+    expect(
+        "direct_counter(CounterType.bytes) d; table t { actions = { NoAction; } counters = d; }\n\
+         table u { actions = { NoAction; } counters = d; } apply { t.apply(); u.apply(); }",
+        "11:46",
+        "this belongs to another table already",
+    );
+    expect(
+        "@name(\"x\") counter(4, CounterType.bytes) c;\n@name(\"x\") counter(4, CounterType.bytes) d; apply { c.count(0); d.count(0); }",
+        "11:12",
+        "another object has the name 'I.x' already",
+    );
+    expect(
+        &format!("{table} const entries = {{ priority = 3: 5: NoAction(); }} }} {apply}"),
+        "10:90",
+        "const entries have no priorities",
+    );
+}
+
+#[test]
+fn blocks_are_constructed_where_they_may_be() {
+    let text = "#include <core.p4>\ncontrol s(inout bit<8> x)(bit<8> k) { apply { x = k; } }\n\
+                parser P(packet_in p) {\ns(1) c;\nstate start { transition accept; } }\n\
+                control I(inout bit<8> x) { apply {\ns.apply(x); } }\n";
+    let messages = common::compile_text("t.p4", text).1;
+    assert!(
+        messages.contains("t.p4:4:1: error: a parser cannot have a control"),
+        "{messages}"
+    );
+    assert!(
+        messages.contains("t.p4:7:3: error: its constructor needs a value for 'k'"),
+        "{messages}"
+    );
+}

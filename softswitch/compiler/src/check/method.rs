@@ -19,7 +19,10 @@ impl<'a> Checker<'a> {
         args: &'a [Arg],
     ) -> Type {
         let inner = match base_ty {
-            Type::Meta(t) => (**t).clone(),
+            Type::Meta(t) => {
+                self.needs_no_arguments(t, name_span);
+                (**t).clone()
+            }
             t => t.clone(),
         };
         match &inner {

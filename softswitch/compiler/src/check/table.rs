@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
             }
             self.priorities(t, entries);
             for e in &entries.list {
-                self.keyset(&e.keyset, &key_types);
+                self.keyset(&e.keyset, &key_types, None);
                 self.action_use(d.id, &e.action, "entry's action");
                 self.not_annotated(t, &e.action, "defaultonly");
                 if let Some(p) = &e.priority {
@@ -155,12 +155,14 @@ impl<'a> Checker<'a> {
             .iter()
             .flatten()
             .any(|k| matches!(&*k.match_kind.name, "ternary" | "range" | "optional"));
-        for e in entries.list.iter().filter(|_| !needed) {
+        let why = if entries.is_const {
+            "const entries have no priorities: the first that matches counts"
+        } else {
+            "entries of this table need no priority: its keys match at most one"
+        };
+        for e in entries.list.iter().filter(|_| entries.is_const || !needed) {
             if let Some(p) = &e.priority {
-                self.error(
-                    p.span,
-                    "entries of this table need no priority: its keys match at most one",
-                );
+                self.error(p.span, why);
             }
         }
         let some = entries.list.iter().any(|e| e.priority.is_some());

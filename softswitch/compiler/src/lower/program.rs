@@ -112,10 +112,27 @@ impl<'a> Lower<'a> {
         self.ir.start_state = self.parser_states(blocks[0], "", Target::Accept);
         self.ir.verify = self.control(blocks[1], &all[..2], Place::Checksum);
         self.ir.ingress = self.control(blocks[2], &all, Place::Control);
+        self.in_egress = true;
         self.ir.egress = self.control(blocks[3], &all, Place::Control);
+        self.in_egress = false;
         self.ir.update = self.control(blocks[4], &all[..2], Place::Checksum);
         self.ir.deparser = self.control(blocks[5], &with_packet[..2], Place::Deparser);
+        self.unattached_meters();
         self.collect_visible(blocks);
+    }
+
+    /// A direct meter meters what matches its table's entries, and has one for each of them.
+    fn unattached_meters(&self) {
+        for (i, o) in self.ir.objects.iter().enumerate() {
+            let attached = self.ir.tables.iter().any(|t| t.meter == Some(i));
+            if o.extern_name == "direct_meter" && !attached {
+                self.diags.unsupported_hint(
+                    o.span,
+                    format!("direct meter '{}' belongs to no table", o.name),
+                    "name it in a table's property: meters = ...",
+                );
+            }
+        }
     }
 
     /// Gives the parameters of a top-level block the shared storage.
