@@ -394,3 +394,19 @@ fn blocks_are_constructed_where_they_may_be() {
         "{messages}"
     );
 }
+
+#[test]
+fn headers_are_a_struct_of_headers() {
+    let text = "#include <v1model.p4>\nheader h_t { bit<8> a; }\nstruct headers { h_t h; bit<8> b; }\nstruct metadata { }\n\
+                parser P(packet_in p,\nout headers hdr, inout metadata meta, inout standard_metadata_t std) {\n\
+                state start { transition accept; } }\n\
+                control V(inout headers hdr, inout metadata meta) { apply { } }\n\
+                control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) { apply { } }\n\
+                control D(packet_out p, in headers hdr) { apply { } }\n\
+                V1Switch(P(), V(), I(), I(), V(), D()) main;\n";
+    let messages = common::compile_text("t.p4", text).1;
+    assert!(
+        messages.starts_with("t.p4:6:5: error: the headers must be a struct of headers"),
+        "{messages}"
+    );
+}
