@@ -174,7 +174,7 @@ impl<'a> Checker<'a> {
             }
             _ => {}
         }
-        if super::expr::is_size_method(name) {
+        if super::member::is_size_method(name) {
             self.no_args(args, e.span);
             if self.size_in_bits(&inner, true).is_none() && !matches!(inner, Type::Var(_)) {
                 self.error(e.span, format!("{} has no fixed size", self.show(&inner)));
