@@ -410,3 +410,36 @@ fn headers_are_a_struct_of_headers() {
         "{messages}"
     );
 }
+
+#[test]
+fn elements_of_a_stack_in_a_parser() {
+    for (statement, at) in [
+        (
+            "m = s.next.a;",
+            "5:5: error: the next header of a stack has no value",
+        ),
+        (
+            "p.extract(s.next); s.last.a = m;",
+            "5:20: error: 'last' of a stack cannot be written",
+        ),
+    ] {
+        let text = format!(
+            "#include <core.p4>\nheader h_t {{ bit<8> a; }}\n\
+             parser P(packet_in p, out h_t[2] s, inout bit<8> m) {{\nstate start {{\n{statement}\n\
+             m = s.last.a;\ntransition accept; }} }}\n"
+        );
+        let messages = common::compile_text("t.p4", &text).1;
+        assert!(messages.starts_with(&format!("t.p4:{at}")), "{messages}");
+    }
+}
+
+#[test]
+fn default_values_of_parameters_are_for_calls() {
+    let table = "action a(bit<8> x = 5) { hdr.h.a = x; }\ntable t { key = { hdr.h.a: exact; } actions = { a; }";
+    let entry = format!("{table} const entries = {{ 1: a(); }} }} apply {{ t.apply(); }}");
+    expect(&entry, "11:75", "no argument for parameter x");
+    assert_eq!(
+        ingress(&format!("{table} }} apply {{ t.apply(); a(); }}")),
+        ""
+    );
+}

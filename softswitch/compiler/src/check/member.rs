@@ -3,7 +3,7 @@
 use num_traits::{Signed, ToPrimitive};
 
 use super::{Checker, Const};
-use crate::ast::{CompositeKind, DeclKind, Expr, Ident, Name};
+use crate::ast::{CompositeKind, DeclKind, Expr, ExprKind, Ident, Name};
 use crate::types::{Def, Type};
 
 impl<'a> Checker<'a> {
@@ -48,6 +48,13 @@ impl<'a> Checker<'a> {
     pub(super) fn member(&mut self, base: &'a Expr, name: &Ident) -> Type {
         let ty = self.expr(base, None);
         let ty = self.resolve(&ty);
+        if self.is_next_header(base) && !matches!(&*name.name, "setValid" | "setInvalid") {
+            self.diags.unsupported_hint(
+                base.span,
+                "the next header of a stack has no value before it is extracted",
+                "read 'last', which is the one extracted before",
+            );
+        }
         match &ty {
             Type::Unknown => return Type::Unknown,
             Type::Meta(t) => return self.type_member(t, name),
@@ -132,6 +139,17 @@ impl<'a> Checker<'a> {
             format!("{} has no member '{}'", self.show(&ty), name.name),
         );
         Type::Unknown
+    }
+
+    /// Whether the expression is `stack.next` of a stack of headers.
+    fn is_next_header(&self, e: &Expr) -> bool {
+        let ExprKind::Member(stack, name) = &e.kind else {
+            return false;
+        };
+        let Type::Stack(elem, _) = self.type_of(stack.id) else {
+            return false;
+        };
+        &*name.name == "next" && self.composite_kind(&elem) == Some(CompositeKind::Header)
     }
 
     fn type_member(&mut self, ty: &Type, name: &Ident) -> Type {

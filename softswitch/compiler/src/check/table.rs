@@ -301,7 +301,11 @@ impl<'a> Checker<'a> {
         let missing: Vec<&str> = params
             .iter()
             .enumerate()
-            .filter(|(i, p)| given.get(*i).copied().flatten().is_none() && p.default.is_none())
+            // A default value is for calls: the control plane gives all of its arguments.
+            .filter(|(i, p)| {
+                given.get(*i).copied().flatten().is_none()
+                    && (p.default.is_none() || p.dir == Direction::None)
+            })
             .map(|(_, p)| &*p.name.name)
             .collect();
         if !missing.is_empty() {
