@@ -49,6 +49,7 @@ class Checks:
         with_line = partial(filter, error_lines)
         return [
             Check("stf", "stf_total", "stf_passed", Corpus.stf_pairs, self.stf_passes),
+            Check("printed", "printed_total", "printed_passed", Corpus.printed, self.stf_passes),
             Check("p4info", "p4info_total", "p4info_equal", Corpus.with_p4info, self.p4info_equals),
             Check("errors", "errors_total", "errors_refused", Corpus.wrong, self.is_refused),
             Check("right_line", "errors_with_line", "errors_right_line", lambda c: list(with_line(c.wrong())), self.is_refused_on_its_line),

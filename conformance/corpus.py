@@ -10,6 +10,7 @@ from pathlib import Path
 V1MODEL = re.compile(r'^\s*#\s*include\s*[<"](?:.*/)?v1model\.p4[>"]', re.MULTILINE)
 POSITION = re.compile(r"^(?:.*/)?([^/\s(]+\.p4)\((\d+)\):(?! \[--W(?!error))", re.MULTILINE)
 """Where a message of p4c is, unless it is a warning. Of a place that a message only refers to, no colon follows the number."""
+NAMED_ACTION = re.compile(r'@name\("([^"]*)"\)(?: @\w+(?:\([^)]*\))?)* action ')
 ERROR = re.compile(r"\berror:|syntax error")
 
 
@@ -26,10 +27,8 @@ class Sample:
     source: Path
     outputs: Path
     """The folder of p4c's own outputs for it."""
-
-    @property
-    def stf(self) -> Path:
-        return self.source.with_suffix(".stf")
+    stf: Path
+    """Its test, which not every program has."""
 
     @property
     def p4info(self) -> Path:
@@ -60,7 +59,8 @@ class Corpus:
         top = self.root / "testdata" / folder
         for source in sorted(top.rglob("*.p4")):
             below = source.relative_to(top)
-            yield Sample(str(below.with_suffix("")), source, self.root / "testdata" / f"{folder}_outputs" / below.parent)
+            outputs = self.root / "testdata" / f"{folder}_outputs" / below.parent
+            yield Sample(str(below.with_suffix("")), source, outputs, source.with_suffix(".stf"))
 
     def v1model(self) -> list[Sample]:
         """Those that include v1model.p4 themselves."""
@@ -68,6 +68,19 @@ class Corpus:
 
     def stf_pairs(self) -> list[Sample]:
         return [sample for sample in self.v1model() if sample.stf.is_file()]
+
+    def printed(self) -> list[Sample]:
+        """What p4c printed of programs that have a test, P4_14 ones too, after each of its stages: other programs that do the same.
+
+        Without those in which its stages gave two actions one name, for which p4c writes no P4Info either.
+        """
+        tested = [sample for folder in ("p4_14_samples", "p4_16_samples") for sample in self._folder(folder) if sample.stf.is_file()]
+        printed = [
+            Sample(f"{sample.name}-{stage}", sample.outputs / f"{sample.source.stem}-{stage}.p4", sample.outputs, sample.stf)
+            for sample in tested
+            for stage in ("first", "frontend", "midend")
+        ]
+        return [sample for sample in printed if sample.source.is_file() and _can_be_controlled(read(sample.source))]
 
     def with_p4info(self) -> list[Sample]:
         return [sample for sample in self.v1model() if sample.p4info.is_file()]
@@ -85,6 +98,11 @@ class Corpus:
 def error_lines(sample: Sample) -> frozenset[int]:
     """The lines of the program itself on which p4c's errors are, and those of their causes."""
     return frozenset(int(line) for file, line in POSITION.findall(read(sample.stderr)) if file == sample.source.name)
+
+
+def _can_be_controlled(text: str) -> bool:
+    names = NAMED_ACTION.findall(text)
+    return bool(V1MODEL.search(text)) and len(set(names)) == len(names)
 
 
 def read(path: Path) -> str:

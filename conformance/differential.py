@@ -78,7 +78,8 @@ def samples(only: str | None) -> list[Sample]:
         if only not in (None, name):
             continue
         if name == FRONTAGE:
-            found.append(Sample(name, ROOT / "p4src" / "v1model" / "frontage.p4", BUILD))
+            source = ROOT / "p4src" / "v1model" / "frontage.p4"
+            found.append(Sample(name, source, BUILD, source.with_suffix(".stf")))
             continue
         corpus = Corpus.find(os.environ.get("P4C", ""))
         found += [sample for sample in corpus.v1model() if sample.name == name]

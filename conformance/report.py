@@ -49,6 +49,7 @@ def rest(finished: Sequence[Finished], reasons: Mapping[str, Mapping[str, str]])
 
 WHAT = {
     "stf": "STF tests that do not pass",
+    "printed": "STF tests that do not pass with what p4c printed of their programs",
     "p4info": "P4Infos that differ",
     "errors": "Wrong programs that are accepted",
     "right_line": "Wrong programs whose error is shown on another line",
@@ -64,6 +65,7 @@ def conformance(
 ) -> dict[str, str]:
     rows = [
         ("STF tests that pass", "stf_passed", "stf_total"),
+        ("STF tests that pass with what p4c printed of their programs", "printed_passed", "printed_total"),
         ("P4Infos that are equal", "p4info_equal", "p4info_total"),
         ("wrong programs that are refused", "errors_refused", "errors_total"),
         ("of those of which p4c names a line, an error is on it", "errors_right_line", "errors_with_line"),

@@ -3,14 +3,14 @@
 //! Every declaration, expression and type reference carries a [`NodeId`] that is unique in the
 //! program; later stages hang what they learn (types, resolved names) on these ids.
 
+mod expr;
 mod visit;
 
 use std::rc::Rc;
 
-use num_bigint::BigInt;
-
 use crate::diag::Span;
 
+pub use expr::{Arg, BinOp, Expr, ExprKind, TypeRef, TypeRefKind, UnOp};
 pub use visit::visit_exprs;
 
 pub type NodeId = u32;
@@ -120,6 +120,23 @@ pub enum DeclKind {
         ty: TypeRef,
         size: Expr,
     },
+}
+
+impl DeclKind {
+    /// Whether the declaration's name is one of a type.
+    pub fn is_type(&self) -> bool {
+        matches!(
+            self,
+            Self::Typedef(_)
+                | Self::NewType(_)
+                | Self::Enum { .. }
+                | Self::Composite { .. }
+                | Self::Extern { .. }
+                | Self::Package { .. }
+                | Self::Parser(_)
+                | Self::Control(_)
+        )
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -330,7 +347,6 @@ pub enum StmtKind {
     },
     ForIn {
         var: Box<Decl>,
-        declares: bool,
         over: Expr,
         body: Box<Stmt>,
     },
@@ -345,129 +361,4 @@ pub struct SwitchCase {
     pub span: Span,
     /// `None`: falls through to the next case's block.
     pub body: Option<Block>,
-}
-
-#[derive(Clone, Debug)]
-pub struct Arg {
-    pub name: Option<Ident>,
-    pub expr: Expr,
-}
-
-#[derive(Clone, Debug)]
-pub struct Expr {
-    pub id: NodeId,
-    pub span: Span,
-    pub kind: ExprKind,
-}
-
-#[derive(Clone, Debug)]
-pub enum ExprKind {
-    Int {
-        value: BigInt,
-        width: Option<(u32, bool)>,
-    },
-    Bool(bool),
-    Str(Rc<str>),
-    /// A variable, constant, type, ... ; `global` if written `.name`.
-    Name {
-        name: Name,
-        global: bool,
-    },
-    /// A type with arguments, used as the root of an expression.
-    Type(TypeRef),
-    Member(Box<Expr>, Ident),
-    Index(Box<Expr>, Box<Expr>),
-    Slice(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// `e[base +: width]`
-    PlusSlice(Box<Expr>, Box<Expr>, Box<Expr>),
-    Unary(UnOp, Box<Expr>),
-    Binary(BinOp, Box<Expr>, Box<Expr>),
-    Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
-    Cast(TypeRef, Box<Expr>),
-    Call {
-        callee: Box<Expr>,
-        targs: Vec<TypeRef>,
-        args: Vec<Arg>,
-    },
-    /// `{ a, b }`; `dots` if it ends in `...`.
-    List {
-        items: Vec<Expr>,
-        dots: bool,
-    },
-    /// `{ x = a, y = b }`
-    Record {
-        fields: Vec<(Ident, Expr)>,
-        dots: bool,
-    },
-    /// `{#}`
-    InvalidHeader,
-    /// `default` in a keyset
-    Default,
-    /// `_`
-    DontCare,
-    Mask(Box<Expr>, Box<Expr>),
-    Range(Box<Expr>, Box<Expr>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnOp {
-    Neg,
-    Plus,
-    BitNot,
-    Not,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BinOp {
-    Add,
-    Sub,
-    SatAdd,
-    SatSub,
-    Mul,
-    Div,
-    Mod,
-    BitAnd,
-    BitOr,
-    BitXor,
-    Shl,
-    Shr,
-    And,
-    Or,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-    Concat,
-}
-
-#[derive(Clone, Debug)]
-pub struct TypeRef {
-    pub id: NodeId,
-    pub span: Span,
-    pub kind: TypeRefKind,
-}
-
-#[derive(Clone, Debug)]
-pub enum TypeRefKind {
-    Void,
-    Bool,
-    Error,
-    String,
-    MatchKind,
-    /// `int` of any size
-    Int,
-    Bit(Box<Expr>),
-    SInt(Box<Expr>),
-    Varbit(Box<Expr>),
-    Tuple(Vec<TypeRef>),
-    List(Box<TypeRef>),
-    Named {
-        name: Name,
-        global: bool,
-        args: Vec<TypeRef>,
-    },
-    Stack(Box<TypeRef>, Box<Expr>),
-    DontCare,
 }

@@ -79,7 +79,7 @@ pub fn compile(
         return None;
     }
     let typed = check::check(&program, diags);
-    if diags.has_errors() {
+    if diags.has_mistakes() {
         return None;
     }
     let lowered = lower::lower(&typed, diags, sources, options.emit_externs);

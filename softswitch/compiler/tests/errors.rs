@@ -293,3 +293,54 @@ fn what_the_target_cannot_do_is_an_error() {
         "a loop whose number of rounds is only known at run time cannot apply tables",
     );
 }
+
+#[test]
+fn cases_of_a_select_fit_its_keys() {
+    let text = "#include <core.p4>\nheader h_t { bit<8> a; bit<8> b; }\nstruct headers { h_t h; }\n\
+                parser P(packet_in p, out headers hdr) {\nstate start {\n\
+                transition select(hdr.h.a, hdr.h.b) {\n(1, 2): accept;\n1: reject;\n} } }\n";
+    let messages = common::compile_text("t.p4", text).1;
+    assert!(
+        messages.contains("t.p4:6:12: error: 2 values wanted, one given"),
+        "{messages}"
+    );
+}
+
+#[test]
+fn numbers_without_a_width() {
+    let unknown = "the width of the two results is unknown";
+    expect("apply { meta.m = hdr.h.c ? 1 : 2; }", "10:18", unknown);
+    expect(
+        "apply { switch (5) { 5: { } } }",
+        "10:17",
+        "the width of the number is unknown",
+    );
+    assert_eq!(ingress("apply { hdr.h.a = hdr.h.a << (int<8>)2; }"), "");
+}
+
+#[test]
+fn blocks_are_constructed_where_they_may_be() {
+    let text = "#include <core.p4>\ncontrol s(inout bit<8> x)(bit<8> k) { apply { x = k; } }\n\
+                parser P(packet_in p) {\ns(1) c;\nstate start { transition accept; } }\n\
+                control I(inout bit<8> x) { apply {\ns.apply(x); } }\n";
+    let messages = common::compile_text("t.p4", text).1;
+    assert!(
+        messages.contains("t.p4:4:1: error: a parser cannot have a control"),
+        "{messages}"
+    );
+    assert!(
+        messages.contains("t.p4:7:3: error: its constructor needs a value for 'k'"),
+        "{messages}"
+    );
+}
+
+#[test]
+fn default_values_of_parameters_are_for_calls() {
+    let table = "action a(bit<8> x = 5) { hdr.h.a = x; }\ntable t { key = { hdr.h.a: exact; } actions = { a; }";
+    let entry = format!("{table} const entries = {{ 1: a(); }} }} apply {{ t.apply(); }}");
+    expect(&entry, "11:75", "no argument for parameter x");
+    assert_eq!(
+        ingress(&format!("{table} }} apply {{ t.apply(); a(); }}")),
+        ""
+    );
+}

@@ -195,3 +195,17 @@ fn macros_take_any_number_of_arguments() {
     says(&out.p4info, "name: \"I.first\"");
     says(&out.p4info, "annotations: \"@two(2 , 3)\"");
 }
+
+#[test]
+fn parameters_of_actions_have_the_names_that_they_are_given() {
+    let out = compile(
+        "",
+        "action set(@name(\"value\") bit<16> v) { hdr.h.b = v; } \
+         table t { key = { hdr.h.a: exact; } actions = { set; } } apply { t.apply(); }",
+    );
+    says(&out.p4info, "name: \"value\"");
+    let json = out.json.unwrap();
+    let actions = json["actions"].as_array().unwrap();
+    let set = actions.iter().find(|a| a["name"] == "I.set").unwrap();
+    assert_eq!(set["runtime_data"][0]["name"], "value");
+}

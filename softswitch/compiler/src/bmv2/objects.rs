@@ -164,7 +164,7 @@ impl Emitter<'_> {
             let target = match &o.meter_target {
                 Some(Ex::Field { header, field, .. }) => json!([header, field]),
                 _ => {
-                    self.diags.error_hint(
+                    self.diags.unsupported_hint(
                         o.span,
                         format!("direct meter '{}' is never read", o.name),
                         "call its read() in the actions of the table",

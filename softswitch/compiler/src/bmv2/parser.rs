@@ -121,7 +121,7 @@ impl Emitter<'_> {
                     })
                     .collect();
                 if alternatives.len() > MAX_ALTERNATIVES {
-                    self.diags.error(
+                    self.diags.unsupported(
                         s.span,
                         "the ranges of this select need too many transitions",
                     );

@@ -170,7 +170,7 @@ impl Emitter<'_> {
         let mut out = Vec::new();
         for (_, o) in self.objects("register") {
             let Some(width) = o.targs.first().and_then(|t| self.register_width(t)) else {
-                self.diags.error_hint(
+                self.diags.unsupported_hint(
                     o.span,
                     format!("register '{}' does not hold numbers", o.name),
                     "the target's registers hold bit<W>, int<W> or bool; use one register for each field",

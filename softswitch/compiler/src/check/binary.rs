@@ -4,7 +4,7 @@ use num_traits::{Signed, Zero};
 
 use super::typeref::MAX_WIDTH;
 use super::{Checker, Const, fold_binary};
-use crate::ast::{BinOp, Expr};
+use crate::ast::{BinOp, Expr, ExprKind};
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
@@ -16,6 +16,10 @@ impl<'a> Checker<'a> {
         r: &'a Expr,
         want: Option<&Type>,
     ) -> Type {
+        if [l, r].iter().any(|x| matches!(x.kind, ExprKind::Dots)) {
+            self.error(e.span, "an operand '...' has no type");
+            return Type::Unknown;
+        }
         match op {
             BinOp::And | BinOp::Or => {
                 self.expr_as(l, &Type::Bool);
@@ -140,7 +144,11 @@ impl<'a> Checker<'a> {
         match (&tl, &tr) {
             (Type::Unknown, _) | (_, Type::Unknown) => Type::Unknown,
             (Type::Bit(_) | Type::SInt(_), Type::Bit(_) | Type::Int) => tl,
-            (Type::Int, Type::Bit(_) | Type::Int) if self.const_value(r).is_some() => {
+            // Not negative, as it is known.
+            (Type::Bit(_) | Type::SInt(_), Type::SInt(_)) if self.const_value(r).is_some() => tl,
+            (Type::Int, Type::Bit(_) | Type::SInt(_) | Type::Int)
+                if self.const_value(r).is_some() =>
+            {
                 if self.too_big(op, l, r) {
                     return self.too_many_bits(e);
                 }

@@ -85,6 +85,14 @@ impl<'a> Checker<'a> {
                     }
                 }
             }
+            DeclKind::Control(_) if self.context.in_parser => {
+                self.error(span, "a parser cannot have a control");
+                return;
+            }
+            DeclKind::Parser(_) if self.context.in_control => {
+                self.error(span, "a control cannot have a parser");
+                return;
+            }
             DeclKind::Control(c) if !c.is_type => &c.ctor_params,
             DeclKind::Parser(p) if !p.is_type => &p.ctor_params,
             DeclKind::Package { params, .. } => params,
@@ -159,6 +167,21 @@ impl<'a> Checker<'a> {
             }
         });
         known
+    }
+
+    /// What is applied by the name of its type is constructed without arguments.
+    pub(super) fn needs_no_arguments(&self, ty: &Type, span: Span) {
+        let Type::Named(id, _) = ty else { return };
+        let params = match self.decl(*id).map(|d| &d.kind) {
+            Some(DeclKind::Control(c)) => &c.ctor_params,
+            Some(DeclKind::Parser(p)) => &p.ctor_params,
+            _ => return,
+        };
+        if let Some(p) = params.iter().find(|p| p.default.is_none()) {
+            let hint = "declare an instance, with arguments";
+            let message = format!("its constructor needs a value for '{}'", p.name.name);
+            self.diags.error_hint(span, message, hint);
+        }
     }
 
     /// A control or parser cannot contain itself.

@@ -35,7 +35,7 @@ impl Checker<'_> {
                     return Err("a constant cannot be written".into());
                 }
                 if matches!(self.type_of(base.id), Type::Stack(..))
-                    && matches!(&*name.name, "lastIndex" | "size")
+                    && matches!(&*name.name, "last" | "lastIndex" | "size")
                 {
                     return Err(format!("'{}' of a stack cannot be written", name.name));
                 }

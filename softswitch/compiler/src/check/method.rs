@@ -19,7 +19,10 @@ impl<'a> Checker<'a> {
         args: &'a [Arg],
     ) -> Type {
         let inner = match base_ty {
-            Type::Meta(t) => (**t).clone(),
+            Type::Meta(t) => {
+                self.needs_no_arguments(t, name_span);
+                (**t).clone()
+            }
             t => t.clone(),
         };
         match &inner {
@@ -171,7 +174,7 @@ impl<'a> Checker<'a> {
             }
             _ => {}
         }
-        if super::expr::is_size_method(name) {
+        if super::member::is_size_method(name) {
             self.no_args(args, e.span);
             if self.size_in_bits(&inner, true).is_none() && !matches!(inner, Type::Var(_)) {
                 self.error(e.span, format!("{} has no fixed size", self.show(&inner)));

@@ -2,6 +2,7 @@
 
 use super::Checker;
 use crate::ast::{Decl, Expr, ExprKind, Ident, ParserDecl, State, Transition};
+use crate::diag::Span;
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
@@ -45,7 +46,7 @@ impl<'a> Checker<'a> {
         match &s.transition {
             Transition::Missing => {}
             Transition::Direct(target) => self.target(p, target),
-            Transition::Select { keys, cases, .. } => {
+            Transition::Select { keys, cases, span } => {
                 let types: Vec<Type> = keys.iter().map(|k| self.expr(k, None)).collect();
                 let types: Vec<Type> = types.iter().map(|t| self.resolve(t)).collect();
                 for (k, t) in keys.iter().zip(&types) {
@@ -66,7 +67,8 @@ impl<'a> Checker<'a> {
                     }
                 }
                 for case in cases {
-                    self.keyset(&case.keyset, &types);
+                    // A case that does not fit is a mistake of the whole: the keys may be wrong, too.
+                    self.keyset(&case.keyset, &types, Some(*span));
                     self.target(p, &case.target);
                 }
             }
@@ -86,8 +88,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A keyset against the types of the keys; also used for table entries.
-    pub(super) fn keyset(&mut self, e: &'a Expr, keys: &[Type]) {
+    /// A keyset against the types of the keys; also used for table entries. What does not fit is
+    /// shown at `whole`, or else where it stands.
+    pub(super) fn keyset(&mut self, e: &'a Expr, keys: &[Type], whole: Option<Span>) {
         if matches!(e.kind, ExprKind::Default | ExprKind::DontCare) {
             self.set_type(e.id, Type::Any);
             return;
@@ -97,13 +100,13 @@ impl<'a> Checker<'a> {
         {
             if items.len() != keys.len() {
                 self.error(
-                    e.span,
+                    whole.unwrap_or(e.span),
                     format!("{} values wanted, {} given", keys.len(), items.len()),
                 );
                 return;
             }
             for (item, key) in items.iter().zip(keys) {
-                self.keyset_item(item, key);
+                self.keyset_item(item, key, whole);
             }
             self.set_type(e.id, Type::Tuple(keys.to_vec()));
             return;
@@ -113,10 +116,10 @@ impl<'a> Checker<'a> {
                 && items.len() == 1
             {
                 self.set_type(e.id, Type::Tuple(keys.to_vec()));
-                self.keyset_item(&items[0], &keys[0]);
+                self.keyset_item(&items[0], &keys[0], whole);
                 return;
             }
-            self.keyset_item(e, &keys[0]);
+            self.keyset_item(e, &keys[0], whole);
             return;
         }
         // One set for all keys: a value set of a tuple or struct.
@@ -137,7 +140,10 @@ impl<'a> Checker<'a> {
             _ => false,
         };
         if !ok {
-            self.error(e.span, format!("{} values wanted, one given", keys.len()));
+            self.error(
+                whole.unwrap_or(e.span),
+                format!("{} values wanted, one given", keys.len()),
+            );
         }
     }
 
@@ -152,7 +158,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn keyset_item(&mut self, e: &'a Expr, key: &Type) {
+    fn keyset_item(&mut self, e: &'a Expr, key: &Type, whole: Option<Span>) {
         if matches!(e.kind, ExprKind::Default | ExprKind::DontCare) {
             self.set_type(e.id, Type::Any);
             return;
@@ -169,7 +175,7 @@ impl<'a> Checker<'a> {
                 for x in [a, b] {
                     let t = self.type_of(x.id);
                     if t != *key {
-                        self.expect(x, &t, &base);
+                        self.expect_at(whole.unwrap_or(x.span), x, &t, &base);
                     }
                     self.constant_key(x);
                 }
@@ -183,7 +189,7 @@ impl<'a> Checker<'a> {
                 {
                     return;
                 }
-                self.expect(e, &got, &want);
+                self.expect_at(whole.unwrap_or(e.span), e, &got, &want);
             }
         }
     }

@@ -66,12 +66,7 @@ impl<'a> Checker<'a> {
                 c.stmts(update);
                 c.loop_body(body);
             }),
-            StmtKind::ForIn {
-                var,
-                declares,
-                over,
-                body,
-            } => self.scoped(|c| c.for_in(var, *declares, over, body)),
+            StmtKind::ForIn { var, over, body } => self.scoped(|c| c.for_in(var, over, body)),
             StmtKind::Break | StmtKind::Continue => {
                 if !self.context.in_loop {
                     self.error(s.span, "'break' and 'continue' can only be used in a loop");
@@ -81,12 +76,6 @@ impl<'a> Checker<'a> {
     }
 
     fn branch(&mut self, s: &'a Stmt) {
-        if let StmtKind::Decl(d) = &s.kind {
-            self.error(
-                d.span,
-                "nobody could use what is declared here: put it into a block",
-            );
-        }
         self.scoped(|c| c.stmt(s));
     }
 
@@ -96,42 +85,11 @@ impl<'a> Checker<'a> {
         self.context.in_loop = before;
     }
 
-    fn for_in(
-        &mut self,
-        var: &'a crate::ast::Decl,
-        declares: bool,
-        over: &'a Expr,
-        body: &'a Stmt,
-    ) {
+    fn for_in(&mut self, var: &'a crate::ast::Decl, over: &'a Expr, body: &'a Stmt) {
         let crate::ast::DeclKind::Var { ty, .. } = &var.kind else {
             return;
         };
-        if !declares {
-            self.diags.error_hint(
-                var.name.span,
-                "the variable of a loop must be declared in it",
-                "write its type: for (bit<8> i in ...)",
-            );
-        }
-        let declared = if declares {
-            self.type_ref(ty)
-        } else {
-            match self
-                .lookup(&var.name.name, false)
-                .and_then(|v| v.first().copied())
-            {
-                Some(id) => {
-                    self.names.insert(var.id, id);
-                    let t = self.value_type(id);
-                    self.set_type(ty.id, t.clone());
-                    t
-                }
-                None => {
-                    self.undeclared(&var.name.name, var.name.span);
-                    Type::Unknown
-                }
-            }
-        };
+        let declared = self.type_ref(ty);
         let over_ty = self.expr(over, Some(&Type::Set(Box::new(declared.clone()))));
         match self.resolve(&over_ty) {
             Type::Set(t) => {
@@ -157,23 +115,9 @@ impl<'a> Checker<'a> {
                 format!("a loop cannot run over {}", self.show(&other)),
             ),
         }
-        if declares {
-            self.set_type(var.id, declared);
-            self.declare(&var.name, var.id);
-        }
+        self.set_type(var.id, declared);
+        self.declare(&var.name, var.id);
         self.loop_body(body);
-    }
-
-    fn value_type(&self, id: crate::ast::NodeId) -> Type {
-        use crate::types::Def;
-        match self.defs.get(id) {
-            Some(Def::Param(p)) => self.type_of(p.ty.id),
-            Some(Def::Decl(d)) => match &d.kind {
-                crate::ast::DeclKind::Var { ty, .. } => self.type_of(ty.id),
-                _ => Type::Unknown,
-            },
-            _ => Type::Unknown,
-        }
     }
 
     fn assign(&mut self, span: Span, lhs: &'a Expr, op: Option<BinOp>, rhs: &'a Expr) {
@@ -282,14 +226,15 @@ impl<'a> Checker<'a> {
                 self.block(b);
             }
         }
-        if !matches!(
+        if ty == Type::Int {
+            self.diags.error_hint(
+                subject.span,
+                "the width of the number is unknown",
+                "write it, for example 8w1",
+            );
+        } else if !matches!(
             ty,
-            Type::Bit(_)
-                | Type::SInt(_)
-                | Type::Int
-                | Type::ActionRun(_)
-                | Type::Error
-                | Type::Unknown
+            Type::Bit(_) | Type::SInt(_) | Type::ActionRun(_) | Type::Error | Type::Unknown
         ) && !self.is_enum(&ty)
             && self.newtype_base(&ty).is_none()
         {

@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
             }
             self.priorities(t, entries);
             for e in &entries.list {
-                self.keyset(&e.keyset, &key_types);
+                self.keyset(&e.keyset, &key_types, None);
                 self.action_use(d.id, &e.action, "entry's action");
                 self.not_annotated(t, &e.action, "defaultonly");
                 if let Some(p) = &e.priority {
@@ -146,35 +146,6 @@ impl<'a> Checker<'a> {
             }
         }
         self.context.in_table = before;
-    }
-
-    /// Priorities are for keys that several entries may match; if any entry has one, the first has.
-    fn priorities(&self, t: &TableDecl, entries: &crate::ast::Entries) {
-        let needed = t
-            .keys
-            .iter()
-            .flatten()
-            .any(|k| matches!(&*k.match_kind.name, "ternary" | "range" | "optional"));
-        for e in entries.list.iter().filter(|_| !needed) {
-            if let Some(p) = &e.priority {
-                self.error(
-                    p.span,
-                    "entries of this table need no priority: its keys match at most one",
-                );
-            }
-        }
-        let some = entries.list.iter().any(|e| e.priority.is_some());
-        if let Some(first) = entries
-            .list
-            .first()
-            .filter(|e| needed && some && e.priority.is_none())
-        {
-            self.diags.error_hint(
-                first.span,
-                "the first entry has no priority, although others have",
-                "give it one: priority=N: ...; later ones can go on from it",
-            );
-        }
     }
 
     /// The action must not be restricted in the action list.
@@ -236,29 +207,6 @@ impl<'a> Checker<'a> {
                 "'NoAction' must be an action without parameters: it is the default action of tables",
                 "core.p4 declares it",
             );
-        }
-    }
-
-    /// No two entries of exact keys are the same.
-    fn duplicate_entries(&mut self, t: &TableDecl, entries: &'a crate::ast::Entries) {
-        if t.keys
-            .iter()
-            .flatten()
-            .any(|k| &*k.match_kind.name != "exact")
-        {
-            return;
-        }
-        let mut seen: Vec<Vec<Const>> = Vec::new();
-        for e in &entries.list {
-            let values = match &e.keyset.kind {
-                ExprKind::List { items, .. } => items.iter().map(|i| self.const_value(i)).collect(),
-                _ => self.const_value(&e.keyset).map(|v| vec![v]),
-            };
-            let Some(values) = values else { continue };
-            if seen.contains(&values) {
-                self.error(e.keyset.span, "another entry has the same keys");
-            }
-            seen.push(values);
         }
     }
 
@@ -353,7 +301,11 @@ impl<'a> Checker<'a> {
         let missing: Vec<&str> = params
             .iter()
             .enumerate()
-            .filter(|(i, p)| given.get(*i).copied().flatten().is_none() && p.default.is_none())
+            // A default value is for calls: the control plane gives all of its arguments.
+            .filter(|(i, p)| {
+                given.get(*i).copied().flatten().is_none()
+                    && (p.default.is_none() || p.dir == Direction::None)
+            })
             .map(|(_, p)| &*p.name.name)
             .collect();
         if !missing.is_empty() {

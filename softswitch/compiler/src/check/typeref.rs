@@ -93,10 +93,7 @@ impl<'a> Checker<'a> {
         args: Vec<Type>,
         span: Span,
     ) -> Type {
-        let Some(id) = self
-            .lookup(name, global)
-            .and_then(|ids| ids.first().copied())
-        else {
+        let Some(id) = self.lookup_type(name, global) else {
             self.undeclared(name, span);
             return Type::Unknown;
         };
@@ -143,6 +140,26 @@ impl<'a> Checker<'a> {
         }
         self.specialised(id, &args, span);
         Type::Named(id, args)
+    }
+
+    /// The innermost type of that name, behind what is no type; or else what else has the name.
+    fn lookup_type(&self, name: &str, global: bool) -> Option<NodeId> {
+        let scopes = if global {
+            &self.scopes[..1]
+        } else {
+            &self.scopes[..]
+        };
+        let mut found = scopes
+            .iter()
+            .rev()
+            .filter_map(|s| s.get(name)?.first().copied());
+        let is_type = |id: &NodeId| match self.defs.get(*id) {
+            Some(Def::TypeParam(_)) => true,
+            Some(Def::Decl(d)) => d.kind.is_type(),
+            _ => false,
+        };
+        let nearest = found.clone().next();
+        found.find(is_type).or(nearest)
     }
 
     /// What a generic type asks of its type arguments.

@@ -2,6 +2,7 @@
 
 use super::Checker;
 use crate::ast::{CompositeKind, DeclKind, Expr, ExprKind, Name, NodeId};
+use crate::diag::Span;
 use crate::types::Type;
 
 impl Checker<'_> {
@@ -300,6 +301,11 @@ impl Checker<'_> {
 
     /// Like [`Self::convert`], complaining if it cannot be.
     pub(super) fn expect(&mut self, e: &Expr, from: &Type, to: &Type) {
+        self.expect_at(e.span, e, from, to);
+    }
+
+    /// Like [`Self::expect`], complaining about another place.
+    pub(super) fn expect_at(&mut self, at: Span, e: &Expr, from: &Type, to: &Type) {
         if !self.convert(e, from, to) {
             let (f, t) = (self.resolve(from), self.resolve(to));
             if let (Type::Bit(_) | Type::SInt(_), Type::Int) = (&f, &t)
@@ -325,8 +331,8 @@ impl Checker<'_> {
             };
             let message = format!("type {} wanted, {} found", self.show(&t), self.show(&f));
             match hint {
-                Some(h) => self.diags.error_hint(e.span, message, h),
-                None => self.error(e.span, message),
+                Some(h) => self.diags.error_hint(at, message, h),
+                None => self.error(at, message),
             }
         }
     }

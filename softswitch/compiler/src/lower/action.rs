@@ -172,7 +172,9 @@ impl<'a> Lower<'a> {
                     continue;
                 };
                 frame.set(p.id, Val::Scalar(Ex::Param(runtime.len(), scalar)));
-                runtime.push((p.name.name.to_string(), scalar));
+                let name = super::object::name_annotation(&p.annos)
+                    .unwrap_or_else(|| p.name.name.to_string());
+                runtime.push((name, scalar));
             }
             s.with_copies(copies, |s| {
                 s.in_frame(frame, |s| s.body_with_return(body, None))

@@ -203,6 +203,10 @@ impl<'a> Lower<'a> {
                 let ty = self.type_of(e.id);
                 self.convert_fields(Val::Struct(named), &ty)
             }
+            ExprKind::Dots => {
+                let ty = self.type_of(e.id);
+                self.default_value(&ty)
+            }
             ExprKind::InvalidHeader => {
                 let ty = match self.t.coercions.get(&e.id) {
                     Some(t) => self.subst(t),

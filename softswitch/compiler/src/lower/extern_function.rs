@@ -4,7 +4,7 @@ use num_traits::ToPrimitive;
 
 use super::value::Val;
 use super::{Lower, Place};
-use crate::ast::{Arg as AstArg, Decl, Expr};
+use crate::ast::{Arg as AstArg, Decl, Expr, ExprKind};
 use crate::ir::{Arg, Checksum, Digest, Ex, FieldList, HeaderRef, STANDARD_METADATA, StKind};
 use crate::types::{CallInfo, Type};
 
@@ -40,7 +40,7 @@ impl<'a> Lower<'a> {
                 }
                 return Val::Scalar(Ex::bool(true));
             }
-            "mark_to_drop" => self.mark_to_drop(info, args),
+            "mark_to_drop" => self.mark_to_drop(e, info, args),
             "random" => {
                 let (lo, hi) = (self.input(info, args, 1), self.input(info, args, 2));
                 let out = self.arg(info, args, 0);
@@ -55,7 +55,7 @@ impl<'a> Lower<'a> {
                 let algorithm = self.arg(info, args, 1);
                 let algorithm = self.algorithm(algorithm);
                 let base = self.input(info, args, 2);
-                let data = self.arg(info, args, 3).map_or(Val::Unit, |x| self.eval(x));
+                let data = self.data(info, args, 3);
                 let max = self.input(info, args, 4);
                 let calc = self.calculation(&algorithm, &data, false);
                 let out = self.arg(info, args, 0);
@@ -83,21 +83,11 @@ impl<'a> Lower<'a> {
             }
             "resubmit" | "recirculate" => {
                 let list = self.ad_hoc_field_list(info, args, 0);
-                let op = if &*d.name.name == "resubmit" {
-                    "resubmit"
-                } else {
-                    "recirculate"
-                };
-                self.primitive(op, vec![Arg::Ex(Ex::bit(list, 32))]);
+                self.again(e, &d.name.name, list);
             }
             "resubmit_preserving_field_list" | "recirculate_preserving_field_list" => {
                 let list = self.field_list_argument(info, args, 0);
-                let op = if d.name.name.starts_with("resubmit") {
-                    "resubmit"
-                } else {
-                    "recirculate"
-                };
-                self.primitive(op, vec![Arg::Ex(Ex::bit(list, 32))]);
+                self.again(e, &d.name.name, list);
             }
             "truncate" => {
                 let n = self.input(info, args, 0);
@@ -125,13 +115,41 @@ impl<'a> Lower<'a> {
             other if self.foreign_externs => self.foreign(other.to_string(), None, info, args),
             other => {
                 self.diags.unsupported_hint(
-                    e.span,
+                    d.name.span,
                     format!("extern function {other} is not known to this target"),
                     "the externs of v1model.p4 can be used; --emit-externs passes others on",
                 );
             }
         }
         Val::Unit
+    }
+
+    /// Resubmits or recirculates the packet with the fields of this list.
+    fn again(&mut self, e: &'a Expr, name: &str, list: u32) {
+        let is_resubmit = name.starts_with("resubmit");
+        self.only_in_egress(!is_resubmit, e.span, name);
+        let op = if is_resubmit {
+            "resubmit"
+        } else {
+            "recirculate"
+        };
+        self.primitive(op, vec![Arg::Ex(Ex::bit(list, 32))]);
+    }
+
+    /// The data that an extern works on, which the target wants as several fields.
+    fn data(&mut self, info: &'a CallInfo, args: &'a [AstArg], i: usize) -> Val {
+        let Some(e) = self.arg(info, args, i) else {
+            return Val::Unit;
+        };
+        let data = self.eval(e);
+        if matches!(data, Val::Scalar(_) | Val::Int(_)) {
+            self.diags.unsupported_hint(
+                e.span,
+                "a list, a struct or a header expected",
+                "put the value into braces",
+            );
+        }
+        data
     }
 
     pub(super) fn digest(&mut self, e: &'a Expr, info: &'a CallInfo, args: &'a [AstArg]) {
@@ -141,6 +159,9 @@ impl<'a> Lower<'a> {
             .targs
             .last()
             .map_or(Type::Unknown, |(_, t)| self.subst(t));
+        if self.kind_of(&ty) == Some(crate::ast::CompositeKind::Header) {
+            self.unsupported(e.span, "a digest of a header: give a struct or a list");
+        }
         // The target reads the fields when the pipeline is done: keep what they are now.
         let elements = self
             .leaves(&data)
@@ -181,17 +202,25 @@ impl<'a> Lower<'a> {
     ) {
         self.only_in(&[Place::Checksum], e.span, name);
         let condition = self.input(info, args, 0);
-        let data = self.arg(info, args, 1).map_or(Val::Unit, |x| self.eval(x));
+        let data = self.data(info, args, 1);
         let target = self.input(info, args, 2);
         let algorithm = self.arg(info, args, 3);
         let algorithm = self.algorithm(algorithm);
         let inputs = self.leaves(&data);
-        if !inputs
-            .iter()
-            .all(|i| matches!(i, Ex::Field { .. } | Ex::Const(..)))
-        {
+        let is_computed = |v: &Ex| !matches!(v, Ex::Field { .. } | Ex::Const(..));
+        if inputs.iter().any(is_computed) {
+            let part = self
+                .arg(info, args, 1)
+                .and_then(|x| match (&x.kind, &data) {
+                    (ExprKind::List { items, .. }, Val::Tuple(values)) => {
+                        let computed = |v: &Val| self.leaves(v).iter().any(is_computed);
+                        let i = values.iter().position(computed)?;
+                        items.get(i)
+                    }
+                    _ => Some(x),
+                });
             self.unsupported(
-                e.span,
+                part.map_or(e.span, |x| x.span),
                 "the data of a checksum must be fields and constants on this target",
             );
         }
@@ -218,8 +247,15 @@ impl<'a> Lower<'a> {
         let kind = self.input(info, args, 0);
         let session = self.input(info, args, 1);
         let op = match &kind {
-            Ex::Const(v, _) if v.to_u32() == Some(0) => "clone_ingress_pkt_to_egress",
-            Ex::Const(..) => "clone_egress_pkt_to_egress",
+            Ex::Const(v, _) => {
+                let of_egress = v.to_u32() != Some(0);
+                self.only_in_egress(of_egress, e.span, name);
+                if of_egress {
+                    "clone_egress_pkt_to_egress"
+                } else {
+                    "clone_ingress_pkt_to_egress"
+                }
+            }
             _ => {
                 self.error(
                     e.span,
@@ -304,8 +340,11 @@ impl<'a> Lower<'a> {
 
     /// Drops the packet. A copy of the standard metadata is marked by its fields, so that it takes
     /// effect when the copy is copied back.
-    fn mark_to_drop(&mut self, info: &'a CallInfo, args: &'a [AstArg]) {
+    fn mark_to_drop(&mut self, e: &'a Expr, info: &'a CallInfo, args: &'a [AstArg]) {
         let place = self.arg(info, args, 0).map(|x| self.eval(x));
+        if place.is_none() {
+            self.unsupported(e.span, "mark_to_drop() needs the standard metadata");
+        }
         let member = |name: &str| place.as_ref().and_then(|p| p.member(name));
         let is_copy = matches!(
             member("egress_spec"),

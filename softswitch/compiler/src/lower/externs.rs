@@ -157,6 +157,14 @@ impl<'a> Lower<'a> {
         }
     }
 
+    /// Refuses what belongs into the other of ingress and egress.
+    pub(super) fn only_in_egress(&self, egress: bool, span: crate::diag::Span, what: &str) {
+        if self.in_egress != egress {
+            let wanted = if egress { "egress" } else { "ingress" };
+            self.unsupported(span, format!("this '{what}' belongs into {wanted}"));
+        }
+    }
+
     pub(super) fn extern_method(
         &mut self,
         e: &'a Expr,
@@ -277,7 +285,7 @@ impl<'a> Lower<'a> {
             }
             (owner, method) => {
                 self.diags.unsupported_hint(
-                    e.span,
+                    m.name.span,
                     format!("method {method} of extern {owner} is not known to this target"),
                     "the externs of v1model.p4 can be used; --emit-externs passes others on",
                 );

@@ -26,7 +26,8 @@ impl<'a> Lower<'a> {
             ExprKind::Range(a, b) => match (self.number(a), self.number(b)) {
                 (Some(lo), Some(hi)) => {
                     if lo > hi {
-                        self.error(e.span, format!("the range {lo}..{hi} is empty"));
+                        self.diags
+                            .warn(e.span, format!("the range {lo}..{hi} is empty"));
                     }
                     KeySet::Range(value(lo), value(hi))
                 }
@@ -75,7 +76,12 @@ impl<'a> Lower<'a> {
             },
             ("range", KeySet::Any) => KeyMatch::Range(BigInt::zero(), all),
             ("range", KeySet::Value(v)) => KeyMatch::Range(v.clone(), v),
-            ("range", KeySet::Range(a, b)) => KeyMatch::Range(a, b),
+            ("range", KeySet::Range(a, b)) => {
+                if a > b {
+                    self.error(e.span, "no value is in this range");
+                }
+                KeyMatch::Range(a, b)
+            }
             ("range", KeySet::Mask(v, m)) if m == all => KeyMatch::Range(v.clone(), v),
             (_, KeySet::Any) => KeyMatch::Ternary(BigInt::zero(), BigInt::zero()),
             ("ternary" | "optional", KeySet::Value(v)) => KeyMatch::Ternary(v, all),

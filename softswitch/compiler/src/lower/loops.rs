@@ -147,14 +147,7 @@ impl<'a> Lower<'a> {
         self.stmt(u);
     }
 
-    pub(super) fn for_in(
-        &mut self,
-        span: Span,
-        var: &'a Decl,
-        declares: bool,
-        over: &'a Expr,
-        body: &'a Stmt,
-    ) {
+    pub(super) fn for_in(&mut self, span: Span, var: &'a Decl, over: &'a Expr, body: &'a Stmt) {
         let DeclKind::Var { ty, .. } = &var.kind else {
             return;
         };
@@ -167,7 +160,7 @@ impl<'a> Lower<'a> {
                     self.convert(v, &ty)
                 });
                 let [Val::Scalar(Ex::Const(a, _)), Val::Scalar(Ex::Const(b, _))] = &bounds else {
-                    self.run_time_range(var, declares, &ty, bounds, body);
+                    self.run_time_range(var, &ty, bounds, body);
                     return;
                 };
                 let (mut i, b) = (a.clone(), b.clone());
@@ -193,11 +186,11 @@ impl<'a> Lower<'a> {
                 }
             },
         };
-        let by_value = declares && !self.writes(body, var.id) && values.iter().all(Val::is_const);
+        let by_value = !self.writes(body, var.id) && values.iter().all(Val::is_const);
         let place = if by_value {
             Val::Unit
         } else {
-            self.loop_variable(var, declares, &ty)
+            self.loop_variable(var, &ty)
         };
         let (leave, next) = (self.label(), self.label());
         let all = self.collect(|s| {
@@ -207,9 +200,7 @@ impl<'a> Lower<'a> {
                     s.frame.set(var.id, v);
                 } else {
                     s.assign(&place, v);
-                    if declares {
-                        s.frame.set(var.id, place.clone());
-                    }
+                    s.frame.set(var.id, place.clone());
                 }
                 s.round(leave, next, body);
                 if matches!(
@@ -228,7 +219,6 @@ impl<'a> Lower<'a> {
     fn run_time_range(
         &mut self,
         var: &'a Decl,
-        declares: bool,
         ty: &crate::types::Type,
         bounds: [Val; 2],
         body: &'a Stmt,
@@ -237,10 +227,8 @@ impl<'a> Lower<'a> {
             let e = self.scalar_from(v);
             self.stored(e)
         });
-        let place = self.loop_variable(var, declares, ty);
-        if declares {
-            self.frame.set(var.id, place.clone());
-        }
+        let place = self.loop_variable(var, ty);
+        self.frame.set(var.id, place.clone());
         let scalar = first.ty();
         // The counter stops at the last value, which may be the largest of its type.
         let going = self.temp(Scalar::Bool);
@@ -266,15 +254,9 @@ impl<'a> Lower<'a> {
         self.emit_labelled(leave, whole);
     }
 
-    fn loop_variable(&mut self, var: &'a Decl, declares: bool, ty: &crate::types::Type) -> Val {
-        if declares {
-            let name = self.local_name(var);
-            return self.allocate(ty, &name);
-        }
-        let named = self.t.names.get(&var.id);
-        named
-            .and_then(|id| self.frame.find(*id))
-            .unwrap_or(Val::Unit)
+    fn loop_variable(&mut self, var: &'a Decl, ty: &crate::types::Type) -> Val {
+        let name = self.local_name(var);
+        self.allocate(ty, &name)
     }
 
     /// Whether the statement may write the variable.

@@ -79,6 +79,7 @@ pub fn lower<'a>(
         place: Place::Control,
         depth: 0,
         emitted: 0,
+        in_egress: false,
     };
     l.program();
     l.ir
@@ -148,6 +149,8 @@ pub(crate) struct Lower<'a> {
     place: Place,
     depth: usize,
     emitted: usize,
+    /// The egress pipeline is being lowered.
+    in_egress: bool,
 }
 
 /// An action in use.

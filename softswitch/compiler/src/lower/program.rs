@@ -6,7 +6,7 @@ use num_traits::ToPrimitive;
 
 use super::value::Val;
 use super::{Lower, Place};
-use crate::ast::{AnnotationBody, Arg, Decl, DeclKind, Field, Param};
+use crate::ast::{AnnotationBody, Arg, CompositeKind, Decl, DeclKind, Field, Param};
 use crate::ir::{Ex, HeaderInstance, HeaderType, STANDARD_METADATA, Target};
 use crate::types::Type;
 
@@ -79,7 +79,33 @@ impl<'a> Lower<'a> {
             }
         }
         self.ir.blocks = blocks.iter().map(|b| self.blocks[*b].decl).collect();
+        if !(self.kind_of(&targs[0]) == Some(CompositeKind::Struct)
+            && self.holds_headers(&targs[0]))
+        {
+            let at = match &self.blocks[blocks[0]].decl.kind {
+                DeclKind::Parser(p) => p.params.get(1).map(|p| p.ty.span),
+                _ => None,
+            };
+            self.unsupported(
+                at.unwrap_or(main.span),
+                "the headers must be a struct of headers, header unions and stacks",
+            );
+        }
         self.run_blocks(&blocks, &headers, &meta, &standard);
+    }
+
+    /// Whether the type is made of headers alone.
+    fn holds_headers(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Stack(..) => true,
+            _ => match self.kind_of(ty) {
+                Some(CompositeKind::Struct) => {
+                    let fields = self.fields_of(ty).unwrap_or_default();
+                    fields.iter().all(|(_, t)| self.holds_headers(t))
+                }
+                kind => kind.is_some(),
+            },
+        }
     }
 
     fn enum_values(&mut self) {
@@ -112,10 +138,27 @@ impl<'a> Lower<'a> {
         self.ir.start_state = self.parser_states(blocks[0], "", Target::Accept);
         self.ir.verify = self.control(blocks[1], &all[..2], Place::Checksum);
         self.ir.ingress = self.control(blocks[2], &all, Place::Control);
+        self.in_egress = true;
         self.ir.egress = self.control(blocks[3], &all, Place::Control);
+        self.in_egress = false;
         self.ir.update = self.control(blocks[4], &all[..2], Place::Checksum);
         self.ir.deparser = self.control(blocks[5], &with_packet[..2], Place::Deparser);
+        self.unattached_meters();
         self.collect_visible(blocks);
+    }
+
+    /// A direct meter meters what matches its table's entries, and has one for each of them.
+    fn unattached_meters(&self) {
+        for (i, o) in self.ir.objects.iter().enumerate() {
+            let attached = self.ir.tables.iter().any(|t| t.meter == Some(i));
+            if o.extern_name == "direct_meter" && !attached {
+                self.diags.unsupported_hint(
+                    o.span,
+                    format!("direct meter '{}' belongs to no table", o.name),
+                    "name it in a table's property: meters = ...",
+                );
+            }
+        }
     }
 
     /// Gives the parameters of a top-level block the shared storage.

@@ -57,12 +57,7 @@ impl<'a> Lower<'a> {
                 update,
                 body,
             } => self.for_loop(s.span, init, cond, update, body),
-            StmtKind::ForIn {
-                var,
-                declares,
-                over,
-                body,
-            } => self.for_in(s.span, var, *declares, over, body),
+            StmtKind::ForIn { var, over, body } => self.for_in(s.span, var, over, body),
             StmtKind::Break => {
                 if let Some((label, _)) = self.loops.last() {
                     self.emit(StKind::Leave(*label));

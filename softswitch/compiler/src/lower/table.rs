@@ -243,9 +243,32 @@ impl<'a> Lower<'a> {
                     ),
                 },
                 "implementation" | "counters" | "meters" => {
-                    let Val::Object(o) = self.eval(&p.value) else {
-                        continue;
+                    let kinds: &[&str] = match &*p.name.name {
+                        "implementation" => &["action_profile", "action_selector"],
+                        "counters" => &["direct_counter"],
+                        _ => &["direct_meter"],
                     };
+                    let o = match self.eval(&p.value) {
+                        Val::Object(o)
+                            if kinds.contains(&self.ir.objects[o].extern_name.as_str()) =>
+                        {
+                            o
+                        }
+                        _ => {
+                            self.unsupported(
+                                p.value.span,
+                                format!("the {} must be of {}", p.name.name, kinds.join(" or ")),
+                            );
+                            continue;
+                        }
+                    };
+                    let others = &self.ir.tables[..index];
+                    if others
+                        .iter()
+                        .any(|t| t.counter == Some(o) || t.meter == Some(o))
+                    {
+                        self.error(p.value.span, "this belongs to another table already");
+                    }
                     if self.ir.objects[o].name.is_empty() {
                         // Written into the table: named after it.
                         match super::object::name_annotation(&p.annos) {

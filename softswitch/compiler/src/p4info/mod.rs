@@ -9,7 +9,7 @@ mod table;
 mod text;
 mod typespec;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use num_bigint::BigInt;
 
@@ -116,8 +116,14 @@ impl<'a> Emitter<'a> {
             let t = &ir.tables[*t];
             self.add_symbol(Kind::Table, &t.name, &t.decl.annos);
         }
+        let mut names = HashSet::new();
         for (o, kind) in self.all_objects() {
             let o = &ir.objects[o];
+            if !names.insert((kind, &o.name)) {
+                let message = format!("another object has the name '{}' already", o.name);
+                let hint = "the control plane could not tell them apart: give this another @name";
+                self.diags.error_hint(o.span, message, hint);
+            }
             self.add_symbol(kind, &o.name, o.annos);
         }
         for v in &ir.visible_value_sets {

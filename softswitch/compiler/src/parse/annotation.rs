@@ -107,13 +107,16 @@ impl Parser<'_> {
 
     fn structured_body(&mut self) -> PResult<AnnotationBody> {
         if matches!(self.tok(), Tok::Ident(_)) && self.peek_at(1, "=") {
-            let pairs = self.list("]", |p| {
-                let key = p.member_name()?;
+            let pairs = self.some("]", true, |p| {
+                let key = p.ident()?;
                 p.expect("=")?;
                 Ok((key, p.expr()?))
             })?;
             return Ok(AnnotationBody::KeyValue(pairs));
         }
-        Ok(AnnotationBody::List(self.list("]", |p| p.expr())?))
+        if self.eat("]") {
+            return Ok(AnnotationBody::List(Vec::new()));
+        }
+        Ok(AnnotationBody::List(self.some("]", true, |p| p.expr())?))
     }
 }

@@ -31,11 +31,16 @@ impl Parser<'_> {
                 p.members("}", |p, annos| {
                     if p.at_word("state") {
                         d.states.push(p.state(annos)?);
+                    } else if d.states.is_empty() {
+                        d.locals.push(p.parser_local(annos)?);
                     } else {
-                        d.locals.push(p.local_decl(annos)?);
+                        return Err(p.unexpected("'state'"));
                     }
                     Ok(())
                 })?;
+                if d.states.is_empty() && p.at("}") {
+                    p.unexpected("'state'");
+                }
                 p.expect("}")?;
             }
             Ok(DeclKind::Parser(d))
@@ -55,7 +60,7 @@ impl Parser<'_> {
             if !head.is_type {
                 p.expect("{")?;
                 p.members("apply", |p, annos| {
-                    d.locals.push(p.local_decl(annos)?);
+                    d.locals.push(p.control_local(annos)?);
                     Ok(())
                 })?;
                 if !p.eat_word("apply") {
@@ -154,20 +159,22 @@ impl Parser<'_> {
             cases.push(SelectCase { keyset, target });
         }
         self.expect("}")?;
-        self.eat(";");
         Ok(Transition::Select { keys, cases, span })
     }
 
-    /// A declaration inside a parser or control.
-    pub(super) fn local_decl(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
-        match self.tok().clone() {
-            Tok::Ident(w) => match &*w {
-                "const" => self.constant(annos),
-                "action" => self.action(annos),
-                "table" => self.table(annos),
-                "valueset" | "value_set" => self.value_set(annos),
-                _ => self.local_variable(annos),
-            },
+    fn parser_local(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        match self.tok() {
+            Tok::Ident(w) if &**w == "const" => self.constant(annos),
+            Tok::Ident(w) if &**w == "value_set" => self.value_set(annos),
+            _ => self.local_variable(annos),
+        }
+    }
+
+    fn control_local(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
+        match self.tok() {
+            Tok::Ident(w) if &**w == "const" => self.constant(annos),
+            Tok::Ident(w) if &**w == "action" => self.action(annos),
+            Tok::Ident(w) if &**w == "table" => self.table(annos),
             _ => self.local_variable(annos),
         }
     }

@@ -2,8 +2,8 @@
 
 use super::{Failed, PResult, Parser};
 use crate::ast::{
-    Annotation, Block, CompositeKind, Decl, DeclKind, Direction, EnumMember, Field, Ident, Method,
-    Param, Signature, TypeRef, TypeRefKind,
+    Annotation, Block, CompositeKind, Decl, DeclKind, EnumMember, Field, Ident, Method, Signature,
+    TypeRef, TypeRefKind,
 };
 use crate::diag::Span;
 use crate::token::Tok;
@@ -30,13 +30,15 @@ impl Parser<'_> {
             "match_kind" => {
                 let start = self.span();
                 self.bump();
-                let names = self.name_list()?;
+                self.expect("{")?;
+                let names = self.some("}", true, |p| p.ident())?;
                 self.wordless(annos, start, DeclKind::MatchKinds(names))
             }
             "error" if self.peek_at(1, "{") => {
                 let start = self.span();
                 self.bump();
-                let names = self.name_list()?;
+                self.expect("{")?;
+                let names = self.some("}", false, |p| p.ident())?;
                 self.wordless(annos, start, DeclKind::Errors(names))
             }
             _ => self.function_or_instance(annos),
@@ -59,11 +61,6 @@ impl Parser<'_> {
         })
     }
 
-    fn name_list(&mut self) -> PResult<Vec<Ident>> {
-        self.expect("{")?;
-        self.list("}", |p| p.member_name())
-    }
-
     pub(super) fn finish(
         &mut self,
         start: Span,
@@ -84,8 +81,8 @@ impl Parser<'_> {
     pub(super) fn constant(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
         let start = self.span();
         self.bump();
-        let ty = self.type_ref()?;
-        let name = self.ident()?;
+        let ty = self.declared_type()?;
+        let (name, ty) = self.declarator(ty)?;
         self.expect("=")?;
         let init = self.expr()?;
         self.expect(";")?;
@@ -97,6 +94,15 @@ impl Parser<'_> {
     pub(super) fn function_or_instance(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
         let start = self.span();
         if !self.at_type() && !matches!(self.tok(), Tok::Ident(_)) {
+            return Err(self.unexpected("a declaration"));
+        }
+        // Words of the language that are names elsewhere start no declaration.
+        if [
+            "actions", "apply", "entries", "key", "priority", "state", "type",
+        ]
+        .iter()
+        .any(|w| self.at_word(w) && !self.is_type_name(w))
+        {
             return Err(self.unexpected("a declaration"));
         }
         self.scoped_type_params(|p| {
@@ -125,61 +131,6 @@ impl Parser<'_> {
         let d = self.scoped(f)?;
         self.declare(&d.name.name.clone(), false);
         Ok(d)
-    }
-
-    fn signature_rest(&mut self, ret: TypeRef) -> PResult<Signature> {
-        let tparams = self.type_params_opt()?;
-        let params = self.params()?;
-        Ok(Signature {
-            tparams,
-            ret,
-            params,
-        })
-    }
-
-    pub(super) fn params(&mut self) -> PResult<Vec<Param>> {
-        self.expect("(")?;
-        self.list(")", |p| p.param())
-    }
-
-    fn param(&mut self) -> PResult<Param> {
-        let annos = self.annotations()?;
-        let start = self.span();
-        let dir = match self.tok() {
-            Tok::Ident(w) if &**w == "in" => Direction::In,
-            Tok::Ident(w) if &**w == "out" => Direction::Out,
-            Tok::Ident(w) if &**w == "inout" => Direction::InOut,
-            _ => Direction::None,
-        };
-        if dir != Direction::None {
-            self.bump();
-        }
-        let ty = self.type_ref()?;
-        let name = self.ident()?;
-        let default = if self.eat("=") {
-            Some(self.expr()?)
-        } else {
-            None
-        };
-        self.declare(&name.name, false);
-        let id = self.id();
-        Ok(Param {
-            id,
-            name,
-            span: start.to(self.last_span()),
-            dir,
-            ty,
-            default,
-            annos,
-        })
-    }
-
-    pub(super) fn params_opt(&mut self) -> PResult<Vec<Param>> {
-        if self.at("(") {
-            self.params()
-        } else {
-            Ok(Vec::new())
-        }
     }
 
     pub(super) fn action(&mut self, annos: Vec<Annotation>) -> PResult<Decl> {
@@ -233,7 +184,7 @@ impl Parser<'_> {
             .speculate(|p| {
                 p.bump();
                 p.expect("<")?;
-                p.list(">", |p| p.ident())?;
+                p.some(">", false, |p| p.ident())?;
                 if p.at("{") || p.at(";") {
                     Ok(())
                 } else {
@@ -332,8 +283,8 @@ impl Parser<'_> {
 
     fn field(&mut self) -> PResult<Field> {
         let annos = self.annotations()?;
-        let ty = self.type_ref()?;
-        let name = self.ident()?;
+        let ty = self.declared_type()?;
+        let (name, ty) = self.declarator(ty)?;
         self.expect(";")?;
         let id = self.id();
         Ok(Field {
@@ -354,10 +305,15 @@ impl Parser<'_> {
         let name = self.ident()?;
         self.declare(&name.name, true);
         self.expect("{")?;
-        let members = self.list("}", |p| {
-            p.annotations()?;
-            let name = p.member_name()?;
-            let value = if p.eat("=") { Some(p.expr()?) } else { None };
+        let members = self.some("}", true, |p| {
+            let name = p.ident()?;
+            let value = match underlying {
+                Some(_) => {
+                    p.expect("=")?;
+                    Some(p.expr()?)
+                }
+                None => None,
+            };
             let id = p.id();
             Ok(EnumMember { id, name, value })
         })?;
@@ -377,8 +333,8 @@ impl Parser<'_> {
         self.bump();
         // `typedef struct X {...} Y` is not P4_16.
         let more = self.annotations()?;
-        let ty = self.type_ref()?;
-        let name = self.ident()?;
+        let ty = self.declared_type()?;
+        let (name, ty) = self.declarator(ty)?;
         self.expect(";")?;
         self.declare(&name.name, true);
         let mut annos = annos;

@@ -31,30 +31,47 @@ const LEVELS: &[&[(&str, BinOp)]] = &[
 ];
 
 impl Parser<'_> {
-    fn node(&mut self, span: Span, kind: ExprKind) -> Expr {
+    pub(super) fn node(&mut self, span: Span, kind: ExprKind) -> Expr {
         let id = self.id();
         Expr { id, span, kind }
     }
 
     pub(crate) fn expr(&mut self) -> PResult<Expr> {
-        self.nested(|p| {
-            let cond = p.binary(0)?;
-            if !p.eat("?") {
-                return Ok(cond);
-            }
-            let yes = p.expr()?;
-            p.expect(":")?;
-            let no = p.expr()?;
-            let span = cond.span.to(no.span);
-            Ok(p.node(
-                span,
-                ExprKind::Ternary(Box::new(cond), Box::new(yes), Box::new(no)),
-            ))
-        })
+        self.expr_where(false)
+    }
+
+    /// An expression that ends before the first `>`.
+    pub(super) fn expr_in_angles(&mut self) -> PResult<Expr> {
+        self.expr_where(true)
+    }
+
+    fn expr_where(&mut self, in_angles: bool) -> PResult<Expr> {
+        let outer = std::mem::replace(&mut self.in_angles, in_angles);
+        let e = self.nested(|p| p.ternary(in_angles));
+        self.in_angles = outer;
+        e
+    }
+
+    fn ternary(&mut self, in_angles: bool) -> PResult<Expr> {
+        let cond = self.binary(0)?;
+        if !self.eat("?") {
+            return Ok(cond);
+        }
+        let yes = self.expr()?;
+        self.expect(":")?;
+        let no = self.expr_where(in_angles)?;
+        let span = cond.span.to(no.span);
+        Ok(self.node(
+            span,
+            ExprKind::Ternary(Box::new(cond), Box::new(yes), Box::new(no)),
+        ))
     }
 
     fn eat_binop(&mut self, level: &[(&str, BinOp)]) -> Option<BinOp> {
         for (text, op) in level {
+            if self.in_angles && matches!(*text, ">" | ">>") {
+                continue;
+            }
             if *text == ">>" {
                 if self.at_shift_right(">") {
                     self.bump();
@@ -153,22 +170,13 @@ impl Parser<'_> {
             self.link(&mut links)?;
             let start = e.span;
             if self.eat(".") {
-                let name = self.member_name()?;
+                let name = self.ident()?;
                 let span = start.to(name.span);
                 e = self.node(span, ExprKind::Member(Box::new(e), name));
             } else if self.at("[") {
                 e = self.subscript(e)?;
             } else if self.at("(") {
-                let args = self.args()?;
-                let span = start.to(self.last_span());
-                e = self.node(
-                    span,
-                    ExprKind::Call {
-                        callee: Box::new(e),
-                        targs: Vec::new(),
-                        args,
-                    },
-                );
+                e = self.call_of(e, Vec::new())?;
             } else if self.at("<") && matches!(e.kind, ExprKind::Name { .. } | ExprKind::Member(..))
             {
                 let Some(targs) = self.speculate(|p| {
@@ -199,20 +207,26 @@ impl Parser<'_> {
                     e = self.node(start, ExprKind::Type(ty));
                     continue;
                 }
-                let args = self.args()?;
-                let span = start.to(self.last_span());
-                e = self.node(
-                    span,
-                    ExprKind::Call {
-                        callee: Box::new(e),
-                        targs,
-                        args,
-                    },
-                );
+                e = self.call_of(e, targs)?;
             } else {
                 return Ok(e);
             }
         }
+    }
+
+    /// The arguments of a call of `callee`.
+    pub(super) fn call_of(&mut self, callee: Expr, targs: Vec<TypeRef>) -> PResult<Expr> {
+        let args = self.args()?;
+        let span = callee.span.to(self.last_span());
+        let callee = Box::new(callee);
+        Ok(self.node(
+            span,
+            ExprKind::Call {
+                callee,
+                targs,
+                args,
+            },
+        ))
     }
 
     fn subscript(&mut self, base: Expr) -> PResult<Expr> {
@@ -239,7 +253,7 @@ impl Parser<'_> {
         self.expect("(")?;
         self.list(")", |p| {
             let name = if matches!(p.tok(), Tok::Ident(_)) && p.peek_at(1, "=") {
-                let name = p.member_name()?;
+                let name = p.ident()?;
                 p.bump();
                 Some(name)
             } else {
@@ -248,156 +262,5 @@ impl Parser<'_> {
             let expr = p.keyset_item()?;
             Ok(Arg { name, expr })
         })
-    }
-
-    pub(crate) fn primary(&mut self) -> PResult<Expr> {
-        let span = self.span();
-        let tok = self.tok().clone();
-        match tok {
-            Tok::Int { value, width, .. } => {
-                self.bump();
-                Ok(self.node(span, ExprKind::Int { value, width }))
-            }
-            Tok::Str(s) => {
-                self.bump();
-                // Adjacent string literals are one.
-                let mut text = s.to_string();
-                while let Tok::Str(more) = self.tok().clone() {
-                    text.push_str(&more);
-                    self.bump();
-                }
-                Ok(self.node(span, ExprKind::Str(text.into())))
-            }
-            Tok::P("(") => {
-                self.bump();
-                let e = self.expr()?;
-                self.expect(")")?;
-                Ok(e)
-            }
-            Tok::P("{") => self.braces(),
-            Tok::P(".") => {
-                self.bump();
-                let name = self.ident()?;
-                let span = span.to(name.span);
-                Ok(self.node(
-                    span,
-                    ExprKind::Name {
-                        name: name.name,
-                        global: true,
-                    },
-                ))
-            }
-            Tok::Ident(n) => match &*n {
-                "true" | "false" => {
-                    self.bump();
-                    Ok(self.node(span, ExprKind::Bool(&*n == "true")))
-                }
-                "error" | "this" => {
-                    self.bump();
-                    Ok(self.node(
-                        span,
-                        ExprKind::Name {
-                            name: n,
-                            global: false,
-                        },
-                    ))
-                }
-                "_" => {
-                    self.bump();
-                    Ok(self.node(span, ExprKind::DontCare))
-                }
-                "default" => {
-                    self.bump();
-                    Ok(self.node(span, ExprKind::Default))
-                }
-                _ => {
-                    let name = self.ident().map_err(|_| Failed)?;
-                    Ok(self.node(
-                        span,
-                        ExprKind::Name {
-                            name: name.name,
-                            global: false,
-                        },
-                    ))
-                }
-            },
-            _ => Err(self.unexpected("an expression")),
-        }
-    }
-
-    /// `{ ... }`: a list, a record or an invalid header.
-    fn braces(&mut self) -> PResult<Expr> {
-        let start = self.expect("{")?;
-        if self.at("#") && self.peek_at(1, "}") {
-            self.bump();
-            self.bump();
-            return Ok(self.node(start.to(self.last_span()), ExprKind::InvalidHeader));
-        }
-        let is_record = matches!(self.tok(), Tok::Ident(_)) && self.peek_at(1, "=");
-        let mut dots = false;
-        let mut items = Vec::new();
-        let mut fields = Vec::new();
-        self.list("}", |p| {
-            if dots {
-                return Err(p.fail(p.span(), "'...' must come last"));
-            }
-            if p.eat("...") {
-                dots = true;
-            } else if is_record {
-                let name = p.member_name()?;
-                p.expect("=")?;
-                fields.push((name, p.expr()?));
-            } else {
-                items.push(p.expr()?);
-            }
-            Ok(())
-        })?;
-        let kind = if is_record {
-            ExprKind::Record { fields, dots }
-        } else {
-            ExprKind::List { items, dots }
-        };
-        Ok(self.node(start.to(self.last_span()), kind))
-    }
-
-    /// One component of a keyset: an expression, a mask or a range.
-    pub(super) fn keyset_item(&mut self) -> PResult<Expr> {
-        let e = self.expr()?;
-        if self.eat("&&&") {
-            let mask = self.expr()?;
-            let span = e.span.to(mask.span);
-            return Ok(self.node(span, ExprKind::Mask(Box::new(e), Box::new(mask))));
-        }
-        if self.eat("..") {
-            let high = self.expr()?;
-            let span = e.span.to(high.span);
-            return Ok(self.node(span, ExprKind::Range(Box::new(e), Box::new(high))));
-        }
-        Ok(e)
-    }
-
-    /// A keyset: one item, or a parenthesised tuple of them.
-    pub(super) fn keyset(&mut self) -> PResult<Expr> {
-        if self.at("(") {
-            let tuple = self.speculate(|p| {
-                let start = p.expect("(")?;
-                let items = p.list(")", |p| p.keyset_item())?;
-                // More operators after it: it was the start of an expression.
-                if p.at(":") {
-                    let span = start.to(p.last_span());
-                    return Ok(p.node(span, ExprKind::List { items, dots: false }));
-                }
-                Err(Failed)
-            });
-            if let Some(mut e) = tuple {
-                if let ExprKind::List { items, .. } = &mut e.kind
-                    && items.len() == 1
-                {
-                    return Ok(items.remove(0));
-                }
-                return Ok(e);
-            }
-        }
-        self.keyset_item()
     }
 }

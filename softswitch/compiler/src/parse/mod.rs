@@ -6,6 +6,9 @@ mod annotation;
 mod block;
 mod declaration;
 mod expression;
+mod primary;
+mod resync;
+mod signature;
 mod statement;
 mod table;
 mod types;
@@ -64,7 +67,7 @@ const KEYWORDS: &[&str] = &[
     "tuple",
     "typedef",
     "varbit",
-    "valueset",
+    "value_set",
     "void",
     "for",
     "break",
@@ -81,6 +84,7 @@ pub fn parse(tokens: Vec<Token>, diags: &Diagnostics) -> Program {
         scopes: vec![HashMap::new()],
         silent: 0,
         depth: 0,
+        in_angles: false,
     };
     let mut decls = Vec::new();
     while !p.at_eof() {
@@ -111,6 +115,8 @@ pub(crate) struct Parser<'a> {
     /// While positive, errors are not reported (speculative parsing).
     silent: u32,
     depth: u32,
+    /// Within `<` and `>` outside of any brackets, where `>` is no operator.
+    in_angles: bool,
 }
 
 impl Parser<'_> {
@@ -271,19 +277,6 @@ impl Parser<'_> {
         Ok(ident)
     }
 
-    /// A member name after a dot: any word.
-    fn member_name(&mut self) -> PResult<Ident> {
-        let Tok::Ident(n) = self.tok() else {
-            return Err(self.unexpected("a member name"));
-        };
-        let ident = Ident {
-            name: n.clone(),
-            span: self.span(),
-        };
-        self.bump();
-        Ok(ident)
-    }
-
     fn declare(&mut self, name: &Name, is_type: bool) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(name.clone(), is_type);
@@ -305,16 +298,29 @@ impl Parser<'_> {
         r
     }
 
-    /// Items with commas between them, and perhaps one after the last, up to `close`.
+    /// Items with commas between them, up to `close`.
     fn list<T>(
         &mut self,
         close: &str,
+        item: impl FnMut(&mut Self) -> PResult<T>,
+    ) -> PResult<Vec<T>> {
+        if self.eat(close) {
+            return Ok(Vec::new());
+        }
+        self.some(close, false, item)
+    }
+
+    /// Like [`Self::list`], with one item at least and perhaps a comma after the last.
+    fn some<T>(
+        &mut self,
+        close: &str,
+        comma_at_end: bool,
         mut item: impl FnMut(&mut Self) -> PResult<T>,
     ) -> PResult<Vec<T>> {
         let mut items = Vec::new();
-        while !self.at(close) {
+        loop {
             items.push(item(self)?);
-            if !self.eat(",") {
+            if !self.eat(",") || (comma_at_end && self.at(close)) {
                 break;
             }
         }
@@ -333,75 +339,6 @@ impl Parser<'_> {
             self.depth = depth;
         }
         r
-    }
-
-    /// Skips to just after the next `;` or balanced `}` at this nesting, or before a closing `}`.
-    fn resync(&mut self, start: usize) {
-        if self.pos == start && !self.at("}") {
-            self.bump();
-        }
-        let mut depth = 0;
-        while !self.at_eof() {
-            if depth == 0 && self.at(";") {
-                self.bump();
-                return;
-            }
-            if self.at("{") {
-                depth += 1;
-            } else if self.at("}") {
-                if depth == 0 {
-                    return;
-                }
-                depth -= 1;
-                if depth == 0 {
-                    self.bump();
-                    return;
-                }
-            }
-            self.bump();
-        }
-    }
-
-    fn resync_top(&mut self, start: usize) {
-        const STARTERS: &[&str] = &[
-            "control",
-            "parser",
-            "struct",
-            "header",
-            "header_union",
-            "const",
-            "typedef",
-            "type",
-            "enum",
-            "extern",
-            "action",
-            "package",
-            "error",
-            "match_kind",
-        ];
-        if self.pos == start {
-            self.bump();
-        }
-        while !self.at_eof() {
-            // A declaration keyword in the first column of a line is a safe place to go on.
-            let t = &self.tokens[self.pos];
-            if t.line_start && matches!(&t.tok, Tok::Ident(n) if STARTERS.contains(&&**n)) {
-                let src_col_one = self.pos == 0 || t.span.lo == 0 || self.column_one(t.span);
-                if src_col_one {
-                    return;
-                }
-            }
-            self.bump();
-        }
-    }
-
-    /// Whether nothing but a line break precedes `span`: approximated by the gap to the last token.
-    fn column_one(&self, span: Span) -> bool {
-        self.pos > 0 && {
-            let prev = self.tokens[self.pos - 1].span;
-            prev.file != span.file
-                || matches!(self.tokens[self.pos - 1].tok, Tok::P("}" | ";" | ")"))
-        }
     }
 
     fn rc(&self, s: &str) -> Name {

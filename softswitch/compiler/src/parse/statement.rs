@@ -16,11 +16,12 @@ const COMPOUND: &[(&str, BinOp)] = &[
     ("|=", BinOp::BitOr),
     ("^=", BinOp::BitXor),
     ("<<=", BinOp::Shl),
-    ("++=", BinOp::Concat),
 ];
 
 impl Parser<'_> {
+    /// A block; annotations before it say nothing to this target.
     pub(super) fn block(&mut self) -> PResult<Block> {
+        self.annotations()?;
         self.scoped(|p| {
             p.expect("{")?;
             let stmts = p.statements()?;
@@ -34,7 +35,7 @@ impl Parser<'_> {
         let mut stmts = Vec::new();
         while !self.at("}") && !self.at_eof() && !self.at_word("transition") {
             let start = self.pos;
-            match self.statement() {
+            match self.nested(|p| p.statement_or_declaration()) {
                 Ok(s) => stmts.push(s),
                 Err(Failed) if self.silent > 0 => return Err(Failed),
                 Err(Failed) => self.resync(start),
@@ -43,14 +44,24 @@ impl Parser<'_> {
         Ok(stmts)
     }
 
-    pub(super) fn statement(&mut self) -> PResult<Stmt> {
-        self.nested(|p| p.statement_inner())
+    /// What a condition or a loop governs: a declaration would be of no use there.
+    fn statement(&mut self) -> PResult<Stmt> {
+        if self.at_word("const") || self.at_declaration() {
+            return Err(self.unexpected("a statement"));
+        }
+        self.nested(|p| p.statement_or_declaration())
     }
 
-    fn statement_inner(&mut self) -> PResult<Stmt> {
+    fn statement_or_declaration(&mut self) -> PResult<Stmt> {
         let start = self.span();
         let annotated = self.at("@");
         let annos = self.annotations()?;
+        let may_be_annotated = self.at("{")
+            || ["for", "const"].iter().any(|w| self.at_word(w))
+            || self.at_declaration();
+        if annotated && !may_be_annotated {
+            return Err(self.unexpected("a block or a declaration"));
+        }
         let kind = match self.tok().clone() {
             Tok::P(";") => {
                 self.bump();
@@ -79,7 +90,6 @@ impl Parser<'_> {
                 _ => self.assignment_or_call(true)?,
             },
             _ if self.at_declaration() => StmtKind::Decl(Box::new(self.local_variable(annos)?)),
-            _ if annotated => return Err(self.unexpected("a statement")),
             _ => self.assignment_or_call(true)?,
         };
         Ok(Stmt {
@@ -136,7 +146,7 @@ impl Parser<'_> {
         if self.at("(") {
             return self.instantiation_rest(annos, start, ty);
         }
-        let name = self.ident()?;
+        let (name, ty) = self.declarator(ty)?;
         let init = if self.eat("=") {
             Some(self.expr()?)
         } else {
@@ -188,7 +198,7 @@ impl Parser<'_> {
                 Some(self.expr()?)
             };
             self.expect(":")?;
-            let body = if self.at("{") {
+            let body = if self.at("{") || self.at("@") {
                 Some(self.block()?)
             } else {
                 None
@@ -206,16 +216,13 @@ impl Parser<'_> {
     fn for_statement(&mut self) -> PResult<StmtKind> {
         self.bump();
         self.expect("(")?;
-        // `for (T x in ...)` or `for (x in ...)`
-        let is_in = self.for_in_head();
-        if let Some((var, declares)) = is_in {
+        if let Some(var) = self.for_in_head() {
             let over = self.keyset_item()?;
             self.expect(")")?;
             self.declare(&var.name.name.clone(), false);
             let body = Box::new(self.statement()?);
             return Ok(StmtKind::ForIn {
                 var: Box::new(var),
-                declares,
                 over,
                 body,
             });
@@ -233,39 +240,26 @@ impl Parser<'_> {
         })
     }
 
-    fn for_in_head(&mut self) -> Option<(Decl, bool)> {
+    /// `T x in`
+    fn for_in_head(&mut self) -> Option<Decl> {
         let start = self.span();
         self.speculate(|p| {
             let annos = p.annotations()?;
-            let (ty, declares) = if p.at_type() {
-                (Some(p.type_ref()?), true)
-            } else {
-                (None, false)
-            };
+            let ty = p.type_ref()?;
             let name = p.ident()?;
             if !p.eat_word("in") {
                 return Err(Failed);
             }
-            let ty = match ty {
-                Some(ty) => ty,
-                None => crate::ast::TypeRef {
-                    id: p.id(),
-                    span: name.span,
-                    kind: crate::ast::TypeRefKind::DontCare,
-                },
-            };
             let id = p.id();
             let span = start.to(name.span);
-            Ok((
-                Decl {
-                    id,
-                    name,
-                    span,
-                    annos,
-                    kind: DeclKind::Var { ty, init: None },
-                },
-                declares,
-            ))
+            let kind = DeclKind::Var { ty, init: None };
+            Ok(Decl {
+                id,
+                name,
+                span,
+                annos,
+                kind,
+            })
         })
     }
 
@@ -274,7 +268,7 @@ impl Parser<'_> {
         let annos = self.annotations()?;
         if self.at_declaration() {
             let ty = self.type_ref()?;
-            let name = self.ident()?;
+            let (name, ty) = self.declarator(ty)?;
             let init = if self.eat("=") {
                 Some(self.expr()?)
             } else {
@@ -351,7 +345,7 @@ impl Parser<'_> {
         ty: crate::ast::TypeRef,
     ) -> PResult<Decl> {
         let args: Vec<Arg> = self.args()?;
-        let name = self.ident()?;
+        let (name, ty) = self.declarator(ty)?;
         let mut body = None;
         if self.eat("=") {
             self.expect("{")?;

@@ -2,8 +2,8 @@
 
 use super::{Failed, PResult, Parser};
 use crate::ast::{
-    ActionRef, Annotation, Decl, DeclKind, DefaultAction, Entries, Entry, KeyElement, Property,
-    TableDecl,
+    ActionRef, Annotation, Decl, DeclKind, DefaultAction, Entries, Entry, Expr, ExprKind,
+    KeyElement, Property, TableDecl,
 };
 
 impl Parser<'_> {
@@ -20,6 +20,9 @@ impl Parser<'_> {
             properties: Vec::new(),
         };
         self.expect("{")?;
+        if self.at("}") {
+            self.unexpected("a property of the table");
+        }
         while !self.at("}") && !self.at_eof() {
             let at = self.pos;
             if let Err(Failed) = self.table_property(&mut t) {
@@ -43,7 +46,10 @@ impl Parser<'_> {
     fn table_property(&mut self, t: &mut TableDecl) -> PResult<()> {
         let annos = self.annotations()?;
         let is_const = self.eat_word("const");
-        let name = self.member_name()?;
+        if (is_const || !annos.is_empty()) && (self.at_word("key") || self.at_word("actions")) {
+            return Err(self.unexpected("another property"));
+        }
+        let name = self.ident()?;
         let twice = |set: bool, p: &Self| {
             if set {
                 p.fail(
@@ -57,12 +63,10 @@ impl Parser<'_> {
             "key" => {
                 twice(t.keys.is_some(), self);
                 t.keys = Some(self.braced_list(|p| p.key_element())?);
-                self.eat(";");
             }
             "actions" => {
                 twice(t.actions.is_some(), self);
                 t.actions = Some(self.braced_list(|p| p.action_ref())?);
-                self.eat(";");
             }
             "default_action" => {
                 twice(t.default_action.is_some(), self);
@@ -73,7 +77,6 @@ impl Parser<'_> {
             "entries" => {
                 twice(t.entries.is_some(), self);
                 let list = self.braced_list(|p| p.entry())?;
-                self.eat(";");
                 t.entries = Some(Entries {
                     is_const,
                     list,
@@ -119,9 +122,21 @@ impl Parser<'_> {
 
     fn action_ref(&mut self) -> PResult<ActionRef> {
         let annos = self.annotations()?;
-        let expr = self.postfix_expr()?;
+        let expr = self.action_call()?;
         self.expect(";")?;
         Ok(ActionRef { expr, annos })
+    }
+
+    /// An action's name, perhaps with arguments.
+    fn action_call(&mut self) -> PResult<Expr> {
+        let name = self.primary()?;
+        if !matches!(name.kind, ExprKind::Name { .. }) {
+            return Err(self.fail(name.span, "syntax error: the name of an action expected"));
+        }
+        if !self.at("(") {
+            return Ok(name);
+        }
+        self.call_of(name, Vec::new())
     }
 
     fn entry(&mut self) -> PResult<Entry> {
@@ -136,7 +151,7 @@ impl Parser<'_> {
         }
         let keyset = self.keyset()?;
         self.expect(":")?;
-        let action = self.postfix_expr()?;
+        let action = self.action_call()?;
         let annos = self.annotations()?;
         self.expect(";")?;
         Ok(Entry {

@@ -1,7 +1,7 @@
 //! Type references.
 
-use super::{PResult, Parser};
-use crate::ast::{Expr, ExprKind, TypeParam, TypeRef, TypeRefKind};
+use super::{KEYWORDS, PResult, Parser};
+use crate::ast::{Expr, ExprKind, Ident, TypeParam, TypeRef, TypeRefKind};
 use crate::token::Tok;
 
 impl Parser<'_> {
@@ -13,6 +13,7 @@ impl Parser<'_> {
                     true
                 }
                 "error" => true,
+                "list" if self.peek_at(1, "<") => true,
                 other => self.is_type_name(other),
             },
             Tok::P(".") => {
@@ -44,6 +45,30 @@ impl Parser<'_> {
             }
             Ok(ty)
         })
+    }
+
+    /// A type where no type parameter can follow that declares it: it is known by now.
+    pub(super) fn declared_type(&mut self) -> PResult<TypeRef> {
+        match self.tok() {
+            Tok::Ident(n) if !self.at_type() && !KEYWORDS.contains(&&**n) => {
+                Err(self.fail(self.span(), format!("'{n}' is not declared as a type")))
+            }
+            _ => self.type_ref(),
+        }
+    }
+
+    /// The name of something of this type, and its type: `T name[n]` is `T[n] name`.
+    pub(super) fn declarator(&mut self, ty: TypeRef) -> PResult<(Ident, TypeRef)> {
+        let name = self.ident()?;
+        if !self.eat("[") {
+            return Ok((name, ty));
+        }
+        let size = self.expr()?;
+        self.expect("]")?;
+        let span = ty.span.to(self.last_span());
+        let kind = TypeRefKind::Stack(Box::new(ty), Box::new(size));
+        let id = self.id();
+        Ok((name, TypeRef { id, span, kind }))
     }
 
     fn base_type(&mut self) -> PResult<TypeRefKind> {
@@ -130,16 +155,10 @@ impl Parser<'_> {
         }
     }
 
-    /// `<n>` or `<(expression)>`
+    /// `<expression>`; an expression with `>` needs parentheses.
     fn width(&mut self) -> PResult<Expr> {
         self.expect("<")?;
-        let e = if self.eat("(") {
-            let e = self.expr()?;
-            self.expect(")")?;
-            e
-        } else {
-            self.primary()?
-        };
+        let e = self.expr_in_angles()?;
         self.expect(">")?;
         Ok(e)
     }
@@ -161,7 +180,7 @@ impl Parser<'_> {
         if !self.eat("<") {
             return Ok(Vec::new());
         }
-        self.list(">", |p| {
+        self.some(">", false, |p| {
             let name = p.ident()?;
             p.declare(&name.name, true);
             let id = p.id();

@@ -47,7 +47,8 @@ pub fn preprocess(
         pp.macros.insert(name.as_str().into(), Macro::object(body));
     }
     pp.file(main_file);
-    let end = sources.file(main_file).text.len() as u32;
+    // What is missing at the end is missing on the last line that has something.
+    let end = sources.file(main_file).text.trim_end().len() as u32;
     pp.out.push(Token {
         tok: Tok::Eof,
         span: Span {
