@@ -6,6 +6,7 @@ from ipaddress import IPv4Address, IPv6Address
 IP = IPv4Address | IPv6Address
 
 TCP = 6
+UDP = 17
 ICMP6 = 58
 EXTENSIONS = {0, 43, 60}
 TIMESTAMP = bytes([8, 10])

@@ -9,12 +9,13 @@ import finsy as fy
 
 from base.client import Client
 from base.cookie import Key, decode
-from base.frame import IP
+from base.frame import IP, TCP, UDP
 from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint
 
 CLIENT, SERVER = 1, 2
 ROLES = {1: CLIENT, 2: CLIENT, 3: SERVER, 4: SERVER}  # port 5 is nobody's
 HASH, CHEETAH_RR, CHEETAH_LL, CCLB4 = 1, 2, 3, 4
+IID = (1 << 64) - 1  # of an IPv6 address, the interface id
 SET, ADD, SUB, SEED, CLEAR, READ = 1, 2, 3, 4, 5, 6
 
 # Where the networks are: prefix to port. The gateways of each network are the switch's.
@@ -55,6 +56,9 @@ class Vip:
     tree_depth: int = 0
     maglev_size: int = 0
     pool_size: int = 0
+    protocol: int = TCP
+    prefix: int | None = None
+    """The upper 64 bits of the service's cookie addresses."""
 
     def server(self, sid: int) -> Server:
         return next(server for server in self.servers if server.sid == sid)
@@ -126,7 +130,10 @@ class Site:
         """The service, its address and its servers; Maglev gives slot i to server i, turn by turn."""
         version = vip.at.address.version
         address = int(vip.at.address)
-        self.insert([self.entry(f"{INGRESS}vip.vip{version}", {"dst": address, "dst_port": vip.at.port}, "set_vip", vip_id=vip.id)])
+        match = {"dst": address, "protocol": vip.protocol, "dst_port": vip.at.port}
+        self.insert([self.entry(f"{INGRESS}vip.vip{version}", match, "set_vip", vip_id=vip.id)])
+        if vip.prefix is not None:
+            self.add_cookie_prefix(vip)
         if vip.at.address not in self._addresses:
             self._addresses.add(vip.at.address)
             self.insert([self.entry(f"{INGRESS}vip.address{version}", {"dst": address}, "no_service")])
@@ -140,22 +147,34 @@ class Site:
 
     def member(self, vip: Vip, server: Server) -> fy.P4TableEntry:
         match = {"vip_id": vip.id, "sid": server.sid}
-        return self.entry(LB + "member", match, "is_member", slot=server.slot, active=int(server.active))
+        return self.entry(LB + "choice.member", match, "is_member", slot=server.slot, active=int(server.active))
 
     def from_server(self, vip: Vip, server: Server) -> fy.P4TableEntry:
-        version = vip.at.address.version
-        return self.entry(
-            f"{INGRESS}vip.dip{version}",
-            {"src": int(server.dip.address), "src_port": server.dip.port},
-            f"from_server{version}",
-            sid=server.sid,
-            vip_id=vip.id,
-            slot=server.slot,
-            active=int(server.active),
-            score_class=server.score_class,
-            vip=int(vip.at.address),
-            vip_port=vip.at.port,
-        )
+        version, dip = vip.at.address.version, int(server.dip.address)
+        params = {
+            "sid": server.sid,
+            "vip_id": vip.id,
+            "slot": server.slot,
+            "active": int(server.active),
+            "score_class": server.score_class,
+            "vip": int(vip.at.address),
+            "vip_port": vip.at.port,
+        }
+        if vip.protocol == UDP and version == 6:
+            params |= {"dip_id": dip & IID, "prefix": vip.prefix or 0}
+            match = {"prefix": dip >> 64, "src_port": server.dip.port}
+            return self.entry(f"{INGRESS}vip.quic_dip6", match, "from_quic_server6", **params)
+        match = {"src": dip, "src_port": server.dip.port}
+        if version == 4:
+            match["protocol"] = vip.protocol
+        return self.entry(f"{INGRESS}vip.dip{version}", match, f"from_server{version}", **params)
+
+    def add_cookie_prefix(self, vip: Vip) -> None:
+        """The /64 of the service's cookie addresses."""
+        match = {"prefix": vip.prefix}
+        self.insert([self.entry(INGRESS + "vip.cookie_prefix", match, "no_service")])
+        match["dst_port"] = vip.at.port
+        self.insert([self.entry(INGRESS + "vip.cookie_address", match, "set_cookie_address", vip_id=vip.id)])
 
     def to_server(self, server: Server) -> fy.P4TableEntry:
         version = server.dip.address.version
@@ -176,7 +195,7 @@ class Site:
         self.modify(self.policy(vip))
 
     def maglev(self, vip: Vip, sids: Sequence[int]) -> list[fy.P4TableEntry]:
-        table = LB + "fallback.maglev"
+        table = LB + "maglev.maglev"
         return [self.entry(table, {"vip_id": vip.id, "slot": slot}, "pick", sid=sid) for slot, sid in enumerate(sids)]
 
     def set_maglev(self, vip: Vip, sids: Sequence[int]) -> None:
@@ -195,10 +214,10 @@ class Site:
 
     def add_scores(self, score_class: int, a: float, weight: float = 1.0) -> None:
         entries = []
-        for code in range(32):
+        for code in range(256):
             for table, share in (("score_af", a), ("score_ff", 1 - a)):
                 match = {"class": score_class, "n_" + table[-2:]: code}
-                entries.append(self.entry(f"{LB}insight.{table}", match, "add_score", score=score(share, weight, code)))
+                entries.append(self.entry(f"{LB}insight.{table}", match, "add_score", score=score(share, weight, decode(code, 3))))
         self.insert(entries)
 
     def key_entries(self, key: Key) -> list[fy.P4TableEntry]:
@@ -234,6 +253,6 @@ class Site:
         self.client.send(fy.P4PacketOut(b"\0", op=op, depth=vip.tree_depth, slot=slot, sid=sid, score=amount))
 
 
-def score(share: float, weight: float, code: int) -> int:
+def score(share: float, weight: float, flows: int) -> int:
     """A score table's entry, in units of 1/UNIT flow of a server of weight 1."""
-    return min(0xFFFE, round(share * UNIT * decode(code) / weight))
+    return min(0xFFFE, round(share * UNIT * flows / weight))

@@ -81,7 +81,11 @@ class Schema:
             )
             self.tables[info.name] = info
             self.tables_by_id[info.id] = info
-        self.counters = {_tail(counter.preamble.name, 1): counter.preamble.id for counter in p4info.counters}
+        self.counters: dict[str, int] = {}
+        for counter in p4info.counters:
+            # A counter stands in the top control, or is all that a control of its name in another control holds.
+            parts = counter.preamble.name.split(".")
+            self.counters[".".join(parts[-3:-1]) if parts[-1:] == parts[-2:-1] else parts[-1]] = counter.preamble.id
         self.packet_out: tuple[tuple[int, str, int], ...] = ()
         for header in p4info.controller_packet_metadata:
             if header.preamble.name == "packet_out":
