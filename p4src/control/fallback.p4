@@ -30,6 +30,7 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
         }
         if (meta.connection.op != CONNECTION_NONE) {
             timeout.apply();
+            meta.connection.now = meta.now;
             meta.connection.fingerprint = meta.connection_hash;
             connections.apply(meta.connection);
             if (meta.connection.op == CONNECTION_CLAIM) {

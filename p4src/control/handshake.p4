@@ -29,6 +29,7 @@ control Handshake(in headers_t hdr, inout metadata_t meta) {
             meta.connection.refresh = 0; // its handshake is over
         }
         timeout.apply();
+        meta.connection.now = meta.now;
         meta.connection.fingerprint = meta.connection_hash;
         handshakes.apply(meta.connection);
 

@@ -49,7 +49,7 @@ struct connection_t {
     bit<16> index;
     bit<32> fingerprint;
     sid_t sid;
-    bit<16> now;     // ticks of 2^20 us, 1.05 s
+    bit<16> now;     // ticks
     bit<16> timeout; // ticks
     bit<1> refresh;  // LOOKUP: it lives on
     bit<1> done;     // LOOKUP: found; CLAIM: taken; JOIN: found or taken
@@ -85,6 +85,8 @@ struct metadata_t {
     // port
     @field_list(RESUBMIT_FIELDS)
     port_t ingress_port;
+    @field_list(RESUBMIT_FIELDS)
+    bit<16> now;     // ticks of 2^20 us, 1.05 s
     port_t egress_port;
     bit<8> role;
     mac_t port_mac;

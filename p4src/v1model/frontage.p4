@@ -92,9 +92,10 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
 
     apply {
         if (meta.second_pass == 0) {
-            meta.ingress_port = standard_metadata.ingress_port; // which BMv2 clears when it resubmits
+            // Which BMv2 clears when it resubmits.
+            meta.ingress_port = standard_metadata.ingress_port;
+            meta.now = standard_metadata.ingress_global_timestamp[35:20];
         }
-        meta.connection.now = standard_metadata.ingress_global_timestamp[35:20];
 
         if (hdr.packet_out.isValid()) {
             meta.direction = Direction.CONTROLLER;

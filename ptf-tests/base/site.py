@@ -29,6 +29,7 @@ NETWORKS = {
     "fd12:3456:a::/48": 3,
     "fd12:3456:b::/48": 4,
 }
+COOKIE_PREFIXES = ["2001:db8:c00c::/48"]  # of services; each has a /64 of it
 GATEWAYS = [ip_network(prefix)[1] for prefix in NETWORKS]
 UNIT = 16  # one flow of a server of weight 1
 
@@ -77,6 +78,8 @@ class Site:
     def __init__(self, client: Client):
         self.client = client
         self._keyed: set[int] = set()
+        self._quic_keyed: set[int] = set()
+        self._static_cookies: set[tuple[int, int]] = set()
         self._addresses: set[IP] = set()
 
     def entry(self, table: str, match: dict[str, Any] | None, action: str, **params: Any) -> fy.P4TableEntry:
@@ -247,6 +250,38 @@ class Site:
         """Seals with `key` from the next packet on."""
         params = {"key_epoch": key.epoch, "key_clock_offset": key.id & 0xFFFF}
         self.modify(self.entry("FrontageEgress.masking.active_key", None, "set_active_key", **params))
+
+    def quic_key_entries(self, key: Key) -> list[fy.P4TableEntry]:
+        """Opening undoes the rounds of sealing from the last to the first; of what they mix, odd ones have 28 bits."""
+        entries = []
+        for position in range(4):
+            i = 3 - position
+            mask = 0xFFFFFFF if i % 2 else 0xFFFFFFFF
+            for j, words in enumerate(key.words[i]):
+                table = f"{LB}unseal.open.round{position}.byte{j}"
+                for byte, word in enumerate(words):
+                    entries.append(self.entry(table, {"epoch": key.epoch, "byte": byte}, "mix", value=word & mask))
+        return entries
+
+    def install_quic_key(self, key: Key) -> None:
+        """Opens with `key` what QUIC carries: its tables take the place of its epoch's."""
+        if key.epoch in self._quic_keyed:
+            self.modify(*self.quic_key_entries(key))
+        else:
+            self.insert(self.quic_key_entries(key))
+        self._quic_keyed.add(key.epoch)
+
+    def set_static_cookies(self, key: Key, servers: Iterable[Server]) -> None:
+        """The addresses under which clients know these servers, by the key's epoch."""
+        for server in servers:
+            match = {"epoch": key.epoch, "sid": server.sid}
+            entry = self.entry("FrontageEgress.masking.static_cookie", match, "show", interface_id=key.static6(server.sid))
+            place = key.epoch, server.sid
+            self.client.write(~entry if place in self._static_cookies else +entry)
+            self._static_cookies.add(place)
+
+    def set_handshake_timeout(self, ticks: int) -> None:
+        self.modify(self.entry(LB + "handshake.timeout", None, "set_timeout", ticks=ticks))
 
     def tell_tree(self, vip: Vip, op: int, slot: int, sid: int, amount: int = 0) -> None:
         """An operation on one leaf, by packet-out."""
