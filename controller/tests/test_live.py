@@ -14,6 +14,7 @@ from finsy.proto import p4r
 
 from conftest import PROGRAM, Switch
 from frontage import edit
+from frontage.blocks import masking, server, unseal, vip
 from frontage.config import Config, Policy, ServerState, load, loads
 from frontage.controller import Controller, Phase
 from frontage.p4info import Pipeline
@@ -182,6 +183,25 @@ async def test_key_rotation(config_file: Path) -> None:
             opened = {key.match[0] for key in state if key.table == "open.round0"}
             assert opened == {0, 1}
         assert {key.match[0] for key in one if key.table == "open.round0"} == {1}
+
+
+async def test_quic_services_keep_what_clients_hold(quic_file: Path) -> None:
+    """Cookies and connection ids of the previous key open after a rotation, and those of a draining server."""
+    held = (*unseal.TABLES, masking.STATIC_COOKIE, *server.TABLES, vip.COOKIE_ADDRESS, vip.VIP6)
+    async with running(load(quic_file)) as controller:
+        before = await installed(controller)
+        await controller.apply(edited(quic_file, lambda text: edit.rotate_key(text, quic_file.parent)))
+        await controller.apply(edited(quic_file, lambda text: edit.set_server_state(text, "film1", ServerState.DRAINING)))
+        after = await installed(controller)
+        for key, action in before.items():
+            if key.table in held:
+                assert after[key] == action
+        assert sum(key.table == masking.STATIC_COOKIE for key in after) == 2 * 2
+        assert controller.session is not None
+        assert controller.pipeline is not None
+        status = await read_status(controller.session, controller.pipeline.schema, controller.config)
+        assert set(status["handshakes"]) == {"taken", "refused"}
+        assert status["vips"][0]["cookie_prefix"] == "2001:db8:c00c:1e::/64"
 
 
 async def test_older_key_is_refused(config_file: Path) -> None:

@@ -116,6 +116,9 @@ def _quic(config: Config) -> Iterator[Finding]:
 
     ours = {vip.cookie_prefix for vip in config.vips if vip.cookie_prefix}
     networks: list[tuple[Path, Hashable]] = []
+    routes = {r.prefix: r.port for r in config.routes if isinstance(r.prefix, IPv6Network)}
+    lengths = sorted({prefix.prefixlen for prefix in routes if prefix.prefixlen <= 64}, reverse=True)
+    outside = {port.name for port in config.ports if port.role == "client"}
     for i, server in enumerate(config.servers):
         served = vips.get(server.vip)
         if served is None or served.protocol != "udp" or not isinstance(server.address, IPv6Address):
@@ -124,9 +127,10 @@ def _quic(config: Config) -> Iterator[Finding]:
         networks.append((("servers", i, "address"), f"{own} UDP port {server.port}"))
         if own in ours:
             yield Finding(("servers", i, "address"), f"{server.address} lies in a cookie prefix", "give an address outside of it")
-        routed = any(isinstance(route.prefix, IPv6Network) and route.prefix.supernet_of(own) for route in config.routes)
-        if served.cookie_prefix and not routed:
-            what = f"no route leads to all of {own}, where this server has its cookie addresses"
+        covering = (own.supernet(new_prefix=length) for length in lengths)
+        way = next((routes[prefix] for prefix in covering if prefix in routes), None)
+        if served.cookie_prefix and (way is None or way in outside):
+            what = f"no route leads to {own} on the servers' side, where this server has its cookie addresses"
             yield Finding(("servers", i, "address"), what, "add the prefix to `routes`")
     yield from _duplicates(networks, "two servers send from {}", "a QUIC server on IPv6 needs a /64 of its own: move one")
 

@@ -126,6 +126,8 @@ class Schema:
         if len(key.match) not in (0, len(table.fields)):
             raise PipelineError(f"{table.full_name} has {len(table.fields)} match fields, not {len(key.match)}")
         for field_id, is_lpm, value in zip(table.fields, table.lpm, key.match, strict=False):
+            if is_lpm and value == (0, 0):
+                continue  # matches anything: the field is left out (P4Runtime, section 9.1.1)
             match = entry.match.add(field_id=field_id)
             if isinstance(value, tuple):
                 if not is_lpm:
