@@ -60,7 +60,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
         }
 
         // What is remembered of its connection, or of its hash alone.
-        if (meta.drop == DROP_NONE && meta.direction == Direction.UP && hdr.udp.isValid() && meta.at_cookie_address == 0) {
+        if (hdr.udp.isValid() && meta.direction == Direction.UP && meta.drop == DROP_NONE && meta.at_cookie_address == 0) {
             handshake.apply(hdr, meta);
         }
         if (meta.direction == Direction.UP && (hdr.tcp.isValid() || meta.begins == 1 || meta.second_pass == 1)) {
