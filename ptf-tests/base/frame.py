@@ -145,7 +145,7 @@ class Frame:
         if self.protocol not in protocols or fragment:
             return False
         if self.protocol == UDP:
-            return len(self.data) >= self.l4 + 8 and self.word(6) != 0
+            return len(self.data) >= self.l4 + 8 and 8 <= self.word(4) <= len(self.data) - self.l4 and self.word(6) != 0
         return len(self.data) >= self.l4 + 20
 
     def _l4_sum(self) -> int:
