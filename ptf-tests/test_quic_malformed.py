@@ -26,6 +26,14 @@ def cut(frame: bytes, payload: int) -> bytes:
     return Frame(frame).with_checksums()
 
 
+def headless(frame: bytes, size: int) -> bytes:
+    """Only the first bytes of the UDP header, with the IP header's lengths right."""
+    l4 = Frame(frame).l4
+    if frame[12:14] == b"\x86\xdd":
+        return frame[:18] + struct.pack("!H", size) + frame[20 : l4 + size]
+    return ipv4_valid(frame[:16] + struct.pack("!H", l4 - 14 + size) + frame[18 : l4 + size])
+
+
 class MalformedTest(QuicTest):
     def vips(self) -> list[Vip]:
         return [self.make_quic(2, policy=HASH), self.make_quic(2, 8, QUIC4, HASH, base=32, first_sid=800)]
@@ -40,16 +48,44 @@ class CutHeaders(MalformedTest):
             for dcid in (b"", self.some_cid(8), KEY.cid(vip.servers[0].sid, 3), self.some_cid(20)):
                 frame = conversation.datagram(long(dcid, size=100))
                 least = 1 + 4 + 1 + len(dcid) + 1
-                for size in range(least + 4):
-                    name = "QUIC_HEADER" if size < least and size > 0 else "QUIC_SMALL"
-                    if size == 0:
-                        name = "QUIC_HEADER"
-                    elif size >= least and dcid[:1] == bytes([KEY.epoch << 5 | 11]):
-                        continue  # that one is known
-                    self.drops(1, cut(frame, size), name)
+                for size in range(least):
+                    self.drops(1, cut(frame, size), "QUIC_HEADER")
+                if len(dcid) != 12:
+                    self.drops(1, cut(frame, least), "QUIC_SMALL")
+                else:
+                    self.goes_to(vip.servers[0], cut(frame, least), "RETRIEVED_CID")
             frame = conversation.datagram(short(self.some_cid(20)))
             for size in range(14):
                 self.drops(1, cut(frame, size), "QUIC_HEADER" if size < 10 else "QUIC_NO_CONNECTION")
+
+
+class CutBeforeQuic(MalformedTest):
+    """Within UDP's own header; and anywhere, when the IP header says that there is more."""
+
+    def runTest(self) -> None:
+        for vip in self.vips():
+            conversation = self.talk(vip)
+            for payload in (long(self.some_cid(), size=100), short(self.some_cid())):
+                frame = conversation.datagram(payload)
+                l4 = Frame(frame).l4
+                for size in range(8):
+                    self.drops(1, headless(frame, size), "TRUNCATED")
+                name = "IPV6_HEADER" if vip.at.address.version == 6 else "IPV4_HEADER"
+                for size in range(l4, l4 + 40):
+                    self.drops(1, frame[:size], name)
+
+
+class BehindIpv4Options(MalformedTest):
+    """They are no part of the datagram."""
+
+    def runTest(self) -> None:
+        vip = self.make_quic(2, 8, QUIC4, HASH)
+        server = vip.servers[1]
+        payload = short(KEY.cid(server.sid, 3))
+        for words in (1, 4, 10):
+            frame = self.talk(vip).datagram(payload, between=b"\1" * 4 * words)
+            self.goes_to(server, frame, "RETRIEVED_CID")
+            self.drops(1, resized(frame, 8 + len(payload) + 1), "UDP_HEADER")
 
 
 class CutInAPaddedFrame(MalformedTest):
