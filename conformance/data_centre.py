@@ -39,6 +39,9 @@ SOUND: dict[Ref, tuple[int, ...]] = {
     ("tcp", "flags"): (0x02, 0x10, 0x18, 0x11, 0x04),
     ("tcp", "ck"): (0, 1),
     ("tcp_timestamp", "length"): (10,),
+    ("quic_long", "dcid_length"): (0, 8, 12, 12, 20),
+    ("connection_id", "config"): (0, 1, 2),
+    ("connection_id", "length"): (11,),
 }
 
 
@@ -64,7 +67,7 @@ def fields() -> Iterator[tuple[Ref, int]]:
             yield field, int(host)
     for number in [vip.port for vip in config.vips] * 4 + [server.port for server in config.servers]:
         for end in ("src_port", "dst_port"):
-            yield ("tcp", end), number
+            yield ("ports", end), number
     for ref, values in SOUND.items():
         for value in values:
             yield ref, value

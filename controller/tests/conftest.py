@@ -20,6 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "controller" / "examples" / "demo.yaml"
+QUIC_EXAMPLE = EXAMPLE.with_name("quic.yaml")
 
 
 def _binary() -> str | None:
@@ -93,9 +94,19 @@ def switch(folder: Path) -> Iterator[Switch]:
 @pytest.fixture
 def config_file(folder: Path, switch: Switch) -> Path:
     """The example configuration, for this switch."""
-    text = EXAMPLE.read_text(encoding="utf-8")
+    return _for_switch(EXAMPLE, folder, switch)
+
+
+@pytest.fixture
+def quic_file(folder: Path, switch: Switch) -> Path:
+    """The example of QUIC services, for this switch."""
+    return _for_switch(QUIC_EXAMPLE, folder, switch)
+
+
+def _for_switch(example: Path, folder: Path, switch: Switch) -> Path:
+    text = example.read_text(encoding="utf-8")
     text = text.replace("../../build/p4", str(PROGRAM)).replace("127.0.0.1:9559 ", switch.address)
     text = text.replace("127.0.0.1:9464", "127.0.0.1:0")
-    file = folder / "demo.yaml"
+    file = folder / example.name
     file.write_text(text, encoding="utf-8")
     return file

@@ -14,6 +14,7 @@ from finsy.proto import p4r
 
 from conftest import PROGRAM, Switch
 from frontage import edit
+from frontage.blocks import masking, server, unseal, vip
 from frontage.config import Config, Policy, ServerState, load, loads
 from frontage.controller import Controller, Phase
 from frontage.p4info import Pipeline
@@ -130,23 +131,23 @@ async def test_drain(config_file: Path) -> None:
         await controller.apply(edited(config_file, lambda text: edit.set_server_state(text, "web2", ServerState.DRAINING)))
         after = await installed(controller)
         vip_id = controller_vip_id(after, "203.0.113.10")
-        dip = Key("vip.dip4", (int(IPv4Address("10.0.0.12")), 8080))
+        dip = Key("vip.dip4", (int(IPv4Address("10.0.0.12")), 6, 8080))
         # It keeps all that its connections need, in the same places ...
         assert after[Key("server.server4", (2,))] == before[Key("server.server4", (2,))]
-        slot = before[Key("cclb4.member", (vip_id, 2))].params[0]
-        assert after[Key("cclb4.member", (vip_id, 2))] == Action("is_member", (slot, 0))
+        slot = before[Key("choice.member", (vip_id, 2))].params[0]
+        assert after[Key("choice.member", (vip_id, 2))] == Action("is_member", (slot, 0))
         assert after[dip].params == (*before[dip].params[:3], 0, *before[dip].params[4:])
         # ... and nothing leads new ones to it.
         assert Action("pick", (2,)) in before.values()
         assert Action("pick", (2,)) not in after.values()
         # Slots of the consistent hash that were others' have stayed theirs.
         for key, action in before.items():
-            if key.table == "fallback.maglev" and action.params != (2,):
+            if key.table == "maglev.maglev" and action.params != (2,):
                 assert after[key] == action
 
 
 def controller_vip_id(state: State, address: str) -> int:
-    return state[Key("vip.vip4", (int(IPv4Address(address)), 80))].params[0]
+    return state[Key("vip.vip4", (int(IPv4Address(address)), 6, 80))].params[0]
 
 
 async def test_add_and_remove_server_keeps_the_others_places(config_file: Path) -> None:
@@ -158,7 +159,7 @@ async def test_add_and_remove_server_keeps_the_others_places(config_file: Path) 
 
         await controller.apply(edited(config_file, add))
         grown = await installed(controller)
-        kept = ("cclb4.member", "server.server4", "vip.dip4", "forwarding.next_hop", "vip.vip4")
+        kept = ("choice.member", "server.server4", "vip.dip4", "forwarding.next_hop", "vip.vip4")
         for key, action in before.items():
             if key.table in kept:
                 assert grown[key] == action
@@ -182,6 +183,25 @@ async def test_key_rotation(config_file: Path) -> None:
             opened = {key.match[0] for key in state if key.table == "open.round0"}
             assert opened == {0, 1}
         assert {key.match[0] for key in one if key.table == "open.round0"} == {1}
+
+
+async def test_quic_services_keep_what_clients_hold(quic_file: Path) -> None:
+    """Cookies and connection ids of the previous key open after a rotation, and those of a draining server."""
+    held = (*unseal.TABLES, masking.STATIC_COOKIE, *server.TABLES, vip.COOKIE_ADDRESS, vip.VIP6)
+    async with running(load(quic_file)) as controller:
+        before = await installed(controller)
+        await controller.apply(edited(quic_file, lambda text: edit.rotate_key(text, quic_file.parent)))
+        await controller.apply(edited(quic_file, lambda text: edit.set_server_state(text, "film1", ServerState.DRAINING)))
+        after = await installed(controller)
+        for key, action in before.items():
+            if key.table in held:
+                assert after[key] == action
+        assert sum(key.table == masking.STATIC_COOKIE for key in after) == 2 * 2
+        assert controller.session is not None
+        assert controller.pipeline is not None
+        status = await read_status(controller.session, controller.pipeline.schema, controller.config)
+        assert set(status["handshakes"]) == {"taken", "refused"}
+        assert status["vips"][0]["cookie_prefix"] == "2001:db8:c00c:1e::/64"
 
 
 async def test_older_key_is_refused(config_file: Path) -> None:

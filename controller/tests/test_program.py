@@ -10,7 +10,22 @@ import pytest
 from conftest import EXAMPLE, PROGRAM, ROOT
 from frontage import limits, reasons
 from frontage.allocation import Installed, allocate
-from frontage.blocks import assign, cclb4, fallback, forwarding, insight, masking, neighbor, ports, retrieve, server, vip
+from frontage.blocks import (
+    assign,
+    choice,
+    fallback,
+    forwarding,
+    handshake,
+    insight,
+    maglev,
+    masking,
+    neighbor,
+    ports,
+    retrieve,
+    server,
+    unseal,
+    vip,
+)
 from frontage.config import load
 from frontage.desired import TABLES, desired
 from frontage.p4info import Pipeline, PipelineError, Schema
@@ -53,7 +68,22 @@ def test_reasons() -> None:
 
 @pytest.mark.parametrize(
     "block",
-    [assign, cclb4, fallback, forwarding, insight, masking, neighbor, ports, retrieve, server, vip],
+    [
+        assign,
+        choice,
+        fallback,
+        forwarding,
+        handshake,
+        insight,
+        maglev,
+        masking,
+        neighbor,
+        ports,
+        retrieve,
+        server,
+        unseal,
+        vip,
+    ],
     ids=lambda b: b.__name__,
 )
 def test_a_block_is_named_like_its_control(block: object) -> None:
@@ -76,8 +106,8 @@ def test_a_program_of_another_version_is_named(schema: Schema, tmp_path: Path) -
     with pytest.raises(PipelineError, match=r"no table vip\.vip5; this controller and the P4 program"):
         schema.encode(Key("vip.vip5", (1,)), None)
     with pytest.raises(PipelineError, match="no action set_vip of 2 parameters"):
-        schema.encode(Key("vip.vip4", (1, 2)), Action("set_vip", (1, 2)))
-    with pytest.raises(PipelineError, match="has 2 match fields, not 1"):
+        schema.encode(Key("vip.vip4", (1, 6, 2)), Action("set_vip", (1, 2)))
+    with pytest.raises(PipelineError, match="has 3 match fields, not 1"):
         schema.encode(Key("vip.vip4", (1,)), None)
     (tmp_path / "bad.txtpb").write_text("tables { nonsense: 1 }")
     with pytest.raises(PipelineError, match="is no P4Info"):

@@ -176,6 +176,7 @@ def test_metrics(config_file: Path) -> None:
         'frontage_drop_packets_total{reason="no-route"} 0.0',
         'frontage_steering_packets_total{outcome="retrieved-cookie"} 0.0',
         'frontage_connection_table_claims_total{result="taken"} 0.0',
+        'frontage_handshake_table_claims_total{result="refused"} 0.0',
         'frontage_reconcile_seconds_bucket{le="+Inf"}',
         'frontage_server_active{server="web4",vip="shop"} 0.0',
     ):

@@ -1,12 +1,12 @@
-// Assigning phase (CloudCookie, IV.B), for a SYN that can carry a cookie: choose a server by the VIP's policy. What the choice needs
-// beyond this packet is consulted before: the root of the tournament tree in meta.tree.best, Maglev's answer in `hashed`.
-control Assign(inout metadata_t meta, in sid_t hashed, in bit<1> hash_found, out sid_t chosen, out bit<1> found) {
+// Assigning phase (CloudCookie, IV.B), for a SYN that can carry a cookie and a handshake's first Initial: choose a server by the VIP's policy. What
+// the choice needs beyond this packet is consulted before: the root of the tournament tree in meta.tree.best, and Maglev.
+control Assign(inout metadata_t meta) {
     RoundRobin() turn;
     bit<16> place;
 
     action pick(sid_t sid) {
-        chosen = sid;
-        found = 1;
+        meta.named = sid;
+        meta.is_named = 1;
         meta.outcome = OUTCOME_ASSIGNED_RR;
     }
 
@@ -21,8 +21,8 @@ control Assign(inout metadata_t meta, in sid_t hashed, in bit<1> hash_found, out
     }
 
     apply {
-        chosen = hashed;
-        found = hash_found;
+        meta.named = meta.hashed;
+        meta.is_named = meta.is_hashed;
         if (meta.policy == POLICY_HASH) {
             meta.outcome = OUTCOME_ASSIGNED_HASH;
         } else if (meta.policy == POLICY_CHEETAH_RR) {
@@ -33,8 +33,8 @@ control Assign(inout metadata_t meta, in sid_t hashed, in bit<1> hash_found, out
         } else if (meta.tree.best == 0) {
             meta.outcome = OUTCOME_ASSIGNED_NO_LOAD;
         } else {
-            chosen = meta.tree.best[15:0];
-            found = 1;
+            meta.named = meta.tree.best[15:0];
+            meta.is_named = 1;
             meta.outcome = OUTCOME_ASSIGNED_CCLB4;
             if (meta.policy == POLICY_CHEETAH_LL) {
                 meta.outcome = OUTCOME_ASSIGNED_LL;

@@ -1,25 +1,8 @@
-// Flows that cannot carry a cookie - no TCP timestamps, an odd layout of options, a server without an agent - go by consistent
-// hashing (Maglev, NSDI 2016, section 3.4), and a bounded table remembers them so that a change of servers does not move
-// them. It is the only state per connection. An entry is taken when the connection begins, and expires.
-control Fallback(inout metadata_t meta, out sid_t hashed, out bit<1> found) {
-    ConnectionTable() connections;
+// TCP flows that cannot carry a cookie - no timestamps, an odd layout of options, a server without an agent - go by consistent hashing, and a bounded
+// table remembers them so that a change of servers does not move them. An entry is taken when the connection begins, and expires.
+control Fallback(in headers_t hdr, inout metadata_t meta) {
+    ConnectionTable(FALLBACK_CONNECTIONS) connections;
     ClaimCounter() claims;
-    bit<16> maglev_slot;
-
-    action pick(sid_t sid) {
-        hashed = sid;
-        found = 1;
-    }
-
-    table maglev {
-        key = {
-            meta.vip_id: exact @name("vip_id");
-            maglev_slot: exact @name("slot");
-        }
-        actions = { pick; NoAction; }
-        const default_action = NoAction();
-        size = MAGLEV_SLOTS;
-    }
 
     action set_timeout(bit<16> ticks) {
         meta.connection.timeout = ticks;
@@ -31,24 +14,27 @@ control Fallback(inout metadata_t meta, out sid_t hashed, out bit<1> found) {
     }
 
     apply {
-        hashed = 0;
-        found = 0;
         if (meta.direction == Direction.UP) {
-            maglev_slot = meta.connection_hash[15:0] & meta.maglev_mask;
-            maglev.apply();
-            meta.connection.sid = hashed;
-        } else {
+            meta.connection.sid = meta.hashed;
+            if (meta.begins == 0) {
+                meta.connection.op = CONNECTION_LOOKUP;
+                meta.connection.refresh = 1;
+            } else if (meta.can_carry == 1) {
+                meta.connection.op = CONNECTION_RELEASE; // a connection with a cookie begins under the same addresses and ports
+            } else if (meta.is_hashed == 1) {
+                meta.connection.op = CONNECTION_CLAIM;
+            }
+        } else if (meta.outcome == OUTCOME_NO_INSIGHT && (hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == (TCP_SYN | TCP_ACK)) {
             meta.connection.sid = meta.sid;
-        }
-        if (meta.connection.op == CONNECTION_CLAIM && meta.direction == Direction.UP && found == 0) {
-            meta.connection.op = CONNECTION_NONE; // no server, no connection
+            meta.connection.op = CONNECTION_CLAIM; // this flow will carry no cookie: remember its server
         }
         if (meta.connection.op != CONNECTION_NONE) {
             timeout.apply();
+            meta.connection.now = meta.now;
             meta.connection.fingerprint = meta.connection_hash;
             connections.apply(meta.connection);
             if (meta.connection.op == CONNECTION_CLAIM) {
-                if (meta.connection.done == 1) {
+                if (meta.connection.taken == 1) {
                     claims.apply(CLAIM_TAKEN);
                 } else {
                     claims.apply(CLAIM_REFUSED);

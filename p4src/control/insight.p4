@@ -1,9 +1,18 @@
+// TCP's codes on the IPv6 carrier's scale, which has one bit more of mantissa: the same value, exactly (docs/cookie.md, "Quantisation").
+bit<8> wide_code(in bit<8> code) {
+    bit<8> wide = code;
+    if (code > 7) {
+        wide = (code << 1) - 8;
+    }
+    return wide;
+}
+
 // Insighting phase (CloudCookie, IV.B): read RPT, N_AF and N_FF from a server's packet, and from the loads make the server's
 // score a * N_AF + (1 - a) * N_FF. The controller multiplies: a class stands for an a and a weight, and its entries hold the
 // two products for every code that the cookie can carry.
 control Insight(in headers_t hdr, inout metadata_t meta) {
-    bit<5> n_af;
-    bit<5> n_ff;
+    bit<8> n_af;
+    bit<8> n_ff;
 
     action add_score(bit<16> score) {
         meta.tree.score = meta.tree.score |+| score;
@@ -30,28 +39,45 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (hdr.tcp.ck == 1 && hdr.tcp_timestamp.isValid()) {
-            meta.outcome = OUTCOME_INSIGHT;
-            meta.rpt = hdr.tcp_timestamp.tsval[15:10];
-            if (meta.policy == POLICY_CCLB4) {
-                n_af = hdr.tcp_timestamp.tsval[9:5];
-                n_ff = hdr.tcp_timestamp.tsval[4:0];
+        meta.outcome = OUTCOME_NO_INSIGHT;
+        n_af = 0;
+        n_ff = 0;
+        if (hdr.tcp.isValid()) {
+            if (hdr.tcp.ck == 1 && hdr.tcp_timestamp.isValid()) {
+                meta.outcome = OUTCOME_INSIGHT;
+                meta.rpt = wide_code(2w0 ++ hdr.tcp_timestamp.tsval[15:10]);
+                n_af = wide_code(3w0 ++ hdr.tcp_timestamp.tsval[9:5]);
+                n_ff = wide_code(3w0 ++ hdr.tcp_timestamp.tsval[4:0]);
+            }
+        } else if (meta.carried.what != Carried.NOTHING) {
+            if (meta.carried.what == Carried.DYNAMIC_COOKIE) {
+                meta.outcome = OUTCOME_INSIGHT;
+                meta.rpt = meta.carried.rpt;
+                n_af = meta.carried.n_af;
+                n_ff = meta.carried.n_ff;
+                meta.at_cookie_address = meta.carried.x;
+            } else {
+                meta.at_cookie_address = 1; // from its cookie address
+            }
+            if (meta.carried.sid != meta.sid || (meta.at_cookie_address == 1 && meta.cookie_prefix == 0)) {
+                meta.drop = DROP_COOKIE_SOURCE;
+            }
+        } else if (meta.interface_id != meta.dip_id) {
+            meta.drop = DROP_COOKIE_SOURCE;
+        }
+
+        if (meta.drop == DROP_NONE) {
+            if (meta.outcome == OUTCOME_INSIGHT && meta.policy == POLICY_CCLB4) {
                 meta.tree.score = 0;
                 if (score_af.apply().hit && score_ff.apply().hit) {
                     meta.tree.op = TREE_SET;
                 }
             }
-        } else {
-            meta.outcome = OUTCOME_NO_INSIGHT;
-            if ((hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == (TCP_SYN | TCP_ACK)) {
-                // This flow will carry no cookie: remember its server.
-                meta.connection.op = CONNECTION_CLAIM;
+            if (meta.active == 0) {
+                meta.tree.op = TREE_CLEAR; // it is draining: no new flows
             }
+            meta.tree.slot = meta.slot;
+            meta.tree.sid = meta.sid;
         }
-        if (meta.active == 0) {
-            meta.tree.op = TREE_CLEAR; // it is draining: no new flows
-        }
-        meta.tree.slot = meta.slot;
-        meta.tree.sid = meta.sid;
     }
 }

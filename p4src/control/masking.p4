@@ -1,5 +1,6 @@
 // Reacting phase, the part towards the client (CloudCookie, IV.B and VI.b): the dynamic cookie becomes the static one, so that neither loads
-// nor flow sizes leave the data centre, and TSval never goes backwards (docs/cookie.md).
+// nor flow sizes leave the data centre, and TSval never goes backwards (docs/cookie.md). A QUIC server, which is the VIP's from ingress on, becomes its
+// cookie address again where the client took that one: a client drops what comes from an address that it did not choose (RFC 9000, 9).
 control Masking(inout headers_t hdr, in metadata_t meta) {
     CookieCipher() seal;
     bit<1> epoch;
@@ -21,8 +22,25 @@ control Masking(inout headers_t hdr, in metadata_t meta) {
         default_action = no_key();
     }
 
+    // A server's static cookie of an epoch, which the client took for its address.
+    action show(bit<64> interface_id) {
+        hdr.ipv6.src = meta.cookie_prefix ++ interface_id;
+    }
+
+    table static_cookie {
+        key = {
+            meta.carried.epoch: exact @name("epoch");
+            meta.sid: exact @name("sid");
+        }
+        actions = { show; NoAction; }
+        const default_action = NoAction();
+        size = STATIC_COOKIES;
+    }
+
     apply {
-        if (meta.direction == Direction.DOWN && hdr.tcp.ck == 1) {
+        if (meta.direction == Direction.DOWN && meta.at_cookie_address == 1) {
+            static_cookie.apply();
+        } else if (meta.direction == Direction.DOWN && hdr.tcp.isValid() && hdr.tcp.ck == 1) {
             hdr.tcp.ck = 0;
             if (hdr.tcp_timestamp.isValid()) {
                 active_key.apply();

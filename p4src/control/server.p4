@@ -1,13 +1,13 @@
-// Sends a client's packet to its server: VIP to DIP.
+// Sends a client's packet to its server: VIP to DIP, or a cookie address to the same interface id in the server's /64.
 control Server(inout headers_t hdr, inout metadata_t meta) {
     action to_server4(ipv4_t dip, bit<16> port) {
         hdr.ipv4.dst = dip;
-        hdr.tcp.dst_port = port;
+        hdr.ports.dst_port = port;
     }
 
     action to_server6(ipv6_t dip, bit<16> port) {
         hdr.ipv6.dst = dip;
-        hdr.tcp.dst_port = port;
+        hdr.ports.dst_port = port;
     }
 
     action gone() {
@@ -37,6 +37,9 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
             server4.apply();
         } else {
             server6.apply();
+            if (meta.at_cookie_address == 1) {
+                hdr.ipv6.dst[63:0] = meta.interface_id;
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
-// Which packets are a VIP's, in which direction, and what the VIP's policy is.
+// Which packets are a VIP's, in which direction, and what the VIP's policy is. From here on a server's packet is the VIP's.
 control Vip(inout headers_t hdr, inout metadata_t meta) {
+    Transport() transport;
+
     action set_vip(vip_id_t vip_id) {
         meta.direction = Direction.UP;
         meta.vip_id = vip_id;
@@ -8,7 +10,8 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     table vip4 {
         key = {
             hdr.ipv4.dst: exact @name("dst");
-            hdr.tcp.dst_port: exact @name("dst_port");
+            meta.protocol: exact @name("protocol");
+            hdr.ports.dst_port: exact @name("dst_port");
         }
         actions = { set_vip; NoAction; }
         const default_action = NoAction();
@@ -18,14 +21,32 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     table vip6 {
         key = {
             hdr.ipv6.dst: exact @name("dst");
-            hdr.tcp.dst_port: exact @name("dst_port");
+            meta.protocol: exact @name("protocol");
+            hdr.ports.dst_port: exact @name("dst_port");
         }
         actions = { set_vip; NoAction; }
         const default_action = NoAction();
         size = VIPS;
     }
 
-    // What else is sent to the address of a VIP has no server to go to.
+    // A cookie address: in the /64 of a QUIC service, with an interface id that names the server.
+    action set_cookie_address(vip_id_t vip_id) {
+        set_vip(vip_id);
+        meta.at_cookie_address = 1;
+        meta.interface_id = hdr.ipv6.dst[63:0];
+    }
+
+    table cookie_address {
+        key = {
+            hdr.ipv6.dst[127:64]: exact @name("prefix");
+            hdr.ports.dst_port: exact @name("dst_port");
+        }
+        actions = { set_cookie_address; NoAction; }
+        const default_action = NoAction();
+        size = VIPS;
+    }
+
+    // What else is sent to the address of a VIP, or to a cookie prefix, has no server to go to.
     action no_service() {
         meta.drop = DROP_VIP_NO_SERVICE;
     }
@@ -44,33 +65,49 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         size = VIPS;
     }
 
-    action from_server4(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv4_t vip, bit<16> vip_port) {
+    table cookie_prefix {
+        key = { hdr.ipv6.dst[127:64]: exact @name("prefix"); }
+        actions = { no_service; NoAction; }
+        const default_action = NoAction();
+        size = VIPS;
+    }
+
+    action from_server(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class) {
         meta.direction = Direction.DOWN;
         meta.sid = sid;
         meta.vip_id = vip_id;
         meta.slot = slot;
         meta.active = active;
         meta.score_class = score_class;
+    }
+
+    action from_server4(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv4_t vip, bit<16> vip_port) {
+        from_server(sid, vip_id, slot, active, score_class);
         hdr.ipv4.src = vip;
-        hdr.tcp.src_port = vip_port;
+        hdr.ports.src_port = vip_port;
     }
 
     action from_server6(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv6_t vip, bit<16> vip_port) {
-        meta.direction = Direction.DOWN;
-        meta.sid = sid;
-        meta.vip_id = vip_id;
-        meta.slot = slot;
-        meta.active = active;
-        meta.score_class = score_class;
+        from_server(sid, vip_id, slot, active, score_class);
         hdr.ipv6.src = vip;
-        hdr.tcp.src_port = vip_port;
+        hdr.ports.src_port = vip_port;
+    }
+
+    // A QUIC server sends from any address of its /64.
+    action from_quic_server6(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv6_t vip, bit<16> vip_port,
+                             bit<64> dip_id, bit<64> prefix) {
+        meta.interface_id = hdr.ipv6.src[63:0];
+        meta.dip_id = dip_id;
+        meta.cookie_prefix = prefix;
+        from_server6(sid, vip_id, slot, active, score_class, vip, vip_port);
     }
 
     DIRECT_COUNTER(down4)
     table dip4 {
         key = {
             hdr.ipv4.src: exact @name("src");
-            hdr.tcp.src_port: exact @name("src_port");
+            meta.protocol: exact @name("protocol");
+            hdr.ports.src_port: exact @name("src_port");
         }
         actions = { from_server4; NoAction; }
         const default_action = NoAction();
@@ -82,11 +119,23 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     table dip6 {
         key = {
             hdr.ipv6.src: exact @name("src");
-            hdr.tcp.src_port: exact @name("src_port");
+            hdr.ports.src_port: exact @name("src_port");
         }
         actions = { from_server6; NoAction; }
         const default_action = NoAction();
         counters = down6;
+        size = SERVERS;
+    }
+
+    DIRECT_COUNTER(down_quic6)
+    table quic_dip6 {
+        key = {
+            hdr.ipv6.src[127:64]: exact @name("prefix");
+            hdr.ports.src_port: exact @name("src_port");
+        }
+        actions = { from_quic_server6; NoAction; }
+        const default_action = NoAction();
+        counters = down_quic6;
         size = SERVERS;
     }
 
@@ -112,7 +161,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
 
     apply {
         if (hdr.ipv4.isValid()) {
-            if (hdr.tcp.isValid()) {
+            if (hdr.tcp.isValid() || hdr.udp.isValid()) {
                 if (!vip4.apply().hit) {
                     dip4.apply();
                 }
@@ -121,30 +170,26 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
                 address4.apply();
             }
         } else {
-            if (hdr.tcp.isValid()) {
+            if (hdr.tcp.isValid() || hdr.udp.isValid()) {
                 if (!vip6.apply().hit) {
-                    dip6.apply();
+                    if (hdr.tcp.isValid()) {
+                        dip6.apply();
+                    } else if (!cookie_address.apply().hit) {
+                        quic_dip6.apply();
+                    }
                 }
             }
             if (meta.direction == Direction.TRANSIT) {
-                address6.apply();
+                if (!address6.apply().hit) {
+                    cookie_prefix.apply();
+                }
             }
         }
 
-        if (meta.drop != DROP_NONE && meta.fragment == 1) {
-            meta.drop = DROP_VIP_FRAGMENT;
-        } else if ((meta.drop != DROP_NONE || meta.direction != Direction.TRANSIT) && meta.unparsed != DROP_NONE) {
-            meta.drop = meta.unparsed;
-        } else if (meta.direction == Direction.UP
-                   && ((hdr.ipv4.isValid() && hdr.ipv4.total_length < ((bit<16>)hdr.ipv4.ihl + (bit<16>)hdr.tcp.data_offset) << 2)
-                       || (hdr.ipv6.isValid() && hdr.ipv6.payload_length < (bit<16>)hdr.tcp.data_offset << 2))) {
-            meta.drop = DROP_TCP_HEADER; // the rest is padding of the frame
-        } else if (meta.direction == Direction.UP && ((hdr.tcp.flags & (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK)) == 0
-                   || ((hdr.tcp.flags & TCP_SYN) != 0 && (hdr.tcp.flags & (TCP_FIN | TCP_RST)) != 0))) {
-            meta.drop = DROP_TCP_FLAGS;
-        } else if (meta.direction == Direction.DOWN && meta.role != ROLE_SERVER) {
-            meta.drop = DROP_SPOOFED_SOURCE;
-        } else if (meta.direction != Direction.TRANSIT) {
+        if (meta.drop != DROP_NONE || meta.direction != Direction.TRANSIT) {
+            transport.apply(hdr, meta);
+        }
+        if (meta.drop == DROP_NONE && meta.direction != Direction.TRANSIT) {
             policy.apply();
         }
     }

@@ -18,13 +18,20 @@
 #define DROP_NO_ROUTE 12 // no prefix matches the destination
 #define DROP_NO_NEXT_HOP 13 // the route names a next hop that is not installed
 #define DROP_VIP_FRAGMENT 14 // fragment to a VIP: later fragments have no ports to find the server by
-#define DROP_VIP_NO_SERVICE 15 // to a VIP's address, but to no TCP port that is served
+#define DROP_VIP_NO_SERVICE 15 // to a VIP's address or a cookie prefix, but to no port that is served
 #define DROP_VIP_EXTENSION 16 // to a VIP, with more IPv6 extension headers than the parser follows
 #define DROP_TCP_HEADER 17 // to a VIP, TCP data offset below 5 or options beyond the packet (RFC 9293, 3.1)
 #define DROP_TCP_FLAGS 18 // to a VIP, a flag combination that no TCP sends: none of FIN, SYN, RST, ACK; SYN with FIN or RST
 #define DROP_VIP_NO_SERVER 19 // the VIP has no server to give the flow to
-#define DROP_SERVER_GONE 20 // the flow's server was removed
+#define DROP_SERVER_GONE 20 // the flow's server was removed, or is another VIP's
 #define DROP_SPOOFED_SOURCE 21 // a server's source address on a port that is not a server's
+#define DROP_UDP_HEADER 22 // of a VIP, UDP length below 8 or beyond the packet (RFC 768)
+#define DROP_UDP_CHECKSUM 23 // of a VIP over IPv6, UDP checksum is zero (RFC 8200, 8.1)
+#define DROP_QUIC_HEADER 24 // of a VIP, the part of QUIC's header that no version changes ends beyond the datagram (RFC 8999, 5)
+#define DROP_QUIC_SMALL 25 // to a VIP, long header of no known handshake and server in a datagram below 1200 bytes (RFC 9000, 14.1)
+#define DROP_QUIC_NO_CONNECTION 26 // to a VIP, short header whose connection id names no server, of no known handshake
+#define DROP_COOKIE_FORGED 27 // to a cookie address that no installed key sealed, or that is none of the static form
+#define DROP_COOKIE_SOURCE 28 // from a server's /64, with an interface id that no installed key sealed for this server
 #define DROP_REASONS 32
 
 #endif

@@ -12,6 +12,7 @@ const bit<16> ETHERTYPE_IPV6 = 0x86dd;
 const bit<8> PROTO_HOPOPT = 0;
 const bit<8> PROTO_ICMP = 1;
 const bit<8> PROTO_TCP = 6;
+const bit<8> PROTO_UDP = 17;
 const bit<8> PROTO_ROUTING = 43;
 const bit<8> PROTO_FRAGMENT = 44;
 const bit<8> PROTO_ICMPV6 = 58;
@@ -111,9 +112,13 @@ header ndp_option_t {
     mac_t mac;
 }
 
-header tcp_t {
+// TCP and UDP begin alike.
+header ports_t {
     bit<16> src_port;
     bit<16> dst_port;
+}
+
+header tcp_t {
     bit<32> seq;
     bit<32> ack;
     bit<4> data_offset;
@@ -133,6 +138,35 @@ header tcp_timestamp_t {
     bit<32> tsval;
     bit<32> tsecr;
 }
+
+header udp_t {
+    bit<16> length;
+    bit<16> checksum;
+}
+
+// What no version of QUIC changes (RFC 8999, 5.1): this far, and a connection id of that many bytes.
+header quic_long_t {
+    bit<1> long;
+    bit<7> specific;
+    bit<32> version;
+    bit<8> dcid_length;
+}
+
+// RFC 8999, 5.2: the connection id that follows is as long as the server made it.
+header quic_short_t {
+    bit<1> long;
+    bit<7> specific;
+}
+
+// A connection id as our servers choose it, without its last 3 bytes (docs/cookie.md).
+header connection_id_t {
+    bit<3> config; // of QUIC-LB: the epoch, or CID_PLAIN
+    bit<5> length; // of what follows this octet
+    bit<64> word;
+}
+
+const bit<3> CID_PLAIN = 2;
+const bit<8> CID_LENGTH = 12;
 
 // From the controller: an operation on one leaf of a VIP's tournament tree (control/tree.p4).
 @controller_header("packet_out")
@@ -159,9 +193,14 @@ struct headers_t {
     icmp_t icmp;
     ndp_t ndp;
     ndp_option_t ndp_option;
+    ports_t ports;
     tcp_t tcp;
     word_t[TCP_OPTION_WORDS] tcp_options; // those before the timestamps; what follows stays payload
     tcp_timestamp_t tcp_timestamp;
+    udp_t udp;
+    quic_long_t quic_long;
+    quic_short_t quic_short;
+    connection_id_t connection_id;
 }
 
 #endif

@@ -40,17 +40,39 @@ struct tree_t {
 const bit<8> CONNECTION_NONE = 0;
 const bit<8> CONNECTION_LOOKUP = 1;
 const bit<8> CONNECTION_CLAIM = 2;
-const bit<8> CONNECTION_RELEASE = 3; // a connection with a cookie begins under the same addresses and ports
+const bit<8> CONNECTION_JOIN = 3;    // as the one that is there under the same addresses and ports, else claim
+const bit<8> CONNECTION_RELEASE = 4; // what is there under the same addresses and ports is over
 
-// One visit to the connection table (control/fallback.p4).
+// One visit to the connection table (control/fallback.p4) or the handshake table (control/handshake.p4).
 struct connection_t {
     bit<8> op;
     bit<16> index;
     bit<32> fingerprint;
     sid_t sid;
-    bit<16> now;     // ticks of 2^20 us, 1.05 s
+    bit<16> now;     // ticks
     bit<16> timeout; // ticks
-    bit<1> done;     // LOOKUP: found; CLAIM: taken
+    bit<1> refresh;  // LOOKUP: it lives on
+    bit<1> done;     // LOOKUP: found; CLAIM: taken; JOIN: found or taken
+    bit<1> taken;    // CLAIM, JOIN: taken
+}
+
+enum bit<8> Carried {
+    NOTHING = 0,
+    STATIC_COOKIE = 1,
+    DYNAMIC_COOKIE = 2,
+    SEALED_CID = 3,
+    PLAIN_CID = 4
+}
+
+// What a QUIC packet carries in an interface id or a connection id (control/unseal.p4).
+struct carried_t {
+    Carried what;
+    bit<1> epoch;
+    sid_t sid;
+    bit<8> rpt;
+    bit<8> n_af;
+    bit<8> n_ff;
+    bit<1> x;
 }
 
 // What a resubmitted packet keeps: the server that its first pass found, and what its second tells the tree.
@@ -63,6 +85,8 @@ struct metadata_t {
     // port
     @field_list(RESUBMIT_FIELDS)
     port_t ingress_port;
+    @field_list(RESUBMIT_FIELDS)
+    bit<16> now;     // ticks of 2^20 us, 1.05 s
     port_t egress_port;
     bit<8> role;
     mac_t port_mac;
@@ -71,6 +95,7 @@ struct metadata_t {
     bit<8> left;     // words or units still to extract
     bit<8> skip;
     bit<8> protocol; // of layer 4
+    bit<8> extension_units; // of 8 bytes
     bit<8> unparsed; // why the parser stopped early, as a drop reason, for those who need what it did not reach
     bit<1> fragment;
 
@@ -94,20 +119,39 @@ struct metadata_t {
     bit<1> active;
     bit<8> score_class;
 
-    // CRC-32 over client, VIP and their ports: the cookie's tweak, Maglev's hash, the connection table's fingerprint
+    // CRC-32 over client, VIP and their ports: the cookie's tweak, Maglev's hash, the connection tables' fingerprint
     bit<32> connection_hash;
-    bit<6> rpt; // of this flow, 8 us, quantised
+    bit<8> rpt; // of this flow, 8 us, quantised as in the IPv6 carrier
+
+    // QUIC over IPv6
+    bit<1> at_cookie_address; // the client knows its server by that address
+    bit<64> interface_id;     // of the cookie address, or that the server sends from
+    bit<64> dip_id;           // the server's own
+    bit<64> cookie_prefix;
+    carried_t carried;
+
+    // the choice of a server
+    bit<1> begins;    // SYN, or first Initial
+    bit<1> can_carry; // ... of a flow that can be found again from what its packets carry
+    bit<1> is_named;
+    sid_t named;      // by the packet, by a table, or by the policy
+    bit<1> is_hashed;
+    sid_t hashed;     // by Maglev
 
     tree_t tree;
     connection_t connection;
 
     // one's complement sums of what may be rewritten, taken off on arrival and added at departure (RFC 1624)
     bit<32> ipv4_residue;
-    bit<32> tcp_residue;
+    bit<32> transport_residue;
 
     bit<1> again;        // this pass only chose: pass once more
     @field_list(RESUBMIT_FIELDS)
-    bit<8> pass_op;      // zero in the first pass
+    bit<1> second_pass;
+    @field_list(RESUBMIT_FIELDS)
+    bit<8> pass_tree;       // what to do then in the tree ...
+    @field_list(RESUBMIT_FIELDS)
+    bit<8> pass_connection; // ... and in the handshake table
     @field_list(RESUBMIT_FIELDS)
     bit<16> pass_slot;
     @field_list(RESUBMIT_FIELDS)

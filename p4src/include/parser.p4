@@ -1,4 +1,4 @@
-// From Ethernet up to the TCP timestamp option. Options and extension headers before what we need are kept word by word;
+// From Ethernet up to the TCP timestamp option and QUIC's connection id. Options and extension headers before what we need are kept word by word;
 // what follows stays payload. A packet that ends early, or has more options than fit, stops the parser with an error: it is
 // still forwarded where its IP header suffices, and dropped by name where more is needed (meta.unparsed).
 #ifndef FRONTAGE_PARSER_P4
@@ -66,6 +66,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
             PROTO_DSTOPT: ipv6_extension;
             PROTO_FRAGMENT: fragment;
             PROTO_TCP: tcp;
+            PROTO_UDP: udp;
             PROTO_ICMPV6: icmpv6;
             default: accept;
         }
@@ -73,6 +74,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
 
     state ipv6_extension {
         packet.extract(hdr.ipv6_extensions.next);
+        meta.extension_units = meta.extension_units + 1;
         meta.protocol = hdr.ipv6_extensions.last.next_header;
         meta.left = hdr.ipv6_extensions.last.length;
         transition ipv6_extension_rest;
@@ -87,6 +89,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
 
     state ipv6_extension_unit {
         packet.extract(hdr.ipv6_extensions.next);
+        meta.extension_units = meta.extension_units + 1;
         meta.left = meta.left - 1;
         transition ipv6_extension_rest;
     }
@@ -99,6 +102,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
     state ipv4_transport {
         transition select(meta.protocol) {
             PROTO_TCP: tcp;
+            PROTO_UDP: udp;
             PROTO_ICMP: icmp;
             default: accept;
         }
@@ -130,7 +134,37 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         transition accept;
     }
 
+    // Not by versions, which change: by what no version changes. That far, any datagram may be read as QUIC.
+    state udp {
+        packet.extract(hdr.ports);
+        packet.extract(hdr.udp);
+        bit<8> first = packet.lookahead<bit<8>>();
+        transition select(first) {
+            0x80 &&& 0x80: quic_long;
+            default: quic_short;
+        }
+    }
+
+    state quic_long {
+        packet.extract(hdr.quic_long);
+        transition select(hdr.quic_long.dcid_length) {
+            CID_LENGTH: connection_id;
+            default: accept;
+        }
+    }
+
+    state quic_short {
+        packet.extract(hdr.quic_short);
+        transition connection_id;
+    }
+
+    state connection_id {
+        packet.extract(hdr.connection_id);
+        transition accept;
+    }
+
     state tcp {
+        packet.extract(hdr.ports);
         packet.extract(hdr.tcp);
         verify(hdr.tcp.data_offset >= 5, error.TcpDataOffset);
         meta.left = (bit<8>)hdr.tcp.data_offset - 5;

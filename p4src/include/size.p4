@@ -1,4 +1,4 @@
-// Every size of the data plane. A VIP here is one service (address, TCP port); a server is one (DIP, port).
+// Every size of the data plane. A VIP here is one service (address, protocol, port); a server is one (DIP, port).
 #ifndef FRONTAGE_SIZE_P4
 #define FRONTAGE_SIZE_P4
 
@@ -14,16 +14,22 @@
 // Round robin: a server of weight w stands in w places.
 #define POOL_PLACES 16384
 
-// Scores: 64 classes (pairs of a and weight in use) x 32 codes of N_AF or N_FF.
-#define SCORES 2048
+// Scores: 64 classes (pairs of a and weight in use) x 256 codes of N_AF or N_FF.
+#define SCORES 16384
 
 // Consistent hashing for flows without a cookie: 512 VIPs x 256 slots, or fewer and larger ones.
 #define MAGLEV_SLOTS 131072
-// Must stay 2^16: a CRC-16 indexes it.
+// Must stay 2^16: a CRC-16 indexes them.
 #define FALLBACK_CONNECTIONS 65536
+#define HANDSHAKES 65536
 
 // Two epochs x 256 values of a byte, per round of the cookie's cipher.
 #define COOKIE_ROUND 512
+// Two epochs x servers.
+#define STATIC_COOKIES 8192
+
+// Bytes of the least datagram that holds a client's Initial (RFC 9000, 14.1).
+#define QUIC_INITIAL 1200
 
 #define NEIGHBORS 1024
 #define IPV4_ROUTES 16384

@@ -26,13 +26,17 @@ control ChecksumResidue(in headers_t hdr, inout metadata_t meta) {
         } else if (hdr.ipv6.isValid()) {
             addresses = words128(~hdr.ipv6.src) + words128(~hdr.ipv6.dst);
         }
+        if (hdr.ports.isValid()) {
+            meta.transport_residue = addresses + (bit<32>)(~hdr.ports.src_port) + (bit<32>)(~hdr.ports.dst_port);
+        }
         if (hdr.tcp.isValid()) {
-            meta.tcp_residue = (bit<32>)(~hdr.tcp.checksum) + addresses
-                + (bit<32>)(~hdr.tcp.src_port) + (bit<32>)(~hdr.tcp.dst_port)
+            meta.transport_residue = meta.transport_residue + (bit<32>)(~hdr.tcp.checksum)
                 + (bit<32>)(~(hdr.tcp.data_offset ++ hdr.tcp.ck ++ hdr.tcp.reserved ++ hdr.tcp.flags));
+        } else if (hdr.udp.isValid()) {
+            meta.transport_residue = meta.transport_residue + (bit<32>)(~hdr.udp.checksum);
         }
         if (hdr.tcp_timestamp.isValid()) {
-            meta.tcp_residue = meta.tcp_residue + words32(~hdr.tcp_timestamp.tsval);
+            meta.transport_residue = meta.transport_residue + words32(~hdr.tcp_timestamp.tsval);
         }
     }
 }
@@ -46,14 +50,20 @@ control ChecksumUpdate(inout headers_t hdr, in metadata_t meta) {
         } else if (hdr.ipv6.isValid()) {
             addresses = words128(hdr.ipv6.src) + words128(hdr.ipv6.dst);
         }
-        if (hdr.tcp.isValid() && meta.direction != Direction.TRANSIT) {
-            bit<32> sum = meta.tcp_residue + addresses
-                + (bit<32>)hdr.tcp.src_port + (bit<32>)hdr.tcp.dst_port
-                + (bit<32>)(hdr.tcp.data_offset ++ hdr.tcp.ck ++ hdr.tcp.reserved ++ hdr.tcp.flags);
-            if (hdr.tcp_timestamp.isValid()) {
-                sum = sum + words32(hdr.tcp_timestamp.tsval);
+        if (meta.direction != Direction.TRANSIT && hdr.ports.isValid()) {
+            bit<32> sum = meta.transport_residue + addresses + (bit<32>)hdr.ports.src_port + (bit<32>)hdr.ports.dst_port;
+            if (hdr.tcp.isValid()) {
+                sum = sum + (bit<32>)(hdr.tcp.data_offset ++ hdr.tcp.ck ++ hdr.tcp.reserved ++ hdr.tcp.flags);
+                if (hdr.tcp_timestamp.isValid()) {
+                    sum = sum + words32(hdr.tcp_timestamp.tsval);
+                }
+                hdr.tcp.checksum = fold(sum);
+            } else if (hdr.udp.isValid() && hdr.udp.checksum != 0) { // zero: the sender made none (RFC 768)
+                hdr.udp.checksum = fold(sum);
+                if (hdr.udp.checksum == 0) {
+                    hdr.udp.checksum = 0xffff;
+                }
             }
-            hdr.tcp.checksum = fold(sum);
         }
     }
 }

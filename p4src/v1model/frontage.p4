@@ -23,13 +23,19 @@
 #include "../control/ports.p4"
 #include "../control/validation.p4"
 #include "../control/neighbor.p4"
+#include "../control/transport.p4"
 #include "../control/vip.p4"
 #include "../control/cookie.p4"
-#include "../control/insight.p4"
-#include "../control/tree.p4"
-#include "../control/fallback.p4"
-#include "../control/assign.p4"
+#include "../control/cookie6.p4"
+#include "../control/unseal.p4"
 #include "../control/retrieve.p4"
+#include "../control/insight.p4"
+#include "../control/handshake.p4"
+#include "../control/maglev.p4"
+#include "../control/fallback.p4"
+#include "../control/tree.p4"
+#include "../control/assign.p4"
+#include "../control/choice.p4"
 #include "../control/server.p4"
 #include "../control/cclb4.p4"
 #include "../control/forwarding.p4"
@@ -85,10 +91,11 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Forwarding() forwarding;
 
     apply {
-        if (meta.pass_op == TREE_NONE) {
-            meta.ingress_port = standard_metadata.ingress_port; // which BMv2 clears when it resubmits
+        if (meta.second_pass == 0) {
+            // Which BMv2 clears when it resubmits.
+            meta.ingress_port = standard_metadata.ingress_port;
+            meta.now = standard_metadata.ingress_global_timestamp[35:20];
         }
-        meta.connection.now = standard_metadata.ingress_global_timestamp[35:20];
 
         if (hdr.packet_out.isValid()) {
             meta.direction = Direction.CONTROLLER;
@@ -162,9 +169,14 @@ control FrontageDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.icmp);
         packet.emit(hdr.ndp);
         packet.emit(hdr.ndp_option);
+        packet.emit(hdr.ports);
         packet.emit(hdr.tcp);
         packet.emit(hdr.tcp_options);
         packet.emit(hdr.tcp_timestamp);
+        packet.emit(hdr.udp);
+        packet.emit(hdr.quic_long);
+        packet.emit(hdr.quic_short);
+        packet.emit(hdr.connection_id);
     }
 }
 

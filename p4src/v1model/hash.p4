@@ -23,15 +23,15 @@ control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.direction == Direction.UP) {
             if (hdr.ipv4.isValid()) {
-                hash4.apply(meta, hdr.ipv4.src, hdr.ipv4.dst, hdr.tcp.src_port, hdr.tcp.dst_port);
+                hash4.apply(meta, hdr.ipv4.src, hdr.ipv4.dst, hdr.ports.src_port, hdr.ports.dst_port);
             } else {
-                hash6.apply(meta, hdr.ipv6.src, hdr.ipv6.dst, hdr.tcp.src_port, hdr.tcp.dst_port);
+                hash6.apply(meta, hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port);
             }
-        } else if (meta.direction == Direction.DOWN) {
+        } else if (meta.direction == Direction.DOWN && hdr.tcp.isValid()) {
             if (hdr.ipv4.isValid()) {
-                hash4.apply(meta, hdr.ipv4.dst, hdr.ipv4.src, hdr.tcp.dst_port, hdr.tcp.src_port);
+                hash4.apply(meta, hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port);
             } else {
-                hash6.apply(meta, hdr.ipv6.dst, hdr.ipv6.src, hdr.tcp.dst_port, hdr.tcp.src_port);
+                hash6.apply(meta, hdr.ipv6.dst, hdr.ipv6.src, hdr.ports.dst_port, hdr.ports.src_port);
             }
         }
     }

@@ -75,8 +75,8 @@ control RoundRobin(in vip_id_t vip_id, in bit<16> places, out bit<16> place) {
 }
 
 // Of an entry: fingerprint (32) | last seen, in ticks (16) | taken (1) | SID (15)
-control ConnectionTable(inout connection_t connection) {
-    register<bit<64>>(FALLBACK_CONNECTIONS) entries;
+control ConnectionTable(inout connection_t connection)(bit<32> size) {
+    register<bit<64>>(size) entries;
 
     apply {
         bit<64> entry;
@@ -92,12 +92,16 @@ control ConnectionTable(inout connection_t connection) {
         }
 
         connection.done = 0;
-        if (connection.op == CONNECTION_LOOKUP && ours == 1) {
+        connection.taken = 0;
+        if ((connection.op == CONNECTION_LOOKUP || connection.op == CONNECTION_JOIN) && ours == 1) {
             connection.done = 1;
             connection.sid = 1w0 ++ entry[14:0];
-            entry = entry[63:32] ++ connection.now ++ entry[15:0];
-        } else if (connection.op == CONNECTION_CLAIM && (live == 0 || ours == 1)) {
+            if (connection.refresh == 1) {
+                entry = entry[63:32] ++ connection.now ++ entry[15:0];
+            }
+        } else if ((connection.op == CONNECTION_CLAIM || connection.op == CONNECTION_JOIN) && (live == 0 || ours == 1)) {
             connection.done = 1;
+            connection.taken = 1;
             entry = fresh;
         } else if (connection.op == CONNECTION_RELEASE && ours == 1) {
             entry = 0;

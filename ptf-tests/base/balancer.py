@@ -69,7 +69,7 @@ class BalancerTest(FrontageTest):
         self.assertEqual(1, fate.port, str(fate))
         if server.active and server.score_class in self.shares:
             a, weight = self.shares[server.score_class]
-            total = score(a, weight, n_af) + score(1 - a, weight, n_ff)
+            total = score(a, weight, decode(n_af)) + score(1 - a, weight, decode(n_ff))
             self.leaves.set(server.slot, server.sid, min(0xFFFF, total))
         elif not server.active:
             self.leaves.clear(server.slot)

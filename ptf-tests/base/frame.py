@@ -6,6 +6,7 @@ from ipaddress import IPv4Address, IPv6Address
 IP = IPv4Address | IPv6Address
 
 TCP = 6
+UDP = 17
 ICMP6 = 58
 EXTENSIONS = {0, 43, 60}
 TIMESTAMP = bytes([8, 10])
@@ -29,7 +30,7 @@ def ipv4_valid(frame: bytes) -> bytes:
 
 
 class Frame:
-    """An Ethernet frame of IPv4 or IPv6, perhaps with TCP. Fields are read and set in place; `with_checksums` makes it valid again."""
+    """An Ethernet frame of IPv4 or IPv6, perhaps with TCP or UDP. Fields are read and set in place; then `with_checksums`."""
 
     def __init__(self, data: bytes):
         self.data = bytearray(data)
@@ -129,28 +130,38 @@ class Frame:
         if self.has_checksum(TCP):
             struct.pack_into("!H", self.data, self.l4 + 16, 0)
             struct.pack_into("!H", self.data, self.l4 + 16, 0xFFFF ^ self._l4_sum())
+        elif self.has_checksum(UDP):
+            struct.pack_into("!H", self.data, self.l4 + 6, 0)
+            # A checksum of zero would say that there is none (RFC 768).
+            struct.pack_into("!H", self.data, self.l4 + 6, 0xFFFF ^ self._l4_sum() or 0xFFFF)
         return bytes(self.data)
 
     def _l3_end(self) -> int:
         return 14 + 4 * (self.data[14] & 15)
 
     def has_checksum(self, *protocols: int) -> bool:
-        """Whether a whole segment of one of these protocols is in here."""
+        """Whether a whole segment of one of these protocols is in here, with a checksum: UDP may do without."""
         fragment = not self.ipv6 and struct.unpack_from("!H", self.data, 20)[0] & 0x3FFF
-        return self.protocol in protocols and not fragment and len(self.data) >= self.l4 + 20
+        if self.protocol not in protocols or fragment:
+            return False
+        if self.protocol == UDP:
+            return len(self.data) >= self.l4 + 8 and 8 <= self.word(4) <= len(self.data) - self.l4 and self.word(6) != 0
+        return len(self.data) >= self.l4 + 20
 
     def _l4_sum(self) -> int:
         base, length = (54, 18) if self.ipv6 else (14, 16)
         end = base + int(struct.unpack_from("!H", self.data, length)[0])
+        if self.protocol == UDP:
+            end = self.l4 + self.word(4)
         segment = bytes(self.data[self.l4 : end])
         pseudo = self.src.packed + self.dst.packed + struct.pack("!II", len(segment), self.protocol)
         return ones_complement_sum(pseudo + segment)
 
     def bad_checksums(self) -> list[str]:
-        """Which checksums of this frame are wrong, of IPv4, TCP and ICMPv6."""
+        """Which checksums of this frame are wrong, of IPv4, TCP, UDP and ICMPv6."""
         bad = []
         if not self.ipv6 and ones_complement_sum(bytes(self.data[14 : self._l3_end()])) != 0xFFFF:
             bad.append("IPv4")
-        if self.has_checksum(TCP, ICMP6) and self._l4_sum() != 0xFFFF:
-            bad.append("TCP" if self.protocol == TCP else "ICMPv6")
+        if self.has_checksum(TCP, UDP, ICMP6) and self._l4_sum() != 0xFFFF:
+            bad.append({TCP: "TCP", UDP: "UDP", ICMP6: "ICMPv6"}[self.protocol])
         return bad

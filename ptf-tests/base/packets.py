@@ -48,9 +48,9 @@ def ethernet(port: int) -> Packet:
 
 
 def layer3(src: IP, dst: IP, ttl: int = 64, between: bytes = b"", first: int = 6) -> Packet:
-    """An IP header before TCP. `between` is raw IPv4 options, or IPv6 extension headers that begin with one of type `first`."""
+    """An IP header. `first` is the type of what follows it; `between` is raw IPv4 options, or IPv6 extension headers."""
     if isinstance(src, IPv4Address):
-        head = Ip4(src=str(src), dst=str(dst), ttl=ttl, proto=6, id=7, ihl=5 + len(between) // 4)
+        head = Ip4(src=str(src), dst=str(dst), ttl=ttl, proto=first, id=7, ihl=5 + len(between) // 4)
     else:
         head = IPv6(src=str(src), dst=str(dst), hlim=ttl, nh=first, fl=0xABCDE)
     return head / Raw(between) if between else head

@@ -9,12 +9,13 @@ import finsy as fy
 
 from base.client import Client
 from base.cookie import Key, decode
-from base.frame import IP
+from base.frame import IP, TCP, UDP
 from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint
 
 CLIENT, SERVER = 1, 2
 ROLES = {1: CLIENT, 2: CLIENT, 3: SERVER, 4: SERVER}  # port 5 is nobody's
 HASH, CHEETAH_RR, CHEETAH_LL, CCLB4 = 1, 2, 3, 4
+IID = (1 << 64) - 1  # of an IPv6 address, the interface id
 SET, ADD, SUB, SEED, CLEAR, READ = 1, 2, 3, 4, 5, 6
 
 # Where the networks are: prefix to port. The gateways of each network are the switch's.
@@ -28,6 +29,7 @@ NETWORKS = {
     "fd12:3456:a::/48": 3,
     "fd12:3456:b::/48": 4,
 }
+COOKIE_PREFIXES = ["2001:db8:c00c::/48"]  # of services; each has a /64 of it
 GATEWAYS = [ip_network(prefix)[1] for prefix in NETWORKS]
 UNIT = 16  # one flow of a server of weight 1
 
@@ -55,6 +57,9 @@ class Vip:
     tree_depth: int = 0
     maglev_size: int = 0
     pool_size: int = 0
+    protocol: int = TCP
+    prefix: int | None = None
+    """The upper 64 bits of the service's cookie addresses."""
 
     def server(self, sid: int) -> Server:
         return next(server for server in self.servers if server.sid == sid)
@@ -73,6 +78,8 @@ class Site:
     def __init__(self, client: Client):
         self.client = client
         self._keyed: set[int] = set()
+        self._quic_keyed: set[int] = set()
+        self._static_cookies: set[tuple[int, int]] = set()
         self._addresses: set[IP] = set()
 
     def entry(self, table: str, match: dict[str, Any] | None, action: str, **params: Any) -> fy.P4TableEntry:
@@ -126,7 +133,10 @@ class Site:
         """The service, its address and its servers; Maglev gives slot i to server i, turn by turn."""
         version = vip.at.address.version
         address = int(vip.at.address)
-        self.insert([self.entry(f"{INGRESS}vip.vip{version}", {"dst": address, "dst_port": vip.at.port}, "set_vip", vip_id=vip.id)])
+        match = {"dst": address, "protocol": vip.protocol, "dst_port": vip.at.port}
+        self.insert([self.entry(f"{INGRESS}vip.vip{version}", match, "set_vip", vip_id=vip.id)])
+        if vip.prefix is not None:
+            self.add_cookie_prefix(vip)
         if vip.at.address not in self._addresses:
             self._addresses.add(vip.at.address)
             self.insert([self.entry(f"{INGRESS}vip.address{version}", {"dst": address}, "no_service")])
@@ -140,22 +150,34 @@ class Site:
 
     def member(self, vip: Vip, server: Server) -> fy.P4TableEntry:
         match = {"vip_id": vip.id, "sid": server.sid}
-        return self.entry(LB + "member", match, "is_member", slot=server.slot, active=int(server.active))
+        return self.entry(LB + "choice.member", match, "is_member", slot=server.slot, active=int(server.active))
 
     def from_server(self, vip: Vip, server: Server) -> fy.P4TableEntry:
-        version = vip.at.address.version
-        return self.entry(
-            f"{INGRESS}vip.dip{version}",
-            {"src": int(server.dip.address), "src_port": server.dip.port},
-            f"from_server{version}",
-            sid=server.sid,
-            vip_id=vip.id,
-            slot=server.slot,
-            active=int(server.active),
-            score_class=server.score_class,
-            vip=int(vip.at.address),
-            vip_port=vip.at.port,
-        )
+        version, dip = vip.at.address.version, int(server.dip.address)
+        params = {
+            "sid": server.sid,
+            "vip_id": vip.id,
+            "slot": server.slot,
+            "active": int(server.active),
+            "score_class": server.score_class,
+            "vip": int(vip.at.address),
+            "vip_port": vip.at.port,
+        }
+        if vip.protocol == UDP and version == 6:
+            params |= {"dip_id": dip & IID, "prefix": vip.prefix or 0}
+            match = {"prefix": dip >> 64, "src_port": server.dip.port}
+            return self.entry(f"{INGRESS}vip.quic_dip6", match, "from_quic_server6", **params)
+        match = {"src": dip, "src_port": server.dip.port}
+        if version == 4:
+            match["protocol"] = vip.protocol
+        return self.entry(f"{INGRESS}vip.dip{version}", match, f"from_server{version}", **params)
+
+    def add_cookie_prefix(self, vip: Vip) -> None:
+        """The /64 of the service's cookie addresses."""
+        match = {"prefix": vip.prefix}
+        self.insert([self.entry(INGRESS + "vip.cookie_prefix", match, "no_service")])
+        match["dst_port"] = vip.at.port
+        self.insert([self.entry(INGRESS + "vip.cookie_address", match, "set_cookie_address", vip_id=vip.id)])
 
     def to_server(self, server: Server) -> fy.P4TableEntry:
         version = server.dip.address.version
@@ -176,7 +198,7 @@ class Site:
         self.modify(self.policy(vip))
 
     def maglev(self, vip: Vip, sids: Sequence[int]) -> list[fy.P4TableEntry]:
-        table = LB + "fallback.maglev"
+        table = LB + "maglev.maglev"
         return [self.entry(table, {"vip_id": vip.id, "slot": slot}, "pick", sid=sid) for slot, sid in enumerate(sids)]
 
     def set_maglev(self, vip: Vip, sids: Sequence[int]) -> None:
@@ -195,10 +217,10 @@ class Site:
 
     def add_scores(self, score_class: int, a: float, weight: float = 1.0) -> None:
         entries = []
-        for code in range(32):
+        for code in range(256):
             for table, share in (("score_af", a), ("score_ff", 1 - a)):
                 match = {"class": score_class, "n_" + table[-2:]: code}
-                entries.append(self.entry(f"{LB}insight.{table}", match, "add_score", score=score(share, weight, code)))
+                entries.append(self.entry(f"{LB}insight.{table}", match, "add_score", score=score(share, weight, decode(code, 3))))
         self.insert(entries)
 
     def key_entries(self, key: Key) -> list[fy.P4TableEntry]:
@@ -229,11 +251,43 @@ class Site:
         params = {"key_epoch": key.epoch, "key_clock_offset": key.id & 0xFFFF}
         self.modify(self.entry("FrontageEgress.masking.active_key", None, "set_active_key", **params))
 
+    def quic_key_entries(self, key: Key) -> list[fy.P4TableEntry]:
+        """Opening undoes the rounds of sealing from the last to the first; of what they mix, odd ones have 28 bits."""
+        entries = []
+        for position in range(4):
+            i = 3 - position
+            mask = 0xFFFFFFF if i % 2 else 0xFFFFFFFF
+            for j, words in enumerate(key.words[i]):
+                table = f"{LB}unseal.open.round{position}.byte{j}"
+                for byte, word in enumerate(words):
+                    entries.append(self.entry(table, {"epoch": key.epoch, "byte": byte}, "mix", value=word & mask))
+        return entries
+
+    def install_quic_key(self, key: Key) -> None:
+        """Opens with `key` what QUIC carries: its tables take the place of its epoch's."""
+        if key.epoch in self._quic_keyed:
+            self.modify(*self.quic_key_entries(key))
+        else:
+            self.insert(self.quic_key_entries(key))
+        self._quic_keyed.add(key.epoch)
+
+    def set_static_cookies(self, key: Key, servers: Iterable[Server]) -> None:
+        """The addresses under which clients know these servers, by the key's epoch."""
+        for server in servers:
+            match = {"epoch": key.epoch, "sid": server.sid}
+            entry = self.entry("FrontageEgress.masking.static_cookie", match, "show", interface_id=key.static6(server.sid))
+            place = key.epoch, server.sid
+            self.client.write(~entry if place in self._static_cookies else +entry)
+            self._static_cookies.add(place)
+
+    def set_handshake_timeout(self, ticks: int) -> None:
+        self.modify(self.entry(LB + "handshake.timeout", None, "set_timeout", ticks=ticks))
+
     def tell_tree(self, vip: Vip, op: int, slot: int, sid: int, amount: int = 0) -> None:
         """An operation on one leaf, by packet-out."""
         self.client.send(fy.P4PacketOut(b"\0", op=op, depth=vip.tree_depth, slot=slot, sid=sid, score=amount))
 
 
-def score(share: float, weight: float, code: int) -> int:
+def score(share: float, weight: float, flows: int) -> int:
     """A score table's entry, in units of 1/UNIT flow of a server of weight 1."""
-    return min(0xFFFE, round(share * UNIT * decode(code) / weight))
+    return min(0xFFFE, round(share * UNIT * flows / weight))

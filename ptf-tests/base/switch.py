@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_network
 from pathlib import Path
 from unittest import TestResult
 
@@ -17,7 +18,7 @@ from base.cookie import Key
 from base.frame import Frame
 from base.names import DROPS, OUTCOMES
 from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint
-from base.site import Server, Site, Vip, port_of
+from base.site import COOKIE_PREFIXES, IID, Server, Site, Vip, port_of
 
 KEY = Key(4, bytes(range(16)))
 
@@ -180,9 +181,15 @@ class FrontageTest(SwitchTest):
         self, vip: Vip, frame: bytes, outcome: str | None = None, tsval: int | None = None, ck: int | None = None, port: int = 3
     ) -> None:
         """The server's packet must reach its client as the VIP's, with nothing else changed but the cookie."""
+        self.comes_from(vip.at, frame, outcome, tsval, ck, port)
+
+    def comes_from(
+        self, source: Endpoint, frame: bytes, outcome: str | None = None, tsval: int | None = None, ck: int | None = None, port: int = 3
+    ) -> None:
+        """As `comes_back`, from another address than the VIP's."""
         to = port_of(Frame(frame).dst)
         macs = (PORT_MAC[to], NEIGHBOR_MAC[to])
-        expected = Frame(frame).rewritten(macs, src=(vip.at.address, vip.at.port), tsval=tsval, ck=ck)
+        expected = Frame(frame).rewritten(macs, src=(source.address, source.port), tsval=tsval, ck=ck)
         self.passes(port, frame, to, expected, outcome)
 
     def whose(self, frame: bytes, vip: Vip, port: int = 1) -> Server:
@@ -209,6 +216,9 @@ class FrontageTest(SwitchTest):
 
 
 def to_server(frame: bytes, server: Server) -> bytes:
-    """A client's frame as it leaves for `server`."""
-    port = port_of(server.dip.address)
-    return Frame(frame).rewritten((PORT_MAC[port], NEIGHBOR_MAC[port]), dst=(server.dip.address, server.dip.port))
+    """A client's frame as it leaves for `server`; what was sent to a cookie address keeps its interface id, in the server's /64."""
+    port, address = port_of(server.dip.address), server.dip.address
+    to = Frame(frame).dst
+    if any(to in ip_network(prefix) for prefix in COOKIE_PREFIXES):
+        address = IPv6Address(int(address) >> 64 << 64 | int(to) & IID)
+    return Frame(frame).rewritten((PORT_MAC[port], NEIGHBOR_MAC[port]), dst=(address, server.dip.port))

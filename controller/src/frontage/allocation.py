@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from frontage import limits
 from frontage.config import Config, Neighbor, Route, Server, Vip
-from frontage.cookie import TCP_LOAD
+from frontage.cookie import IP6_SIGNAL
 from frontage.fields import Mac
 from frontage.state import Action, Key, exact
 
@@ -80,7 +80,7 @@ def scores(alpha: float, share: Fraction) -> Scores:
 
     def row(factor: Fraction) -> tuple[int, ...]:
         unit = factor * share * FLOW_UNIT
-        return tuple(min(int(unit * TCP_LOAD.decode(code) + Fraction(1, 2)), MAX_SCORE) for code in range(limits.SCORE_CODES))
+        return tuple(min(int(unit * IP6_SIGNAL.decode(code) + Fraction(1, 2)), MAX_SCORE) for code in range(limits.SCORE_CODES))
 
     return Scores(row(af), row(ff))
 
@@ -113,7 +113,7 @@ def hops(config: Config) -> dict[tuple[str, Mac], Hop]:
 
 
 _TABLES = frozenset(
-    {"cclb4.member", "vip.vip4", "vip.vip6", "vip.policy", "forwarding.next_hop", "insight.score_af", "insight.score_ff"}
+    {"choice.member", "vip.vip4", "vip.vip6", "vip.policy", "forwarding.next_hop", "insight.score_af", "insight.score_ff"}
 )
 
 
@@ -121,7 +121,8 @@ class Installed:
     """What the installed entries say about the numbers in use."""
 
     def __init__(self, state: Mapping[Key, Action]):
-        self.vips: dict[tuple[int, int, int], int] = {}
+        self.vips: dict[tuple[int, int, int, int], int] = {}
+        """By IP version, address, protocol and port."""
         self.trees: dict[int, Block] = {}
         self.slots: dict[tuple[int, int], int] = {}
         """By (VIP id, SID)."""
@@ -133,12 +134,12 @@ class Installed:
             if table not in _TABLES:
                 continue
             params, key = action.params, exact(match)
-            if table == "cclb4.member" and action.name == "is_member":
+            if table == "choice.member" and action.name == "is_member":
                 self.slots[key[0], key[1]] = params[0]
                 if params[1]:
                     self.active.add((key[0], key[1]))
             elif table in ("vip.vip4", "vip.vip6") and action.name == "set_vip":
-                self.vips[4 if table == "vip.vip4" else 6, key[0], key[1]] = params[0]
+                self.vips[4 if table == "vip.vip4" else 6, key[0], key[1], key[2]] = params[0]
             elif table == "vip.policy" and action.name == "set_policy":
                 self.trees[key[0]] = Block(params[2], params[3])
             elif table == "forwarding.next_hop" and action.name == "forward":
@@ -190,8 +191,8 @@ def _free_first(limit: int, kept: Container[int], old: Container[int]) -> Iterat
     yield from (number for number in range(limit) if number not in kept and number in old)
 
 
-def _vip_key(vip: Vip) -> tuple[int, int, int]:
-    return vip.address.version, int(vip.address), vip.port
+def _vip_key(vip: Vip) -> tuple[int, int, int, int]:
+    return vip.address.version, int(vip.address), vip.protocol.number, vip.port
 
 
 def _allocate_vips(config: Config, old: Installed, result: Allocation) -> None:

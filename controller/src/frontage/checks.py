@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from ipaddress import ip_network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_network
 from typing import TYPE_CHECKING
 
 from frontage import limits
@@ -32,6 +32,7 @@ def check(config: Config) -> list[Finding]:
         *_forwarding(config),
         *_vips(config),
         *_servers(config),
+        *_quic(config),
         *_keys(config),
         *_sizes(config),
     ]
@@ -41,8 +42,7 @@ def _duplicates(items: Iterable[tuple[Path, Hashable]], what: str, fix: str) -> 
     seen: set[Hashable] = set()
     for path, value in items:
         if value in seen:
-            shown = " port ".join(str(part) for part in value) if isinstance(value, tuple) else str(value)
-            yield Finding(path, what.format(shown), fix)
+            yield Finding(path, what.format(value), fix)
         seen.add(value)
 
 
@@ -77,7 +77,7 @@ def _vips(config: Config) -> Iterator[Finding]:
     vips = config.vips
     yield from _duplicates(((("vips", i, "name"), v.name) for i, v in enumerate(vips)), "VIP name {} is used twice", "rename one")
     yield from _duplicates(
-        ((("vips", i, "address"), (v.address, v.port)) for i, v in enumerate(vips)),
+        ((("vips", i, "address"), _endpoint(v.address, v.protocol, v.port)) for i, v in enumerate(vips)),
         "two VIPs have address {}",
         "give one of them another address or port",
     )
@@ -87,6 +87,52 @@ def _vips(config: Config) -> Iterator[Finding]:
             yield Finding(("vips", i, "address"), f"{vip.address} is a gateway address of a port", "use an address of its own")
         if vip.address.is_multicast or vip.address.is_loopback or vip.address.is_unspecified:
             yield Finding(("vips", i, "address"), f"clients cannot connect to {vip.address}", "use a unicast address")
+
+
+def _endpoint(address: IPv4Address | IPv6Address, protocol: str, port: int) -> str:
+    return f"{address} {'UDP port' if protocol == 'udp' else 'port'} {port}"
+
+
+def _quic(config: Config) -> Iterator[Finding]:
+    """What QUIC services need, and what only they can have."""
+    vips = {vip.name: vip for vip in config.vips}
+    prefixes = [
+        (("vips", i, "cookie_prefix"), f"{v.cookie_prefix} with port {v.port}")
+        for i, v in enumerate(config.vips)
+        if v.cookie_prefix
+    ]
+    yield from _duplicates(prefixes, "two VIPs have cookie prefix {}", "give every service a /64 of its own")
+    for i, vip in enumerate(config.vips):
+        udp, ipv6 = vip.protocol == "udp", vip.address.version == 6
+        if vip.cookie_prefix and not (udp and ipv6):
+            what = f"VIP {vip.name} is {'UDP over IPv4' if udp else 'TCP'}, cookie addresses are for UDP over IPv6"
+            yield Finding(("vips", i, "cookie_prefix"), what, "remove it")
+        if udp and vip.policy == "cheetah-ll":
+            what = "cheetah-ll counts FIN and RST, and QUIC has none that a switch could see"
+            yield Finding(("vips", i, "policy"), what, "use cheetah-rr, or cclb4 over IPv6")
+        if udp and not ipv6 and vip.policy.startswith("cclb4"):
+            what = f"{vip.policy} needs the loads that servers report, and over IPv4 QUIC has no place for them"
+            yield Finding(("vips", i, "policy"), what, "use hash or cheetah-rr, or an IPv6 address")
+
+    ours = {vip.cookie_prefix for vip in config.vips if vip.cookie_prefix}
+    networks: list[tuple[Path, Hashable]] = []
+    routes = {r.prefix: r.port for r in config.routes if isinstance(r.prefix, IPv6Network)}
+    lengths = sorted({prefix.prefixlen for prefix in routes if prefix.prefixlen <= 64}, reverse=True)
+    outside = {port.name for port in config.ports if port.role == "client"}
+    for i, server in enumerate(config.servers):
+        served = vips.get(server.vip)
+        if served is None or served.protocol != "udp" or not isinstance(server.address, IPv6Address):
+            continue
+        own = IPv6Network((int(server.address) >> 64 << 64, 64))
+        networks.append((("servers", i, "address"), f"{own} UDP port {server.port}"))
+        if own in ours:
+            yield Finding(("servers", i, "address"), f"{server.address} lies in a cookie prefix", "give an address outside of it")
+        covering = (own.supernet(new_prefix=length) for length in lengths)
+        way = next((routes[prefix] for prefix in covering if prefix in routes), None)
+        if served.cookie_prefix and (way is None or way in outside):
+            what = f"no route leads to {own} on the servers' side, where this server has its cookie addresses"
+            yield Finding(("servers", i, "address"), what, "add the prefix to `routes`")
+    yield from _duplicates(networks, "two servers send from {}", "a QUIC server on IPv6 needs a /64 of its own: move one")
 
 
 def _servers(config: Config) -> Iterator[Finding]:
@@ -101,7 +147,10 @@ def _servers(config: Config) -> Iterator[Finding]:
         f"give a free one from 0 to {limits.MAX_SID}",
     )
     yield from _duplicates(
-        ((("servers", i, "address"), (s.address, s.port)) for i, s in enumerate(servers)),
+        (
+            (("servers", i, "address"), _endpoint(s.address, vips[s.vip].protocol if s.vip in vips else "tcp", s.port))
+            for i, s in enumerate(servers)
+        ),
         "two servers have address {}",
         "a server is one endpoint of one VIP: give each its own address or port",
     )

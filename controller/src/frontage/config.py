@@ -18,11 +18,12 @@ from frontage.explain import explain
 from frontage.fields import (
     AddressField,
     InterfaceField,
+    L4Port,
     MacField,
     Name,
     NetworkField,
+    PrefixField,
     SecretField,
-    TcpPort,
     parse_secret,
 )
 from frontage.limits import MAX_PORT_ID, MAX_SID, MAX_WEIGHT
@@ -90,16 +91,34 @@ class Policy(StrEnum):
     CCLB4_FUTURE = "cclb4-future"
 
 
+class Protocol(StrEnum):
+    """What a VIP's clients speak: TCP, or QUIC over UDP."""
+
+    TCP = "tcp"
+    UDP = "udp"
+
+    @property
+    def number(self) -> int:
+        """IANA's."""
+        return 6 if self is Protocol.TCP else 17
+
+
 class Vip(_Model):
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["shop"])
     address: AddressField = Field(description="the address that clients connect to", examples=["203.0.113.10"])
-    port: TcpPort = Field(description="the TCP port that clients connect to", examples=[80])
+    protocol: Protocol = Field(Protocol.TCP, description="'tcp', or 'udp' for QUIC", examples=["udp"])
+    port: L4Port = Field(description="the TCP or UDP port that clients connect to", examples=[80])
     policy: Policy = Field(Policy.CCLB4, description="one of " + ", ".join(Policy), examples=["cclb4"])
     alpha: float = Field(
         0.5, ge=0, le=1, description="the weight of N_AF against N_FF in cclb4's score, 0 to 1 (equation 1)", examples=[0.5]
     )
     look_ahead: int | None = Field(
         None, ge=0, description="the servers' look-ahead threshold in bytes, for information only", examples=[65536]
+    )
+    cookie_prefix: PrefixField | None = Field(
+        None,
+        description="an IPv6 /64 that is routed to the switch, for the cookie addresses of QUIC servers",
+        examples=["2001:db8:c00c:1e::/64"],
     )
 
     @property
@@ -117,7 +136,7 @@ class Server(_Model):
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["web1"])
     vip: Name = Field(description="the name of one of `vips`", examples=["shop"])
     address: AddressField = Field(description="the server's own address (DIP)", examples=["10.0.1.11"])
-    port: TcpPort = Field(description="the server's own TCP port", examples=[8080])
+    port: L4Port = Field(description="the server's own TCP or UDP port", examples=[8080])
     sid: int = Field(ge=0, le=MAX_SID, description="a server id, unique in the file", examples=[11])
     weight: int = Field(1, ge=1, le=MAX_WEIGHT, description="the share of new connections against the VIP's others", examples=[1])
     state: ServerState = Field(
@@ -160,6 +179,12 @@ class Fallback(_Model):
     )
 
 
+class Handshake(_Model):
+    timeout: int = Field(
+        10, ge=1, le=65535, description="the seconds after which an idle entry of the handshake table expires", examples=[10]
+    )
+
+
 class Config(_Model):
     device: Device = Field(description="the switch")
     ports: tuple[Port, ...] = Field(min_length=1, description="the switch's ports")
@@ -170,6 +195,7 @@ class Config(_Model):
     keys: tuple[Key, ...] = Field(min_length=1, max_length=2, description="one or two cookie keys of consecutive ids")
     metrics: Metrics | None = Field(None, description="the Prometheus endpoint; none if absent")
     fallback: Fallback = Field(default_factory=Fallback, description="the connection table of flows that carry no cookie")
+    handshake: Handshake = Field(default_factory=Handshake, description="the handshake table of QUIC")
     control_socket: Path | None = Field(
         None, description="unix socket through which commands reach the running controller; beside this file if absent"
     )

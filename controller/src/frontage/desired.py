@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 from frontage.allocation import Allocation
-from frontage.blocks import assign, cclb4, fallback, forwarding, insight, masking, neighbor, ports, retrieve, server, vip
+from frontage.blocks import (
+    assign,
+    choice,
+    fallback,
+    forwarding,
+    handshake,
+    insight,
+    maglev,
+    masking,
+    neighbor,
+    ports,
+    retrieve,
+    server,
+    unseal,
+    vip,
+)
 from frontage.config import Config
 from frontage.state import State
 
 STAGES: tuple[tuple[str, ...], ...] = (
     (*neighbor.TABLES, forwarding.NEXT_HOP),
     (forwarding.IPV4_LPM, forwarding.IPV6_LPM),
-    (*insight.TABLES, *retrieve.TABLES, *masking.ROUNDS, fallback.TIMEOUT),
+    (
+        *insight.TABLES,
+        *retrieve.TABLES,
+        *unseal.TABLES,
+        *masking.ROUNDS,
+        masking.STATIC_COOKIE,
+        *fallback.TABLES,
+        *handshake.TABLES,
+    ),
     server.TABLES,
-    (*cclb4.TABLES, vip.DIP4, vip.DIP6),
-    (fallback.MAGLEV, assign.POOL),
+    (*choice.TABLES, *vip.DIPS),
+    (*maglev.TABLES, *assign.TABLES),
     (vip.POLICY,),
-    (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.ADDRESS4, vip.ADDRESS6),
+    (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.COOKIE_ADDRESS, vip.ADDRESS4, vip.ADDRESS6, vip.COOKIE_PREFIX),
     ports.TABLES,
 )
 """The order of writing: what an entry leads to is there before it, so that no packet meets half of a change. Deleting goes
@@ -27,7 +50,22 @@ TREE_STAGE = 6
 
 TABLES = tuple(table for stage in STAGES for table in stage)
 
-_BLOCKS = (ports, neighbor, forwarding, vip, cclb4, insight, assign, server, fallback, masking, retrieve)
+_BLOCKS = (
+    ports,
+    neighbor,
+    forwarding,
+    vip,
+    unseal,
+    retrieve,
+    insight,
+    handshake,
+    maglev,
+    fallback,
+    assign,
+    choice,
+    server,
+    masking,
+)
 
 
 def desired(config: Config, allocation: Allocation) -> State:

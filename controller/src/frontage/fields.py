@@ -66,6 +66,13 @@ def parse_network(value: object) -> object:
         raise ValueError("not an IPv4 or IPv6 prefix") from None
 
 
+def parse_prefix(value: object) -> object:
+    prefix = parse_network(value)
+    if not isinstance(prefix, IPv6Network) or prefix.prefixlen != 64:
+        raise ValueError("not an IPv6 prefix of length 64")
+    return prefix
+
+
 def parse_secret(value: object) -> bytes:
     if isinstance(value, bytes):
         return value
@@ -82,6 +89,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,6
 AddressField = Annotated[IPv4Address | IPv6Address, BeforeValidator(parse_address)]
 InterfaceField = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(parse_interface)]
 NetworkField = Annotated[IPv4Network | IPv6Network, BeforeValidator(parse_network)]
+PrefixField = Annotated[IPv6Network, BeforeValidator(parse_prefix)]
 MacField = Annotated[Mac, BeforeValidator(parse_mac)]
 SecretField = Annotated[bytes, BeforeValidator(parse_secret)]
-TcpPort = Annotated[int, Field(ge=1, le=65535)]
+L4Port = Annotated[int, Field(ge=1, le=65535)]

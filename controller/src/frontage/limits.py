@@ -10,7 +10,7 @@ MAX_WEIGHT = 256
 TREE_SLOTS = 8192
 """Leaves of the tournament tree, shared by all VIPs."""
 MAX_TREE_DEPTH = 12
-SCORE_CODES = 32
+SCORE_CODES = 256
 MAX_CLASSES = 64
 """Distinct score tables: pairs of alpha and relative weight."""
 POOL_PLACES = 16384

@@ -105,6 +105,10 @@ def _counter_metrics(config: Config, counters: Counters) -> Iterable[Metric]:
     for result, count in counters.claims.items():
         claims.add_metric([result], count.packets)
     yield claims
+    handshakes = CounterMetricFamily("frontage_handshake_table_claims", "New entries of the handshake table", labels=["result"])
+    for result, count in counters.handshakes.items():
+        handshakes.add_metric([result], count.packets)
+    yield handshakes
     states = GaugeMetricFamily("frontage_server_active", "1 if a server gets new connections", labels=["vip", "server"])
     for server in config.servers:
         states.add_metric([server.vip, server.name], float(server.active))

@@ -81,7 +81,11 @@ class Schema:
             )
             self.tables[info.name] = info
             self.tables_by_id[info.id] = info
-        self.counters = {_tail(counter.preamble.name, 1): counter.preamble.id for counter in p4info.counters}
+        self.counters: dict[str, int] = {}
+        for counter in p4info.counters:
+            # A counter stands in the top control, or is all that a control of its name in another control holds.
+            parts = counter.preamble.name.split(".")
+            self.counters[".".join(parts[-3:-1]) if parts[-1:] == parts[-2:-1] else parts[-1]] = counter.preamble.id
         self.packet_out: tuple[tuple[int, str, int], ...] = ()
         for header in p4info.controller_packet_metadata:
             if header.preamble.name == "packet_out":
@@ -122,6 +126,8 @@ class Schema:
         if len(key.match) not in (0, len(table.fields)):
             raise PipelineError(f"{table.full_name} has {len(table.fields)} match fields, not {len(key.match)}")
         for field_id, is_lpm, value in zip(table.fields, table.lpm, key.match, strict=False):
+            if is_lpm and value == (0, 0):
+                continue  # matches anything: the field is left out (P4Runtime, section 9.1.1)
             match = entry.match.add(field_id=field_id)
             if isinstance(value, tuple):
                 if not is_lpm:

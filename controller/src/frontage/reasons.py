@@ -32,7 +32,7 @@ def outcomes() -> dict[int, Reason]:
 
 
 def claims() -> dict[int, Reason]:
-    """What became of new entries of the connection table: the indices of its counter."""
+    """What became of new entries of the connection table and of the handshake table: the indices of their counters."""
     return _read("outcome.p4", "CLAIM")
 
 

@@ -40,7 +40,8 @@ def render(console: Console, status: dict[str, Any]) -> None:
     _render_difference(console, status)
     _render_vips(console, status)
     _render_servers(console, status)
-    for part, title in (("outcomes", "steering"), ("drops", "drops by reason"), ("claims", "connection table")):
+    parts = {"outcomes": "steering", "drops": "drops by reason", "claims": "connection table", "handshakes": "handshake table"}
+    for part, title in parts.items():
         _render_counts(console, title, status.get(part, {}))
 
 
@@ -83,7 +84,7 @@ def _render_vips(console: Console, status: dict[str, Any]) -> None:
     table = _table("VIPs", "name", "address", "policy", "alpha", "active", "draining", "up pkts / bytes", "down pkts / bytes")
     for vip in status["vips"]:
         alpha = f"{vip['alpha']:g}" if vip["policy"].startswith("cclb4") else "-"
-        where = f"{vip['address']} port {vip['port']}"
+        where = f"{vip['address']} {vip['protocol']} port {vip['port']}"
         table.add_row(vip["name"], where, vip["policy"], alpha, str(vip["active"]), str(vip["draining"]), *_traffic(vip))
     console.print(table)
 

@@ -15,7 +15,8 @@ from frontage.p4runtime import Count, Session
 from frontage.reconcile import plan
 from frontage.state import Key
 
-_CLAIMS = "claims"
+_CLAIMS = "fallback.claims"
+_HANDSHAKES = "handshake.claims"
 _DROPS = "drops"
 _OUTCOMES = "outcomes"
 
@@ -31,21 +32,24 @@ class Counters:
     drops: dict[str, Count]
     outcomes: dict[str, Count]
     claims: dict[str, Count]
+    """Of TCP's connection table."""
+    handshakes: dict[str, Count]
+    """Of QUIC's handshake table."""
 
 
 async def read_counters(session: Session, schema: Schema, config: Config) -> Counters:
     up_tables = [schema.table(name) for name in server_block.TABLES]
-    down_tables = [schema.table(name) for name in (vip_block.DIP4, vip_block.DIP6)]
+    down_tables = [schema.table(name) for name in vip_block.DIPS]
     direct = await session.read_direct_counters(schema, [t for t in (*up_tables, *down_tables) if t.direct_counter])
-    indexed = await session.read_counters([schema.counter(name) for name in (_DROPS, _OUTCOMES, _CLAIMS)])
+    indexed = await session.read_counters([schema.counter(name) for name in (_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES)])
+    vips = {vip.name: vip for vip in config.vips}
 
     def named(counter: str, names: dict[int, reasons.Reason]) -> dict[str, Count]:
         counter_id = schema.counter(counter)
         return {reason.name: indexed.get((counter_id, index), Count()) for index, reason in names.items()}
 
     def down(server: Server) -> Count:
-        table = vip_block.DIP4 if server.address.version == 4 else vip_block.DIP6
-        return direct.get(Key(table, (int(server.address), server.port)), Count())
+        return direct.get(vip_block.dip(server, vips[server.vip]), Count())
 
     def up(server: Server) -> Count:
         table = server_block.SERVER4 if server.address.version == 4 else server_block.SERVER6
@@ -57,6 +61,7 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
         drops=named(_DROPS, reasons.drops()),
         outcomes=named(_OUTCOMES, reasons.outcomes()),
         claims=named(_CLAIMS, reasons.claims()),
+        handshakes=named(_HANDSHAKES, reasons.claims()),
     )
 
 
@@ -81,7 +86,9 @@ def describe_config(config: Config) -> dict[str, Any]:
             {
                 "name": vip.name,
                 "address": str(vip.address),
+                "protocol": str(vip.protocol),
                 "port": vip.port,
+                "cookie_prefix": str(vip.cookie_prefix) if vip.cookie_prefix else None,
                 "policy": str(vip.policy),
                 "alpha": vip.effective_alpha,
                 "look_ahead": vip.look_ahead,
@@ -131,6 +138,6 @@ async def read_status(session: Session, schema: Schema, config: Config) -> dict[
     for vip in status["vips"]:
         up, down = totals.get(vip["name"], (Count(), Count()))
         vip["up"], vip["down"] = asdict(up), asdict(down)
-    for part in ("drops", "outcomes", "claims"):
+    for part in ("drops", "outcomes", "claims", "handshakes"):
         status[part] = {name: asdict(count) for name, count in getattr(counters, part).items()}
     return status

@@ -1,4 +1,4 @@
-"""``cclb4.p4``: which servers are a VIP's, active and draining."""
+"""``choice.p4``: which servers are a VIP's, active and draining."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from frontage.allocation import Allocation
 from frontage.config import Config
 from frontage.state import Action, Key, State
 
-MEMBER = "cclb4.member"
+MEMBER = "choice.member"
 TABLES = (MEMBER,)
 
 

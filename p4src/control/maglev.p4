@@ -1,0 +1,24 @@
+// Consistent hashing (Maglev, NSDI 2016, section 3.4): who has no other server goes to the one of its hash, which few changes of the servers change.
+control Maglev(inout metadata_t meta) {
+    bit<16> maglev_slot;
+
+    action pick(sid_t sid) {
+        meta.hashed = sid;
+        meta.is_hashed = 1;
+    }
+
+    table maglev {
+        key = {
+            meta.vip_id: exact @name("vip_id");
+            maglev_slot: exact @name("slot");
+        }
+        actions = { pick; NoAction; }
+        const default_action = NoAction();
+        size = MAGLEV_SLOTS;
+    }
+
+    apply {
+        maglev_slot = meta.connection_hash[15:0] & meta.maglev_mask;
+        maglev.apply();
+    }
+}
