@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontage.cookie import IP6_SIGNAL, TCP_LOAD, TCP_RPT, CookieKey, Ip6Cookie, Quantiser, tweak
+from frontage.cookie import IP6_SIGNAL, TCP_LOAD, TCP_RPT, CookieKey, Ip6Cookie, Quantiser, plain_cid, tweak
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parents[2] / "docs" / "cookie-vectors.json").read_text(encoding="utf-8")
@@ -97,6 +97,28 @@ def test_ip6_invalid() -> None:
     for vector in VECTORS["ipv6_invalid"]:
         key = key_of(vector["secret"], vector["key_id"])
         assert key.open_ip6(int(vector["interface_id"], 16)) is None, vector
+
+
+def test_connection_ids() -> None:
+    for vector in VECTORS["cid"]:
+        key = key_of(vector["secret"], vector["key_id"])
+        cid = bytes.fromhex(vector["id"])
+        nonce = bytes.fromhex(vector["nonce"])
+        if vector["form"] == "plain":
+            assert plain_cid(vector["sid"], nonce) == cid, vector
+        else:
+            assert key.seal_cid(vector["sid"], int.from_bytes(nonce, "big"), bytes.fromhex(vector["random"])) == cid, vector
+        assert key.open_cid(cid) == vector["sid"], vector
+
+
+def test_invalid_connection_ids() -> None:
+    for vector in VECTORS["cid_invalid"]:
+        assert key_of(vector["secret"], vector["key_id"]).open_cid(bytes.fromhex(vector["id"])) is None, vector
+
+
+def test_a_connection_id_without_nonce_is_refused() -> None:
+    with pytest.raises(ValueError, match="nonce 0 is not between 1 and"):
+        CookieKey(1, bytes(16)).seal_cid(7, 0, bytes(3))
 
 
 @given(st.binary(min_size=16, max_size=32), st.integers(1, 1 << 32), st.integers(0, 4095), st.binary(min_size=4, max_size=4))

@@ -1,4 +1,4 @@
-"""The CloudCookie: quantisation, and the sealed static form in TCP's and IPv6's carriers.
+"""The CloudCookie: quantisation, the sealed static form in TCP's and IPv6's carriers, and QUIC connection ids.
 
 The one specification is ``docs/cookie.md``; ``docs/cookie-vectors.json`` holds the test vectors that this module shares with
 the P4 program, the eBPF program and the Rust crate. ``masking.py`` installs the tables that are derived here in the switch.
@@ -27,6 +27,12 @@ SID_TCP_BITS = 12
 SID_IP6_BITS = 16
 _CHECK_TCP_BITS = 3
 IP6_VERSION = 1
+CID_VERSION = 2
+
+CID_BYTES = 12
+CID_NONCE_MAX = (1 << 24) - 1
+CID_PLAIN = 2
+"""QUIC-LB's configuration id of the plaintext form; 0 and 1 are the epochs of the sealed form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,28 +150,63 @@ class CookieKey:
         t = self.ip6_tables[i]
         return t[0][y >> 24] ^ t[1][y >> 16 & 255] ^ t[2][y >> 8 & 255] ^ t[3][y & 255]
 
-    def seal_ip6(self, cookie: Ip6Cookie) -> int:
-        """The 64-bit interface id that carries ``cookie``; its epoch is this key's."""
-        plain = cookie.plain()
+    def _seal_word(self, head: int, plain: int) -> int:
         left, right = plain >> 28, plain & 0xFFFFFFF
         left ^= self._round_ip6(0, right)
         right ^= self._round_ip6(1, left) & 0xFFFFFFF
         left ^= self._round_ip6(2, right)
         right ^= self._round_ip6(3, left) & 0xFFFFFFF
-        head = IP6_VERSION << 2 | cookie.dynamic << 1 | self.epoch
         return head << 60 | left << 28 | right
+
+    def _open_word(self, word: int) -> int:
+        left, right = word >> 28 & 0xFFFFFFFF, word & 0xFFFFFFF
+        right ^= self._round_ip6(3, left) & 0xFFFFFFF
+        left ^= self._round_ip6(2, right)
+        right ^= self._round_ip6(1, left) & 0xFFFFFFF
+        left ^= self._round_ip6(0, right)
+        return left << 28 | right
+
+    def seal_ip6(self, cookie: Ip6Cookie) -> int:
+        """The 64-bit interface id that carries ``cookie``; its epoch is this key's."""
+        return self._seal_word(IP6_VERSION << 2 | cookie.dynamic << 1 | self.epoch, cookie.plain())
 
     def open_ip6(self, interface_id: int) -> Ip6Cookie | None:
         """The cookie in an interface id, or None if this key did not seal it."""
         head = interface_id >> 60
         if head >> 2 != IP6_VERSION or head & 1 != self.epoch:
             return None
-        left, right = interface_id >> 28 & 0xFFFFFFFF, interface_id & 0xFFFFFFF
-        right ^= self._round_ip6(3, left) & 0xFFFFFFF
-        left ^= self._round_ip6(2, right)
-        right ^= self._round_ip6(1, left) & 0xFFFFFFF
-        left ^= self._round_ip6(0, right)
-        return Ip6Cookie.from_plain(left << 28 | right, dynamic=bool(head >> 1 & 1))
+        return Ip6Cookie.from_plain(self._open_word(interface_id), dynamic=bool(head >> 1 & 1))
+
+    def seal_cid(self, sid: int, nonce: int, random: bytes) -> bytes:
+        """The 12 bytes of a sealed connection id of a server; ``random`` is its last three."""
+        if not 0 <= sid < 1 << SID_IP6_BITS:
+            raise ValueError(f"server id {sid} does not fit in {SID_IP6_BITS} bits")
+        if not 1 <= nonce <= CID_NONCE_MAX:
+            raise ValueError(f"nonce {nonce} is not between 1 and {CID_NONCE_MAX}")
+        word = self._seal_word(CID_VERSION << 2 | self.epoch, sid << 44 | nonce << 20)
+        return struct.pack(">BQ", _cid_first_octet(self.epoch), word) + random
+
+    def open_cid(self, cid: bytes) -> int | None:
+        """The server that a connection id names, if it has the plaintext form or this key sealed it."""
+        if len(cid) != CID_BYTES:
+            return None
+        if cid[0] == _cid_first_octet(CID_PLAIN):
+            return int.from_bytes(cid[1:3], "big")
+        word = int.from_bytes(cid[1:9], "big")
+        if cid[0] != _cid_first_octet(self.epoch) or word >> 60 != CID_VERSION << 2 | self.epoch:
+            return None
+        plain = self._open_word(word)
+        return None if plain & 0xFFFFF or not plain >> 20 & CID_NONCE_MAX else plain >> 44
+
+
+def plain_cid(sid: int, nonce: bytes) -> bytes:
+    """QUIC-LB's plaintext form of a connection id, with nine bytes of nonce."""
+    return struct.pack(">BH", _cid_first_octet(CID_PLAIN), sid) + nonce
+
+
+def _cid_first_octet(config: int) -> int:
+    # The length is that of what follows this octet.
+    return config << 5 | CID_BYTES - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +218,7 @@ class Ip6Cookie:
     n_af: int = 0
     n_ff: int = 0
     expects_static: bool = False
-    """The bit ``X``: the client expects packets from the static cookie's address, not from the VIP."""
+    """The bit ``X``: the client expects packets from the static cookie's address, not from the VIP. In the dynamic form only."""
     dynamic: bool = False
 
     def plain(self) -> int:
@@ -187,12 +228,14 @@ class Ip6Cookie:
         for name, code in (("rpt", self.rpt), ("n_af", self.n_af), ("n_ff", self.n_ff)):
             if not 0 <= code <= (IP6_SIGNAL.max_code if self.dynamic else 0):
                 raise ValueError(f"{name} code {code} does not fit ({'8 bits' if self.dynamic else 'the static form has none'})")
+        if self.expects_static and not self.dynamic:
+            raise ValueError("the static form has no X")
         return self.sid << 44 | self.rpt << 36 | self.n_af << 28 | self.n_ff << 20 | self.expects_static << 19
 
     @classmethod
     def from_plain(cls, plain: int, *, dynamic: bool) -> Ip6Cookie | None:
         """The fields of 60 opened bits, or None where the check bits are not zero."""
-        if plain & 0x7FFFF or (not dynamic and plain >> 20 & 0xFFFFFF):
+        if plain & (0x7FFFF if dynamic else 0xFFFFFFFFFFF):
             return None
         return cls(
             sid=plain >> 44,

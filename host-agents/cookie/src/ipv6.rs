@@ -1,22 +1,28 @@
-//! The IPv6 carrier: 64 bits in the interface id.
+//! The IPv6 carrier: 64 bits in the interface id, and in a QUIC connection id (`crate::cid`).
 
 use crate::quant::{IPV6, RPT_UNIT_US};
 use crate::tcp::Signals;
 use crate::{Secret, stream};
 
 const VERSION: u64 = 1;
+const VERSION_CID: u64 = 2;
 const SEALED: u64 = (1 << 60) - 1;
 const L_BITS: u32 = 32;
 const R_BITS: u32 = 28;
 const CHECK: u64 = (1 << 19) - 1;
+const X: u64 = 1 << 19;
 const SIGNALS: u64 = ((1 << 24) - 1) << 20;
+
+/// The largest nonce of a connection id (24 bits).
+pub const NONCE_MAX: u32 = (1 << 24) - 1;
 
 /// What an interface id says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie {
     /// Server id.
     pub sid: u16,
-    /// The source address that the client expects: `false` the VIP, `true` the static cookie's address.
+    /// The source address that the client expects: `false` the VIP, `true` the static cookie's address. Always `false`
+    /// in the static form, which does not open otherwise.
     pub expects_cookie_address: bool,
     /// RPT, N_AF and N_FF in the dynamic form, `None` in the static form.
     pub signals: Option<Signals>,
@@ -40,7 +46,7 @@ impl Cookie {
 
     fn from_plain(bits: u64) -> Option<Self> {
         let dynamic = bits >> 61 & 1 == 1;
-        let check = if dynamic { CHECK } else { CHECK | SIGNALS };
+        let check = if dynamic { CHECK } else { CHECK | X | SIGNALS };
         if bits >> 62 != VERSION || bits & check != 0 {
             return None;
         }
@@ -99,12 +105,38 @@ impl Key {
     }
 
     /// The cookie in `interface_id`, if this key sealed it. A foreign id of this version and epoch passes with
-    /// probability 2^-19 (dynamic form) or 2^-43 (static form).
+    /// probability 2^-19 (dynamic form) or 2^-44 (static form).
     pub fn open(&self, interface_id: u64) -> Option<Cookie> {
         if interface_id >> 60 & 1 != u64::from(self.id & 1) {
             return None;
         }
         Cookie::from_plain(self.rounds(interface_id, [3, 2, 1, 0]))
+    }
+
+    /// The 64 bits of a connection id that names server `sid` (`crate::cid`).
+    ///
+    /// # Panics
+    /// Unless `nonce` is between 1 and [`NONCE_MAX`]: with a nonce of zero the sealed bits were those of a static cookie.
+    pub fn seal_cid(&self, sid: u16, nonce: u32) -> u64 {
+        assert!(
+            (1..=NONCE_MAX).contains(&nonce),
+            "nonce {nonce:#x} is not between 1 and {NONCE_MAX:#x}"
+        );
+        let plain = VERSION_CID << 62
+            | u64::from(self.id & 1) << 60
+            | u64::from(sid) << 44
+            | u64::from(nonce) << 20;
+        self.rounds(plain, [0, 1, 2, 3])
+    }
+
+    /// Server and nonce in the 64 bits of a connection id, if this key sealed them. Foreign bits of this version and
+    /// epoch pass with probability 2^-20.
+    pub fn open_cid(&self, bits: u64) -> Option<(u16, u32)> {
+        let head = VERSION_CID << 2 | u64::from(self.id & 1);
+        let plain = self.rounds(bits, [3, 2, 1, 0]);
+        let nonce = (plain >> 20) as u32 & NONCE_MAX;
+        (plain >> 60 == head && plain & (X | CHECK) == 0 && nonce != 0)
+            .then_some(((plain >> 44) as u16, nonce))
     }
 
     fn rounds(&self, bits: u64, order: [usize; 4]) -> u64 {
@@ -136,7 +168,7 @@ mod tests {
         fn sealed_opens(sid: u16, x: bool, dynamic: bool, n in 0u64..16, id in 0u32..4) {
             let key = Key::new(id, &Secret::new(&[9; 16]).unwrap());
             let signals = dynamic.then_some(Signals { rpt_us: n * 8, n_af: n, n_ff: n / 2 });
-            let cookie = Cookie { sid, expects_cookie_address: x, signals };
+            let cookie = Cookie { sid, expects_cookie_address: x && dynamic, signals };
             prop_assert_eq!(key.open(key.seal(&cookie)), Some(cookie));
         }
 
@@ -145,6 +177,24 @@ mod tests {
             let key = Key::new(1, &Secret::new(&[9; 16]).unwrap());
             // One dynamic-looking id in 2^19 opens by chance; the static form must not.
             prop_assert!(key.open(bits & !(1 << 61)).is_none());
+        }
+
+        #[test]
+        fn a_connection_id_opens_and_is_no_cookie(sid: u16, nonce in 1..=NONCE_MAX, id in 0u32..4) {
+            let key = Key::new(id, &Secret::new(&[9; 16]).unwrap());
+            let bits = key.seal_cid(sid, nonce);
+            prop_assert_eq!(key.open_cid(bits), Some((sid, nonce)));
+            prop_assert_eq!(key.open_cid(bits ^ 1 << 60), None);
+            let as_cookie = bits & SEALED | (VERSION << 62 | u64::from(id & 1) << 60);
+            prop_assert_eq!(key.open(as_cookie), None);
+        }
+
+        #[test]
+        fn a_cookie_is_no_connection_id(sid: u16, id in 0u32..4) {
+            let key = Key::new(id, &Secret::new(&[9; 16]).unwrap());
+            let bits = key.seal(&Cookie { sid, expects_cookie_address: false, signals: None });
+            prop_assert_eq!(key.open_cid(bits), None);
+            prop_assert_eq!(key.open_cid(bits ^ (VERSION ^ VERSION_CID) << 62), None);
         }
     }
 }

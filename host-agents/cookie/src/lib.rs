@@ -17,6 +17,7 @@
 
 #![cfg_attr(not(any(feature = "vectors", test)), no_std)]
 
+pub mod cid;
 pub mod ipv6;
 pub mod quant;
 mod stream;

@@ -25,6 +25,8 @@ pub struct Vectors {
     pub ipv6_tables: Vec<Ipv6Tables>,
     pub ipv6: Vec<Ipv6>,
     pub ipv6_invalid: Vec<Ipv6Invalid>,
+    pub cid: Vec<Cid>,
+    pub cid_invalid: Vec<CidInvalid>,
 }
 
 /// One value in one field.
@@ -120,6 +122,30 @@ pub struct Ipv6Invalid {
     pub reason: String,
 }
 
+/// A connection id; in the plaintext form the nonce is all of its last 9 bytes, in the sealed form 24 bits.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cid {
+    pub secret: String,
+    pub key_id: u32,
+    /// `sealed` or `plain`.
+    pub form: String,
+    pub sid: u16,
+    pub nonce: String,
+    /// The last 3 bytes of the sealed form.
+    pub random: String,
+    pub id: String,
+}
+
+/// A connection id that must not open.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct CidInvalid {
+    pub secret: String,
+    pub key_id: u32,
+    pub id: String,
+    /// `check`, `epoch` (of another key), `config` (none of ours), `length`, or `cookie` (a static cookie's bits under another version).
+    pub reason: String,
+}
+
 /// The file's text: one case a line, so that a change shows as the cases it changes.
 pub fn to_json(vectors: &Vectors) -> String {
     let sections = [
@@ -131,6 +157,8 @@ pub fn to_json(vectors: &Vectors) -> String {
         section("ipv6_tables", &vectors.ipv6_tables),
         section("ipv6", &vectors.ipv6),
         section("ipv6_invalid", &vectors.ipv6_invalid),
+        section("cid", &vectors.cid),
+        section("cid_invalid", &vectors.cid_invalid),
     ];
     format!("{{\n{}\n}}\n", sections.join(",\n"))
 }
@@ -141,13 +169,17 @@ fn section<T: Serialize>(name: &str, cases: &[T]) -> String {
     format!("  \"{name}\": [\n{}\n  ]", lines.join(",\n"))
 }
 
-/// The bytes of a hexadecimal secret.
-pub fn secret(hex: &str) -> Secret {
-    let bytes: Vec<u8> = (0..hex.len())
+/// The bytes of a hexadecimal string.
+pub fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len())
         .step_by(2)
         .map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hexadecimal digits"))
-        .collect();
-    Secret::new(&bytes).expect("16 to 32 bytes")
+        .collect()
+}
+
+/// The secret of these hexadecimal bytes.
+pub fn secret(hex: &str) -> Secret {
+    Secret::new(&bytes(hex)).expect("16 to 32 bytes")
 }
 
 /// The connection between `client` and `vip`, which must be of one family.

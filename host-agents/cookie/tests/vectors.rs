@@ -3,7 +3,7 @@
 use frontage_cookie::quant::Quantiser;
 use frontage_cookie::tcp::{Sid, Signals};
 use frontage_cookie::vectors::{self, Vectors};
-use frontage_cookie::{ipv6, tcp};
+use frontage_cookie::{cid, ipv6, tcp};
 
 const PATH: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -111,5 +111,30 @@ fn ipv6_invalid_does_not_open() {
         let key = ipv6::Key::new(c.key_id, &vectors::secret(&c.secret));
         let id = u64::from_str_radix(&c.interface_id, 16).expect("16 hexadecimal digits");
         assert_eq!(key.open(id), None, "{c:?}");
+    }
+}
+
+#[test]
+fn connection_ids_seal_and_open() {
+    for c in committed().cid {
+        let key = ipv6::Key::new(c.key_id, &vectors::secret(&c.secret));
+        let nonce = vectors::bytes(&c.nonce);
+        let id = if c.form == "plain" {
+            cid::plain(c.sid, nonce.try_into().expect("9 bytes"))
+        } else {
+            let nonce = u32::from_be_bytes([0, nonce[0], nonce[1], nonce[2]]);
+            let random = vectors::bytes(&c.random).try_into().expect("3 bytes");
+            cid::sealed(&key, c.sid, nonce, random)
+        };
+        assert_eq!(id.to_vec(), vectors::bytes(&c.id), "{c:?}");
+        assert_eq!(cid::open([&key], &id), Some(c.sid), "{c:?}");
+    }
+}
+
+#[test]
+fn invalid_connection_ids_do_not_open() {
+    for c in committed().cid_invalid {
+        let key = ipv6::Key::new(c.key_id, &vectors::secret(&c.secret));
+        assert_eq!(cid::open([&key], &vectors::bytes(&c.id)), None, "{c:?}");
     }
 }

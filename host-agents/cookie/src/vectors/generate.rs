@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use super::{
-    Ipv6, Ipv6Invalid, Ipv6Tables, Quantisation, TcpDynamic, TcpInvalid, TcpStatic, TcpTables,
-    Vectors, secret, tuple,
+    Cid, CidInvalid, Ipv6, Ipv6Invalid, Ipv6Tables, Quantisation, TcpDynamic, TcpInvalid,
+    TcpStatic, TcpTables, Vectors, secret, tuple,
 };
 use crate::quant::{IPV6, Quantiser, RPT_UNIT_US, TCP_COUNT, TCP_RPT};
 use crate::tcp::{Sid, Signals};
-use crate::{ipv6, tcp};
+use crate::{cid, ipv6, tcp};
 
 const SECRETS: [&str; 3] = [
     "000102030405060708090a0b0c0d0e0f",
@@ -29,6 +29,8 @@ pub fn generate() -> Vectors {
         ipv6_tables: SECRETS.map(ipv6_tables).into(),
         ipv6: ipv6_cases(&mut rng),
         ipv6_invalid: ipv6_invalid(&mut rng),
+        cid: cid_cases(&mut rng),
+        cid_invalid: cid_invalid(&mut rng),
     }
 }
 
@@ -205,7 +207,7 @@ fn ipv6_cases(rng: &mut SplitMix) -> Vec<Ipv6> {
             ),
         };
         let sid = if i < 2 { u16::MAX } else { rng.next() as u16 };
-        let x = (i / 2 % 2) as u8;
+        let x = if dynamic { (i / 2 % 2) as u8 } else { 0 };
         let signals = dynamic.then_some(Signals { rpt_us, n_af, n_ff });
         let cookie = ipv6::Cookie {
             sid,
@@ -250,6 +252,90 @@ fn ipv6_invalid(rng: &mut SplitMix) -> Vec<Ipv6Invalid> {
                 secret: hex.into(),
                 key_id: key.id(),
                 interface_id,
+                reason: reason.into(),
+            });
+        }
+    }
+    cases
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn cid_cases(rng: &mut SplitMix) -> Vec<Cid> {
+    let mut cases = Vec::new();
+    for i in 0..24usize {
+        let secret_hex = SECRETS[i % SECRETS.len()];
+        let key = ipv6::Key::new(i as u32 % 5, &secret(secret_hex));
+        let sid = if i < 2 { u16::MAX } else { rng.next() as u16 };
+        let word = rng.next().to_be_bytes();
+        let (form, nonce, random, id) = if i % 4 == 3 {
+            let nonce: [u8; 9] = std::array::from_fn(|j| word[j % word.len()]);
+            ("plain", hex(&nonce), String::new(), cid::plain(sid, nonce))
+        } else {
+            let nonce = match i {
+                0 => 1,
+                1 => ipv6::NONCE_MAX,
+                _ => (rng.next() as u32 & ipv6::NONCE_MAX).max(1),
+            };
+            let random = [word[0], word[1], word[2]];
+            let id = cid::sealed(&key, sid, nonce, random);
+            ("sealed", format!("{nonce:06x}"), hex(&random), id)
+        };
+        cases.push(Cid {
+            secret: secret_hex.into(),
+            key_id: key.id(),
+            form: form.into(),
+            sid,
+            nonce,
+            random,
+            id: hex(&id),
+        });
+    }
+    cases
+}
+
+fn cid_invalid(rng: &mut SplitMix) -> Vec<CidInvalid> {
+    let mut cases = Vec::new();
+    while cases.len() < 30 {
+        let secret_hex = SECRETS[cases.len() % SECRETS.len()];
+        let key = ipv6::Key::new(cases.len() as u32 % 3, &secret(secret_hex));
+        let sid = rng.next() as u16;
+        let mut id = cid::sealed(&key, sid, 1 + rng.next() as u32 % 1000, [1, 2, 3]).to_vec();
+        let reason = match cases.len() % 5 {
+            0 => {
+                id[1 + rng.next() as usize % 8] ^= 1 << (rng.next() % 8);
+                "check"
+            }
+            1 => {
+                id[0] ^= 0x20;
+                "epoch"
+            }
+            2 => {
+                id[0] |= 0x60 + 0x20 * (rng.next() % 4) as u8;
+                "config"
+            }
+            3 => {
+                id.truncate(rng.next() as usize % cid::LEN);
+                "length"
+            }
+            _ => {
+                let cookie = ipv6::Cookie {
+                    sid,
+                    expects_cookie_address: false,
+                    signals: None,
+                };
+                let bits = key.seal(&cookie) ^ 3 << 62;
+                id[1..9].copy_from_slice(&bits.to_be_bytes());
+                "cookie"
+            }
+        };
+        if cid::open([&key], &id).is_none() {
+            cases.push(CidInvalid {
+                secret: secret_hex.into(),
+                key_id: key.id(),
+                id: hex(&id),
                 reason: reason.into(),
             });
         }

@@ -1,0 +1,82 @@
+//! The connection id that a server chooses: 12 bytes, by which a switch finds the server of a QUIC client that stays at
+//! the VIP (docs/cookie.md, "Connection id").
+//!
+//! The first octet is QUIC-LB's (draft-ietf-quic-load-balancers, section 3): 3 bits of configuration, and 5 of length.
+
+use crate::ipv6::Key;
+
+/// Bytes of a connection id.
+pub const LEN: usize = 12;
+
+/// The configuration of the plaintext form; 0 and 1 are the epochs of the sealed form.
+pub const CONFIG_PLAIN: u8 = 2;
+
+const LENGTH_BITS: u32 = 5;
+// The length is that of what follows the first octet.
+const LENGTH: u8 = LEN as u8 - 1;
+
+const fn first_octet(config: u8) -> u8 {
+    config << LENGTH_BITS | LENGTH
+}
+
+/// The sealed form: `key` seals `sid` and `nonce` (1 to [`crate::ipv6::NONCE_MAX`], fresh in each id of a server);
+/// `random` makes ids of the same nonce differ.
+///
+/// # Panics
+/// If the nonce is none, as [`Key::seal_cid`].
+pub fn sealed(key: &Key, sid: u16, nonce: u32, random: [u8; 3]) -> [u8; LEN] {
+    let mut id = [0; LEN];
+    id[0] = first_octet((key.id() & 1) as u8);
+    id[1..9].copy_from_slice(&key.seal_cid(sid, nonce).to_be_bytes());
+    id[9..].copy_from_slice(&random);
+    id
+}
+
+/// QUIC-LB's plaintext form, which anyone can read and write: two bytes of server id, then the nonce.
+pub fn plain(sid: u16, nonce: [u8; 9]) -> [u8; LEN] {
+    let mut id = [0; LEN];
+    id[0] = first_octet(CONFIG_PLAIN);
+    id[1..3].copy_from_slice(&sid.to_be_bytes());
+    id[3..].copy_from_slice(&nonce);
+    id
+}
+
+/// The server that a connection id names, in either form; `None` if it has neither or no key of `keys` sealed it.
+pub fn open<'a>(keys: impl IntoIterator<Item = &'a Key>, id: &[u8]) -> Option<u16> {
+    let id: &[u8; LEN] = id.try_into().ok()?;
+    if id[0] == first_octet(CONFIG_PLAIN) {
+        return Some(u16::from_be_bytes([id[1], id[2]]));
+    }
+    let bits = u64::from_be_bytes(id[1..9].try_into().expect("eight bytes"));
+    keys.into_iter()
+        .filter(|key| id[0] == first_octet((key.id() & 1) as u8))
+        .find_map(|key| key.open_cid(bits))
+        .map(|(sid, _)| sid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Secret;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn both_forms_open(sid: u16, nonce in 1u32..1 << 24, random: [u8; 3], id in 0u32..4) {
+            let secret = Secret::new(&[9; 16]).unwrap();
+            let keys = [Key::new(id, &secret), Key::new(id + 1, &secret)];
+            for key in &keys {
+                prop_assert_eq!(open(&keys, &sealed(key, sid, nonce, random)), Some(sid));
+            }
+            prop_assert_eq!(open(&[], &plain(sid, [7; 9])), Some(sid));
+        }
+
+        #[test]
+        fn noise_does_not_open(id in prop::collection::vec(any::<u8>(), 0..24)) {
+            let key = Key::new(1, &Secret::new(&[9; 16]).unwrap());
+            // A plaintext id is any of its first octet; a sealed one in 2^20 opens by chance, and in 2^8 looks like one.
+            prop_assume!(id.first() != Some(&first_octet(CONFIG_PLAIN)));
+            prop_assert_eq!(open([&key], &id), None);
+        }
+    }
+}
