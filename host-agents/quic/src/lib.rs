@@ -1,5 +1,6 @@
 //! What Frontage's QUIC agents stand on.
 
+pub mod cid;
 pub mod frames;
 pub mod h3;
 pub mod keys;
