@@ -1,9 +1,9 @@
 //! The traits of crate `h3` over noq's connections and streams.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
 use h3::error::Code;
@@ -15,6 +15,8 @@ type Both = (noq::SendStream, noq::RecvStream);
 
 /// Most bytes taken from a stream at once.
 const CHUNK: usize = 1 << 16;
+/// Chunks looked through for a stream's end that nobody read.
+const LEFTOVERS: usize = 4;
 
 /// A connection, of a server or a client.
 pub struct Connection {
@@ -294,7 +296,7 @@ impl quic::RecvStream for RecvStream {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
         // Nothing is lost if the future is dropped: it takes a chunk only as it becomes ready.
-        let chunk = ready!(std::pin::pin!(self.0.read_chunk(CHUNK)).poll(cx));
+        let chunk = ready!(pin!(self.0.read_chunk(CHUNK)).poll(cx));
         Poll::Ready(chunk.map_err(read_error))
     }
 
@@ -305,6 +307,21 @@ impl quic::RecvStream for RecvStream {
 
     fn recv_id(&self) -> StreamId {
         id(self.0.id())
+    }
+}
+
+impl Drop for RecvStream {
+    /// What nobody wants to read is given up without blame (RFC 9114, section 4.1), unless it is all here already.
+    fn drop(&mut self) {
+        let mut nobody = Context::from_waker(Waker::noop());
+        for _ in 0..LEFTOVERS {
+            match pin!(self.0.read_chunk(CHUNK)).poll(&mut nobody) {
+                Poll::Ready(Ok(Some(_))) => {}
+                Poll::Ready(_) => return,
+                Poll::Pending => break,
+            }
+        }
+        let _ = self.0.stop(varint(Code::H3_NO_ERROR.value()));
     }
 }
 

@@ -93,6 +93,12 @@ impl Meter {
         self.remaining.load(Relaxed)
     }
 
+    /// Whether every response was acknowledged whole.
+    pub fn is_idle(&self) -> bool {
+        let state = self.state.lock().expect("nobody panics with it");
+        state.responses.is_empty()
+    }
+
     fn change(&self, change: impl FnOnce(&mut State, &Loads)) {
         let mut state = self.state.lock().expect("nobody panics with it");
         change(&mut state, &self.loads);

@@ -85,10 +85,17 @@ enum Used {
     Plain(IpAddr),
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Client {
+    used: Used,
+    /// Both addresses are in use while a path is validated (RFC 9000, section 9.6.2), but a client moves once.
+    moved: bool,
+}
+
 #[derive(Debug)]
 struct Shared {
     carrier: Option<Carrier>,
-    clients: Mutex<Recent<(IpAddr, u16), Used>>,
+    clients: Mutex<Recent<(IpAddr, u16), Client>>,
     counts: Arc<Counts>,
 }
 
@@ -102,10 +109,23 @@ impl Shared {
         };
         counter.fetch_add(datagrams, Relaxed);
         let mut clients = self.clients.lock().expect("nobody panics with it");
-        let before = clients.insert((client.ip(), client.port()), used);
-        if matches!((before, used), (Some(Used::Vip), Used::Cookie(_))) {
-            self.counts.moved.fetch_add(1, Relaxed);
-        }
+        let key = (client.ip(), client.port());
+        let before = clients.get(&key);
+        let was_there = before.is_some_and(|client| client.moved);
+        let moves = matches!(
+            (before.map(|client| client.used), used),
+            (Some(Used::Vip), Used::Cookie(_))
+        );
+        clients.insert(
+            key,
+            Client {
+                used,
+                moved: was_there || moves,
+            },
+        );
+        self.counts
+            .moved
+            .fetch_add(u64::from(moves && !was_there), Relaxed);
     }
 
     fn used(&self, at: IpAddr) -> Used {
@@ -121,11 +141,11 @@ impl Shared {
     }
 
     fn source(&self, client: SocketAddr) -> Option<IpAddr> {
-        let used = self
-            .clients
-            .lock()
-            .expect("nobody panics with it")
-            .get(&(client.ip(), client.port()));
+        let clients = self.clients.lock().expect("nobody panics with it");
+        let used = clients
+            .get(&(client.ip(), client.port()))
+            .map(|client| client.used);
+        drop(clients);
         match (used, &self.carrier) {
             (Some(Used::Plain(at)), _) => Some(at),
             (Some(Used::Cookie(epoch)), Some(carrier)) => {
