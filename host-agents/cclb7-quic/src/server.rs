@@ -29,6 +29,9 @@ use crate::tls;
 /// How often a connection is looked after: whether its client moved, and at the end whether all was acknowledged.
 const TICK: Duration = Duration::from_millis(50);
 
+/// Most bytes of a request's header (RFC 9114, section 4.2.2).
+const FIELDS: u64 = 1 << 16;
+
 /// A server that runs.
 pub struct Server {
     config: Config,
@@ -237,9 +240,10 @@ async fn serve(
         meter: meter.clone(),
         registration,
     });
-    let Ok(mut h3) =
-        h3::server::Connection::<_, Bytes>::new(Connection::new(connection.clone())).await
-    else {
+    let mut builder = h3::server::builder();
+    builder.max_field_section_size(FIELDS);
+    let built = builder.build(Connection::new(connection.clone())).await;
+    let Ok::<h3::server::Connection<_, Bytes>, _>(mut h3) = built else {
         return Ok(());
     };
     let mut requests = JoinSet::new();

@@ -2,13 +2,14 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::mpsc;
 use std::thread;
 
 use common::clients::Client;
-use common::hop::{Seen, VIP};
+use common::hop::{Down, Seen, VIP};
 use common::{SERVER_V4, World, host, key, write_keys};
 use frontage_cookie::{Secret, ipv6};
 use frontage_lab::{privileged, wait_for};
@@ -80,10 +81,9 @@ fn clients_that_follow_the_preferred_address_move() {
                 .all(|down| down.at_cookie)
         );
         assert_eq!(world.metric("moved_clients_total"), 1);
-        assert_eq!(
-            world.metric("datagrams_total{at=\"cookie\"}"),
-            seen.to_cookie as u64
-        );
+        wait_for("every datagram to be counted", || {
+            world.metric("datagrams_total{at=\"cookie\"}") == world.hop.seen().to_cookie as u64
+        });
         wait_for("loads to fall", || {
             world.metric("active_flows") == 0 && world.metric("future_flows") == 0
         });
@@ -121,6 +121,37 @@ fn clients_that_stay_are_answered_from_the_vip() {
             .count(),
         2
     );
+}
+
+/// Here it is the client's own address that changes, in the midst of a response (RFC 9000, section 9).
+#[test]
+fn signals_follow_a_client_to_another_port() {
+    if !privileged() || !Client::Ngtcp2.is_here() {
+        return;
+    }
+    let object = object(8 * LENGTH);
+    let world = World::new("roam", &[("object", &object)]);
+    let fields = ["--change-local-addr=50ms"];
+    assert!(Client::Ngtcp2.get(&world, &at_vip(), "object", &fields).0 == object);
+    let seen = world.hop.seen();
+    assert_eq!((seen.without_cookie, seen.unasked), (0, 0));
+    let ports: BTreeSet<u16> = seen.down.iter().map(|down| down.port).collect();
+    assert_eq!(ports.len(), 2);
+    let there = seen
+        .down
+        .iter()
+        .filter(|down| down.port != seen.down[0].port);
+    let (known, unknown): (Vec<&Down>, Vec<&Down>) =
+        there.partition(|down| down.signals.rpt_us > 0);
+    assert!(
+        known.len() > 10 * unknown.len(),
+        "{} and {} packets",
+        known.len(),
+        unknown.len()
+    );
+    assert!(known.iter().all(|down| down.at_cookie));
+    assert!(known.last().unwrap().signals.rpt_us < WHOLE_US);
+    wait_for("loads to fall", || world.metric("active_flows") == 0);
 }
 
 #[test]

@@ -12,6 +12,8 @@ use crate::session::{Observer, Packet};
 
 /// Packets in flight that are remembered; the window of any connection is far below.
 const IN_FLIGHT: usize = 1 << 16;
+/// Packets behind the last one acknowledged after which one is taken for lost; what it carried was sent again long since.
+const REORDERING: u64 = 1 << 12;
 
 /// The loads of a server.
 #[derive(Debug)]
@@ -173,6 +175,13 @@ impl State {
             if response.is_whole() {
                 self.leave(stream, loads);
             }
+        }
+        while self
+            .in_flight
+            .front()
+            .is_some_and(|sent| sent.packet + REORDERING < last)
+        {
+            self.in_flight.pop_front();
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use bytes::{Buf as _, Bytes};
 use frontage_cookie::{Secret, cid, ipv6};
@@ -19,11 +20,16 @@ use tokio::sync::oneshot;
 const SID: u16 = 0x1234;
 const LENGTH: usize = 3_000_000;
 
-struct Nobody;
+/// Remembers how often the keys of received packets were updated.
+#[derive(Default)]
+struct Updates(AtomicU32);
 
-impl Observer for Nobody {
+impl Observer for Updates {
     fn sent(&self, _: &Packet<'_>) {}
-    fn received(&self, _: &Packet<'_>) {}
+
+    fn received(&self, packet: &Packet<'_>) {
+        self.0.fetch_max(packet.generation, Relaxed);
+    }
 }
 
 fn key() -> ipv6::Key {
@@ -68,7 +74,7 @@ fn client(roots: rustls::RootCertStore, own: &Parameters) -> Endpoint {
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![b"h3".into()];
-    let session = Config::client(tls, own.clone(), || Arc::new(Nobody)).unwrap();
+    let session = Config::client(tls, own.clone(), Arc::<Updates>::default).unwrap();
     let endpoint = Endpoint::new_with_abstract_socket(
         EndpointConfig::default(),
         None,
@@ -121,7 +127,7 @@ async fn a_response_is_carried_and_measured() {
     let (there, here) = tokio::join!(connecting, accepting);
     let (there, here) = (there.unwrap(), here.unwrap());
 
-    let (at_server, at_client) = (handshake::<Meter>(&here), handshake::<Nobody>(&there));
+    let (at_server, at_client) = (handshake::<Meter>(&here), handshake::<Updates>(&there));
     assert_eq!(at_server.protocol.as_deref(), Some(&b"h3"[..]));
     assert_eq!(at_server.server_name.as_deref(), Some("frontage.test"));
     assert!(at_server.peer.contains(&theirs[0]) && at_client.peer.contains(&ours[0]));
@@ -135,6 +141,7 @@ async fn a_response_is_carried_and_measured() {
         .1;
     assert_eq!(cid::open([&key()], chosen), Some(SID));
 
+    let client_side = there.clone();
     let (leave, done) = oneshot::channel();
     let task = tokio::spawn(serve(here, at_server.observer.clone(), done));
     let (mut driver, mut requests) = h3::client::new(Connection::new(there)).await.unwrap();
@@ -146,6 +153,7 @@ async fn a_response_is_carried_and_measured() {
     stream.finish().await.unwrap();
     assert_eq!(stream.recv_response().await.unwrap().status(), 200);
     assert_eq!((loads.n_af(), loads.n_ff()), (1, 1));
+    client_side.force_key_update();
     let mut received = Vec::new();
     while let Some(mut part) = stream.recv_data().await.unwrap() {
         received.extend(part.copy_to_bytes(part.remaining()));
@@ -156,6 +164,7 @@ async fn a_response_is_carried_and_measured() {
         tokio::task::yield_now().await;
     }
     assert_eq!((loads.n_ff(), at_server.observer.remaining()), (0, 0));
+    assert_eq!(at_client.observer.0.load(Relaxed), 1);
     leave.send(()).unwrap();
     task.await.unwrap();
     drop(requests);

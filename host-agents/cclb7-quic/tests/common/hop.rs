@@ -30,6 +30,8 @@ const UDP: u8 = 17;
 pub struct Down {
     pub at_cookie: bool,
     pub signals: Signals,
+    /// The client's.
+    pub port: u16,
 }
 
 /// What passed.
@@ -142,9 +144,13 @@ impl Hop {
             return false;
         };
         let at_cookie = cookie.expects_cookie_address;
+        let port = u16::from_be_bytes([packet[PAYLOAD + 2], packet[PAYLOAD + 3]]);
         seen.unasked += usize::from(at_cookie && seen.to_cookie == 0);
-        seen.down
-            .extend(cookie.signals.map(|signals| Down { at_cookie, signals }));
+        seen.down.extend(cookie.signals.map(|signals| Down {
+            at_cookie,
+            signals,
+            port,
+        }));
         let masked = Cookie {
             expects_cookie_address: false,
             signals: None,
