@@ -44,6 +44,8 @@ const fn default_drain_seconds() -> u64 {
 pub struct Cookie {
     /// Server id.
     pub sid: u16,
+    /// Server id over IPv4, which is another service to the switch; `sid` if absent.
+    pub sid_v4: Option<u16>,
     /// The /64 of this server (AnyIP).
     pub server_prefix: Prefix,
     /// The /64 at which clients find the servers by cookie.

@@ -80,7 +80,14 @@ impl Server {
             let socket = Socket::bind(*listen, carrier)
                 .with_context(|| format!("cannot listen at UDP {listen}"))?;
             counts.push(socket.counts());
-            let endpoint_config = keys.clone().map_or_else(EndpointConfig::default, |keys| {
+            let sid_v4 = config.cookie.as_ref().and_then(|cookie| cookie.sid_v4);
+            let named = keys
+                .clone()
+                .map(|keys| match sid_v4.filter(|_| listen.is_ipv4()) {
+                    Some(sid) => Arc::new(keys.with_sid(sid)),
+                    None => keys,
+                });
+            let endpoint_config = named.map_or_else(EndpointConfig::default, |keys| {
                 Form::sealed(keys).endpoint_config()
             });
             let endpoint = Endpoint::new_with_abstract_socket(

@@ -10,7 +10,7 @@ const MAX: usize = 2;
 /// The keys in force and the server whom they seal.
 pub struct Keys {
     sid: u16,
-    ring: RwLock<Ring>,
+    ring: Arc<RwLock<Ring>>,
 }
 
 #[derive(Clone)]
@@ -44,7 +44,7 @@ impl Keys {
     pub fn new(sid: u16, keys: Vec<Key>) -> Result<Self, Error> {
         Ok(Self {
             sid,
-            ring: RwLock::new(ring(keys)?),
+            ring: Arc::new(RwLock::new(ring(keys)?)),
         })
     }
 
@@ -53,6 +53,14 @@ impl Keys {
         let ring = ring(keys)?;
         *self.ring.write().expect("nobody panics with it") = ring;
         Ok(())
+    }
+
+    /// The same keys, now and later, for what is server `sid` to another service.
+    pub fn with_sid(&self, sid: u16) -> Self {
+        Self {
+            sid,
+            ring: self.ring.clone(),
+        }
     }
 
     /// The server's id.
@@ -138,7 +146,9 @@ mod tests {
     fn the_newest_seals_and_both_open() {
         let keys = Keys::new(7, vec![key(4)]).unwrap();
         let old = keys.static_interface_id();
+        let other = keys.with_sid(8);
         keys.rotate(vec![key(5), key(4)]).unwrap();
+        assert_eq!((other.sid(), other.newest().id()), (8, 5));
         let new = keys.static_interface_id();
         assert_eq!(
             (keys.epoch_of_static(old), keys.epoch_of_static(new)),

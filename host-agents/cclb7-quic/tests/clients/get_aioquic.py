@@ -1,4 +1,8 @@
-"""Asks for a URL by aioquic: `get_aioquic.py OUT URL`. The body goes to file OUT; status and fields come out as JSON."""
+"""Asks for a URL by aioquic: `get_aioquic.py OUT URL ['again: yes']`.
+
+The body goes to file OUT; status and fields come out as JSON. With `again` it asks once more on the same connection as soon as
+somebody has removed OUT.
+"""
 
 import asyncio
 import json
@@ -27,6 +31,8 @@ class Client(QuicConnectionProtocol):
         self.done = asyncio.get_running_loop().create_future()
 
     async def get(self, url: str) -> None:
+        self.body.clear()
+        self.done = asyncio.get_running_loop().create_future()
         parts = urlsplit(url)
         fields = {
             "method": "GET",
@@ -56,7 +62,7 @@ class Client(QuicConnectionProtocol):
                 self.done.set_result(None)
 
 
-async def main(out: str, url: str) -> None:
+async def main(out: str, url: str, again: str = "") -> None:
     parts = urlsplit(url)
     configuration = QuicConfiguration(
         is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE
@@ -67,8 +73,13 @@ async def main(out: str, url: str) -> None:
         configuration=configuration,
         create_protocol=Client,
     ) as client:
-        await client.get(url)
-        Path(out).write_bytes(client.body)
+        for i in range(2 if again else 1):
+            while i > 0 and Path(out).exists():
+                await asyncio.sleep(0.01)
+            await client.get(url)
+            part = Path(f"{out}.part")
+            part.write_bytes(client.body)
+            part.rename(out)
         print(
             json.dumps({"status": int(client.headers.pop(":status")), **client.headers})
         )

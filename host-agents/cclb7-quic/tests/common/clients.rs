@@ -35,22 +35,28 @@ impl Client {
         here
     }
 
+    /// Where the body of `/name` comes to be.
+    pub fn saved(self, world: &World, name: &str) -> PathBuf {
+        self.folder(world)
+            .join(if self == Self::Ngtcp2 { name } else { "body" })
+    }
+
+    /// One for each, so that none is taken for another's.
+    fn folder(self, world: &World) -> PathBuf {
+        world.folder.join(format!("{self:?}"))
+    }
+
     /// Downloads `/name` of the server at `host` with these `fields` (curl alone), and what came: body, and a description of the answer.
     pub fn get(self, world: &World, host: &str, name: &str, fields: &[&str]) -> (Vec<u8>, String) {
         let url = format!("https://{host}/{name}");
         let script = |name: &str| format!("{SCRIPTS}/{name}");
         let (get_curl, get_aioquic) = (script("get_curl.py"), script("get_aioquic.py"));
         let bare = host.trim_matches(['[', ']']);
-        // One folder for each, so that none is taken for another's.
-        let out = PathBuf::from(format!("{self:?}"));
-        std::fs::create_dir_all(world.folder.join(&out)).unwrap();
-        let file = match self {
-            Self::Ngtcp2 => out.join(name),
-            Self::Aioquic | Self::Curl => out.join("body"),
-        };
+        let (file, folder) = (self.saved(world, name), self.folder(world));
+        std::fs::create_dir_all(&folder).unwrap();
         let (file, download) = (
-            file.to_str().unwrap().to_owned(),
-            format!("--download={}", out.display()),
+            file.to_str().unwrap(),
+            format!("--download={}", folder.display()),
         );
         let mut command = match self {
             Self::Ngtcp2 => {
@@ -64,15 +70,15 @@ impl Client {
                     &url,
                 ]
             }
-            Self::Aioquic => vec![PYTHON, &get_aioquic, &file, &url],
-            Self::Curl => vec![PYTHON, &get_curl, &file, &url],
+            Self::Aioquic => vec![PYTHON, &get_aioquic, file, &url],
+            Self::Curl => vec![PYTHON, &get_curl, file, &url],
         };
         command.extend(fields);
         let output = world.client(&command);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{self:?} {url}: {error}");
-        let body = std::fs::read(world.folder.join(file))
-            .unwrap_or_else(|_| panic!("{self:?} {url} saved nothing: {error}"));
+        let body =
+            std::fs::read(file).unwrap_or_else(|_| panic!("{self:?} {url} saved nothing: {error}"));
         (body, String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::Ipv6Addr;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -43,6 +44,8 @@ pub struct Seen {
     /// Packets to a client from a cookie address that it has never sent to.
     pub unasked: usize,
     pub to_vip: usize,
+    /// The client's own.
+    client_port: u16,
     pub to_cookie: usize,
 }
 
@@ -50,6 +53,7 @@ pub struct Seen {
 pub struct Hop {
     keys: Arc<Mutex<Vec<Key>>>,
     sid: u16,
+    translation: Arc<AtomicU16>,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -58,6 +62,7 @@ impl Hop {
         Self {
             keys: Arc::new(Mutex::new(vec![key])),
             sid,
+            translation: Arc::default(),
             seen: Arc::default(),
         }
     }
@@ -65,6 +70,11 @@ impl Hop {
     /// Puts one more key in force.
     pub fn add(&self, key: Key) {
         self.keys.lock().unwrap().push(key);
+    }
+
+    /// Has the client's ports translated from now on, as when a NAT on the way starts again.
+    pub fn rebind(&self) {
+        self.translation.store(0x1111, Relaxed);
     }
 
     pub fn seen(&self) -> Seen {
@@ -103,6 +113,23 @@ impl Hop {
         opened.filter(|(cookie, _)| cookie.sid == self.sid)
     }
 
+    /// What a NAT does to the client's port on the way up.
+    fn bind(&self, packet: &mut [u8], seen: &mut Seen) {
+        seen.client_port = word(packet, PAYLOAD);
+        let port = seen.client_port ^ self.translation.load(Relaxed);
+        write(packet, PAYLOAD, &port.to_be_bytes());
+    }
+
+    /// And on the way down, where the old binding lives on: otherwise a client that only listens would never be heard again.
+    /// The port as the server knows it.
+    fn unbind(&self, packet: &mut [u8], seen: &Seen) -> u16 {
+        let port = word(packet, PAYLOAD + 2);
+        if port == seen.client_port ^ self.translation.load(Relaxed) {
+            write(packet, PAYLOAD + 2, &seen.client_port.to_be_bytes());
+        }
+        port
+    }
+
     fn up(&self, packet: &mut [u8]) -> bool {
         if !is_ipv6(packet) {
             return true;
@@ -111,10 +138,11 @@ impl Hop {
         if packet[6] != UDP {
             return false;
         }
+        self.bind(packet, &mut seen);
         let destination = read(packet, DESTINATION);
         if destination == VIP {
             seen.to_vip += 1;
-            write(packet, DESTINATION, DIP);
+            write(packet, DESTINATION, &DIP.octets());
             return true;
         }
         // As the switch does: nothing but this server's static cookie gets through.
@@ -124,7 +152,7 @@ impl Hop {
             .is_some_and(|(cookie, _)| cookie.signals.is_none());
         if ours && destination == address(COOKIE_PREFIX, id) {
             seen.to_cookie += 1;
-            write(packet, DESTINATION, address(SERVER_PREFIX, id));
+            write(packet, DESTINATION, &address(SERVER_PREFIX, id).octets());
             return true;
         }
         false
@@ -144,7 +172,7 @@ impl Hop {
             return false;
         };
         let at_cookie = cookie.expects_cookie_address;
-        let port = u16::from_be_bytes([packet[PAYLOAD + 2], packet[PAYLOAD + 3]]);
+        let port = self.unbind(packet, &seen);
         seen.unasked += usize::from(at_cookie && seen.to_cookie == 0);
         seen.down.extend(cookie.signals.map(|signals| Down {
             at_cookie,
@@ -161,7 +189,7 @@ impl Hop {
         } else {
             VIP
         };
-        write(packet, SOURCE, source);
+        write(packet, SOURCE, &source.octets());
         true
     }
 }
@@ -175,18 +203,16 @@ fn read(packet: &[u8], at: usize) -> Ipv6Addr {
     octets.into()
 }
 
-/// Changes an address, and the UDP checksum by the difference (RFC 1624).
-fn write(packet: &mut [u8], at: usize, new: Ipv6Addr) {
-    let old = read(packet, at);
-    packet[at..at + 16].copy_from_slice(&new.octets());
+/// Changes what stands at `at`, and the UDP checksum by the difference (RFC 1624).
+fn write(packet: &mut [u8], at: usize, new: &[u8]) {
     let checksum = PAYLOAD + 6;
-    let was = u16::from_be_bytes([packet[checksum], packet[checksum + 1]]);
-    let words = |address: Ipv6Addr| address.segments().into_iter().map(u32::from);
-    let mut sum: u32 = u32::from(!was)
-        + words(new).sum::<u32>()
-        + words(old)
-            .map(|word| u32::from(!(word as u16)))
-            .sum::<u32>();
+    let was = word(packet, checksum);
+    let old = &packet[at..at + new.len()];
+    let pairs = old.chunks(2).zip(new.chunks(2));
+    let difference: u32 = pairs
+        .map(|(old, new)| u32::from(!word(old, 0)) + u32::from(word(new, 0)))
+        .sum();
+    let mut sum = u32::from(!was) + difference;
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -194,5 +220,10 @@ fn write(packet: &mut [u8], at: usize, new: Ipv6Addr) {
         0 => 0xffff,
         sum => sum,
     };
+    packet[at..at + new.len()].copy_from_slice(new);
     packet[checksum..checksum + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+fn word(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
