@@ -329,6 +329,45 @@ mod tests {
         }
     }
 
+    /// What cannot be known from the text alone.
+    #[test]
+    fn files_and_routes_must_be_there() {
+        let folder = std::env::temp_dir().join(format!("cclb7-quic-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("agent.toml");
+        let error = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let error = load(&path).unwrap_err().to_string();
+            error.replace(&format!("{}/", folder.display()), "")
+        };
+        assert_eq!(
+            error(&format!("{HEAD}route = []\n")),
+            "agent.toml:2: c.pem is no file"
+        );
+        std::fs::write(folder.join("c.pem"), "").unwrap();
+        std::fs::write(folder.join("k.pem"), "").unwrap();
+        assert!(
+            error(&format!("{HEAD}route = []\n")).starts_with("agent.toml: route: there is none")
+        );
+        for (route, expected) in [
+            (
+                "path = '/'",
+                "a route needs either a directory or an origin",
+            ),
+            ("path = '/'\ndirectory = 'www'", "www is no directory"),
+            (
+                "path = 'x'\ndirectory = '.'",
+                "path \"x\" does not begin with /",
+            ),
+        ] {
+            assert_eq!(
+                error(&format!("{HEAD}\n[[route]]\n{route}\n")),
+                format!("agent.toml:5: {expected}")
+            );
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
     #[test]
     fn amounts() {
         assert_eq!(

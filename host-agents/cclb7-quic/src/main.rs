@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use frontage_cclb7_quic::{config, server::Server};
+use frontage_quic::keys::Keys;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// An HTTP/3 load balancer and file server whose packets tell the switches how loaded it is and how long each flow still needs.
@@ -36,7 +37,7 @@ async fn run(args: &Args) -> Result<()> {
     let config = config::load(&args.config)?;
     if args.check {
         if let Some(cookie) = &config.cookie {
-            config::load_keys(cookie.keys.get_ref())?;
+            Keys::new(cookie.sid, config::load_keys(cookie.keys.get_ref())?)?;
         }
         return Ok(());
     }

@@ -12,13 +12,14 @@ use frontage_quic::h3::Connection;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
 use frontage_quic::session::{self, Handshake};
-use frontage_quic::socket::{Carrier, Socket, address};
+use frontage_quic::socket::{Carrier, Counts, Socket, address};
 use h3::error::Code;
 use noq::{Endpoint, EndpointConfig, Incoming, TokioRuntime, VarInt};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
-use crate::config::{Bandwidth, Config, load_keys};
+use crate::config::{Bandwidth, Config, Cookie, load_keys};
 use crate::exchange::{self, Peer, Shared};
 use crate::log::Log;
 use crate::metrics::{self, Metrics};
@@ -26,7 +27,7 @@ use crate::routes::Routes;
 use crate::signals::Clients;
 use crate::tls;
 
-/// How often a connection is looked after: whether its client moved, and at the end whether all was acknowledged.
+/// How often a connection with something under way is looked after: whether its client moved, and at the end whether all was acknowledged.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Most bytes of a request's header (RFC 9114, section 4.2.2).
@@ -67,36 +68,11 @@ impl Server {
         };
         let (mut endpoints, mut counts) = (Vec::new(), Vec::new());
         for listen in &config.listen {
-            let carrier = config
-                .cookie
-                .as_ref()
-                .zip(keys.clone())
-                .filter(|_| listen.is_ipv6());
-            let carrier = carrier.map(|(cookie, keys)| Carrier {
-                prefix: cookie.server_prefix.0,
-                keys,
-                signals: clients.clone(),
-            });
-            let socket = Socket::bind(*listen, carrier)
+            let cookie = config.cookie.as_ref().zip(keys.as_ref());
+            let (endpoint, counted) = open(*listen, cookie, &clients)
                 .with_context(|| format!("cannot listen at UDP {listen}"))?;
-            counts.push(socket.counts());
-            let sid_v4 = config.cookie.as_ref().and_then(|cookie| cookie.sid_v4);
-            let named = keys
-                .clone()
-                .map(|keys| match sid_v4.filter(|_| listen.is_ipv4()) {
-                    Some(sid) => Arc::new(keys.with_sid(sid)),
-                    None => keys,
-                });
-            let endpoint_config = named.map_or_else(EndpointConfig::default, |keys| {
-                Form::sealed(keys).endpoint_config()
-            });
-            let endpoint = Endpoint::new_with_abstract_socket(
-                endpoint_config,
-                None,
-                Box::new(socket),
-                Arc::new(TokioRuntime),
-            )?;
             endpoints.push(endpoint);
+            counts.push(counted);
         }
         let metrics = Arc::new(Metrics::new(clients.clone(), counts, keys.clone()));
         if let Some(address) = config.metrics {
@@ -121,26 +97,28 @@ impl Server {
             shared,
             ending: watch::Sender::new(false),
         };
-        server.configure()?;
+        server.configure(server.load_tls()?)?;
         Ok(server)
     }
 
     /// Reads certificate and keys again; connections go on. Nothing changes if there is an error.
     pub fn reload(&self) -> Result<()> {
+        let tls = self.load_tls()?;
         if let (Some(cookie), Some(keys)) = (&self.config.cookie, &self.keys) {
             let file = cookie.keys.get_ref();
-            keys.rotate(load_keys(file)?)
-                .with_context(|| file.display().to_string())?;
+            let rotated = keys.rotate(load_keys(file)?);
+            rotated.with_context(|| file.display().to_string())?;
         }
-        self.configure()
+        self.configure(tls)
+    }
+
+    fn load_tls(&self) -> Result<rustls::ServerConfig> {
+        let (certificate, key) = (&self.config.certificate, &self.config.private_key);
+        tls::load(certificate.get_ref(), key.get_ref())
     }
 
     /// Gives the endpoints what new connections are to have: certificate, and the preferred address by the newest key.
-    fn configure(&self) -> Result<()> {
-        let tls = tls::load(
-            self.config.certificate.get_ref(),
-            self.config.private_key.get_ref(),
-        )?;
+    fn configure(&self, tls: rustls::ServerConfig) -> Result<()> {
         let loads = self.loads.clone();
         let observe = move || Arc::new(Meter::new(loads.clone()));
         let crypto = Arc::new(session::Config::server(tls, Vec::new(), observe)?);
@@ -218,6 +196,33 @@ impl Server {
     }
 }
 
+/// An endpoint at `listen`; over IPv6 its packets carry signals, over either its connection ids name the server.
+fn open(
+    listen: SocketAddr,
+    cookie: Option<(&Cookie, &Arc<Keys>)>,
+    clients: &Arc<Clients>,
+) -> Result<(Endpoint, Arc<Counts>)> {
+    let carrier = cookie
+        .filter(|_| listen.is_ipv6())
+        .map(|(cookie, keys)| Carrier {
+            prefix: cookie.server_prefix.0,
+            keys: keys.clone(),
+            signals: clients.clone(),
+        });
+    let named = cookie.map(|(cookie, keys)| match cookie.sid_v4 {
+        Some(sid) if listen.is_ipv4() => Arc::new(keys.with_sid(sid)),
+        _ => keys.clone(),
+    });
+    let socket = Socket::bind(listen, carrier)?;
+    let counts = socket.counts();
+    let config = named.map_or_else(EndpointConfig::default, |keys| {
+        Form::sealed(keys).endpoint_config()
+    });
+    let endpoint =
+        Endpoint::new_with_abstract_socket(config, None, Box::new(socket), Arc::new(TokioRuntime))?;
+    Ok((endpoint, counts))
+}
+
 fn no_error() -> VarInt {
     VarInt::from_u64(Code::H3_NO_ERROR.value()).expect("a small number")
 }
@@ -255,8 +260,11 @@ async fn serve(
     };
     let mut requests = JoinSet::new();
     let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut draining, mut open) = (false, true);
     while open || !requests.is_empty() {
+        // A connection that only waits costs nothing.
+        let busy = draining || !requests.is_empty() || !meter.is_idle();
         tokio::select! {
             accepted = h3.accept(), if open => match accepted {
                 Ok(Some(resolver)) => { requests.spawn(exchange::run(shared.clone(), peer.clone(), resolver)); }
@@ -269,7 +277,7 @@ async fn serve(
                 draining = true;
                 open &= h3.shutdown(0).await.is_ok();
             }
-            _ = tick.tick() => {
+            _ = tick.tick(), if busy => {
                 peer.registration.follow();
                 // What is not acknowledged yet would be lost.
                 if draining && requests.is_empty() && meter.is_idle() {
