@@ -18,6 +18,7 @@ BIN := target/release
 P4 := $(BUILD)/p4/frontage.json
 P4INFO := $(BUILD)/p4/frontage.p4info.txtpb
 NGINX_MODULE := $(BUILD)/cclb7/ngx_http_cloudcookie_filter_module.so
+QUIC_CLIENTS := host-agents/cclb7-quic/tests/clients
 WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
@@ -37,7 +38,7 @@ demo: $(WORLD) ## run the data centre: every policy on the same arrivals, then b
 
 test: test-rust test-python test-packets test-clients test-world ## every test; those that need what is not here say so
 
-test-rust: | $(STAMPS)/debian
+test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 	$(say) 'Rust tests'
 	@cargo test --workspace --locked --quiet
 
@@ -103,9 +104,10 @@ docs: $(STAMPS)/venv $(P4) ## regenerate what is generated in docs/: the table r
 	@$(PYTHON) tools/table_reference.py $(P4INFO) > docs/tables.md
 	$(say) 'docs/tables.md'
 
-lock: $(STAMPS)/venv ## renew requirements.lock from the pyproject files
-	@$(PYTHON) -m piptools compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
-		--no-header --output-file requirements.lock requirements.in controller/pyproject.toml mininet/pyproject.toml
+LOCK := $(PYTHON) -m piptools compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header
+lock: $(STAMPS)/venv ## renew requirements.lock from the pyproject files, and that of the QUIC clients
+	@$(LOCK) --output-file requirements.lock requirements.in controller/pyproject.toml mininet/pyproject.toml
+	@$(LOCK) --output-file $(QUIC_CLIENTS)/requirements.lock $(QUIC_CLIENTS)/requirements.in
 
 clean: ## remove everything that was built
 	@rm -rf $(BUILD) target
@@ -131,6 +133,12 @@ $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	$(say) 'Rust: compiler, switch, agents (a few minutes the first time)'
 	@mkdir -p $(STAMPS)
 	@cargo build --release --locked --quiet -p softswitch -p softswitch-p4c -p softswitch-stf -p frontage-cclb7
+	@touch $@
+
+$(STAMPS)/quic-clients: $(QUIC_CLIENTS)/requirements.lock | $(STAMPS)/debian
+	$(say) 'Python: HTTP/3 clients for the tests'
+	@[ -x $(BUILD)/quic-clients/bin/python ] || /usr/bin/python3 -m venv $(BUILD)/quic-clients
+	@$(BUILD)/quic-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 $(STAMPS)/python: $(STAMPS)/venv $(STAMPS)/rust $(shell find softswitch/python/python -name '*.py*' -not -path '*/__pycache__/*')

@@ -1,0 +1,382 @@
+//! The configuration file (TOML) and the file of keys: what may stand in them, and errors that name file, line and reason.
+
+use std::net::{Ipv6Addr, SocketAddr};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use frontage_cookie::{Secret, ipv6};
+use http::Uri;
+use serde::Deserialize;
+use toml::Spanned;
+
+/// What the server is to do.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Addresses and UDP ports to serve; best the wildcards.
+    pub listen: Vec<SocketAddr>,
+    /// PEM file with the certificate and those that lead to its root.
+    pub certificate: Spanned<PathBuf>,
+    /// PEM file with the certificate's key.
+    pub private_key: Spanned<PathBuf>,
+    /// Where Prometheus may ask; nowhere if absent.
+    pub metrics: Option<SocketAddr>,
+    /// File of the access log, one JSON object a line, `-` for the standard output; none if absent.
+    pub access_log: Option<PathBuf>,
+    /// Seconds that requests may take to end once the server was told to.
+    #[serde(default = "default_drain_seconds")]
+    pub drain_seconds: u64,
+    /// The CloudCookie; without it this is a plain HTTP/3 server.
+    pub cookie: Option<Cookie>,
+    /// Where requests go, by the longest prefix of their path.
+    #[serde(rename = "route")]
+    pub routes: Vec<Spanned<Route>>,
+}
+
+const fn default_drain_seconds() -> u64 {
+    30
+}
+
+/// This server in its data centre.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cookie {
+    /// Server id.
+    pub sid: u16,
+    /// Server id over IPv4, which is another service to the switch; `sid` if absent.
+    pub sid_v4: Option<u16>,
+    /// The /64 of this server (AnyIP).
+    pub server_prefix: Prefix,
+    /// The /64 at which clients find the servers by cookie.
+    pub cookie_prefix: Prefix,
+    /// The service's UDP port, at the VIP and at cookie addresses alike.
+    pub port: u16,
+    /// File of the keys, see [`Keys`].
+    pub keys: Spanned<PathBuf>,
+    /// Bandwidth that a connection is assumed to get (RPT = remaining bytes / bandwidth).
+    #[serde(default)]
+    pub bandwidth: Bandwidth,
+    /// Remaining bytes above which a response counts in N_FF.
+    #[serde(default)]
+    pub look_ahead: Bytes,
+}
+
+/// A path's prefix, and what answers there.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// Prefix, from `/` on.
+    pub path: String,
+    /// Folder whose files are served; the path's prefix is not part of their names.
+    pub directory: Option<PathBuf>,
+    /// Server to which requests go over HTTP/1.1, with the path as it is.
+    #[serde(default, deserialize_with = "origin")]
+    pub origin: Option<Uri>,
+}
+
+/// The upper 64 bits of addresses, written `2001:db8:0:7::/64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Prefix(pub u64);
+
+impl TryFrom<String> for Prefix {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let address = text
+            .strip_suffix("/64")
+            .and_then(|address| address.parse::<Ipv6Addr>().ok());
+        let bits = address
+            .map(Ipv6Addr::to_bits)
+            .filter(|bits| *bits as u64 == 0);
+        let bits = bits.ok_or_else(|| format!("{text:?} is no /64; write 2001:db8:0:7::/64"))?;
+        Ok(Self((bits >> 64) as u64))
+    }
+}
+
+/// Bits per second, written `1gbit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Bandwidth(pub u64);
+
+impl Default for Bandwidth {
+    fn default() -> Self {
+        Self(1_000_000_000)
+    }
+}
+
+impl TryFrom<String> for Bandwidth {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let units = [
+            ("kbit", 1_000),
+            ("mbit", 1_000_000),
+            ("gbit", 1_000_000_000),
+        ];
+        amount(&text, &units)
+            .map(Self)
+            .ok_or_else(|| format!("{text:?} is no bandwidth; write 1gbit"))
+    }
+}
+
+/// Bytes, written `1MB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Bytes(pub u64);
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self(1_000_000)
+    }
+}
+
+impl TryFrom<String> for Bytes {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let units = [("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
+        amount(&text, &units)
+            .map(Self)
+            .ok_or_else(|| format!("{text:?} is no size; write 1MB"))
+    }
+}
+
+/// A whole number above zero and one of `units`.
+fn amount(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (number, unit) = units
+        .iter()
+        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
+    number
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(*unit)
+        .filter(|amount| *amount > 0)
+}
+
+fn origin<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Uri>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let uri = text.parse::<Uri>().ok().filter(|uri| {
+        uri.scheme_str() == Some("http")
+            && uri.authority().is_some()
+            && matches!(uri.path(), "" | "/")
+    });
+    let problem = || {
+        serde::de::Error::custom(format!(
+            "{text:?} is no origin; write http://127.0.0.1:8080"
+        ))
+    };
+    uri.map(Some).ok_or_else(problem)
+}
+
+/// The file of keys: `[[keys]]` with `id` and `secret` (hexadecimal), one or the two newest.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    keys: Vec<Spanned<Key>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Key {
+    id: u32,
+    secret: String,
+}
+
+/// Reads the configuration at `path`. Relative paths in it start at its folder.
+pub fn load(path: &Path) -> Result<Config> {
+    let text = read(path)?;
+    let mut config: Config = parse(path, &text)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    for file in [&mut config.certificate, &mut config.private_key]
+        .into_iter()
+        .chain(config.cookie.iter_mut().map(|c| &mut c.keys))
+    {
+        *file.get_mut() = folder.join(file.get_ref());
+        if !file.get_ref().is_file() {
+            let reason = format!("{} is no file", file.get_ref().display());
+            bail!("{}", at(path, &text, file.span(), &reason));
+        }
+    }
+    for route in &mut config.routes {
+        let span = route.span();
+        let route = route.get_mut();
+        if let Some(directory) = &mut route.directory {
+            *directory = folder.join(&directory);
+        }
+        if let Some(reason) = problem(route) {
+            bail!("{}", at(path, &text, span, &reason));
+        }
+    }
+    if config.listen.is_empty() {
+        bail!(
+            "{}: listen: names no address; write [\"[::]:443\"]",
+            path.display()
+        );
+    }
+    if config.routes.is_empty() {
+        bail!(
+            "{}: route: there is none, so every answer would be 404",
+            path.display()
+        );
+    }
+    Ok(config)
+}
+
+fn problem(route: &Route) -> Option<String> {
+    if !route.path.starts_with('/') {
+        return Some(format!("path {:?} does not begin with /", route.path));
+    }
+    match (&route.directory, &route.origin) {
+        (Some(directory), None) if !directory.is_dir() => {
+            Some(format!("{} is no directory", directory.display()))
+        }
+        (Some(_), None) | (None, Some(_)) => None,
+        _ => Some("a route needs either a directory or an origin".into()),
+    }
+}
+
+/// Reads the file of keys at `path`.
+pub fn load_keys(path: &Path) -> Result<Vec<ipv6::Key>> {
+    let text = read(path)?;
+    let file: Keys = parse(path, &text)?;
+    let keys = file.keys.iter().map(|key| {
+        // The secret itself must not end up in a log.
+        let secret =
+            hex(&key.get_ref().secret).ok_or_else(|| "secret is not hexadecimal".to_owned());
+        let secret =
+            secret.and_then(|bytes| Secret::new(&bytes).map_err(|error| error.to_string()));
+        match secret {
+            Ok(secret) => Ok(ipv6::Key::new(key.get_ref().id, &secret)),
+            Err(reason) => bail!("{}", at(path, &text, key.span(), &reason)),
+        }
+    });
+    keys.collect()
+}
+
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    (0..text.len())
+        .step_by(2)
+        .map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok())
+        .collect()
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
+    toml::from_str(text).map_err(|error| {
+        let place = error.span().unwrap_or(0..0);
+        anyhow::anyhow!("{}", at(path, text, place, error.message()))
+    })
+}
+
+fn at(path: &Path, text: &str, place: Range<usize>, reason: &str) -> String {
+    let line = 1 + text
+        .bytes()
+        .take(place.start)
+        .filter(|byte| *byte == b'\n')
+        .count();
+    format!("{}:{line}: {reason}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        let error = parse::<Config>(Path::new("agent.toml"), text)
+            .unwrap_err()
+            .to_string();
+        assert!(!error.contains('\n'), "{error}");
+        error
+    }
+
+    const HEAD: &str = "listen = ['[::]:443']\ncertificate = 'c.pem'\nprivate_key = 'k.pem'\n";
+
+    #[test]
+    fn errors_name_line_and_reason() {
+        let cookie = "sid = 1\nserver_prefix = '2001:db8::/64'\ncookie_prefix = '2001:db8:1::/64'\nport = 443\nkeys = 'k'\n";
+        for (tail, expected) in [
+            ("listen = 3\n", "agent.toml:4: "),
+            ("lisen = 3\n", "agent.toml:4: unknown field `lisen`"),
+            (
+                "[[route]]\npath = '/'\norigin = 'https://x/'\n",
+                "agent.toml:6: \"https://x/\" is no origin",
+            ),
+            (
+                &format!("[cookie]\n{cookie}bandwidth = '9'\n"),
+                "agent.toml:10: \"9\" is no bandwidth",
+            ),
+            (
+                &format!("[cookie]\n{}", cookie.replace("1::/64", "1::1/64")),
+                "agent.toml:7: \"2001:db8:1::1/64\" is no /64",
+            ),
+            (
+                &format!("[cookie]\n{}", cookie.replace("sid = 1", "sid = 70000")),
+                "agent.toml:5: invalid value: integer `70000`",
+            ),
+        ] {
+            let error = refused(&format!("{HEAD}{tail}"));
+            assert!(error.starts_with(expected), "{error} is not {expected}");
+        }
+    }
+
+    /// What cannot be known from the text alone.
+    #[test]
+    fn files_and_routes_must_be_there() {
+        let folder = std::env::temp_dir().join(format!("cclb7-quic-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("agent.toml");
+        let error = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let error = load(&path).unwrap_err().to_string();
+            error.replace(&format!("{}/", folder.display()), "")
+        };
+        assert_eq!(
+            error(&format!("{HEAD}route = []\n")),
+            "agent.toml:2: c.pem is no file"
+        );
+        std::fs::write(folder.join("c.pem"), "").unwrap();
+        std::fs::write(folder.join("k.pem"), "").unwrap();
+        assert!(
+            error(&format!("{HEAD}route = []\n")).starts_with("agent.toml: route: there is none")
+        );
+        for (route, expected) in [
+            (
+                "path = '/'",
+                "a route needs either a directory or an origin",
+            ),
+            ("path = '/'\ndirectory = 'www'", "www is no directory"),
+            (
+                "path = 'x'\ndirectory = '.'",
+                "path \"x\" does not begin with /",
+            ),
+        ] {
+            assert_eq!(
+                error(&format!("{HEAD}\n[[route]]\n{route}\n")),
+                format!("agent.toml:5: {expected}")
+            );
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn amounts() {
+        assert_eq!(
+            Bandwidth::try_from("25gbit".to_owned()),
+            Ok(Bandwidth(25_000_000_000))
+        );
+        assert_eq!(Bytes::try_from("64 kB".to_owned()), Ok(Bytes(64_000)));
+        for wrong in ["", "1", "MB", "0MB", "1.5MB", "-1MB", "99999999999999GB"] {
+            assert!(Bytes::try_from(wrong.to_owned()).is_err(), "{wrong}");
+        }
+    }
+}

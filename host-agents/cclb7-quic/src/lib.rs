@@ -1,0 +1,15 @@
+//! CCLB7 for QUIC: an HTTP/3 load balancer and file server that is a producer of CloudCookies (CloudCookie, section IV-A).
+//!
+//! `docs/cookie.md` is the cookie's specification, `frontage-quic` writes it into the packets; here is what it is written about.
+
+pub mod body;
+pub mod config;
+pub mod exchange;
+pub mod files;
+pub mod log;
+pub mod metrics;
+pub mod proxy;
+pub mod routes;
+pub mod server;
+pub mod signals;
+pub mod tls;

@@ -1,0 +1,291 @@
+//! The server: endpoints, connections, and how it ends.
+
+use std::net::{SocketAddr, SocketAddrV6};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use frontage_quic::cid::Form;
+use frontage_quic::h3::Connection;
+use frontage_quic::keys::Keys;
+use frontage_quic::meter::{Loads, Meter};
+use frontage_quic::session::{self, Handshake};
+use frontage_quic::socket::{Carrier, Counts, Socket, address};
+use h3::error::Code;
+use noq::{Endpoint, EndpointConfig, Incoming, TokioRuntime, VarInt};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::config::{Bandwidth, Config, Cookie, load_keys};
+use crate::exchange::{self, Peer, Shared};
+use crate::log::Log;
+use crate::metrics::{self, Metrics};
+use crate::routes::Routes;
+use crate::signals::Clients;
+use crate::tls;
+
+/// How often a connection with something under way is looked after: whether its client moved, and at the end whether all was acknowledged.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Most bytes of a request's header (RFC 9114, section 4.2.2).
+const FIELDS: u64 = 1 << 16;
+
+/// A server that runs.
+pub struct Server {
+    config: Config,
+    endpoints: Vec<Endpoint>,
+    keys: Option<Arc<Keys>>,
+    loads: Arc<Loads>,
+    clients: Arc<Clients>,
+    shared: Arc<Shared>,
+    ending: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Starts what `config` says. To be called within a Tokio runtime.
+    pub async fn start(config: Config) -> Result<Self> {
+        let bandwidth = config
+            .cookie
+            .as_ref()
+            .map_or_else(Bandwidth::default, |cookie| cookie.bandwidth);
+        let look_ahead = config
+            .cookie
+            .as_ref()
+            .map(|cookie| cookie.look_ahead)
+            .unwrap_or_default();
+        let loads = Arc::new(Loads::new(look_ahead.0));
+        let clients = Clients::new(bandwidth.0, loads.clone());
+        let keys = match &config.cookie {
+            Some(cookie) => {
+                let file = cookie.keys.get_ref();
+                let keys = Keys::new(cookie.sid, load_keys(file)?);
+                Some(Arc::new(keys.with_context(|| file.display().to_string())?))
+            }
+            None => None,
+        };
+        let (mut endpoints, mut counts) = (Vec::new(), Vec::new());
+        for listen in &config.listen {
+            let cookie = config.cookie.as_ref().zip(keys.as_ref());
+            let (endpoint, counted) = open(*listen, cookie, &clients)
+                .with_context(|| format!("cannot listen at UDP {listen}"))?;
+            endpoints.push(endpoint);
+            counts.push(counted);
+        }
+        let metrics = Arc::new(Metrics::new(clients.clone(), counts, keys.clone()));
+        if let Some(address) = config.metrics {
+            let listener = tokio::net::TcpListener::bind(address).await;
+            let listener = listener
+                .with_context(|| format!("cannot listen at TCP {address} for Prometheus"))?;
+            tokio::spawn(metrics::serve(listener, metrics.clone()));
+        }
+        let log = Log::open(config.access_log.as_deref())?;
+        let routes = Routes::new(config.routes.iter().map(toml::Spanned::get_ref));
+        let shared = Arc::new(Shared {
+            routes,
+            metrics,
+            log,
+        });
+        let server = Self {
+            config,
+            endpoints,
+            keys,
+            loads,
+            clients,
+            shared,
+            ending: watch::Sender::new(false),
+        };
+        server.configure(server.load_tls()?)?;
+        Ok(server)
+    }
+
+    /// Reads certificate and keys again; connections go on. Nothing changes if there is an error.
+    pub fn reload(&self) -> Result<()> {
+        let tls = self.load_tls()?;
+        if let (Some(cookie), Some(keys)) = (&self.config.cookie, &self.keys) {
+            let file = cookie.keys.get_ref();
+            let rotated = keys.rotate(load_keys(file)?);
+            rotated.with_context(|| file.display().to_string())?;
+        }
+        self.configure(tls)
+    }
+
+    fn load_tls(&self) -> Result<rustls::ServerConfig> {
+        let (certificate, key) = (&self.config.certificate, &self.config.private_key);
+        tls::load(certificate.get_ref(), key.get_ref())
+    }
+
+    /// Gives the endpoints what new connections are to have: certificate, and the preferred address by the newest key.
+    fn configure(&self, tls: rustls::ServerConfig) -> Result<()> {
+        let loads = self.loads.clone();
+        let observe = move || Arc::new(Meter::new(loads.clone()));
+        let crypto = Arc::new(session::Config::server(tls, Vec::new(), observe)?);
+        for (endpoint, listen) in self.endpoints.iter().zip(&self.config.listen) {
+            let mut config = noq::ServerConfig::with_crypto(crypto.clone());
+            if listen.is_ipv6() {
+                config.preferred_address_v6(self.preferred_address());
+            }
+            endpoint.set_server_config(Some(config));
+        }
+        Ok(())
+    }
+
+    /// `cookie prefix :: static cookie`, at the service's port.
+    fn preferred_address(&self) -> Option<SocketAddrV6> {
+        let (cookie, keys) = self.config.cookie.as_ref().zip(self.keys.as_ref())?;
+        let address = address(cookie.cookie_prefix.0, keys.static_interface_id());
+        Some(SocketAddrV6::new(address, cookie.port, 0, 0))
+    }
+
+    /// Serves until `end` is ready; then says goodbye (GOAWAY), and lets requests end for as long as the configuration says.
+    pub async fn run(&self, end: impl Future<Output = ()>) {
+        // Closed once the last connection is.
+        let (alive, mut gone) = mpsc::channel::<()>(1);
+        let accepting = self
+            .endpoints
+            .iter()
+            .map(|endpoint| self.accept(endpoint.clone(), alive.clone()));
+        let accepting: JoinSet<()> = accepting.collect();
+        end.await;
+        drop((accepting, alive));
+        self.endpoints
+            .iter()
+            .for_each(|endpoint| endpoint.set_server_config(None));
+        self.ending.send_replace(true);
+        let patience = Duration::from_secs(self.config.drain_seconds);
+        // Nothing is ever sent: this waits for the last sender to go.
+        let _ = tokio::time::timeout(patience, gone.recv()).await;
+        for endpoint in &self.endpoints {
+            endpoint.close(no_error(), b"the server ends");
+        }
+        let _ = tokio::time::timeout(Duration::from_secs(1), async {
+            for endpoint in &self.endpoints {
+                endpoint.wait_idle().await;
+            }
+        })
+        .await;
+    }
+
+    fn accept(
+        &self,
+        endpoint: Endpoint,
+        alive: mpsc::Sender<()>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let (shared, clients, ending) = (
+            self.shared.clone(),
+            self.clients.clone(),
+            self.ending.subscribe(),
+        );
+        async move {
+            while let Some(incoming) = endpoint.accept().await {
+                let (shared, clients) = (shared.clone(), clients.clone());
+                let (ending, alive) = (ending.clone(), alive.clone());
+                tokio::spawn(async move {
+                    if serve(shared.clone(), clients, incoming, ending)
+                        .await
+                        .is_err()
+                    {
+                        shared.metrics.failed_handshakes.fetch_add(1, Relaxed);
+                    }
+                    drop(alive);
+                });
+            }
+        }
+    }
+}
+
+/// An endpoint at `listen`; over IPv6 its packets carry signals, over either its connection ids name the server.
+fn open(
+    listen: SocketAddr,
+    cookie: Option<(&Cookie, &Arc<Keys>)>,
+    clients: &Arc<Clients>,
+) -> Result<(Endpoint, Arc<Counts>)> {
+    let carrier = cookie
+        .filter(|_| listen.is_ipv6())
+        .map(|(cookie, keys)| Carrier {
+            prefix: cookie.server_prefix.0,
+            keys: keys.clone(),
+            signals: clients.clone(),
+        });
+    let named = cookie.map(|(cookie, keys)| match cookie.sid_v4 {
+        Some(sid) if listen.is_ipv4() => Arc::new(keys.with_sid(sid)),
+        _ => keys.clone(),
+    });
+    let socket = Socket::bind(listen, carrier)?;
+    let counts = socket.counts();
+    let config = named.map_or_else(EndpointConfig::default, |keys| {
+        Form::sealed(keys).endpoint_config()
+    });
+    let endpoint =
+        Endpoint::new_with_abstract_socket(config, None, Box::new(socket), Arc::new(TokioRuntime))?;
+    Ok((endpoint, counts))
+}
+
+fn no_error() -> VarInt {
+    VarInt::from_u64(Code::H3_NO_ERROR.value()).expect("a small number")
+}
+
+/// Waits until the server is to end, which it is too if it is no more.
+async fn told(ending: &mut watch::Receiver<bool>) {
+    let _ = ending.wait_for(|ending| *ending).await;
+}
+
+/// Serves one connection to its end. An error means that its handshake failed.
+async fn serve(
+    shared: Arc<Shared>,
+    clients: Arc<Clients>,
+    incoming: Incoming,
+    mut ending: watch::Receiver<bool>,
+) -> Result<()> {
+    let client: SocketAddr = incoming.remote_address();
+    let connection = incoming.await?;
+    let handshake = connection
+        .handshake_data()
+        .and_then(|data| data.downcast::<Handshake<Meter>>().ok());
+    let meter = handshake.context("no session of ours")?.observer;
+    shared.metrics.connections.fetch_add(1, Relaxed);
+    let registration = clients.register(connection.clone(), meter.clone());
+    let peer = Arc::new(Peer {
+        client,
+        meter: meter.clone(),
+        registration,
+    });
+    let mut builder = h3::server::builder();
+    builder.max_field_section_size(FIELDS);
+    let built = builder.build(Connection::new(connection.clone())).await;
+    let Ok::<h3::server::Connection<_, Bytes>, _>(mut h3) = built else {
+        return Ok(());
+    };
+    let mut requests = JoinSet::new();
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut draining, mut open) = (false, true);
+    while open || !requests.is_empty() {
+        // A connection that only waits costs nothing.
+        let busy = draining || !requests.is_empty() || !meter.is_idle();
+        tokio::select! {
+            accepted = h3.accept(), if open => match accepted {
+                Ok(Some(resolver)) => { requests.spawn(exchange::run(shared.clone(), peer.clone(), resolver)); }
+                // The client is done, or gone.
+                Ok(None) | Err(_) => open = false,
+            },
+            // What became of a request stands in the log.
+            Some(_) = requests.join_next() => {}
+            () = told(&mut ending), if !draining => {
+                draining = true;
+                open &= h3.shutdown(0).await.is_ok();
+            }
+            _ = tick.tick(), if busy => {
+                peer.registration.follow();
+                // What is not acknowledged yet would be lost.
+                if draining && requests.is_empty() && meter.is_idle() {
+                    break;
+                }
+            }
+        }
+    }
+    connection.close(no_error(), b"");
+    Ok(())
+}

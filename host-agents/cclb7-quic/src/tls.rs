@@ -1,0 +1,31 @@
+//! TLS from PEM files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// A server's configuration for HTTP/3, whose TLS is always 1.3 (RFC 9001, section 4.2).
+pub fn load(certificate: &Path, private_key: &Path) -> Result<rustls::ServerConfig> {
+    let cannot = |path: &Path| format!("cannot read {}", path.display());
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .with_context(|| cannot(certificate))?;
+    let key = PrivateKeyDer::from_pem_file(private_key).with_context(|| cannot(private_key))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .with_context(|| {
+            format!(
+                "{} and {} do not go together",
+                certificate.display(),
+                private_key.display()
+            )
+        })?;
+    config.alpn_protocols = vec![b"h3".into()];
+    Ok(config)
+}

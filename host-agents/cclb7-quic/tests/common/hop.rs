@@ -1,0 +1,229 @@
+//! Stands in for the edge switch between a client's namespace and the server's: VIP and cookie addresses to the server's own on the way up, and
+//! back again on the way down as the dynamic cookie in each source says. It remembers what it saw.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::Ipv6Addr;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use frontage_cookie::ipv6::{Cookie, Key};
+use frontage_cookie::tcp::Signals;
+use frontage_quic::socket::address;
+
+/// The service's address.
+pub const VIP: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1);
+/// The upper halves of cookie addresses and of the server's own.
+pub const COOKIE_PREFIX: u64 = 0x2001_0db8_000c_0000;
+pub const SERVER_PREFIX: u64 = 0x2001_0db8_0005_0000;
+/// The server's address for what came to the VIP.
+pub const DIP: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 5, 0, 0, 0, 0, 1);
+pub const CLIENT: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xa, 0, 0, 0, 0, 2);
+
+const SOURCE: usize = 8;
+const DESTINATION: usize = 24;
+const PAYLOAD: usize = 40;
+const UDP: u8 = 17;
+
+/// A packet with a dynamic cookie, on the server's wire.
+#[derive(Clone, Copy, Debug)]
+pub struct Down {
+    pub at_cookie: bool,
+    pub signals: Signals,
+    /// The client's.
+    pub port: u16,
+}
+
+/// What passed.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pub down: Vec<Down>,
+    /// Packets of the server without a dynamic cookie that opens.
+    pub without_cookie: usize,
+    /// Packets to a client from a cookie address that it has never sent to.
+    pub unasked: usize,
+    pub to_vip: usize,
+    /// The client's own.
+    client_port: u16,
+    pub to_cookie: usize,
+}
+
+#[derive(Clone)]
+pub struct Hop {
+    keys: Arc<Mutex<Vec<Key>>>,
+    sid: u16,
+    translation: Arc<AtomicU16>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Hop {
+    pub fn new(key: Key, sid: u16) -> Self {
+        Self {
+            keys: Arc::new(Mutex::new(vec![key])),
+            sid,
+            translation: Arc::default(),
+            seen: Arc::default(),
+        }
+    }
+
+    /// Puts one more key in force.
+    pub fn add(&self, key: Key) {
+        self.keys.lock().unwrap().push(key);
+    }
+
+    /// Has the client's ports translated from now on, as when a NAT on the way starts again.
+    pub fn rebind(&self) {
+        self.translation.store(0x1111, Relaxed);
+    }
+
+    pub fn seen(&self) -> Seen {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// Carries packets between the two until the process ends.
+    pub fn start(&self, client: &File, server: &File) {
+        let pairs = [(client, server, true), (server, client, false)];
+        for (from, to, up) in pairs {
+            let (mut from, mut to, hop) = (
+                from.try_clone().unwrap(),
+                to.try_clone().unwrap(),
+                self.clone(),
+            );
+            thread::spawn(move || {
+                let mut buffer = vec![0; 1 << 16];
+                // Ends with the interface.
+                while let Ok(n) = from.read(&mut buffer) {
+                    let packet = &mut buffer[..n];
+                    let passes = if up { hop.up(packet) } else { hop.down(packet) };
+                    if passes && to.write_all(packet).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    }
+
+    /// The cookie and its key, if it is one of this server's.
+    fn open(&self, id: u64) -> Option<(Cookie, Key)> {
+        let keys = self.keys.lock().unwrap();
+        let opened = keys
+            .iter()
+            .find_map(|key| Some((key.open(id)?, key.clone())));
+        opened.filter(|(cookie, _)| cookie.sid == self.sid)
+    }
+
+    /// What a NAT does to the client's port on the way up.
+    fn bind(&self, packet: &mut [u8], seen: &mut Seen) {
+        seen.client_port = word(packet, PAYLOAD);
+        let port = seen.client_port ^ self.translation.load(Relaxed);
+        write(packet, PAYLOAD, &port.to_be_bytes());
+    }
+
+    /// And on the way down, where the old binding lives on: otherwise a client that only listens would never be heard again.
+    /// The port as the server knows it.
+    fn unbind(&self, packet: &mut [u8], seen: &Seen) -> u16 {
+        let port = word(packet, PAYLOAD + 2);
+        if port == seen.client_port ^ self.translation.load(Relaxed) {
+            write(packet, PAYLOAD + 2, &seen.client_port.to_be_bytes());
+        }
+        port
+    }
+
+    fn up(&self, packet: &mut [u8]) -> bool {
+        if !is_ipv6(packet) {
+            return true;
+        }
+        let mut seen = self.seen.lock().unwrap();
+        if packet[6] != UDP {
+            return false;
+        }
+        self.bind(packet, &mut seen);
+        let destination = read(packet, DESTINATION);
+        if destination == VIP {
+            seen.to_vip += 1;
+            write(packet, DESTINATION, &DIP.octets());
+            return true;
+        }
+        // As the switch does: nothing but this server's static cookie gets through.
+        let id = destination.to_bits() as u64;
+        let ours = self
+            .open(id)
+            .is_some_and(|(cookie, _)| cookie.signals.is_none());
+        if ours && destination == address(COOKIE_PREFIX, id) {
+            seen.to_cookie += 1;
+            write(packet, DESTINATION, &address(SERVER_PREFIX, id).octets());
+            return true;
+        }
+        false
+    }
+
+    fn down(&self, packet: &mut [u8]) -> bool {
+        if !is_ipv6(packet) {
+            return true;
+        }
+        if packet[6] != UDP {
+            return false;
+        }
+        let opened = self.open(read(packet, SOURCE).to_bits() as u64);
+        let mut seen = self.seen.lock().unwrap();
+        let Some((cookie, key)) = opened.filter(|(cookie, _)| cookie.signals.is_some()) else {
+            seen.without_cookie += 1;
+            return false;
+        };
+        let at_cookie = cookie.expects_cookie_address;
+        let port = self.unbind(packet, &seen);
+        seen.unasked += usize::from(at_cookie && seen.to_cookie == 0);
+        seen.down.extend(cookie.signals.map(|signals| Down {
+            at_cookie,
+            signals,
+            port,
+        }));
+        let masked = Cookie {
+            expects_cookie_address: false,
+            signals: None,
+            ..cookie
+        };
+        let source = if at_cookie {
+            address(COOKIE_PREFIX, key.seal(&masked))
+        } else {
+            VIP
+        };
+        write(packet, SOURCE, &source.octets());
+        true
+    }
+}
+
+fn is_ipv6(packet: &[u8]) -> bool {
+    packet[0] >> 4 == 6 && packet.len() > PAYLOAD
+}
+
+fn read(packet: &[u8], at: usize) -> Ipv6Addr {
+    let octets: [u8; 16] = packet[at..at + 16].try_into().unwrap();
+    octets.into()
+}
+
+/// Changes what stands at `at`, and the UDP checksum by the difference (RFC 1624).
+fn write(packet: &mut [u8], at: usize, new: &[u8]) {
+    let checksum = PAYLOAD + 6;
+    let was = word(packet, checksum);
+    let old = &packet[at..at + new.len()];
+    let pairs = old.chunks(2).zip(new.chunks(2));
+    let difference: u32 = pairs
+        .map(|(old, new)| u32::from(!word(old, 0)) + u32::from(word(new, 0)))
+        .sum();
+    let mut sum = u32::from(!was) + difference;
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    let sum = match !(sum as u16) {
+        0 => 0xffff,
+        sum => sum,
+    };
+    packet[at..at + new.len()].copy_from_slice(new);
+    packet[checksum..checksum + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+fn word(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}

@@ -1,0 +1,156 @@
+//! The server in a namespace of its own, clients in another, and between them a hop that stands in for the switch.
+
+#![allow(dead_code, reason = "each test file uses its share")]
+
+pub mod clients;
+pub mod hop;
+mod tun;
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use frontage_cookie::{Secret, ipv6};
+use frontage_lab::{Namespace, sh, wait_for};
+
+use hop::{CLIENT, COOKIE_PREFIX, Hop, SERVER_PREFIX};
+
+pub const SID: u16 = 0x0123;
+pub const PORT: u16 = 443;
+pub const SERVER_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const METRICS: u16 = 9153;
+const SECRET: [u8; 16] = [0x5c; 16];
+
+pub struct World {
+    pub server: Namespace,
+    pub client: Namespace,
+    pub hop: Hop,
+    pub folder: PathBuf,
+    pub process: u32,
+    _wires: [File; 2],
+}
+
+/// The key of this id; a rotation's next is of another secret.
+pub fn key(id: u32) -> (u32, [u8; 16]) {
+    let mut secret = SECRET;
+    secret[0] = id as u8;
+    (id, secret)
+}
+
+impl World {
+    /// A world whose server serves `files` by name, and passes `/origin` on to port 8080 of its own.
+    pub fn new(name: &str, files: &[(&str, &[u8])]) -> Self {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("files")).unwrap();
+        for (name, content) in files {
+            fs::write(folder.join("files").join(name), content).unwrap();
+        }
+        sh(&format!(
+            "cd {} && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem \
+             -out cert.pem -days 2 -subj /CN=frontage.test -addext subjectAltName=DNS:frontage.test 2>&1",
+            folder.display()
+        ));
+        let (mut server, client) = (Namespace::new("s"), Namespace::new("c"));
+        let at_server = tun::open(&server, &[&format!("{SERVER_V4}/24")]);
+        let at_client = tun::open(&client, &[&format!("{CLIENT}/64"), "192.0.2.2/24"]);
+        server.sh(&format!("ip -6 route add local {}/64 dev lo", hop::DIP));
+        let (id, secret) = key(1);
+        let hop = Hop::new(ipv6::Key::new(id, &Secret::new(&secret).unwrap()), SID);
+        hop.start(&at_client, &at_server);
+        write_keys(&folder, &[key(1)]);
+        let prefix = |bits: u64| frontage_quic::socket::address(bits, 0);
+        let config = format!(
+            "listen = ['[::]:{PORT}', '0.0.0.0:{PORT}']\ncertificate = 'cert.pem'\nprivate_key = 'key.pem'\n\
+             metrics = '127.0.0.1:{METRICS}'\naccess_log = '{0}/access.log'\ndrain_seconds = 10\n\
+             [cookie]\nsid = {SID}\nserver_prefix = '{1}/64'\ncookie_prefix = '{2}/64'\nport = {PORT}\nkeys = 'keys.toml'\n\
+             [[route]]\npath = '/'\ndirectory = 'files'\n\
+             [[route]]\npath = '/origin'\norigin = 'http://127.0.0.1:8080'\n",
+            folder.display(),
+            prefix(SERVER_PREFIX),
+            prefix(COOKIE_PREFIX),
+        );
+        let path = folder.join("agent.toml");
+        fs::write(&path, config).unwrap();
+        let process = server.spawn(&[
+            env!("CARGO_BIN_EXE_frontage-cclb7-quic"),
+            path.to_str().unwrap(),
+        ]);
+        let world = Self {
+            server,
+            client,
+            hop,
+            folder,
+            process,
+            _wires: [at_client, at_server],
+        };
+        wait_for("the server to listen", || world.is_up());
+        world
+    }
+
+    /// Whether the server lives: its metrics are there last and gone with it.
+    pub fn is_up(&self) -> bool {
+        self.server
+            .run(|| TcpStream::connect(("127.0.0.1", METRICS)).is_ok())
+    }
+
+    /// Sends the server `signal`.
+    pub fn signal(&self, signal: libc::c_int) {
+        // SAFETY: a process that we started and that the namespace has not waited for.
+        unsafe { libc::kill(self.process as i32, signal) };
+    }
+
+    /// A sample of the server's metrics, with its labels; 0 if there is none.
+    pub fn metric(&self, name: &str) -> u64 {
+        let page = self.server.run(|| {
+            let mut stream = TcpStream::connect(("127.0.0.1", METRICS)).expect("the server lives");
+            stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+            let mut page = String::new();
+            stream.read_to_string(&mut page).unwrap();
+            page
+        });
+        let name = format!("frontage_cclb7_quic_{name} ");
+        page.lines()
+            .find_map(|line| line.strip_prefix(&name)?.parse().ok())
+            .unwrap_or(0)
+    }
+
+    /// Runs a client to its end, in its namespace and the world's folder.
+    pub fn client(&self, command: &[&str]) -> Output {
+        let mut child = Command::new("ip");
+        child
+            .args(["netns", "exec", self.client.name(), "timeout", "60"])
+            .args(command)
+            .current_dir(&self.folder);
+        child.output().expect("ip netns exec")
+    }
+
+    pub fn access_log(&self) -> String {
+        fs::read_to_string(self.folder.join("access.log")).unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The file of keys, the last one the newest.
+pub fn write_keys(folder: &Path, keys: &[(u32, [u8; 16])]) {
+    let text = keys.iter().map(|(id, secret)| {
+        let hex: String = secret.iter().map(|octet| format!("{octet:02x}")).collect();
+        format!("[[keys]]\nid = {id}\nsecret = '{hex}'\n")
+    });
+    fs::write(folder.join("keys.toml"), text.collect::<String>()).unwrap();
+}
+
+/// An address as people write it in URLs.
+pub fn host(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    }
+}

@@ -1,0 +1,353 @@
+//! Clients that we did not write, the server, and between them a stand-in for the switch.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::thread;
+
+use common::clients::Client;
+use common::hop::{Down, Seen, VIP};
+use common::{SERVER_V4, World, host, key, write_keys};
+use frontage_cookie::{Secret, ipv6};
+use frontage_lab::{privileged, wait_for};
+
+const LENGTH: usize = 5_000_000;
+/// Microseconds of 5 MB at 1 Gbit/s.
+const WHOLE_US: u64 = 40_000;
+
+fn object(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * 31 % 251) as u8).collect()
+}
+
+fn at_vip() -> String {
+    host(VIP.into())
+}
+
+/// Every packet told loads and RPT, from when the response began to when it was acknowledged.
+fn check_signals(seen: &Seen) {
+    assert_eq!(seen.without_cookie, 0);
+    let rpt = seen.down.iter().map(|down| down.signals.rpt_us);
+    let most = rpt.max().unwrap();
+    assert!(
+        most <= WHOLE_US && most > WHOLE_US * 88 / 100,
+        "RPT of up to {most} us"
+    );
+    let (first, last) = (
+        seen.down.first().unwrap().signals,
+        seen.down.last().unwrap().signals,
+    );
+    assert_eq!(
+        (first.rpt_us, first.n_af, first.n_ff),
+        (0, 0, 0),
+        "handshake"
+    );
+    assert!(last.rpt_us < WHOLE_US / 4 && last.n_ff == 0, "{last:?}");
+    let loads: Vec<_> = seen
+        .down
+        .iter()
+        .map(|down| (down.signals.n_af, down.signals.n_ff))
+        .collect();
+    assert!(loads.contains(&(1, 1)) && loads.contains(&(1, 0)));
+    assert!(loads.iter().all(|(n_af, n_ff)| n_ff <= n_af && *n_af <= 1));
+}
+
+#[test]
+fn clients_that_follow_the_preferred_address_move() {
+    for client in [Client::Ngtcp2, Client::Aioquic] {
+        if !privileged() || !client.is_here() {
+            continue;
+        }
+        let object = object(LENGTH);
+        let world = World::new("follow", &[("object", &object)]);
+        assert!(client.get(&world, &at_vip(), "object", &[]).0 == object);
+        let seen = world.hop.seen();
+        check_signals(&seen);
+        assert_eq!(seen.unasked, 0);
+        assert!(
+            seen.to_cookie > seen.to_vip,
+            "{} packets to the VIP",
+            seen.to_vip
+        );
+        // The handshake was at the VIP, and most of the response at the cookie's address.
+        assert!(!seen.down[0].at_cookie);
+        assert!(
+            seen.down
+                .iter()
+                .rev()
+                .take(seen.down.len() / 2)
+                .all(|down| down.at_cookie)
+        );
+        assert_eq!(world.metric("moved_clients_total"), 1);
+        wait_for("every datagram to be counted", || {
+            world.metric("datagrams_total{at=\"cookie\"}") == world.hop.seen().to_cookie as u64
+        });
+        wait_for("loads to fall", || {
+            world.metric("active_flows") == 0 && world.metric("future_flows") == 0
+        });
+    }
+}
+
+#[test]
+fn clients_that_stay_are_answered_from_the_vip() {
+    if !privileged() || !Client::Curl.is_here() {
+        return;
+    }
+    let object = object(LENGTH);
+    let world = World::new("stay", &[("object", &object)]);
+    assert!(Client::Curl.get(&world, &at_vip(), "object", &[]).0 == object);
+    let seen = world.hop.seen();
+    check_signals(&seen);
+    assert_eq!(
+        (seen.to_cookie, world.metric("moved_clients_total")),
+        (0, 0)
+    );
+    assert!(seen.down.iter().all(|down| !down.at_cookie));
+    // IPv4 knows no cookies.
+    assert!(
+        Client::Curl
+            .get(&world, &host(SERVER_V4.into()), "object", &[])
+            .0
+            == object
+    );
+    assert!(world.metric("datagrams_total{at=\"plain\"}") > 0);
+    assert_eq!(
+        world
+            .access_log()
+            .lines()
+            .filter(|line| line.contains("\"whole\":true"))
+            .count(),
+        2
+    );
+}
+
+/// Here it is the client's own address that changes, in the midst of a response (RFC 9000, section 9).
+#[test]
+fn signals_follow_a_client_to_another_port() {
+    if !privileged() || !Client::Ngtcp2.is_here() {
+        return;
+    }
+    let object = object(8 * LENGTH);
+    let world = World::new("roam", &[("object", &object)]);
+    let fields = ["--change-local-addr=50ms"];
+    assert!(Client::Ngtcp2.get(&world, &at_vip(), "object", &fields).0 == object);
+    let seen = world.hop.seen();
+    check_both_ports(&seen);
+    assert!(seen.down.last().unwrap().at_cookie);
+    wait_for("loads to fall", || world.metric("active_flows") == 0);
+}
+
+/// The client's port was another in the end, and RPT was known there.
+fn check_both_ports(seen: &Seen) {
+    assert_eq!((seen.without_cookie, seen.unasked), (0, 0));
+    let ports: BTreeSet<u16> = seen.down.iter().map(|down| down.port).collect();
+    assert_eq!(ports.len(), 2);
+    let there = seen
+        .down
+        .iter()
+        .filter(|down| down.port != seen.down[0].port);
+    let (known, unknown): (Vec<&Down>, Vec<&Down>) =
+        there.partition(|down| down.signals.rpt_us > 0);
+    assert!(
+        known.len() > unknown.len(),
+        "{} and {} packets",
+        known.len(),
+        unknown.len()
+    );
+    assert!(known.last().unwrap().signals.rpt_us < WHOLE_US);
+}
+
+/// Nobody tells the client: a NAT on its way starts again while it is silent (RFC 9000, section 9.3.1).
+#[test]
+fn signals_follow_a_client_whose_nat_started_again() {
+    for (client, moves) in [(Client::Aioquic, true), (Client::Curl, false)] {
+        if !privileged() || !client.is_here() {
+            continue;
+        }
+        let object = object(LENGTH);
+        let world = World::new("nat", &[("object", &object)]);
+        let saved = client.saved(&world, "object");
+        thread::scope(|scope| {
+            let rebind = scope.spawn(|| {
+                wait_for("the first response", || saved.exists());
+                world.hop.rebind();
+                std::fs::remove_file(&saved).unwrap();
+            });
+            assert!(client.get(&world, &at_vip(), "object", &["again: yes"]).0 == object);
+            rebind.join().unwrap();
+        });
+        let seen = world.hop.seen();
+        check_both_ports(&seen);
+        assert_eq!(seen.down.last().unwrap().at_cookie, moves);
+        assert_eq!(world.metric("connections_total"), 1);
+        assert_eq!(world.metric("moved_clients_total"), u64::from(moves));
+    }
+}
+
+#[test]
+fn a_new_key_is_for_new_clients() {
+    if !privileged() || !Client::Ngtcp2.is_here() {
+        return;
+    }
+    let object = object(LENGTH);
+    let world = World::new("rotate", &[("object", &object)]);
+    assert!(Client::Ngtcp2.get(&world, &at_vip(), "object", &[]).0 == object);
+    let before = world.hop.seen().to_cookie;
+    let (id, secret) = key(2);
+    world
+        .hop
+        .add(ipv6::Key::new(id, &Secret::new(&secret).unwrap()));
+    write_keys(&world.folder, &[key(1), key(2)]);
+    world.signal(libc::SIGHUP);
+    wait_for("the keys to be read", || world.metric("key_id") == 2);
+    assert!(Client::Ngtcp2.get(&world, &at_vip(), "object", &[]).0 == object);
+    let seen = world.hop.seen();
+    assert!(seen.to_cookie > before);
+    assert_eq!(
+        (
+            seen.without_cookie,
+            seen.unasked,
+            world.metric("moved_clients_total")
+        ),
+        (0, 0, 2)
+    );
+    // A file that is wrong changes nothing.
+    write_keys(&world.folder, &[key(1), key(3)]);
+    world.signal(libc::SIGHUP);
+    assert!(Client::Ngtcp2.get(&world, &at_vip(), "object", &[]).0 == object);
+    assert_eq!(world.metric("key_id"), 2);
+}
+
+/// An origin that answers one request in two halves, the second when it is told to. What it was asked.
+fn origin(world: &World, length: usize) -> (mpsc::Sender<()>, thread::JoinHandle<String>) {
+    let listener = world
+        .server
+        .run(|| TcpListener::bind("127.0.0.1:8080").unwrap());
+    let (go, told) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = vec![0; 4096];
+        let n = stream.read(&mut request).unwrap();
+        let half = object(length / 2);
+        stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: x-hop\r\nX-Hop: 1\r\nX-End: 2\r\n\r\n").unwrap();
+        for _ in 0..2 {
+            write!(stream, "{:x}\r\n", half.len()).unwrap();
+            stream.write_all(&half).unwrap();
+            stream.write_all(b"\r\n").unwrap();
+            told.recv().unwrap();
+        }
+        stream.write_all(b"0\r\n\r\n").unwrap();
+        String::from_utf8_lossy(&request[..n]).into_owned()
+    });
+    (go, thread)
+}
+
+#[test]
+fn what_is_under_way_ends_before_the_server_does() {
+    if !privileged() || !Client::Curl.is_here() {
+        return;
+    }
+    let world = World::new("drain", &[]);
+    let (go, asked) = origin(&world, LENGTH);
+    thread::scope(|scope| {
+        let client = scope.spawn(|| Client::Curl.get(&world, &at_vip(), "origin/a?b=c", &[]));
+        // Half of it is acknowledged, so half as much again is thought to follow.
+        wait_for("the first half", || {
+            world
+                .hop
+                .seen()
+                .down
+                .last()
+                .is_some_and(|down| down.signals.rpt_us > WHOLE_US * 2 / 5)
+        });
+        assert_eq!(
+            (world.metric("active_flows"), world.metric("future_flows")),
+            (1, 1)
+        );
+        world.signal(libc::SIGTERM);
+        go.send(()).unwrap();
+        go.send(()).unwrap();
+        let (body, answer) = client.join().unwrap();
+        assert!(body == [object(LENGTH / 2), object(LENGTH / 2)].concat());
+        assert!(
+            answer.contains("\"x-end\": \"2\"") && !answer.contains("x-hop"),
+            "{answer}"
+        );
+    });
+    let asked = asked.join().unwrap();
+    assert!(
+        asked.starts_with("GET /origin/a?b=c HTTP/1.1\r\n"),
+        "{asked}"
+    );
+    assert!(
+        asked.contains("x-forwarded-for: 2001:db8:a::2\r\n")
+            && asked.contains("x-forwarded-proto: https\r\n")
+    );
+    wait_for("the server to end", || !world.is_up());
+}
+
+#[test]
+fn files_as_http_wants_them() {
+    if !privileged() || !Client::Curl.is_here() {
+        return;
+    }
+    let object = object(100_000);
+    let world = World::new("files", &[("page.html", &object)]);
+    std::fs::write(world.folder.join("secret"), "not for you").unwrap();
+    let get = |name: &str, fields: &[&str]| {
+        let (body, answer) = Client::Curl.get(&world, &at_vip(), name, fields);
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        (answer["status"].as_u64().unwrap(), body, answer)
+    };
+    let (status, body, whole) = get("page.html", &[]);
+    assert_eq!(
+        (status, &whole["content-type"], &whole["content-length"]),
+        (200, &"text/html".into(), &"100000".into())
+    );
+    assert!(body == object);
+    let tag = whole["etag"].as_str().unwrap();
+    let (status, body, part) = get(
+        "page.html",
+        &["Range: bytes=10-19", &format!("If-Range: {tag}")],
+    );
+    assert_eq!(
+        (status, &body[..], &part["content-range"]),
+        (206, &object[10..20], &"bytes 10-19/100000".into())
+    );
+    let (status, body, head) = get("page.html", &["method: HEAD"]);
+    assert_eq!(
+        (status, body.len(), &head["content-length"]),
+        (200, 0, &"100000".into())
+    );
+    for (fields, expected) in [
+        (vec![format!("If-None-Match: {tag}")], 304),
+        (
+            vec![format!(
+                "If-Modified-Since: {}",
+                whole["last-modified"].as_str().unwrap()
+            )],
+            304,
+        ),
+        (vec!["If-Match: \"other\"".into()], 412),
+        (vec!["Range: bytes=200000-".into()], 416),
+        (vec!["method: POST".into(), "body: x".into()], 405),
+    ] {
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        assert_eq!(get("page.html", &fields).0, expected, "{fields:?}");
+    }
+    for name in [
+        "%2e%2e/secret",
+        "..%2fsecret",
+        "x/%2e%2e/%2e%2e/secret",
+        "page.html/%2e%2e",
+        "nothing",
+    ] {
+        let (status, body, _) = get(name, &[]);
+        assert!(matches!(status, 400 | 404), "{name}: {status}");
+        assert!(body.is_empty());
+    }
+    // Nobody listens there.
+    assert_eq!(get("origin", &[]).0, 502);
+}

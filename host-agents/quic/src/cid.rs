@@ -1,0 +1,150 @@
+//! Connection ids that a client must put into every packet, and that name its server (RFC 9000, section 5.1; `docs/cookie.md`,
+//! "Connection id"): a switch thereby finds the server of a client that stays at the VIP.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use frontage_cookie::{cid, ipv6};
+use noq::{ConnectionId, ConnectionIdGenerator, EndpointConfig, InvalidCid};
+
+use crate::keys::Keys;
+use crate::quic_lb;
+
+/// Ids are replaced after this time, so that those in use are sealed by a key in force as long as keys rotate no more often.
+const LIFETIME: Duration = Duration::from_secs(3600);
+
+/// Chooses a server's connection ids.
+#[derive(Clone)]
+pub enum Form {
+    /// Sealed by the newest of the cookie's keys.
+    Sealed(Arc<Nonces>),
+    /// As any balancer of QUIC-LB reads them; the server id fills as many octets as that has, big endian.
+    QuicLb(Arc<quic_lb::Config>, u16),
+}
+
+/// The nonces of a server's sealed ids: none comes twice before all have come.
+#[derive(Debug)]
+pub struct Nonces {
+    keys: Arc<Keys>,
+    next: AtomicU32,
+}
+
+impl Nonces {
+    /// Begins at random, so that a server which starts again is not likely to repeat itself.
+    pub fn new(keys: Arc<Keys>) -> Self {
+        Self {
+            keys,
+            next: AtomicU32::new(rand::random()),
+        }
+    }
+
+    /// A nonce, never zero.
+    fn next(&self) -> u32 {
+        self.next.fetch_add(1, Relaxed) % ipv6::NONCE_MAX + 1
+    }
+}
+
+impl Form {
+    /// Sealed by the newest of `keys`.
+    pub fn sealed(keys: Arc<Keys>) -> Self {
+        Self::Sealed(Arc::new(Nonces::new(keys)))
+    }
+
+    /// An endpoint's configuration with these connection ids, and QUIC version 1 only.
+    pub fn endpoint_config(self) -> EndpointConfig {
+        let mut config = EndpointConfig::default();
+        config.cid_generator(Arc::new(move || Box::new(Generator(self.clone()))));
+        config.supported_versions(vec![crate::session::VERSION]);
+        config
+    }
+}
+
+struct Generator(Form);
+
+impl ConnectionIdGenerator for Generator {
+    fn generate_cid(&mut self) -> ConnectionId {
+        match &self.0 {
+            Form::Sealed(nonces) => {
+                let id = cid::sealed(
+                    &nonces.keys.newest(),
+                    nonces.keys.sid(),
+                    nonces.next(),
+                    rand::random(),
+                );
+                ConnectionId::new(&id)
+            }
+            Form::QuicLb(config, sid) => {
+                let mut server = vec![0; config.sid_len()];
+                let octets = sid.to_be_bytes();
+                let n = octets.len().min(server.len());
+                let at = server.len() - n;
+                server[at..].copy_from_slice(&octets[octets.len() - n..]);
+                let nonce: Vec<u8> = (0..config.nonce_len()).map(|_| rand::random()).collect();
+                ConnectionId::new(&config.encode(&server, &nonce))
+            }
+        }
+    }
+
+    fn validate(&self, id: ConnectionId) -> Result<(), InvalidCid> {
+        let ours = match &self.0 {
+            // An id may be older than the keys in force: its connection lives on, so only the form is looked at.
+            Form::Sealed(_) => id.len() == cid::LEN,
+            Form::QuicLb(config, _) => config.decode(&id).is_some(),
+        };
+        if ours { Ok(()) } else { Err(InvalidCid) }
+    }
+
+    fn cid_len(&self) -> usize {
+        match &self.0 {
+            Form::Sealed(_) => cid::LEN,
+            Form::QuicLb(config, _) => config.cid_len(),
+        }
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        Some(LIFETIME)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use frontage_cookie::Secret;
+
+    fn ids(form: Form) -> Vec<ConnectionId> {
+        let mut generator = Generator(form);
+        let ids: Vec<_> = (0..100).map(|_| generator.generate_cid()).collect();
+        assert!(
+            ids.iter()
+                .all(|id| id.len() == generator.cid_len() && generator.validate(*id).is_ok())
+        );
+        assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+        ids
+    }
+
+    #[test]
+    fn sealed_ids_name_the_server() {
+        let key = ipv6::Key::new(3, &Secret::new(&[5; 16]).unwrap());
+        let keys = Keys::new(0xabcd, vec![key.clone()]).unwrap();
+        for id in ids(Form::sealed(Arc::new(keys))) {
+            assert_eq!(cid::open([&key], &id), Some(0xabcd));
+        }
+    }
+
+    #[test]
+    fn quic_lb_ids_name_the_server() {
+        for (sid_len, expected) in [
+            (1, vec![0xcd]),
+            (2, vec![0xab, 0xcd]),
+            (3, vec![0, 0xab, 0xcd]),
+        ] {
+            let config = Arc::new(quic_lb::Config::new(2, sid_len, 9, Some(&[7; 16])).unwrap());
+            for id in ids(Form::QuicLb(config.clone(), 0xabcd)) {
+                assert_eq!(config.decode(&id).unwrap().0, expected);
+            }
+        }
+    }
+}

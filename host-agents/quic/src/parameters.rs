@@ -1,0 +1,86 @@
+//! Transport parameters as they are on the wire (RFC 9000, section 18).
+
+use bytes::{Buf, BufMut, Bytes};
+
+/// Ids and values, in order.
+pub type Parameters = Vec<(u64, Bytes)>;
+
+/// Appends `parameters` to `wire`.
+pub fn write(parameters: &Parameters, wire: &mut Vec<u8>) {
+    for (id, value) in parameters {
+        put_varint(wire, *id);
+        put_varint(wire, value.len() as u64);
+        wire.extend(value);
+    }
+}
+
+/// Reads what `wire` holds, up to where it is malformed.
+pub fn read(mut wire: &[u8]) -> Parameters {
+    let mut parameters = Vec::new();
+    while let Some((id, value)) = parameter(&mut wire) {
+        parameters.push((id, value));
+    }
+    parameters
+}
+
+fn parameter(wire: &mut &[u8]) -> Option<(u64, Bytes)> {
+    let id = varint(wire)?;
+    let length = varint(wire)?;
+    let (value, rest) = wire.split_at_checked(usize::try_from(length).ok()?)?;
+    *wire = rest;
+    Some((id, Bytes::copy_from_slice(value)))
+}
+
+/// Takes a variable-length integer (RFC 9000, section 16).
+pub(crate) fn varint(wire: &mut &[u8]) -> Option<u64> {
+    let first = wire.try_get_u8().ok()?;
+    let mut value = u64::from(first & 0x3f);
+    for _ in 1..1 << (first >> 6) {
+        value = value << 8 | u64::from(wire.try_get_u8().ok()?);
+    }
+    Some(value)
+}
+
+fn put_varint(wire: &mut Vec<u8>, value: u64) {
+    match value {
+        0..0x40 => wire.put_u8(value as u8),
+        0x40..0x4000 => wire.put_u16(value as u16 | 1 << 14),
+        0x4000..0x4000_0000 => wire.put_u32(value as u32 | 2 << 30),
+        _ => wire.put_u64(value | 3 << 62),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(ids in prop::collection::vec((0..1u64 << 62, any::<Vec<u8>>()), 0..4)) {
+            let parameters: Parameters = ids.into_iter().map(|(id, value)| (id, value.into())).collect();
+            let mut wire = Vec::new();
+            write(&parameters, &mut wire);
+            prop_assert_eq!(read(&wire), parameters);
+        }
+    }
+
+    #[test]
+    fn lengths_of_integers() {
+        // RFC 9000, appendix A.1.
+        for (value, wire) in [
+            (37, vec![0x25]),
+            (15_293, vec![0x7b, 0xbd]),
+            (494_878_333, vec![0x9d, 0x7f, 0x3e, 0x7d]),
+            (
+                151_288_809_941_952_652,
+                vec![0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c],
+            ),
+        ] {
+            let mut written = Vec::new();
+            put_varint(&mut written, value);
+            assert_eq!(written, wire);
+            assert_eq!(varint(&mut &wire[..]), Some(value));
+        }
+    }
+}

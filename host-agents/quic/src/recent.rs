@@ -1,0 +1,61 @@
+//! A map that remembers the recent and forgets the rest, in bounded memory and without a clock.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Remembers at least the last `capacity` keys used, at most twice as many.
+#[derive(Debug)]
+pub struct Recent<K, V> {
+    capacity: usize,
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+}
+
+impl<K: Eq + Hash, V: Copy> Recent<K, V> {
+    /// An empty map.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            young: HashMap::new(),
+            old: HashMap::new(),
+        }
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &K) -> Option<V> {
+        self.young.get(key).or_else(|| self.old.get(key)).copied()
+    }
+
+    /// Gives `key` a value.
+    pub fn insert(&mut self, key: K, value: V) {
+        if let Some(here) = self.young.get_mut(&key) {
+            *here = value;
+            return;
+        }
+        self.old.remove(&key);
+        if self.young.len() == self.capacity {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recent_stay() {
+        let mut map = Recent::new(4);
+        map.insert(0, 'a');
+        for key in 1..100i32 {
+            map.insert(key, 'x');
+            // Used all the time, so never forgotten.
+            assert_eq!(map.get(&0), Some('a'));
+            map.insert(0, 'a');
+            assert!(map.young.len() + map.old.len() <= 8);
+            assert!(((key - 2).max(0)..=key).all(|key| map.get(&key).is_some()));
+        }
+        assert_eq!(map.get(&50), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! The keys of a session: Initial ones, 1-RTT ones that show what they protect, and traffic secrets on their way out of rustls.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::{Bytes, BytesMut};
+use noq::crypto::{CryptoError, KeyPair, Keys, PacketKey};
+use noq::{ConnectionId, PathId, Side};
+use rustls::quic::{Suite, Version};
+
+use super::{NoInitialSuite, Observer, Packet, TrafficSecrets};
+
+/// A 1-RTT key that shows what it protects.
+pub(super) struct Observed<O> {
+    pub(super) key: Box<dyn rustls::quic::PacketKey>,
+    pub(super) generation: u32,
+    pub(super) observer: Arc<O>,
+}
+
+impl<O: Observer> PacketKey for Observed<O> {
+    fn encrypt(&self, path_id: PathId, number: u64, buf: &mut [u8], header_len: usize) {
+        let (header, rest) = buf.split_at(header_len);
+        let payload = &rest[..rest.len() - self.tag_len()];
+        self.observer.sent(&Packet {
+            number,
+            generation: self.generation,
+            header,
+            payload,
+        });
+        PacketKey::encrypt(&self.key, path_id, number, buf, header_len);
+    }
+
+    fn decrypt(
+        &self,
+        path_id: PathId,
+        number: u64,
+        header: &[u8],
+        payload: &mut BytesMut,
+    ) -> Result<(), CryptoError> {
+        PacketKey::decrypt(&self.key, path_id, number, header, payload)?;
+        self.observer.received(&Packet {
+            number,
+            generation: self.generation,
+            header,
+            payload,
+        });
+        Ok(())
+    }
+
+    fn tag_len(&self) -> usize {
+        PacketKey::tag_len(&self.key)
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        PacketKey::confidentiality_limit(&self.key)
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        PacketKey::integrity_limit(&self.key)
+    }
+}
+
+/// Takes the traffic secrets by the way that is meant for debuggers; rustls has no other for QUIC.
+#[derive(Debug, Default)]
+pub(super) struct Captured(Mutex<[Option<Bytes>; 2]>);
+
+impl Captured {
+    const LABELS: [&str; 2] = ["CLIENT_TRAFFIC_SECRET_0", "SERVER_TRAFFIC_SECRET_0"];
+
+    pub(super) fn secrets(&self) -> Option<TrafficSecrets> {
+        let [client, server] = &*self.0.lock().expect("nobody panics with it");
+        Some(TrafficSecrets {
+            client: client.as_ref()?.to_vec(),
+            server: server.as_ref()?.to_vec(),
+        })
+    }
+}
+
+impl rustls::KeyLog for Captured {
+    fn log(&self, label: &str, _: &[u8], secret: &[u8]) {
+        if let Some(i) = Self::LABELS.iter().position(|known| *known == label) {
+            self.0.lock().expect("nobody panics with it")[i] = Some(Bytes::copy_from_slice(secret));
+        }
+    }
+
+    fn will_log(&self, label: &str) -> bool {
+        Self::LABELS.contains(&label)
+    }
+}
+
+pub(super) fn initial_suite(
+    provider: &rustls::crypto::CryptoProvider,
+) -> Result<Suite, NoInitialSuite> {
+    let aes = rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
+    let suite = provider
+        .cipher_suites
+        .iter()
+        .find(|suite| suite.suite() == aes);
+    suite
+        .and_then(|suite| suite.tls13()?.quic_suite())
+        .ok_or(NoInitialSuite)
+}
+
+pub(super) fn initial_keys(suite: &Suite, dst_cid: ConnectionId, side: Side) -> Keys {
+    let keys = suite.keys(&dst_cid, side.into(), Version::V1);
+    Keys {
+        header: KeyPair {
+            local: Box::new(keys.local.header),
+            remote: Box::new(keys.remote.header),
+        },
+        packet: KeyPair {
+            local: Box::new(keys.local.packet),
+            remote: Box::new(keys.remote.packet),
+        },
+    }
+}

@@ -1,0 +1,280 @@
+//! The socket under noq: one port on every address of an AnyIP /64, whose answers carry the signals in their source.
+//!
+//! ```text
+//!    client -> VIP ............ DIP      .-> recv: which address did this client use? -> noq sees the client alone
+//!    client -> prefix::static . /64::static
+//!                 switch                 '-- send: /64::dynamic(SID, RPT, N_AF, N_FF, X) <- noq
+//! ```
+//!
+//! noq takes a connection for moved if its local address changes, and its server forbids it. Here it sees no local address at all,
+//! so that a client may go to the preferred address (RFC 9000, section 9.6) and its path is still the same. A client is answered from the address
+//! that it used last: X = 0 if that was the VIP, 1 if the static cookie's.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::num::NonZeroUsize;
+use std::os::fd::AsRawFd as _;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+
+use frontage_cookie::ipv6::Cookie;
+use frontage_cookie::tcp::Signals as Values;
+use noq::udp::{RecvMeta, Transmit};
+use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
+
+use crate::keys::Keys;
+use crate::recent::Recent;
+
+/// Clients whose last address is remembered, at least. One that was forgotten is answered from the VIP until it sends again.
+const CLIENTS: usize = 1 << 16;
+
+/// Says what the packets to a client shall tell the switches. Called for each batch of packets, so it should be quick.
+pub trait Signals: std::fmt::Debug + Send + Sync + 'static {
+    /// RPT of what is under way to `client`, and the server's loads.
+    fn of(&self, client: SocketAddr) -> Values;
+}
+
+/// A server's addresses, and what it writes into them.
+#[derive(Clone, Debug)]
+pub struct Carrier {
+    /// The upper 64 bits of the server's addresses; `ip -6 route add local PREFIX::/64 dev lo` makes them its own.
+    pub prefix: u64,
+    /// Seal and open interface ids.
+    pub keys: Arc<Keys>,
+    /// What to seal.
+    pub signals: Arc<dyn Signals>,
+}
+
+impl Carrier {
+    fn source(&self, cookie_address: Option<u32>, client: SocketAddr) -> Ipv6Addr {
+        let cookie = Cookie {
+            sid: self.keys.sid(),
+            expects_cookie_address: cookie_address.is_some(),
+            signals: Some(self.signals.of(client)),
+        };
+        address(self.prefix, self.keys.seal(&cookie, cookie_address))
+    }
+}
+
+/// `prefix::interface_id`.
+pub fn address(prefix: u64, interface_id: u64) -> Ipv6Addr {
+    (u128::from(prefix) << 64 | u128::from(interface_id)).into()
+}
+
+/// Datagrams by the address at which they came, and clients that moved.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// To the server's own address, where the switch sends what came to the VIP.
+    pub at_vip: AtomicU64,
+    /// To the static cookie's address.
+    pub at_cookie: AtomicU64,
+    /// To an address without cookies: IPv4, or outside of the /64.
+    pub at_plain: AtomicU64,
+    /// Clients that went from the VIP to the static cookie's address.
+    pub moved: AtomicU64,
+}
+
+/// The address of ours that a client used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Used {
+    Vip,
+    /// With the epoch of the key that sealed it.
+    Cookie(u32),
+    Plain(IpAddr),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Client {
+    used: Used,
+    /// Both addresses are in use while a path is validated (RFC 9000, section 9.6.2), but a client moves once.
+    moved: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    carrier: Option<Carrier>,
+    clients: Mutex<Recent<(IpAddr, u16), Client>>,
+    counts: Arc<Counts>,
+}
+
+impl Shared {
+    fn received(&self, client: SocketAddr, at: IpAddr, datagrams: u64) {
+        let used = self.used(at);
+        let counter = match used {
+            Used::Vip => &self.counts.at_vip,
+            Used::Cookie(_) => &self.counts.at_cookie,
+            Used::Plain(_) => &self.counts.at_plain,
+        };
+        counter.fetch_add(datagrams, Relaxed);
+        let mut clients = self.clients.lock().expect("nobody panics with it");
+        let key = (client.ip(), client.port());
+        let before = clients.get(&key);
+        let was_there = before.is_some_and(|client| client.moved);
+        let moves = matches!(
+            (before.map(|client| client.used), used),
+            (Some(Used::Vip), Used::Cookie(_))
+        );
+        clients.insert(
+            key,
+            Client {
+                used,
+                moved: was_there || moves,
+            },
+        );
+        self.counts
+            .moved
+            .fetch_add(u64::from(moves && !was_there), Relaxed);
+    }
+
+    fn used(&self, at: IpAddr) -> Used {
+        match (&self.carrier, at) {
+            (Some(carrier), IpAddr::V6(v6)) if (v6.to_bits() >> 64) as u64 == carrier.prefix => {
+                carrier
+                    .keys
+                    .epoch_of_static(v6.to_bits() as u64)
+                    .map_or(Used::Vip, Used::Cookie)
+            }
+            _ => Used::Plain(at),
+        }
+    }
+
+    fn source(&self, client: SocketAddr) -> Option<IpAddr> {
+        let clients = self.clients.lock().expect("nobody panics with it");
+        let used = clients
+            .get(&(client.ip(), client.port()))
+            .map(|client| client.used);
+        drop(clients);
+        match (used, &self.carrier) {
+            (Some(Used::Plain(at)), _) => Some(at),
+            (Some(Used::Cookie(epoch)), Some(carrier)) => {
+                Some(carrier.source(Some(epoch), client).into())
+            }
+            (_, Some(carrier)) => Some(carrier.source(None, client).into()),
+            (_, None) => None,
+        }
+    }
+}
+
+/// The socket that noq gets.
+#[derive(Debug)]
+pub struct Socket {
+    inner: Box<dyn AsyncUdpSocket>,
+    shared: Arc<Shared>,
+}
+
+impl Socket {
+    /// Binds to `address`, whose IP address is best the wildcard: `[::]:443` or `0.0.0.0:443`. An IPv6 socket takes no IPv4. Without
+    /// a `carrier`, answers come from the address that was asked. Must be called within a Tokio runtime.
+    pub fn bind(address: SocketAddr, carrier: Option<Carrier>) -> io::Result<Self> {
+        let socket = socket2::Socket::new(
+            socket2::Domain::for_address(address),
+            socket2::Type::DGRAM,
+            Some(socket2::Protocol::UDP),
+        )?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+            free_bind(&socket)?;
+        }
+        socket.bind(&address.into())?;
+        let socket: UdpSocket = socket.into();
+        let shared = Shared {
+            carrier,
+            clients: Mutex::new(Recent::new(CLIENTS)),
+            counts: Arc::default(),
+        };
+        Ok(Self {
+            inner: TokioRuntime.wrap_udp_socket(socket)?,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// What this socket counts.
+    pub fn counts(&self) -> Arc<Counts> {
+        self.shared.counts.clone()
+    }
+}
+
+/// Lets the socket send from addresses that no interface has (ipv6(7), `IPV6_FREEBIND`).
+fn free_bind(socket: &socket2::Socket) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option's value is an int of that size.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IPV6,
+            libc::IPV6_FREEBIND,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+impl AsyncUdpSocket for Socket {
+    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
+        Box::pin(Sender {
+            inner: self.inner.create_sender(),
+            shared: self.shared.clone(),
+        })
+    }
+
+    fn poll_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let n = ready!(self.inner.poll_recv(cx, bufs, meta))?;
+        for meta in &mut meta[..n] {
+            if let Some(at) = meta.dst_ip.take() {
+                self.shared
+                    .received(meta.addr, at, meta.len.div_ceil(meta.stride.max(1)) as u64);
+            }
+        }
+        Poll::Ready(Ok(n))
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+
+    fn max_receive_segments(&self) -> NonZeroUsize {
+        self.inner.max_receive_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.inner.may_fragment()
+    }
+}
+
+#[derive(Debug)]
+struct Sender {
+    inner: Pin<Box<dyn UdpSender>>,
+    shared: Arc<Shared>,
+}
+
+impl UdpSender for Sender {
+    /// All segments of a batch get the same source: the kernel cuts them apart behind the IP header.
+    fn poll_send(
+        mut self: Pin<&mut Self>,
+        transmit: &Transmit<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let src_ip = self.shared.source(transmit.destination);
+        let transmit = Transmit {
+            src_ip,
+            ..transmit.clone()
+        };
+        self.inner.as_mut().poll_send(&transmit, cx)
+    }
+
+    fn max_transmit_segments(&self) -> NonZeroUsize {
+        self.inner.max_transmit_segments()
+    }
+}

@@ -1,0 +1,172 @@
+//! A server and a client of this crate over the loopback interface: what the handshake brings, HTTP/3, and the meter.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use bytes::{Buf as _, Bytes};
+use frontage_cookie::{Secret, cid, ipv6};
+use frontage_quic::cid::Form;
+use frontage_quic::h3::Connection;
+use frontage_quic::keys::Keys;
+use frontage_quic::meter::{Loads, Meter};
+use frontage_quic::parameters::Parameters;
+use frontage_quic::session::{Config, Handshake, Observer, Packet};
+use frontage_quic::socket::Socket;
+use noq::{Endpoint, EndpointConfig, TokioRuntime};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use tokio::sync::oneshot;
+
+const SID: u16 = 0x1234;
+const LENGTH: usize = 3_000_000;
+
+/// Remembers how often the keys of received packets were updated.
+#[derive(Default)]
+struct Updates(AtomicU32);
+
+impl Observer for Updates {
+    fn sent(&self, _: &Packet<'_>) {}
+
+    fn received(&self, packet: &Packet<'_>) {
+        self.0.fetch_max(packet.generation, Relaxed);
+    }
+}
+
+fn key() -> ipv6::Key {
+    ipv6::Key::new(1, &Secret::new(&[3; 16]).unwrap())
+}
+
+fn server(loads: &Arc<Loads>, own: &Parameters) -> (Endpoint, rustls::RootCertStore) {
+    let made = rcgen::generate_simple_self_signed(vec!["frontage.test".into()]).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![made.cert.der().clone()],
+            PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into(),
+        )
+        .unwrap();
+    tls.alpn_protocols = vec![b"h3".into()];
+    let loads = loads.clone();
+    let session = Config::server(tls, own.clone(), move || {
+        Arc::new(Meter::new(loads.clone()))
+    })
+    .unwrap();
+    let keys = Arc::new(Keys::new(SID, vec![key()]).unwrap());
+    let endpoint = Endpoint::new_with_abstract_socket(
+        Form::sealed(keys).endpoint_config(),
+        Some(noq::ServerConfig::with_crypto(Arc::new(session))),
+        Box::new(Socket::bind("[::1]:0".parse().unwrap(), None).unwrap()),
+        Arc::new(TokioRuntime),
+    );
+    (endpoint.unwrap(), roots)
+}
+
+fn client(roots: rustls::RootCertStore, own: &Parameters) -> Endpoint {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h3".into()];
+    let session = Config::client(tls, own.clone(), Arc::<Updates>::default).unwrap();
+    let endpoint = Endpoint::new_with_abstract_socket(
+        EndpointConfig::default(),
+        None,
+        Box::new(Socket::bind("[::1]:0".parse().unwrap(), None).unwrap()),
+        Arc::new(TokioRuntime),
+    )
+    .unwrap();
+    endpoint.set_default_client_config(noq::ClientConfig::new(Arc::new(session)));
+    endpoint
+}
+
+fn handshake<O: Observer>(connection: &noq::Connection) -> Handshake<O> {
+    *connection
+        .handshake_data()
+        .expect("it is over")
+        .downcast()
+        .expect("by this crate's session")
+}
+
+fn pattern(length: usize) -> Bytes {
+    (0..length).map(|i| (i % 251) as u8).collect()
+}
+
+/// Serves one request, and leaves when `done`.
+async fn serve(connection: noq::Connection, meter: Arc<Meter>, done: oneshot::Receiver<()>) {
+    let mut h3 = h3::server::Connection::<_, Bytes>::new(Connection::new(connection))
+        .await
+        .unwrap();
+    let resolver = h3.accept().await.unwrap().expect("a request");
+    let (request, mut stream) = resolver.resolve_request().await.unwrap();
+    assert_eq!(request.uri().path(), "/three/megabytes");
+    meter.begin(stream.id().into_inner(), Some(LENGTH as u64));
+    stream.send_response(http::Response::new(())).await.unwrap();
+    stream.send_data(pattern(LENGTH)).await.unwrap();
+    stream.finish().await.unwrap();
+    let _ = done.await;
+}
+
+#[tokio::test]
+async fn a_response_is_carried_and_measured() {
+    let loads = Arc::new(Loads::new(1_000_000));
+    let ours: Parameters = vec![(0x3f7a, Bytes::from_static(b"of the server"))];
+    let theirs: Parameters = vec![(0x3f7b, Bytes::from_static(b"of the client"))];
+    let (server, roots) = server(&loads, &ours);
+    let client = client(roots, &theirs);
+    let address: SocketAddr = server.local_addr().unwrap();
+
+    let connecting = client.connect(address, "frontage.test").unwrap();
+    let accepting = async { server.accept().await.expect("a client").await };
+    let (there, here) = tokio::join!(connecting, accepting);
+    let (there, here) = (there.unwrap(), here.unwrap());
+
+    let (at_server, at_client) = (handshake::<Meter>(&here), handshake::<Updates>(&there));
+    assert_eq!(at_server.protocol.as_deref(), Some(&b"h3"[..]));
+    assert_eq!(at_server.server_name.as_deref(), Some("frontage.test"));
+    assert!(at_server.peer.contains(&theirs[0]) && at_client.peer.contains(&ours[0]));
+    assert!(at_server.secrets.is_some() && at_server.secrets == at_client.secrets);
+    // initial_source_connection_id (RFC 9000, section 18.2) is the id that the server chose.
+    let chosen = &at_client
+        .peer
+        .iter()
+        .find(|(id, _)| *id == 0x0f)
+        .expect("it is mandatory")
+        .1;
+    assert_eq!(cid::open([&key()], chosen), Some(SID));
+
+    let client_side = there.clone();
+    let (leave, done) = oneshot::channel();
+    let task = tokio::spawn(serve(here, at_server.observer.clone(), done));
+    let (mut driver, mut requests) = h3::client::new(Connection::new(there)).await.unwrap();
+    let driver = tokio::spawn(async move { driver.wait_idle().await });
+    let request = http::Request::get("https://frontage.test/three/megabytes")
+        .body(())
+        .unwrap();
+    let mut stream = requests.send_request(request).await.unwrap();
+    stream.finish().await.unwrap();
+    assert_eq!(stream.recv_response().await.unwrap().status(), 200);
+    assert_eq!((loads.n_af(), loads.n_ff()), (1, 1));
+    client_side.force_key_update();
+    let mut received = Vec::new();
+    while let Some(mut part) = stream.recv_data().await.unwrap() {
+        received.extend(part.copy_to_bytes(part.remaining()));
+    }
+    assert_eq!(received, pattern(LENGTH));
+    // The last acknowledgement is on its way.
+    while loads.n_af() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((loads.n_ff(), at_server.observer.remaining()), (0, 0));
+    assert_eq!(at_client.observer.0.load(Relaxed), 1);
+    leave.send(()).unwrap();
+    task.await.unwrap();
+    drop(requests);
+    driver.await.unwrap();
+}
