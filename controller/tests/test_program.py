@@ -10,24 +10,8 @@ import pytest
 from conftest import EXAMPLE, PROGRAM, ROOT
 from frontage import limits, reasons
 from frontage.allocation import Installed, allocate
-from frontage.blocks import (
-    assign,
-    choice,
-    fallback,
-    forwarding,
-    handshake,
-    insight,
-    maglev,
-    masking,
-    neighbor,
-    ports,
-    retrieve,
-    server,
-    unseal,
-    vip,
-)
 from frontage.config import load
-from frontage.desired import TABLES, desired
+from frontage.desired import BLOCKS, TABLES, desired
 from frontage.p4info import Pipeline, PipelineError, Schema
 from frontage.state import Action, Key
 
@@ -66,26 +50,7 @@ def test_reasons() -> None:
     assert set(reasons.claims()) == {0, 1}
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        assign,
-        choice,
-        fallback,
-        forwarding,
-        handshake,
-        insight,
-        maglev,
-        masking,
-        neighbor,
-        ports,
-        retrieve,
-        server,
-        unseal,
-        vip,
-    ],
-    ids=lambda b: b.__name__,
-)
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda b: b.__name__)
 def test_a_block_is_named_like_its_control(block: object) -> None:
     name = str(block.__name__).rpartition(".")[2]  # type: ignore[attr-defined]
     assert (SOURCE / "control" / f"{name}.p4").exists()

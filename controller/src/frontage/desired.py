@@ -50,7 +50,7 @@ TREE_STAGE = 6
 
 TABLES = tuple(table for stage in STAGES for table in stage)
 
-_BLOCKS = (
+BLOCKS = (
     ports,
     neighbor,
     forwarding,
@@ -66,11 +66,12 @@ _BLOCKS = (
     server,
     masking,
 )
+"""The controller's side of each control of the P4 program that has tables."""
 
 
 def desired(config: Config, allocation: Allocation) -> State:
     """Every entry that ``config`` asks for."""
     state: State = {}
-    for block in _BLOCKS:
+    for block in BLOCKS:
         state.update(block.entries(config, allocation))
     return state

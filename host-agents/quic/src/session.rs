@@ -107,12 +107,7 @@ impl<O: Observer> Config<rustls::ServerConfig, O> {
         observe: impl Fn() -> Arc<O> + Send + Sync + 'static,
     ) -> Result<Self, NoInitialSuite> {
         let initial = initial_suite(tls.crypto_provider())?;
-        Ok(Self {
-            tls: Arc::new(tls),
-            initial,
-            parameters,
-            observe: Box::new(observe),
-        })
+        Ok(Self::new(tls, initial, parameters, observe))
     }
 }
 
@@ -124,16 +119,25 @@ impl<O: Observer> Config<rustls::ClientConfig, O> {
         observe: impl Fn() -> Arc<O> + Send + Sync + 'static,
     ) -> Result<Self, NoInitialSuite> {
         let initial = initial_suite(tls.crypto_provider())?;
-        Ok(Self {
-            tls: Arc::new(tls),
-            initial,
-            parameters,
-            observe: Box::new(observe),
-        })
+        Ok(Self::new(tls, initial, parameters, observe))
     }
 }
 
 impl<T, O: Observer> Config<T, O> {
+    fn new(
+        tls: T,
+        initial: Suite,
+        parameters: Parameters,
+        observe: impl Fn() -> Arc<O> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            tls: Arc::new(tls),
+            initial,
+            parameters,
+            observe: Box::new(observe),
+        }
+    }
+
     fn session(&self, inner: Connection, captured: Arc<Captured>) -> Box<dyn crypto::Session> {
         Box::new(Session {
             inner,
