@@ -11,6 +11,7 @@ mod check;
 pub mod diag;
 mod ir;
 mod lower;
+mod near;
 mod p4info;
 mod parse;
 mod pp;

@@ -57,6 +57,39 @@ fn names() {
 }
 
 #[test]
+fn a_misspelt_type_is_shown_with_what_it_may_mean() {
+    for (body, at, wrong, right) in [
+        (
+            "action a(haeder_t h) {} apply {}",
+            "10:10",
+            "haeder_t",
+            None,
+        ),
+        ("action a(h_tt h) {} apply {}", "10:10", "h_tt", Some("h_t")),
+        ("apply { metdata x; }", "10:9", "metdata", Some("metadata")),
+        ("apply { h_tx[2] x; }", "10:9", "h_tx", Some("h_t")),
+        ("apply { boool x; }", "10:9", "boool", Some("bool")),
+        (
+            "const bool_t X = true; apply {}",
+            "10:7",
+            "bool_t",
+            Some("bool"),
+        ),
+    ] {
+        let messages = ingress(body);
+        let error = format!("t.p4:{at}: error: '{wrong}' is not declared as a type");
+        assert!(messages.contains(&error), "{messages}");
+        match right {
+            Some(right) => assert!(
+                messages.contains(&format!("did you mean '{right}'?")),
+                "{messages}"
+            ),
+            None => assert!(!messages.contains("did you mean"), "{messages}"),
+        }
+    }
+}
+
+#[test]
 fn types() {
     expect(
         "apply { hdr.h.a = hdr.h.b; }",

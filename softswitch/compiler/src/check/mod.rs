@@ -31,6 +31,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::ast::{Decl, Ident, Name, NodeId, Program};
 use crate::diag::{Diagnostics, Span};
+use crate::near::{did_you_mean, nearest};
 use crate::types::{CallInfo, Def, Defs, Type, Typed};
 
 pub use consteval::{Const, fold_binary, wrap};
@@ -238,23 +239,10 @@ impl<'a> Checker<'a> {
     }
 
     fn undeclared(&self, name: &str, span: Span) {
-        let mut best: Option<(usize, &str)> = None;
-        for scope in &self.scopes {
-            for known in scope.keys() {
-                let d = distance(name, known);
-                // The alphabetical order makes the hint the same in every run.
-                let better = best.is_none_or(|(bd, bn)| (d, &**known) < (bd, bn));
-                if d <= 1 + name.len() / 4 && better {
-                    best = Some((d, known));
-                }
-            }
-        }
+        let known = self.scopes.iter().flat_map(HashMap::keys);
         let message = format!("'{name}' is not declared");
-        match best {
-            Some((_, near)) => {
-                self.diags
-                    .error_hint(span, message, format!("did you mean '{near}'?"))
-            }
+        match nearest(name, known.map(|known| &**known)) {
+            Some(near) => self.diags.error_hint(span, message, did_you_mean(near)),
             None => self.diags.error(span, message),
         }
     }
@@ -262,22 +250,4 @@ impl<'a> Checker<'a> {
     fn decl(&self, id: NodeId) -> Option<&'a Decl> {
         self.defs.get_decl(id)
     }
-}
-
-/// Edit distance, for "did you mean".
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let next = (diagonal + usize::from(ca != *cb))
-                .min(row[j] + 1)
-                .min(row[j + 1] + 1);
-            diagonal = row[j + 1];
-            row[j + 1] = next;
-        }
-    }
-    row[b.len()]
 }
