@@ -32,13 +32,15 @@ pub struct Options {
     pub defines: Vec<(String, Option<String>)>,
     /// Take externs that v1model does not declare for operations that the target has.
     pub emit_externs: bool,
+    /// Make no P4Info: what the control plane could not tell apart or has no width for is no mistake then.
+    pub without_p4info: bool,
 }
 
 /// The result of a compilation.
 pub struct Output {
     /// BMv2 JSON; none if the target cannot do what the program wants, as errors tell.
     pub json: Option<serde_json::Value>,
-    /// P4Info in the text format of protocol buffers.
+    /// P4Info in the text format of protocol buffers; empty if none is wanted.
     pub p4info: String,
     /// The tables' entries, a P4Runtime `WriteRequest` in the same format.
     pub entries: String,
@@ -88,7 +90,11 @@ pub fn compile(
         return None;
     }
     let json = (!diags.has_errors()).then(|| bmv2::emit(name, &lowered, diags, sources));
-    let (p4info, entries) = p4info::emit(&typed, &lowered, diags);
+    let (p4info, entries) = if options.without_p4info {
+        Default::default()
+    } else {
+        p4info::emit(&typed, &lowered, diags)
+    };
     if diags.has_mistakes() {
         return None;
     }

@@ -160,6 +160,7 @@ fn run(cli: &Cli) -> ExitCode {
     };
     let options = Options {
         emit_externs: cli.emit_externs,
+        without_p4info: cli.p4runtime_files.is_empty() && cli.entries_files.is_empty(),
         include_dirs: cli.include.clone(),
         defines: cli
             .define

@@ -257,8 +257,8 @@ fn declarations() {
         ),
         (
             "const int x = 1 << 1099511627776;",
-            "1:15",
-            "a number of more than 65536 bits is too large",
+            "1:20",
+            "a shift by more than 2048 bits",
         ),
         (
             "error { E }\ncontrol c(in error x) { apply {} }\nparser p(in error e) { state start { transition select(e) { _: accept; } } }",

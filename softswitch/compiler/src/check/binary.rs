@@ -39,6 +39,16 @@ impl<'a> Checker<'a> {
             BinOp::Concat => {
                 let (tl, tr) = (self.operand(l), self.operand(r));
                 match (self.resolve(&tl), self.resolve(&tr)) {
+                    (Type::Bit(a) | Type::SInt(a), Type::Bit(b) | Type::SInt(b))
+                        if a + b > MAX_WIDTH =>
+                    {
+                        let message = format!(
+                            "{} bits are more than the {MAX_WIDTH} that there can be",
+                            a + b
+                        );
+                        self.error(e.span, message);
+                        Type::Unknown
+                    }
                     (Type::Bit(a), Type::Bit(b) | Type::SInt(b)) => Type::Bit(a + b),
                     (Type::SInt(a), Type::Bit(b) | Type::SInt(b)) => Type::SInt(a + b),
                     (Type::Str, Type::Str) => Type::Str,
@@ -141,6 +151,12 @@ impl<'a> Checker<'a> {
             self.error(r.span, "a shift by a negative amount");
             return Type::Unknown;
         }
+        if let Some(Const::Int(v, _)) = self.const_value(r)
+            && v > MAX_WIDTH.into()
+        {
+            self.error(r.span, format!("a shift by more than {MAX_WIDTH} bits"));
+            return Type::Unknown;
+        }
         match (&tl, &tr) {
             (Type::Unknown, _) | (_, Type::Unknown) => Type::Unknown,
             (Type::Bit(_) | Type::SInt(_), Type::Bit(_) | Type::Int) => tl,
@@ -177,10 +193,7 @@ impl<'a> Checker<'a> {
     }
 
     fn too_many_bits(&self, e: &Expr) -> Type {
-        self.error(
-            e.span,
-            format!("a number of more than {MAX_WIDTH} bits is too large"),
-        );
+        self.error(e.span, "the number is too large");
         Type::Unknown
     }
 

@@ -127,9 +127,6 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        if let Some(entries) = &t.entries {
-            self.duplicate_entries(t, entries);
-        }
         for (i, p) in t.properties.iter().enumerate() {
             self.annotations(&p.annos);
             if t.properties[..i].iter().any(|q| q.name.name == p.name.name) {

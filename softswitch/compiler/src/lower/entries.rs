@@ -72,6 +72,20 @@ impl<'a> Lower<'a> {
             for (item, (ty, kind)) in plain.zip(&keys) {
                 matches.push(self.key_match(item, *ty, kind));
             }
+            // Where no priority decides, the first of the same keys counts, and the target takes no other.
+            let ranked = keys.iter().any(|(_, k)| !matches!(&**k, "exact" | "lpm"));
+            if !ranked
+                && self.ir.tables[index]
+                    .entries
+                    .iter()
+                    .any(|o| o.matches == matches)
+            {
+                self.diags.warn(
+                    e.keyset.span,
+                    "an entry before this has the same keys: this one never matches",
+                );
+                continue;
+            }
             let Some(id) = self.action_id(&e.action) else {
                 continue;
             };

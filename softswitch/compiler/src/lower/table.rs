@@ -110,6 +110,18 @@ impl<'a> Lower<'a> {
         self.keys(t, index);
         for a in t.actions.iter().flatten() {
             if let Some((action, decl)) = self.table_action(&a.expr) {
+                let actions = &self.ir.actions;
+                let same = |o: &TableAction| {
+                    o.decl != decl && actions[o.action].name == actions[action].name
+                };
+                if self.ir.tables[index].actions.iter().any(same) {
+                    let message = format!(
+                        "the table has another action '{}' already",
+                        actions[action].name
+                    );
+                    let hint = "give one of the two another @name";
+                    self.diags.error_hint(a.expr.span, message, hint);
+                }
                 self.ir.tables[index]
                     .actions
                     .push(TableAction { action, decl });
