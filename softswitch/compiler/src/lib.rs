@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::{io, thread};
 
 use diag::{Diagnostics, SourceMap};
+pub use p4info::Format;
 
 /// What to compile, and how.
 #[derive(Clone, Debug, Default)]

@@ -200,7 +200,7 @@ fn actions_of_one_name_are_a_matter_of_the_control_plane() {
     assert_eq!(without_p4info(&format!("{actions}{each}")), "");
     let messages = without_p4info(&format!("{actions}{both}"));
     assert!(
-        messages.contains("t.p4:12:26: error: the table has another action 'I.x' already"),
+        messages.contains("t.p4:11:19: error: the table has another action 'I.x' already"),
         "{messages}"
     );
 

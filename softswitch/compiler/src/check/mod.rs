@@ -30,7 +30,7 @@ mod virtuals;
 use std::collections::{HashMap, HashSet};
 
 use crate::ast::{Decl, Ident, Name, NodeId, Program};
-use crate::diag::{Diagnostics, Span};
+use crate::diag::{Diagnostics, Span, Warning};
 use crate::near::{did_you_mean, nearest};
 use crate::types::{CallInfo, Def, Defs, Type, Typed};
 
@@ -224,6 +224,7 @@ impl<'a> Checker<'a> {
             );
         } else if !(self.context.in_method && is_param(id)) {
             self.diags.warn(
+                Warning::Shadow,
                 name.span,
                 format!("'{}' shadows a declaration of the same name", name.name),
             );

@@ -2,6 +2,7 @@
 
 use super::Checker;
 use crate::ast::{AnnotationBody, Decl, DeclKind, Program, Stmt, StmtKind};
+use crate::diag::Warning;
 
 impl<'a> Checker<'a> {
     /// Warns of what is unused in the program's own file; what it includes is shared with others.
@@ -34,8 +35,11 @@ impl<'a> Checker<'a> {
             _ => return,
         };
         if !self.used.contains(&d.id) && !silenced(d) {
-            self.diags
-                .warn(d.name.span, format!("{what}'{}' is unused", d.name.name));
+            self.diags.warn(
+                Warning::Unused,
+                d.name.span,
+                format!("{what}'{}' is unused", d.name.name),
+            );
         }
         match &d.kind {
             DeclKind::Control(c) => {

@@ -5,6 +5,7 @@ use num_bigint::BigInt;
 use super::Lower;
 use super::value::Val;
 use crate::ast::{DeclKind, Direction, Expr, ExprKind, NodeId, TableDecl};
+use crate::diag::Warning;
 use crate::ir::{Entry, Ex};
 
 impl<'a> Lower<'a> {
@@ -81,6 +82,7 @@ impl<'a> Lower<'a> {
                     .any(|o| o.matches == matches)
             {
                 self.diags.warn(
+                    Warning::Duplicate,
                     e.keyset.span,
                     "an entry before this has the same keys: this one never matches",
                 );

@@ -5,6 +5,7 @@ use num_traits::ToPrimitive;
 use super::Lower;
 use super::value::Val;
 use crate::ast::{DeclKind, Expr, ExprKind, NodeId, TableDecl};
+use crate::diag::Warning;
 use crate::ir::{DefaultEntry, Ex, Key, St, StKind, Table, TableAction, Then};
 
 /// Entries of a table that does not say how many it needs.
@@ -120,7 +121,12 @@ impl<'a> Lower<'a> {
                         actions[action].name
                     );
                     let hint = "give one of the two another @name";
-                    self.diags.error_hint(a.expr.span, message, hint);
+                    let named = self
+                        .t
+                        .defs
+                        .get_decl(decl)
+                        .map_or(a.expr.span, |d| d.name.span);
+                    self.diags.error_hint(named, message, hint);
                 }
                 self.ir.tables[index]
                     .actions
@@ -315,6 +321,7 @@ impl<'a> Lower<'a> {
                                 | "pna_idle_timeout"
                         ) => {}
                 other => self.diags.warn(
+                    Warning::Ignored,
                     p.name.span,
                     format!("unknown table property '{other}' is ignored"),
                 ),
@@ -324,6 +331,7 @@ impl<'a> Lower<'a> {
             let selector = self.ir.objects[o].extern_name == "action_selector";
             if !selector && !self.ir.tables[index].selector_inputs.is_empty() {
                 self.diags.warn(
+                    Warning::Invalid,
                     t.keys
                         .iter()
                         .flatten()

@@ -3,6 +3,7 @@
 
 mod annotation;
 mod entries;
+mod format;
 mod ids;
 mod object;
 mod table;
@@ -14,10 +15,11 @@ use std::collections::{BTreeMap, HashSet};
 use num_bigint::BigInt;
 
 use crate::ast::{Annotation, AnnotationBody, DeclKind, ExprKind};
-use crate::diag::Diagnostics;
+use crate::diag::{Diagnostics, Warning};
 use crate::ir::Lowered;
 use crate::types::{Type, Typed};
 
+pub use format::Format;
 use ids::{Kind, Symbols};
 use text::Message;
 
@@ -207,9 +209,11 @@ impl<'a> Emitter<'a> {
                     Some(i) => {
                         fields.insert(i, (k, v));
                     }
-                    None => self
-                        .diags
-                        .warn(a.span, format!("unknown key '{k}' in @pkginfo")),
+                    None => self.diags.warn(
+                        Warning::Invalid,
+                        a.span,
+                        format!("unknown key '{k}' in @pkginfo"),
+                    ),
                 }
             }
         }
