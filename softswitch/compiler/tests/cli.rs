@@ -216,7 +216,8 @@ fn warnings_are_chosen_by_their_kind() {
     let program = dir.join("t.p4");
     let text = std::fs::read_to_string(common::tests_dir().join("programs/router.p4"))
         .expect("the program is there");
-    std::fs::write(&program, text + "\nconst bit<4> forgotten = 4w16;\n").expect("it can be written");
+    std::fs::write(&program, text + "\nconst bit<4> forgotten = 4w16;\n")
+        .expect("it can be written");
     let program = program.display().to_string();
     let include = common::tests_dir().join("programs").display().to_string();
     let kinds = |options: &[&str]| {

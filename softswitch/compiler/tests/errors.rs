@@ -377,3 +377,15 @@ fn default_values_of_parameters_are_for_calls() {
         ""
     );
 }
+
+#[test]
+fn unused_parameters_of_actions_are_warned_of() {
+    let body = "action a(in bit<8> x,\nbit<8> y, @noWarn(\"unused\") bit<8> z) { meta.m = x; }\n\
+                table t { actions = { a(1); } } apply { t.apply(); }";
+    let messages = ingress(body);
+    assert!(
+        messages.starts_with("t.p4:11:8: warning: 'y' is unused [--Wwarn=unused]"),
+        "{messages}"
+    );
+    assert_eq!(messages.matches("warning").count(), 1, "{messages}");
+}

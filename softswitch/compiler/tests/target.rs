@@ -78,12 +78,19 @@ fn pipelines_have_operations_of_their_own() {
 #[test]
 fn externs_and_their_tables() {
     let table = "table t { key = { hdr.h.a: exact; } actions = { NoAction; }";
+    let used = "table t { key = { hdr.h.a: exact; } actions = { a; NoAction; } }";
     let apply = "apply { t.apply(); }";
     expect(
-        &format!("direct_meter<bit<8>>(MeterType.bytes) d; {table} }} {apply}"),
+        &format!(
+            "direct_meter<bit<8>>(MeterType.bytes) d; action a() {{ d.read(meta.m); }} {used} {apply}"
+        ),
         "10:1",
         "direct meter 'I.d' belongs",
     );
+    let unread = ingress(&format!(
+        "direct_meter<bit<8>>(MeterType.bytes) d; {table} }} {apply}"
+    ));
+    assert!(!unread.contains("error"), "{unread}");
     expect(
         &format!(
             "direct_meter<bit<8>>(MeterType.bytes) d;\n{table} counters = d; meters = d; }} {apply}"
