@@ -5,6 +5,7 @@ use num_traits::{Signed, Zero};
 use super::typeref::MAX_WIDTH;
 use super::{Checker, Const, fold_binary};
 use crate::ast::{BinOp, Expr, ExprKind};
+use crate::diag::Warning;
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
@@ -156,6 +157,12 @@ impl<'a> Checker<'a> {
         {
             self.error(r.span, format!("a shift by more than {MAX_WIDTH} bits"));
             return Type::Unknown;
+        }
+        if let (Type::Bit(w) | Type::SInt(w), Some(Const::Int(v, _))) = (&tl, self.const_value(r))
+            && v >= (*w).into()
+        {
+            let message = format!("a shift of {w} bits by {v} leaves none of them");
+            self.diags.warn(Warning::Overflow, e.span, message);
         }
         match (&tl, &tr) {
             (Type::Unknown, _) | (_, Type::Unknown) => Type::Unknown,

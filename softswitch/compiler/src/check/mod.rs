@@ -17,6 +17,7 @@ mod list;
 mod lvalue;
 mod member;
 mod method;
+mod outputs;
 mod parser;
 mod slice;
 mod stmt;

@@ -12,6 +12,8 @@ pub enum Warning {
     Mismatch,
     Overflow,
     Shadow,
+    /// An out parameter that may have no value.
+    UninitializedOut,
     Unknown,
     Unused,
 }
@@ -27,6 +29,7 @@ impl Warning {
             Warning::Mismatch => "mismatch",
             Warning::Overflow => "overflow",
             Warning::Shadow => "shadow",
+            Warning::UninitializedOut => "uninitialized-out-param",
             Warning::Unknown => "unknown",
             Warning::Unused => "unused",
         }
