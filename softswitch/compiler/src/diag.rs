@@ -4,6 +4,10 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
+pub use warning::{Action, Policy, Warning};
+
+mod warning;
+
 /// A stretch of one source file, as byte offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
@@ -107,7 +111,7 @@ pub enum Severity {
     Error,
     /// The program is right, but the target cannot do it: an error of which P4Info knows nothing.
     Unsupported,
-    Warning,
+    Warning(Warning),
 }
 
 /// One message about the program.
@@ -130,9 +134,15 @@ const MAX_SHOWN: usize = 400;
 #[derive(Default)]
 pub struct Diagnostics {
     list: RefCell<Vec<Diagnostic>>,
+    policy: Policy,
 }
 
 impl Diagnostics {
+    pub fn new(policy: Policy) -> Self {
+        let list = RefCell::default();
+        Diagnostics { list, policy }
+    }
+
     fn push(&self, severity: Severity, span: Option<Span>, message: String, hint: Option<String>) {
         let mut list = self.list.borrow_mut();
         if list.len() >= MAX_MESSAGES {
@@ -186,8 +196,15 @@ impl Diagnostics {
         self.push(Severity::Error, None, message.into(), hint);
     }
 
-    pub fn warn(&self, span: Span, message: impl Into<String>) {
-        self.push(Severity::Warning, Some(span), message.into(), None);
+    pub fn warn(&self, kind: Warning, span: Span, message: impl Into<String>) {
+        match self.policy.action(kind) {
+            Action::Ignore => {}
+            Action::Warn => self.push(Severity::Warning(kind), Some(span), message.into(), None),
+            Action::Error => {
+                let message = format!("{} [--Werror={}]", message.into(), kind.name());
+                self.error(span, message);
+            }
+        }
     }
 
     pub fn has_errors(&self) -> bool {
@@ -198,7 +215,7 @@ impl Diagnostics {
         self.list
             .borrow()
             .iter()
-            .filter(|d| d.severity != Severity::Warning)
+            .filter(|d| !matches!(d.severity, Severity::Warning(_)))
             .count()
     }
 
@@ -218,14 +235,18 @@ impl Diagnostics {
         for d in self.list.borrow().iter() {
             let word = match d.severity {
                 Severity::Error | Severity::Unsupported => "error",
-                Severity::Warning => "warning",
+                Severity::Warning(_) => "warning",
+            };
+            let kind = match d.severity {
+                Severity::Warning(kind) => format!(" [--Wwarn={}]", kind.name()),
+                _ => String::new(),
             };
             match d.span {
                 Some(span) => {
                     let at = sources.line_col(span);
                     let _ = writeln!(
                         out,
-                        "{}:{}:{}: {word}: {}",
+                        "{}:{}:{}: {word}: {}{kind}",
                         at.file, at.line, at.col, d.message
                     );
                     let line = sources.line_text(span);

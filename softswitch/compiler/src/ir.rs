@@ -175,6 +175,7 @@ pub struct Key {
     pub ty: Type,
 }
 
+#[derive(PartialEq)]
 pub enum KeyMatch {
     Exact(BigInt),
     Lpm(BigInt, u32),

@@ -11,6 +11,7 @@ mod check;
 pub mod diag;
 mod ir;
 mod lower;
+mod near;
 mod p4info;
 mod parse;
 mod pp;
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 use std::{io, thread};
 
 use diag::{Diagnostics, SourceMap};
+pub use p4info::Format;
 
 /// What to compile, and how.
 #[derive(Clone, Debug, Default)]
@@ -31,13 +33,15 @@ pub struct Options {
     pub defines: Vec<(String, Option<String>)>,
     /// Take externs that v1model does not declare for operations that the target has.
     pub emit_externs: bool,
+    /// Make no P4Info: what the control plane could not tell apart or has no width for is no mistake then.
+    pub without_p4info: bool,
 }
 
 /// The result of a compilation.
 pub struct Output {
     /// BMv2 JSON; none if the target cannot do what the program wants, as errors tell.
     pub json: Option<serde_json::Value>,
-    /// P4Info in the text format of protocol buffers.
+    /// P4Info in the text format of protocol buffers; empty if none is wanted.
     pub p4info: String,
     /// The tables' entries, a P4Runtime `WriteRequest` in the same format.
     pub entries: String,
@@ -87,7 +91,11 @@ pub fn compile(
         return None;
     }
     let json = (!diags.has_errors()).then(|| bmv2::emit(name, &lowered, diags, sources));
-    let (p4info, entries) = p4info::emit(&typed, &lowered, diags);
+    let (p4info, entries) = if options.without_p4info {
+        Default::default()
+    } else {
+        p4info::emit(&typed, &lowered, diags)
+    };
     if diags.has_mistakes() {
         return None;
     }

@@ -8,9 +8,30 @@ use softswitch_pipeline::{
 };
 
 fn load(name: &str) -> Pipeline {
-    let json = common::compile_program(name).json.unwrap().to_string();
-    let program = Program::load(&json).unwrap_or_else(|e| panic!("{name}: {e}"));
+    pipeline(common::compile_program(name))
+}
+
+fn pipeline(output: softswitch_p4c::Output) -> Pipeline {
+    let program = Program::load(&output.json.unwrap().to_string()).unwrap();
     Pipeline::new(program, Options::default())
+}
+
+/// A program that answers with two bytes `h` and a stack `s` of three more.
+fn small(parsing: &str, ingress: &str) -> Pipeline {
+    let text = format!(
+        "#include <core.p4>\n#include <v1model.p4>\n\
+         header h_t {{ bit<8> a; bit<8> b; }}\nstruct headers {{ h_t h; h_t[3] s; }}\nstruct metadata {{ }}\n\
+         parser P(packet_in p, out headers hdr, inout metadata meta, inout standard_metadata_t std) {{\n\
+         state start {{ p.extract(hdr.h); {parsing} transition accept; }} }}\n\
+         control V(inout headers hdr, inout metadata meta) {{ apply {{}} }}\n\
+         control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{ {ingress} }}\n\
+         control E(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{ apply {{}} }}\n\
+         control C(inout headers hdr, inout metadata meta) {{ apply {{}} }}\n\
+         control D(packet_out p, in headers hdr) {{ apply {{ p.emit(hdr); }} }}\n\
+         V1Switch(P(), V(), I(), E(), C(), D()) main;\n"
+    );
+    let (output, messages) = common::compile_text("t.p4", &text);
+    pipeline(output.unwrap_or_else(|| panic!("{messages}")))
 }
 
 /// Sends a frame into port 0; the answer, if it is not dropped.
@@ -228,4 +249,32 @@ fn constants_are_given_to_parameters_and_new_types() {
     let mut p = load("corners");
     assert_eq!(send(&mut p, &[3, 5, 0, 127]), Some(vec![3, 15, 0x40, 128]));
     assert_eq!(send(&mut p, &[3, 5, 1, 0xff]), Some(vec![3, 15, 5, 0]));
+}
+
+#[test]
+fn the_next_header_of_a_stack_is_written_whole() {
+    let mut p = small(
+        "p.extract(hdr.s.next); hdr.s.next = hdr.h;",
+        "apply { hdr.s[1].b = 9; }",
+    );
+    assert_eq!(send(&mut p, &[1, 2, 3, 4]), Some(vec![1, 2, 3, 4, 1, 9]));
+    let mut p = small(
+        "hdr.s.next.setValid();",
+        "apply { hdr.s[0].a = 7; hdr.s[0].b = 8; }",
+    );
+    assert_eq!(send(&mut p, &[1, 2]), Some(vec![1, 2, 7, 8]));
+}
+
+#[test]
+fn of_entries_with_the_same_keys_the_first_counts() {
+    for kind in ["exact", "lpm"] {
+        let ingress = format!(
+            "action set(bit<8> b) {{ hdr.h.b = b; }}\n\
+             table t {{ key = {{ hdr.h.a: {kind}; }} actions = {{ set; }}\n\
+             const entries = {{ 1: set(5); 1: set(6); 2: set(7); }} }} apply {{ t.apply(); }}"
+        );
+        let mut p = small("", &ingress);
+        assert_eq!(send(&mut p, &[1, 0]), Some(vec![1, 5]));
+        assert_eq!(send(&mut p, &[2, 0]), Some(vec![2, 7]));
+    }
 }

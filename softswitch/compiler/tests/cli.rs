@@ -162,3 +162,90 @@ fn what_only_the_target_cannot_do_still_has_p4info() {
     assert!(info.contains("name: \"RouterIngress.routes\""));
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
+
+#[test]
+fn p4info_is_written_in_the_format_of_the_files_name() {
+    let dir = folder("formats");
+    let path = |name: &str| dir.join(name).display().to_string();
+    let router = common::tests_dir()
+        .join("programs/router.p4")
+        .display()
+        .to_string();
+    let files = format!("{},{}", path("info.json"), path("info.bin"));
+    let (one, entries) = (path("one"), path("entries.json"));
+    let all = [
+        "--p4runtime-files",
+        &files,
+        "--p4runtime-file",
+        &one,
+        "--p4runtime-entries-files",
+        &entries,
+        &router,
+    ];
+    assert!(run(&all).status.success());
+    let read = |name: &str| std::fs::read(dir.join(name)).expect("the file is there");
+    let json: serde_json::Value = serde_json::from_slice(&read("info.json")).expect("it is JSON");
+    assert_eq!(json["pkgInfo"]["arch"], "v1model");
+    assert_eq!(json["tables"][0]["matchFields"][0]["matchType"], "TERNARY");
+    assert_eq!(json["tables"][0]["size"], "256", "64 bits are a string");
+    // Field 1, pkg_info, of 9 bytes; in it field 5, arch, of 7.
+    let binary = read("info.bin");
+    assert!(binary.starts_with(b"\x0a\x09\x2a\x07v1model"), "{binary:?}");
+    assert_eq!(
+        read("one"),
+        binary,
+        "binary is what --p4runtime-file is without a format"
+    );
+    let entries: serde_json::Value =
+        serde_json::from_slice(&read("entries.json")).expect("it is JSON");
+    assert!(entries.is_object());
+
+    let unknown = run(&["--p4runtime-files", &path("info.xml"), &router]);
+    assert!(!unknown.status.success());
+    let message = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(
+        message.contains("info.xml: the name must end in .txtpb, .txt, .json or .bin"),
+        "{message}"
+    );
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn warnings_are_chosen_by_their_kind() {
+    let dir = folder("kinds");
+    let program = dir.join("t.p4");
+    let text = std::fs::read_to_string(common::tests_dir().join("programs/router.p4"))
+        .expect("the program is there");
+    std::fs::write(&program, text + "\nconst bit<4> forgotten = 4w16;\n")
+        .expect("it can be written");
+    let program = program.display().to_string();
+    let include = common::tests_dir().join("programs").display().to_string();
+    let kinds = |options: &[&str]| {
+        let out = run(&[&["-I", &include, "-DCPU_PORT=192"], options, &[&program]].concat());
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        let tag = |kind: &str| match (
+            said.contains(&format!("[--Wwarn={kind}]")),
+            said.contains(&format!("[--Werror={kind}]")),
+        ) {
+            (true, false) => 'w',
+            (false, true) => 'e',
+            _ => '-',
+        };
+        (tag("unused"), tag("overflow"), out.status.success())
+    };
+    assert_eq!(kinds(&[]), ('w', 'w', true));
+    assert_eq!(kinds(&["--Wdisable"]), ('-', '-', true));
+    assert_eq!(kinds(&["--Wdisable=unused"]), ('-', 'w', true));
+    assert_eq!(kinds(&["--Wdisable=unused,overflow"]), ('-', '-', true));
+    assert_eq!(kinds(&["--Wdisable", "--Wwarn=unused"]), ('w', '-', true));
+    assert_eq!(kinds(&["--Werror=overflow"]), ('w', 'e', false));
+    assert_eq!(
+        kinds(&["--Werror", "--Wwarn=overflow", "--Wdisable=unused"]),
+        ('-', 'w', true)
+    );
+    assert_eq!(
+        kinds(&["--Werror=unused", "--Wdisable=unused"]),
+        ('-', 'w', true)
+    );
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}

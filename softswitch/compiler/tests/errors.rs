@@ -57,6 +57,39 @@ fn names() {
 }
 
 #[test]
+fn a_misspelt_type_is_shown_with_what_it_may_mean() {
+    for (body, at, wrong, right) in [
+        (
+            "action a(haeder_t h) {} apply {}",
+            "10:10",
+            "haeder_t",
+            None,
+        ),
+        ("action a(h_tt h) {} apply {}", "10:10", "h_tt", Some("h_t")),
+        ("apply { metdata x; }", "10:9", "metdata", Some("metadata")),
+        ("apply { h_tx[2] x; }", "10:9", "h_tx", Some("h_t")),
+        ("apply { boool x; }", "10:9", "boool", Some("bool")),
+        (
+            "const bool_t X = true; apply {}",
+            "10:7",
+            "bool_t",
+            Some("bool"),
+        ),
+    ] {
+        let messages = ingress(body);
+        let error = format!("t.p4:{at}: error: '{wrong}' is not declared as a type");
+        assert!(messages.contains(&error), "{messages}");
+        match right {
+            Some(right) => assert!(
+                messages.contains(&format!("did you mean '{right}'?")),
+                "{messages}"
+            ),
+            None => assert!(!messages.contains("did you mean"), "{messages}"),
+        }
+    }
+}
+
+#[test]
 fn types() {
     expect(
         "apply { hdr.h.a = hdr.h.b; }",
@@ -224,8 +257,8 @@ fn declarations() {
         ),
         (
             "const int x = 1 << 1099511627776;",
-            "1:15",
-            "a number of more than 65536 bits is too large",
+            "1:20",
+            "a shift by more than 2048 bits",
         ),
         (
             "error { E }\ncontrol c(in error x) { apply {} }\nparser p(in error e) { state start { transition select(e) { _: accept; } } }",
@@ -343,4 +376,16 @@ fn default_values_of_parameters_are_for_calls() {
         ingress(&format!("{table} }} apply {{ t.apply(); a(); }}")),
         ""
     );
+}
+
+#[test]
+fn unused_parameters_of_actions_are_warned_of() {
+    let body = "action a(in bit<8> x,\nbit<8> y, @noWarn(\"unused\") bit<8> z) { meta.m = x; }\n\
+                table t { actions = { a(1); } } apply { t.apply(); }";
+    let messages = ingress(body);
+    assert!(
+        messages.starts_with("t.p4:11:8: warning: 'y' is unused [--Wwarn=unused]"),
+        "{messages}"
+    );
+    assert_eq!(messages.matches("warning").count(), 1, "{messages}");
 }

@@ -2,9 +2,12 @@
 
 mod common;
 
-/// Compiles a program with `body` in its ingress control, from line 20 on.
-fn ingress(body: &str) -> String {
-    let text = format!(
+use softswitch_p4c::diag::{Diagnostics, SourceMap};
+use softswitch_p4c::{Options, compile};
+
+/// A program with `body` in its ingress control.
+fn program(body: &str) -> String {
+    format!(
         "#include <core.p4>\n#include <v1model.p4>\n{}{body}\n{}",
         "header h_t { bit<8> a; bit<16> b; bool c; bit<7> d; }\n\
          struct headers { h_t h; h_t[2] s; }\n\
@@ -17,8 +20,22 @@ fn ingress(body: &str) -> String {
          control C(inout headers hdr, inout metadata meta) { apply {} }\n\
          control D(packet_out p, in headers hdr) { apply { p.emit(hdr); } }\n\
          V1Switch(P(), V(), I(), E(), C(), D()) main;\n"
-    );
-    common::compile_text("t.p4", &text).1
+    )
+}
+
+fn ingress(body: &str) -> String {
+    common::compile_text("t.p4", &program(body)).1
+}
+
+/// What the compiler says where no P4Info is wanted.
+fn without_p4info(body: &str) -> String {
+    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+    let options = Options {
+        without_p4info: true,
+        ..Options::default()
+    };
+    compile("t.p4", program(body), &options, &sources, &diags);
+    diags.render(&sources)
 }
 
 /// The first line of `body` is line 10 of the program.
@@ -61,12 +78,19 @@ fn pipelines_have_operations_of_their_own() {
 #[test]
 fn externs_and_their_tables() {
     let table = "table t { key = { hdr.h.a: exact; } actions = { NoAction; }";
+    let used = "table t { key = { hdr.h.a: exact; } actions = { a; NoAction; } }";
     let apply = "apply { t.apply(); }";
     expect(
-        &format!("direct_meter<bit<8>>(MeterType.bytes) d; {table} }} {apply}"),
+        &format!(
+            "direct_meter<bit<8>>(MeterType.bytes) d; action a() {{ d.read(meta.m); }} {used} {apply}"
+        ),
         "10:1",
         "direct meter 'I.d' belongs",
     );
+    let unread = ingress(&format!(
+        "direct_meter<bit<8>>(MeterType.bytes) d; {table} }} {apply}"
+    ));
+    assert!(!unread.contains("error"), "{unread}");
     expect(
         &format!(
             "direct_meter<bit<8>>(MeterType.bytes) d;\n{table} counters = d; meters = d; }} {apply}"
@@ -128,4 +152,71 @@ fn elements_of_a_stack_in_a_parser() {
         let messages = common::compile_text("t.p4", &text).1;
         assert!(messages.starts_with(&format!("t.p4:{at}")), "{messages}");
     }
+}
+
+#[test]
+fn numbers_have_a_largest_width() {
+    for (body, at) in [
+        (
+            "apply { bit<2049> x = 0; }",
+            "10:13: error: 2049 is not a valid size here",
+        ),
+        (
+            "apply { bit<2048> x = 0; meta.m = (x ++ x)[7:0]; }",
+            "10:36: error: 4096 bits are more",
+        ),
+        (
+            "const int x = 1 >> 2049; apply { }",
+            "10:20: error: a shift by more than 2048 bits",
+        ),
+    ] {
+        let messages = ingress(body);
+        assert!(messages.contains(&format!("t.p4:{at}")), "{messages}");
+    }
+    let largest = "const int x = 1 << 2048; apply { bit<2048> y = 1; meta.m = y[7:0] + (bit<8>)(x >> 2048); }";
+    assert!(!ingress(largest).contains("error"));
+}
+
+#[test]
+fn tables_give_their_actions_numbers() {
+    let table = "table t { actions = { a; } } apply { t.apply(); }";
+    for ty in ["bool", "error", "varbit<8>"] {
+        let action = format!("action a({ty} x) {{ }}\n");
+        expect(
+            &format!("{action}{table}"),
+            "10:10",
+            "parameter 'x' of an action in a table is no number",
+        );
+    }
+    let own = "action a(in bool x) { if (x) { meta.m = 1; } }\ntable t { actions = { a(true); } } apply { t.apply(); }";
+    assert_eq!(ingress(own), "");
+}
+
+#[test]
+fn actions_of_one_name_are_a_matter_of_the_control_plane() {
+    let actions =
+        "@name(\"x\") action a() { meta.m = 1; }\n@name(\"x\") action b() { meta.m = 2; }\n";
+    let each =
+        "table t { actions = { a; } } table u { actions = { b; } } apply { t.apply(); u.apply(); }";
+    let both = "table t { actions = { a; b; } } apply { t.apply(); }";
+    expect(
+        &format!("{actions}{each}"),
+        "11:19",
+        "the control plane's name 'I.x' is taken by another action",
+    );
+    assert_eq!(without_p4info(&format!("{actions}{each}")), "");
+    let messages = without_p4info(&format!("{actions}{both}"));
+    assert!(
+        messages.contains("t.p4:11:19: error: the table has another action 'I.x' already"),
+        "{messages}"
+    );
+
+    let key = "CounterType k = CounterType.bytes;\n\
+               table t { key = { k: exact; } actions = { NoAction; } } apply { t.apply(); }";
+    expect(
+        key,
+        "11:19",
+        "the control plane knows no numbers for the values of this enum",
+    );
+    assert_eq!(without_p4info(key), "");
 }

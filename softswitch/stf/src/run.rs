@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use softswitch_pipeline::{
-    CloneSession, CounterValue, EntryAction, Info, MeterConfig, Nanos, Options, Pipeline, Program,
-    Replica, Trace, Value,
+    CloneSession, CounterValue, EntryAction, EntryKey, Info, MeterConfig, Nanos, Options, Pipeline,
+    Program, Replica, TableId, Trace, Value,
 };
 
 use crate::difference::{Arrived, Difference, Expected};
 use crate::entries::{action_call, entry, table_by_name};
-use crate::script::{Line, Statement};
+use crate::script::{Counted, Line, Statement};
 
 /// Time between packets.
 const PACKET_INTERVAL: Nanos = 1_000_000;
@@ -39,6 +39,8 @@ struct Runner {
     ports: BTreeSet<u32>,
     nodes: Vec<(u16, Vec<u32>)>,
     groups: BTreeMap<u32, Vec<Replica>>,
+    /// Entries by the labels of the script.
+    labels: BTreeMap<String, (TableId, EntryKey)>,
     traces: Vec<Trace>,
     differences: Vec<Difference>,
 }
@@ -62,6 +64,7 @@ impl Runner {
             ports: BTreeSet::new(),
             nodes: Vec::new(),
             groups: BTreeMap::new(),
+            labels: BTreeMap::new(),
             traces: Vec::new(),
             differences: Vec::new(),
         };
@@ -97,9 +100,13 @@ impl Runner {
                 priority,
                 keys,
                 action,
+                label,
             } => {
                 let id = table_by_name(&info, table)?;
                 let entry = entry(&info, id, *priority, keys, action)?;
+                if let Some(label) = label {
+                    self.labels.insert(label.clone(), (id, entry.key.clone()));
+                }
                 self.pipeline
                     .insert_entry(id, entry, self.now)
                     .map_err(text)?;
@@ -177,22 +184,19 @@ impl Runner {
             }
             Statement::CheckCounter {
                 name,
-                index,
+                of,
                 bytes,
                 order,
                 value,
             } => {
-                let id = info
-                    .counter(name)
-                    .ok_or_else(|| format!("no counter {name}"))?;
-                let c = self.pipeline.counter(id, *index).map_err(text)?;
+                let c = self.counter(&info, name, of)?;
                 let have = if *bytes { c.bytes } else { c.packets };
                 if !check(have, order, *value)? {
                     let unit = if *bytes { "bytes" } else { "packets" };
                     self.differences.push(Difference {
                         line: line.number,
                         message: format!(
-                            "counter {name}({index}) has {have} {unit}, expected {order} {value}"
+                            "counter {name}({of}) has {have} {unit}, expected {order} {value}"
                         ),
                         trace: String::new(),
                     });
@@ -204,6 +208,25 @@ impl Runner {
             Statement::Nothing => {}
         }
         Ok(())
+    }
+
+    fn counter(&self, info: &Info, name: &str, of: &Counted) -> Result<CounterValue> {
+        let none = || format!("no counter {name}({of})");
+        match of {
+            Counted::Index(index) => {
+                let id = info.counter(name).ok_or_else(none)?;
+                self.pipeline.counter(id, *index).map_err(text)
+            }
+            Counted::Entry(label) => {
+                let (table, key) = self.labels.get(label).ok_or_else(none)?;
+                let its = info.tables[table.index()].direct_counter_name.as_deref();
+                if !its.is_some_and(|its| its.ends_with(name)) {
+                    return Err(none());
+                }
+                let found = self.pipeline.direct_counter(*table, Some(key));
+                found.map_err(text)?.ok_or_else(none)
+            }
+        }
     }
 
     fn session(&mut self, session: u32, replicas: Vec<Replica>) -> Result<()> {

@@ -1,5 +1,7 @@
 //! The statements of an STF file (p4c's simple test framework).
 
+use std::fmt::{self, Display, Formatter};
+
 use crate::pattern::Pattern;
 
 /// One statement, with the line it stands on.
@@ -24,6 +26,8 @@ pub enum Statement {
         priority: Option<i32>,
         keys: Vec<(String, String)>,
         action: Call,
+        /// What the script calls the entry: `= A`.
+        label: Option<String>,
     },
     SetDefault {
         table: String,
@@ -68,7 +72,7 @@ pub enum Statement {
     },
     CheckCounter {
         name: String,
-        index: usize,
+        of: Counted,
         bytes: bool,
         order: String,
         value: u64,
@@ -80,6 +84,23 @@ pub enum Statement {
     },
     /// Nothing to do in process: waits, reads whose result nobody checks.
     Nothing,
+}
+
+/// What a counter counts for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Counted {
+    Index(usize),
+    /// The entry of this label: `$A`.
+    Entry(String),
+}
+
+impl Display for Counted {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Counted::Index(index) => index.fmt(f),
+            Counted::Entry(label) => write!(f, "${label}"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -146,10 +167,13 @@ fn call(text: &str) -> Result<Call, String> {
 }
 
 fn add(rest: &str) -> Result<Statement, String> {
-    // The action is the last word before the parenthesis; an entry may be given a name behind it.
-    let rest = match rest.rfind(')') {
-        Some(end) => &rest[..=end],
-        None => return Err("the action is missing".to_owned()),
+    // The action is the last word before the parenthesis; an entry may be given a label behind it.
+    let end = rest.rfind(')').ok_or("the action is missing")?;
+    let (rest, behind) = rest.split_at(end + 1);
+    let label = match behind.trim().split_once('=') {
+        Some(("", label)) => Some(label.trim().to_owned()),
+        None if behind.trim().is_empty() => None,
+        _ => return Err(format!("{:?} is no label; one is = NAME", behind.trim())),
     };
     let open = rest.find('(').ok_or("an action needs parentheses")?;
     let start = rest[..open]
@@ -175,10 +199,11 @@ fn add(rest: &str) -> Result<Statement, String> {
         priority,
         keys,
         action,
+        label,
     })
 }
 
-/// `name(index) [bytes|packets order value]`.
+/// `name(index) [bytes|packets order value]`, with `$label` of an entry for the index of its counter.
 fn check_counter(rest: &str) -> Result<Statement, String> {
     let (name, rest) = rest.split_once('(').ok_or("expected counter(index)")?;
     let (index, rest) = rest.split_once(')').ok_or("a parenthesis is not closed")?;
@@ -191,7 +216,10 @@ fn check_counter(rest: &str) -> Result<Statement, String> {
     };
     Ok(Statement::CheckCounter {
         name: name.trim().to_owned(),
-        index: number(index.trim())? as usize,
+        of: match index.trim().strip_prefix('$') {
+            Some(label) => Counted::Entry(label.to_owned()),
+            None => Counted::Index(number(index.trim())? as usize),
+        },
         bytes,
         order: order.to_owned(),
         value: number(value)?,
@@ -345,12 +373,14 @@ mod tests {
             priority,
             keys,
             action,
+            label,
         } = &lines[3].statement
         else {
             panic!()
         };
         assert_eq!((table.as_str(), *priority, keys.len()), ("t", Some(10), 2));
         assert_eq!(action.args[1], ("y".to_owned(), "0xff".to_owned()));
+        assert_eq!(label.as_deref(), Some("name"));
         assert_eq!(
             parse("\nbogus 1").unwrap_err(),
             "line 2: unknown statement bogus"

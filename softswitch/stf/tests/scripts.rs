@@ -70,3 +70,37 @@ fn what_cannot_be_run_is_said() {
     let text = String::from_utf8(out.stderr).unwrap();
     assert!(text.contains("bad.p4") && text.contains("x = 1"), "{text}");
 }
+
+#[test]
+fn counters_of_entries_are_checked_by_their_labels() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = dir.path().join("labels.stf");
+    let entries = "add I.routes hdr.ipv4.dst:0x0a000000/8 I.set_next_hop(next_hop:1)\n\
+                   add I.next_hops m.next_hop:1 I.forward(port:2, src:1, dst:2) = HOP\n\
+                   add I.next_hops m.next_hop:2 I.forward(port:3, src:1, dst:2) = IDLE\n\
+                   packet 1 02000000000202000000000108004500001a000100004011accdc00002010a01020368656c6c6f21\n\
+                   expect 2\n";
+    let run = |checks: &str| {
+        std::fs::write(&script, format!("{entries}{checks}")).unwrap();
+        let out = stf(&[], "router.p4", script.to_str().unwrap());
+        let said = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
+        (out.status.code(), said)
+    };
+    let right = "check_counter hops_counter($HOP) packets == 1\ncheck_counter hops_counter($HOP) bytes == 40\n\
+                 check_counter hops_counter($IDLE) packets == 0\n";
+    assert_eq!(run(right), (Some(0), String::new()));
+    let (status, said) = run("check_counter hops_counter($IDLE) packets == 1\n");
+    assert_eq!(status, Some(1));
+    assert!(
+        said.contains("counter hops_counter($IDLE) has 0 packets, expected == 1"),
+        "{said}"
+    );
+    for wrong in ["hops_counter($NONE)", "other($HOP)"] {
+        let (status, said) = run(&format!("check_counter {wrong} packets == 1\n"));
+        assert_eq!(status, Some(2));
+        assert!(
+            said.contains(&format!("line 6: no counter {wrong}")),
+            "{said}"
+        );
+    }
+}

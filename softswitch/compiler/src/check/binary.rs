@@ -5,6 +5,7 @@ use num_traits::{Signed, Zero};
 use super::typeref::MAX_WIDTH;
 use super::{Checker, Const, fold_binary};
 use crate::ast::{BinOp, Expr, ExprKind};
+use crate::diag::Warning;
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
@@ -39,6 +40,16 @@ impl<'a> Checker<'a> {
             BinOp::Concat => {
                 let (tl, tr) = (self.operand(l), self.operand(r));
                 match (self.resolve(&tl), self.resolve(&tr)) {
+                    (Type::Bit(a) | Type::SInt(a), Type::Bit(b) | Type::SInt(b))
+                        if a + b > MAX_WIDTH =>
+                    {
+                        let message = format!(
+                            "{} bits are more than the {MAX_WIDTH} that there can be",
+                            a + b
+                        );
+                        self.error(e.span, message);
+                        Type::Unknown
+                    }
                     (Type::Bit(a), Type::Bit(b) | Type::SInt(b)) => Type::Bit(a + b),
                     (Type::SInt(a), Type::Bit(b) | Type::SInt(b)) => Type::SInt(a + b),
                     (Type::Str, Type::Str) => Type::Str,
@@ -141,6 +152,18 @@ impl<'a> Checker<'a> {
             self.error(r.span, "a shift by a negative amount");
             return Type::Unknown;
         }
+        if let Some(Const::Int(v, _)) = self.const_value(r)
+            && v > MAX_WIDTH.into()
+        {
+            self.error(r.span, format!("a shift by more than {MAX_WIDTH} bits"));
+            return Type::Unknown;
+        }
+        if let (Type::Bit(w) | Type::SInt(w), Some(Const::Int(v, _))) = (&tl, self.const_value(r))
+            && v >= (*w).into()
+        {
+            let message = format!("a shift of {w} bits by {v} leaves none of them");
+            self.diags.warn(Warning::Overflow, e.span, message);
+        }
         match (&tl, &tr) {
             (Type::Unknown, _) | (_, Type::Unknown) => Type::Unknown,
             (Type::Bit(_) | Type::SInt(_), Type::Bit(_) | Type::Int) => tl,
@@ -177,10 +200,7 @@ impl<'a> Checker<'a> {
     }
 
     fn too_many_bits(&self, e: &Expr) -> Type {
-        self.error(
-            e.span,
-            format!("a number of more than {MAX_WIDTH} bits is too large"),
-        );
+        self.error(e.span, "the number is too large");
         Type::Unknown
     }
 

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use crate::ast::{Arg, DeclKind, Expr, ExprKind, NodeId, Param, TypeRef};
-use crate::diag::Span;
+use crate::diag::{Span, Warning};
 use crate::types::{CallInfo, Callee, Def, Type};
 
 /// What is needed to check the arguments of one candidate.
@@ -167,8 +167,11 @@ impl<'a> Checker<'a> {
                 }
                 _ => String::new(),
             };
-            self.diags
-                .warn(span, format!("'{name}' is deprecated: {why}"));
+            self.diags.warn(
+                Warning::Deprecated,
+                span,
+                format!("'{name}' is deprecated: {why}"),
+            );
         }
     }
 

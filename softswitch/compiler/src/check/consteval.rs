@@ -8,8 +8,8 @@ use super::Checker;
 use crate::ast::{BinOp, DeclKind, Expr, ExprKind, UnOp};
 use crate::types::Type;
 
-/// Longer intermediate results than this are not computed: twice the widest integer.
-const MAX_BITS: u64 = 2 * super::typeref::MAX_WIDTH as u64;
+/// Longer intermediate results than this are not computed.
+const MAX_BITS: u64 = 1 << 17;
 
 /// A compile-time value.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! The entries that a program gives its tables.
 
-use super::{Checker, Const};
-use crate::ast::{ExprKind, TableDecl};
+use super::Checker;
+use crate::ast::TableDecl;
 
 impl<'a> Checker<'a> {
     /// Priorities are for keys that several entries may match; if any entry has one, the first has.
@@ -32,29 +32,6 @@ impl<'a> Checker<'a> {
                 "the first entry has no priority, although others have",
                 "give it one: priority=N: ...; later ones can go on from it",
             );
-        }
-    }
-
-    /// No two entries of exact keys are the same.
-    pub(super) fn duplicate_entries(&mut self, t: &TableDecl, entries: &'a crate::ast::Entries) {
-        if t.keys
-            .iter()
-            .flatten()
-            .any(|k| &*k.match_kind.name != "exact")
-        {
-            return;
-        }
-        let mut seen: Vec<Vec<Const>> = Vec::new();
-        for e in &entries.list {
-            let values = match &e.keyset.kind {
-                ExprKind::List { items, .. } => items.iter().map(|i| self.const_value(i)).collect(),
-                _ => self.const_value(&e.keyset).map(|v| vec![v]),
-            };
-            let Some(values) = values else { continue };
-            if seen.contains(&values) {
-                self.error(e.keyset.span, "another entry has the same keys");
-            }
-            seen.push(values);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Checker;
 use crate::ast::{CompositeKind, Expr, ExprKind, UnOp};
+use crate::diag::Warning;
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
@@ -36,6 +37,7 @@ impl<'a> Checker<'a> {
                     };
                     if !fits {
                         self.diags.warn(
+                            Warning::Overflow,
                             e.span,
                             format!("{value} does not fit {w} bits and is truncated"),
                         );
@@ -45,8 +47,11 @@ impl<'a> Checker<'a> {
                         return Type::Unknown;
                     }
                     if *signed && *w < 2 {
-                        self.diags
-                            .warn(e.span, format!("int<{w}> holds no positive number"));
+                        self.diags.warn(
+                            Warning::Overflow,
+                            e.span,
+                            format!("int<{w}> holds no positive number"),
+                        );
                     }
                     if *signed {
                         Type::SInt(*w)

@@ -17,6 +17,7 @@ mod list;
 mod lvalue;
 mod member;
 mod method;
+mod outputs;
 mod parser;
 mod slice;
 mod stmt;
@@ -30,7 +31,8 @@ mod virtuals;
 use std::collections::{HashMap, HashSet};
 
 use crate::ast::{Decl, Ident, Name, NodeId, Program};
-use crate::diag::{Diagnostics, Span};
+use crate::diag::{Diagnostics, Span, Warning};
+use crate::near::{did_you_mean, nearest};
 use crate::types::{CallInfo, Def, Defs, Type, Typed};
 
 pub use consteval::{Const, fold_binary, wrap};
@@ -223,6 +225,7 @@ impl<'a> Checker<'a> {
             );
         } else if !(self.context.in_method && is_param(id)) {
             self.diags.warn(
+                Warning::Shadow,
                 name.span,
                 format!("'{}' shadows a declaration of the same name", name.name),
             );
@@ -238,23 +241,10 @@ impl<'a> Checker<'a> {
     }
 
     fn undeclared(&self, name: &str, span: Span) {
-        let mut best: Option<(usize, &str)> = None;
-        for scope in &self.scopes {
-            for known in scope.keys() {
-                let d = distance(name, known);
-                // The alphabetical order makes the hint the same in every run.
-                let better = best.is_none_or(|(bd, bn)| (d, &**known) < (bd, bn));
-                if d <= 1 + name.len() / 4 && better {
-                    best = Some((d, known));
-                }
-            }
-        }
+        let known = self.scopes.iter().flat_map(HashMap::keys);
         let message = format!("'{name}' is not declared");
-        match best {
-            Some((_, near)) => {
-                self.diags
-                    .error_hint(span, message, format!("did you mean '{near}'?"))
-            }
+        match nearest(name, known.map(|known| &**known)) {
+            Some(near) => self.diags.error_hint(span, message, did_you_mean(near)),
             None => self.diags.error(span, message),
         }
     }
@@ -262,22 +252,4 @@ impl<'a> Checker<'a> {
     fn decl(&self, id: NodeId) -> Option<&'a Decl> {
         self.defs.get_decl(id)
     }
-}
-
-/// Edit distance, for "did you mean".
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let next = (diagonal + usize::from(ca != *cb))
-                .min(row[j] + 1)
-                .min(row[j + 1] + 1);
-            diagonal = row[j + 1];
-            row[j + 1] = next;
-        }
-    }
-    row[b.len()]
 }

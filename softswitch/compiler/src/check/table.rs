@@ -2,6 +2,7 @@
 
 use super::{Checker, Const};
 use crate::ast::{ActionRef, Decl, DeclKind, Direction, Expr, ExprKind, NodeId, TableDecl};
+use crate::diag::Warning;
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
@@ -36,7 +37,8 @@ impl<'a> Checker<'a> {
             self.context.in_table = true;
             let ty = self.resolve(&ty);
             if self.const_value(&k.expr).is_some() {
-                self.diags.warn(k.expr.span, "a key that is constant");
+                self.diags
+                    .warn(Warning::Mismatch, k.expr.span, "a key that is constant");
             }
             let ok = matches!(
                 ty,
@@ -126,9 +128,6 @@ impl<'a> Checker<'a> {
                     }
                 }
             }
-        }
-        if let Some(entries) = &t.entries {
-            self.duplicate_entries(t, entries);
         }
         for (i, p) in t.properties.iter().enumerate() {
             self.annotations(&p.annos);

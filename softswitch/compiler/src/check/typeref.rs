@@ -1,5 +1,7 @@
 //! From type references to types.
 
+use std::ops::RangeInclusive;
+
 use num_traits::ToPrimitive;
 
 use super::{Checker, Const};
@@ -7,8 +9,11 @@ use crate::ast::{CompositeKind, DeclKind, Expr, NodeId, TypeRef, TypeRefKind};
 use crate::diag::Span;
 use crate::types::{Def, Type};
 
-/// Wider integers than this are refused, as a guard against absurd memory use.
-pub(super) const MAX_WIDTH: u32 = 1 << 16;
+/// Wider integers than this are refused, as p4c does.
+pub(super) const MAX_WIDTH: u32 = 2048;
+
+/// Elements of a stack and bits of a varbit.
+const MAX_SIZE: u32 = 1 << 16;
 
 impl<'a> Checker<'a> {
     pub(super) fn type_ref(&mut self, t: &'a TypeRef) -> Type {
@@ -45,9 +50,13 @@ impl<'a> Checker<'a> {
             TypeRefKind::String => Type::Str,
             TypeRefKind::MatchKind => Type::MatchKind,
             TypeRefKind::Int => Type::Int,
-            TypeRefKind::Bit(w) => self.width(w, 0).map_or(Type::Unknown, Type::Bit),
-            TypeRefKind::SInt(w) => self.width(w, 1).map_or(Type::Unknown, Type::SInt),
-            TypeRefKind::Varbit(w) => self.width(w, 0).map_or(Type::Unknown, Type::Varbit),
+            TypeRefKind::Bit(w) => self.size(w, 0..=MAX_WIDTH).map_or(Type::Unknown, Type::Bit),
+            TypeRefKind::SInt(w) => self
+                .size(w, 1..=MAX_WIDTH)
+                .map_or(Type::Unknown, Type::SInt),
+            TypeRefKind::Varbit(w) => self
+                .size(w, 0..=MAX_SIZE)
+                .map_or(Type::Unknown, Type::Varbit),
             TypeRefKind::DontCare => self.fresh(),
             TypeRefKind::Tuple(items) => {
                 let types: Vec<Type> = items.iter().map(|i| self.type_arg(i)).collect();
@@ -61,7 +70,7 @@ impl<'a> Checker<'a> {
             TypeRefKind::List(item) => Type::List(Box::new(self.type_arg(item))),
             TypeRefKind::Stack(item, size) => {
                 let elem = self.type_ref(item);
-                let size = self.width(size, 1);
+                let size = self.size(size, 1..=MAX_SIZE);
                 let ok = matches!(
                     self.composite_kind(&elem),
                     Some(CompositeKind::Header | CompositeKind::Union)
@@ -273,16 +282,18 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn width(&mut self, e: &'a Expr, min: u32) -> Option<u32> {
+    fn size(&mut self, e: &'a Expr, allowed: RangeInclusive<u32>) -> Option<u32> {
         let ty = self.expr(e, None);
         if ty.is_unknown() {
             return None;
         }
         match self.const_value(e) {
             Some(Const::Int(v, _)) => match v.to_u32() {
-                Some(w) if w >= min && w <= MAX_WIDTH => Some(w),
+                Some(w) if allowed.contains(&w) => Some(w),
                 _ => {
-                    self.error(e.span, format!("{v} is not a valid size here"));
+                    let message = format!("{v} is not a valid size here");
+                    let hint = format!("it may be {} to {}", allowed.start(), allowed.end());
+                    self.diags.error_hint(e.span, message, hint);
                     None
                 }
             },

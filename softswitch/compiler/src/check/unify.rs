@@ -2,7 +2,7 @@
 
 use super::Checker;
 use crate::ast::{CompositeKind, DeclKind, Expr, ExprKind, Name, NodeId};
-use crate::diag::Span;
+use crate::diag::{Span, Warning};
 use crate::types::Type;
 
 impl Checker<'_> {
@@ -216,18 +216,20 @@ impl Checker<'_> {
 
     fn check_fits(&mut self, e: &Expr, to: &Type) {
         use num_traits::Signed;
-        let Some(super::Const::Int(v, _)) = self.const_value(e) else {
+        let Some(super::Const::Int(v, _)) = self.const_raw(e) else {
             return;
         };
         match to {
             Type::Bit(w) if v.bits() > u64::from(*w) && !v.is_negative() => {
                 self.diags.warn(
+                    Warning::Overflow,
                     e.span,
                     format!("value {v} does not fit bit<{w}> and is truncated"),
                 );
             }
             Type::Bit(w) if v.is_negative() => {
                 self.diags.warn(
+                    Warning::Mismatch,
                     e.span,
                     format!("negative value {v} with unsigned type bit<{w}>"),
                 );

@@ -1,7 +1,8 @@
 //! Warnings of declarations that nothing refers to.
 
 use super::Checker;
-use crate::ast::{AnnotationBody, Decl, DeclKind, Program, Stmt, StmtKind};
+use crate::ast::{Annotation, AnnotationBody, Decl, DeclKind, Program, Stmt, StmtKind};
+use crate::diag::Warning;
 
 impl<'a> Checker<'a> {
     /// Warns of what is unused in the program's own file; what it includes is shared with others.
@@ -33,9 +34,23 @@ impl<'a> Checker<'a> {
             | DeclKind::NewType(_) => "",
             _ => return,
         };
-        if !self.used.contains(&d.id) && !silenced(d) {
-            self.diags
-                .warn(d.name.span, format!("{what}'{}' is unused", d.name.name));
+        if !self.used.contains(&d.id) && !silenced(&d.annos) {
+            self.diags.warn(
+                Warning::Unused,
+                d.name.span,
+                format!("{what}'{}' is unused", d.name.name),
+            );
+        }
+        // Like p4c of actions only: what a control or function takes may be as others want it.
+        let params = match &d.kind {
+            DeclKind::Action { params, .. } => &params[..],
+            _ => &[],
+        };
+        for p in params {
+            if !self.used.contains(&p.id) && !silenced(&p.annos) {
+                let message = format!("'{}' is unused", p.name.name);
+                self.diags.warn(Warning::Unused, p.name.span, message);
+            }
         }
         match &d.kind {
             DeclKind::Control(c) => {
@@ -89,8 +104,8 @@ fn is_assertion(e: &crate::ast::Expr) -> bool {
 }
 
 /// `@noWarn("unused")`
-fn silenced(d: &Decl) -> bool {
-    d.annos.iter().any(|a| {
+fn silenced(annos: &[Annotation]) -> bool {
+    annos.iter().any(|a| {
         &*a.name.name == "noWarn"
             && matches!(&a.body, AnnotationBody::Tokens { raw, .. }
                 if raw.first().is_some_and(|t| t.text == "unused"))

@@ -62,6 +62,19 @@ pub enum HeaderRef {
     },
 }
 
+impl HeaderRef {
+    /// `stack.next` by its index: what the target wants of a header that is copied or set valid whole.
+    pub fn by_index(self) -> HeaderRef {
+        let HeaderRef::Next(stack) = self else {
+            return self;
+        };
+        let last = Box::new(Ex::LastIndex(stack.clone()));
+        let one = Box::new(Ex::bit(1, 32));
+        let index = Box::new(Ex::Binary(BinOp::Add, last, one, Scalar::Bit(32)));
+        HeaderRef::Elem { stack, index }
+    }
+}
+
 /// A scalar expression; those of the first group also name storage.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ex {

@@ -9,7 +9,7 @@ use super::value::Val;
 use super::{Lower, Place, UsedAction};
 use crate::ast::{Decl, DeclKind, Direction, Expr, ExprKind, NodeId};
 use crate::ir::{Action, Ex};
-use crate::types::CallInfo;
+use crate::types::{CallInfo, Type};
 
 impl<'a> Lower<'a> {
     /// The frame that an action's body sees: that of the control that declares it.
@@ -160,6 +160,14 @@ impl<'a> Lower<'a> {
             }
             for p in params.iter().filter(|p| p.dir == Direction::None) {
                 let ty = s.type_of(p.ty.id);
+                if matches!(ty, Type::Bool | Type::Error | Type::Varbit(_)) {
+                    let message = format!(
+                        "parameter '{}' of an action in a table is no number",
+                        p.name.name
+                    );
+                    let hint = "tables of this target give numbers only: take a bit<>";
+                    s.diags.unsupported_hint(p.span, message, hint);
+                }
                 let Some(scalar) = s.scalar_of(&ty) else {
                     s.diags.error_hint(
                         p.span,

@@ -39,7 +39,8 @@ impl<'a> Lower<'a> {
                 self.write_header(l, &r.fields);
             }
             (Val::Header(l), Val::Header(r)) if l.at != r.at => {
-                self.emit(StKind::AssignHeader(l.at.clone(), r.at));
+                let (to, from) = (l.at.clone().by_index(), r.at.by_index());
+                self.emit(StKind::AssignHeader(to, from));
             }
             (Val::Header(l), Val::HeaderLit { valid, fields }) => match valid.as_bool() {
                 Some(true) => self.write_header(l, &fields),

@@ -59,7 +59,8 @@ impl<'a> Lower<'a> {
             }
             "setValid" | "setInvalid" => {
                 if let Val::Header(h) = self.eval(base) {
-                    self.emit(StKind::SetValid(h.at, &*name.name == "setValid"));
+                    let at = h.at.by_index();
+                    self.emit(StKind::SetValid(at, &*name.name == "setValid"));
                 }
                 Val::Unit
             }

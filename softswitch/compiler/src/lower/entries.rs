@@ -5,6 +5,7 @@ use num_bigint::BigInt;
 use super::Lower;
 use super::value::Val;
 use crate::ast::{DeclKind, Direction, Expr, ExprKind, NodeId, TableDecl};
+use crate::diag::Warning;
 use crate::ir::{Entry, Ex};
 
 impl<'a> Lower<'a> {
@@ -71,6 +72,21 @@ impl<'a> Lower<'a> {
                 .map(|(i, _)| *i);
             for (item, (ty, kind)) in plain.zip(&keys) {
                 matches.push(self.key_match(item, *ty, kind));
+            }
+            // Where no priority decides, the first of the same keys counts, and the target takes no other.
+            let ranked = keys.iter().any(|(_, k)| !matches!(&**k, "exact" | "lpm"));
+            if !ranked
+                && self.ir.tables[index]
+                    .entries
+                    .iter()
+                    .any(|o| o.matches == matches)
+            {
+                self.diags.warn(
+                    Warning::Duplicate,
+                    e.keyset.span,
+                    "an entry before this has the same keys: this one never matches",
+                );
+                continue;
             }
             let Some(id) = self.action_id(&e.action) else {
                 continue;

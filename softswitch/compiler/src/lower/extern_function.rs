@@ -5,6 +5,7 @@ use num_traits::ToPrimitive;
 use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::{Arg as AstArg, Decl, Expr, ExprKind};
+use crate::diag::Warning;
 use crate::ir::{Arg, Checksum, Digest, Ex, FieldList, HeaderRef, STANDARD_METADATA, StKind};
 use crate::types::{CallInfo, Type};
 
@@ -297,6 +298,7 @@ impl<'a> Lower<'a> {
             return l.id;
         }
         self.diags.warn(
+            Warning::Invalid,
             self.span,
             format!("no field of the user metadata is annotated with @field_list({index})"),
         );

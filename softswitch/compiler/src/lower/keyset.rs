@@ -7,6 +7,7 @@ use super::value::Val;
 use super::{Lower, fold};
 use crate::ast::{Expr, ExprKind};
 use crate::check::wrap;
+use crate::diag::Warning;
 use crate::ir::{Ex, KeyMatch, KeySet, Scalar};
 use crate::types::Type;
 
@@ -26,8 +27,11 @@ impl<'a> Lower<'a> {
             ExprKind::Range(a, b) => match (self.number(a), self.number(b)) {
                 (Some(lo), Some(hi)) => {
                     if lo > hi {
-                        self.diags
-                            .warn(e.span, format!("the range {lo}..{hi} is empty"));
+                        self.diags.warn(
+                            Warning::Invalid,
+                            e.span,
+                            format!("the range {lo}..{hi} is empty"),
+                        );
                     }
                     KeySet::Range(value(lo), value(hi))
                 }

@@ -147,6 +147,9 @@ impl<'a> Lower<'a> {
             return Val::Scalar(tmp);
         }
         if let Type::Tuple(items) = ty {
+            let hint = "give the parts names: declare a struct";
+            let message = "a tuple cannot be looked ahead on this target";
+            self.diags.unsupported_hint(e.span, message, hint);
             return Val::Tuple(items.iter().map(|t| self.lookahead(t, offset, e)).collect());
         }
         if let Type::Stack(elem, n) = ty {

@@ -147,11 +147,11 @@ impl<'a> Lower<'a> {
         self.collect_visible(blocks);
     }
 
-    /// A direct meter meters what matches its table's entries, and has one for each of them.
+    /// A direct meter that is read meters what matches its table's entries, and has one for each of them.
     fn unattached_meters(&self) {
         for (i, o) in self.ir.objects.iter().enumerate() {
             let attached = self.ir.tables.iter().any(|t| t.meter == Some(i));
-            if o.extern_name == "direct_meter" && !attached {
+            if o.extern_name == "direct_meter" && o.meter_target.is_some() && !attached {
                 self.diags.unsupported_hint(
                     o.span,
                     format!("direct meter '{}' belongs to no table", o.name),

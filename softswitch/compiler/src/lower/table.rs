@@ -5,6 +5,7 @@ use num_traits::ToPrimitive;
 use super::Lower;
 use super::value::Val;
 use crate::ast::{DeclKind, Expr, ExprKind, NodeId, TableDecl};
+use crate::diag::Warning;
 use crate::ir::{DefaultEntry, Ex, Key, St, StKind, Table, TableAction, Then};
 
 /// Entries of a table that does not say how many it needs.
@@ -110,6 +111,23 @@ impl<'a> Lower<'a> {
         self.keys(t, index);
         for a in t.actions.iter().flatten() {
             if let Some((action, decl)) = self.table_action(&a.expr) {
+                let actions = &self.ir.actions;
+                let same = |o: &TableAction| {
+                    o.decl != decl && actions[o.action].name == actions[action].name
+                };
+                if self.ir.tables[index].actions.iter().any(same) {
+                    let message = format!(
+                        "the table has another action '{}' already",
+                        actions[action].name
+                    );
+                    let hint = "give one of the two another @name";
+                    let named = self
+                        .t
+                        .defs
+                        .get_decl(decl)
+                        .map_or(a.expr.span, |d| d.name.span);
+                    self.diags.error_hint(named, message, hint);
+                }
                 self.ir.tables[index]
                     .actions
                     .push(TableAction { action, decl });
@@ -303,6 +321,7 @@ impl<'a> Lower<'a> {
                                 | "pna_idle_timeout"
                         ) => {}
                 other => self.diags.warn(
+                    Warning::Ignored,
                     p.name.span,
                     format!("unknown table property '{other}' is ignored"),
                 ),
@@ -312,6 +331,7 @@ impl<'a> Lower<'a> {
             let selector = self.ir.objects[o].extern_name == "action_selector";
             if !selector && !self.ir.tables[index].selector_inputs.is_empty() {
                 self.diags.warn(
+                    Warning::Invalid,
                     t.keys
                         .iter()
                         .flatten()

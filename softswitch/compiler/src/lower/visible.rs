@@ -19,24 +19,9 @@ impl<'a> Lower<'a> {
     }
 
     fn add_action(&mut self, u: &UsedAction) {
-        if let Some(known) = self
-            .ir
-            .visible_actions
-            .iter_mut()
-            .find(|a| a.name == u.name)
-        {
+        let mut known = self.ir.visible_actions.iter_mut();
+        if let Some(known) = known.find(|a| a.name == u.name && a.decl.id == u.id) {
             known.in_table |= u.in_table;
-            let (first, second) = (known.decl, self.t.defs.get_decl(u.id));
-            if let Some(second) = second.filter(|d| d.id != first.id) {
-                self.diags.error_hint(
-                    second.name.span,
-                    format!(
-                        "the control plane's name '{}' is taken by another action",
-                        u.name
-                    ),
-                    "give one of the two another @name",
-                );
-            }
             return;
         }
         if let Some(decl) = self.t.defs.get_decl(u.id) {

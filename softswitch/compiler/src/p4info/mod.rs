@@ -3,6 +3,7 @@
 
 mod annotation;
 mod entries;
+mod format;
 mod ids;
 mod object;
 mod table;
@@ -14,10 +15,11 @@ use std::collections::{BTreeMap, HashSet};
 use num_bigint::BigInt;
 
 use crate::ast::{Annotation, AnnotationBody, DeclKind, ExprKind};
-use crate::diag::Diagnostics;
+use crate::diag::{Diagnostics, Warning};
 use crate::ir::Lowered;
 use crate::types::{Type, Typed};
 
+pub use format::Format;
 use ids::{Kind, Symbols};
 use text::Message;
 
@@ -109,7 +111,16 @@ impl<'a> Emitter<'a> {
     /// Gives every object its id; see [`ids`].
     fn collect_symbols(&mut self) {
         let ir = self.ir;
+        let mut names = HashSet::new();
         for a in &ir.visible_actions {
+            if !names.insert(&a.name) {
+                let message = format!(
+                    "the control plane's name '{}' is taken by another action",
+                    a.name
+                );
+                let hint = "give one of the two another @name";
+                self.diags.error_hint(a.decl.name.span, message, hint);
+            }
             self.add_symbol(Kind::Action, &a.name, &a.decl.annos);
         }
         for t in &ir.visible_tables {
@@ -198,9 +209,11 @@ impl<'a> Emitter<'a> {
                     Some(i) => {
                         fields.insert(i, (k, v));
                     }
-                    None => self
-                        .diags
-                        .warn(a.span, format!("unknown key '{k}' in @pkginfo")),
+                    None => self.diags.warn(
+                        Warning::Invalid,
+                        a.span,
+                        format!("unknown key '{k}' in @pkginfo"),
+                    ),
                 }
             }
         }
@@ -292,6 +305,21 @@ impl<'a> Emitter<'a> {
             return self.stripped(&self.t.type_of(t.id));
         }
         ty.clone()
+    }
+
+    /// An enum whose values are numbers of the compiler's own choice.
+    fn is_plain_enum(&self, ty: &Type) -> bool {
+        let Type::Named(id, _) = ty else { return false };
+        let d = self.t.defs.get_decl(*id);
+        d.is_some_and(|d| {
+            matches!(
+                d.kind,
+                DeclKind::Enum {
+                    underlying: None,
+                    ..
+                }
+            )
+        })
     }
 
     fn width_of(&self, ty: &Type) -> Option<u32> {

@@ -75,6 +75,11 @@ impl<'a> Emitter<'a> {
             if let Some(w) = self.width_of(&key.ty).filter(|w| *w > 0) {
                 f.number("bitwidth", w);
             }
+            if self.is_plain_enum(&key.ty) {
+                let hint = "give the enum an underlying type: enum bit<8> ...";
+                let message = "the control plane knows no numbers for the values of this enum";
+                self.diags.error_hint(k.expr.span, message, hint);
+            }
             if let Some(kind) = match_type(&key.match_kind) {
                 f.raw("match_type", kind);
             }

@@ -320,6 +320,8 @@ impl Parser<'_> {
             }
         } else if matches!(lhs.kind, ExprKind::Call { .. }) {
             StmtKind::Call(lhs)
+        } else if let (Some(name), Tok::Ident(_)) = (type_like(&lhs), self.tok()) {
+            return Err(self.no_type(lhs.span, name));
         } else {
             return Err(self.unexpected("'=' or '('"));
         };
@@ -369,5 +371,14 @@ impl Parser<'_> {
             annos,
             kind: DeclKind::Instance { ty, args, body },
         })
+    }
+}
+
+/// The name that a variable's declaration would begin with if it were a type's: that of `T` or `T[n]`.
+fn type_like(e: &Expr) -> Option<&str> {
+    match &e.kind {
+        ExprKind::Name { name, .. } => Some(name),
+        ExprKind::Index(stack, _) => type_like(stack),
+        _ => None,
     }
 }

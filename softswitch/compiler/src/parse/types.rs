@@ -1,8 +1,13 @@
 //! Type references.
 
-use super::{KEYWORDS, PResult, Parser};
+use super::{Failed, KEYWORDS, PResult, Parser};
 use crate::ast::{Expr, ExprKind, Ident, TypeParam, TypeRef, TypeRefKind};
+use crate::diag::Span;
+use crate::near::{did_you_mean, nearest};
 use crate::token::Tok;
+
+/// Types that a misspelt name may mean although no program declares them.
+const BUILT_IN: &[&str] = &["bit", "bool", "error", "int", "string", "tuple", "varbit"];
 
 impl Parser<'_> {
     /// Whether a type reference starts at the current token.
@@ -51,9 +56,29 @@ impl Parser<'_> {
     pub(super) fn declared_type(&mut self) -> PResult<TypeRef> {
         match self.tok() {
             Tok::Ident(n) if !self.at_type() && !KEYWORDS.contains(&&**n) => {
-                Err(self.fail(self.span(), format!("'{n}' is not declared as a type")))
+                Err(self.no_type(self.span(), n))
             }
             _ => self.type_ref(),
+        }
+    }
+
+    /// A name that is no type stands where one is wanted.
+    pub(super) fn no_type(&self, span: Span, name: &str) -> Failed {
+        let message = format!("'{name}' is not declared as a type");
+        let types = self
+            .scopes
+            .iter()
+            .flatten()
+            .filter(|(_, is_type)| **is_type);
+        let known = types
+            .map(|(known, _)| &**known)
+            .chain(BUILT_IN.iter().copied());
+        match nearest(name, known) {
+            Some(near) if self.silent == 0 => {
+                self.diags.error_hint(span, message, did_you_mean(near));
+                Failed
+            }
+            _ => self.fail(span, message),
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::diag::{Diagnostics, SourceMap, Span};
+use crate::diag::{Diagnostics, SourceMap, Span, Warning};
 use crate::token::{Tok, Token, lex};
 
 pub use macros::Macro;
@@ -185,7 +185,7 @@ impl Preprocessor<'_> {
                 if &**word == "error" {
                     self.diags.error(span, format!("#error {text}"));
                 } else {
-                    self.diags.warn(span, format!("#warning {text}"));
+                    self.diags.warn(Warning::Invalid, span, format!("#warning {text}"));
                 }
             }
             "pragma" | "line" => {}

@@ -1,0 +1,188 @@
+//! The options, as p4c-bm2-ss has them.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgMatches, Parser};
+use softswitch_p4c::Format;
+use softswitch_p4c::diag::{Action, Policy};
+
+/// Compiles a P4_16 program (v1model) to BMv2 JSON and P4Info.
+#[derive(Parser)]
+#[command(
+    name = "softswitch-p4c",
+    version,
+    after_help = "Example:\n  softswitch-p4c -I include -D CPU_PORT=510 -o out.json --p4runtime-files out.p4info.txt prog.p4\n\n\
+                  @FILE stands for the arguments in FILE. Other options of p4c-bm2-ss are taken and have no effect."
+)]
+pub struct Cli {
+    /// The program; core.p4 and v1model.p4 are built in.
+    pub program: PathBuf,
+
+    /// Write the BMv2 JSON to this file, or into this folder under the program's name.
+    #[arg(short = 'o', value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Write the P4Info to these files, separated by commas (.txtpb, .txt, .json or .bin).
+    #[arg(long = "p4runtime-files", value_name = "FILES", value_delimiter = ',')]
+    pub p4runtime_files: Vec<PathBuf>,
+
+    /// Write the P4Info to this file, in the format that --p4runtime-format names.
+    #[arg(long = "p4runtime-file", value_name = "FILE")]
+    p4runtime_file: Option<PathBuf>,
+
+    /// Write the tables' entries, a P4Runtime WriteRequest, to these files (.txtpb, .txt, .json or .bin).
+    #[arg(
+        long = "p4runtime-entries-files",
+        value_name = "FILES",
+        value_delimiter = ','
+    )]
+    pub entries_files: Vec<PathBuf>,
+
+    /// Write the entries to this file, in the format that --p4runtime-format names.
+    #[arg(long = "p4runtime-entries-file", value_name = "FILE")]
+    entries_file: Option<PathBuf>,
+
+    /// The format of --p4runtime-file and --p4runtime-entries-file.
+    #[arg(long = "p4runtime-format", value_name = "FORMAT", default_value = "binary", value_parser = ["binary", "json", "text"])]
+    format: String,
+
+    /// Look for included files in this folder.
+    #[arg(short = 'I', value_name = "DIR")]
+    pub include: Vec<PathBuf>,
+
+    /// Define a preprocessor macro.
+    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
+    pub define: Vec<String>,
+
+    /// Leave a preprocessor macro undefined.
+    #[arg(short = 'U', value_name = "NAME")]
+    pub undefine: Vec<String>,
+
+    /// Show no warnings, or none of these kinds; a warning says its kind.
+    #[arg(long = "Wdisable", value_name = "KIND,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    disable: Vec<String>,
+
+    /// Show warnings of these kinds, whatever --Wdisable and --Werror say of all.
+    #[arg(long = "Wwarn", value_name = "KIND,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    warn: Vec<String>,
+
+    /// Take all warnings for errors, or those of these kinds.
+    #[arg(long = "Werror", value_name = "KIND,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    error: Vec<String>,
+
+    /// Pass externs that v1model does not have on to the target.
+    #[arg(long)]
+    pub emit_externs: bool,
+
+    /// The architecture.
+    #[arg(long, default_value = "v1model", value_parser = ["v1model"])]
+    pub arch: String,
+
+    /// The target.
+    #[arg(long, short = 'b', default_value = "bmv2", value_parser = ["bmv2"])]
+    pub target: String,
+
+    /// The language.
+    #[arg(long, alias = "p4v", default_value = "p4-16", value_parser = ["p4-16", "p4_16", "16"])]
+    pub std: String,
+
+    #[command(flatten)]
+    pub ignored: Ignored,
+}
+
+/// Options of p4c that say how it works, not what it makes.
+#[derive(clap::Args)]
+pub struct Ignored {
+    #[arg(long = "Winfo", hide = true, num_args = 0..=1, require_equals = true)]
+    _info: Option<Option<String>>,
+    #[arg(long = "maxErrorCount", hide = true)]
+    _max_errors: Option<String>,
+    #[arg(long = "toJSON", hide = true)]
+    _to_json: Option<String>,
+    #[arg(long = "pp", hide = true)]
+    _pretty: Option<String>,
+    #[arg(long = "dump", hide = true)]
+    _dump: Option<String>,
+    #[arg(long = "top4", hide = true)]
+    _passes: Option<String>,
+    #[arg(short = 'T', hide = true)]
+    _log: Vec<String>,
+    #[arg(short = 'v', hide = true, action = clap::ArgAction::Count)]
+    _verbose: u8,
+    #[arg(short = 'g', hide = true)]
+    _debug: bool,
+    #[arg(short = 'O', hide = true)]
+    _optimize: Option<String>,
+    #[arg(long = "ndebug", hide = true)]
+    _no_debug: bool,
+    #[arg(long = "loopsUnroll", hide = true)]
+    _unroll: bool,
+    #[arg(long = "parser-inline-opt", hide = true)]
+    _inline: bool,
+}
+
+impl Cli {
+    /// The files for P4Info, with their formats.
+    pub fn p4info_files(&self) -> Result<Vec<(&Path, Format)>, String> {
+        self.files(self.p4runtime_file.as_deref(), &self.p4runtime_files)
+    }
+
+    /// The files for the tables' entries, with their formats.
+    pub fn entries_files(&self) -> Result<Vec<(&Path, Format)>, String> {
+        self.files(self.entries_file.as_deref(), &self.entries_files)
+    }
+
+    fn files<'a>(
+        &self,
+        one: Option<&'a Path>,
+        more: &'a [PathBuf],
+    ) -> Result<Vec<(&'a Path, Format)>, String> {
+        let format = match &*self.format {
+            "text" => Format::Text,
+            "json" => Format::Json,
+            _ => Format::Binary,
+        };
+        let named = |path: &'a PathBuf| match Format::of(path) {
+            Some(format) => Ok((path.as_path(), format)),
+            None => Err(format!(
+                "{}: the name must end in .txtpb, .txt, .json or .bin",
+                path.display()
+            )),
+        };
+        one.map(|path| Ok((path, format)))
+            .into_iter()
+            .chain(more.iter().map(named))
+            .collect()
+    }
+}
+
+/// What the options say of warnings: of those for the same kind the last counts.
+pub fn policy(matches: &ArgMatches) -> Policy {
+    let mut given = Vec::new();
+    for (option, action) in [
+        ("disable", Action::Ignore),
+        ("warn", Action::Warn),
+        ("error", Action::Error),
+    ] {
+        let places = matches.indices_of(option).into_iter().flatten();
+        let kinds = matches.get_many::<String>(option).into_iter().flatten();
+        given.extend(
+            places
+                .zip(kinds)
+                .map(|(place, kinds)| (place, action, kinds)),
+        );
+    }
+    given.sort_by_key(|(place, ..)| *place);
+    let mut policy = Policy::default();
+    for (_, action, kinds) in given {
+        match (&**kinds, action) {
+            // Alone it makes warnings of messages that this compiler has not.
+            ("", Action::Warn) => {}
+            ("", action) => policy.set(None, action),
+            (kinds, action) => kinds
+                .split(',')
+                .for_each(|kind| policy.set(Some(kind), action)),
+        }
+    }
+    policy
+}
