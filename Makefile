@@ -57,7 +57,7 @@ test-clients: $(STAMPS)/rust
 	$(say) 'Known P4Runtime clients'
 	@softswitch/switch/tests/clients/run
 
-test-world: $(WORLD)
+test-world: $(WORLD) $(STAMPS)/quic-clients
 	$(say) 'Whole data centre'
 	@$(VENV)/bin/pytest -q mininet/tests
 
@@ -132,7 +132,7 @@ RUST_SOURCES := $(shell find softswitch host-agents bench conformance -name '*.r
 $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	$(say) 'Rust: compiler, switch, agents (a few minutes the first time)'
 	@mkdir -p $(STAMPS)
-	@cargo build --release --locked --quiet -p softswitch -p softswitch-p4c -p softswitch-stf -p frontage-cclb7
+	@cargo build --release --locked --quiet -p softswitch -p softswitch-p4c -p softswitch-stf -p frontage-cclb7 -p frontage-cclb7-quic
 	@touch $@
 
 $(STAMPS)/quic-clients: $(QUIC_CLIENTS)/requirements.lock | $(STAMPS)/debian

@@ -71,7 +71,7 @@ def running(config_file: Path) -> Iterator[Path]:
 
 
 def test_every_command_has_help_with_an_example() -> None:
-    commands = ["up", "status", "add-server", "drain", "remove-server", "set-policy", "rotate-key", "check"]
+    commands = ["up", "status", "add-server", "drain", "remove-server", "set-policy", "rotate-key", "keys", "check"]
     listed = command("--help")
     for name in commands:
         assert name in listed

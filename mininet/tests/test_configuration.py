@@ -10,12 +10,14 @@ import yaml
 
 from frontage_demo.addresses import ServerAddresses
 from frontage_demo.configuration import configuration
+from frontage_demo.services import FILMS, WEB, Service
 
 SERVERS = [ServerAddresses(i) for i in range(32)]
 
 
 def text(**changes: Any) -> str:
     arguments: dict[str, Any] = {
+        "services": WEB,
         "servers": SERVERS,
         "in_service": SERVERS,
         "policy": "cclb4",
@@ -47,11 +49,12 @@ def test_equal_seeds_give_equal_keys() -> None:
     assert text() != text(seed=2)
 
 
-def test_the_controller_accepts_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("services", [WEB, FILMS], ids=["TCP", "QUIC"])
+def test_the_controller_accepts_it(tmp_path: Path, services: tuple[Service, ...]) -> None:
     command = Path(sys.executable).parent / "frontage"
     if not command.exists():
         pytest.skip("the controller is not installed in this environment")
     file = tmp_path / "frontage.yaml"
-    file.write_text(text())
+    file.write_text(text(services=services))
     done = subprocess.run([command, "check", file], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

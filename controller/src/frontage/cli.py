@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import signal
+import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -15,6 +16,7 @@ from rich.console import Console
 from frontage import edit
 from frontage.config import Config, ConfigError, Policy, ServerState, load
 from frontage.control import ControlError, ask, is_listening, socket_path
+from frontage.keyfile import OWNER_ONLY, key_file, replace
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -195,6 +197,36 @@ def set_policy(
 def rotate_key(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> None:
     """Seal cookies with a new key. The previous key still opens; a connection that is silent for two rotations loses its server."""
     _change(config, lambda text: edit.rotate_key(text, config.resolve().parent), "a new key seals", as_json=as_json)
+
+
+@app.command(epilog=example("frontage keys frontage.yaml -o keys.toml"))
+def keys(
+    config: ConfigArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The file, readable for its owner only; standard output if not given."),
+    ] = None,
+) -> None:
+    """Write the keys for QUIC servers (`keys` in their configuration), once the running controller has installed them.
+
+    What a server seals with a key that the switch does not have yet is dropped.
+    """
+    found = _load(config, as_json=False)
+    try:
+        path = socket_path(found, config)
+        if is_listening(path):
+            ask(path, {"command": "apply"}, WAIT)
+        else:
+            err.print("no controller is running: do not give these keys to servers before the switch has them", soft_wrap=True)
+    except ControlError as error:
+        fail(f"nothing has been written: the switch does not have the keys of {config}: {error}")
+    if output is None:
+        sys.stdout.write(key_file(found))
+        return
+    try:
+        replace(output, key_file(found), OWNER_ONLY)
+    except OSError as error:
+        fail(f"{output}: cannot be written: {error}; make its folder writable")
 
 
 def _load(config: Path, *, as_json: bool) -> Config:

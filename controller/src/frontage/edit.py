@@ -11,12 +11,12 @@ import json
 import os
 import re
 import secrets
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from frontage.config import Config, Policy, ServerState, load, loads
+from frontage.keyfile import replace
 from frontage.limits import MAX_SID
 from frontage.yamlfile import Document, Plain, Position, parse
 from frontage.yamlfile import Path as FieldPath
@@ -42,35 +42,17 @@ def _locked(file: Path) -> Iterator[None]:
 
 def change_file(file: Path, edit: Edit) -> Config:
     """Apply ``edit``, and return the configuration that it makes. Raises ConfigError, EditError; then the file is as it was."""
-    # A link stays a link, and what it leads to is changed.
+    # What a link leads to is changed, and that one's folder is locked.
     file = file.resolve()
     try:
         with _locked(file):
             load(file)
             text = edit(file.read_text(encoding="utf-8"))
             config = loads(text, file)
-            _replace(file, text)
+            replace(file, text)
             return config
     except OSError as error:
         raise EditError(f"{file}: cannot be changed: {error}; make the file and its folder writable") from None
-
-
-def _replace(file: Path, text: str) -> None:
-    """Readers see the old file or the new one, never a part."""
-    before = file.stat()
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fchmod(out.fileno(), before.st_mode & 0o7777)
-            if os.geteuid() == 0:
-                os.fchown(out.fileno(), before.st_uid, before.st_gid)
-            os.fsync(out.fileno())
-        os.rename(temporary, file)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def add_server(

@@ -13,6 +13,12 @@ from dataclasses import dataclass
 VIP4 = "203.0.113.10"
 VIP6 = "2001:db8:f::10"
 HTTP_PORT = 80
+QUIC_VIP4 = "203.0.113.20"
+QUIC_VIP6 = "2001:db8:f::20"
+QUIC_PORT = 443
+QUIC_SERVER_PORT = 8443
+COOKIE_PREFIX = "2001:db8:c00c:1e::/64"
+"""Routed to the edge switch: where QUIC clients find servers by cookie."""
 CLIENTS4 = "198.18.0.0/15"
 CLIENTS6 = "2001:db8:c000::/36"
 
@@ -112,3 +118,13 @@ class ServerAddresses:
     def gateway6(self) -> str:
         """The edge switch's address there."""
         return f"fd00:0:0:{self.index + 1:x}::1"
+
+    @property
+    def quic_prefix(self) -> str:
+        """The /64 any address of which the server answers for."""
+        return f"fd00:0:1:{self.index + 1:x}::/64"
+
+    @property
+    def quic_address6(self) -> str:
+        """DIP of the IPv6 service over QUIC, in that /64."""
+        return f"fd00:0:1:{self.index + 1:x}::10"

@@ -15,26 +15,18 @@ from .addresses import (
     EDGE_CLIENT6,
     EDGE_CLIENT_MAC,
     EDGE_CLIENT_PORT,
-    HTTP_PORT,
     INTERNET_MAC,
-    VIP4,
-    VIP6,
     ServerAddresses,
 )
+from .services import Service
 
-SERVICES = {"web": VIP4, "web6": VIP6}
-"""The VIPs by name."""
 LOOK_AHEAD = 10_000
 """Remaining bytes above which a response is expected to be active for some time yet: the largest short flow, scaled."""
 
 
-def server_name(service: str, server: ServerAddresses) -> str:
-    """The controller's name for a server of a service: a SID each, for a SID belongs to one VIP."""
-    return f"{server.name}-{service}"
-
-
 def configuration(
     *,
+    services: Sequence[Service],
     servers: Sequence[ServerAddresses],
     in_service: Sequence[ServerAddresses],
     policy: str,
@@ -63,13 +55,27 @@ def configuration(
         )
         for address in (server.address4, server.address6):
             neighbors.append({"address": address, "port": server.name, "mac": server.mac})
+    routes = [{"prefix": p, "port": "internet", "mac": INTERNET_MAC} for p in (CLIENTS4, CLIENTS6)]
+    if any(service.cookie_prefix for service in services):
+        routes += [{"prefix": s.quic_prefix, "port": s.name, "mac": s.mac} for s in servers]
     endpoints = [
-        {"name": server_name("web", s), "vip": "web", "address": s.address4, "port": HTTP_PORT, "sid": s.sid4}
-        for s in in_service
-    ] + [
-        {"name": server_name("web6", s), "vip": "web6", "address": s.address6, "port": HTTP_PORT, "sid": s.sid6}
+        {
+            "name": service.server_name(s),
+            "vip": service.name,
+            "address": service.address_of(s),
+            "port": service.server_port,
+            "sid": service.sid_of(s),
+        }
+        for service in services
         for s in in_service
     ]
+    vips = []
+    for service in services:
+        vip: dict[str, object] = {"name": service.name, "address": service.vip, "protocol": service.protocol}
+        vip |= {"port": service.port, "policy": service.policy or policy, "look_ahead": LOOK_AHEAD}
+        if service.cookie_prefix:
+            vip["cookie_prefix"] = service.cookie_prefix
+        vips.append(vip)
     document = {
         "device": {
             "address": grpc,
@@ -78,12 +84,9 @@ def configuration(
             "pipeline": {"p4info": str(p4info), "json": str(json_file)},
         },
         "ports": ports,
-        "routes": [{"prefix": p, "port": "internet", "mac": INTERNET_MAC} for p in (CLIENTS4, CLIENTS6)],
+        "routes": routes,
         "neighbors": neighbors,
-        "vips": [
-            {"name": name, "address": address, "port": HTTP_PORT, "policy": policy, "look_ahead": LOOK_AHEAD}
-            for name, address in SERVICES.items()
-        ],
+        "vips": vips,
         "servers": endpoints,
         # The demo's packets never leave its namespaces, and runs are to be repeatable.
         "keys": [{"id": 1, "secret": random.Random(f"key {seed}").randbytes(32).hex()}],

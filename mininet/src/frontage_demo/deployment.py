@@ -13,8 +13,10 @@ from pathlib import Path
 from .addresses import ServerAddresses
 from .agents import Cclb7Agents, NoAgents
 from .edge import Bmv2, EdgeSwitch, Softswitch, SwitchCommand
+from .quic import QuicWorld
 from .sandbox import Sandbox
 from .servers import NGINX
+from .services import FILMS, WEB, Service
 from .settings import Settings
 from .world import World
 
@@ -48,7 +50,16 @@ class Deployment:
     module: Path
     """nginx's module [FRONTAGE_NGINX_MODULE]."""
 
-    def edge(self, settings: Settings, box: Sandbox, in_service: Sequence[ServerAddresses] | None = None) -> EdgeSwitch:
+    quic_agent: Path
+    """The command `frontage-cclb7-quic` [FRONTAGE_CCLB7_QUIC]."""
+
+    def edge(
+        self,
+        settings: Settings,
+        box: Sandbox,
+        in_service: Sequence[ServerAddresses] | None = None,
+        services: Sequence[Service] = WEB,
+    ) -> EdgeSwitch:
         """The edge switch and its controller, not yet started."""
         switch: SwitchCommand = (Bmv2 if self.target == "bmv2" else Softswitch)(self.switch, settings)
         return EdgeSwitch(
@@ -58,6 +69,7 @@ class Deployment:
             json_file=self.p4 / "frontage.json",
             settings=settings,
             directory=box.scratch / "edge",
+            services=services,
             in_service=in_service,
         )
 
@@ -72,6 +84,10 @@ class Deployment:
         """A world that is not yet up; without cookies, its servers have no agents."""
         agents = Cclb7Agents(self.agent, self.module, box.bpf, settings.server_rate) if cookies else NoAgents()
         return World(settings, box.scratch, self.edge(settings, box, in_service), agents)
+
+    def quic_world(self, settings: Settings, box: Sandbox) -> QuicWorld:
+        """A world whose services are QUIC's."""
+        return QuicWorld(settings, box.scratch, self.edge(settings, box, services=FILMS), self.quic_agent)
 
 
 def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
@@ -88,13 +104,21 @@ def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
         p4=_compile_for_bmv2(build / "p4-bmv2") if bmv2 else place("FRONTAGE_P4", build / "p4"),
         controller=place("FRONTAGE_CONTROLLER", Path(sys.executable).parent / "frontage"),
         agent=place("FRONTAGE_CCLB7", release / "frontage-cclb7"),
+        quic_agent=place("FRONTAGE_CCLB7_QUIC", release / "frontage-cclb7-quic"),
         module=place("FRONTAGE_NGINX_MODULE", build / "cclb7" / "ngx_http_cloudcookie_filter_module.so"),
     )
-    needed = [deployment.switch, deployment.controller, deployment.agent, deployment.module]
+    needed = [deployment.switch, deployment.controller, deployment.agent, deployment.quic_agent, deployment.module]
     needed += [deployment.p4 / "frontage.json", deployment.p4 / "frontage.p4info.txtpb"]
     if missing := [str(path) for path in needed if not path.exists()]:
         raise DeploymentError(f"not there: {', '.join(missing)}; `make setup` builds them")
-    programs = {"mnexec": "mininet", "ethtool": "ethtool", "ip": "iproute2", "tc": "iproute2", str(NGINX): "nginx"}
+    programs = {
+        "openssl": "openssl",
+        "mnexec": "mininet",
+        "ethtool": "ethtool",
+        "ip": "iproute2",
+        "tc": "iproute2",
+        str(NGINX): "nginx",
+    }
     if packages := sorted({package for program, package in programs.items() if not shutil.which(program)}):
         raise DeploymentError(f"Debian packages are missing; apt-get install {' '.join(packages)}")
     return deployment

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Protocol
 
 from .addresses import EDGE_CLIENT_PORT, ServerAddresses
-from .configuration import SERVICES, configuration, server_name
+from .configuration import configuration
 from .metricsclient import scrape
 from .nodes import NodeError, run_script, spawn
+from .services import Service
 from .settings import Settings
 from .topology import edge_interface
 
@@ -119,16 +120,19 @@ class EdgeSwitch:
         json_file: Path,
         settings: Settings,
         directory: Path,
+        services: Sequence[Service],
         in_service: Sequence[ServerAddresses] | None = None,
     ) -> None:
         self._switch_command = switch
         self._controller_binary = controller
+        self._services = services
         self._servers = [ServerAddresses(i) for i in range(settings.servers)]
         self._directory = directory
-        self._config = directory / "frontage.yaml"
+        self.config = directory / "frontage.yaml"
         directory.mkdir()
-        self._config.write_text(
+        self.config.write_text(
             configuration(
+                services=services,
                 servers=self._servers,
                 in_service=self._servers if in_service is None else in_service,
                 policy=settings.policies[0],
@@ -160,7 +164,7 @@ class EdgeSwitch:
     def start_controller(self) -> None:
         """Start the controller on the configuration file."""
         with (self._directory / "controller.log").open("ab") as log:
-            self._controller = spawn([self._controller_binary, "up", self._config], log)
+            self._controller = spawn([self._controller_binary, "up", self.config], log)
 
     def stop_switch(self) -> None:
         """End the switch; what it held is gone."""
@@ -179,29 +183,38 @@ class EdgeSwitch:
         self.wait_until_installed(connections + 1)
 
     def change_policy(self, policy: str) -> None:
-        """Change both VIPs' policy in the running switch."""
-        for service in SERVICES:
-            self.frontage("set-policy", service, policy)
+        """Change the VIPs' policy in the running switch."""
+        for service in self._services:
+            if service.policy is None:
+                self.frontage("set-policy", service.name, policy)
 
     def add_server(self, server: ServerAddresses) -> None:
-        """Have both VIPs use another server."""
-        for service, address, sid in (("web", server.address4, server.sid4), ("web6", server.address6, server.sid6)):
-            options = ["--vip", service, "--address", address, "--port", "80", "--sid", str(sid)]
-            self.frontage("add-server", server_name(service, server), *options)
+        """Have all VIPs use another server."""
+        for service in self._services:
+            options = ["--vip", service.name, "--address", service.address_of(server)]
+            options += ["--port", str(service.server_port), "--sid", str(service.sid_of(server))]
+            self.frontage("add-server", service.server_name(server), *options)
 
     def drain(self, server: ServerAddresses) -> None:
         """Give a server no new connections."""
-        for service in SERVICES:
-            self.frontage("drain", server_name(service, server))
+        for service in self._services:
+            self.frontage("drain", service.server_name(server))
 
     def rotate_key(self) -> None:
         """Have the controller make and install the next cookie key."""
         self.frontage("rotate-key")
 
+    def write_keys(self, file: Path) -> None:
+        """Write the file of keys that QUIC servers read, once the switch has them."""
+        self._run("keys", str(self.config), "--output", str(file))
+
     def frontage(self, command: str, *arguments: str) -> str:
         """Run the operator's command on this world's configuration."""
+        return self._run(command, "--config", str(self.config), *arguments)
+
+    def _run(self, command: str, *arguments: str) -> str:
         done = subprocess.run(
-            [self._controller_binary, command, "--config", self._config, *arguments],
+            [self._controller_binary, command, *arguments],
             capture_output=True,
             text=True,
             timeout=COMMAND_TIMEOUT,

@@ -58,8 +58,7 @@ class World:
         self.edge.start()
         self.agents.attach(self.servers)
         (self.scratch / "objects").mkdir()
-        for server in self.server_addresses:
-            self._servers.append(WebServer.start(self.servers[server.index], server, self.scratch, self.agents.module))
+        self._start_servers()
         self.startup_seconds = time.monotonic() - began
         return self
 
@@ -69,6 +68,10 @@ class World:
         self.agents.stop()
         for server in self._servers:
             server.stop()
+
+    def _start_servers(self) -> None:
+        for server in self.server_addresses:
+            self._servers.append(WebServer.start(self.servers[server.index], server, self.scratch, self.agents.module))
 
     @property
     def clients(self) -> dict[int, Namespace]:

@@ -1,0 +1,118 @@
+"""HTTP/3 clients that others wrote, and what they see of their connections."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from pathlib import Path
+
+from frontage_demo.addresses import QUIC_PORT, QUIC_VIP6
+from frontage_demo.deployment import REPOSITORY
+from frontage_demo.nodes import Namespace
+
+PYTHON = REPOSITORY / "build" / "quic-clients" / "bin" / "python"
+SCRIPTS = REPOSITORY / "host-agents" / "cclb7-quic" / "tests" / "clients"
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client, and whether it follows the preferred address (RFC 9000, section 9.6)."""
+
+    name: str
+    follows: bool
+    vip: str = QUIC_VIP6
+
+    @property
+    def missing(self) -> str | None:
+        """What to do where it is not installed."""
+        if self.name == "gtlsclient":
+            return None if shutil.which(self.name) else "apt-get install ngtcp2-client"
+        return None if PYTHON.exists() else "make build/stamps/quic-clients"
+
+    def command(self, size: int, folder: Path) -> list[str | Path]:
+        """Download the object of this size to `folder/SIZE`."""
+        host = f"[{self.vip}]" if ":" in self.vip else self.vip
+        url = f"https://{host}:{QUIC_PORT}/{size}"
+        if self.name == "gtlsclient":
+            options = ["--quiet", "--exit-on-all-streams-close", f"--download={folder}"]
+            return ["gtlsclient", *options, self.vip, str(QUIC_PORT), url]
+        return [PYTHON, SCRIPTS / f"get_{self.name}.py", folder / str(size), url]
+
+
+class Download:
+    """A client's download on a host of its own, and a capture of what reaches that host."""
+
+    def __init__(self, client: Client, host: Namespace, size: int, folder: Path) -> None:
+        self.client = client
+        self._host = host
+        self._size = size
+        self._folder = folder
+        folder.mkdir(parents=True)
+        self._capture = folder / "capture.pcap"
+        with (folder / "tcpdump.log").open("w+b") as log:
+            command = ["tcpdump", "-i", "eth0", "-Z", "root", "-U", "-s", "80", "-w", self._capture]
+            self._tcpdump = host.spawn([*command, f"udp port {QUIC_PORT}"], stdout=log, stderr=log)
+            # Its first block is written when it listens.
+            while not self._capture.exists() or self._capture.stat().st_size < 24:
+                assert self._tcpdump.poll() is None, (folder / "tcpdump.log").read_text()
+                time.sleep(0.01)
+        self._before = self._received()
+        with (folder / "client.log").open("wb") as log:
+            self._process = host.spawn(client.command(size, folder), stdout=log, stderr=log)
+
+    def _received(self) -> int:
+        return int(self._host.run(["cat", "/sys/class/net/eth0/statistics/rx_bytes"]).stdout)
+
+    def has_received(self, count: int) -> bool:
+        """Whether so many bytes have reached the host."""
+        return self._received() - self._before >= count
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def finish(self, objects: Path) -> dict[str, object]:
+        """Wait for the end; what came of it."""
+        status = self._process.wait()
+        self._tcpdump.terminate()
+        self._tcpdump.wait()
+        saved = self._folder / str(self._size)
+        return {
+            "client": self.client.name,
+            "vip": self.client.vip,
+            "status": status,
+            "right": saved.exists() and saved.read_bytes() == (objects / str(self._size)).read_bytes(),
+            "log": (self._folder / "client.log").read_text()[-2000:],
+            "sources": {port: sorted(sources) for port, sources in sources_by_port(self._capture).items()},
+        }
+
+
+def sources_by_port(capture: Path) -> dict[int, set[str]]:
+    """The addresses from which each port of the client's was sent something: a connection has a port of its own."""
+    found = defaultdict(set)
+    for frame in _frames(capture.read_bytes()):
+        version = frame[14] >> 4
+        source, udp = (frame[26:30], 34) if version == 4 else (frame[22:38], 54)
+        source_port, port = struct.unpack_from(">HH", frame, udp)
+        if source_port == QUIC_PORT:
+            found[port].add(str(ip_address(source)))
+    return dict(found)
+
+
+def _frames(pcap: bytes) -> Iterator[bytes]:
+    at = 24
+    while at + 16 <= len(pcap):
+        (length,) = struct.unpack_from("<I", pcap, at + 8)
+        yield pcap[at + 16 : at + 16 + length]
+        at += 16 + length
+
+
+def interface_id(address: str) -> int:
+    """The lower 64 bits."""
+    return int(IPv6Address(address)) & (1 << 64) - 1
