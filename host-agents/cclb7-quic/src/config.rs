@@ -200,6 +200,9 @@ pub fn load(path: &Path) -> Result<Config> {
             bail!("{}", at(path, &text, file.span(), &reason));
         }
     }
+    if let Some(log) = &mut config.access_log {
+        *log = folder.join(&log);
+    }
     for route in &mut config.routes {
         let span = route.span();
         let route = route.get_mut();
@@ -365,6 +368,10 @@ mod tests {
                 format!("agent.toml:5: {expected}")
             );
         }
+        let route = "path = '/'\ndirectory = '.'";
+        let whole = format!("access_log = 'log'\n{HEAD}\n[[route]]\n{route}\n");
+        std::fs::write(&path, whole).unwrap();
+        assert_eq!(load(&path).unwrap().access_log, Some(folder.join("log")));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
