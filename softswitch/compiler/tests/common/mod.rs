@@ -30,3 +30,36 @@ pub fn compile_program(name: &str) -> Output {
     let (output, messages) = compile_text(&format!("{name}.p4"), &text);
     output.unwrap_or_else(|| panic!("{name}.p4:\n{messages}"))
 }
+
+/// A program with `body` in its ingress control; the body's first line is line 10.
+pub fn program(body: &str) -> String {
+    format!(
+        "#include <core.p4>\n#include <v1model.p4>\n{}{body}\n{}",
+        "header h_t { bit<8> a; bit<16> b; bool c; bit<7> d; }\n\
+         struct headers { h_t h; h_t[2] s; }\n\
+         struct metadata { bit<8> m; }\n\
+         parser P(packet_in p, out headers hdr, inout metadata meta, inout standard_metadata_t std) {\n\
+         state start { transition accept; } }\n\
+         control V(inout headers hdr, inout metadata meta) { apply {} }\n\
+         control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {\n",
+        "}\ncontrol E(inout headers hdr, inout metadata meta, inout standard_metadata_t std) { apply {} }\n\
+         control C(inout headers hdr, inout metadata meta) { apply {} }\n\
+         control D(packet_out p, in headers hdr) { apply { p.emit(hdr); } }\n\
+         V1Switch(P(), V(), I(), E(), C(), D()) main;\n"
+    )
+}
+
+/// What the compiler says of [`program`].
+pub fn ingress(body: &str) -> String {
+    compile_text("t.p4", &program(body)).1
+}
+
+/// Holds [`ingress`] against an error at `line:column`.
+pub fn expect(body: &str, at: &str, message: &str) {
+    let messages = ingress(body);
+    let wanted = format!("t.p4:{at}: error: {message}");
+    assert!(
+        messages.contains(&wanted),
+        "for\n{body}\nwanted {wanted}\ngot\n{messages}"
+    );
+}
