@@ -18,20 +18,11 @@ fn pipeline(output: softswitch_p4c::Output) -> Pipeline {
 
 /// A program that answers with two bytes `h` and a stack `s` of three more.
 fn small(parsing: &str, ingress: &str) -> Pipeline {
-    let text = format!(
-        "#include <core.p4>\n#include <v1model.p4>\n\
-         header h_t {{ bit<8> a; bit<8> b; }}\nstruct headers {{ h_t h; h_t[3] s; }}\nstruct metadata {{ }}\n\
-         parser P(packet_in p, out headers hdr, inout metadata meta, inout standard_metadata_t std) {{\n\
-         state start {{ p.extract(hdr.h); {parsing} transition accept; }} }}\n\
-         control V(inout headers hdr, inout metadata meta) {{ apply {{}} }}\n\
-         control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{ {ingress} }}\n\
-         control E(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{ apply {{}} }}\n\
-         control C(inout headers hdr, inout metadata meta) {{ apply {{}} }}\n\
-         control D(packet_out p, in headers hdr) {{ apply {{ p.emit(hdr); }} }}\n\
-         V1Switch(P(), V(), I(), E(), C(), D()) main;\n"
-    );
-    let (output, messages) = common::compile_text("t.p4", &text);
-    pipeline(output.unwrap_or_else(|| panic!("{messages}")))
+    pipeline(common::compile_frame(
+        "header h_t { bit<8> a; bit<8> b; }\nstruct headers { h_t h; h_t[3] s; }\nstruct metadata { }\n",
+        parsing,
+        ingress,
+    ))
 }
 
 /// Sends a frame into port 0; the answer, if it is not dropped.

@@ -6,21 +6,9 @@ use softswitch_p4c::Output;
 
 /// A program with declarations of its own, and those of its ingress control.
 fn compile(declarations: &str, ingress: &str) -> Output {
-    let text = format!(
-        "#include <core.p4>\n#include <v1model.p4>\n\
-         header h_t {{ bit<8> a; bit<16> b; }}\n\
-         struct headers {{ h_t h; }}\nstruct metadata {{ }}\n{declarations}\n\
-         parser P(packet_in p, out headers hdr, inout metadata meta, inout standard_metadata_t std) {{\n\
-         state start {{ p.extract(hdr.h); transition accept; }} }}\n\
-         control V(inout headers hdr, inout metadata meta) {{ apply {{}} }}\n\
-         control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{ {ingress} }}\n\
-         control E(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{ apply {{}} }}\n\
-         control C(inout headers hdr, inout metadata meta) {{ apply {{}} }}\n\
-         control D(packet_out p, in headers hdr) {{ apply {{ p.emit(hdr); }} }}\n\
-         V1Switch(P(), V(), I(), E(), C(), D()) main;\n"
-    );
-    let (output, messages) = common::compile_text("t.p4", &text);
-    output.unwrap_or_else(|| panic!("{messages}"))
+    let types = "header h_t { bit<8> a; bit<16> b; }\n\
+         struct headers { h_t h; }\nstruct metadata { }\n";
+    common::compile_frame(&format!("{types}{declarations}\n"), "", ingress)
 }
 
 /// The lines without their indentation.

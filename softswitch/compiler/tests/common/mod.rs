@@ -63,3 +63,21 @@ pub fn expect(body: &str, at: &str, message: &str) {
         "for\n{body}\nwanted {wanted}\ngot\n{messages}"
     );
 }
+
+/// Compiles a program of these `types`, among them `headers` with a first header `h` and `metadata`, which must have no
+/// error: `parsing` follows the extraction of `h`, `ingress` is the body of the ingress control.
+pub fn compile_frame(types: &str, parsing: &str, ingress: &str) -> Output {
+    let text = format!(
+        "#include <core.p4>\n#include <v1model.p4>\n{types}\
+         parser P(packet_in p, out headers hdr, inout metadata meta, inout standard_metadata_t std) {{\n\
+         state start {{ p.extract(hdr.h); {parsing} transition accept; }} }}\n\
+         control V(inout headers hdr, inout metadata meta) {{ apply {{}} }}\n\
+         control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{ {ingress} }}\n\
+         control E(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {{ apply {{}} }}\n\
+         control C(inout headers hdr, inout metadata meta) {{ apply {{}} }}\n\
+         control D(packet_out p, in headers hdr) {{ apply {{ p.emit(hdr); }} }}\n\
+         V1Switch(P(), V(), I(), E(), C(), D()) main;\n"
+    );
+    let (output, messages) = compile_text("t.p4", &text);
+    output.unwrap_or_else(|| panic!("{messages}"))
+}

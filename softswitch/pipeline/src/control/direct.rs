@@ -4,7 +4,6 @@
 
 use super::arrays::check_meter;
 use super::meters::MeterState;
-use super::no_such;
 use crate::entry::{CounterValue, EntryKey};
 use crate::error::StateError;
 use crate::extern_state::meter::{Meter, MeterConfig};
@@ -21,8 +20,7 @@ fn slot(t: &Table, key: Option<&EntryKey>) -> Result<Option<u32>> {
 
 impl Pipeline {
     fn found(&self, table: TableId, key: Option<&EntryKey>) -> Result<(&Table, Option<u32>)> {
-        let t = self.core.tables.get(table.index());
-        let t = t.ok_or_else(|| no_such("table", table.0))?;
+        let (_, t) = self.table(table)?;
         Ok((t, slot(t, key)?))
     }
 
@@ -31,8 +29,7 @@ impl Pipeline {
         table: TableId,
         key: Option<&EntryKey>,
     ) -> Result<(&mut Table, Option<u32>)> {
-        let t = self.core.tables.get_mut(table.index());
-        let t = t.ok_or_else(|| no_such("table", table.0))?;
+        let t = self.table_mut(table)?;
         let slot = slot(t, key)?;
         Ok((t, slot))
     }

@@ -64,13 +64,13 @@ impl Pipeline {
         }
     }
 
-    fn table(&self, id: TableId) -> Result<(&TableInfo, &Table)> {
+    pub(super) fn table(&self, id: TableId) -> Result<(&TableInfo, &Table)> {
         let info = self.program.info().tables.get(id.index());
         let table = self.core.tables.get(id.index());
         info.zip(table).ok_or_else(|| no_such("table", id.0))
     }
 
-    fn table_mut(&mut self, id: TableId) -> Result<&mut Table> {
+    pub(super) fn table_mut(&mut self, id: TableId) -> Result<&mut Table> {
         self.core
             .tables
             .get_mut(id.index())
