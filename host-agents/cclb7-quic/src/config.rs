@@ -10,6 +10,9 @@ use http::Uri;
 use serde::Deserialize;
 use toml::Spanned;
 
+/// Instead of the access log's file.
+pub const STANDARD_OUTPUT: &str = "-";
+
 /// What the server is to do.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -200,7 +203,9 @@ pub fn load(path: &Path) -> Result<Config> {
             bail!("{}", at(path, &text, file.span(), &reason));
         }
     }
-    if let Some(log) = &mut config.access_log {
+    if let Some(log) = &mut config.access_log
+        && log.as_os_str() != STANDARD_OUTPUT
+    {
         *log = folder.join(&log);
     }
     for route in &mut config.routes {
@@ -369,9 +374,11 @@ mod tests {
             );
         }
         let route = "path = '/'\ndirectory = '.'";
-        let whole = format!("access_log = 'log'\n{HEAD}\n[[route]]\n{route}\n");
-        std::fs::write(&path, whole).unwrap();
-        assert_eq!(load(&path).unwrap().access_log, Some(folder.join("log")));
+        for (log, expected) in [("log", folder.join("log")), ("-", "-".into())] {
+            let whole = format!("access_log = '{log}'\n{HEAD}\n[[route]]\n{route}\n");
+            std::fs::write(&path, whole).unwrap();
+            assert_eq!(load(&path).unwrap().access_log, Some(expected));
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -9,6 +9,8 @@ use std::thread;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
+use crate::config::STANDARD_OUTPUT;
+
 /// Lines that may wait; beyond, requests do, so that none is missing.
 const BACKLOG: usize = 4096;
 
@@ -45,7 +47,7 @@ impl Log {
         let Some(path) = path else {
             return Ok(Self(None));
         };
-        let out: Box<dyn Write + Send> = if path == Path::new("-") {
+        let out: Box<dyn Write + Send> = if path == Path::new(STANDARD_OUTPUT) {
             Box::new(io::stdout())
         } else {
             let file = OpenOptions::new().create(true).append(true).open(path);
