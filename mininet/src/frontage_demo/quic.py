@@ -83,12 +83,15 @@ class QuicWorld(World):
         (self.scratch / "content").write_bytes(pattern())
 
     def generator(self, plan: Path) -> Generator:
-        """`frontage-h3-client`, to the VIP that has a cookie prefix."""
+        """`frontage-h3-client`, to the VIP that has a cookie prefix. Every second client follows the servers' preferred
+        addresses, the others stay at the VIP.
+        """
 
         def command(index: int, start_ns: int) -> list[str | Path]:
             command: list[str | Path] = [self._client, "plan", "--plan", plan, "--content", self.scratch / "content"]
             command += ["--client", str(index), "--start-ns", str(start_ns)]
-            return [*command, "--address", QUIC_VIP6, "--port", str(QUIC_PORT), "--insecure"]
+            command += ["--address", QUIC_VIP6, "--port", str(QUIC_PORT), "--insecure"]
+            return [*command, "--follow"] if index % 2 else command
 
         return command
 
