@@ -100,7 +100,6 @@ impl<'a> Checker<'a> {
             );
             c.block(b);
             c.context = outer;
-            c.outputs(&sig.params, b);
             if !matches!(ret, Type::Void | Type::Unknown) && !always_returns(&b.stmts) {
                 c.diags.error_hint(
                     d.name.span,
@@ -140,7 +139,6 @@ impl<'a> Checker<'a> {
             c.context.in_action = true;
             c.block(body);
             c.context = outer;
-            c.outputs(params, body);
         });
         self.declare(&d.name, d.id);
     }
