@@ -15,37 +15,6 @@ fn warnings(kind: &str, declarations: &str) -> Vec<String> {
 }
 
 #[test]
-fn out_parameters_are_set() {
-    let unset = |body: &str| {
-        warnings(
-            "uninitialized-out-param",
-            &format!("action a(in bit<8> i,\nout bit<8> x) {{ {body} }}"),
-        )
-    };
-    for body in [
-        "x = 1;",
-        "x[3:0] = 1;",
-        "if (i == 1) { x = 1; } else { x = 2; }",
-        "if (i == 1) { exit; } x = 1;",
-        "switch (i) { 1: { x = 1; } default: { x = 2; } }",
-        "x = 1; return;",
-    ] {
-        assert!(unset(body).is_empty(), "{body}");
-    }
-    for body in [
-        "",
-        "if (i == 1) { x = 1; }",
-        "if (i == 1) { return; } x = 1;",
-        "switch (i) { 1: { x = 1; } }",
-    ] {
-        assert_eq!(unset(body), ["3:12"], "{body}");
-    }
-    let others = "action a(out h_t h) { }\naction b(out s_t s) { s.a = 1; }\naction c(out bit<8> x) { x = 1; }\n\
-                  action d(out bit<8> x) { c(x); }\nbool f(out bit<8> x) { return true; }";
-    assert_eq!(warnings("uninitialized-out-param", others), ["6:19"]);
-}
-
-#[test]
 fn shifts_leave_something() {
     let shifts = "const bit<8> X = 8w1 << 7;\nconst bit<8> Y = 8w1 << 8;\nconst int Z = 1 << 8;";
     assert_eq!(warnings("overflow", shifts), ["3:18"]);

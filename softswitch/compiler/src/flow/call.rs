@@ -213,6 +213,7 @@ impl<'a> Flow<'_, 'a> {
             self.listed_action(&a.expr);
             after.join(&self.state);
         }
+        after.keep_valid(&ready);
         after.ask_as(&before);
         self.state = after;
     }

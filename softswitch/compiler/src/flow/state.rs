@@ -101,6 +101,15 @@ impl State {
         }
     }
 
+    /// Headers that were valid before stay so: which of a table's actions runs is up to its entries.
+    pub fn keep_valid(&mut self, before: &State) {
+        for (h, before) in self.headers.iter_mut().zip(&before.headers) {
+            if before.validity == Validity::Yes {
+                h.validity = Validity::Yes;
+            }
+        }
+    }
+
     /// Takes in what another way brings to the same point; returns whether that changed anything.
     pub fn join(&mut self, other: &State) -> bool {
         if other.dead {
