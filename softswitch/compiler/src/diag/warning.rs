@@ -19,6 +19,8 @@ pub enum Warning {
     /// A value that may not be set.
     UninitializedUse,
     Unknown,
+    /// What the target does otherwise than the program says.
+    Unsupported,
     Unused,
 }
 
@@ -37,6 +39,7 @@ impl Warning {
             Warning::UninitializedOut => "uninitialized-out-param",
             Warning::UninitializedUse => "uninitialized-use",
             Warning::Unknown => "unknown",
+            Warning::Unsupported => "unsupported",
             Warning::Unused => "unused",
         }
     }

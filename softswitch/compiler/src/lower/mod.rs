@@ -39,7 +39,7 @@ use crate::ir::{Ex, Label, Lowered, Scalar, St, StKind};
 use crate::types::{Type, Typed};
 
 pub(crate) use expr::ones;
-pub(crate) use object::{name_annotation, string_annotation};
+pub(crate) use object::{match_annotation, name_annotation, string_annotation};
 
 use frame::{Frame, FrameRef};
 use value::Val;
