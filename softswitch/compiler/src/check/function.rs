@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
         }
         self.complete(&ret, sig.ret.span);
         self.params(&sig.params);
-        self.no_blocks(&sig.params);
+        self.no_blocks(&sig.params, false);
         for p in &sig.params {
             let t = self.type_of(p.ty.id);
             self.complete(&t, p.ty.span);
@@ -117,7 +117,7 @@ impl<'a> Checker<'a> {
         self.scoped(|c| {
             c.params(params);
             let mut plane = false;
-            c.no_blocks(params);
+            c.no_blocks(params, false);
             for p in params {
                 let t = c.type_of(p.ty.id);
                 if t == Type::Int || c.is_object(&t) {
