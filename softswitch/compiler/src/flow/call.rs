@@ -5,6 +5,7 @@ use super::layout::Place;
 use super::state::{State, Validity};
 use crate::ast::{Arg, Block, Decl, DeclKind, Direction, Expr, ExprKind, Ident, NodeId, Param};
 use crate::diag::Warning;
+use crate::lower::MAX_INLINE_DEPTH;
 use crate::types::{Callee, Def};
 
 /// The parameters, each with its argument.
@@ -61,7 +62,7 @@ impl<'a> Flow<'_, 'a> {
             DeclKind::Function {
                 body: Some(body), ..
             } => (None, &[], body),
-            DeclKind::Control(c) => (None, &c.locals, &c.body),
+            DeclKind::Control(c) if !c.is_type => (None, &c.locals, &c.body),
             _ => return None,
         };
         Some(Body {
@@ -93,7 +94,7 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// All that a parser, control, function or extern gives back is set and valid.
+    /// All that a parser or extern gives back is set and valid.
     fn outputs(&mut self, given: &Given<'a>) {
         for arg in results(given) {
             self.walk_target(arg);
@@ -133,8 +134,14 @@ impl<'a> Flow<'_, 'a> {
 
     /// Walks a body with what its parameters are given, and gives back what comes of them.
     fn run(&mut self, body: Body<'a>, given: &Given<'a>) {
+        if self.depth == MAX_INLINE_DEPTH {
+            self.steps = 0;
+        }
         for (p, arg) in given {
             let Some(place) = self.param(p) else { continue };
+            if !self.step(place.slots()) {
+                return;
+            }
             self.state.mark(&place, p.dir == Direction::Out);
             match arg {
                 _ if p.dir == Direction::Out => self.state.set_all(&place, Validity::No),
@@ -144,8 +151,10 @@ impl<'a> Flow<'_, 'a> {
             }
         }
         let outer = std::mem::replace(&mut self.returns, State::dead());
+        self.depth += 1;
         self.locals(body.locals);
         self.stmts(&body.block.stmts);
+        self.depth -= 1;
         let returns = std::mem::replace(&mut self.returns, outer);
         self.state.join(&returns);
         for (p, arg) in given.iter().filter(|(p, _)| is_result(p)) {

@@ -100,16 +100,10 @@ impl<'a> Flow<'_, 'a> {
     pub(super) fn walk_path(&mut self, e: &'a Expr) {
         match &e.kind {
             ExprKind::Name { .. } => {}
-            ExprKind::Member(base, name) => {
+            ExprKind::Member(base, _) => {
                 self.walk_path(base);
-                let is_field = self
-                    .typed
-                    .fields(&self.typed.type_of(base.id))
-                    .is_some_and(|fields| fields.iter().any(|(field, _)| *field == name.name));
-                if is_field
-                    && self.typed.composite_kind(&self.typed.type_of(base.id))
-                        == Some(CompositeKind::Header)
-                {
+                let base_type = self.typed.type_of(base.id);
+                if self.typed.composite_kind(&base_type) == Some(CompositeKind::Header) {
                     self.need_valid(base);
                 }
             }

@@ -48,6 +48,10 @@ impl Layout {
 }
 
 impl Place {
+    pub fn slots(&self) -> usize {
+        self.layout.values + self.layout.headers
+    }
+
     fn part(&self, part: &Part) -> Place {
         Place {
             layout: part.layout.clone(),

@@ -23,9 +23,9 @@ use crate::types::{Callee, Def, Type, Typed};
 use layout::{Layouts, Place};
 use state::{State, Validity};
 
-/// How many steps the walk of one block may take, a copied slot being one: only programs that are made for it need more,
-/// of which nothing more is said then.
-const MAX_STEPS: usize = 3_000_000;
+/// How many steps all walks may take, a copied slot being one: only programs that are made for it need more, of which
+/// nothing more is said then.
+const MAX_STEPS: usize = 10_000_000;
 
 /// Warns of what the program's data flow shows. The program has no mistakes.
 pub fn warn(typed: &Typed, diags: &Diagnostics, sources: &SourceMap) {
@@ -44,6 +44,7 @@ pub fn warn(typed: &Typed, diags: &Diagnostics, sources: &SourceMap) {
         loops: Vec::new(),
         silent: false,
         steps: MAX_STEPS,
+        depth: 0,
     };
     let used = used(typed);
     for d in typed.program.decls.iter().filter(|d| used.contains(&d.id)) {
@@ -93,7 +94,10 @@ struct Flow<'t, 'a> {
     loops: Vec<stmt::Loop>,
     /// Nothing is said before all ways to a point are known.
     silent: bool,
+    /// How many are left.
     steps: usize,
+    /// Of calls.
+    depth: usize,
 }
 
 impl<'a> Flow<'_, 'a> {
@@ -148,7 +152,7 @@ impl<'a> Flow<'_, 'a> {
     /// The parameters as whoever calls gives them.
     fn enter(&mut self, params: &[Param]) {
         for p in params {
-            if let Some(place) = self.param(p) {
+            if let Some(place) = self.param(p).filter(|p| self.step(p.slots())) {
                 let out = p.dir == Direction::Out;
                 self.state.mark(&place, out);
                 let valid = if out { Validity::No } else { Validity::Yes };
@@ -183,7 +187,6 @@ impl<'a> Flow<'_, 'a> {
         self.next = (0, 0);
         self.state = State::default();
         self.silent = false;
-        self.steps = MAX_STEPS;
         let params = match &d.kind {
             DeclKind::Function { sig, .. } => &sig.params,
             DeclKind::Control(c) => &c.params,

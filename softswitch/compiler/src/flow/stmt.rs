@@ -112,7 +112,9 @@ impl<'a> Flow<'_, 'a> {
         let Some(place) = self.place(d.id, &ty) else {
             return;
         };
-        self.step(place.layout.values + place.layout.headers);
+        if !self.step(place.slots()) {
+            return;
+        }
         self.state.mark(&place, init.is_none());
         match init {
             Some(e) => self.take(&place, e),

@@ -164,7 +164,7 @@ pub(crate) struct UsedAction {
 }
 
 /// Programs that inline deeper than this recurse.
-const MAX_INLINE_DEPTH: usize = 120;
+pub(crate) const MAX_INLINE_DEPTH: usize = 120;
 
 /// A bound on the size of the result, against programs whose inlining explodes.
 const MAX_STATEMENTS: usize = 2_000_000;
