@@ -174,6 +174,23 @@ fn actions_and_controls_are_followed_where_they_are_used() {
 }
 
 #[test]
+fn controls_are_followed_into_controls() {
+    let of_program = |sub: &str, ingress: &str| {
+        let text = common::program(ingress).replace("control I(", &format!("{sub}\ncontrol I("));
+        places(&common::compile_text("t.p4", &text).1, HEADER, 9)
+    };
+    let sub = "control S(inout h_t t) { apply {\nt.a = 1; t.setInvalid(); } }";
+    let used = "S() s; apply { s.apply(hdr.h);\nhdr.h.a = 1; }";
+    assert_eq!(of_program(sub, used), ["5:1"]);
+    let invalid = "S() s; apply { hdr.h.setInvalid(); s.apply(hdr.h); }";
+    assert_eq!(of_program(sub, invalid), ["2:1"]);
+    // Of a control that is not known before it is given, it is taken that it sets all.
+    let given = "control T(inout h_t t);\ncontrol S(inout h_t t)(T inner) { apply { t.setInvalid(); inner.apply(t);\nt.a = 1; } }\n\
+                 control N(inout h_t t) { apply { } }";
+    assert!(of_program(given, "S(N()) s; apply { s.apply(hdr.h); }").is_empty());
+}
+
+#[test]
 fn parser_states_are_followed_from_all_sides() {
     let states = |a: &str| {
         format!(
