@@ -25,7 +25,7 @@ use state::{State, Validity};
 
 /// How many steps all walks may take, a copied slot being one: only programs that are made for it need more, of which
 /// nothing more is said then.
-const MAX_STEPS: usize = 10_000_000;
+const MAX_STEPS: usize = 5_000_000;
 
 /// Warns of what the program's data flow shows. The program has no mistakes.
 pub fn warn(typed: &Typed, diags: &Diagnostics, sources: &SourceMap) {
