@@ -151,7 +151,7 @@ $(STAMPS)/quic-clients: $(QUIC_CLIENTS)/requirements.lock | $(STAMPS)/debian
 
 # Browsers and tool chains, for `make clients` alone.
 $(STAMPS)/clients: $(shell find clients/packages.txt clients/requirements.lock clients/programs -type f) $(STAMPS)/quic-clients
-	$(say) 'HTTP/3 clients: Chromium, Bun, quic-go'
+	$(say) 'HTTP/3 clients: Chromium, Firefox, Bun, quic-go'
 	@tools/setup-debian clients/packages.txt
 	@[ -x $(BUILD)/clients/venv/bin/python ] || /usr/bin/python3 -m venv $(BUILD)/clients/venv
 	@export PATH=$(abspath $(BUILD)/clients/venv/bin):$$PATH

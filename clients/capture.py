@@ -44,17 +44,22 @@ class Opening:
     """Bytes of the connection id that the client wants to be known by."""
 
 
-def datagrams(pcap: Path) -> Iterator[Datagram]:
-    """All of the service's port in a capture of Ethernet frames, in its order."""
-    for frame in _frames(pcap.read_bytes()):
-        version = frame[14] >> 4
-        width, sources, udp = (4, 26, 34) if version == 4 else (16, 22, 54)
-        addresses = [str(ip_address(frame[at : at + width])) for at in (sources, sources + width)]
-        ports = struct.unpack_from(">HH", frame, udp)
-        (length,) = struct.unpack_from(">H", frame, udp + 4)
-        up = ports[1] == QUIC_PORT
-        client, remote = (0, 1) if up else (1, 0)
-        yield Datagram(up, (addresses[client], ports[client]), addresses[remote], length - 8, frame[udp + 8 :])
+def datagrams(pcap: Path) -> list[Datagram]:
+    """All of the service's port in a capture of Ethernet frames, in its order, but for what an earlier connection is still sent."""
+    seen = [_datagram(frame) for frame in _frames(pcap.read_bytes())]
+    at_work = {datagram.local for datagram in seen if datagram.up}
+    return [datagram for datagram in seen if datagram.local in at_work]
+
+
+def _datagram(frame: bytes) -> Datagram:
+    version = frame[14] >> 4
+    width, sources, udp = (4, 26, 34) if version == 4 else (16, 22, 54)
+    addresses = [str(ip_address(frame[at : at + width])) for at in (sources, sources + width)]
+    ports = struct.unpack_from(">HH", frame, udp)
+    (length,) = struct.unpack_from(">H", frame, udp + 4)
+    up = ports[1] == QUIC_PORT
+    client, remote = (0, 1) if up else (1, 0)
+    return Datagram(up, (addresses[client], ports[client]), addresses[remote], length - 8, frame[udp + 8 :])
 
 
 def opening(seen: list[Datagram]) -> Opening:

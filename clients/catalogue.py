@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = ROOT / "build" / "clients"
-PLACES = {"python": Path(sys.executable), "here": HERE, "build": BUILD, "tests": ROOT / "host-agents" / "cclb7-quic" / "tests" / "clients"}
+PLACES = {"python": Path(sys.executable), "here": HERE, "tests": ROOT / "host-agents" / "cclb7-quic" / "tests" / "clients"}
 CATALOGUE = HERE / "catalogue.toml"
 
 
@@ -48,13 +49,13 @@ class Client:
         return Path(found) if found else None
 
     def version_of(self, program: Path) -> str:
-        """The first line that it says when asked for its version, without the program's own name."""
+        """The first number with a dot in what it says when asked for its version."""
         command = self._filled(self.version, {"program": str(program)})
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        lines = (done.stdout + done.stderr).strip().splitlines()
-        if done.returncode != 0 or not lines:
+        found = re.search(r"\d+\.\S+", done.stdout)
+        if done.returncode != 0 or not found:
             raise CatalogueError(f"{self.name}: {' '.join(command)} says no version; {self.install}")
-        return lines[0].strip()
+        return found[0]
 
     def command(self, program: Path, values: Mapping[str, str], migrating: bool = False) -> list[str]:
         """To download; `values` are for the names in braces."""

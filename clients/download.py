@@ -98,7 +98,7 @@ class Download:
         self._tcpdump.wait()
         right = saved.exists() and saved.read_bytes() == original.read_bytes()
         log = (self._folder / "client.log").read_text(errors="replace")
-        return Done(status, right, log[-2000:], list(datagrams(self._capture)))
+        return Done(status, right, log[-2000:], datagrams(self._capture))
 
 
 def restore(host: Namespace, client: ClientAddresses) -> None:

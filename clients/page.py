@@ -20,8 +20,8 @@ INTRODUCTION = """# HTTP/3 clients
 
 What clients that nobody modified make of a service behind Frontage. `make clients` runs them, and writes this page from what it saw.
 Each client downloads 5 MB in a network namespace of its own, through softswitch with `frontage.p4`, from one of three
-`frontage-cclb7-quic`, over IPv6 ([QUIC](quic.md) says how the switch finds the server). [`clients/`](../clients/README.md) says how
-to add one.
+`frontage-cclb7-quic`, over IPv6 ([QUIC](quic.md) says how the switch finds the server). The last one is this project's own, for
+comparison. [`clients/`](../clients/README.md) says how to add one.
 """
 
 SEEN = """## What the network sees of them
@@ -41,7 +41,7 @@ KEPT = """## What their downloads survive
 - *Address*: the client's host gets another address, and loses the one that it had a little later.
 - *Migration*: the client itself changes its port, where it has an option for that.
 
-*Whole*: the client was content, and had the right bytes. *Stalls*: it was still waiting after a minute.
+*Whole*: the client was content, and had the right bytes. *Breaks off*: it gave up. *Stalls*: it was still waiting when its time was up.
 """
 
 

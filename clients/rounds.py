@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import asdict
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -40,7 +37,6 @@ class Rounds:
         self._objects = world.scratch / "objects"
         shutil.copy(HERE / "programs" / PAGE, self._objects)
         self._keys: tuple[CookieKey, ...] = tuple(load(world.edge.config).cookie_keys)
-        self._pin = public_key_pin(world.scratch / "quic" / "certificate.pem")
         self._hosts = zip(world.client_addresses, world.clients.values(), strict=True)
 
     def all_of(self, client: Client, program: Path) -> dict[str, Any]:
@@ -74,8 +70,8 @@ class Rounds:
             "port": str(QUIC_PORT),
             "url": f"https://[{QUIC_VIP6}]:{QUIC_PORT}/{SIZE}",
             "path": f"/{SIZE}",
-            "page": f"https://[{QUIC_VIP6}]:{QUIC_PORT}/{PAGE}#/{SIZE}",
-            "pin": self._pin,
+            "page": f"/{PAGE}#/{SIZE}",
+            "certificate": str(self._world.scratch / "quic" / "certificate.pem"),
         }
         before = self._world.edge.counters()
         download = Download(client.command(program, values, kind == "migrating"), host, folder, LIMIT)
@@ -116,11 +112,3 @@ def difference(after: Any, before: Any) -> dict[str, int]:
     """What was counted meanwhile."""
     counted = {name: int(count - before.get(name, 0)) for name, count in after.items()}
     return {name: count for name, count in sorted(counted.items()) if count}
-
-
-def public_key_pin(certificate: Path) -> str:
-    """The SHA-256 of a certificate's public key, in base64, by which browsers know it (RFC 7469, section 2.4)."""
-    command = ["openssl", "x509", "-in", str(certificate), "-pubkey", "-noout"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    der = base64.b64decode("".join(text.splitlines()[1:-1]))
-    return base64.b64encode(hashlib.sha256(der).digest()).decode()

@@ -79,15 +79,14 @@ def main() -> int:
                 box.keep_logs(BUILD / "logs")
             kept: Rows = json.loads(RESULT.read_text()) if only and RESULT.exists() else {}
             RESULT.write_text(json.dumps({name: (kept | rows)[name] for name in names if name in kept | rows}, indent=2) + "\n")
+            page.write()
             for line in wrong(rows):
                 print(line)
             return 1 if wrong(rows) else 0
 
-        status = sandbox.run(body, BUILD)
+        return sandbox.run(body, BUILD)
     except (CatalogueError, DeploymentError, SandboxError) as error:
         sys.exit(f"clients: {error}")
-    page.write()
-    return status
 
 
 if __name__ == "__main__":

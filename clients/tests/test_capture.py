@@ -27,10 +27,11 @@ def initial(destination_id: bytes, source_id: bytes) -> bytes:
     return (b"\xc0\0\0\0\1" + ids).ljust(1200, b"\0")
 
 
-def test_a_first_flight_ends_with_the_first_answer(tmp_path: Path) -> None:
+def test_a_first_flight_ends_with_the_first_answer_to_it(tmp_path: Path) -> None:
     up = frame(CLIENT, VIP, (5000, 443), initial(b"chosen at random", b"me"))
+    earlier = frame(VIP, CLIENT, (443, 4000), b"\x40")
     down = frame(VIP, CLIENT, (443, 5000), b"\xc0")
-    seen = list(datagrams(pcap(tmp_path / "it.pcap", up, up, down, up)))
+    seen = datagrams(pcap(tmp_path / "it.pcap", earlier, up, up, down, up))
     assert [datagram.up for datagram in seen] == [True, True, False, True]
     assert {datagram.remote for datagram in seen} == {VIP} and {datagram.local for datagram in seen} == {(CLIENT, 5000)}
     first = opening(seen)
@@ -40,10 +41,10 @@ def test_a_first_flight_ends_with_the_first_answer(tmp_path: Path) -> None:
 def test_a_capture_that_began_too_late_is_refused(tmp_path: Path) -> None:
     short = frame(CLIENT, VIP, (5000, 443), b"\x40 short header")
     with pytest.raises(ValueError, match="did it start in time"):
-        opening(list(datagrams(pcap(tmp_path / "it.pcap", short))))
+        opening(datagrams(pcap(tmp_path / "it.pcap", short)))
 
 
 def test_a_frame_that_is_not_written_whole_yet_is_left_out(tmp_path: Path) -> None:
     path = pcap(tmp_path / "it.pcap", frame(CLIENT, VIP, (5000, 443), initial(b"12345678", b"")))
     path.write_bytes(path.read_bytes()[:-1])
-    assert list(datagrams(path)) == []
+    assert datagrams(path) == []

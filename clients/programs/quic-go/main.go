@@ -44,13 +44,22 @@ func get(out, url string, migrating bool) error {
 		return err
 	}
 	defer file.Close()
+	socket, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		return err
+	}
+	// As http3.Transport does it by default; only that the connection is kept, to migrate it.
+	endpoint := &quic.Transport{Conn: socket}
 	var connection *quic.Conn
 	transport := &http3.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		Dial: func(ctx context.Context, address string, t *tls.Config, q *quic.Config) (*quic.Conn, error) {
-			c, err := quic.DialAddrEarly(ctx, address, t, q)
-			connection = c
-			return c, err
+			server, err := net.ResolveUDPAddr("udp", address)
+			if err != nil {
+				return nil, err
+			}
+			connection, err = endpoint.DialEarly(ctx, server, t, q)
+			return connection, err
 		},
 	}
 	defer transport.Close()
