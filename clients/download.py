@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_interface
 from pathlib import Path
 
 from capture import SNAPLEN, Datagram, datagrams
-from frontage_demo.addresses import QUIC_PORT, ClientAddresses
+from frontage_demo.addresses import COOKIE_PREFIX, QUIC_PORT, ClientAddresses
 from frontage_demo.nodes import Namespace
 
 REBINDING = """table inet rebinding-{old} {{
@@ -20,6 +22,11 @@ REBINDING = """table inet rebinding-{old} {{
 """
 """What a NAT does that gives a connection another port. What is on its way to the one before still comes through: a client that
 has sent all its acknowledgments has no reason to send anything, so that nobody could tell its server of the port.
+"""
+
+BLOCK = f"""table ip6 block {{
+    chain forward {{ type filter hook forward priority 0; ip6 daddr {COOKIE_PREFIX} drop; }}
+}}
 """
 
 
@@ -99,6 +106,14 @@ class Download:
         right = saved.exists() and saved.read_bytes() == original.read_bytes()
         log = (self._folder / "client.log").read_text(errors="replace")
         return Done(status, right, log[-2000:], datagrams(self._capture))
+
+
+@contextmanager
+def unreachable_cookies(router: Namespace) -> Iterator[None]:
+    """Have a router let nothing through to cookie addresses."""
+    router.run(["nft", "-f", "-"], input=BLOCK)
+    yield
+    router.run(["nft", "flush", "ruleset"])
 
 
 def restore(host: Namespace, client: ClientAddresses) -> None:

@@ -39,6 +39,7 @@ KEPT = """## What their downloads survive
 
 - *NAT*: in the midst of the download, a NAT gives the client another port.
 - *Address*: the client's host gets another address, and loses the one that it had a little later.
+- *No cookies*: nothing gets through to the cookie address, so that a client that would take it stays at the VIP.
 - *Migration*: the client itself changes its port, where it has an option for that.
 
 *Whole*: the client was content, and had the right bytes. *Breaks off*: it gave up. *Stalls*: it was still waiting when its time was up.
@@ -95,7 +96,13 @@ def migrating(row: Row) -> str:
 
 def kept(row: Row) -> list[str]:
     runs = row["runs"]
-    return [outcome(runs["undisturbed"]), disturbed(runs["rebound"]), disturbed(runs["readdressed"]), migrating(row)]
+    return [
+        outcome(runs["undisturbed"]),
+        disturbed(runs["rebound"]),
+        disturbed(runs["readdressed"]),
+        outcome(runs.get("unreachable")),
+        migrating(row),
+    ]
 
 
 def cells(name: str, row: Row, what: Callable[[Row], list[str]]) -> list[str]:
@@ -119,7 +126,7 @@ def text(rows: dict[str, Row]) -> str:
             SEEN,
             part(["first flight", "ids", "preferred address", "addresses"], seen),
             KEPT,
-            part(["undisturbed", "NAT", "address", "migration"], kept),
+            part(["undisturbed", "NAT", "address", "no cookies", "migration"], kept),
         ]
     )
 

@@ -11,13 +11,14 @@ from typing import Any
 
 from capture import opening
 from catalogue import HERE, Client
-from download import Done, Download, restore
+from download import Done, Download, restore, unreachable_cookies
 from frontage.config import load
 from frontage.cookie import CookieKey
 from frontage_demo.addresses import COOKIE_PREFIX, QUIC_PORT, QUIC_VIP6, ClientAddresses
 from frontage_demo.edge import EdgeCounters
 from frontage_demo.nodes import Namespace
 from frontage_demo.quic import QuicWorld
+from frontage_demo.topology import INTERNET
 
 SIZE = 5_000_000
 UNDER_WAY = 1_000_000
@@ -48,6 +49,9 @@ class Rounds:
             "readdressed": lambda download: download.readdress(address),
         }
         runs = {kind: self._download(client, program, kind, host, address, disturb) for kind, disturb in disturbances.items()}
+        if runs["undisturbed"]["cookies"]:
+            with unreachable_cookies(self._world.network[INTERNET]):
+                runs["unreachable"] = self._download(client, program, "unreachable", host, address, None)
         if client.migrate:
             runs["migrating"] = self._download(client, program, "migrating", host, address, None)
         return {"migrate": " ".join(client.migrate), "runs": runs}

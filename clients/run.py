@@ -1,9 +1,9 @@
 """Has HTTP/3 clients that others wrote download through the whole data centre, and writes docs/clients.md from what came of it.
 
 Each client of catalogue.toml that is here downloads 5 MB several times, in namespaces, through softswitch with frontage.p4 from
-frontage-cclb7-quic: undisturbed, with its port changed by a NAT, with its host's address replaced, and migrating of its own accord
-where it has an option for that. Writes build/clients/result.json. Fails if an undisturbed download is not whole, or comes from an
-address that it should not.
+frontage-cclb7-quic: undisturbed, with its port changed by a NAT, with its host's address replaced, without a way to the cookie
+address if it takes that, and migrating of its own accord where it has an option for it. Writes build/clients/result.json. Fails if
+an undisturbed download is not whole, or if anything comes from an address that the client should not see.
 
 Example: clients/run.py --only ngtcp2
 """

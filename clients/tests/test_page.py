@@ -43,11 +43,11 @@ def test_what_became_of_disturbed_downloads() -> None:
     stalls = run(whole=False, status=None, disturbed=True)
     breaks = run(whole=False, status=1, disturbed=True)
     moved = run(clients=2)
-    kept = lines({"one": row(rebound=stalls, readdressed=breaks, migrating=moved)})[1]
-    assert kept[2:] == ["whole", "stalls", "breaks off", "whole, by `--move`"]
+    kept = lines({"one": row(rebound=stalls, readdressed=breaks, unreachable=run(), migrating=moved)})[1]
+    assert kept[2:] == ["whole", "stalls", "breaks off", "whole", "whole, by `--move`"]
     # A download that was over before anything could be done to it shows nothing, and neither does one that did not move.
     kept = lines({"one": row(migrating=run())})[1]
-    assert kept[3:] == ["was over too early", "was over too early", "does not migrate, by `--move`"]
+    assert kept[3:] == ["was over too early", "was over too early", "-", "does not migrate, by `--move`"]
 
 
 def test_a_client_that_is_not_here_says_how_to_get_it() -> None:
