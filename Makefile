@@ -9,6 +9,8 @@ MAKEFLAGS += --no-builtin-rules
 export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL TARGET
 # What `make conformance` and `make differential` are held against.
 export P4C P4C_BM2 BMV2
+# lsquic's http_client, for `make clients`.
+export LSQUIC
 
 BUILD := build
 STAMPS := $(BUILD)/stamps
@@ -23,7 +25,7 @@ WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world conformance differential bench performance fuzz lint format docs lock clean
+.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world conformance differential clients bench performance fuzz lint format docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -45,6 +47,8 @@ test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 	$(say) 'Controller tests'
 	@$(VENV)/bin/pytest -q controller/tests
+	$(say) 'Page of the HTTP/3 clients'
+	@$(VENV)/bin/pytest -q clients/tests
 	$(say) 'softswitch in Python'
 	@$(VENV)/bin/pytest -q softswitch/python/tests
 	@$(PYTHON) softswitch/python/examples/router.py >/dev/null
@@ -68,6 +72,9 @@ differential: $(STAMPS)/venv $(STAMPS)/rust ## random packets through softswitch
 	@cargo build --release --locked --quiet -p frontage-conformance
 	@$(PYTHON) conformance/differential.py $(if $(PACKETS),--packets $(PACKETS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
+clients: $(WORLD) $(STAMPS)/clients ## docs/clients.md, from what HTTP/3 clients do: ONLY=name runs one; LSQUIC=its http_client
+	@$(PYTHON) clients/run.py $(if $(ONLY),--only '$(ONLY)')
+
 bench: $(WORLD) ## measure: build/bench/result.json; ONLY=name runs one
 	@cargo build --release --locked --quiet -p frontage-bench
 	@$(PYTHON) bench/run.py $(if $(ONLY),--only $(ONLY))
@@ -86,7 +93,7 @@ lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
 	$(say) 'Python: ruff, mypy'
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@for room in controller mininet ptf-tests bench conformance tools softswitch/python; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
+	@for room in controller mininet ptf-tests bench clients conformance tools softswitch/python; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
 	$(say) 'C: clang-format'
 	@find host-agents -name '*.[ch]' -print0 | xargs -0 -r clang-format --dry-run --Werror
 	$(say) 'P4: the compiler'
@@ -105,9 +112,10 @@ docs: $(STAMPS)/venv $(P4) ## regenerate what is generated in docs/: the table r
 	$(say) 'docs/tables.md'
 
 LOCK := $(PYTHON) -m piptools compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header
-lock: $(STAMPS)/venv ## renew requirements.lock from the pyproject files, and that of the QUIC clients
+lock: $(STAMPS)/venv ## renew requirements.lock from the pyproject files, and those of the QUIC clients
 	@$(LOCK) --output-file requirements.lock requirements.in controller/pyproject.toml mininet/pyproject.toml
 	@$(LOCK) --output-file $(QUIC_CLIENTS)/requirements.lock $(QUIC_CLIENTS)/requirements.in
+	@$(LOCK) --output-file clients/requirements.lock clients/requirements.in
 
 clean: ## remove everything that was built
 	@rm -rf $(BUILD) target
@@ -139,6 +147,19 @@ $(STAMPS)/quic-clients: $(QUIC_CLIENTS)/requirements.lock | $(STAMPS)/debian
 	$(say) 'Python: HTTP/3 clients for the tests'
 	@[ -x $(BUILD)/quic-clients/bin/python ] || /usr/bin/python3 -m venv $(BUILD)/quic-clients
 	@$(BUILD)/quic-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+# Browsers and tool chains, for `make clients` alone.
+$(STAMPS)/clients: $(shell find clients/packages.txt clients/requirements.lock clients/programs -type f) $(STAMPS)/quic-clients
+	$(say) 'HTTP/3 clients: Chromium, Firefox, Bun, quic-go'
+	@tools/setup-debian clients/packages.txt
+	@[ -x $(BUILD)/clients/venv/bin/python ] || /usr/bin/python3 -m venv $(BUILD)/clients/venv
+	@export PATH=$(abspath $(BUILD)/clients/venv/bin):$$PATH
+	@pip install --quiet --disable-pip-version-check --require-hashes -r clients/requirements.lock
+	@mkdir -p $(BUILD)/clients/npm
+	@cp clients/programs/package.json clients/programs/package-lock.json $(BUILD)/clients/npm
+	@npm ci --prefix $(BUILD)/clients/npm --silent
+	@go build -C clients/programs/quic-go -o $(abspath $(BUILD)/clients/quic-go) .
 	@touch $@
 
 $(STAMPS)/python: $(STAMPS)/venv $(STAMPS)/rust $(shell find softswitch/python/python -name '*.py*' -not -path '*/__pycache__/*')

@@ -1,0 +1,118 @@
+"""The downloads of one client in a world, and what is to be said of them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from ipaddress import IPv6Address, ip_address, ip_network
+from pathlib import Path
+from typing import Any
+
+from capture import opening
+from catalogue import HERE, Client
+from download import Done, Download, restore, unreachable_cookies
+from frontage.config import load
+from frontage.cookie import CookieKey
+from frontage_demo.addresses import COOKIE_PREFIX, QUIC_PORT, QUIC_VIP6, ClientAddresses
+from frontage_demo.edge import EdgeCounters
+from frontage_demo.nodes import Namespace
+from frontage_demo.quic import QuicWorld
+from frontage_demo.topology import INTERNET
+
+SIZE = 5_000_000
+UNDER_WAY = 1_000_000
+"""Bytes after which a download is past its handshake, and far from its end."""
+LIMIT = 60.0
+"""Seconds for a download that takes three undisturbed."""
+PAGE = "page.html"
+
+
+class Rounds:
+    """A world that is up, with the object."""
+
+    def __init__(self, world: QuicWorld) -> None:
+        world.offer_objects([SIZE])
+        world.wait_until_ready()
+        self._world = world
+        self._objects = world.scratch / "objects"
+        shutil.copy(HERE / "programs" / PAGE, self._objects)
+        self._keys: tuple[CookieKey, ...] = tuple(load(world.edge.config).cookie_keys)
+        self._hosts = zip(world.client_addresses, world.clients.values(), strict=True)
+
+    def all_of(self, client: Client, program: Path) -> dict[str, Any]:
+        """What there is to say of a client, from downloads on a host of its own."""
+        address, host = next(self._hosts)
+        disturbances: dict[str, Callable[[Download], None] | None] = {
+            "undisturbed": None,
+            "rebound": Download.rebind,
+            "readdressed": lambda download: download.readdress(address),
+        }
+        runs = {kind: self._download(client, program, kind, host, address, disturb) for kind, disturb in disturbances.items()}
+        if runs["undisturbed"]["cookies"]:
+            with unreachable_cookies(self._world.network[INTERNET]):
+                runs["unreachable"] = self._download(client, program, "unreachable", host, address, None)
+        if client.migrate:
+            runs["migrating"] = self._download(client, program, "migrating", host, address, None)
+        return {"migrate": " ".join(client.migrate), "runs": runs}
+
+    def _download(
+        self,
+        client: Client,
+        program: Path,
+        kind: str,
+        host: Namespace,
+        address: ClientAddresses,
+        disturb: Callable[[Download], None] | None,
+    ) -> dict[str, Any]:
+        folder = self._world.scratch / f"download-{client.name}-{kind}"
+        folder.mkdir()
+        values = {
+            "folder": str(folder),
+            "out": str(folder / str(SIZE)),
+            "host": QUIC_VIP6,
+            "port": str(QUIC_PORT),
+            "url": f"https://[{QUIC_VIP6}]:{QUIC_PORT}/{SIZE}",
+            "path": f"/{SIZE}",
+            "page": f"/{PAGE}#/{SIZE}",
+            "certificate": str(self._world.scratch / "quic" / "certificate.pem"),
+        }
+        before = self._world.edge.counters()
+        download = Download(client.command(program, values, kind == "migrating"), host, folder, LIMIT)
+        disturbed = disturb is not None and download.wait_for(UNDER_WAY)
+        if disturb is not None and disturbed:
+            disturb(download)
+        done = download.finish(folder / str(SIZE), self._objects / str(SIZE))
+        restore(host, address)
+        return self._told(done, disturbed, self._world.edge.counters(), before)
+
+    def _told(self, done: Done, disturbed: bool, after: EdgeCounters, before: EdgeCounters) -> dict[str, Any]:
+        came = {datagram.remote for datagram in done.seen if not datagram.up}
+        cookies = {remote for remote in came if self._is_static(remote)}
+        return {
+            "whole": done.whole,
+            "status": done.status,
+            "right": done.right,
+            "disturbed": disturbed,
+            "steering": difference(after.steering, before.steering),
+            "drops": difference(after.drops, before.drops),
+            "vip": QUIC_VIP6 in came,
+            "cookies": len(cookies),
+            "unexpected": sorted(came - cookies - {QUIC_VIP6}),
+            "opening": asdict(opening(done.seen)) if done.seen else None,
+            "clients": len({datagram.local for datagram in done.seen if not datagram.up}),
+            "log": done.log,
+        }
+
+    def _is_static(self, address: str) -> bool:
+        """Whether an address is a static cookie of one of the servers."""
+        interface_id = int(IPv6Address(address)) & (1 << 64) - 1
+        opened = [key.open_ip6(interface_id) for key in self._keys]
+        sids = {server.sid6 for server in self._world.server_addresses}
+        return ip_address(address) in ip_network(COOKIE_PREFIX) and any(c and not c.dynamic and c.sid in sids for c in opened)
+
+
+def difference(after: Any, before: Any) -> dict[str, int]:
+    """What was counted meanwhile."""
+    counted = {name: int(count - before.get(name, 0)) for name, count in after.items()}
+    return {name: count for name, count in sorted(counted.items()) if count}

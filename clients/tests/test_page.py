@@ -1,0 +1,55 @@
+"""The page says what the runs have found, and nothing else."""
+
+from typing import Any
+
+import page
+
+
+def run(**other: Any) -> dict[str, Any]:
+    """An undisturbed download that followed the preferred address, but for what is said otherwise."""
+    opening = {"datagrams": 1, "size": 1200, "destination_id": 18, "source_id": 17}
+    steering = {"assigned-cclb4": 1, "retrieved-address": 900, "retrieved-cid": 4}
+    plain = {"whole": True, "status": 0, "disturbed": False, "steering": steering, "vip": True, "cookies": 1}
+    return plain | {"opening": opening, "unexpected": [], "clients": 1} | other
+
+
+def row(**runs: dict[str, Any]) -> dict[str, Any]:
+    return {"version": "1.2", "migrate": "--move", "runs": {"undisturbed": run(), "rebound": run(), "readdressed": run()} | runs}
+
+
+def lines(rows: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """The cells of the tables' rows, without their heads."""
+    found = [line.strip("| ").split(" | ") for line in page.text(rows).splitlines() if line.startswith("|")]
+    return [cells for cells in found if cells[0] not in ("client", "---")]
+
+
+def test_who_takes_the_preferred_address_is_told_by_the_counters() -> None:
+    stays = run(steering={"retrieved-address": 0, "retrieved-cid": 900}, cookies=0)
+    one, other = lines({"one": row(), "other": row(undisturbed=stays)})[:2]
+    assert one == ["one", "1.2", "1 x 1200", "18; 17", "taken", "VIP, cookie"]
+    assert other == ["other", "1.2", "1 x 1200", "18; 17", "not taken", "VIP"]
+
+
+def test_lengths_that_differ_from_run_to_run_are_a_span() -> None:
+    longer = run(opening={"datagrams": 2, "size": 1200, "destination_id": 20, "source_id": 17})
+    assert lines({"one": row(rebound=longer)})[0][2:4] == ["1 to 2 x 1200", "18 to 20; 17"]
+
+
+def test_an_address_that_nobody_should_see_stands_out() -> None:
+    assert lines({"one": row(undisturbed=run(unexpected=["fd00::1"]))})[0][-1] == "VIP, cookie, **fd00::1**"
+
+
+def test_what_became_of_disturbed_downloads() -> None:
+    stalls = run(whole=False, status=None, disturbed=True)
+    breaks = run(whole=False, status=1, disturbed=True)
+    moved = run(clients=2)
+    kept = lines({"one": row(rebound=stalls, readdressed=breaks, unreachable=run(), migrating=moved)})[1]
+    assert kept[2:] == ["whole", "stalls", "breaks off", "whole", "whole, by `--move`"]
+    # A download that was over before anything could be done to it shows nothing, and neither does one that did not move.
+    kept = lines({"one": row(migrating=run())})[1]
+    assert kept[3:] == ["was over too early", "was over too early", "-", "does not migrate, by `--move`"]
+
+
+def test_a_client_that_is_not_here_says_how_to_get_it() -> None:
+    for cells in lines({"one": {"install": "apt-get install one"}}):
+        assert cells[:2] == ["one", "not here: `apt-get install one`"] and set(cells[2:]) == {"-"}
