@@ -1,5 +1,5 @@
-"""The compiled program in this process, with what the controller would install: for tests of more packets than a network
-takes.
+"""The compiled program in this process, with what the controller would install: for tests of more packets than a
+network takes.
 """
 
 from pathlib import Path

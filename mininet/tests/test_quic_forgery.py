@@ -1,8 +1,8 @@
-"""Cookie addresses and connection ids that no installed key sealed: as many reach a server as docs/cookie.md says, which
-is none of a million.
+"""Cookie addresses and connection ids that no installed key sealed: as many reach a server as docs/cookie.md says,
+which is none of a million.
 
-That the switch looks at each zero that a form demands is seen where a forger is helped: all are given to him but four, so
-that one packet of 16 opens. Were one not looked at, more would.
+That the switch looks at each zero that a form demands is seen where a forger is helped: all are given to him but four,
+so that one packet of 16 opens. Were one not looked at, more would.
 """
 
 import math
@@ -161,8 +161,8 @@ def test_each_zero_counts(switch: Switch, form: Form) -> None:
 @FORMS
 @pytest.mark.parametrize("key", [REMOVED, PREVIOUS, NEWEST], ids=["removed", "previous", "newest"])
 def test_what_a_removed_key_sealed_is_forged(switch: Switch, form: Form, key: CookieKey) -> None:
-    """Sealed for every server, and replayed. The newest key has the removed one's epoch, and opens them as it does random
-    bits.
+    """Sealed for every server, and replayed. The newest key has the removed one's epoch: it opens them as it does
+    random bits.
     """
     nonces = random.Random("replayed")
     sids = iter(range(SERVERS))
