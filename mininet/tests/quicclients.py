@@ -1,7 +1,8 @@
-"""HTTP/3 clients that others wrote, and what they see of their connections."""
+"""HTTP/3 clients, most of which others wrote, and what they see of their connections."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 import time
@@ -17,6 +18,7 @@ from frontage_demo.nodes import Namespace
 
 PYTHON = REPOSITORY / "build" / "quic-clients" / "bin" / "python"
 SCRIPTS = REPOSITORY / "host-agents" / "cclb7-quic" / "tests" / "clients"
+OURS = Path(os.environ.get("FRONTAGE_H3_CLIENT") or REPOSITORY / "target" / "release" / "frontage-h3-client")
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,16 @@ class Client:
     name: str
     follows: bool
     vip: str = QUIC_VIP6
+    options: tuple[str, ...] = ()
+    """Of its command line."""
 
     @property
     def missing(self) -> str | None:
         """What to do where it is not installed."""
         if self.name == "gtlsclient":
             return None if shutil.which(self.name) else "apt-get install ngtcp2-client"
+        if self.name == "frontage-h3-client":
+            return None if OURS.exists() else "cargo build --release -p frontage-h3-client"
         return None if PYTHON.exists() else "make build/stamps/quic-clients"
 
     def command(self, size: int, folder: Path) -> list[str | Path]:
@@ -39,8 +45,10 @@ class Client:
         host = f"[{self.vip}]" if ":" in self.vip else self.vip
         url = f"https://{host}:{QUIC_PORT}/{size}"
         if self.name == "gtlsclient":
-            options = ["--quiet", "--exit-on-all-streams-close", f"--download={folder}"]
+            options = ["--quiet", "--exit-on-all-streams-close", f"--download={folder}", *self.options]
             return ["gtlsclient", *options, self.vip, str(QUIC_PORT), url]
+        if self.name == "frontage-h3-client":
+            return [OURS, "get", url, "--insecure", f"--output={folder}", *self.options]
         return [PYTHON, SCRIPTS / f"get_{self.name}.py", folder / str(size), url]
 
 
