@@ -53,7 +53,7 @@ class Client:
 
 
 class Download:
-    """A client's download on a host of its own, and a capture of what reaches that host."""
+    """A client's download on a host of its own, and a capture of what reaches that host from now on."""
 
     def __init__(self, client: Client, host: Namespace, size: int, folder: Path) -> None:
         self.client = client
@@ -69,16 +69,20 @@ class Download:
             while not self._capture.exists() or self._capture.stat().st_size < 24:
                 assert self._tcpdump.poll() is None, (folder / "tcpdump.log").read_text()
                 time.sleep(0.01)
-        self._before = self._received()
-        with (folder / "client.log").open("wb") as log:
-            self._process = host.spawn(client.command(size, folder), stdout=log, stderr=log)
+        self._before = self.received()
 
-    def _received(self) -> int:
+    def begin(self) -> None:
+        """Start the client."""
+        with (self._folder / "client.log").open("wb") as log:
+            self._process = self._host.spawn(self.client.command(self._size, self._folder), stdout=log, stderr=log)
+
+    def received(self) -> int:
+        """Bytes that have reached the host."""
         return int(self._host.run(["cat", "/sys/class/net/eth0/statistics/rx_bytes"]).stdout)
 
     def has_received(self, count: int) -> bool:
-        """Whether so many bytes have reached the host."""
-        return self._received() - self._before >= count
+        """Whether so many bytes have reached the host since the capture."""
+        return self.received() - self._before >= count
 
     @property
     def runs(self) -> bool:

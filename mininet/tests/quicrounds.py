@@ -43,14 +43,22 @@ class Rounds:
     def note_keys(self) -> None:
         self._keys |= {key.id: key for key in load(self.world.edge.config).cookie_keys}
 
-    def start(self, client: Client) -> Download:
+    def prepare(self, client: Client, size: int = SIZE) -> Download:
+        """A download that has not begun."""
         self.done += 1
         host = self.world.clients[self.clients.index(client)]
-        return Download(client, host, SIZE, self.world.scratch / f"download-{self.done}")
+        return Download(client, host, size, self.world.scratch / f"download-{self.done}")
+
+    def start(self, client: Client, size: int = SIZE) -> Download:
+        download = self.prepare(client, size)
+        download.begin()
+        return download
 
     def meanwhile(self, act: Callable[[], object]) -> list[dict[str, Any]]:
         """All clients at a time; `act` once each is under way."""
-        downloads = [self.start(client) for client in self.clients]
+        downloads = [self.prepare(client) for client in self.clients]
+        for download in downloads:
+            download.begin()
         until(lambda: all(d.has_received(UNDER_WAY) for d in downloads), "all downloads are under way")
         assert all(d.runs for d in downloads), "the downloads were too short to be disturbed"
         act()
