@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from frontage_demo.addresses import CLIENTS6, COOKIE_PREFIX, EDGE_CLIENT6, EDGE_CLIENT_MAC, QUIC_PORT, QUIC_VIP6
+from frontage_demo.metricsclient import parse
 from frontage_demo.quic import QuicWorld
+from frontage_demo.quicagents import METRICS
 from frontage_demo.sandbox import Sandbox
 from frontage_demo.settings import Settings
 from quicclients import PYTHON, Client
@@ -51,10 +53,16 @@ def flood(world: QuicWorld) -> subprocess.Popen[bytes]:
     return process
 
 
+def retries(world: QuicWorld) -> list[int]:
+    """That each server has sent."""
+    command = ["curl", "--silent", "http://{}:{}/metrics".format(*METRICS)]
+    pages = [parse(host.run(command).stdout) for host in world.servers.values()]
+    return [int(page.total("frontage_cclb7_quic_retries_total")) for page in pages]
+
+
 def memory(world: QuicWorld) -> list[int]:
     """Most bytes that each server has had."""
-    pids = subprocess.run(["pidof", "frontage-cclb7-quic"], capture_output=True, text=True, check=True).stdout.split()
-    status = "".join(Path(f"/proc/{pid}/status").read_text() for pid in pids)
+    status = "".join(Path(f"/proc/{pid}/status").read_text() for pid in world.server_pids)
     return [1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")]
 
 
@@ -89,22 +97,29 @@ def test_downloads_do_not_notice_a_flood(tmp_path: Path) -> None:
             quiet = pace(lambda: time.sleep(BEFORE))
             counted = world.edge.counters()
             process.send_signal(signal.SIGUSR1)
-            flooded = pace(process.wait)
+            late = rounds.prepare(LATE, SMALL)
+
+            def meanwhile() -> None:
+                until(lambda: min(retries(world)) > 0, "every server sends Retry")
+                late.begin()
+                process.wait()
+
+            flooded = pace(meanwhile)
             assert all(d.runs for d in downloads), "the downloads ended before the flood did"
-            late = rounds.finish(rounds.start(LATE, SMALL))
             steering = world.edge.counters().steering
             return {
                 "flood": process.returncode,
                 "pace": [quiet, flooded],
                 "steering": {name: count - counted.steering.get(name, 0) for name, count in steering.items()},
-                "late": late,
+                "late": rounds.finish(late),
+                "retries": retries(world),
                 "memory": memory(world),
                 "downloads": [rounds.finish(d) for d in downloads],
                 "drops": world.edge.counters().drops,
             }
 
     result = Sandboxed(body, tmp_path).result()
-    print(result["pace"], result["steering"], result["memory"])
+    print({name: result[name] for name in ("pace", "steering", "retries", "memory")})
     assert result["flood"] == 0
     for done in (*result["downloads"], result["late"]):
         assert (done["status"], done["right"], done["wrong"]) == (0, True, []), done
@@ -116,4 +131,6 @@ def test_downloads_do_not_notice_a_flood(tmp_path: Path) -> None:
     hashed = result["steering"]["hashed-handshake"]
     # Beyond two thirds of the handshake table, many a place is another's: these go by their hash, and are counted.
     assert assigned + hashed >= PACKETS and hashed > 1000, result["steering"]
+    # Each server holds what it may, and answers the rest with what costs it nothing.
+    assert sum(result["retries"]) > PACKETS / 2, result["retries"]
     assert len(result["memory"]) == SETTINGS.servers and max(result["memory"]) < MEMORY, result["memory"]
