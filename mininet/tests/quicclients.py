@@ -108,7 +108,7 @@ class Download:
 def sources_by_port(capture: Path) -> dict[int, set[str]]:
     """The addresses from which each port of the client's was sent something: a connection has a port of its own."""
     found = defaultdict(set)
-    for frame in _frames(capture.read_bytes()):
+    for frame in frames(capture.read_bytes()):
         version = frame[14] >> 4
         source, udp = (frame[26:30], 34) if version == 4 else (frame[22:38], 54)
         source_port, port = struct.unpack_from(">HH", frame, udp)
@@ -117,7 +117,8 @@ def sources_by_port(capture: Path) -> dict[int, set[str]]:
     return dict(found)
 
 
-def _frames(pcap: bytes) -> Iterator[bytes]:
+def frames(pcap: bytes) -> Iterator[bytes]:
+    """Of a capture by tcpdump."""
     at = 24
     while at + 16 <= len(pcap):
         (length,) = struct.unpack_from("<I", pcap, at + 8)
