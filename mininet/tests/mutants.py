@@ -1,8 +1,8 @@
 """Sends what clients have sent once more, damaged: `mutants.py INTERFACE CAPTURE PACKETS PACKETS_PER_SECOND SEED`.
 
-CAPTURE is a pcap of frames of QUIC clients as they were on that interface. Addresses and ports stay, and the lengths
-and checksums of IP and UDP are right, so that what comes is QUIC's business: bits flipped, cut off, lengthened, of
-another version, with connection ids of lengths that are none, or nothing but noise.
+CAPTURE is a pcap of frames of QUIC clients as they were on that interface. Addresses stay, and half of the ports;
+lengths and checksums of IP and UDP are right, so that what comes is QUIC's business: bits flipped, cut off, lengthened,
+of another version, with connection ids of lengths that are none, or nothing but noise.
 """
 
 import random
@@ -65,14 +65,14 @@ def checksum(data: bytes) -> bytes:
     return struct.pack(">H", 0xFFFF - int.from_bytes(data + bytes(len(data) % 2), "big") % 0xFFFF)
 
 
-def frame(original: bytes, damage: Callable[[bytes], bytes]) -> bytes:
-    """With another UDP payload."""
+def frame(original: bytes, port: bytes | None, damage: Callable[[bytes], bytes]) -> bytes:
+    """With another UDP payload, and from another port if one is given."""
     version4 = original[12:14] == b"\x08\x00"
     l4 = 34 if version4 else 54
     payload = damage(original[l4 + 8 :])
     length = 8 + len(payload)
     addresses = original[26:34] if version4 else original[22:54]
-    udp = original[l4 : l4 + 4] + struct.pack(">H", length)
+    udp = (port or original[l4 : l4 + 2]) + original[l4 + 2 : l4 + 4] + struct.pack(">H", length)
     udp += checksum(addresses + struct.pack(">IHH", length, 0, 17) + udp + b"\0\0" + payload) + payload
     if version4:
         head = original[14:16] + struct.pack(">H", 20 + length) + original[18:24] + b"\0\0" + original[26:34]
@@ -88,8 +88,8 @@ def main(interface: str, capture: str, packets: str, rate: str, seed: str) -> No
     for n in range(int(packets)):
         if n % AT_ONCE == 0:
             time.sleep(max(0.0, begun + n / int(rate) - time.monotonic()))
-        kind = KINDS[n % len(KINDS)]
-        out.send(frame(rng.choice(originals), lambda payload, kind=kind: kind(payload, rng)))
+        kind, port = KINDS[n % len(KINDS)], rng.randbytes(2) if n // len(KINDS) % 2 else None
+        out.send(frame(rng.choice(originals), port, lambda payload, kind=kind: kind(payload, rng)))
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ CLIENTS = (
     Client("frontage-h3-client", follows=False),
 )
 SETTINGS = Settings(servers=3, clients=len(CLIENTS), policies=("cclb4",))
-EXPECTED = {"quic-header", "quic-small", "quic-no-connection", "cookie-forged"}
-"""Why the switch drops what is damaged; the rest reaches servers."""
+EXPECTED = {"quic-header", "quic-small", "quic-no-connection"}
+"""Why the switch drops what is damaged; the rest reaches servers, by the handshake table above all."""
 
 
 def test_damaged_packets_harm_nobody(tmp_path: Path) -> None:
@@ -73,6 +73,7 @@ def test_damaged_packets_harm_nobody(tmp_path: Path) -> None:
                     for vip in (QUIC_VIP6, QUIC_VIP4)
                 ],
                 "later": [rounds.finish(rounds.start(client, SMALL)) for client in clients],
+                "answered": sum(world.answers().values()),
                 "servers": [Path(f"/proc/{pid}/comm").read_text().strip() for pid in world.server_pids],
                 "said": [(world.scratch / "quic" / f"{s.name}.log").read_text() for s in world.server_addresses],
             }
@@ -81,7 +82,7 @@ def test_damaged_packets_harm_nobody(tmp_path: Path) -> None:
     print(result["dropped"], result["versions"])
     for done in (*result["downloads"], *result["later"]):
         assert (done["status"], done["right"], done["wrong"]) == (0, True, []), done
-    assert all(len(done["sources"]) == 1 for done in result["downloads"]), "one connection each"
+    assert result["answered"] == len(result["downloads"] + result["later"]), "each asked once"
     assert not EXPECTED - {name for name, count in result["dropped"].items() if count > 100}, result["dropped"]
     assert sum(result["dropped"].values()) < PACKETS * 0.9, "servers have seen some, too"
     assert len(result["servers"]) == SETTINGS.servers and set(result["servers"]) == {"frontage-cclb7-"}
