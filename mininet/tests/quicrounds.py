@@ -21,6 +21,8 @@ UNDER_WAY = 300_000
 BROKEN = {"cookie-source", "cookie-forged", "server-gone", "quic-no-connection"}
 """Why a packet of an established connection would be dropped."""
 LIMIT = 60.0
+SLOW = 1_000_000
+"""Bits a second at which downloads take longer than whatever is done meanwhile."""
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -28,6 +30,19 @@ def until(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"not within {LIMIT:g} s: {what}"
         time.sleep(0.05)
+
+
+def limit(world: QuicWorld, rate: int, buffer: int = 100_000) -> None:
+    """Each client's own link, in bits a second, and the bytes that wait for it."""
+    link = ["root", "tbf", "rate", f"{rate}bit", "burst", "6056", "limit", str(buffer)]
+    for client in world.client_addresses:
+        world.network["internet"].run(["tc", "qdisc", "replace", "dev", client.name, *link])
+
+
+def unlimit(world: QuicWorld) -> None:
+    """The clients' links as they were."""
+    for client in world.client_addresses:
+        world.network["internet"].run(["tc", "qdisc", "delete", "dev", client.name, "root"])
 
 
 class Rounds:
@@ -55,14 +70,19 @@ class Rounds:
         return download
 
     def meanwhile(self, act: Callable[[], object]) -> list[dict[str, Any]]:
-        """All clients at a time; `act` once each is under way."""
-        downloads = [self.prepare(client) for client in self.clients]
+        """All clients at a time, and `act` once each is under way."""
+        return self._disturbed(self.clients, act)
+
+    def _disturbed(self, clients: Sequence[Client], act: Callable[[], object]) -> list[dict[str, Any]]:
+        """Their links are slow until `act` has returned, so that it comes in the midst of all downloads."""
+        limit(self.world, SLOW)
+        downloads = [self.prepare(client) for client in clients]
         for download in downloads:
             download.begin()
         until(lambda: all(d.has_received(UNDER_WAY) for d in downloads), "all downloads are under way")
-        assert all(d.runs for d in downloads), "the downloads were too short to be disturbed"
         act()
-        assert any(d.runs for d in downloads), "the downloads ended before the disturbance did"
+        assert all(d.runs for d in downloads), "the downloads ended before the disturbance did"
+        unlimit(self.world)
         return [self.finish(d) for d in downloads]
 
     def alone(self, client: Client, act: Callable[[], object] | None = None) -> dict[str, Any]:
@@ -70,12 +90,10 @@ class Rounds:
         server was sent.
         """
         before, packets = self.world.edge.counters(), self.packets("up")
-        download = self.start(client)
-        if act is not None:
-            until(lambda: download.has_received(UNDER_WAY), "the download is under way")
-            act()
-            assert download.runs, "the download was too short to be disturbed"
-        done = self.finish(download)
+        if act is None:
+            done = self.finish(self.start(client))
+        else:
+            (done,) = self._disturbed([client], act)
         after = self.world.edge.counters()
         return done | {
             "found": {name: count - before.steering.get(name, 0) for name, count in after.steering.items()},

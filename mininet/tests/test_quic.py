@@ -25,7 +25,7 @@ CLIENTS = (
     Client("curl", follows=False),
     Client("curl", follows=False, vip=QUIC_VIP4),
 )
-# All downloads at a time take some ten seconds, so that whatever is done to the world is done in their midst.
+# A download that is alone takes some seconds.
 SETTINGS = Settings(servers=3, clients=len(CLIENTS), policies=("cclb4",), bottleneck_rate=16_000_000, queue_delay=0.1)
 
 

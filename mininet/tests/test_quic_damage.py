@@ -13,7 +13,7 @@ from frontage_demo.addresses import QUIC_PORT, QUIC_VIP4, QUIC_VIP6
 from frontage_demo.sandbox import Sandbox
 from frontage_demo.settings import Settings
 from quicclients import Client
-from quicrounds import UNDER_WAY, Rounds, drops, until
+from quicrounds import UNDER_WAY, Rounds, drops, limit, until
 from worlds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
@@ -47,9 +47,7 @@ def test_damaged_packets_harm_nobody(tmp_path: Path) -> None:
             world.offer_objects([SIZE, SMALL])
             world.wait_until_ready()
             router = world.network["internet"]
-            for client in world.client_addresses:
-                link = ["root", "tbf", "rate", f"{ACCESS}bit", "burst", "6056", "limit", "100000"]
-                router.run(["tc", "qdisc", "replace", "dev", client.name, *link])
+            limit(world, ACCESS)
             rounds = Rounds(world, clients)
             capture = world.scratch / "sample.pcap"
             listen = ["tcpdump", "-i", "edge", "-Q", "out", "-Z", "root", "-U", "-w", capture, "-c", str(SAMPLE)]

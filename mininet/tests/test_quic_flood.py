@@ -15,7 +15,7 @@ from frontage_demo.quicagents import METRICS
 from frontage_demo.sandbox import Sandbox
 from frontage_demo.settings import Settings
 from quicclients import PYTHON, Client
-from quicrounds import BROKEN, UNDER_WAY, Rounds, until
+from quicrounds import BROKEN, UNDER_WAY, Rounds, limit, until
 from worlds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
@@ -82,9 +82,7 @@ def test_downloads_do_not_notice_a_flood(tmp_path: Path) -> None:
             # Nobody is at the forged addresses.
             router.run(["ip", "-6", "route", "add", "blackhole", CLIENTS6])
             router.run(["ip", "-6", "route", "add", COOKIE_PREFIX, "via", EDGE_CLIENT6])
-            for client in world.client_addresses:
-                link = ["root", "tbf", "rate", f"{ACCESS}bit", "burst", "6056", "limit", str(BUFFER)]
-                router.run(["tc", "qdisc", "replace", "dev", client.name, *link])
+            limit(world, ACCESS, BUFFER)
             process = flood(world)
             rounds = Rounds(world, [*clients, LATE])
             downloads = [rounds.start(client, SIZE) for client in clients]

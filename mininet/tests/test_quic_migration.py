@@ -55,7 +55,7 @@ CASES = (
     Case("it migrates", Client("gtlsclient", follows=True, options=(SOON,))),
     Case("it migrates", Client("gtlsclient", follows=False, options=(SOON, *STAYS.options))),
 )
-# A download alone takes two seconds, by its server's link.
+# A download alone takes two seconds at least, by its server's link.
 SETTINGS = Settings(servers=3, clients=len(CASES), policies=("cclb4",), bottleneck_rate=48_000_000, queue_delay=0.1)
 
 
