@@ -17,6 +17,8 @@ from frontage.cookie import CookieKey
 
 from inprocess import Switch
 
+pytestmark = pytest.mark.slow
+
 MILLION = 1_000_000
 HELPED = 200_000
 HIDDEN = 4
