@@ -21,8 +21,10 @@ UNDER_WAY = 300_000
 BROKEN = {"cookie-source", "cookie-forged", "server-gone", "quic-no-connection"}
 """Why a packet of an established connection would be dropped."""
 LIMIT = 60.0
-SLOW = 1_000_000
-"""Bits a second at which downloads take longer than whatever is done meanwhile."""
+SLOW, FAST = 1_000_000, 1_000_000_000
+"""Bits a second of a link at which downloads outlast whatever is done meanwhile, and of one that is no limit."""
+BUFFER = 100_000
+"""Bytes that wait for a link, if nothing else is said."""
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -32,17 +34,11 @@ def until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def limit(world: QuicWorld, rate: int, buffer: int = 100_000) -> None:
+def limit(world: QuicWorld, rate: int, buffer: int = BUFFER) -> None:
     """Each client's own link, in bits a second, and the bytes that wait for it."""
     link = ["root", "tbf", "rate", f"{rate}bit", "burst", "6056", "limit", str(buffer)]
     for client in world.client_addresses:
         world.network["internet"].run(["tc", "qdisc", "replace", "dev", client.name, *link])
-
-
-def unlimit(world: QuicWorld) -> None:
-    """The clients' links as they were."""
-    for client in world.client_addresses:
-        world.network["internet"].run(["tc", "qdisc", "delete", "dev", client.name, "root"])
 
 
 class Rounds:
@@ -70,19 +66,17 @@ class Rounds:
         return download
 
     def meanwhile(self, act: Callable[[], object]) -> list[dict[str, Any]]:
-        """All clients at a time, and `act` once each is under way."""
-        return self._disturbed(self.clients, act)
-
-    def _disturbed(self, clients: Sequence[Client], act: Callable[[], object]) -> list[dict[str, Any]]:
-        """Their links are slow until `act` has returned, so that it comes in the midst of all downloads."""
+        """All clients at a time, and `act` once each is under way. Their links are slow until it has returned, so that
+        it comes in the midst of all downloads.
+        """
         limit(self.world, SLOW)
-        downloads = [self.prepare(client) for client in clients]
+        downloads = [self.prepare(client) for client in self.clients]
         for download in downloads:
             download.begin()
         until(lambda: all(d.has_received(UNDER_WAY) for d in downloads), "all downloads are under way")
         act()
         assert all(d.runs for d in downloads), "the downloads ended before the disturbance did"
-        unlimit(self.world)
+        limit(self.world, FAST)
         return [self.finish(d) for d in downloads]
 
     def alone(self, client: Client, act: Callable[[], object] | None = None) -> dict[str, Any]:
@@ -90,10 +84,12 @@ class Rounds:
         server was sent.
         """
         before, packets = self.world.edge.counters(), self.packets("up")
-        if act is None:
-            done = self.finish(self.start(client))
-        else:
-            (done,) = self._disturbed([client], act)
+        download = self.start(client)
+        if act is not None:
+            until(lambda: download.has_received(UNDER_WAY), "the download is under way")
+            act()
+            assert download.runs, "the download was too short to be disturbed"
+        done = self.finish(download)
         after = self.world.edge.counters()
         return done | {
             "found": {name: count - before.steering.get(name, 0) for name, count in after.steering.items()},

@@ -14,7 +14,7 @@ from frontage_demo.sandbox import Sandbox
 from frontage_demo.settings import Settings
 from nat import Nat, choose_ports
 from quicclients import Client
-from quicrounds import BROKEN, SIZE, UNDER_WAY, Rounds
+from quicrounds import BROKEN, SIZE, UNDER_WAY, Rounds, limit
 from worlds import Sandboxed, deployment, needs_root
 
 pytestmark = [
@@ -55,7 +55,10 @@ CASES = (
     Case("it migrates", Client("gtlsclient", follows=True, options=(SOON,))),
     Case("it migrates", Client("gtlsclient", follows=False, options=(SOON, *STAYS.options))),
 )
-# A download alone takes two seconds at least, by its server's link.
+ACCESS, BUFFER = 16_000_000, 8_000_000
+"""Of a client's link, in bits a second and bytes: it is the slowest, and nothing is lost there. A client that only
+listens, and loses the first packet that its server sends to its new address, would wait for ever (RFC 9000, section 8).
+"""
 SETTINGS = Settings(servers=3, clients=len(CASES), policies=("cclb4",), bottleneck_rate=48_000_000, queue_delay=0.1)
 
 
@@ -86,6 +89,7 @@ def test_clients_move(tmp_path: Path) -> None:
             world.wait_until_ready()
             for host in world.clients.values():
                 choose_ports(host)
+            limit(world, ACCESS, BUFFER)
             rounds = Rounds(world, [case.client for case in cases])
             nat = Nat(world.network["internet"])
             return [download(rounds, nat, case) for case in cases]

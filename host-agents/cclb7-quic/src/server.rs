@@ -131,7 +131,7 @@ impl Server {
         let crypto = Arc::new(session::Config::server(tls, Vec::new(), observe)?);
         let first = || noq::ServerConfig::with_crypto(crypto.clone());
         let mut config = self.first.get_or_init(first).clone();
-        config.crypto = crypto.clone();
+        config.crypto = crypto;
         for (endpoint, listen) in self.endpoints.iter().zip(&self.config.listen) {
             let mut config = config.clone();
             if listen.is_ipv6() {
