@@ -197,14 +197,29 @@ impl Diagnostics {
     }
 
     pub fn warn(&self, kind: Warning, span: Span, message: impl Into<String>) {
-        match self.policy.action(kind) {
-            Action::Ignore => {}
-            Action::Warn => self.push(Severity::Warning(kind), Some(span), message.into(), None),
+        self.warning(kind, span, message.into(), None);
+    }
+
+    pub fn warn_hint(
+        &self,
+        kind: Warning,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.warning(kind, span, message.into(), Some(hint.into()));
+    }
+
+    fn warning(&self, kind: Warning, span: Span, message: String, hint: Option<String>) {
+        let (severity, message) = match self.policy.action(kind) {
+            Action::Ignore => return,
+            Action::Warn => (Severity::Warning(kind), message),
             Action::Error => {
-                let message = format!("{} [--Werror={}]", message.into(), kind.name());
-                self.error(span, message);
+                let message = format!("{message} [--Werror={}]", kind.name());
+                (Severity::Error, message)
             }
-        }
+        };
+        self.push(severity, Some(span), message, hint);
     }
 
     pub fn has_errors(&self) -> bool {

@@ -2,13 +2,14 @@
 //! `simple_switch` loads, and the P4Info that P4Runtime controllers read.
 //!
 //! The stages, each in a module of its own: preprocessor ([`pp`]) and lexer ([`token`]), parser
-//! ([`parse`]), name resolution and types ([`check`]), lowering to a flat program ([`lower`],
+//! ([`parse`]), name resolution and types ([`check`]), data flow ([`flow`]), lowering to a flat program ([`lower`],
 //! [`ir`]), and the two outputs ([`bmv2`], [`p4info`]).
 
 mod ast;
 mod bmv2;
 mod check;
 pub mod diag;
+mod flow;
 mod ir;
 mod lower;
 mod near;
@@ -83,6 +84,10 @@ pub fn compile(
         return None;
     }
     let typed = check::check(&program, diags);
+    if diags.has_mistakes() {
+        return None;
+    }
+    flow::warn(&typed, diags, sources);
     if diags.has_mistakes() {
         return None;
     }

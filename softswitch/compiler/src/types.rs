@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::ast::{self, Decl, DeclKind, Name, NodeId};
+use crate::ast::{self, CompositeKind, Decl, DeclKind, Name, NodeId};
+use crate::check::Const;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// The type of something already complained about: compatible with everything.
     Unknown,
@@ -219,6 +220,8 @@ pub struct Typed<'a> {
     pub calls: HashMap<NodeId, CallInfo>,
     /// Expressions whose value is implicitly converted.
     pub coercions: HashMap<NodeId, Type>,
+    /// Conditions of statements and indices that are known at compile time.
+    pub constants: HashMap<NodeId, Const>,
     /// All `error` constants, in order of declaration.
     pub errors: Vec<Name>,
 }
@@ -230,6 +233,39 @@ impl Typed<'_> {
             .cloned()
             .flatten()
             .unwrap_or(Type::Unknown)
+    }
+
+    /// The declared fields of a struct, header or union, with type arguments filled in.
+    pub fn fields(&self, ty: &Type) -> Option<Vec<(Name, Type)>> {
+        let Type::Named(id, args) = ty else {
+            return None;
+        };
+        let DeclKind::Composite {
+            tparams, fields, ..
+        } = &self.defs.get_decl(*id)?.kind
+        else {
+            return None;
+        };
+        let map = |v: NodeId| {
+            tparams
+                .iter()
+                .position(|p| p.id == v)
+                .and_then(|i| args.get(i).cloned())
+        };
+        Some(
+            fields
+                .iter()
+                .map(|f| (f.name.name.clone(), self.type_of(f.ty.id).substitute(&map)))
+                .collect(),
+        )
+    }
+
+    pub fn composite_kind(&self, ty: &Type) -> Option<CompositeKind> {
+        let Type::Named(id, _) = ty else { return None };
+        match &self.defs.get_decl(*id)?.kind {
+            DeclKind::Composite { kind, .. } => Some(*kind),
+            _ => None,
+        }
     }
 }
 

@@ -362,3 +362,19 @@ fn unused_parameters_of_actions_are_warned_of() {
     );
     assert_eq!(messages.matches("warning").count(), 1, "{messages}");
 }
+
+#[test]
+fn blocks_are_given_to_constructors_only() {
+    let text = |parameters: &str| {
+        format!(
+            "parser Type();\nparser Other{parameters} {{ state start {{ transition accept; }} }}"
+        )
+    };
+    let messages = common::compile_text("t.p4", &text("(Type p)")).1;
+    assert!(
+        messages.starts_with("t.p4:2:14: error: a parameter cannot be a Type"),
+        "{messages}"
+    );
+    let messages = common::compile_text("t.p4", &text("()(Type p)")).1;
+    assert!(!messages.contains("a parameter cannot be"), "{messages}");
+}

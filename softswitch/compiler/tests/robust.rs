@@ -163,3 +163,27 @@ fn what_grows_without_bounds_is_refused() {
         );
     }
 }
+
+/// The same of what runs.
+#[test]
+fn what_is_inlined_without_bounds_is_refused() {
+    let actions: String = (1..40)
+        .map(|i| {
+            format!(
+                "action a{i}(inout bit<8> x) {{ a{0}(x); a{0}(x); }}\n",
+                i - 1
+            )
+        })
+        .collect();
+    let loops = "for (bit<8> i in 1..4) { ".repeat(30) + "meta.m = 1;" + &"}".repeat(30);
+    for body in [
+        format!("action a0(inout bit<8> x) {{ }}\n{actions}apply {{ a39(meta.m); }}"),
+        format!("apply {{ {loops} }}"),
+    ] {
+        let messages = common::ingress(&body);
+        assert!(
+            messages.contains("too large once all calls are inlined"),
+            "{messages}"
+        );
+    }
+}

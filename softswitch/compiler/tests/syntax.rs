@@ -199,3 +199,9 @@ fn the_end_is_missed_on_the_last_line_that_has_something() {
     let messages = common::compile_text("t.p4", text).1;
     assert!(messages.starts_with("t.p4:3:"), "{messages}");
 }
+
+#[test]
+fn the_invalid_header_is_one_token() {
+    accepted(apply("hdr.h = {#};"));
+    refused(16, apply("hdr.h = { # };"));
+}

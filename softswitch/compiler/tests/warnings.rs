@@ -15,38 +15,52 @@ fn warnings(kind: &str, declarations: &str) -> Vec<String> {
 }
 
 #[test]
-fn out_parameters_are_set() {
-    let unset = |body: &str| {
-        warnings(
-            "uninitialized-out-param",
-            &format!("action a(in bit<8> i,\nout bit<8> x) {{ {body} }}"),
-        )
-    };
-    for body in [
-        "x = 1;",
-        "x[3:0] = 1;",
-        "if (i == 1) { x = 1; } else { x = 2; }",
-        "if (i == 1) { exit; } x = 1;",
-        "switch (i) { 1: { x = 1; } default: { x = 2; } }",
-        "x = 1; return;",
-    ] {
-        assert!(unset(body).is_empty(), "{body}");
-    }
-    for body in [
-        "",
-        "if (i == 1) { x = 1; }",
-        "if (i == 1) { return; } x = 1;",
-        "switch (i) { 1: { x = 1; } }",
-    ] {
-        assert_eq!(unset(body), ["3:12"], "{body}");
-    }
-    let others = "action a(out h_t h) { }\naction b(out s_t s) { s.a = 1; }\naction c(out bit<8> x) { x = 1; }\n\
-                  action d(out bit<8> x) { c(x); }\nbool f(out bit<8> x) { return true; }";
-    assert_eq!(warnings("uninitialized-out-param", others), ["6:19"]);
-}
-
-#[test]
 fn shifts_leave_something() {
     let shifts = "const bit<8> X = 8w1 << 7;\nconst bit<8> Y = 8w1 << 8;\nconst int Z = 1 << 8;";
     assert_eq!(warnings("overflow", shifts), ["3:18"]);
+}
+
+/// Holds what the compiler says of a whole program against one warning at `line:column`, and nothing else of its kind.
+fn expect_one(messages: &str, at: &str, kind: &str) {
+    let tag = format!(" [--Wwarn={kind}]");
+    let said: Vec<&str> = messages
+        .lines()
+        .filter(|line| line.ends_with(&tag))
+        .collect();
+    let there = said.len() == 1 && said[0].starts_with(&format!("t.p4:{at}: warning: "));
+    assert!(there, "wanted {at} of {kind}, got\n{messages}");
+}
+
+#[test]
+fn what_the_target_does_otherwise() {
+    let parser = |body: &str| {
+        let text = common::program("apply {}").replace("state start { transition accept; }", body);
+        common::compile_text("t.p4", &text).1
+    };
+    let select = "state start { transition select(meta.m) {\n1: accept;\ndefault: reject; } }";
+    expect_one(&parser(select), "9:10", "unsupported");
+    expect_one(
+        &parser("state start { transition\nreject; }"),
+        "8:1",
+        "unsupported",
+    );
+    let without = "state start { transition select(meta.m) { 1: accept; } }";
+    assert!(!parser(without).contains("unsupported"));
+    let set = |kind: &str| {
+        let body = "value_set<key_t>(4) set; state start { transition select(meta.m) { set: accept; default: accept; } }";
+        let text = common::program("apply {}").replace("state start { transition accept; }", body);
+        let key = format!("struct key_t {{\n@match({kind}) bit<8> f; }}\nstruct metadata");
+        common::compile_text("t.p4", &text.replace("struct metadata", &key)).1
+    };
+    expect_one(&set("ternary"), "6:24", "unsupported");
+    assert!(!set("exact").contains("unsupported"));
+    let table = |default: &str| {
+        common::ingress(&format!(
+            "action a(bit<8> x) {{ meta.m = x; }}\ntable t {{ key = {{ meta.m: exact; }} actions = {{ a; NoAction; }}\n\
+             implementation = action_profile(4); {default} }} apply {{ t.apply(); }}"
+        ))
+    };
+    expect_one(&table("default_action = a(1);"), "11:7", "unsupported");
+    assert!(!table("default_action = NoAction();").contains("unsupported"));
+    assert!(!table("").contains("unsupported"));
 }

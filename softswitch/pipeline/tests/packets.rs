@@ -604,3 +604,24 @@ fn packets_choose_stack_elements_in_keys_and_conditions() {
         assert_eq!(sent, [(port, expected)], "{frame:?}");
     }
 }
+
+#[test]
+fn the_next_element_of_a_stack_is_assigned_to() {
+    use softswitch_pipeline::{Pipeline, Program};
+    let mut json: serde_json::Value =
+        serde_json::from_str(include_str!("programs/stack_index.json")).unwrap();
+    // hdr.items.next = hdr.items[0] in place of the second extraction, as p4c writes it.
+    json["parsers"][0]["parse_states"][0]["parser_ops"][2] = serde_json::json!({
+        "op": "primitive",
+        "parameters": [{"op": "assign_header", "parameters": [
+            {"type": "stack_field", "value": ["items", "next"]},
+            {"type": "header", "value": "items[0]"},
+        ]}],
+    });
+    let mut p = Pipeline::new(Program::load(&json.to_string()).unwrap(), options());
+    // The element is filled; the last one that was extracted is still the one before.
+    for (index, item, result, port) in [(0, 5, 50, 5), (1, 6, 60, 5), (2, 7, 7, 4)] {
+        let sent = common::through(&mut p, 1, &[index, 0, item, 0xee], 0);
+        assert_eq!(sent, [(port, vec![index, result, item, item, 0xee])]);
+    }
+}

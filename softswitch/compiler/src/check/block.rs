@@ -71,8 +71,8 @@ impl<'a> Checker<'a> {
         self.type_params(types);
         self.params(params);
         self.params(constructor);
-        self.no_blocks(params);
-        self.no_blocks(constructor);
+        self.no_blocks(params, true);
+        self.no_blocks(constructor, false);
         self.without_direction(constructor);
         for p in params.iter().chain(constructor) {
             let t = self.type_of(p.ty.id);

@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
         }
         self.complete(&ret, sig.ret.span);
         self.params(&sig.params);
-        self.no_blocks(&sig.params);
+        self.no_blocks(&sig.params, false);
         for p in &sig.params {
             let t = self.type_of(p.ty.id);
             self.complete(&t, p.ty.span);
@@ -100,7 +100,6 @@ impl<'a> Checker<'a> {
             );
             c.block(b);
             c.context = outer;
-            c.outputs(&sig.params, b);
             if !matches!(ret, Type::Void | Type::Unknown) && !always_returns(&b.stmts) {
                 c.diags.error_hint(
                     d.name.span,
@@ -118,7 +117,7 @@ impl<'a> Checker<'a> {
         self.scoped(|c| {
             c.params(params);
             let mut plane = false;
-            c.no_blocks(params);
+            c.no_blocks(params, false);
             for p in params {
                 let t = c.type_of(p.ty.id);
                 if t == Type::Int || c.is_object(&t) {
@@ -140,7 +139,6 @@ impl<'a> Checker<'a> {
             c.context.in_action = true;
             c.block(body);
             c.context = outer;
-            c.outputs(params, body);
         });
         self.declare(&d.name, d.id);
     }

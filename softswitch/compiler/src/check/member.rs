@@ -204,7 +204,11 @@ impl<'a> Checker<'a> {
             );
         }
         let value = match self.const_value(index) {
-            Some(Const::Int(v, _)) => Some(v),
+            Some(Const::Int(v, ty)) => {
+                let constant = Const::Int(v.clone(), ty);
+                self.constants.insert(index.id, constant);
+                Some(v)
+            }
             _ => None,
         };
         match self.resolve(&ty) {

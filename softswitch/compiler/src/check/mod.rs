@@ -17,7 +17,6 @@ mod list;
 mod lvalue;
 mod member;
 mod method;
-mod outputs;
 mod parser;
 mod slice;
 mod stmt;
@@ -45,6 +44,7 @@ pub fn check<'a>(program: &'a Program, diags: &'a Diagnostics) -> Typed<'a> {
         names: HashMap::new(),
         calls: HashMap::new(),
         coercions: HashMap::new(),
+        constants: HashMap::new(),
         errors: Vec::new(),
         match_kinds: Vec::new(),
         scopes: vec![HashMap::new()],
@@ -89,6 +89,7 @@ pub(crate) struct Checker<'a> {
     names: HashMap<NodeId, NodeId>,
     calls: HashMap<NodeId, CallInfo>,
     coercions: HashMap<NodeId, Type>,
+    constants: HashMap<NodeId, Const>,
     errors: Vec<Name>,
     match_kinds: Vec<Name>,
     /// Innermost last; several ids for overloaded functions.
@@ -152,6 +153,7 @@ impl<'a> Checker<'a> {
             names: self.names,
             calls,
             coercions,
+            constants: self.constants,
             errors: self.errors,
         }
     }

@@ -31,6 +31,9 @@ impl<'a> Checker<'a> {
                 otherwise,
             } => {
                 self.expr_as(cond, &Type::Bool);
+                if let Some(value) = self.const_value(cond) {
+                    self.constants.insert(cond.id, value);
+                }
                 self.branch(then);
                 if let Some(o) = otherwise {
                     self.branch(o);

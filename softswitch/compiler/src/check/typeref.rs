@@ -249,11 +249,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Parameters of anything but a package are no controls or parsers.
-    pub(super) fn no_blocks(&self, params: &[crate::ast::Param]) {
+    /// Parameters of anything but a package are no controls or parsers; those of constructors may be of such a type.
+    pub(super) fn no_blocks(&self, params: &[crate::ast::Param], types: bool) {
         for p in params {
             let t = self.type_of(p.ty.id);
-            if self.is_block(&t) {
+            if self.is_block(&t) || types && self.is_control_or_parser(&t) {
                 self.error(p.span, format!("a parameter cannot be a {}", self.show(&t)));
             }
         }

@@ -9,12 +9,18 @@ pub enum Warning {
     Duplicate,
     Ignored,
     Invalid,
+    /// A field of a header that may not be valid.
+    InvalidHeader,
     Mismatch,
     Overflow,
     Shadow,
     /// An out parameter that may have no value.
     UninitializedOut,
+    /// A value that may not be set.
+    UninitializedUse,
     Unknown,
+    /// What the target does otherwise than the program says.
+    Unsupported,
     Unused,
 }
 
@@ -26,11 +32,14 @@ impl Warning {
             Warning::Duplicate => "duplicate",
             Warning::Ignored => "ignore-prop",
             Warning::Invalid => "invalid",
+            Warning::InvalidHeader => "invalid-header",
             Warning::Mismatch => "mismatch",
             Warning::Overflow => "overflow",
             Warning::Shadow => "shadow",
             Warning::UninitializedOut => "uninitialized-out-param",
+            Warning::UninitializedUse => "uninitialized-use",
             Warning::Unknown => "unknown",
+            Warning::Unsupported => "unsupported",
             Warning::Unused => "unused",
         }
     }

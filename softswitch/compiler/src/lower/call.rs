@@ -22,12 +22,11 @@ impl<'a> Lower<'a> {
             );
             return Val::Unit;
         }
-        self.depth += 1;
-        let outer = self.span;
-        if self.diags.list().len() > 1000 {
-            self.depth -= 1;
+        if !self.grow() {
             return Val::Unit;
         }
+        self.depth += 1;
+        let outer = self.span;
         let v = match &info.callee {
             Callee::Builtin => self.builtin(e, callee, args),
             Callee::Function(id) => self.function(e, *id, info, args),

@@ -39,7 +39,7 @@ use crate::ir::{Ex, Label, Lowered, Scalar, St, StKind};
 use crate::types::{Type, Typed};
 
 pub(crate) use expr::ones;
-pub(crate) use object::{name_annotation, string_annotation};
+pub(crate) use object::{match_annotation, name_annotation, string_annotation};
 
 use frame::{Frame, FrameRef};
 use value::Val;
@@ -78,7 +78,7 @@ pub fn lower<'a>(
         foreign_externs,
         place: Place::Control,
         depth: 0,
-        emitted: 0,
+        size: 0,
         in_egress: false,
     };
     l.program();
@@ -148,7 +148,7 @@ pub(crate) struct Lower<'a> {
     foreign_externs: bool,
     place: Place,
     depth: usize,
-    emitted: usize,
+    size: usize,
     /// The egress pipeline is being lowered.
     in_egress: bool,
 }
@@ -164,10 +164,10 @@ pub(crate) struct UsedAction {
 }
 
 /// Programs that inline deeper than this recurse.
-const MAX_INLINE_DEPTH: usize = 120;
+pub(crate) const MAX_INLINE_DEPTH: usize = 120;
 
-/// A bound on the size of the result, against programs whose inlining explodes.
-const MAX_STATEMENTS: usize = 2_000_000;
+/// A bound on the statements of the result and the calls on the way, against programs whose inlining explodes.
+const MAX_SIZE: usize = 200_000;
 
 impl<'a> Lower<'a> {
     fn error(&self, span: Span, message: impl Into<String>) {
@@ -179,20 +179,24 @@ impl<'a> Lower<'a> {
     }
 
     fn emit(&mut self, kind: StKind) {
-        self.emitted += 1;
-        if self.emitted > MAX_STATEMENTS {
-            if self.emitted == MAX_STATEMENTS + 1 {
-                self.diags.error(
-                    self.span,
-                    "the program is too large once all calls are inlined",
-                );
-            }
-            return;
+        if self.grow() {
+            self.out.push(St {
+                kind,
+                span: self.span,
+            });
         }
-        self.out.push(St {
-            kind,
-            span: self.span,
-        });
+    }
+
+    /// Counts a statement or call; false, with an error the first time, if there are too many.
+    fn grow(&mut self) -> bool {
+        self.size += 1;
+        if self.size == MAX_SIZE + 1 {
+            self.diags.error(
+                self.span,
+                "the program is too large once all calls are inlined",
+            );
+        }
+        self.size <= MAX_SIZE
     }
 
     /// Lowers with `f` into a statement list of its own.

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use super::frame::Frame;
 use super::value::Val;
 use super::{BlockInstance, Lower, MAX_INLINE_DEPTH};
-use crate::ast::{Annotation, AnnotationBody, Arg, Decl, DeclKind, Expr, NodeId, Param};
-use crate::diag::Span;
+use crate::ast::{Annotation, AnnotationBody, Arg, Decl, DeclKind, Expr, ExprKind, NodeId, Param};
+use crate::diag::{Span, Warning};
 use crate::ir::{Ex, Object, ObjectArg, ValueSet};
 use crate::types::{CallInfo, Type};
 
@@ -21,6 +21,18 @@ pub(crate) fn string_annotation(annos: &[Annotation], which: &str) -> Option<Str
         AnnotationBody::Tokens { raw, .. } if raw.len() == 1 && raw[0].is_string => {
             Some(raw[0].text.clone())
         }
+        _ => None,
+    }
+}
+
+/// The argument of `@match(...)`, which a field of a value set's type may have.
+pub(crate) fn match_annotation(annos: &[Annotation]) -> Option<String> {
+    let a = annos.iter().find(|a| &*a.name.name == "match")?;
+    match &a.body {
+        AnnotationBody::Tokens { exprs, .. } => match exprs.first().map(|e| &e.kind) {
+            Some(ExprKind::Name { name, .. }) => Some(name.to_string()),
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -296,6 +308,7 @@ impl<'a> Lower<'a> {
                         _ => self.flat_fields(&ty, "", &mut fields),
                     },
                 }
+                self.matches_exactly(&ty);
                 let size = self.number(size).unwrap_or_default();
                 let name = self.control_name(&l.name.name, &l.annos);
                 self.ir.value_sets.push(ValueSet {
@@ -309,6 +322,28 @@ impl<'a> Lower<'a> {
                     .set(l.id, Val::ValueSet(self.ir.value_sets.len() - 1));
             }
             _ => {}
+        }
+    }
+
+    /// Warns of fields of a value set's type that want more than the target has.
+    fn matches_exactly(&self, ty: &Type) {
+        let Type::Named(id, _) = ty else { return };
+        let Some(DeclKind::Composite { fields, .. }) = self.t.defs.get_decl(*id).map(|d| &d.kind)
+        else {
+            return;
+        };
+        for f in fields {
+            if match_annotation(&f.annos).is_some_and(|kind| kind != "exact") {
+                self.diags.warn_hint(
+                    Warning::Unsupported,
+                    f.name.span,
+                    format!(
+                        "the target matches '{}' exactly, as it does every field of a value set",
+                        f.name.name
+                    ),
+                    "leave the annotation out",
+                );
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::{DeclKind, Expr, State, Transition};
+use crate::diag::Warning;
 use crate::ir::{Ex, KeySet, Label, ParserState, Scalar, St, StKind, Target};
 
 /// What a state ends with: keys and cases.
@@ -122,6 +123,7 @@ impl<'a> Lower<'a> {
                 .get(other)
                 .map_or(Target::Reject, |i| Target::State(*i)),
         };
+        self.rejects(&state.transition);
         match &state.transition {
             Transition::Missing => direct(Target::Reject),
             Transition::Direct(t) => direct(target(&t.name)),
@@ -148,6 +150,23 @@ impl<'a> Lower<'a> {
                 }
                 Exit { keys, cases: out }
             }
+        }
+    }
+
+    /// The target has no such end of a parser: the packet goes on to the ingress as if it were accepted.
+    fn rejects(&self, transition: &Transition) {
+        let targets = match transition {
+            Transition::Missing => Vec::new(),
+            Transition::Direct(target) => vec![target],
+            Transition::Select { cases, .. } => cases.iter().map(|c| &c.target).collect(),
+        };
+        for target in targets.iter().filter(|t| &*t.name == "reject") {
+            self.diags.warn_hint(
+                Warning::Unsupported,
+                target.span,
+                "the target knows no transition to 'reject': the packet is accepted",
+                "call verify(false, error.NoMatch) before, and drop packets with a parser_error",
+            );
         }
     }
 

@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::value::Val;
-use super::{Lower, Place, fold};
+use super::{Lower, MAX_SIZE, Place, fold};
 use crate::ast::{BinOp, Decl, DeclKind, Expr, ExprKind, Stmt, StmtKind, UnOp};
 use crate::ir::{Ex, Label, St, StKind, Then};
 use crate::types::Callee;
@@ -24,6 +24,9 @@ impl<'a> Lower<'a> {
     }
 
     pub(super) fn stmt(&mut self, s: &'a Stmt) {
+        if self.size > MAX_SIZE {
+            return;
+        }
         let outer = std::mem::replace(&mut self.span, s.span);
         match &s.kind {
             StmtKind::Empty => {}

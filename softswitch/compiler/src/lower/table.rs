@@ -328,6 +328,15 @@ impl<'a> Lower<'a> {
             }
         }
         if let Some(o) = self.ir.tables[index].implementation {
+            let default = t.default_action.as_ref();
+            if default.is_some_and(|d| !is_no_action(&d.expr)) {
+                self.diags.warn_hint(
+                    Warning::Unsupported,
+                    self.ir.tables[index].decl.name.span,
+                    "the target runs no default action in a table with an action profile",
+                    "run the action where the table is applied, if nothing matches",
+                );
+            }
             let selector = self.ir.objects[o].extern_name == "action_selector";
             if !selector && !self.ir.tables[index].selector_inputs.is_empty() {
                 self.diags.warn(
@@ -342,5 +351,13 @@ impl<'a> Lower<'a> {
             }
         }
         self.priorities(t, index);
+    }
+}
+
+fn is_no_action(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Name { name, .. } => &**name == "NoAction",
+        ExprKind::Call { callee, .. } => is_no_action(callee),
+        _ => false,
     }
 }

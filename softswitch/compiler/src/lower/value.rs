@@ -115,40 +115,17 @@ impl Val {
 impl<'a> Lower<'a> {
     /// Declared fields of a struct, header or union, with type arguments filled in.
     pub(super) fn fields_of(&self, ty: &Type) -> Option<Vec<(Name, Type)>> {
-        let Type::Named(id, args) = ty else {
-            return None;
-        };
-        let DeclKind::Composite {
-            tparams, fields, ..
-        } = &self.t.defs.get_decl(*id)?.kind
-        else {
-            return None;
-        };
-        let map = |v: NodeId| {
-            tparams
-                .iter()
-                .position(|p| p.id == v)
-                .and_then(|i| args.get(i).cloned())
-        };
+        let fields = self.t.fields(ty)?;
         Some(
             fields
-                .iter()
-                .map(|f| {
-                    (
-                        f.name.name.clone(),
-                        self.subst(&self.t.type_of(f.ty.id).substitute(&map)),
-                    )
-                })
+                .into_iter()
+                .map(|(name, ty)| (name, self.subst(&ty)))
                 .collect(),
         )
     }
 
     pub(super) fn kind_of(&self, ty: &Type) -> Option<CompositeKind> {
-        let Type::Named(id, _) = ty else { return None };
-        match &self.t.defs.get_decl(*id)?.kind {
-            DeclKind::Composite { kind, .. } => Some(*kind),
-            _ => None,
-        }
+        self.t.composite_kind(ty)
     }
 
     /// The scalar that a type is stored as, if it is one.

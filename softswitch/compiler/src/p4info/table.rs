@@ -3,7 +3,7 @@
 use super::ids::Kind;
 use super::text::Message;
 use super::{Emitter, bytes, hidden, int_annotation};
-use crate::ast::{Annotation, AnnotationBody, DeclKind, ExprKind};
+use crate::ast::{Annotation, DeclKind};
 use crate::ir::VisibleAction;
 use crate::types::Type;
 use num_traits::ToPrimitive;
@@ -249,7 +249,8 @@ impl<'a> Emitter<'a> {
                     );
                     self.annotations(&mut x, &f.annos, &["match"]);
                     x.number("bitwidth", ty.width());
-                    let kind = match_annotation(&f.annos).unwrap_or_else(|| "exact".into());
+                    let kind =
+                        crate::lower::match_annotation(&f.annos).unwrap_or_else(|| "exact".into());
                     match match_type(&kind) {
                         Some(k) => x.raw("match_type", k),
                         None => x.string("other_match_type", &kind),
@@ -280,16 +281,5 @@ impl<'a> Emitter<'a> {
         }
         m.raw("size", &v.size.to_string());
         m
-    }
-}
-
-fn match_annotation(annos: &[Annotation]) -> Option<String> {
-    let a = annos.iter().find(|a| &*a.name.name == "match")?;
-    match &a.body {
-        AnnotationBody::Tokens { exprs, .. } => match exprs.first().map(|e| &e.kind) {
-            Some(ExprKind::Name { name, .. }) => Some(name.to_string()),
-            _ => None,
-        },
-        _ => None,
     }
 }

@@ -188,9 +188,14 @@ impl Parser<'_> {
         found
     }
 
+    /// Whether there is nothing between the token `n` places ahead and the one before it.
+    fn glued(&self, n: usize) -> bool {
+        self.tokens.get(self.pos + n).is_some_and(|t| t.glued)
+    }
+
     /// Two glued tokens `>` and `second`: `>>` or `>>=`.
     fn at_shift_right(&self, second: &str) -> bool {
-        self.at(">") && self.peek_at(1, second) && self.tokens[self.pos + 1].glued
+        self.at(">") && self.peek_at(1, second) && self.glued(1)
     }
 
     fn fail(&self, span: Span, message: impl Into<String>) -> Failed {

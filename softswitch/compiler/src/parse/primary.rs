@@ -87,7 +87,7 @@ impl Parser<'_> {
     /// `{ ... }`: a list, a record or an invalid header.
     fn braces(&mut self) -> PResult<Expr> {
         let start = self.expect("{")?;
-        if self.at("#") && self.peek_at(1, "}") {
+        if self.at("#") && self.peek_at(1, "}") && self.glued(0) && self.glued(1) {
             self.bump();
             self.bump();
             return Ok(self.node(start.to(self.last_span()), ExprKind::InvalidHeader));

@@ -11,14 +11,18 @@ pub fn tests_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
+/// Includes are those of the tests' programs.
+pub fn options() -> Options {
+    Options {
+        include_dirs: vec![tests_dir().join("programs")],
+        ..Options::default()
+    }
+}
+
 /// The result if there is no error, and what the compiler says.
 pub fn compile_text(name: &str, text: &str) -> (Option<Output>, String) {
     let (sources, diags) = (SourceMap::default(), Diagnostics::default());
-    let options = Options {
-        include_dirs: vec![tests_dir().join("programs")],
-        ..Options::default()
-    };
-    let output = compile(name, text.to_string(), &options, &sources, &diags);
+    let output = compile(name, text.to_string(), &options(), &sources, &diags);
     let output = output.filter(|output| output.json.is_some());
     (output, diags.render(&sources))
 }

@@ -12,6 +12,7 @@ use super::headers::Names;
 use crate::error::LoadError;
 use crate::expr::{DynField, HeaderRef, UnionRef};
 use crate::phv::Field;
+use operation::filled;
 use value::constant;
 
 type Result<T> = std::result::Result<T, LoadError>;
@@ -127,6 +128,11 @@ impl Scope<'_> {
             "stack_field" if value.at(1).json == "last" => {
                 let s = find(&self.names.stacks, &value.at(0), "header stack")?;
                 Ok(HeaderRef::Last(s))
+            }
+            "stack_field" if value.at(1).json == "next" => {
+                let s = find(&self.names.stacks, &value.at(0), "header stack")?;
+                let next = filled(self.names.layout.stacks[s as usize].next);
+                Ok(HeaderRef::Element(Box::new((s, next.into64()))))
             }
             _ => Err(c.error("expected a header")),
         }

@@ -163,7 +163,7 @@ impl Scope<'_> {
                         self.names.layout.union_stacks[s as usize].next
                     }
                 };
-                let size = Value::of(Tier::B64, Range::unsigned(8), Leaf::Byte(next));
+                let size = filled(next);
                 if op == "size_stack" {
                     return Ok(size);
                 }
@@ -295,4 +295,9 @@ impl Scope<'_> {
             Value::of(tier, range, ShiftOf(true, false, x, by))
         }))
     }
+}
+
+/// How many elements of a stack are filled, which `next` counts: the index of the next one.
+pub(super) fn filled(next: u32) -> Value {
+    Value::of(Tier::B64, Range::unsigned(8), Leaf::Byte(next))
 }
