@@ -61,7 +61,7 @@ test-clients: $(STAMPS)/rust
 	$(say) 'Known P4Runtime clients'
 	@softswitch/switch/tests/clients/run
 
-test-world: $(WORLD) $(STAMPS)/quic-clients
+test-world: $(WORLD) $(STAMPS)/quic-clients $(STAMPS)/python
 	$(say) 'Whole data centre'
 	@$(VENV)/bin/pytest -q mininet/tests
 

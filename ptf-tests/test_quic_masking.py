@@ -64,6 +64,25 @@ class OwnAddresses(MaskingTest):
             self.comes_from(cookie_address(vip, static), self.talk(vip).answer(own_address(server, static)), "NO_INSIGHT")
 
 
+class AnswersWithoutAConnection(MaskingTest):
+    """Version Negotiation, Retry and stateless reset, of ids of any length, from whatever address a server has: as the VIP's, and whole."""
+
+    def runTest(self) -> None:
+        for vip in (self.make_quic(2), self.make_quic(2, 8, QUIC4, HASH, base=32, first_sid=800)):
+            server = vip.servers[0]
+            for length in (0, 8, 12, 20, 255):
+                for payload in (
+                    long(self.some_cid(length), self.some_cid(20), size=7 + length + 20 + 8, version=0, first=0x8A),
+                    long(self.some_cid(length), KEY.cid(server.sid, 9), size=7 + length + 12 + 40, first=0xF0),
+                    short(self.some_cid(20), size=21 + length),
+                ):
+                    with self.subTest(length=length, first=payload[0]):
+                        self.comes_from(vip.at, self.talk(vip).answer(server.dip, payload), "NO_INSIGHT")
+                        if vip.prefix is not None:
+                            source = self.some_dynamic(server, 0)
+                            self.comes_from(vip.at, self.talk(vip).answer(source, payload), "INSIGHT")
+
+
 class Ipv4(MaskingTest):
     """A server is shown as the VIP; nothing else is there to say."""
 

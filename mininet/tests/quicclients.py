@@ -1,7 +1,8 @@
-"""HTTP/3 clients that others wrote, and what they see of their connections."""
+"""HTTP/3 clients, most of which others wrote, and what they see of their connections."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 import time
@@ -17,6 +18,7 @@ from frontage_demo.nodes import Namespace
 
 PYTHON = REPOSITORY / "build" / "quic-clients" / "bin" / "python"
 SCRIPTS = REPOSITORY / "host-agents" / "cclb7-quic" / "tests" / "clients"
+OURS = Path(os.environ.get("FRONTAGE_H3_CLIENT") or REPOSITORY / "target" / "release" / "frontage-h3-client")
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,16 @@ class Client:
     name: str
     follows: bool
     vip: str = QUIC_VIP6
+    options: tuple[str, ...] = ()
+    """Of its command line."""
 
     @property
     def missing(self) -> str | None:
         """What to do where it is not installed."""
         if self.name == "gtlsclient":
             return None if shutil.which(self.name) else "apt-get install ngtcp2-client"
+        if self.name == "frontage-h3-client":
+            return None if OURS.exists() else "cargo build --release -p frontage-h3-client"
         return None if PYTHON.exists() else "make build/stamps/quic-clients"
 
     def command(self, size: int, folder: Path) -> list[str | Path]:
@@ -39,13 +45,15 @@ class Client:
         host = f"[{self.vip}]" if ":" in self.vip else self.vip
         url = f"https://{host}:{QUIC_PORT}/{size}"
         if self.name == "gtlsclient":
-            options = ["--quiet", "--exit-on-all-streams-close", f"--download={folder}"]
+            options = ["--quiet", "--exit-on-all-streams-close", f"--download={folder}", *self.options]
             return ["gtlsclient", *options, self.vip, str(QUIC_PORT), url]
+        if self.name == "frontage-h3-client":
+            return [OURS, "get", url, "--insecure", f"--output={folder}", *self.options]
         return [PYTHON, SCRIPTS / f"get_{self.name}.py", folder / str(size), url]
 
 
 class Download:
-    """A client's download on a host of its own, and a capture of what reaches that host."""
+    """A client's download on a host of its own, and a capture of what reaches that host from now on."""
 
     def __init__(self, client: Client, host: Namespace, size: int, folder: Path) -> None:
         self.client = client
@@ -61,16 +69,20 @@ class Download:
             while not self._capture.exists() or self._capture.stat().st_size < 24:
                 assert self._tcpdump.poll() is None, (folder / "tcpdump.log").read_text()
                 time.sleep(0.01)
-        self._before = self._received()
-        with (folder / "client.log").open("wb") as log:
-            self._process = host.spawn(client.command(size, folder), stdout=log, stderr=log)
+        self._before = self.received()
 
-    def _received(self) -> int:
+    def begin(self) -> None:
+        """Start the client."""
+        with (self._folder / "client.log").open("wb") as log:
+            self._process = self._host.spawn(self.client.command(self._size, self._folder), stdout=log, stderr=log)
+
+    def received(self) -> int:
+        """Bytes that have reached the host."""
         return int(self._host.run(["cat", "/sys/class/net/eth0/statistics/rx_bytes"]).stdout)
 
     def has_received(self, count: int) -> bool:
-        """Whether so many bytes have reached the host."""
-        return self._received() - self._before >= count
+        """Whether so many bytes have reached the host since the capture."""
+        return self.received() - self._before >= count
 
     @property
     def runs(self) -> bool:
@@ -96,7 +108,7 @@ class Download:
 def sources_by_port(capture: Path) -> dict[int, set[str]]:
     """The addresses from which each port of the client's was sent something: a connection has a port of its own."""
     found = defaultdict(set)
-    for frame in _frames(capture.read_bytes()):
+    for frame in frames(capture.read_bytes()):
         version = frame[14] >> 4
         source, udp = (frame[26:30], 34) if version == 4 else (frame[22:38], 54)
         source_port, port = struct.unpack_from(">HH", frame, udp)
@@ -105,7 +117,8 @@ def sources_by_port(capture: Path) -> dict[int, set[str]]:
     return dict(found)
 
 
-def _frames(pcap: bytes) -> Iterator[bytes]:
+def frames(pcap: bytes) -> Iterator[bytes]:
+    """Of a capture by tcpdump."""
     at = 24
     while at + 16 <= len(pcap):
         (length,) = struct.unpack_from("<I", pcap, at + 8)

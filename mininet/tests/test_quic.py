@@ -2,117 +2,36 @@
 and no connection breaks, whatever happens to keys, switch and servers meanwhile.
 """
 
-import time
-from collections.abc import Callable, Sequence
-from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
 from frontage import edit
-from frontage.config import load, loads
-from frontage.cookie import CookieKey
+from frontage.config import loads
 from frontage.keyfile import key_file, replace
 
-from frontage_demo.addresses import COOKIE_PREFIX, QUIC_VIP4, QUIC_VIP6
-from frontage_demo.edge import METRICS, EdgeCounters
-from frontage_demo.metricsclient import scrape
-from frontage_demo.quic import QuicWorld
+from frontage_demo.addresses import QUIC_VIP4
 from frontage_demo.sandbox import Sandbox
-from frontage_demo.services import FILMS
 from frontage_demo.settings import Settings
-from quicclients import Client, Download, interface_id
+from quicclients import Client
+from quicrounds import BROKEN, SIZE, Rounds, drops, until
 from worlds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
-SIZE = 5_000_000
-UNDER_WAY = 300_000
-"""Bytes after which a download is past its handshake, and far from its end."""
 CLIENTS = (
     Client("gtlsclient", follows=True),
     Client("aioquic", follows=True),
     Client("curl", follows=False),
     Client("curl", follows=False, vip=QUIC_VIP4),
 )
-# All downloads at a time take some ten seconds, so that whatever is done to the world is done in their midst.
+# A download that is alone takes some seconds.
 SETTINGS = Settings(servers=3, clients=len(CLIENTS), policies=("cclb4",), bottleneck_rate=16_000_000, queue_delay=0.1)
-BROKEN = {"cookie-source", "cookie-forged", "server-gone", "quic-no-connection"}
-"""Why a packet of an established connection would be dropped."""
-LIMIT = 60.0
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {LIMIT:g} s: {what}"
-        time.sleep(0.05)
-
-
-class Rounds:
-    """Downloads in a world, and the keys that it has had."""
-
-    def __init__(self, world: QuicWorld, clients: Sequence[Client]) -> None:
-        self.world = world
-        self.clients = clients
-        self._keys: dict[int, CookieKey] = {}
-        self.done = 0
-        self.note_keys()
-
-    def note_keys(self) -> None:
-        self._keys |= {key.id: key for key in load(self.world.edge.config).cookie_keys}
-
-    def start(self, client: Client) -> Download:
-        self.done += 1
-        host = self.world.clients[self.clients.index(client)]
-        return Download(client, host, SIZE, self.world.scratch / f"download-{self.done}")
-
-    def meanwhile(self, act: Callable[[], object]) -> list[dict[str, Any]]:
-        """All clients at a time; `act` once each is under way."""
-        downloads = [self.start(client) for client in self.clients]
-        until(lambda: all(d.has_received(UNDER_WAY) for d in downloads), "all downloads are under way")
-        assert all(d.runs for d in downloads), "the downloads were too short to be disturbed"
-        act()
-        assert any(d.runs for d in downloads), "the downloads ended before the disturbance did"
-        return [self.finish(d) for d in downloads]
-
-    def finish(self, download: Download) -> dict[str, Any]:
-        """What came of it, and what is wrong with the addresses that it saw."""
-        done = download.finish(self.world.scratch / "objects")
-        self.note_keys()
-        allowed = {QUIC_VIP6, QUIC_VIP4}
-        wrong = []
-        for sources in done["sources"].values():  # type: ignore[attr-defined]
-            if len(sources) > 2:
-                wrong.append(f"{len(sources)} addresses: {sources}")
-            wrong += [source for source in sources if source not in allowed and not self._is_static(source)]
-        return done | {"wrong": wrong}
-
-    def _is_static(self, address: str) -> bool:
-        """Whether an address is a static cookie of one of the servers, by a key that this world has had."""
-        cookies = [key.open_ip6(interface_id(address)) for key in self._keys.values()]
-        sids = {server.sid6 for server in self.world.server_addresses}
-        return ip_address(address) in ip_network(COOKIE_PREFIX) and any(
-            c is not None and not c.dynamic and c.sid in sids for c in cookies
-        )
-
-
-def drops(world: QuicWorld) -> dict[str, int]:
-    return {name: count for name, count in world.edge.counters().drops.items() if count}
-
-
-def difference(after: EdgeCounters, before: EdgeCounters) -> dict[str, int]:
-    return {name: count - before.steering.get(name, 0) for name, count in after.steering.items()}
 
 
 def alone(rounds: Rounds) -> list[dict[str, Any]]:
     """One client after the other, each with how the switch found its server."""
-    results = []
-    for client in rounds.clients:
-        before = rounds.world.edge.counters()
-        done = rounds.finish(rounds.start(client))
-        results.append(done | {"follows": client.follows, "found": difference(rounds.world.edge.counters(), before)})
-    return results
+    return [rounds.alone(client) | {"follows": client.follows} for client in rounds.clients]
 
 
 def servers_first(rounds: Rounds) -> dict[str, Any]:
@@ -139,26 +58,14 @@ def restart(rounds: Rounds) -> list[dict[str, Any]]:
     return rounds.meanwhile(act)
 
 
-def packets(world: QuicWorld) -> dict[str, int]:
-    """That each server has sent, by its name."""
-    found = scrape(METRICS)
-    return {
-        server.name: sum(
-            int(found.total("frontage_server_packets_total", server=service.server_name(server), direction="down"))
-            for service in FILMS
-        )
-        for server in world.server_addresses
-    }
-
-
 def drain(rounds: Rounds) -> dict[str, Any]:
     """The server that is sending most gets nothing new."""
     world = rounds.world
-    before = packets(world)
+    before = rounds.packets("down")
     drained: list[str] = []
 
     def act() -> None:
-        sent = {name: count - before[name] for name, count in packets(world).items()}
+        sent = {name: count - before[name] for name, count in rounds.packets("down").items()}
         busiest = max(world.server_addresses, key=lambda server: sent[server.name])
         world.edge.drain(busiest)
         drained.append(busiest.name)

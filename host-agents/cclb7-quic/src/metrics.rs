@@ -26,6 +26,8 @@ pub struct Metrics {
     pub connections: AtomicU64,
     /// Handshakes that were not.
     pub failed_handshakes: AtomicU64,
+    /// Clients that were sent a Retry.
+    pub retries: AtomicU64,
     /// Bytes of responses' bodies that QUIC took for sending.
     pub body_bytes: AtomicU64,
     answers: Mutex<BTreeMap<u16, u64>>,
@@ -40,6 +42,7 @@ impl Metrics {
             keys,
             connections: AtomicU64::new(0),
             failed_handshakes: AtomicU64::new(0),
+            retries: AtomicU64::new(0),
             body_bytes: AtomicU64::new(0),
             answers: Mutex::default(),
         }
@@ -89,6 +92,12 @@ impl Metrics {
             "",
             self.failed_handshakes.load(Relaxed),
         );
+        page.family(
+            "retries_total",
+            "counter",
+            "Clients that must show where they are before their handshake begins.",
+        );
+        page.sample("retries_total", "", self.retries.load(Relaxed));
         page.family(
             "moved_clients_total",
             "counter",

@@ -1,8 +1,8 @@
 //! The server: endpoints, connections, and how it ends.
 
 use std::net::{SocketAddr, SocketAddrV6};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -15,7 +15,7 @@ use frontage_quic::session::{self, Handshake};
 use frontage_quic::socket::{Carrier, Counts, Socket, address};
 use h3::error::Code;
 use noq::{Endpoint, EndpointConfig, Incoming, TokioRuntime, VarInt};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
@@ -30,6 +30,10 @@ use crate::tls;
 /// How often a connection with something under way is looked after: whether its client moved, and at the end whether all was acknowledged.
 const TICK: Duration = Duration::from_millis(50);
 
+/// Most handshakes at a time whose clients did not show that they are where they say; each is held until it ends or idles. Beyond, a
+/// client is sent a Retry, for which nothing is held (RFC 9000, section 8.1.2): a flood from forged addresses stops there.
+const UNPROVEN: usize = 256;
+
 /// Most bytes of a request's header (RFC 9114, section 4.2.2).
 const FIELDS: u64 = 1 << 16;
 
@@ -42,6 +46,8 @@ pub struct Server {
     clients: Arc<Clients>,
     shared: Arc<Shared>,
     ending: watch::Sender<bool>,
+    /// The endpoints' first configuration. Later ones have its secret, so that the tokens of its Retry packets stay good.
+    first: OnceLock<noq::ServerConfig>,
 }
 
 impl Server {
@@ -96,6 +102,7 @@ impl Server {
             clients,
             shared,
             ending: watch::Sender::new(false),
+            first: OnceLock::new(),
         };
         server.configure(server.load_tls()?)?;
         Ok(server)
@@ -122,8 +129,11 @@ impl Server {
         let loads = self.loads.clone();
         let observe = move || Arc::new(Meter::new(loads.clone()));
         let crypto = Arc::new(session::Config::server(tls, Vec::new(), observe)?);
+        let first = || noq::ServerConfig::with_crypto(crypto.clone());
+        let mut config = self.first.get_or_init(first).clone();
+        config.crypto = crypto;
         for (endpoint, listen) in self.endpoints.iter().zip(&self.config.listen) {
-            let mut config = noq::ServerConfig::with_crypto(crypto.clone());
+            let mut config = config.clone();
             if listen.is_ipv6() {
                 config.preferred_address_v6(self.preferred_address());
             }
@@ -178,15 +188,24 @@ impl Server {
             self.clients.clone(),
             self.ending.subscribe(),
         );
+        let unproven = Arc::new(Semaphore::new(UNPROVEN));
         async move {
             while let Some(incoming) = endpoint.accept().await {
+                let place = match unproven.clone().try_acquire_owned() {
+                    _ if incoming.remote_address_validated() => None,
+                    Ok(place) => Some(place),
+                    Err(_) => {
+                        // It is never refused to an address that is not validated.
+                        let _ = incoming.retry();
+                        shared.metrics.retries.fetch_add(1, Relaxed);
+                        continue;
+                    }
+                };
                 let (shared, clients) = (shared.clone(), clients.clone());
                 let (ending, alive) = (ending.clone(), alive.clone());
                 tokio::spawn(async move {
-                    if serve(shared.clone(), clients, incoming, ending)
-                        .await
-                        .is_err()
-                    {
+                    let served = serve(shared.clone(), clients, incoming, place, ending);
+                    if served.await.is_err() {
                         shared.metrics.failed_handshakes.fetch_add(1, Relaxed);
                     }
                     drop(alive);
@@ -232,15 +251,17 @@ async fn told(ending: &mut watch::Receiver<bool>) {
     let _ = ending.wait_for(|ending| *ending).await;
 }
 
-/// Serves one connection to its end. An error means that its handshake failed.
+/// Serves one connection to its end; it gives its `place` among the unproven back once its handshake is complete. An error means that that failed.
 async fn serve(
     shared: Arc<Shared>,
     clients: Arc<Clients>,
     incoming: Incoming,
+    place: Option<OwnedSemaphorePermit>,
     mut ending: watch::Receiver<bool>,
 ) -> Result<()> {
     let client: SocketAddr = incoming.remote_address();
     let connection = incoming.await?;
+    drop(place);
     let handshake = connection
         .handshake_data()
         .and_then(|data| data.downcast::<Handshake<Meter>>().ok());

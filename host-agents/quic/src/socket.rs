@@ -30,6 +30,9 @@ use crate::recent::Recent;
 /// Clients whose last address is remembered, at least. One that was forgotten is answered from the VIP until it sends again.
 const CLIENTS: usize = 1 << 16;
 
+/// Bytes that may wait to be read, as far as the kernel allows (`net.core.rmem_max`): all that a thousand clients begin with at once.
+const RECEIVE_BUFFER: usize = 2 << 20;
+
 /// Says what the packets to a client shall tell the switches. Called for each batch of packets, so it should be quick.
 pub trait Signals: std::fmt::Debug + Send + Sync + 'static {
     /// RPT of what the batch carries to `client`, and the server's loads.
@@ -177,6 +180,7 @@ impl Socket {
             socket.set_only_v6(true)?;
             free_bind(&socket)?;
         }
+        socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         socket.bind(&address.into())?;
         let socket: UdpSocket = socket.into();
         let shared = Shared {

@@ -43,14 +43,14 @@ keys = "keys.toml"
 bandwidth = "{bandwidth}kbit"
 look_ahead = "{look_ahead}kB"
 
-[[route]]
-path = "/"
-directory = "../objects"
-"""
+{routes}"""
 
 
 class QuicWorld(World):
     """A context manager: inside it, HTTP/3 requests to the QUIC VIPs are answered."""
+
+    routes = '[[route]]\npath = "/"\ndirectory = "../objects"\n'
+    """Who answers, in the servers' configuration."""
 
     def __init__(self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path) -> None:
         super().__init__(settings, scratch, edge, QuicAgents())
@@ -135,6 +135,7 @@ class QuicWorld(World):
                     cookie_prefix=COOKIE_PREFIX,
                     bandwidth=self.settings.server_rate // 1000,
                     look_ahead=LOOK_AHEAD // 1000,
+                    routes=self.routes,
                 )
             )
             with (self._directory / f"{server.name}.log").open("wb") as log:

@@ -13,7 +13,7 @@ NGINX = Path("/usr/sbin/nginx")
 OBJECTS = "/objects"
 PACED = "/paced"
 PACE = 8_000
-"""Bytes per second of a response from PACED."""
+"""Bytes per second of a response from PACED, if nothing else is said."""
 
 CONFIGURATION = """\
 {modules}user root;
@@ -56,8 +56,12 @@ class WebServer:
     process: subprocess.Popen[bytes]
 
     @classmethod
-    def start(cls, host: Namespace, addresses: ServerAddresses, scratch: Path, module: Path | None) -> WebServer:
-        """Start nginx; `scratch/objects` holds what it serves, `module` is the flow-size reporter."""
+    def start(
+        cls, host: Namespace, addresses: ServerAddresses, scratch: Path, module: Path | None, pace: int = PACE
+    ) -> WebServer:
+        """Start nginx; `scratch/objects` holds what it serves, `module` is the flow-size reporter, `pace` is in bytes
+        per second.
+        """
         directory = scratch / addresses.name
         directory.mkdir()
         configuration = directory / "nginx.conf"
@@ -71,7 +75,7 @@ class WebServer:
                 root=scratch,
                 objects=OBJECTS,
                 paced=PACED,
-                pace=PACE,
+                pace=pace,
             )
         )
         with (directory / "nginx.log").open("wb") as log:

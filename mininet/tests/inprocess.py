@@ -1,0 +1,55 @@
+"""The compiled program in this process, with what the controller would install: for tests of more packets than a
+network takes.
+"""
+
+from pathlib import Path
+
+import softswitch
+import yaml
+from frontage.allocation import Installed, allocate
+from frontage.config import loads
+from frontage.desired import TABLES, desired
+from frontage.p4info import Schema
+from frontage.reasons import drops, outcomes
+from frontage.state import Action, Key, Match
+
+from frontage_demo.deployment import REPOSITORY
+
+DROPS, OUTCOMES = "FrontageIngress.drops", "FrontageIngress.outcomes"
+
+
+class Switch:
+    """A pipeline that holds all that a configuration asks for."""
+
+    def __init__(self, configuration: dict[str, object], directory: Path) -> None:
+        program = softswitch.compile(REPOSITORY / "p4src" / "v1model" / "frontage.p4")
+        assert program.p4info is not None
+        p4info = directory / "frontage.p4info.txtpb"
+        p4info.write_text(program.p4info)
+        self._tables = Schema.load(p4info).tables
+        self.pipeline = softswitch.Pipeline(program)
+        config = loads(yaml.safe_dump(configuration), directory / "frontage.yaml")
+        entries = desired(config, allocate(config, Installed({})))
+        for key in sorted(entries, key=lambda key: TABLES.index(key.table)):
+            self._install(key, entries[key])
+
+    def _install(self, key: Key, action: Action) -> None:
+        table = self._tables[key.table].full_name
+        known = self.pipeline.program.tables[table]
+        full_name = next(name for name in known["actions"] if name.rpartition(".")[2] == action.name)
+        params = dict(zip(self.pipeline.program.actions[full_name], action.params, strict=True))
+        if not key.match:
+            self.pipeline.set_default(table, full_name, params)
+            return
+        match: dict[str, Match] = dict(zip(known["key"], key.match, strict=True))
+        self.pipeline.insert(table, match, full_name, params)
+
+    def counts(self) -> dict[str, int]:
+        """Packets by why they were dropped and how their server was found, those that there were."""
+        found = {}
+        for counter, names in ((DROPS, drops()), (OUTCOMES, outcomes())):
+            for index, reason in names.items():
+                packets, _ = self.pipeline.counter(counter, index)
+                if packets:
+                    found[reason.name] = packets
+        return found

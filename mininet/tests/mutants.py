@@ -1,0 +1,96 @@
+"""Sends what clients have sent once more, damaged: `mutants.py INTERFACE CAPTURE PACKETS PACKETS_PER_SECOND SEED`.
+
+CAPTURE is a pcap of frames of QUIC clients as they were on that interface. Addresses stay, and half of the ports;
+lengths and checksums of IP and UDP are right, so that what comes is QUIC's business: bits flipped, cut off, lengthened,
+of another version, with connection ids of lengths that are none, or nothing but noise.
+"""
+
+import random
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from quicclients import frames
+
+LARGEST = 1452
+"""Of UDP's payloads over IPv6, as Ethernet has it."""
+AT_ONCE = 50
+"""Packets between two looks at the clock."""
+
+
+def flipped(payload: bytes, rng: random.Random) -> bytes:
+    bits = int.from_bytes(payload, "big")
+    # Most of them where headers are.
+    for _ in range(rng.randrange(1, 9)):
+        bits ^= 1 << 8 * len(payload) - 1 - min(rng.randrange(8 * len(payload)), int(rng.expovariate(1 / 200)))
+    return bits.to_bytes(len(payload), "big")
+
+
+def cut(payload: bytes, rng: random.Random) -> bytes:
+    return payload[: rng.randrange(min(len(payload), rng.choice((30, 2000))))]
+
+
+def lengthened(payload: bytes, rng: random.Random) -> bytes:
+    return (payload + rng.randbytes(rng.randrange(1, 200)))[:LARGEST]
+
+
+def of_another_version(payload: bytes, rng: random.Random) -> bytes:
+    return bytes([payload[0] | 0x80]) + rng.choice((rng.randbytes(4), bytes(4))) + payload[5:]
+
+
+def with_another_length_of_id(payload: bytes, rng: random.Random) -> bytes:
+    """As a first packet of version 1, with that length and a random rest."""
+    length = rng.choice((0, 1, 7, 8, 12, 20, 21, 255))
+    return b"\xc3\0\0\0\1" + bytes([length]) + payload[1:21] + rng.randbytes(1200 - 26)
+
+
+def noise(payload: bytes, rng: random.Random) -> bytes:
+    return rng.randbytes(len(payload))
+
+
+KINDS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+    flipped,
+    cut,
+    lengthened,
+    of_another_version,
+    with_another_length_of_id,
+    noise,
+)
+
+
+def checksum(data: bytes) -> bytes:
+    return struct.pack(">H", 0xFFFF - int.from_bytes(data + bytes(len(data) % 2), "big") % 0xFFFF)
+
+
+def frame(original: bytes, port: bytes | None, damage: Callable[[bytes], bytes]) -> bytes:
+    """With another UDP payload, and from another port if one is given."""
+    version4 = original[12:14] == b"\x08\x00"
+    l4 = 34 if version4 else 54
+    payload = damage(original[l4 + 8 :])
+    length = 8 + len(payload)
+    addresses = original[26:34] if version4 else original[22:54]
+    udp = (port or original[l4 : l4 + 2]) + original[l4 + 2 : l4 + 4] + struct.pack(">H", length)
+    udp += checksum(addresses + struct.pack(">IHH", length, 0, 17) + udp + b"\0\0" + payload) + payload
+    if version4:
+        head = original[14:16] + struct.pack(">H", 20 + length) + original[18:24] + b"\0\0" + original[26:34]
+        return original[:14] + head[:10] + checksum(head) + head[12:] + udp
+    return original[:18] + struct.pack(">H", length) + original[20:54] + udp
+
+
+def main(interface: str, capture: str, packets: str, rate: str, seed: str) -> None:
+    rng, originals = random.Random(seed), list(frames(Path(capture).read_bytes()))
+    out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    out.bind((interface, 0))
+    begun = time.monotonic()
+    for n in range(int(packets)):
+        if n % AT_ONCE == 0:
+            time.sleep(max(0.0, begun + n / int(rate) - time.monotonic()))
+        kind, port = KINDS[n % len(KINDS)], rng.randbytes(2) if n // len(KINDS) % 2 else None
+        out.send(frame(rng.choice(originals), port, lambda payload, kind=kind: kind(payload, rng)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

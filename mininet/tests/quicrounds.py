@@ -1,0 +1,137 @@
+"""Downloads over QUIC in a world, one at a time or many, while something is done to it."""
+
+import time
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from frontage.config import load
+from frontage.cookie import CookieKey
+
+from frontage_demo.addresses import COOKIE_PREFIX, QUIC_VIP4, QUIC_VIP6
+from frontage_demo.edge import METRICS
+from frontage_demo.metricsclient import scrape
+from frontage_demo.quic import QuicWorld
+from frontage_demo.services import FILMS
+from quicclients import Client, Download, interface_id
+
+SIZE = 5_000_000
+UNDER_WAY = 300_000
+"""Bytes after which a download is past its handshake, and far from its end."""
+BROKEN = {"cookie-source", "cookie-forged", "server-gone", "quic-no-connection"}
+"""Why a packet of an established connection would be dropped."""
+LIMIT = 60.0
+SLOW, FAST = 1_000_000, 1_000_000_000
+"""Bits a second of a link at which downloads outlast whatever is done meanwhile, and of one that is no limit."""
+BUFFER = 100_000
+"""Bytes that wait for a link, if nothing else is said."""
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {LIMIT:g} s: {what}"
+        time.sleep(0.05)
+
+
+def limit(world: QuicWorld, rate: int, buffer: int = BUFFER) -> None:
+    """Each client's own link, in bits a second, and the bytes that wait for it."""
+    link = ["root", "tbf", "rate", f"{rate}bit", "burst", "6056", "limit", str(buffer)]
+    for client in world.client_addresses:
+        world.network["internet"].run(["tc", "qdisc", "replace", "dev", client.name, *link])
+
+
+class Rounds:
+    """Downloads in a world, and the keys that it has had."""
+
+    def __init__(self, world: QuicWorld, clients: Sequence[Client]) -> None:
+        self.world = world
+        self.clients = clients
+        self._keys: dict[int, CookieKey] = {}
+        self.done = 0
+        self.note_keys()
+
+    def note_keys(self) -> None:
+        self._keys |= {key.id: key for key in load(self.world.edge.config).cookie_keys}
+
+    def prepare(self, client: Client, size: int = SIZE) -> Download:
+        """A download that has not begun."""
+        self.done += 1
+        host = self.world.clients[self.clients.index(client)]
+        return Download(client, host, size, self.world.scratch / f"download-{self.done}")
+
+    def start(self, client: Client, size: int = SIZE) -> Download:
+        download = self.prepare(client, size)
+        download.begin()
+        return download
+
+    def meanwhile(self, act: Callable[[], object]) -> list[dict[str, Any]]:
+        """All clients at a time, and `act` once each is under way. Their links are slow until it has returned, so that
+        it comes in the midst of all downloads.
+        """
+        limit(self.world, SLOW)
+        downloads = [self.prepare(client) for client in self.clients]
+        for download in downloads:
+            download.begin()
+        until(lambda: all(d.has_received(UNDER_WAY) for d in downloads), "all downloads are under way")
+        act()
+        assert all(d.runs for d in downloads), "the downloads ended before the disturbance did"
+        limit(self.world, FAST)
+        return [self.finish(d) for d in downloads]
+
+    def alone(self, client: Client, act: Callable[[], object] | None = None) -> dict[str, Any]:
+        """One client, and `act` once its download is under way; with how the switch found its server and what each
+        server was sent.
+        """
+        before, packets = self.world.edge.counters(), self.packets("up")
+        download = self.start(client)
+        if act is not None:
+            until(lambda: download.has_received(UNDER_WAY), "the download is under way")
+            act()
+            assert download.runs, "the download was too short to be disturbed"
+        done = self.finish(download)
+        after = self.world.edge.counters()
+        return done | {
+            "found": {name: count - before.steering.get(name, 0) for name, count in after.steering.items()},
+            "drops": {name: count - before.drops.get(name, 0) for name, count in after.drops.items()},
+            "servers": [name for name, count in self.packets("up").items() if count > packets[name]],
+        }
+
+    def packets(self, direction: str) -> dict[str, int]:
+        """That the switch has passed from each server ("down") or to it ("up"), by the server's name."""
+        found = scrape(METRICS)
+        return {
+            server.name: sum(
+                int(
+                    found.total(
+                        "frontage_server_packets_total", server=service.server_name(server), direction=direction
+                    )
+                )
+                for service in FILMS
+            )
+            for server in self.world.server_addresses
+        }
+
+    def finish(self, download: Download) -> dict[str, Any]:
+        """What came of it, and what is wrong with the addresses that it saw."""
+        done = download.finish(self.world.scratch / "objects")
+        self.note_keys()
+        allowed = {QUIC_VIP6, QUIC_VIP4}
+        wrong = []
+        for sources in done["sources"].values():  # type: ignore[attr-defined]
+            if len(sources) > 2:
+                wrong.append(f"{len(sources)} addresses: {sources}")
+            wrong += [source for source in sources if source not in allowed and not self._is_static(source)]
+        return done | {"wrong": wrong}
+
+    def _is_static(self, address: str) -> bool:
+        """Whether an address is a static cookie of one of the servers, by a key that this world has had."""
+        cookies = [key.open_ip6(interface_id(address)) for key in self._keys.values()]
+        sids = {server.sid6 for server in self.world.server_addresses}
+        return ip_address(address) in ip_network(COOKIE_PREFIX) and any(
+            c is not None and not c.dynamic and c.sid in sids for c in cookies
+        )
+
+
+def drops(world: QuicWorld) -> dict[str, int]:
+    return {name: count for name, count in world.edge.counters().drops.items() if count}

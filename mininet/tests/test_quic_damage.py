@@ -1,0 +1,89 @@
+"""Damaged packets, in the midst of downloads and under their addresses and connection ids: switch and servers go on,
+and every download is whole. And what is QUIC, but of another version, is told so.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from frontage_demo.addresses import QUIC_PORT, QUIC_VIP4, QUIC_VIP6
+from frontage_demo.sandbox import Sandbox
+from frontage_demo.settings import Settings
+from quicclients import Client
+from quicrounds import UNDER_WAY, Rounds, drops, limit, until
+from worlds import Sandboxed, deployment, needs_root
+
+pytestmark = [needs_root, pytest.mark.slow]
+
+HERE = Path(__file__).parent
+ACCESS = 2_000_000
+"""Bits a second of a client's own link, so that downloads last."""
+SIZE, SMALL = 4_000_000, 100_000
+SAMPLE = 500
+"""Packets of the clients, the first of each among them, that are sent again."""
+PACKETS, RATE = 20_000, 4_000
+CLIENTS = (
+    Client("gtlsclient", follows=True),
+    Client("curl", follows=False),
+    Client("curl", follows=False, vip=QUIC_VIP4),
+    Client("frontage-h3-client", follows=False),
+)
+SETTINGS = Settings(servers=3, clients=len(CLIENTS), policies=("cclb4",))
+EXPECTED = {"quic-header", "quic-small", "quic-no-connection"}
+"""Why the switch drops what is damaged; the rest reaches servers, by the handshake table above all."""
+
+
+def test_damaged_packets_harm_nobody(tmp_path: Path) -> None:
+    found = deployment(SETTINGS)
+    clients = [client for client in CLIENTS if client.missing is None]
+    if not clients:
+        pytest.skip("no HTTP/3 client")
+
+    def body(box: Sandbox) -> object:
+        with found.quic_world(SETTINGS, box) as world:
+            world.offer_objects([SIZE, SMALL])
+            world.wait_until_ready()
+            router = world.network["internet"]
+            limit(world, ACCESS)
+            rounds = Rounds(world, clients)
+            capture = world.scratch / "sample.pcap"
+            listen = ["tcpdump", "-i", "edge", "-Q", "out", "-Z", "root", "-U", "-w", capture, "-c", str(SAMPLE)]
+            downloads = [rounds.prepare(client, SIZE) for client in clients]
+            tcpdump = router.spawn([*listen, f"udp dst port {QUIC_PORT}"], stderr=subprocess.DEVNULL)
+            until(lambda: capture.exists() and capture.stat().st_size >= 24, "the sample begins")
+            for download in downloads:
+                download.begin()
+            until(lambda: all(d.has_received(UNDER_WAY) for d in downloads), "all downloads are under way")
+            assert tcpdump.wait() == 0
+            before = drops(world)
+            router.run([sys.executable, HERE / "mutants.py", "edge", capture, PACKETS, RATE, SETTINGS.seed])
+            assert all(d.runs for d in downloads), "the downloads ended before the damage did"
+            after = drops(world)
+            negotiate = [sys.executable, HERE / "negotiate.py"]
+            return {
+                "dropped": {name: count - before.get(name, 0) for name, count in after.items()},
+                "downloads": [rounds.finish(d) for d in downloads],
+                "versions": [
+                    json.loads(world.clients[0].run([*negotiate, vip, QUIC_PORT]).stdout)
+                    for vip in (QUIC_VIP6, QUIC_VIP4)
+                ],
+                "later": [rounds.finish(rounds.start(client, SMALL)) for client in clients],
+                "answered": sum(world.answers().values()),
+                "servers": [Path(f"/proc/{pid}/comm").read_text().strip() for pid in world.server_pids],
+                "said": [(world.scratch / "quic" / f"{s.name}.log").read_text() for s in world.server_addresses],
+            }
+
+    result = Sandboxed(body, tmp_path).result()
+    print(result["dropped"], result["versions"])
+    for done in (*result["downloads"], *result["later"]):
+        assert (done["status"], done["right"], done["wrong"]) == (0, True, []), done
+    assert result["answered"] == len(result["downloads"] + result["later"]), "each asked once"
+    assert not EXPECTED - {name for name, count in result["dropped"].items() if count > 100}, result["dropped"]
+    assert sum(result["dropped"].values()) < PACKETS * 0.9, "servers have seen some, too"
+    assert len(result["servers"]) == SETTINGS.servers and set(result["servers"]) == {"frontage-cclb7-"}
+    assert result["said"] == [""] * SETTINGS.servers, "no server has complained"
+    for answers in result["versions"]:
+        assert answers and all(1 in versions for versions in answers), answers

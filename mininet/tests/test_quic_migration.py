@@ -1,0 +1,110 @@
+"""A client's address changes in the midst of a download, with or without its knowing (RFC 9000, section 9): it stays on
+its server, and the download is whole.
+"""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontage_demo.addresses import COOKIE_PREFIX, QUIC_VIP4
+from frontage_demo.sandbox import Sandbox
+from frontage_demo.settings import Settings
+from nat import Nat, choose_ports
+from quicclients import Client
+from quicrounds import BROKEN, SIZE, UNDER_WAY, Rounds, limit
+from worlds import Sandboxed, deployment, needs_root
+
+pytestmark = [
+    needs_root,
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("nft") is None, reason="no NAT: apt-get install nftables"),
+]
+
+NGTCP2, AIOQUIC = Client("gtlsclient", follows=True), Client("aioquic", follows=True)
+CURL, CURL4 = Client("curl", follows=False), Client("curl", follows=False, vip=QUIC_VIP4)
+SOON = "--change-local-addr=500ms"
+STAYS = Client("gtlsclient", follows=False, options=("--no-preferred-addr",))
+
+
+@dataclass(frozen=True)
+class Case:
+    """What happens to a client."""
+
+    name: str
+    client: Client
+    nat: str | None = None
+    """Whose packets another NAT takes: of all (""), or by nftables' match."""
+    from_the_first: bool = False
+    """Whether that is so from the first packet on, not only from the midst of the download."""
+
+
+CASES = (
+    *(Case("the NAT maps it anew", client, nat="") for client in (NGTCP2, AIOQUIC, STAYS, CURL, CURL4)),
+    # Another mapping for each address that is spoken to (RFC 4787, 4.1): the client goes to the preferred address, and
+    # in the same instant it is another (RFC 9000, 9.6.3).
+    *(
+        Case("the NAT maps by destination", client, nat=f"ip6 daddr {COOKIE_PREFIX}", from_the_first=True)
+        for client in (NGTCP2, AIOQUIC)
+    ),
+    # The old port is gone with all that was under way to it. The client, which was silent for too long, asks.
+    Case("the NAT starts again", Client("frontage-h3-client", False, options=(f"--rebind-after={UNDER_WAY}",))),
+    # It asks whether the path works before it takes it, and takes another connection id along.
+    Case("it migrates", Client("gtlsclient", follows=True, options=(SOON,))),
+    Case("it migrates", Client("gtlsclient", follows=False, options=(SOON, *STAYS.options))),
+)
+ACCESS, BUFFER = 16_000_000, 8_000_000
+"""Of a client's link, in bits a second and bytes: it is the slowest, and nothing is lost there. A client that only
+listens, and loses the first packet that its server sends to its new address, would wait for ever (RFC 9000, section 8).
+"""
+SETTINGS = Settings(servers=3, clients=len(CASES), policies=("cclb4",), bottleneck_rate=48_000_000, queue_delay=0.1)
+
+
+def download(rounds: Rounds, nat: Nat, case: Case) -> dict[str, Any]:
+    """What came of it, and how many packets came to the NAT's other port."""
+    if case.nat is None:
+        return rounds.alone(case.client) | {"passed": None}
+    if case.from_the_first:
+        nat.start(case.nat)
+        done = rounds.alone(case.client)
+    else:
+        done = rounds.alone(case.client, lambda: nat.start(case.nat))
+    return done | {"passed": nat.stop()}
+
+
+def test_clients_move(tmp_path: Path) -> None:
+    found = deployment(SETTINGS)
+    cases = [case for case in CASES if case.client.missing is None]
+    for case in CASES:
+        if case not in cases:
+            print(f"skipped {case.client.name}: {case.client.missing}")
+    if not cases:
+        pytest.skip("no HTTP/3 client")
+
+    def body(box: Sandbox) -> object:
+        with found.quic_world(SETTINGS, box) as world:
+            world.offer_objects([SIZE])
+            world.wait_until_ready()
+            for host in world.clients.values():
+                choose_ports(host)
+            limit(world, ACCESS, BUFFER)
+            rounds = Rounds(world, [case.client for case in cases])
+            nat = Nat(world.network["internet"])
+            return [download(rounds, nat, case) for case in cases]
+
+    dones = Sandboxed(body, tmp_path).result()
+    assert len(dones) == len(cases)
+    for case, done in zip(cases, dones, strict=True):
+        what = (case.name, done)
+        assert (done["status"], done["right"]) == (0, True), what
+        assert done["wrong"] == [], what
+        assert len(done["servers"]) == 1, what
+        assert not BROKEN & {name for name, count in done["drops"].items() if count}, what
+        if case.nat is None:
+            assert len(done["sources"]) == 2, (*what, "it has taken another port")
+        else:
+            assert len(done["sources"]) == 1 and done["passed"] > SIZE / 3000, (*what, "it is sent to at another port")
+        address, cid = done["found"].get("retrieved-address", 0), done["found"].get("retrieved-cid", 0)
+        assert address > cid if case.client.follows else (address == 0 and cid > 100), what
