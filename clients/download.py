@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ipaddress import ip_interface
 from pathlib import Path
 
-from capture import SNAPLEN, Datagram, datagrams
 from frontage_demo.addresses import COOKIE_PREFIX, QUIC_PORT, ClientAddresses
+from frontage_demo.capture import Capture, Datagram
 from frontage_demo.nodes import Namespace
 
 REBINDING = """table inet rebinding-{old} {{
@@ -54,15 +54,7 @@ class Download:
     def __init__(self, command: list[str], host: Namespace, folder: Path, limit: float) -> None:
         self._host = host
         self._folder = folder
-        self._capture = folder / "capture.pcap"
-        with (folder / "tcpdump.log").open("w+b") as log:
-            tcpdump = ["tcpdump", "-i", "eth0", "-Z", "root", "-U", "-s", str(SNAPLEN), "-w", str(self._capture)]
-            self._tcpdump = host.spawn([*tcpdump, f"udp port {QUIC_PORT}"], stdout=log, stderr=log)
-            # Its first block is written when it listens.
-            while not self._capture.exists() or self._capture.stat().st_size < 24:
-                if self._tcpdump.poll() is not None:
-                    raise RuntimeError(f"tcpdump does not capture: {(folder / 'tcpdump.log').read_text().strip()}")
-                time.sleep(0.01)
+        self._capture = Capture(host, folder)
         self._before = self._received()
         with (folder / "client.log").open("wb") as log:
             self._process = host.spawn(command, stdout=log, stderr=log)
@@ -81,7 +73,7 @@ class Download:
 
     def rebind(self) -> None:
         """Have the network know the client by other ports."""
-        for port in sorted({datagram.local[1] for datagram in datagrams(self._capture)}):
+        for port in sorted({datagram.local[1] for datagram in self._capture.datagrams()}):
             rules = REBINDING.format(service=QUIC_PORT, old=port, new=port ^ 1)
             self._host.run(["nft", "-f", "-"], input=rules)
 
@@ -101,11 +93,10 @@ class Download:
         if status is None:
             os.killpg(self._process.pid, signal.SIGKILL)  # `spawn` has given it a group of its own
             self._process.wait()
-        self._tcpdump.terminate()
-        self._tcpdump.wait()
+        self._capture.end()
         right = saved.exists() and saved.read_bytes() == original.read_bytes()
         log = (self._folder / "client.log").read_text(errors="replace")
-        return Done(status, right, log[-2000:], datagrams(self._capture))
+        return Done(status, right, log[-2000:], self._capture.datagrams())
 
 
 @contextmanager

@@ -5,20 +5,19 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict
-from ipaddress import IPv6Address, ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
-from capture import opening
 from catalogue import HERE, Client
 from download import Done, Download, restore, unreachable_cookies
 from frontage.config import load
 from frontage.cookie import CookieKey
-from frontage_demo.addresses import COOKIE_PREFIX, QUIC_PORT, QUIC_VIP6, ClientAddresses
+from frontage_demo.addresses import QUIC_PORT, QUIC_VIP6, ClientAddresses
 from frontage_demo.edge import EdgeCounters
 from frontage_demo.nodes import Namespace
 from frontage_demo.quic import QuicWorld
 from frontage_demo.topology import INTERNET
+from opening import opening
 
 SIZE = 5_000_000
 UNDER_WAY = 1_000_000
@@ -88,7 +87,7 @@ class Rounds:
 
     def _told(self, done: Done, disturbed: bool, after: EdgeCounters, before: EdgeCounters) -> dict[str, Any]:
         came = {datagram.remote for datagram in done.seen if not datagram.up}
-        cookies = {remote for remote in came if self._is_static(remote)}
+        cookies = {remote for remote in came if self._world.is_cookie_address(remote, self._keys)}
         return {
             "whole": done.whole,
             "status": done.status,
@@ -103,13 +102,6 @@ class Rounds:
             "clients": len({datagram.local for datagram in done.seen if not datagram.up}),
             "log": done.log,
         }
-
-    def _is_static(self, address: str) -> bool:
-        """Whether an address is a static cookie of one of the servers."""
-        interface_id = int(IPv6Address(address)) & (1 << 64) - 1
-        opened = [key.open_ip6(interface_id) for key in self._keys]
-        sids = {server.sid6 for server in self._world.server_addresses}
-        return ip_address(address) in ip_network(COOKIE_PREFIX) and any(c and not c.dynamic and c.sid in sids for c in opened)
 
 
 def difference(after: Any, before: Any) -> dict[str, int]:

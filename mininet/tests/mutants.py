@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from quicclients import frames
+from frontage_demo.capture import frames
 
 LARGEST = 1452
 """Of UDP's payloads over IPv6, as Ethernet has it."""
@@ -81,7 +81,7 @@ def frame(original: bytes, port: bytes | None, damage: Callable[[bytes], bytes])
 
 
 def main(interface: str, capture: str, packets: str, rate: str, seed: str) -> None:
-    rng, originals = random.Random(seed), list(frames(Path(capture).read_bytes()))
+    rng, originals = random.Random(seed), list(frames(Path(capture)))
     out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     out.bind((interface, 0))
     begun = time.monotonic()

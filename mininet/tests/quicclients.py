@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
-import time
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
 from frontage_demo.addresses import QUIC_PORT, QUIC_VIP6
+from frontage_demo.capture import Capture
 from frontage_demo.deployment import REPOSITORY
 from frontage_demo.nodes import Namespace
 
@@ -61,14 +58,7 @@ class Download:
         self._size = size
         self._folder = folder
         folder.mkdir(parents=True)
-        self._capture = folder / "capture.pcap"
-        with (folder / "tcpdump.log").open("w+b") as log:
-            command = ["tcpdump", "-i", "eth0", "-Z", "root", "-U", "-s", "80", "-w", self._capture]
-            self._tcpdump = host.spawn([*command, f"udp port {QUIC_PORT}"], stdout=log, stderr=log)
-            # Its first block is written when it listens.
-            while not self._capture.exists() or self._capture.stat().st_size < 24:
-                assert self._tcpdump.poll() is None, (folder / "tcpdump.log").read_text()
-                time.sleep(0.01)
+        self._capture = Capture(host, folder)
         self._before = self.received()
 
     def begin(self) -> None:
@@ -92,8 +82,11 @@ class Download:
     def finish(self, objects: Path) -> dict[str, object]:
         """Wait for the end; what came of it."""
         status = self._process.wait()
-        self._tcpdump.terminate()
-        self._tcpdump.wait()
+        self._capture.end()
+        sources = defaultdict(set)
+        for datagram in self._capture.datagrams():
+            if not datagram.up:
+                sources[datagram.local[1]].add(datagram.remote)
         saved = self._folder / str(self._size)
         return {
             "client": self.client.name,
@@ -101,31 +94,6 @@ class Download:
             "status": status,
             "right": saved.exists() and saved.read_bytes() == (objects / str(self._size)).read_bytes(),
             "log": (self._folder / "client.log").read_text()[-2000:],
-            "sources": {port: sorted(sources) for port, sources in sources_by_port(self._capture).items()},
+            # Of each port of the client's, that is, of each connection.
+            "sources": {port: sorted(addresses) for port, addresses in sources.items()},
         }
-
-
-def sources_by_port(capture: Path) -> dict[int, set[str]]:
-    """The addresses from which each port of the client's was sent something: a connection has a port of its own."""
-    found = defaultdict(set)
-    for frame in frames(capture.read_bytes()):
-        version = frame[14] >> 4
-        source, udp = (frame[26:30], 34) if version == 4 else (frame[22:38], 54)
-        source_port, port = struct.unpack_from(">HH", frame, udp)
-        if source_port == QUIC_PORT:
-            found[port].add(str(ip_address(source)))
-    return dict(found)
-
-
-def frames(pcap: bytes) -> Iterator[bytes]:
-    """Of a capture by tcpdump."""
-    at = 24
-    while at + 16 <= len(pcap):
-        (length,) = struct.unpack_from("<I", pcap, at + 8)
-        yield pcap[at + 16 : at + 16 + length]
-        at += 16 + length
-
-
-def interface_id(address: str) -> int:
-    """The lower 64 bits."""
-    return int(IPv6Address(address)) & (1 << 64) - 1

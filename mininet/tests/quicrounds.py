@@ -2,18 +2,17 @@
 
 import time
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address, ip_network
 from typing import Any
 
 from frontage.config import load
 from frontage.cookie import CookieKey
 
-from frontage_demo.addresses import COOKIE_PREFIX, QUIC_VIP4, QUIC_VIP6
+from frontage_demo.addresses import QUIC_VIP4, QUIC_VIP6
 from frontage_demo.edge import METRICS
 from frontage_demo.metricsclient import scrape
 from frontage_demo.quic import QuicWorld
 from frontage_demo.services import FILMS
-from quicclients import Client, Download, interface_id
+from quicclients import Client, Download
 
 SIZE = 5_000_000
 UNDER_WAY = 300_000
@@ -121,16 +120,12 @@ class Rounds:
         for sources in done["sources"].values():  # type: ignore[attr-defined]
             if len(sources) > 2:
                 wrong.append(f"{len(sources)} addresses: {sources}")
-            wrong += [source for source in sources if source not in allowed and not self._is_static(source)]
+            wrong += [
+                source
+                for source in sources
+                if source not in allowed and not self.world.is_cookie_address(source, self._keys.values())
+            ]
         return done | {"wrong": wrong}
-
-    def _is_static(self, address: str) -> bool:
-        """Whether an address is a static cookie of one of the servers, by a key that this world has had."""
-        cookies = [key.open_ip6(interface_id(address)) for key in self._keys.values()]
-        sids = {server.sid6 for server in self.world.server_addresses}
-        return ip_address(address) in ip_network(COOKIE_PREFIX) and any(
-            c is not None and not c.dynamic and c.sid in sids for c in cookies
-        )
 
 
 def drops(world: QuicWorld) -> dict[str, int]:

@@ -9,7 +9,10 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from ipaddress import ip_address, ip_network
 from pathlib import Path
+
+from frontage.cookie import CookieKey
 
 from .addresses import COOKIE_PREFIX, QUIC_PORT, QUIC_SERVER_PORT, QUIC_VIP6
 from .clients import Generator
@@ -69,6 +72,14 @@ class QuicWorld(World):
     def server_pids(self) -> list[int]:
         """The servers' processes."""
         return [process.pid for process in self._processes]
+
+    def is_cookie_address(self, address: str, keys: Iterable[CookieKey]) -> bool:
+        """Whether an address is the static cookie of one of the servers, by one of these keys."""
+        if ip_address(address) not in ip_network(COOKIE_PREFIX):
+            return False
+        opened = [key.open_ip6(int(ip_address(address)) & (1 << 64) - 1) for key in keys]
+        sids = {server.sid6 for server in self.server_addresses}
+        return any(cookie and not cookie.dynamic and cookie.sid in sids for cookie in opened)
 
     def answers(self) -> dict[str, int]:
         """How many requests each server has answered, by its name."""

@@ -1,4 +1,4 @@
-"""What is read from captures."""
+"""What captures say of how clients begin."""
 
 import socket
 import struct
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from capture import datagrams, opening
+from frontage_demo.capture import datagrams
+from opening import opening
 
 CLIENT, VIP = "2001:db8::2", "2001:db8:f::20"
 
@@ -18,7 +19,9 @@ def frame(source: str, destination: str, ports: tuple[int, int], payload: bytes)
 
 
 def pcap(path: Path, *frames: bytes) -> Path:
-    path.write_bytes(bytes(24) + b"".join(struct.pack("<IIII", 0, 0, len(f), len(f)) + f for f in frames))
+    path.write_bytes(
+        struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + b"".join(struct.pack("<IIII", 0, 0, len(f), len(f)) + f for f in frames)
+    )
     return path
 
 
