@@ -9,7 +9,7 @@ import pytest
 
 from frontage_demo import workload
 from frontage_demo.addresses import VIP4, VIP6, ServerAddresses
-from frontage_demo.clients import Clients
+from frontage_demo.clients import Clients, over_tcp
 from frontage_demo.sandbox import Sandbox
 from frontage_demo.servers import PACE, PACED
 from frontage_demo.settings import Settings
@@ -74,7 +74,7 @@ def test_connections_stay_where_they_are(tmp_path: Path, vip: str) -> None:
                 (LAST, lambda: resets.extend(network_counters(h)["Tcp.OutRsts"] for h in world.servers.values())),
             ]
             resets: list[int] = []
-            clients = Clients(world.clients, plan_file, vip, box.scratch / "clients.log", PACED)
+            clients = Clients(world.clients, over_tcp(plan_file, vip, PACED), box.scratch / "clients.log")
 
             def act() -> None:
                 while actions and actions[0][0] <= clients.elapsed():

@@ -1,16 +1,19 @@
 """The report: self-contained, complete, and safe against odd data."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from frontage_demo import report, workload
 from frontage_demo.metrics import ActiveFlows, PolicyRun
 from frontage_demo.outcome import Outcome
 from frontage_demo.plots import Axis, Line, cdf_points, plot
+from frontage_demo.protocols import PROTOCOLS
 from frontage_demo.settings import POLICIES, Settings
 
 SETTINGS = Settings(seconds=5, servers=2)
-PLAN = workload.plan(seed=1, seconds=5, load=0.5, rate=160e6, scale=0.1, clients=4)
+FRAMING = PROTOCOLS["tcp"].framing
+PLAN = workload.plan(seed=1, seconds=5, load=0.5, rate=160e6, scale=0.1, clients=4, framing=FRAMING)
 VOID = {"meta", "br"}
 
 
@@ -49,6 +52,13 @@ def test_page_is_well_formed_and_self_contained() -> None:
     for text in (*POLICIES, "seed", "queue-full", "by-cookie", "s2", "bottleneck"):
         assert text in page
     assert page.count("<svg") == 3 + len(POLICIES)
+
+
+def test_page_says_what_quic_leaves_out() -> None:
+    page = report.render(replace(SETTINGS, protocol="quic"), PLAN, [make_run("hash")], 0.49)
+    WellFormed().feed(page)
+    for text in ("HTTP/3", "Policy cheetah-ll is left out: it counts FIN and RST", "retrieved-cid", "noq"):
+        assert text in page
 
 
 def test_failures_are_not_hidden() -> None:

@@ -1,8 +1,10 @@
 """Settings from the environment: defaults, and errors that say what to write instead."""
 
+from dataclasses import replace
+
 import pytest
 
-from frontage_demo.settings import BMV2_RATE, Settings, SettingsError, from_environment
+from frontage_demo.settings import BMV2_RATE, POLICIES, Settings, SettingsError, from_environment
 
 
 def test_nothing_set_is_the_default() -> None:
@@ -14,6 +16,12 @@ def test_everything_set() -> None:
     settings = from_environment({"DEMO_SECONDS": "5", "LOAD": "0.5", "SEED": "9", "SERVERS": "4", "TARGET": "bmv2"})
     expected = Settings(seconds=5, load=0.5, seed=9, servers=4, target="bmv2", bottleneck_rate=BMV2_RATE, delay=0)
     assert settings == expected
+
+
+def test_policies_are_those_that_go_with_the_protocol() -> None:
+    settings = from_environment({"PROTOCOL": "quic"})
+    assert settings == replace(Settings(), protocol="quic", policies=settings.policies)
+    assert set(POLICIES) - set(settings.policies) == {"cheetah-ll"}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +36,7 @@ def test_everything_set() -> None:
         ("SEED", "-1", "out of range"),
         ("SERVERS", "1", "2 to 32"),
         ("SERVERS", "many", "not a number"),
+        ("PROTOCOL", "sctp", "tcp or quic"),
         ("TARGET", "tofino", "softswitch or bmv2"),
     ],
 )

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from frontage_demo import workload
+from frontage_demo.protocols import PROTOCOLS
 from frontage_demo.workload import Cdf
 
-ARGUMENTS = {"seed": 7, "seconds": 60.0, "load": 0.8, "rate": 160e6, "scale": 0.1, "clients": 4}
+TCP = PROTOCOLS["tcp"].framing
+ARGUMENTS = {"seed": 7, "seconds": 60.0, "load": 0.8, "rate": 160e6, "scale": 0.1, "clients": 4, "framing": TCP}
 
 
 def test_websearch_cdf_is_the_published_one() -> None:
@@ -55,7 +57,7 @@ def test_a_plan_does_not_change_between_versions() -> None:
 def test_arrivals_offer_the_load_that_was_asked_for() -> None:
     arguments = ARGUMENTS | {"seconds": 2000.0}
     plan = workload.plan(**arguments)
-    assert workload.offered_load(plan, 2000, 160e6) == pytest.approx(0.8, rel=0.03)
+    assert workload.offered_load(plan, 2000, 160e6, TCP) == pytest.approx(0.8, rel=0.03)
 
 
 def test_gaps_are_exponential() -> None:
@@ -81,5 +83,5 @@ def test_a_plan_survives_its_file(tmp_path: Path) -> None:
 
 
 def test_headers_count_as_load() -> None:
-    assert workload.bytes_on_link(1448) - 1448 == workload.FRAME_OVERHEAD + workload.PER_FLOW_OVERHEAD
-    assert workload.bytes_on_link(1449) - 1449 == 2 * workload.FRAME_OVERHEAD + workload.PER_FLOW_OVERHEAD
+    assert TCP.bytes_on_link(1448) - 1448 == TCP.header + TCP.per_flow
+    assert TCP.bytes_on_link(1449) - 1449 == 2 * TCP.header + TCP.per_flow

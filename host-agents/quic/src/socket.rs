@@ -32,7 +32,7 @@ const CLIENTS: usize = 1 << 16;
 
 /// Says what the packets to a client shall tell the switches. Called for each batch of packets, so it should be quick.
 pub trait Signals: std::fmt::Debug + Send + Sync + 'static {
-    /// RPT of what is under way to `client`, and the server's loads.
+    /// RPT of what the batch carries to `client`, and the server's loads.
     fn of(&self, client: SocketAddr) -> Values;
 }
 

@@ -1,8 +1,12 @@
-//! A server and a client of this crate over the loopback interface: what the handshake brings, HTTP/3, and the meter.
+//! A server and a client of this crate over the loopback interface: what the handshake brings, HTTP/3, the meter, and what it takes a batch for.
 
+use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, Bytes};
 use frontage_cookie::{Secret, cid, ipv6};
@@ -13,7 +17,8 @@ use frontage_quic::meter::{Loads, Meter};
 use frontage_quic::parameters::Parameters;
 use frontage_quic::session::{Config, Handshake, Observer, Packet};
 use frontage_quic::socket::Socket;
-use noq::{Endpoint, EndpointConfig, TokioRuntime};
+use noq::udp::{RecvMeta, Transmit};
+use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime, UdpSender};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio::sync::oneshot;
 
@@ -36,7 +41,11 @@ fn key() -> ipv6::Key {
     ipv6::Key::new(1, &Secret::new(&[3; 16]).unwrap())
 }
 
-fn server(loads: &Arc<Loads>, own: &Parameters) -> (Endpoint, rustls::RootCertStore) {
+fn server<O: Observer>(
+    own: &Parameters,
+    observe: impl Fn() -> Arc<O> + Send + Sync + 'static,
+    wrap: impl FnOnce(Socket) -> Box<dyn AsyncUdpSocket>,
+) -> (Endpoint, rustls::RootCertStore) {
     let made = rcgen::generate_simple_self_signed(vec!["frontage.test".into()]).unwrap();
     let mut roots = rustls::RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
@@ -51,16 +60,12 @@ fn server(loads: &Arc<Loads>, own: &Parameters) -> (Endpoint, rustls::RootCertSt
         )
         .unwrap();
     tls.alpn_protocols = vec![b"h3".into()];
-    let loads = loads.clone();
-    let session = Config::server(tls, own.clone(), move || {
-        Arc::new(Meter::new(loads.clone()))
-    })
-    .unwrap();
+    let session = Config::server(tls, own.clone(), observe).unwrap();
     let keys = Arc::new(Keys::new(SID, vec![key()]).unwrap());
     let endpoint = Endpoint::new_with_abstract_socket(
         Form::sealed(keys).endpoint_config(),
         Some(noq::ServerConfig::with_crypto(Arc::new(session))),
-        Box::new(Socket::bind("[::1]:0".parse().unwrap(), None).unwrap()),
+        wrap(Socket::bind("[::1]:0".parse().unwrap(), None).unwrap()),
         Arc::new(TokioRuntime),
     );
     (endpoint.unwrap(), roots)
@@ -118,7 +123,9 @@ async fn a_response_is_carried_and_measured() {
     let loads = Arc::new(Loads::new(1_000_000));
     let ours: Parameters = vec![(0x3f7a, Bytes::from_static(b"of the server"))];
     let theirs: Parameters = vec![(0x3f7b, Bytes::from_static(b"of the client"))];
-    let (server, roots) = server(&loads, &ours);
+    let counted = loads.clone();
+    let meter = move || Arc::new(Meter::new(counted.clone()));
+    let (server, roots) = server(&ours, meter, |socket| Box::new(socket));
     let client = client(roots, &theirs);
     let address: SocketAddr = server.local_addr().unwrap();
 
@@ -169,4 +176,117 @@ async fn a_response_is_carried_and_measured() {
     task.await.unwrap();
     drop(requests);
     driver.await.unwrap();
+}
+
+/// Packets made since the last batch was sent.
+#[derive(Default)]
+struct Made(AtomicU32);
+
+impl Observer for Made {
+    fn sent(&self, _: &Packet<'_>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+
+    fn received(&self, _: &Packet<'_>) {}
+}
+
+/// A socket that sees whether a batch is what was made since the last one.
+#[derive(Clone)]
+struct Watched {
+    socket: Arc<std::sync::Mutex<Socket>>,
+    made: Arc<Made>,
+    /// Batches of 1-RTT packets alone, and of those the ones of more than one.
+    batches: Arc<[AtomicU32; 2]>,
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watched")
+    }
+}
+
+impl AsyncUdpSocket for Watched {
+    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
+        let inner = self.socket.lock().unwrap().create_sender();
+        let watched = self.clone();
+        Box::pin(WatchedSender { inner, watched })
+    }
+
+    fn poll_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        self.socket.lock().unwrap().poll_recv(cx, bufs, meta)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.lock().unwrap().local_addr()
+    }
+}
+
+#[derive(Debug)]
+struct WatchedSender {
+    inner: Pin<Box<dyn UdpSender>>,
+    watched: Watched,
+}
+
+impl UdpSender for WatchedSender {
+    fn poll_send(
+        mut self: Pin<&mut Self>,
+        transmit: &Transmit<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.inner.as_mut().poll_send(transmit, cx))?;
+        let made = self.watched.made.0.swap(0, Relaxed);
+        // The first bit says that a header is long: a handshake's.
+        if transmit.contents[0] & 0x80 == 0 {
+            let whole = transmit.contents.len();
+            let packets = whole.div_ceil(transmit.segment_size.unwrap_or(whole)) as u32;
+            assert_eq!(made, packets);
+            self.watched.batches[0].fetch_add(1, Relaxed);
+            self.watched.batches[1].fetch_add(u32::from(packets > 1), Relaxed);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn max_transmit_segments(&self) -> NonZeroUsize {
+        self.inner.max_transmit_segments()
+    }
+}
+
+/// `Meter::remaining` rests on it.
+#[tokio::test]
+async fn a_batch_is_what_was_made_since_the_last() {
+    let (made, batches) = (Arc::<Made>::default(), Arc::<[AtomicU32; 2]>::default());
+    let (observer, counted) = (made.clone(), batches.clone());
+    let wrap = |socket| -> Box<dyn AsyncUdpSocket> {
+        Box::new(Watched {
+            socket: Arc::new(std::sync::Mutex::new(socket)),
+            made,
+            batches: counted,
+        })
+    };
+    let (server, roots) = server(&Vec::new(), move || observer.clone(), wrap);
+    let client = client(roots, &Vec::new());
+    let connecting = client
+        .connect(server.local_addr().unwrap(), "frontage.test")
+        .unwrap();
+    let accepting = async { server.accept().await.expect("a client").await };
+    let (there, here) = tokio::join!(connecting, accepting);
+    let (there, here) = (there.unwrap(), here.unwrap());
+    let sending = async {
+        let mut stream = here.open_uni().await.unwrap();
+        stream.write_all(&pattern(LENGTH)).await.unwrap();
+        stream.finish().unwrap();
+    };
+    let receiving = async {
+        let mut stream = there.accept_uni().await.unwrap();
+        stream.read_to_end(LENGTH).await.unwrap()
+    };
+    let ((), received) = tokio::join!(sending, receiving);
+    assert!(received == pattern(LENGTH));
+    let [all, several] = [0, 1].map(|i| batches[i].load(Relaxed));
+    assert!(several > 0 && all >= several, "{several} of {all}");
 }

@@ -15,6 +15,7 @@ from .live import LiveTable
 from .metrics import PolicyRun, summarise
 from .nodes import NodeError
 from .outcome import write_outcomes
+from .protocols import PROTOCOLS
 from .runner import run_policy
 from .settings import Settings, SettingsError, from_environment, output_directory
 
@@ -26,7 +27,8 @@ def write_results(
     settings: Settings, plan: list[workload.Arrival], runs: list[PolicyRun], directory: Path, startup: float
 ) -> int:
     """Write `result.json`, `requests.csv` and `report.html`; returns how many requests failed."""
-    offered = workload.offered_load(plan, settings.seconds, settings.bottleneck_rate)
+    framing = PROTOCOLS[settings.protocol].framing
+    offered = workload.offered_load(plan, settings.seconds, settings.bottleneck_rate, framing)
     summaries = {r.policy: summarise(plan, r, settings.seconds) for r in runs}
     result = {
         "settings": settings.as_dict() | {"offered_load": offered},
@@ -45,6 +47,7 @@ def write_results(
 
 def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandbox.Sandbox) -> int:
     """Run every policy; 0 if no request failed."""
+    protocol = PROTOCOLS[settings.protocol]
     plan = workload.plan(
         seed=settings.seed,
         seconds=settings.seconds,
@@ -52,6 +55,7 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
         rate=settings.bottleneck_rate,
         scale=settings.size_scale,
         clients=settings.clients,
+        framing=protocol.framing,
     )
     plan_file = directory / "arrivals.csv"
     workload.write_plan(plan, plan_file)
@@ -61,12 +65,15 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
     console = Console()
     if not console.is_terminal:
         console = Console(width=LOG_WIDTH)
+    for policy, reason in protocol.left_out.items():
+        console.print(f"Policy {policy} is left out over {settings.protocol.upper()}: {reason}.", highlight=False)
     console.print(
         f"Bringing up {settings.clients} clients, the edge switch ({settings.target}), {settings.servers} servers ...",
         highlight=False,
     )
     try:
-        with deployment.world(settings, box) as world:
+        make_world = deployment.quic_world if settings.protocol == "quic" else deployment.world
+        with make_world(settings, box) as world:
             world.offer_objects(a.wire_size for a in plan)
             world.wait_until_ready()
             startup = time.monotonic() - began

@@ -19,12 +19,27 @@ START_DELAY = 1.0
 """Seconds between starting the client processes and the plan's beginning: time for all of them to load."""
 
 
+Generator = Callable[[int, int], list[str | Path]]
+"""The command of a load generator, for a client's index and the monotonic time (ns) at which its plan begins. It writes
+an `Outcome.to_line` for each request.
+"""
+
+
+def over_tcp(plan: Path, address: str, path: str = OBJECTS) -> Generator:
+    """HTTP over the kernel's TCP, to an address."""
+
+    def command(index: int, start_ns: int) -> list[str | Path]:
+        command: list[str | Path] = [sys.executable, "-m", "frontage_demo.loadgen"]
+        command += ["--plan", plan, "--client", str(index), "--start-ns", str(start_ns)]
+        return [*command, "--address", address, "--port", str(HTTP_PORT), "--path", path]
+
+    return command
+
+
 class Clients:
     """One load generator on each client host, all with the same plan."""
 
-    def __init__(
-        self, hosts: Mapping[int, Namespace], plan: Path, address: str, log: Path, path: str = OBJECTS
-    ) -> None:
+    def __init__(self, hosts: Mapping[int, Namespace], generator: Generator, log: Path) -> None:
         self.start_ns = time.monotonic_ns() + int(START_DELAY * 1e9)
         self.outcomes: list[Outcome] = []
         self._selector = selectors.DefaultSelector()
@@ -32,14 +47,8 @@ class Clients:
         self._processes: list[subprocess.Popen[bytes]] = []
         for index, host in hosts.items():
             with log.open("ab") as errors:
-                command: list[str | Path] = [sys.executable, "-m", "frontage_demo.loadgen"]
-                command += ["--plan", plan, "--client", str(index), "--start-ns", str(self.start_ns)]
-                command += ["--address", address, "--port", str(HTTP_PORT), "--path", path]
-                process = host.spawn(
-                    command,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                )
+                command = generator(index, self.start_ns)
+                process = host.spawn(command, stdout=subprocess.PIPE, stderr=errors)
             assert process.stdout is not None
             os.set_blocking(process.stdout.fileno(), False)
             self._selector.register(process.stdout, selectors.EVENT_READ)

@@ -49,9 +49,10 @@ class Deployment:
     """The command `frontage-cclb7` [FRONTAGE_CCLB7]."""
     module: Path
     """nginx's module [FRONTAGE_NGINX_MODULE]."""
-
     quic_agent: Path
     """The command `frontage-cclb7-quic` [FRONTAGE_CCLB7_QUIC]."""
+    h3_client: Path
+    """The command `frontage-h3-client` [FRONTAGE_H3_CLIENT]."""
 
     def edge(
         self,
@@ -87,7 +88,8 @@ class Deployment:
 
     def quic_world(self, settings: Settings, box: Sandbox) -> QuicWorld:
         """A world whose services are QUIC's."""
-        return QuicWorld(settings, box.scratch, self.edge(settings, box, services=FILMS), self.quic_agent)
+        edge = self.edge(settings, box, services=FILMS)
+        return QuicWorld(settings, box.scratch, edge, self.quic_agent, self.h3_client)
 
 
 def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
@@ -105,9 +107,11 @@ def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
         controller=place("FRONTAGE_CONTROLLER", Path(sys.executable).parent / "frontage"),
         agent=place("FRONTAGE_CCLB7", release / "frontage-cclb7"),
         quic_agent=place("FRONTAGE_CCLB7_QUIC", release / "frontage-cclb7-quic"),
+        h3_client=place("FRONTAGE_H3_CLIENT", release / "frontage-h3-client"),
         module=place("FRONTAGE_NGINX_MODULE", build / "cclb7" / "ngx_http_cloudcookie_filter_module.so"),
     )
-    needed = [deployment.switch, deployment.controller, deployment.agent, deployment.quic_agent, deployment.module]
+    needed = [deployment.switch, deployment.controller, deployment.agent, deployment.module]
+    needed += [deployment.quic_agent, deployment.h3_client]
     needed += [deployment.p4 / "frontage.json", deployment.p4 / "frontage.p4info.txtpb"]
     if missing := [str(path) for path in needed if not path.exists()]:
         raise DeploymentError(f"not there: {', '.join(missing)}; `make setup` builds them")

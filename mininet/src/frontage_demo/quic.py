@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from .addresses import COOKIE_PREFIX, QUIC_PORT, QUIC_SERVER_PORT
-from .agents import NoAgents
+from .addresses import COOKIE_PREFIX, QUIC_PORT, QUIC_SERVER_PORT, QUIC_VIP6
+from .clients import Generator
 from .configuration import LOOK_AHEAD
 from .edge import EdgeSwitch
 from .nodes import NodeError
+from .objects import pattern
+from .outcome import Outcome
+from .quicagents import METRICS, QuicAgents
 from .settings import Settings
+from .workload import Arrival
 from .world import READY_TIMEOUT, World
+
+LOG_DELAY = 5.0
+"""Seconds within which the lines of what was answered are in the servers' logs."""
 
 CONFIGURATION = """\
 listen = ["[::]:{server_port}", "0.0.0.0:{server_port}"]
 certificate = "certificate.pem"
 private_key = "key.pem"
+metrics = "{metrics}"
 access_log = "{directory}/{name}.json"
 
 [cookie]
@@ -40,21 +52,63 @@ directory = "../objects"
 class QuicWorld(World):
     """A context manager: inside it, HTTP/3 requests to the QUIC VIPs are answered."""
 
-    def __init__(self, settings: Settings, scratch: Path, edge: EdgeSwitch, binary: Path) -> None:
-        super().__init__(settings, scratch, edge, NoAgents())
-        self._binary = binary
+    def __init__(self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path) -> None:
+        super().__init__(settings, scratch, edge, QuicAgents())
+        self._server = server
+        self._client = client
         self._directory = scratch / "quic"
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._logs_read: Counter[str] = Counter()
 
     @property
     def key_file(self) -> Path:
         """The keys that the servers read."""
         return self._directory / "keys.toml"
 
+    @property
+    def server_pids(self) -> list[int]:
+        """The servers' processes."""
+        return [process.pid for process in self._processes]
+
     def answers(self) -> dict[str, int]:
         """How many requests each server has answered, by its name."""
-        logs = {s.name: self._directory / f"{s.name}.json" for s in self.server_addresses}
-        return {name: len(log.read_text().splitlines()) for name, log in logs.items()}
+        return {server.name: len(self._log(server.name)) for server in self.server_addresses}
+
+    def _log(self, name: str) -> list[str]:
+        return (self._directory / f"{name}.json").read_text().splitlines()
+
+    def offer_objects(self, sizes: Iterable[int]) -> None:
+        """Have the servers serve objects of these sizes, and the clients know their content."""
+        super().offer_objects(sizes)
+        (self.scratch / "content").write_bytes(pattern())
+
+    def generator(self, plan: Path) -> Generator:
+        """`frontage-h3-client`, to the VIP that has a cookie prefix."""
+
+        def command(index: int, start_ns: int) -> list[str | Path]:
+            command: list[str | Path] = [self._client, "plan", "--plan", plan, "--content", self.scratch / "content"]
+            command += ["--client", str(index), "--start-ns", str(start_ns)]
+            return [*command, "--address", QUIC_VIP6, "--port", str(QUIC_PORT), "--insecure"]
+
+        return command
+
+    def with_servers(self, plan: Sequence[Arrival], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+        """The outcomes, each with the server that answered, from the servers' logs since the last call."""
+        answered: dict[tuple[str, str], str] = {}
+        deadline = time.monotonic() + LOG_DELAY
+        while len(answered) < sum(o.ok for o in outcomes) and time.monotonic() < deadline:
+            for server in self.server_addresses:
+                for line in map(json.loads, self._log(server.name)[self._logs_read[server.name] :]):
+                    answered[line["client"], line["path"]] = server.name
+            time.sleep(0.05)
+        self._logs_read.update({name: count - self._logs_read[name] for name, count in self.answers().items()})
+
+        def server_of(outcome: Outcome) -> str:
+            arrival = plan[outcome.index]
+            client = f"[{self.client_addresses[arrival.client].address6}]:{outcome.local_port}"
+            return answered.get((client, f"/{arrival.wire_size}"), "")
+
+        return tuple(replace(o, server=server_of(o)) for o in outcomes)
 
     def _start_servers(self) -> None:
         self._directory.mkdir()
@@ -68,6 +122,7 @@ class QuicWorld(World):
                 CONFIGURATION.format(
                     name=server.name,
                     directory=self._directory,
+                    metrics="{}:{}".format(*METRICS),
                     server_port=QUIC_SERVER_PORT,
                     port=QUIC_PORT,
                     sid6=server.sid6,
@@ -79,7 +134,7 @@ class QuicWorld(World):
                 )
             )
             with (self._directory / f"{server.name}.log").open("wb") as log:
-                self._processes.append(host.spawn([self._binary, configuration], stdout=log, stderr=log))
+                self._processes.append(host.spawn([self._server, configuration], stdout=log, stderr=log))
 
     def _make_certificate(self) -> None:
         command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]

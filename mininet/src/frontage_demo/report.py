@@ -8,6 +8,7 @@ from importlib import resources
 
 from .metrics import PolicyRun, Summary, long_fcts, short_fcts, summarise
 from .plots import Axis, Line, cdf_points, legend, plot
+from .protocols import PROTOCOLS
 from .settings import POLICIES, Settings
 from .workload import Arrival
 
@@ -34,7 +35,7 @@ def render(settings: Settings, plan: Sequence[Arrival], runs: Sequence[PolicyRun
             _fct_section(plan, runs),
             _variance_section(settings, runs),
             _active_section(settings, runs),
-            _packets_section(runs),
+            _packets_section(settings, runs),
             _settings_section(settings, plan, runs, offered),
         ]
     )
@@ -54,10 +55,12 @@ def _verdict(summaries: Mapping[str, Summary]) -> str:
 
 
 def _introduction(settings: Settings) -> str:
+    protocol = PROTOCOLS[settings.protocol]
+    left_out = "".join(f" Policy {policy} is left out: {reason}." for policy, reason in protocol.left_out.items())
     return (
-        f"<p>{settings.clients} client hosts fetched objects over HTTP from one virtual IP address. A P4 edge switch assigned each connection to one of "
-        f"{settings.servers} nginx servers. The same requests, at the same times, were offered under each policy in turn; flow sizes follow the web-search "
-        "workload. The flow completion time (FCT) of a request runs from its SYN to the last byte of the response.</p>"
+        f"<p>{settings.clients} client hosts fetched objects over {protocol.http} from one virtual IP address. A P4 edge switch assigned each connection to one of "
+        f"{settings.servers} {protocol.servers}. The same requests, at the same times, were offered under each policy in turn; flow sizes follow the web-search "
+        f"workload. The flow completion time (FCT) of a request runs from {protocol.fct_begins} to the last byte of the response.{left_out}</p>"
     )
 
 
@@ -157,12 +160,12 @@ def _active_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
     )
 
 
-def _packets_section(runs: Sequence[PolicyRun]) -> str:
+def _packets_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
     steering = _packet_table({r.policy: r.steering for r in runs})
     drops = _packet_table({r.policy: r.drops for r in runs})
     return (
         "<h2>Packets</h2><h3>How the edge switch found a packet's server</h3><p>Packets to and from the virtual IP address, by the switch's own names. "
-        "Only a connection's first packet is assigned by the policy; later ones go where their cookie says.</p>"
+        f"{PROTOCOLS[settings.protocol].found}</p>"
         f"{steering or '<p>Nothing was counted.</p>'}<h3>Drops by reason</h3>{drops or '<p>The edge switch dropped no packet.</p>'}"
     )
 
@@ -194,8 +197,8 @@ def _settings_section(settings: Settings, plan: Sequence[Arrival], runs: Sequenc
         "bottleneck": f"edge switch to clients: {settings.bottleneck_rate / 1e6:g} Mbit/s, queue {settings.bottleneck_queue // 1000} kB, "
         f"propagation {settings.delay * 1e3:g} ms each way",
         "server links": f"{settings.server_rate / 1e6:g} Mbit/s each, together {settings.server_headroom:g} times the bottleneck",
-        "transport": "Linux TCP, cubic, timestamps on, on both ends",
-        "closing": "20 % of clients close with FIN, 40 % with RST, 40 % stay connected and silent",
+        "transport": PROTOCOLS[settings.protocol].transport,
+        "closing": PROTOCOLS[settings.protocol].closing,
         "switch": settings.target,
         "latest start": f"{late * 1e3:.1f} ms after its time in the plan",
         "processor": ", ".join(f"{part} {cores:.2f}" for part, cores in cpu.items())

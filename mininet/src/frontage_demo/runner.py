@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .addresses import VIP4
 from .clients import Clients
 from .live import LiveTable
 from .metrics import SAMPLE_INTERVAL, ActiveFlows, PolicyRun, summarise
@@ -45,7 +44,7 @@ def run_policy(world: World, policy: str, plan: Sequence[Arrival], plan_file: Pa
     world.wait_until_ready()
     before = world.edge.counters()
     sampler = Sampler(world)
-    clients = Clients(world.clients, plan_file, VIP4, world.scratch / "clients.log")
+    clients = Clients(world.clients, world.generator(plan_file), world.scratch / "clients.log")
     use: ProcessorUse | None = None
     cpu: dict[str, float] = {}
     shown = 0.0
@@ -76,7 +75,7 @@ def run_policy(world: World, policy: str, plan: Sequence[Arrival], plan_file: Pa
     after = world.edge.counters()
     run = PolicyRun(
         policy,
-        tuple(clients.outcomes),
+        world.with_servers(plan, clients.outcomes),
         sampler.result(),
         drops=_difference(after.drops, before.drops),
         steering=_difference(after.steering, before.steering),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from .protocols import PROTOCOLS
 
 POLICIES = ("hash", "cheetah-rr", "cheetah-ll", "cclb4", "cclb4-current", "cclb4-future")
 TARGETS = ("softswitch", "bmv2")
@@ -27,6 +29,8 @@ class Settings:
     """Offered traffic as a share of the bottleneck's rate."""
     seed: int = 1
     servers: int = 8
+    protocol: str = "tcp"
+    """A key of PROTOCOLS."""
     target: str = "softswitch"
     clients: int = 4
     policies: tuple[str, ...] = POLICIES
@@ -76,18 +80,26 @@ def _integer(env: Mapping[str, str], name: str, default: int, low: int, high: in
     return int(value)
 
 
+def _choice(env: Mapping[str, str], name: str, default: str, known: Iterable[str]) -> str:
+    value = env.get(name, "").strip() or default
+    if value not in known:
+        raise SettingsError(f"{name}={value!r} is unknown; use {' or '.join(known)}")
+    return value
+
+
 def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
-    """Read DEMO_SECONDS, LOAD, SEED, SERVERS and TARGET; what is unset or empty keeps its default."""
+    """Read DEMO_SECONDS, LOAD, SEED, SERVERS, PROTOCOL and TARGET; what is unset or empty keeps its default."""
     default = Settings()
-    target = env.get("TARGET", "").strip() or default.target
-    if target not in TARGETS:
-        raise SettingsError(f"TARGET={target!r} is unknown; use {' or '.join(TARGETS)}")
+    protocol = _choice(env, "PROTOCOL", default.protocol, PROTOCOLS)
+    target = _choice(env, "TARGET", default.target, TARGETS)
     settings = Settings(
         seconds=_number(env, "DEMO_SECONDS", default.seconds, 1, 3600),
         load=_number(env, "LOAD", default.load, 0.05, 0.95),
         seed=_integer(env, "SEED", default.seed, 0, 2**32 - 1),
         servers=_integer(env, "SERVERS", default.servers, 2, 32),
+        protocol=protocol,
         target=target,
+        policies=tuple(p for p in POLICIES if p not in PROTOCOLS[protocol].left_out),
     )
     if target == "bmv2":
         # It forwards some thousand packets a second, and its links have no delay.

@@ -19,18 +19,13 @@ from dataclasses import astuple, dataclass, fields
 from importlib import resources
 from pathlib import Path
 
+from .protocols import Framing
+
 SIZES = 100
 SHORT_FLOW = 100_000
 """Largest short flow, in bytes of the workload (before scaling): CloudCookie, section V-A."""
 LONG_FLOW = 1_000_000
 """Long flows are above this."""
-
-MSS = 1448
-"""Payload of a full segment: MTU 1500 less the IPv4 and TCP headers with timestamps."""
-FRAME_OVERHEAD = 66
-"""Bytes of a segment's headers, Ethernet to TCP."""
-PER_FLOW_OVERHEAD = 3 * FRAME_OVERHEAD + 300
-"""Downstream bytes of a request besides its body: SYN-ACK, an ACK, a FIN, and the HTTP response header."""
 
 CLOSINGS = (("fin", 0.2), ("rst", 0.4), ("idle", 0.4))
 """How clients end their connections: fewer than 20 % of the sites measured in CloudCookie (section IV-B, figure 5)
@@ -103,27 +98,22 @@ def scaled(size: int, scale: float) -> int:
     return max(1, round(size * scale))
 
 
-def bytes_on_link(wire_size: int) -> int:
-    """What fetching an object of `wire_size` bytes puts on the downstream link, headers included, without
-    retransmissions.
-    """
-    return wire_size + math.ceil(wire_size / MSS) * FRAME_OVERHEAD + PER_FLOW_OVERHEAD
-
-
-def arrival_rate(sizes: Sequence[int], scale: float, load: float, rate: float) -> float:
+def arrival_rate(sizes: Sequence[int], scale: float, load: float, rate: float, framing: Framing) -> float:
     """Requests per second that load a link of `rate` bits/s to the share `load`."""
-    mean = sum(bytes_on_link(scaled(s, scale)) for s in sizes) / len(sizes)
+    mean = sum(framing.bytes_on_link(scaled(s, scale)) for s in sizes) / len(sizes)
     return load * rate / (8 * mean)
 
 
-def plan(*, seed: int, seconds: float, load: float, rate: float, scale: float, clients: int) -> list[Arrival]:
+def plan(
+    *, seed: int, seconds: float, load: float, rate: float, scale: float, clients: int, framing: Framing
+) -> list[Arrival]:
     """The arrivals of one run. Equal arguments give equal plans, on every machine.
 
     Only `random()` is drawn: its sequence for a seed is the one that Python promises never to change.
     """
     rng = random.Random(seed)
     sizes = load_cdf().representatives()
-    per_second = arrival_rate(sizes, scale, load, rate)
+    per_second = arrival_rate(sizes, scale, load, rate, framing)
     arrivals: list[Arrival] = []
     now = 0.0
     while True:
@@ -145,11 +135,11 @@ def _closing(draw: float) -> str:
     return CLOSINGS[-1][0]
 
 
-def offered_load(arrivals: Iterable[Arrival], seconds: float, rate: float) -> float:
+def offered_load(arrivals: Iterable[Arrival], seconds: float, rate: float, framing: Framing) -> float:
     """The load that the drawn arrivals really offer; with few flows of a heavy tail it differs from the one asked
     for.
     """
-    return sum(bytes_on_link(a.wire_size) for a in arrivals) * 8 / (seconds * rate)
+    return sum(framing.bytes_on_link(a.wire_size) for a in arrivals) * 8 / (seconds * rate)
 
 
 def write_plan(arrivals: Iterable[Arrival], path: Path) -> None:

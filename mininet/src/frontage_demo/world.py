@@ -7,18 +7,21 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
 from .addresses import HTTP_PORT, VIP4, VIP6, ClientAddresses, ServerAddresses
+from .clients import Generator, over_tcp
 from .edge import EdgeSwitch
 from .nodes import Namespace, Network, NodeError
 from .objects import write_objects
+from .outcome import Outcome
 from .servers import WebServer
 from .settings import Settings
 from .topology import DataCentre
+from .workload import Arrival
 
 READY_TIMEOUT = 30.0
 
@@ -93,6 +96,14 @@ class World:
     def offer_objects(self, sizes: Iterable[int]) -> None:
         """Have the servers serve objects of these sizes."""
         write_objects(self.scratch / "objects", sizes)
+
+    def generator(self, plan: Path) -> Generator:
+        """The load generator that replays a plan against this world's service."""
+        return over_tcp(plan, VIP4)
+
+    def with_servers(self, _plan: Sequence[Arrival], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+        """The outcomes, each with the server that answered: nginx says who it is."""
+        return tuple(outcomes)
 
     def wait_until_ready(self, timeout: float = READY_TIMEOUT) -> None:
         """Wait until the edge switch is programmed and both VIPs answer a client."""

@@ -1,0 +1,211 @@
+//! Connections to servers, and requests on them.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bytes::{Buf as _, Bytes};
+use frontage_quic::h3::{BidiStream, Connection, Opener};
+use h3::client::{RequestStream, SendRequest};
+use h3::error::{Code, StreamError};
+use http::{Request, Response, Uri};
+use noq::{
+    AsyncUdpSocket, ConnectionError, Endpoint, EndpointConfig, PathId, TokioRuntime, VarInt,
+};
+use noq::{ClientConfig, TransportConfig};
+use tokio::time::timeout;
+
+use crate::tls::Trust;
+
+/// Without a byte for so long, a request has failed: far beyond a few retransmission time-outs.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a closed connection may take to tell its server so.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// Why a request failed, in a few words that are the same each time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure(pub String);
+
+impl Failure {
+    /// With this reason.
+    pub fn new(reason: impl Display) -> Self {
+        Self(reason.to_string())
+    }
+}
+
+impl From<ConnectionError> for Failure {
+    fn from(error: ConnectionError) -> Self {
+        match error {
+            ConnectionError::TimedOut => Self::new("timeout"),
+            error => Self::new(error),
+        }
+    }
+}
+
+/// Where a URL leads.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The URL.
+    pub uri: Uri,
+    /// Its host's address, the first if it has several.
+    pub address: SocketAddr,
+    /// Its host, without the brackets of an IPv6 address.
+    host: String,
+}
+
+impl Target {
+    /// Looks the host up.
+    pub async fn new(url: &str) -> Result<Self> {
+        let problem = || {
+            format!(
+                "{url:?} is no URL; write https://host:port/path, with an IPv6 address in brackets"
+            )
+        };
+        let uri: Uri = url.parse().with_context(problem)?;
+        let host = uri
+            .host()
+            .filter(|_| uri.scheme_str() == Some("https"))
+            .with_context(problem)?;
+        let host = host.trim_matches(['[', ']']).to_owned();
+        let port = uri.port_u16().unwrap_or(443);
+        let found = tokio::net::lookup_host((host.as_str(), port)).await;
+        let address = found
+            .with_context(|| format!("cannot find host {host}"))?
+            .next();
+        let address = address.with_context(|| format!("host {host} has no address"))?;
+        Ok(Self { uri, address, host })
+    }
+
+    /// Whether a connection to `other` serves this, too.
+    pub fn is_at(&self, other: &Self) -> bool {
+        (self.address, &self.host) == (other.address, &other.host)
+    }
+}
+
+/// Makes connections.
+#[derive(Clone)]
+pub struct Client(ClientConfig);
+
+impl Client {
+    /// A client that sends a PING when a connection was silent for `keep_alive`, or never.
+    pub fn new(trust: &Trust, keep_alive: Option<Duration>) -> Result<Self> {
+        let mut config = ClientConfig::new(Arc::new(trust.config()?));
+        let mut transport = TransportConfig::default();
+        transport.keep_alive_interval(keep_alive);
+        config.transport_config(Arc::new(transport));
+        Ok(Self(config))
+    }
+
+    /// A connection of its own over `socket`, once its handshake is complete.
+    pub async fn connect(
+        &self,
+        target: &Target,
+        socket: Box<dyn AsyncUdpSocket>,
+    ) -> Result<Session, Failure> {
+        let endpoint = Endpoint::new_with_abstract_socket(
+            EndpointConfig::default(),
+            None,
+            socket,
+            Arc::new(TokioRuntime),
+        );
+        let endpoint = endpoint.map_err(Failure::new)?;
+        let connecting = endpoint.connect_with(self.0.clone(), target.address, &target.host);
+        let quic = connecting.map_err(Failure::new)?.await?;
+        let built = h3::client::new(Connection::new(quic.clone())).await;
+        let (mut driver, requests) = built.map_err(|error| lost(&quic, error))?;
+        tokio::task::spawn_local(async move { driver.wait_idle().await });
+        Ok(Session {
+            endpoint,
+            quic,
+            requests,
+        })
+    }
+}
+
+/// A connection.
+pub struct Session {
+    endpoint: Endpoint,
+    quic: noq::Connection,
+    requests: SendRequest<Opener, Bytes>,
+}
+
+impl Session {
+    /// Asks for `uri`, and waits for the answer's header.
+    pub async fn get(&mut self, uri: &Uri) -> Result<Answer, Failure> {
+        let request = Request::get(uri)
+            .header(http::header::USER_AGENT, "frontage-h3-client")
+            .body(())
+            .map_err(Failure::new)?;
+        let asked = async {
+            let mut stream = self.requests.send_request(request).await?;
+            stream.finish().await?;
+            let head = stream.recv_response().await?;
+            Ok::<_, StreamError>((head, stream))
+        };
+        let (head, stream) = patient(&self.quic, asked).await?;
+        Ok(Answer {
+            head,
+            stream,
+            quic: self.quic.clone(),
+        })
+    }
+
+    /// The addresses of the client and of the server.
+    pub fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        let remote = self.quic.path(PathId::ZERO)?.remote_address().ok()?;
+        Some((self.endpoint.local_addr().ok()?, remote))
+    }
+
+    /// Whether it has ended, whoever ended it.
+    pub fn is_over(&self) -> bool {
+        self.quic.close_reason().is_some()
+    }
+
+    /// Ends the connection, and sees that the server hears of it.
+    pub async fn close(self) {
+        let code = VarInt::from_u64(Code::H3_NO_ERROR.value()).expect("a small number");
+        self.quic.close(code, b"");
+        let _ = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+    }
+}
+
+/// An answer whose body is still to be read.
+pub struct Answer {
+    /// Status and fields.
+    pub head: Response<()>,
+    stream: RequestStream<BidiStream<Bytes>, Bytes>,
+    quic: noq::Connection,
+}
+
+impl Answer {
+    /// The next part of the body; none at its end.
+    pub async fn part(&mut self) -> Result<Option<Bytes>, Failure> {
+        let part = patient(&self.quic, self.stream.recv_data()).await?;
+        Ok(part.map(|mut part| part.copy_to_bytes(part.remaining())))
+    }
+
+    /// Content-Length, if it is there.
+    pub fn length(&self) -> Option<u64> {
+        let field = self.head.headers().get(http::header::CONTENT_LENGTH)?;
+        field.to_str().ok()?.parse().ok()
+    }
+}
+
+/// Waits for `work`, but not for ever.
+async fn patient<T>(
+    quic: &noq::Connection,
+    work: impl Future<Output = Result<T, StreamError>>,
+) -> Result<T, Failure> {
+    match timeout(PATIENCE, work).await {
+        Ok(done) => done.map_err(|error| lost(quic, error)),
+        Err(_) => Err(Failure::new("timeout")),
+    }
+}
+
+/// The connection's end explains more than the error that it caused.
+fn lost(quic: &noq::Connection, error: impl Display) -> Failure {
+    quic.close_reason()
+        .map_or_else(|| Failure::new(error), Failure::from)
+}

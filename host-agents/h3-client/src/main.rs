@@ -1,0 +1,67 @@
+//! `frontage-h3-client`: a standard HTTP/3 client, for the demo, the tests and the benchmarks.
+
+mod client;
+mod content;
+mod get;
+mod load;
+mod plan;
+mod socket;
+mod tls;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  frontage-h3-client get https://films.example/1 --output /tmp
+  frontage-h3-client get 'https://[2001:db8:f::20]/5000000' --insecure --rebind-after 1000000
+  frontage-h3-client load 'https://[::1]:4433/1000' --insecure --connections 100 --seconds 10 --reconnect --expect 1000";
+
+/// An HTTP/3 client that knows nothing of cookies.
+///
+/// It stays at the address that it was given: it does not follow a server's preferred address (RFC 9000, section 9.6). Each connection has a UDP port of its own.
+#[derive(Parser)]
+#[command(version, after_help = EXAMPLES)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Download each URL in turn, and say what came as one line of JSON
+    Get(get::Args),
+    /// Keep connections busy with requests (closed loop), and say how it went as one line of JSON
+    Load(load::Args),
+    /// Replay a plan of the demo (open loop), and say what became of each request (mininet/src/frontage_demo/outcome.py)
+    Plan(plan::Args),
+}
+
+fn main() -> ExitCode {
+    match run(Args::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("frontage-h3-client: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether all that was asked for came.
+fn run(command: Command) -> Result<bool> {
+    socket::raise_limit();
+    // One thread: what is measured with this client has the other cores.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(tokio::task::LocalSet::new().run_until(async {
+        match command {
+            Command::Get(args) => get::run(&args).await,
+            Command::Load(args) => load::run(args).await,
+            Command::Plan(args) => plan::run(args).await,
+        }
+    }))
+}

@@ -1,0 +1,288 @@
+//! The client against `frontage-cclb7-quic` as a plain HTTP/3 server, over the loopback interface.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use frontage_cclb7_quic::{config, server::Server};
+use ring::digest::{SHA256, digest};
+use serde_json::Value;
+
+const SIZE: usize = 1_000_000;
+static SERVERS: AtomicU32 = AtomicU32::new(0);
+
+/// A server of one object named by its size, on a thread that ends with the test.
+struct World {
+    folder: PathBuf,
+    port: u16,
+    end: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl World {
+    fn new() -> Self {
+        let number = SERVERS.fetch_add(1, Ordering::Relaxed);
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("h3-client-{}-{number}", std::process::id()));
+        fs::create_dir_all(folder.join("files")).unwrap();
+        fs::write(folder.join("files").join(SIZE.to_string()), object(SIZE)).unwrap();
+        fs::write(folder.join("period"), object(PERIOD)).unwrap();
+        let names = ["localhost".into(), "::1".into()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
+        fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        let free = UdpSocket::bind("[::1]:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let text = format!(
+            "listen = ['[::1]:{port}']\ncertificate = 'cert.pem'\nprivate_key = 'key.pem'\naccess_log = 'log'\ndrain_seconds = 0\n\
+             [[route]]\npath = '/'\ndirectory = 'files'\n"
+        );
+        fs::write(folder.join("agent.toml"), text).unwrap();
+        let config = config::load(&folder.join("agent.toml")).unwrap();
+        let (end, ended) = tokio::sync::oneshot::channel();
+        let (ready, started) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            runtime.block_on(async {
+                let server = Server::start(config).await.unwrap();
+                ready.send(()).unwrap();
+                server.run(async { drop(ended.await) }).await;
+            });
+        });
+        started.recv().unwrap();
+        Self {
+            folder,
+            port,
+            end: Some(end),
+            thread: Some(thread),
+        }
+    }
+
+    fn url(&self, name: impl std::fmt::Display) -> String {
+        format!("https://[::1]:{}/{name}", self.port)
+    }
+
+    fn client(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_frontage-h3-client"));
+        let output = command
+            .args(arguments)
+            .current_dir(&self.folder)
+            .output()
+            .unwrap();
+        eprint!("{}", String::from_utf8_lossy(&output.stderr));
+        output
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        let _ = self.thread.take().map(std::thread::JoinHandle::join);
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Prime, so that bytes at a wrong place show.
+const PERIOD: usize = 65_521;
+
+fn object(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i % PERIOD * 31 % 251) as u8).collect()
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let digest = digest(&SHA256, bytes);
+    digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn get_saves_and_says_what_came() {
+    let world = World::new();
+    fs::write(world.folder.join("files/page"), "hello").unwrap();
+    let (large, page) = (world.url(SIZE), world.url("page"));
+    let output = world.client(&["get", &large, &page, "--ca", "cert.pem", "--output", "."]);
+    assert!(output.status.success());
+    let [large, page] = &lines(&output)[..] else {
+        panic!("two lines");
+    };
+    assert_eq!(
+        (&large["status"], &large["bytes"]),
+        (&200.into(), &SIZE.into())
+    );
+    assert_eq!(large["sha256"], sha256(&object(SIZE)));
+    assert!(fs::read(world.folder.join(SIZE.to_string())).unwrap() == object(SIZE));
+    let (handshake, first, total) = (
+        large["seconds"]["handshake"].as_f64().unwrap(),
+        large["seconds"]["first_byte"].as_f64().unwrap(),
+        large["seconds"]["total"].as_f64().unwrap(),
+    );
+    assert!(0. < handshake && handshake < first && first < total);
+    // The same connection, from the same port.
+    assert_eq!(page["seconds"]["handshake"], Value::Null);
+    assert_eq!(page["local"], large["local"]);
+    assert_eq!(large["local"][0], large["local"][1]);
+    assert_eq!(large["remote"][1], format!("[::1]:{}", world.port));
+}
+
+#[test]
+fn get_fails_as_it_should() {
+    let world = World::new();
+    let output = world.client(&["get", &world.url("nothing"), "--insecure"]);
+    assert_eq!(
+        (output.status.code(), &lines(&output)[0]["status"]),
+        (Some(1), &404.into())
+    );
+    // Nobody vouches for this certificate.
+    let made = rcgen::generate_simple_self_signed(["localhost".into()]).unwrap();
+    fs::write(world.folder.join("other.pem"), made.cert.pem()).unwrap();
+    let output = world.client(&["get", &world.url(SIZE), "--ca", "other.pem"]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = lines(&output)[0]["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("certificate"), "{error}");
+    let output = world.client(&["get", "http://localhost/"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error.contains("is no URL; write https://"), "{error}");
+}
+
+#[test]
+fn a_download_survives_a_new_port() {
+    let world = World::new();
+    let output = world.client(&[
+        "get",
+        &world.url(SIZE),
+        "--insecure",
+        "--rebind-after",
+        "100000",
+    ]);
+    assert!(output.status.success());
+    let line = &lines(&output)[0];
+    assert_eq!(line["sha256"], sha256(&object(SIZE)));
+    assert_ne!(line["local"][0], line["local"][1]);
+    assert!(line["seconds"]["handshake"].as_f64() > Some(0.));
+}
+
+#[test]
+fn load_keeps_connections_busy() {
+    let world = World::new();
+    let (url, right) = (world.url(SIZE), sha256(&object(SIZE)));
+    let common = [
+        "load",
+        &url,
+        "--insecure",
+        "--connections",
+        "4",
+        "--requests",
+        "12",
+    ];
+    let run = |more: &[&str]| {
+        let output = world.client(&[&common[..], more].concat());
+        (output.status.code(), lines(&output).remove(0))
+    };
+    let (status, kept) = run(&["--expect", &right]);
+    assert_eq!(
+        (status, &kept["requests"], &kept["connections"]),
+        (Some(0), &12.into(), &4.into())
+    );
+    assert_eq!(
+        (&kept["bytes"], &kept["failures"]),
+        (&(12 * SIZE).into(), &serde_json::json!({}))
+    );
+    assert!(kept["latency"]["p50"].as_f64() <= kept["latency"]["p99"].as_f64());
+    let (status, fresh) = run(&["--reconnect", "--expect", &SIZE.to_string()]);
+    assert_eq!(
+        (status, &fresh["requests"], &fresh["connections"]),
+        (Some(0), &12.into(), &12.into())
+    );
+    let (status, wrong) = run(&["--expect", &(SIZE + 1).to_string()]);
+    assert_eq!(
+        (status, &wrong["requests"], &wrong["failures"]["corrupt"]),
+        (Some(1), &0.into(), &12.into())
+    );
+}
+
+#[test]
+fn load_says_why_requests_failed_and_when_it_ended() {
+    let world = World::new();
+    let url = world.url("nothing");
+    let arguments = [
+        "load",
+        &url,
+        "--insecure",
+        "--connections",
+        "2",
+        "--seconds",
+        "0.2",
+    ];
+    let output = world.client(&arguments);
+    let summary = lines(&output).remove(0);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        summary["failures"]["status 404"].as_u64().unwrap() > 0,
+        "{summary}"
+    );
+    assert!(summary["seconds"].as_f64().unwrap() >= 0.2);
+}
+
+#[test]
+fn a_plan_is_replayed() {
+    let world = World::new();
+    let mut plan = "index,time,client,size,wire_size,closing\n".to_owned();
+    for (index, closing) in ["fin", "rst", "idle"].into_iter().enumerate() {
+        plan += &format!("{index},0.{index},0,{SIZE},{SIZE},{closing}\n");
+    }
+    // Another client's; one that is not there; one whose content is another.
+    plan += "3,0.3,1,1,1,fin\n4,0.3,0,1,1,fin\n5,0.3,0,5,5,fin\n";
+    fs::write(world.folder.join("files/5"), "wrong").unwrap();
+    fs::write(world.folder.join("plan.csv"), plan).unwrap();
+    let port = world.port.to_string();
+    let fixed = "plan --plan plan.csv --client 0 --address ::1 --content period --start-ns 1000 --insecure --port";
+    let output = world.client(&fixed.split(' ').chain([port.as_str()]).collect::<Vec<_>>());
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut outcomes: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split('\t').collect())
+        .collect();
+    outcomes.sort();
+    let results: Vec<_> = outcomes
+        .iter()
+        .map(|fields| (fields[0], fields[1]))
+        .collect();
+    let expected = [
+        ("0", "ok"),
+        ("1", "ok"),
+        ("2", "ok"),
+        ("4", "status 404"),
+        ("5", "corrupt"),
+    ];
+    assert_eq!(results, expected);
+    for (i, fields) in outcomes[..3].iter().enumerate() {
+        let n: Vec<u64> = fields[3..]
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect();
+        let [due, started, connected, first, finished, received, port] = n[..] else {
+            panic!("ten fields: {fields:?}");
+        };
+        assert_eq!(
+            (due, received),
+            (1000 + i as u64 * 100_000_000, SIZE as u64)
+        );
+        assert!(due < started && started < connected && connected < first && first < finished);
+        assert!(port > 0);
+    }
+}

@@ -1,0 +1,79 @@
+//! What is known of one response.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Loads;
+use super::ranges::Ranges;
+
+/// A response on its stream.
+#[derive(Debug, Default)]
+pub struct Response {
+    /// As announced.
+    size: Option<u64>,
+    /// The end of what was sent at least once.
+    sent: u64,
+    /// The end, once it was sent.
+    end: Option<u64>,
+    acknowledged: Ranges,
+    counted: bool,
+    counted_ff: bool,
+}
+
+impl Response {
+    /// One that begins, of `size` bytes if known.
+    pub fn new(size: Option<u64>) -> Self {
+        Self {
+            size,
+            ..Self::default()
+        }
+    }
+
+    /// Bytes up to `to` were sent; `fin` if they are its last.
+    pub fn sent(&mut self, to: u64, fin: bool) {
+        self.sent = self.sent.max(to);
+        if fin {
+            self.end = Some(to);
+        }
+    }
+
+    /// Bytes `from..to` arrived.
+    pub fn acknowledged(&mut self, from: u64, to: u64) {
+        self.acknowledged.insert(from, to);
+    }
+
+    /// Bytes still to be acknowledged. Of unknown length: as many bytes again as were sent so far.
+    pub fn remaining(&self) -> u64 {
+        let whole = self
+            .end
+            .unwrap_or_else(|| self.size.unwrap_or(2 * self.sent).max(self.sent));
+        whole.saturating_sub(self.acknowledged.total())
+    }
+
+    /// Whether all of it arrived.
+    pub fn is_whole(&self) -> bool {
+        self.end == Some(self.acknowledged.total())
+    }
+
+    /// Brings the loads up to date.
+    pub fn account(&mut self, loads: &Loads) {
+        if !self.counted {
+            self.counted = true;
+            loads.n_af.fetch_add(1, Relaxed);
+        }
+        let far = self.remaining() > loads.look_ahead;
+        if far != self.counted_ff {
+            self.counted_ff = far;
+            if far {
+                loads.n_ff.fetch_add(1, Relaxed)
+            } else {
+                loads.n_ff.fetch_sub(1, Relaxed)
+            };
+        }
+    }
+
+    /// Takes it from the loads.
+    pub fn leave(self, loads: &Loads) {
+        loads.n_af.fetch_sub(u64::from(self.counted), Relaxed);
+        loads.n_ff.fetch_sub(u64::from(self.counted_ff), Relaxed);
+    }
+}
