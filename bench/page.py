@@ -157,7 +157,7 @@ def quic(rows: Rows) -> str:
             table("| kind | packets/s |", kinds),
             SIGNALS,
             table("| object | with | without | more |", costs),
-            f"The signals' own code, on 1,000 connections in turn: {own} ns a packet (median), {tail} ns (99th percentile).\n",
+            f"The signals' own code, on 100 connections in turn: {own} ns a packet (median), {tail} ns (99th percentile).\n",
             SERVERS,
             table(f"| object | frontage-cclb7-quic | {peer} | ratio |", served),
         ]

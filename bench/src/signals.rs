@@ -20,15 +20,15 @@ use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
 use serde::Serialize;
 
-/// Connections that take turns, a batch each, so that the work finds no more in the processor's caches than it would in a busy server.
-const CONNECTIONS: usize = 1000;
+/// Connections that take turns, a batch each, so that the processor's caches are not one connection's.
+const CONNECTIONS: usize = 100;
 /// Of one response, before the next begins.
 const BATCHES: u64 = 100;
 /// Packets that leave at once.
 const BATCH: u64 = 10;
 /// Bytes of a packet.
 const PACKET: usize = 1400;
-const ROUNDS: u64 = 200;
+const ROUNDS: u64 = 2000;
 const PREFIX: u64 = 0x2001_0db8_0000_0007;
 const PORT: u16 = 4433;
 

@@ -3,7 +3,7 @@
 //! A meter sees the frames of each packet sent and received (see [`crate::session`]). So a response counts until its last byte is acknowledged,
 //! whatever the application, HTTP/3 and noq have buffered.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -57,7 +57,7 @@ pub struct Meter {
 
 #[derive(Debug, Default)]
 struct State {
-    responses: HashMap<u64, Response>,
+    responses: BTreeMap<u64, Response>,
     in_flight: VecDeque<Sent>,
     batch: Batch,
 }
@@ -182,29 +182,31 @@ impl Observer for Meter {
 impl Drop for Meter {
     fn drop(&mut self) {
         self.change(|state, loads| {
-            state
-                .responses
-                .drain()
-                .for_each(|(_, response)| response.leave(loads))
+            std::mem::take(&mut state.responses)
+                .into_values()
+                .for_each(|response| response.leave(loads))
         });
     }
 }
 
 impl State {
     fn acknowledged(&mut self, first: u64, last: u64, loads: &Loads) {
-        let begin = self.in_flight.partition_point(|sent| sent.packet < first);
-        let end = self.in_flight.partition_point(|sent| sent.packet <= last);
-        for Sent {
-            stream, from, to, ..
-        } in self.in_flight.drain(begin..end).collect::<Vec<_>>()
+        // Nearly always these are the oldest, or all known already, as clients repeat themselves.
+        while let Some(oldest) = self.in_flight.front()
+            && (first..=last).contains(&oldest.packet)
         {
-            let Some(response) = self.responses.get_mut(&stream) else {
-                continue;
-            };
-            response.acknowledged(from, to);
-            response.account(loads);
-            if response.is_whole() {
-                self.leave(stream, loads);
+            let sent = self.in_flight.pop_front().expect("the oldest");
+            self.arrived(&sent, loads);
+        }
+        if self
+            .in_flight
+            .front()
+            .is_some_and(|oldest| oldest.packet < first)
+        {
+            let begin = self.in_flight.partition_point(|sent| sent.packet < first);
+            let end = self.in_flight.partition_point(|sent| sent.packet <= last);
+            for sent in self.in_flight.drain(begin..end).collect::<Vec<_>>() {
+                self.arrived(&sent, loads);
             }
         }
         while self
@@ -213,6 +215,17 @@ impl State {
             .is_some_and(|sent| sent.packet + REORDERING < last)
         {
             self.in_flight.pop_front();
+        }
+    }
+
+    fn arrived(&mut self, sent: &Sent, loads: &Loads) {
+        let Some(response) = self.responses.get_mut(&sent.stream) else {
+            return;
+        };
+        response.acknowledged(sent.from, sent.to);
+        response.account(loads);
+        if response.is_whole() {
+            self.leave(sent.stream, loads);
         }
     }
 
