@@ -236,4 +236,27 @@ mod tests {
         let response = redirect(&Uri::from_static("//a/b?c=d"));
         assert_eq!(response.headers()[header::LOCATION], "/a/b/?c=d");
     }
+
+    #[test]
+    fn what_is_no_file_has_no_answer_of_a_file() {
+        let root = std::env::temp_dir().join(format!("files-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("folder")).unwrap();
+        std::fs::create_dir_all(root.join("empty")).unwrap();
+        std::fs::write(root.join("folder/index.html"), "here").unwrap();
+        let _ = std::fs::remove_file(root.join("pipe"));
+        rustix::fs::mkfifoat(rustix::fs::CWD, root.join("pipe"), rustix::fs::Mode::RUSR).unwrap();
+        let files = Files::new(&root, "/a");
+        let get = |path: &str| files.serve(&Request::get(path).body(()).unwrap());
+        let index = get("/a/folder/");
+        assert_eq!(index.status(), StatusCode::OK);
+        assert_eq!(index.headers()[header::CONTENT_TYPE], "text/html");
+        assert_eq!(index.headers()[header::CONTENT_LENGTH], "4");
+        let folder = get("/a/folder");
+        assert_eq!(folder.status(), StatusCode::TEMPORARY_REDIRECT);
+        assert_eq!(folder.headers()[header::LOCATION], "/a/folder/");
+        for path in ["/a/empty/", "/a/pipe", "/a/folder/index.html/x", "/a/%00"] {
+            assert_eq!(get(path).status(), StatusCode::NOT_FOUND, "{path}");
+        }
+        std::fs::remove_dir_all(root).unwrap();
+    }
 }
