@@ -25,12 +25,8 @@ pub struct Files {
     prefix: String,
 }
 
-/// What is at a path.
-enum Found {
-    File(File, Metadata, PathBuf),
-    /// It has no file of its own unless its path ends with `/`.
-    Folder,
-}
+/// A file that is open, and its name.
+type Opened = (File, Metadata, PathBuf);
 
 impl Files {
     /// Serves `directory` at the paths that begin with `prefix`.
@@ -55,8 +51,8 @@ impl Files {
         let path = request.uri().path();
         let found = self.named(path).ok_or_else(|| ErrorKind::NotFound.into());
         match found.and_then(|file| open(file, path.ends_with('/'))) {
-            Ok(Found::File(file, about, name)) => answer(request, file, &about, &name),
-            Ok(Found::Folder) => redirect(request.uri()),
+            Ok(Some((file, about, name))) => answer(request, file, &about, &name),
+            Ok(None) => redirect(request.uri()),
             Err(error) => status(match error.kind() {
                 ErrorKind::NotFound
                 | ErrorKind::NotADirectory
@@ -84,18 +80,19 @@ impl Files {
     }
 }
 
-fn open(mut path: PathBuf, as_folder: bool) -> Result<Found> {
+/// `None` if this is a folder, which has no file of its own unless its path ends with `/`.
+fn open(mut path: PathBuf, as_folder: bool) -> Result<Option<Opened>> {
     let mut found = open_one(&path)?;
     if found.1.is_dir() {
         if !as_folder {
-            return Ok(Found::Folder);
+            return Ok(None);
         }
         path.push("index.html");
         found = open_one(&path)?;
     }
     let (file, about) = found;
     if about.is_file() {
-        Ok(Found::File(file, about, path))
+        Ok(Some((file, about, path)))
     } else {
         Err(ErrorKind::NotFound.into())
     }
