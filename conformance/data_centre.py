@@ -1,24 +1,29 @@
-"""A site for frontage.p4: what the controller would write for its example configuration, instead of random entries, so that
+"""Sites for frontage.p4: what the controller would write for its example configurations, instead of random entries, so that
 packets get as far as they do in a data centre."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from ipaddress import IPv6Network
+from pathlib import Path
 from random import Random
 
 from finsy.proto import p4r
 
 from bmv2_json import Ref
+from dialogue import Dialogue
 from frontage.allocation import Installed, allocate
-from frontage.config import Config, load
+from frontage.config import load
+from frontage.cookie import Ip6Cookie, plain_cid
 from frontage.desired import desired
 from frontage.p4info import Schema
 from frontage.tree import leaf_ops, packets
 from target import Packet
 from tools import ROOT
 
-CONFIGURATION = ROOT / "controller" / "examples" / "demo.yaml"
+EXAMPLES = ROOT / "controller" / "examples"
+LOADS = ((0, 0, 0), (1, 2, 40), (9, 0, 255))
+"""N_AF, N_FF and RPT of dynamic cookies, as they are quantised."""
 
 SOUND: dict[Ref, tuple[int, ...]] = {
     ("arp", "hardware_type"): (1,),
@@ -45,58 +50,82 @@ SOUND: dict[Ref, tuple[int, ...]] = {
 }
 
 
-@cache
-def _configuration() -> Config:
-    return load(CONFIGURATION)
+class Site:
+    """The data centre of one configuration."""
 
+    def __init__(self, configuration: Path) -> None:
+        self._config = load(configuration)
+        self._dialogue = Dialogue(self._config)
 
-def fields() -> Iterator[tuple[Ref, int]]:
-    """What headers hold in a data centre like this: its addresses and ports, and sound values of what a router checks."""
-    config = _configuration()
-    for port in config.ports:
-        yield ("ethernet", "dst"), port.mac
-    hosts = [vip.address for vip in config.vips] * 4
-    hosts += [server.address for server in config.servers]
-    hosts += [neighbor.address for neighbor in config.neighbors]
-    hosts += [gateway.ip for port in config.ports for gateway in port.gateways]
-    hosts += [route.prefix.network_address + 7 for route in config.routes]
-    for host in hosts:
-        for end in ("src", "dst"):
-            yield (f"ipv{host.version}", end), int(host)
-        for field in (("arp", "target"), ("arp", "sender")) if host.version == 4 else (("ndp", "target"),):
-            yield field, int(host)
-    for number in [vip.port for vip in config.vips] * 4 + [server.port for server in config.servers]:
-        for end in ("src_port", "dst_port"):
-            yield ("ports", end), number
-    for ref, values in SOUND.items():
-        for value in values:
-            yield ref, value
+    def fields(self) -> Iterator[tuple[Ref, int]]:
+        """What headers hold in a data centre like this: its addresses, cookies and ports, and sound values of what a router checks."""
+        config = self._config
+        for port in config.ports:
+            yield ("ethernet", "dst"), port.mac
+        hosts = [vip.address for vip in config.vips] * 4
+        hosts += [server.address for server in config.servers]
+        hosts += [neighbor.address for neighbor in config.neighbors]
+        hosts += [gateway.ip for port in config.ports for gateway in port.gateways]
+        hosts += [route.prefix.network_address + 7 for route in config.routes]
+        for host in hosts:
+            for end in ("src", "dst"):
+                yield (f"ipv{host.version}", end), int(host)
+            for field in (("arp", "target"), ("arp", "sender")) if host.version == 4 else (("ndp", "target"),):
+                yield field, int(host)
+        for number in [vip.port for vip in config.vips] * 4 + [server.port for server in config.servers]:
+            for end in ("src_port", "dst_port"):
+                yield ("ports", end), number
+        for ref, values in SOUND.items():
+            for value in values:
+                yield ref, value
+        yield from self._cookies()
 
+    def _cookies(self) -> Iterator[tuple[Ref, int]]:
+        """Cookie addresses, what servers send from, and connection ids, of each server whose VIP has a cookie prefix."""
+        config = self._config
+        prefixes = {vip.name: vip.cookie_prefix for vip in config.vips if vip.cookie_prefix}
+        for server in config.servers:
+            if server.vip not in prefixes:
+                continue
+            own = IPv6Network((server.address, 64), strict=False)
+            for key in config.cookie_keys:
+                static = key.seal_ip6(Ip6Cookie(server.sid))
+                for _ in range(4):
+                    yield ("ipv6", "dst"), int(prefixes[server.vip][static])
+                yield ("ipv6", "src"), int(own[static])
+                for n_af, n_ff, rpt in LOADS:
+                    for at_cookie in (False, True):
+                        cookie = Ip6Cookie(server.sid, rpt, n_af, n_ff, expects_static=at_cookie, dynamic=True)
+                        yield ("ipv6", "src"), int(own[key.seal_ip6(cookie)])
+                for cid in (key.seal_cid(server.sid, 1, bytes(3)), plain_cid(server.sid, bytes(9))):
+                    yield ("connection_id", "word"), int.from_bytes(cid[1:9], "big")
 
-def by_its_port(random: Random, packet: Packet) -> Packet:
-    """Mostly, what is addressed to one of the ports comes by that port; what comes from the controller stays."""
-    config = _configuration()
-    port, frame = packet
-    mac = int.from_bytes(frame[:6], "big")
-    right = next((each.id for each in config.ports if each.mac == mac), port)
-    return (right if port != config.device.cpu_port and random.random() < 0.9 else port), frame
+    def spoken(self, random: Random, packet: Packet) -> Packet:
+        """Instead of every other packet, what its clients and servers would say; the others by their ports."""
+        return self._dialogue.packet(random) if random.random() < 0.5 else self._by_its_port(random, packet)
 
+    def _by_its_port(self, random: Random, packet: Packet) -> Packet:
+        """Mostly, what is addressed to one of the ports comes by that port; what comes from the controller stays."""
+        port, frame = packet
+        mac = int.from_bytes(frame[:6], "big")
+        right = next((each.id for each in self._config.ports if each.mac == mac), port)
+        return (right if port != self._config.device.cpu_port and random.random() < 0.9 else port), frame
 
-def updates_and_packets(schema: Schema) -> tuple[list[p4r.Update], list[Packet]]:
-    """Entries, and what the controller tells the switch by its CPU port."""
-    config = _configuration()
-    nothing = Installed({})
-    allocation = allocate(config, nothing)
-    wanted = desired(config, allocation)
-    updates = [
-        p4r.Update(
-            type=p4r.Update.INSERT if key.match else p4r.Update.MODIFY,
-            entity=p4r.Entity(table_entry=schema.encode(key, action)),
-        )
-        for key, action in wanted.items()
-    ]
-    ops = leaf_ops(config, allocation, nothing, resync=True)
-    return updates, [(config.device.cpu_port, frame) for frame in _frames(schema, packets(schema, ops.before))]
+    def updates_and_packets(self, schema: Schema) -> tuple[list[p4r.Update], list[Packet]]:
+        """Entries, and what the controller tells the switch by its CPU port."""
+        config = self._config
+        nothing = Installed({})
+        allocation = allocate(config, nothing)
+        wanted = desired(config, allocation)
+        updates = [
+            p4r.Update(
+                type=p4r.Update.INSERT if key.match else p4r.Update.MODIFY,
+                entity=p4r.Entity(table_entry=schema.encode(key, action)),
+            )
+            for key, action in wanted.items()
+        ]
+        ops = leaf_ops(config, allocation, nothing, resync=True)
+        return updates, [(config.device.cpu_port, frame) for frame in _frames(schema, packets(schema, ops.before))]
 
 
 def _frames(schema: Schema, outs: Iterator[p4r.PacketOut]) -> Iterator[bytes]:
@@ -108,3 +137,7 @@ def _frames(schema: Schema, outs: Iterator[p4r.PacketOut]) -> Iterator[bytes]:
             width = widths[field.metadata_id]
             bits, length = bits << width | int.from_bytes(field.value, "big"), length + width
         yield bits.to_bytes(length // 8, "big") + out.payload
+
+
+SITES = (Site(EXAMPLES / "demo.yaml"), Site(EXAMPLES / "quic.yaml"))
+"""One of TCP's services, one of QUIC's."""

@@ -18,6 +18,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 
 from rich.console import Console
@@ -27,6 +28,7 @@ import explained
 import report
 from checks import Checks
 from corpus import Corpus, CorpusError, Sample
+from data_centre import SITES
 from explained import ExplainedError
 from frontage.p4info import PipelineError
 from peers import NO_BMV2, bmv2, softswitch
@@ -40,7 +42,7 @@ PACKETS_PER_ROUND = 1000
 """With the same entries, on switches that were just started."""
 
 PROGRAMS = {
-    FRONTAGE: "this project's program, half of it with the entries of a data centre",
+    FRONTAGE: "this project's program, half of it with the entries of a data centre (TCP's, QUIC's)",
     "fabric_20190420/fabric": "a data centre's fabric: ternary keys, selectors, multicast, MPLS, tunnels",
     "omec/up4": "a mobile core: ranges, selectors, tunnels, counters",
     "ternary2-bmv2": "ternary keys, a header stack",
@@ -100,10 +102,13 @@ async def run(
     peers: Sequence[Target], program: tuple[Path, Path], name: str, seed: int, packets: int, progress: Progress, task: TaskID
 ) -> Tally:
     tally = Tally()
+    # Of this project's program, every other round has random entries.
+    sites = cycle([each for site in SITES for each in (site, None)] if name == FRONTAGE else [None])
     rounds = (packets + PACKETS_PER_ROUND - 1) // PACKETS_PER_ROUND
     for number in range(rounds):
         count = min(PACKETS_PER_ROUND, packets - number * PACKETS_PER_ROUND)
-        one = Round(name, program, seed * 1000 + number, count, name == FRONTAGE and number % 2 == 0, UNDEFINED.get(name, Undefined()))
+        site = next(sites)
+        one = Round(name, program, seed * 1000 + number, count, site, UNDEFINED.get(name, Undefined()))
         result = await one.run(peers, lambda done: progress.advance(task, done))
         tally.packets += one.packets
         tally.left += result.left

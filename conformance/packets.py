@@ -17,6 +17,8 @@ LONGEST_VARBIT = 512
 FAVOURITES = 3
 """Of each width: so many of the program's constants, and as many random numbers."""
 LENGTHS_WITH_HEADER = ("totallen", "total_len", "totallength", "total_length", "length_", "hdr_length")
+UDP_LENGTH = ("length", 16)
+"""As UDP's is called; what has another width is another length."""
 LENGTHS_WITHOUT_HEADER = ("payloadlen", "payload_len", "payload_length")
 
 
@@ -212,7 +214,7 @@ def _set_lengths(frame: _Frame) -> None:
     """Fields that are lengths, as their usual names have it, and hold those of the packet."""
     for name, begin, end in frame.headers:
         for (header, field), place in frame.places.items():
-            if header == name and field.lower() in LENGTHS_WITH_HEADER:
+            if header == name and (field.lower() in LENGTHS_WITH_HEADER or (field, place[1]) == UDP_LENGTH):
                 frame.put(place, (frame.length - begin) // 8)
             if header == name and field.lower() in LENGTHS_WITHOUT_HEADER:
                 frame.put(place, (frame.length - end) // 8)

@@ -12,8 +12,8 @@ from random import Random
 from finsy.proto import p4r
 from google.protobuf import text_format
 
-import data_centre
 from bmv2_json import CompiledProgram
+from data_centre import Site
 from entries import Entries
 from frontage.p4info import Pipeline
 from packets import Values, packet
@@ -63,8 +63,8 @@ class Round:
     """JSON and P4Info."""
     seed: int
     packets: int
-    with_site: bool = False
-    """Entries are a data centre's, and not random."""
+    site: Site | None = None
+    """Whose entries there are; if None, random ones."""
     undefined: Undefined = Undefined()
 
     async def run(self, targets: Sequence[Target], progressed: Callable[[int], None]) -> Result:
@@ -76,10 +76,10 @@ class Round:
         async with contextlib.AsyncExitStack() as stack:
             running = {target.name: await stack.enter_async_context(target.running(pipeline)) for target in targets}
             entries = Entries(program, pipeline.schema.p4info, values, self.undefined.tables)
-            if self.with_site:
-                updates, first = data_centre.updates_and_packets(pipeline.schema)
+            if self.site:
+                updates, first = self.site.updates_and_packets(pipeline.schema)
                 values.known = 0.95
-                for ref, value in data_centre.fields():
+                for ref, value in self.site.fields():
                     values.keys[ref].append(value)
                 for update in updates:
                     entries.learn(update.entity.table_entry)
@@ -92,8 +92,8 @@ class Round:
             size = 1 if program.json["register_arrays"] else BATCH
             for start in range(0, self.packets, size):
                 batch = [packet(program, values, self.undefined.cut) for _ in range(min(size, self.packets - start))]
-                if self.with_site:
-                    batch = [data_centre.by_its_port(random, each) for each in batch]
+                if self.site:
+                    batch = [self.site.spoken(random, each) for each in batch]
                 await self.send(running, batch, installed, result)
                 progressed(len(batch))
             await self.counters(running, pipeline, result)

@@ -86,9 +86,9 @@ def test_check() -> None:
 def test_check_of_a_wrong_file(tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(EXAMPLE.read_text().replace("sid: 3", "sid: 2"))
-    assert f"{file}:67:10: servers[2].sid: sid 2 is used twice" in command("check", str(file), code=1)
+    assert f"{file}:70:10: servers[2].sid: sid 2 is used twice" in command("check", str(file), code=1)
     problem = json.loads(command("check", str(file), "--json", code=1))["problems"][0]
-    assert (problem["line"], problem["column"], problem["path"]) == (67, 10, ["servers", 2, "sid"])
+    assert (problem["line"], problem["column"], problem["path"]) == (70, 10, ["servers", 2, "sid"])
 
 
 def test_up_with_a_wrong_file(tmp_path: Path) -> None:

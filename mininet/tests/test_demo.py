@@ -21,7 +21,7 @@ pytestmark = [needs_root, pytest.mark.slow]
 
 FOUND = {
     "tcp": {"retrieved-cookie", "insight"},
-    "quic": {"retrieved-cid", "retrieved-handshake", "insight"},
+    "quic": {"retrieved-address", "retrieved-cid", "retrieved-handshake", "insight"},
 }
 """How the switch found the servers of most packets."""
 

@@ -11,12 +11,14 @@ use frontage_quic::h3::{BidiStream, Connection, Opener};
 use h3::client::{RequestStream, SendRequest};
 use h3::error::{Code, StreamError};
 use http::{Request, Response, Uri};
+use noq::crypto::rustls::QuicClientConfig;
 use noq::{
-    AsyncUdpSocket, ConnectionError, Endpoint, EndpointConfig, PathId, TokioRuntime, VarInt,
+    ClientConfig, ConnectionError, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt,
 };
-use noq::{ClientConfig, TransportConfig};
 use tokio::time::timeout;
 
+use crate::follow;
+use crate::socket::Socket;
 use crate::tls::Trust;
 
 /// Without a byte for so long, a request has failed: far beyond a few retransmission time-outs.
@@ -84,40 +86,57 @@ impl Target {
     }
 }
 
+/// Options that every command has.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    trust: Trust,
+    /// Go to the address that the server prefers, if it names one (RFC 9000, section 9.6), without asking first whether it works
+    #[arg(long)]
+    follow: bool,
+}
+
 /// Makes connections.
 #[derive(Clone)]
 pub struct Client(ClientConfig);
 
 impl Client {
     /// A client that sends a PING when a connection was silent for `keep_alive`, or never.
-    pub fn new(trust: &Trust, keep_alive: Option<Duration>) -> Result<Self> {
-        let mut config = ClientConfig::new(Arc::new(trust.config()?));
+    pub fn new(options: &Options, keep_alive: Option<Duration>) -> Result<Self> {
+        let tls = options.trust.config()?;
+        let mut config = if options.follow {
+            ClientConfig::new(Arc::new(follow::session(tls)?))
+        } else {
+            ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?))
+        };
         let mut transport = TransportConfig::default();
         transport.keep_alive_interval(keep_alive);
         config.transport_config(Arc::new(transport));
         Ok(Self(config))
     }
 
-    /// A connection of its own over `socket`, once its handshake is complete.
-    pub async fn connect(
-        &self,
-        target: &Target,
-        socket: Box<dyn AsyncUdpSocket>,
-    ) -> Result<Session, Failure> {
+    /// A connection, once its handshake is complete.
+    pub async fn connect(&self, target: &Target) -> Result<Session, Failure> {
+        let socket = Socket::new(target.address).map_err(Failure::new)?;
         let endpoint = Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),
             None,
-            socket,
+            Box::new(socket.clone()),
             Arc::new(TokioRuntime),
         );
         let endpoint = endpoint.map_err(Failure::new)?;
         let connecting = endpoint.connect_with(self.0.clone(), target.address, &target.host);
         let quic = connecting.map_err(Failure::new)?.await?;
+        if let Some(address) = follow::preferred_address(&quic, target.address) {
+            let (endpoint, socket) = (endpoint.clone(), socket.clone());
+            tokio::task::spawn_local(follow::follow(endpoint, quic.clone(), socket, address));
+        }
         let built = h3::client::new(Connection::new(quic.clone())).await;
         let (mut driver, requests) = built.map_err(|error| lost(&quic, error))?;
         tokio::task::spawn_local(async move { driver.wait_idle().await });
         Ok(Session {
             endpoint,
+            socket,
             quic,
             requests,
         })
@@ -127,6 +146,7 @@ impl Client {
 /// A connection.
 pub struct Session {
     endpoint: Endpoint,
+    socket: Socket,
     quic: noq::Connection,
     requests: SendRequest<Opener, Bytes>,
 }
@@ -152,10 +172,9 @@ impl Session {
         })
     }
 
-    /// The addresses of the client and of the server.
-    pub fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
-        let remote = self.quic.path(PathId::ZERO)?.remote_address().ok()?;
-        Some((self.endpoint.local_addr().ok()?, remote))
+    /// Its socket.
+    pub const fn socket(&self) -> &Socket {
+        &self.socket
     }
 
     /// Whether it has ended, whoever ended it.

@@ -9,10 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-use crate::client::{Client, Failure, Session, Target};
+use crate::client::{Client, Failure, Options, Session, Target};
 use crate::content::Seen;
-use crate::socket::Replaceable;
-use crate::tls::Trust;
 
 /// Silence after which a client whose port may change says something, so that the server hears of it.
 const KEEP_ALIVE: Duration = Duration::from_millis(200);
@@ -24,7 +22,7 @@ pub struct Args {
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
     #[command(flatten)]
-    trust: Trust,
+    options: Options,
     /// Where to put the files, by the last part of their paths; nowhere if absent
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -60,8 +58,8 @@ struct Seconds {
 }
 
 impl Line {
-    fn note(&mut self, addresses: Option<(SocketAddr, SocketAddr)>) {
-        if let Some((local, remote)) = addresses {
+    fn note(&mut self, session: &Session) {
+        if let Ok((local, remote)) = session.socket().addresses() {
             self.local.push(local);
             self.remote.push(remote);
         }
@@ -70,8 +68,8 @@ impl Line {
 
 /// Whether every answer came, with a status of success.
 pub async fn run(args: &Args) -> Result<bool> {
-    let client = Client::new(&args.trust, args.rebind_after.map(|_| KEEP_ALIVE))?;
-    let mut open: Option<(Target, Session, Replaceable)> = None;
+    let client = Client::new(&args.options, args.rebind_after.map(|_| KEEP_ALIVE))?;
+    let mut open: Option<(Target, Session)> = None;
     let mut good = true;
     for url in &args.urls {
         let target = Target::new(url).await?;
@@ -81,42 +79,32 @@ pub async fn run(args: &Args) -> Result<bool> {
             ..Line::default()
         };
         let mut seen = Seen::new(true);
-        let usable = open.take_if(|(there, session, _)| target.is_at(there) && !session.is_over());
-        if let Some((_, session, _)) = open.take() {
+        let usable = open.take_if(|(there, session)| target.is_at(there) && !session.is_over());
+        if let Some((_, session)) = open.take() {
             session.close().await;
         }
         open = usable;
         let done = async {
             if open.is_none() {
-                let socket = Replaceable::new(target.address).map_err(Failure::new)?;
-                let session = client.connect(&target, Box::new(socket.clone())).await?;
+                open = Some((target.clone(), client.connect(&target).await?));
                 line.seconds.handshake = Some(begun.elapsed().as_secs_f64());
-                open = Some((target.clone(), session, socket));
             }
-            let (_, session, socket) = open.as_mut().expect("there is one");
-            line.note(session.addresses());
-            download(
-                args,
-                &target,
-                session,
-                socket,
-                (&mut line, &mut seen, begun),
-            )
-            .await
+            let (_, session) = open.as_mut().expect("there is one");
+            line.note(session);
+            download(args, &target, session, (&mut line, &mut seen, begun)).await
         }
         .await;
+        if let Some((_, session)) = &open {
+            line.note(session);
+        }
         line.seconds.total = begun.elapsed().as_secs_f64();
-        line.note(
-            open.as_ref()
-                .and_then(|(_, session, _)| session.addresses()),
-        );
         line.bytes = seen.bytes;
         line.sha256 = seen.digest();
         line.error = done.err().map(|failure| failure.0);
         good &= line.error.is_none() && line.status.is_some_and(|status| status / 100 == 2);
         println!("{}", serde_json::to_string(&line)?);
     }
-    if let Some((_, session, _)) = open {
+    if let Some((_, session)) = open {
         session.close().await;
     }
     Ok(good)
@@ -126,7 +114,6 @@ async fn download(
     args: &Args,
     target: &Target,
     session: &mut Session,
-    socket: &Replaceable,
     (line, seen, begun): (&mut Line, &mut Seen, Instant),
 ) -> Result<(), Failure> {
     let mut answer = session.get(&target.uri).await?;
@@ -145,7 +132,7 @@ async fn download(
             file.write_all(&part).map_err(Failure::new)?;
         }
         if rebind_after.take_if(|bytes| seen.bytes >= *bytes).is_some() {
-            socket.replace(target.address).map_err(Failure::new)?;
+            session.socket().rebind().map_err(Failure::new)?;
         }
     }
     Ok(())

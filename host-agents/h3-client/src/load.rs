@@ -6,14 +6,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use noq::{Runtime as _, TokioRuntime};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::client::{Client, Failure, Session, Target};
+use crate::client::{Client, Failure, Options, Session, Target};
 use crate::content::{Expected, Seen};
-use crate::socket::bind;
-use crate::tls::Trust;
 
 /// How long a connection waits after one that could not be made: a server that is away is not to be flooded.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -40,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE|SHA256")]
     expect: Option<Expected>,
     #[command(flatten)]
-    trust: Trust,
+    options: Options,
 }
 
 /// How it went.
@@ -95,7 +92,7 @@ struct Load {
 pub async fn run(args: Args) -> Result<bool> {
     let load = Rc::new(Load {
         target: Target::new(&args.url).await?,
-        client: Client::new(&args.trust, None)?,
+        client: Client::new(&args.options, None)?,
         begun: Instant::now(),
         started: RefCell::default(),
         summary: RefCell::default(),
@@ -170,9 +167,7 @@ impl Load {
         let session = match session {
             Some(session) => session,
             None => {
-                let socket = bind(self.target.address).map_err(Failure::new)?;
-                let socket = TokioRuntime.wrap_udp_socket(socket).map_err(Failure::new)?;
-                let made = self.client.connect(&self.target, socket).await?;
+                let made = self.client.connect(&self.target).await?;
                 self.summary.borrow_mut().connections += 1;
                 session.insert(made)
             }

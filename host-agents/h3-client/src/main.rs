@@ -2,6 +2,7 @@
 
 mod client;
 mod content;
+mod follow;
 mod get;
 mod load;
 mod plan;
@@ -21,7 +22,7 @@ Examples:
 
 /// An HTTP/3 client that knows nothing of cookies.
 ///
-/// It stays at the address that it was given: it does not follow a server's preferred address (RFC 9000, section 9.6). Each connection has a UDP port of its own.
+/// It stays at the address that it was given, unless it is told to follow. Each connection has a UDP port of its own.
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLES)]
 struct Args {

@@ -9,13 +9,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use noq::{Runtime as _, TokioRuntime};
 use tokio::task::JoinSet;
 
-use crate::client::{Client, Failure, Session, Target};
+use crate::client::{Client, Failure, Options, Session, Target};
 use crate::content::Sequence;
-use crate::socket::bind;
-use crate::tls::Trust;
 
 /// Options of `plan`.
 #[derive(Debug, clap::Args)]
@@ -42,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "T")]
     start_ns: u64,
     #[command(flatten)]
-    trust: Trust,
+    options: Options,
 }
 
 /// One request of the plan.
@@ -125,7 +122,7 @@ pub async fn run(args: Args) -> Result<bool> {
     let arrivals = read(&args)?;
     let plan = Rc::new(Plan {
         address: (args.address, args.port).into(),
-        client: Client::new(&args.trust, None)?,
+        client: Client::new(&args.options, None)?,
         sequence: Sequence::read(&args.content)?,
         args,
     });
@@ -187,11 +184,10 @@ impl Plan {
             self.address, self.args.path, arrival.size
         );
         let target = Target::new(&url).await.map_err(Failure::new)?;
-        let socket = bind(self.address).map_err(Failure::new)?;
-        outcome.local_port = socket.local_addr().map_err(Failure::new)?.port();
-        let socket = TokioRuntime.wrap_udp_socket(socket).map_err(Failure::new)?;
-        let session = session.insert(self.client.connect(&target, socket).await?);
+        let session = session.insert(self.client.connect(&target).await?);
         outcome.connected_ns = now_ns();
+        let addresses = session.socket().addresses();
+        outcome.local_port = addresses.map_or(0, |(local, _)| local.port());
         let mut answer = session.get(&target.uri).await?;
         outcome.first_byte_ns = now_ns();
         let server = answer.head.headers().get("x-server");

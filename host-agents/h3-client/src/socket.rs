@@ -1,17 +1,19 @@
-//! UDP sockets, and one whose port changes as behind a NAT that starts again: without QUIC knowing (RFC 9000, section 9.3.3).
+//! The socket under noq: a port for each connection, and two things that noq does not do itself.
 //!
-//! noq's own `Endpoint::rebind` is the other thing, a migration that the client knows of: it takes the next connection id and asks whether the path works.
+//! - Another port without QUIC knowing, as behind a NAT that starts again (RFC 9000, section 9.3.3). noq's own `Endpoint::rebind` is the other thing, a migration
+//!   that the client knows of: it takes the next connection id, and sends a PING at once.
+//! - Another address of the server's: noq goes on speaking to the one that it was given.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, Type};
 
 /// Bytes that may wait to be read, as far as the kernel allows (net.core.rmem_max): a whole flow-control window.
 const RECEIVE_BUFFER: usize = 2 << 20;
@@ -31,8 +33,8 @@ pub fn raise_limit() {
     }
 }
 
-/// A socket with a port of its own, at the address from which the kernel reaches `remote`.
-pub fn bind(remote: SocketAddr) -> io::Result<UdpSocket> {
+/// A UDP socket with a port of its own, at the address from which the kernel reaches `remote`.
+fn bind(remote: SocketAddr) -> io::Result<UdpSocket> {
     let any: SocketAddr = match remote {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -41,7 +43,7 @@ pub fn bind(remote: SocketAddr) -> io::Result<UdpSocket> {
     probe.connect(remote)?;
     let mut local = probe.local_addr()?;
     local.set_port(0);
-    let socket = Socket::new(
+    let socket = socket2::Socket::new(
         Domain::for_address(remote),
         Type::DGRAM,
         Some(Protocol::UDP),
@@ -51,33 +53,39 @@ pub fn bind(remote: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// A socket that can be exchanged for another under noq's hands.
+/// A socket towards one server, whose ends can change under noq's hands.
 #[derive(Clone, Debug)]
-pub struct Replaceable(Arc<Mutex<Current>>);
+pub struct Socket(Arc<Mutex<Current>>);
 
 #[derive(Debug)]
 struct Current {
-    socket: Box<dyn AsyncUdpSocket>,
+    inner: Box<dyn AsyncUdpSocket>,
+    /// How often it was exchanged.
     number: u32,
     reader: Option<Waker>,
+    /// Where noq sends.
+    server: SocketAddr,
+    /// Where it goes.
+    at: SocketAddr,
 }
 
-impl Replaceable {
-    /// A socket towards `remote`.
-    pub fn new(remote: SocketAddr) -> io::Result<Self> {
+impl Socket {
+    /// A socket towards `server`.
+    pub fn new(server: SocketAddr) -> io::Result<Self> {
         let current = Current {
-            socket: TokioRuntime.wrap_udp_socket(bind(remote)?)?,
+            inner: TokioRuntime.wrap_udp_socket(bind(server)?)?,
             number: 0,
             reader: None,
+            server,
+            at: server,
         };
         Ok(Self(Arc::new(Mutex::new(current))))
     }
 
     /// From now on everything comes and goes by another port; what is under way to the old one is lost.
-    pub fn replace(&self, remote: SocketAddr) -> io::Result<()> {
-        let socket = TokioRuntime.wrap_udp_socket(bind(remote)?)?;
+    pub fn rebind(&self) -> io::Result<()> {
         let mut current = self.current();
-        current.socket = socket;
+        current.inner = TokioRuntime.wrap_udp_socket(bind(current.server)?)?;
         current.number += 1;
         if let Some(reader) = current.reader.take() {
             reader.wake();
@@ -85,16 +93,27 @@ impl Replaceable {
         Ok(())
     }
 
+    /// From now on everything goes to `at`.
+    pub fn go_to(&self, at: SocketAddr) {
+        self.current().at = at;
+    }
+
+    /// The addresses of the client and of the server.
+    pub fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
+        let current = self.current();
+        Ok((current.inner.local_addr()?, current.at))
+    }
+
     fn current(&self) -> MutexGuard<'_, Current> {
         self.0.lock().expect("nobody panics with it")
     }
 }
 
-impl AsyncUdpSocket for Replaceable {
+impl AsyncUdpSocket for Socket {
     fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
         let current = self.current();
         Box::pin(Sender {
-            inner: current.socket.create_sender(),
+            inner: current.inner.create_sender(),
             number: current.number,
             socket: self.clone(),
         })
@@ -108,19 +127,25 @@ impl AsyncUdpSocket for Replaceable {
     ) -> Poll<io::Result<usize>> {
         let mut current = self.current();
         current.reader = Some(cx.waker().clone());
-        current.socket.poll_recv(cx, bufs, meta)
+        let n = ready!(current.inner.poll_recv(cx, bufs, meta))?;
+        for meta in &mut meta[..n] {
+            if meta.addr == current.at {
+                meta.addr = current.server;
+            }
+        }
+        Poll::Ready(Ok(n))
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.current().socket.local_addr()
+        self.current().inner.local_addr()
     }
 
     fn max_receive_segments(&self) -> NonZeroUsize {
-        self.current().socket.max_receive_segments()
+        self.current().inner.max_receive_segments()
     }
 
     fn may_fragment(&self) -> bool {
-        self.current().socket.may_fragment()
+        self.current().inner.may_fragment()
     }
 }
 
@@ -128,7 +153,7 @@ impl AsyncUdpSocket for Replaceable {
 struct Sender {
     inner: Pin<Box<dyn UdpSender>>,
     number: u32,
-    socket: Replaceable,
+    socket: Socket,
 }
 
 impl UdpSender for Sender {
@@ -138,14 +163,17 @@ impl UdpSender for Sender {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let current = self.socket.current();
-        if current.number != self.number {
-            let (inner, number) = (current.socket.create_sender(), current.number);
-            drop(current);
+        let (at, number) = (current.at, current.number);
+        let exchanged = (number != self.number).then(|| current.inner.create_sender());
+        drop(current);
+        if let Some(inner) = exchanged {
             (self.inner, self.number) = (inner, number);
-        } else {
-            drop(current);
         }
-        self.inner.as_mut().poll_send(transmit, cx)
+        let transmit = Transmit {
+            destination: at,
+            ..transmit.clone()
+        };
+        self.inner.as_mut().poll_send(&transmit, cx)
     }
 
     fn max_transmit_segments(&self) -> NonZeroUsize {

@@ -4,14 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use noq::crypto::rustls::QuicClientConfig;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-/// Options that every command has.
+/// Options that say it.
 #[derive(Debug, clap::Args)]
 pub struct Trust {
     /// PEM file of the certificates that servers' certificates must lead to
@@ -27,10 +26,10 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// What noq needs of TLS.
-    pub fn config(&self) -> Result<QuicClientConfig> {
+    /// What rustls needs.
+    pub fn config(&self) -> Result<ClientConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
+        let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&rustls::version::TLS13])?;
         let mut config = if self.insecure {
             let anyone = Arc::new(Anyone(provider));
@@ -44,7 +43,7 @@ impl Trust {
                 .with_no_client_auth()
         };
         config.alpn_protocols = vec![b"h3".into()];
-        Ok(QuicClientConfig::try_from(config)?)
+        Ok(config)
     }
 
     fn roots(&self) -> Result<RootCertStore> {

@@ -16,9 +16,11 @@ class Outcome:
 
     index: int
     outcome: str
-    """`ok`, or why the request failed: an errno's name, timeout, short, long, corrupt, length, header, status N."""
+    """`ok`, or why the request failed: an errno's name or what QUIC says of the connection, timeout, short, long,
+    corrupt, length, header, status N.
+    """
     server: str
-    """The server that says it answered (its X-Server header)."""
+    """The server that answered, as its X-Server header or its log says."""
     due_ns: int
     started_ns: int
     connected_ns: int
@@ -34,7 +36,7 @@ class Outcome:
 
     @property
     def fct(self) -> float:
-        """Flow completion time in seconds: SYN to last byte."""
+        """Flow completion time in seconds: from the connection's first packet to the last byte."""
         return (self.finished_ns - self.started_ns) / 1e9
 
     @property

@@ -64,9 +64,9 @@ PROTOCOLS = {
         closing="60 % of clients close, QUIC's only way to end a connection; 40 % stay connected and silent",
         transport="QUIC version 1 over IPv6 (noq), cubic, on both ends",
         found="Only a connection's first packet is assigned by the policy. The rest of its handshake is found in the "
-        "handshake table (retrieved-handshake), which expires. Later packets are found by the cookie address, if "
-        "the client follows the server's preferred address (retrieved-address); these clients stay at the virtual IP "
-        "address, where it is the connection id that names the server which chose it (retrieved-cid).",
+        "handshake table (retrieved-handshake), which expires. Then half of the clients go to the cookie address that "
+        "their server prefers, and that address names it (retrieved-address); the others stay at the virtual IP "
+        "address, where it is the connection id, which their server chose, that names it (retrieved-cid).",
         left_out={"cheetah-ll": "it counts FIN and RST, which QUIC hides"},
     ),
 }

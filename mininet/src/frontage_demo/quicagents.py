@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .metricsclient import parse
-from .nodes import Namespace
+from .nodes import Namespace, NodeError
 
 METRICS = ("127.0.0.1", 9153)
 TIMEOUT = 5.0
@@ -50,8 +50,11 @@ class QuicAgents:
 
     def active_flows(self) -> list[int]:
         """N_AF of every server, asked all at a time."""
-        asked = [self._ask(host) for host in self._hosts]
-        return [self._answer(connection) for connection in asked]
+        try:
+            asked = [self._ask(host) for host in self._hosts]
+            return [self._answer(connection) for connection in asked]
+        except OSError as error:
+            raise NodeError(f"a server does not tell its loads: {error}") from error
 
     @staticmethod
     def _ask(host: Namespace) -> socket.socket:

@@ -188,7 +188,7 @@ impl Pipeline {
         self.inner.set_default_action(id, action).map_err(error)
     }
 
-    /// The default action.
+    /// The default entry as a dictionary: action, params, and counter (packets, bytes) if the table counts.
     fn default<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Bound<'py, PyDict>> {
         let (id, _) = self.table(table)?;
         let dict = PyDict::new(py);
@@ -197,6 +197,9 @@ impl Pipeline {
             Some(EntryAction::Member(id)) => dict.set_item("member", id)?,
             Some(EntryAction::Group(id)) => dict.set_item("group", id)?,
             Some(EntryAction::OneShot(_)) | None => dict.set_item("action", py.None())?,
+        }
+        if let Some(c) = self.inner.direct_counter(id, None).map_err(error)? {
+            dict.set_item("counter", (c.packets, c.bytes))?;
         }
         Ok(dict)
     }

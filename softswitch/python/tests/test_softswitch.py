@@ -75,6 +75,13 @@ def test_default_actions(router: softswitch.Pipeline) -> None:
     assert router.default("I.routes") == {"action": "I.drop", "params": {}}
 
 
+def test_default_entries_have_their_counter(everything: softswitch.Pipeline) -> None:
+    before = everything.default("I.acl")["counter"]
+    frame = command(0)
+    everything.send(frame)
+    assert (before, everything.default("I.acl")["counter"]) == ((0, 0), (1, len(frame)))
+
+
 def test_ternary_range_lpm_and_valid_keys(everything: softswitch.Pipeline) -> None:
     match: dict[str, Any] = {"hdr.eth.src": "02:00:00:00:00:00 &&& ff:ff:ff:ff:ff:00", "hdr.eth.type": "0x9000..0x9fff"}
     everything.insert("I.acl", match, "I.note", {"v": 7}, priority=5)

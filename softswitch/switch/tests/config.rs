@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{DEVICE, IntoEntity, TestSwitch, features};
+use common::features::{self, exact};
+use common::{DEVICE, IntoEntity, TestSwitch};
 use p4::get_forwarding_pipeline_config_request::ResponseType;
 use p4::set_forwarding_pipeline_config_request::Action;
 use softswitch::proto::p4::v1 as p4;
@@ -228,6 +229,12 @@ async fn reconciling_keeps_the_forwarding_state() {
     });
     controller.modify(missed(five)).await.unwrap();
     let counter = controller.read_one(missed(None)).await;
+    let constant = |data| p4::DirectCounterEntry {
+        table_entry: Some(features::entry("constant", &[exact(0x86dd)], None)),
+        data,
+    };
+    controller.modify(constant(five)).await.unwrap();
+    let of_constant = controller.read_one(constant(None)).await;
     controller
         .config(Action::ReconcileAndCommit, Some(features::config()))
         .await
@@ -249,6 +256,7 @@ async fn reconciling_keeps_the_forwarding_state() {
     };
     assert_eq!(controller.read_table(read).await, [default]);
     assert_eq!(controller.read_one(missed(None)).await, counter);
+    assert_eq!(controller.read_one(constant(None)).await, of_constant);
 
     // A program without what the state needs: refused, and all stays.
     let mut smaller = features::config();

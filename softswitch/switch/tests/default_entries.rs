@@ -123,10 +123,14 @@ async fn they_are_written_and_read_by_themselves() {
     // A wildcard stands for entries with a key, or for default entries.
     c.insert(route(0x0a00_0000, 8, 1)).await.unwrap();
     let of_entry = |entity: &p4::Entity| !format!("{entity:?}").contains("is_default_action: true");
-    for all in [p4::TableEntry::default(), entry("routes", &[], None)] {
+    // Another table has counters of two constant entries.
+    for (all, counted) in [
+        (p4::TableEntry::default(), 3),
+        (entry("routes", &[], None), 1),
+    ] {
         let counters = c.read(counter(all.clone(), None)).await.unwrap();
         let meters = c.read(meter(all, None)).await.unwrap();
-        assert_eq!((counters.len(), meters.len()), (1, 1));
+        assert_eq!((counters.len(), meters.len()), (counted, 1));
         assert!(counters.iter().chain(&meters).all(of_entry));
     }
     let all_defaults = p4::TableEntry {
@@ -134,12 +138,43 @@ async fn they_are_written_and_read_by_themselves() {
         ..Default::default()
     };
     let counters = c.read(counter(all_defaults.clone(), None)).await.unwrap();
-    assert_eq!(counters, [counted]);
+    assert_eq!((counters.len(), &counters[0]), (2, &counted));
     let meters = c.read(meter(all_defaults, None)).await.unwrap();
     assert_eq!(meters, [metered]);
     // Unset, every packet is green.
     c.modify(meter(of(), None)).await.unwrap();
     assert_eq!(read(&mut c).await.meter_config, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_are_filtered_as_those_of_other_entries() {
+    let (_switch, mut c) = TestSwitch::with_features(0, &[]).await;
+    let written = p4::TableEntry {
+        metadata: "m".into(),
+        controller_metadata: 7,
+        ..initial()
+    };
+    c.modify(written.clone()).await.unwrap();
+    let asking = |action, metadata: &str, controller_metadata| p4::TableEntry {
+        metadata: metadata.to_owned().into(),
+        controller_metadata,
+        ..default("routes", action)
+    };
+    for taking in [
+        asking(direct("route_drop", &[]), "", 0),
+        asking(None, "m", 0),
+        asking(None, "m", 7),
+    ] {
+        let read = c.read_table(taking.clone()).await;
+        assert_eq!(read, std::slice::from_ref(&written), "{taking:?}");
+    }
+    for other in [
+        asking(direct("route", &[0, 0]), "", 0),
+        asking(None, "n", 0),
+        asking(None, "m", 8),
+    ] {
+        assert_eq!(c.read_table(other.clone()).await, [], "{other:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -247,8 +247,9 @@ async fn direct_resources_of_one_entry_of_a_table_and_of_all() {
     for (request, expected) in [
         (of(Some(one)), 1),
         (of(Some(entry("routes", &[], None))), 2),
-        (of(Some(p4::TableEntry::default())), 2),
-        (of(None), 2),
+        // With those of the two constant entries.
+        (of(Some(p4::TableEntry::default())), 4),
+        (of(None), 4),
     ] {
         let read = c.read(request).await.unwrap();
         assert_eq!(read.len(), expected);

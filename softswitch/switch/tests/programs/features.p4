@@ -104,6 +104,7 @@ control FeaturesIngress(inout headers_t hdr, inout meta_t meta, inout standard_m
     meter(16, MeterType.packets) port_meter;
     register<bit<32>>(128) scratch;
     direct_counter(CounterType.packets_and_bytes) route_counter;
+    direct_counter(CounterType.packets_and_bytes) constant_counter;
     direct_meter<bit<2>>(MeterType.bytes) route_meter;
     action_selector(HashAlgorithm.crc16, 64, 16) balancer;
 
@@ -197,7 +198,7 @@ control FeaturesIngress(inout headers_t hdr, inout meta_t meta, inout standard_m
         size = 64;
     }
 
-    /* constant */
+    /* constant, with a direct counter */
     table constant {
         key = { hdr.ethernet.type: exact; }
         actions = { set_class; NoAction; }
@@ -205,6 +206,7 @@ control FeaturesIngress(inout headers_t hdr, inout meta_t meta, inout standard_m
             0x86dd: set_class(6);
             0x0806: set_class(7);
         }
+        counters = constant_counter;
         default_action = NoAction();
     }
 

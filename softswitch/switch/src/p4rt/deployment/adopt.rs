@@ -60,6 +60,8 @@ impl Deployment {
                     let updates = std::slice::from_ref(&update);
                     self.write(updates, each, now).into_iter().collect()
                 }
+                // The program has it no more, and it went with its counter.
+                Err(error) if error.code == Code::NotFound && is_constant(&update) => Ok(()),
                 result => result,
             };
             result.map_err(|error| {
@@ -76,9 +78,14 @@ impl Deployment {
 /// The update that makes an entity which was read.
 fn adopting_update(mut entity: Entity) -> Option<Update> {
     let action = match entity.entity.as_mut()? {
-        Kind::TableEntry(entry) if entry.is_const => return None,
         Kind::TableEntry(entry) if entry.is_default_action => {
-            entry.action.as_ref()?;
+            entry.action.as_ref().filter(|_| !entry.is_const)?;
+            update::Type::Modify
+        }
+        // The program makes it; what the controller and packets made of its direct resources stays.
+        Kind::TableEntry(entry) if entry.is_const => {
+            entry.is_const = false;
+            entry.action = None;
             update::Type::Modify
         }
         // Every table begins so.
@@ -97,4 +104,10 @@ fn adopting_update(mut entity: Entity) -> Option<Update> {
         r#type: action.into(),
         entity: Some(entity),
     })
+}
+
+/// Whether an update is of an entry that the program makes.
+fn is_constant(update: &Update) -> bool {
+    let entity = update.entity.as_ref().and_then(|e| e.entity.as_ref());
+    matches!(entity, Some(Kind::TableEntry(entry)) if entry.action.is_none())
 }

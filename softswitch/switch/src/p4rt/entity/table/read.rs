@@ -7,10 +7,11 @@ use crate::p4rt::entity::{
     OBJECTS_PER_LOCK, View, action, counter, field_match, meter, unknown, wrap,
 };
 use crate::p4rt::error::{P4Error, P4Result};
+use crate::p4rt::notes::EntryNote;
 use crate::p4rt::schema::Table;
 use crate::proto::p4::v1::{
-    self as proto, CounterData, Entity, TableEntry, entity::Entity as Kind, table_action,
-    table_entry,
+    self as proto, CounterData, Entity, TableAction, TableEntry, entity::Entity as Kind,
+    table_action, table_entry,
 };
 
 /// The entries that `filter` names, of the tables that have a direct resource: `has` says which do,
@@ -95,10 +96,8 @@ fn read_table(
 ) -> P4Result<()> {
     if request.is_default_action {
         check_default(table, request)?;
-        out.push(wrap(Kind::TableEntry(default_entry(
-            view, id, table, request,
-        )?)));
-        return Ok(());
+        let wanted = Wanted::new(view, table, request)?;
+        return wanted.push_default(id, out);
     }
     let wanted = Wanted::new(view, table, request)?;
     let mut next = Some(0);
@@ -110,38 +109,6 @@ fn read_table(
         }
     }
     Ok(())
-}
-
-fn default_entry(
-    view: View<'_>,
-    id: u32,
-    table: &Table,
-    request: &TableEntry,
-) -> P4Result<TableEntry> {
-    if request.meter_counter_data.is_some() {
-        return Err(meter::no_color_counters());
-    }
-    let target = table.target;
-    let (action, counter, meter) = view.look(|p| {
-        Ok((
-            p.default_action(target)?,
-            p.direct_counter(target, None)?,
-            p.direct_meter(target, None)?,
-        ))
-    })?;
-    let note = view.notes.default(target);
-    let (counter, meter) = asked_for(table, request, counter, meter);
-    Ok(TableEntry {
-        table_id: id,
-        is_default_action: true,
-        action: action.map(|a| action::encode_action(view.schema, table, &a, None)),
-        is_const: table.const_default || table.profile.is_some(),
-        metadata: note.metadata,
-        controller_metadata: note.controller_metadata,
-        counter_data: counter,
-        meter_config: meter,
-        ..Default::default()
-    })
 }
 
 /// The direct resources of an entry that a request asks for.
@@ -200,6 +167,48 @@ impl<'a> Wanted<'a> {
         })
     }
 
+    /// Whether an entry has the action and the metadata that are asked for.
+    fn takes(&self, action: Option<&TableAction>, note: &EntryNote) -> bool {
+        let has_action = |wanted| match action.and_then(|a| a.r#type.as_ref()) {
+            Some(table_action::Type::Action(a)) => a.action_id == wanted,
+            _ => false,
+        };
+        let (request, number) = (self.request, self.request.controller_metadata);
+        self.action_id.is_none_or(has_action)
+            && (number == 0 || number == note.controller_metadata)
+            && (request.metadata.is_empty() || request.metadata == note.metadata)
+    }
+
+    fn push_default(&self, id: u32, out: &mut Vec<Entity>) -> P4Result<()> {
+        let Self { view, table, .. } = self;
+        let target = table.target;
+        let (action, counter, meter) = view.look(|p| {
+            Ok((
+                p.default_action(target)?,
+                p.direct_counter(target, None)?,
+                p.direct_meter(target, None)?,
+            ))
+        })?;
+        let action = action.map(|a| action::encode_action(view.schema, table, &a, None));
+        let note = view.notes.default(target);
+        if !self.takes(action.as_ref(), &note) {
+            return Ok(());
+        }
+        let (counter_data, meter_config) = asked_for(table, self.request, counter, meter);
+        out.push(wrap(Kind::TableEntry(TableEntry {
+            table_id: id,
+            is_default_action: true,
+            action,
+            is_const: table.const_default || table.profile.is_some(),
+            metadata: note.metadata,
+            controller_metadata: note.controller_metadata,
+            counter_data,
+            meter_config,
+            ..Default::default()
+        })));
+        Ok(())
+    }
+
     fn push(&self, id: u32, state: EntryState, out: &mut Vec<Entity>) {
         let EntryState {
             entry,
@@ -216,17 +225,9 @@ impl<'a> Wanted<'a> {
         let note = view.notes.entry(table.target, &entry.key);
         let encoded =
             action::encode_action(view.schema, table, &entry.action, note.one_shot.as_deref());
-        let has_action = |wanted| match &encoded.r#type {
-            Some(table_action::Type::Action(a)) => a.action_id == wanted,
-            _ => false,
-        };
-        let controller_metadata = request.controller_metadata;
-        let filtered = self.action_id.is_some_and(|id| !has_action(id))
-            || self.fields.as_ref().is_some_and(|f| *f != entry.key.fields)
-            || request.priority != 0 && request.priority != entry.key.priority
-            || controller_metadata != 0 && controller_metadata != note.controller_metadata
-            || !request.metadata.is_empty() && request.metadata != note.metadata;
-        if filtered {
+        let filtered = self.fields.as_ref().is_some_and(|f| *f != entry.key.fields)
+            || request.priority != 0 && request.priority != entry.key.priority;
+        if filtered || !self.takes(Some(&encoded), &note) {
             return;
         }
         let (counter_data, meter_config) = asked_for(table, request, counter, meter);

@@ -1,0 +1,84 @@
+//! The address that a server prefers (RFC 9000, section 9.6), which noq does not go to itself.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Buf as _;
+use frontage_quic::session::{Config, Handshake, NoInitialSuite, Observer, Packet};
+use noq::Endpoint;
+use rustls::ClientConfig;
+
+use crate::socket::Socket;
+
+/// The transport parameter preferred_address (RFC 9000, section 18.2).
+const PREFERRED_ADDRESS: u64 = 0x0d;
+
+/// Looks at no packet.
+#[derive(Default)]
+pub struct Blind;
+
+impl Observer for Blind {
+    fn sent(&self, _: &Packet<'_>) {}
+
+    fn received(&self, _: &Packet<'_>) {}
+}
+
+/// A TLS session that tells what address the server prefers; noq's own does not.
+pub fn session(tls: ClientConfig) -> Result<Config<ClientConfig, Blind>, NoInitialSuite> {
+    Config::client(tls, Vec::new(), Arc::default)
+}
+
+/// The server's preferred address of the family of `known`, if it is to be followed and there is one.
+pub fn preferred_address(quic: &noq::Connection, known: SocketAddr) -> Option<SocketAddr> {
+    let handshake = quic.handshake_data()?.downcast::<Handshake<Blind>>().ok()?;
+    let mut parameters = handshake.peer.iter();
+    let (_, value) = parameters.find(|(id, _)| *id == PREFERRED_ADDRESS)?;
+    address_in(value, known.is_ipv6())
+}
+
+/// An IPv4 address and port, those of IPv6, then what does not matter here; port 0 where there is none.
+fn address_in(mut value: &[u8], ipv6: bool) -> Option<SocketAddr> {
+    let v4 = (value.try_get_u32().ok()?, value.try_get_u16().ok()?);
+    let v6 = (value.try_get_u128().ok()?, value.try_get_u16().ok()?);
+    let (ip, port): (IpAddr, u16) = if ipv6 {
+        (Ipv6Addr::from_bits(v6.0).into(), v6.1)
+    } else {
+        (Ipv4Addr::from_bits(v4.0).into(), v4.1)
+    };
+    (port > 0).then(|| (ip, port).into())
+}
+
+/// Goes to `address` as soon as a client may (RFC 9000, section 9.6.1).
+pub async fn follow(
+    endpoint: Endpoint,
+    quic: noq::Connection,
+    socket: Socket,
+    address: SocketAddr,
+) {
+    if quic.handshake_confirmed().await.is_ok() {
+        // Makes noq take the next connection id, the one that came with the address, and send a PING.
+        endpoint.handle_network_change(None);
+        socket.go_to(address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn preferred_addresses_are_of_two_families() {
+        let mut value = vec![0; 6];
+        value.extend("2001:db8::7".parse::<Ipv6Addr>().unwrap().octets());
+        value.extend(443u16.to_be_bytes());
+        value.extend([4, 1, 2, 3, 4]);
+        value.extend([9; 16]);
+        let expected = "[2001:db8::7]:443".parse().unwrap();
+        assert_eq!(address_in(&value, true), Some(expected));
+        assert_eq!(address_in(&value, false), None);
+        value[..6].copy_from_slice(&[192, 0, 2, 1, 0, 80]);
+        let expected = "192.0.2.1:80".parse().unwrap();
+        assert_eq!(address_in(&value, false), Some(expected));
+        assert_eq!(address_in(&value[..20], true), None);
+    }
+}
