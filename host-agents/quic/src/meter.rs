@@ -3,7 +3,7 @@
 //! A meter sees the frames of each packet sent and received (see [`crate::session`]). So a response counts until its last byte is acknowledged,
 //! whatever the application, HTTP/3 and noq have buffered.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -13,6 +13,7 @@ mod response;
 use crate::frames::{self, Frame};
 use crate::session::{Observer, Packet};
 use response::Response;
+use rustc_hash::FxHashMap;
 
 /// Packets in flight that are remembered; the window of any connection is far below.
 const IN_FLIGHT: usize = 1 << 16;
@@ -57,7 +58,7 @@ pub struct Meter {
 
 #[derive(Debug, Default)]
 struct State {
-    responses: BTreeMap<u64, Response>,
+    responses: FxHashMap<u64, Response>,
     in_flight: VecDeque<Sent>,
     batch: Batch,
 }
@@ -65,8 +66,8 @@ struct State {
 /// The packets made since the last batch was sent, which are the next.
 #[derive(Debug, Default)]
 struct Batch {
-    /// Whose bytes they carry.
-    streams: Vec<u64>,
+    /// Of the responses whose bytes they carry the one with the fewest left then: how many, and its stream.
+    least: Option<(u64, u64)>,
     /// Whether it was asked for, so that what is made next is of another one. It may be asked for again, if the socket was not ready.
     asked: bool,
 }
@@ -74,14 +75,13 @@ struct Batch {
 impl Batch {
     fn begin(&mut self) {
         if std::mem::take(&mut self.asked) {
-            self.streams.clear();
+            self.least = None;
         }
     }
 
-    fn add(&mut self, stream: u64) {
-        if !self.streams.contains(&stream) {
-            self.streams.push(stream);
-        }
+    fn add(&mut self, remaining: u64, stream: u64) {
+        let this = (remaining, stream);
+        self.least = Some(self.least.map_or(this, |least| least.min(this)));
     }
 }
 
@@ -121,9 +121,9 @@ impl Meter {
         let State {
             responses, batch, ..
         } = &*state;
-        let carried = batch.streams.iter().filter_map(|id| responses.get(id));
-        let least = carried.map(Response::remaining).min();
-        least
+        let carried = batch.least.and_then(|(_, stream)| responses.get(&stream));
+        carried
+            .map(Response::remaining)
             .or_else(|| responses.values().map(Response::remaining).min())
             .unwrap_or(0)
     }
@@ -151,7 +151,7 @@ impl Observer for Meter {
                     };
                     response.sent(to, fin);
                     response.account(loads);
-                    state.batch.add(id);
+                    state.batch.add(response.remaining(), id);
                     if state.in_flight.len() == IN_FLIGHT {
                         state.in_flight.pop_front();
                     }
