@@ -94,6 +94,10 @@ def ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}x"
 
 
+def microseconds(nanoseconds: float | None) -> str:
+    return "-" if nanoseconds is None else f"{nanoseconds / 1000:.3g} us"
+
+
 def figure(rows: Rows, name: str, key: str = "value") -> float | None:
     value = rows.get(name, {}).get(key)
     return None if value is None else float(value)
@@ -142,10 +146,10 @@ def quic(rows: Rows) -> str:
     costs, served = [], []
     for size in SIZES:
         key = size.replace(" ", "")
-        with_cookie, without = (number(figure(rows, f"quic_signals_{key}_core_time", whose)) for whose in ("value", "peer_value"))
+        with_cookie, without = (microseconds(figure(rows, f"quic_signals_{key}_core_time", whose)) for whose in ("value", "peer_value"))
         more, low, high = (figure(rows, f"quic_signals_{key}_overhead{end}") for end in ("", "_low", "_high"))
         spread = "-" if more is None else f"{more:.1f} % ({low:.1f} to {high:.1f})"
-        costs.append(f"| {size} | {with_cookie} ns | {without} ns | {spread} |")
+        costs.append(f"| {size} | {with_cookie} | {without} | {spread} |")
         served.append(f"| {size} | {compared(rows, f'quic_server_{key}_per_core')} |")
     own, tail = (number(figure(rows, f"quic_signals_own_{which}")) for which in ("median", "p99"))
     peer = rows.get("quic_server_1kB_per_core", {}).get("peer") or "nginx"

@@ -8,7 +8,7 @@ from statistics import median, quantiles
 from http3 import SIZES, Server, Turn, lab
 from rows import Row, finish, rates, row
 
-ROUNDS = 10
+ROUNDS = 15
 """Of four turns each, without, with, with, without: what drifts hits both alike."""
 WITHOUT = "the same server without [cookie]"
 
