@@ -24,6 +24,8 @@ VIP = "2001:db8:0:7::1"
 LINK = "2001:db8:0:1::{}"
 AES = "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM"
 """One cipher for all: left to choose, servers differ."""
+WINDOW = ["--max-data=128K", "--max-window=0"]
+"""What a connection may have under way: less than the client's socket takes, so that nothing is lost when the client has to wait."""
 PATIENCE = 20.0
 
 SERVER = """\
@@ -100,7 +102,7 @@ class Lab:
     def download(self, port: int, size: int, requests: int) -> int:
         """The packets that came."""
         url = f"https://[{VIP}]:{port}/{size}"
-        options = ["--quiet", "--exit-on-all-streams-close", "--no-preferred-addr", f"--ciphers={AES}", f"--nstreams={requests}"]
+        options = ["--quiet", "--exit-on-all-streams-close", "--no-preferred-addr", f"--ciphers={AES}", f"--nstreams={requests}", *WINDOW]
         pinned = ["taskset", "--cpu-list", str(CLIENT_CORE), "gtlsclient"]
         before = self._received()
         done = subprocess.run([*self._enter, *pinned, *options, VIP, str(port), url], capture_output=True, text=True, check=False)
