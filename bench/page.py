@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from frontage_demo.plots import Axis, Line, plot
+from http3 import SIZES
 from paths import ROOT, WORK
 from tables import KINDS
 
@@ -18,10 +19,16 @@ Rows = dict[str, dict[str, Any]]
 
 DOCS = ROOT / "docs"
 PLOT = "performance-tables.svg"
-PROGRAMS = {"router": "IPv4 router, 1,000 routes", "frontage": "`frontage.p4`", "acl": "packet filter, 10,000 rules"}
+PROGRAMS = {
+    "router": "IPv4 router, 1,000 routes",
+    "frontage": "`frontage.p4`, TCP",
+    "quic": "`frontage.p4`, QUIC",
+    "acl": "packet filter, 10,000 rules",
+}
 IN_PROCESS = {
     "router": "pipeline_router_pps",
     "frontage": "pipeline_frontage_pps",
+    "quic": "pipeline_quic_pps",
     "acl": "pipeline_acl_10000_pps",
 }
 COLOURS = ("#0550ae", "#0a7d84", "#8250df", "#bc4c00", "#cf222e")
@@ -31,8 +38,8 @@ STYLE += "".join(f" .s{number} {{ stroke: {colour}; }} .t{number} {{ fill: {colo
 INTRODUCTION = """# Performance
 
 `make bench` measures, and `make performance` writes this page from what it found. [`bench/`](../bench/README.md) says what each
-figure is and how it is measured. A packet of `frontage.p4` is one of a download through cclb4: two of three have 1,500 bytes, and
-each passes some 14 tables. The packets of the router and of the filter are the shortest that Ethernet allows.
+figure is and how it is measured. A packet of `frontage.p4` is one of a download through cclb4, over TCP or QUIC: two of three have
+1,500 bytes, and each passes some 14 tables. The packets of the router and of the filter are the shortest that Ethernet allows.
 """
 
 WIRED = """Veth to veth, the highest rate at which fewer than 1 packet in 1,000 is lost. The bare forwarder copies from ring to ring and
@@ -46,6 +53,26 @@ at low rates whenever the machine does anything else: where its rate above is fa
 CORES = """For a second of one core's time: first softswitch's pipeline as a library, then both switches in the runs above, all of their own
 code, receiving and sending included, and the kernel left out. BMv2 has no other figure in process: its threads and the queues
 between them are all there is.
+"""
+
+KINDS_OF_PACKET = """Each kind of packet of `frontage.p4` alone, in process, for a second of one core's time; QUIC over IPv6, TCP over IPv4.
+"""
+
+KINDS_BY_TITLE = {
+    "TCP: acknowledgment of a client, to its server": "pipeline_frontage_pps_up",
+    "TCP: data of a server, dynamic cookie to static": "pipeline_frontage_pps_down",
+    "TCP: new connection": "pipeline_frontage_pps_syn",
+    "QUIC: from a client to a cookie address": "pipeline_quic_pps_up_address",
+    "QUIC: from a client to the VIP, by connection id": "pipeline_quic_pps_up_id",
+    "QUIC: data of a server, dynamic cookie to VIP or static": "pipeline_quic_pps_down",
+    "QUIC: first Initial of a connection": "pipeline_quic_pps_initial",
+}
+
+SIGNALS = """What cookies cost a QUIC server, `frontage-cclb7-quic`: core time, its kernel's included, for each packet that a client gets,
+with `[cookie]` and without, in turns; `more` is what the same downloads take in addition, the median of the rounds and its quartiles.
+"""
+
+SERVERS = """Downloads over HTTP/3 for a second of one core's time, the server's kernel included, with `[cookie]`, and of nginx:
 """
 
 LOOKUPS = """Lookups a second of one core's time, by the number of entries; insertions and deletions a second at the largest number; bytes
@@ -65,6 +92,10 @@ def number(value: float | None) -> str:
 
 def ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}x"
+
+
+def microseconds(nanoseconds: float | None) -> str:
+    return "-" if nanoseconds is None else f"{nanoseconds / 1000:.3g} us"
 
 
 def figure(rows: Rows, name: str, key: str = "value") -> float | None:
@@ -106,6 +137,33 @@ def programs(rows: Rows) -> str:
             table("| program | softswitch | BMv2 | ratio |", overload),
             CORES,
             table("| program | pipeline | softswitch | BMv2 | ratio |", cores),
+        ]
+    )
+
+
+def quic(rows: Rows) -> str:
+    kinds = [f"| {title} | {number(figure(rows, name))} |" for title, name in KINDS_BY_TITLE.items()]
+    costs, served = [], []
+    for size in SIZES:
+        key = size.replace(" ", "")
+        with_cookie, without = (microseconds(figure(rows, f"quic_signals_{key}_core_time", whose)) for whose in ("value", "peer_value"))
+        more, low, high = (figure(rows, f"quic_signals_{key}_overhead{end}") for end in ("", "_low", "_high"))
+        spread = "-" if more is None else f"{more:.1f} % ({low:.1f} to {high:.1f})"
+        costs.append(f"| {size} | {with_cookie} | {without} | {spread} |")
+        served.append(f"| {size} | {compared(rows, f'quic_server_{key}_per_core')} |")
+    own, tail = (number(figure(rows, f"quic_signals_own_{which}")) for which in ("median", "p99"))
+    peer = rows.get("quic_server_1kB_per_core", {}).get("peer") or "nginx"
+    return "\n".join(
+        [
+            "## QUIC",
+            "",
+            KINDS_OF_PACKET,
+            table("| kind | packets/s |", kinds),
+            SIGNALS,
+            table("| object | with | without | more |", costs),
+            f"The signals' own code, on 100 connections in turn: {own} ns a packet (median), {tail} ns (99th percentile).\n",
+            SERVERS,
+            table(f"| object | frontage-cclb7-quic | {peer} | ratio |", served),
         ]
     )
 
@@ -166,7 +224,7 @@ def main() -> None:
     rows: Rows = {row["name"]: row for row in read(WORK / "result.json")}
     machine = read(WORK / "machine.json")
     on = "Measured on {cores} cores of {cpu}, {memory}, {system}; the machine's load was {load} when it began.\n".format(**machine)
-    (DOCS / "performance.md").write_text("\n".join([INTRODUCTION, on, programs(rows), growth(rows)]).rstrip() + "\n")
+    (DOCS / "performance.md").write_text("\n".join([INTRODUCTION, on, programs(rows), quic(rows), growth(rows)]).rstrip() + "\n")
     (DOCS / PLOT).write_text(drawn(rows))
 
 

@@ -1,16 +1,18 @@
-"""Packets per second of one core in process: frontage.p4 on its mix of packets and on each kind alone, a
+"""Packets per second of one core in process: frontage.p4 on its mixes of packets, over TCP and QUIC, and on each kind alone, a
 plain router, and packet filters that grow."""
 
 from __future__ import annotations
 
 from rows import Row, finish, rates, row
-from sites import frontage, packet_filter, router
+from sites import frontage, packet_filter, quic, router
 
 
 def measure() -> list[Row]:
-    site = rates("pipeline", str(frontage().write()))
-    rows = [row("pipeline_frontage_pps", site.pop("all"), "packets/s")]
-    rows += [row(f"pipeline_frontage_pps_{kind}", value, "packets/s") for kind, value in site.items()]
+    rows = []
+    for site in (frontage(), quic()):
+        kinds = rates("pipeline", str(site.write()))
+        rows.append(row(f"pipeline_{site.name}_pps", kinds.pop("all"), "packets/s"))
+        rows += [row(f"pipeline_{site.name}_pps_{kind}", value, "packets/s") for kind, value in kinds.items()]
     plain = rates("pipeline", str(router().write()))
     rows.append(row("pipeline_router_pps", plain["udp"], "packets/s"))
     for rules in (100, 1_000, 10_000):

@@ -35,16 +35,20 @@ def _python(script: str, *arguments: str) -> list[str]:
 
 
 PRIVATE_NETWORK = ["unshare", "--net"]
+PRIVATE_MOUNTS = [*PRIVATE_NETWORK, "--mount"]
 BENCHMARKS: dict[str, list[str]] = {
     "pipeline": _python("pipeline.py"),
     "veth-frontage": PRIVATE_NETWORK + _python("veth.py", "frontage"),
+    "veth-quic": PRIVATE_NETWORK + _python("veth.py", "quic"),
     "veth-router": PRIVATE_NETWORK + _python("veth.py", "router"),
     "veth-acl": PRIVATE_NETWORK + _python("veth.py", "acl"),
     "tables": _python("tables.py"),
     "table-writes": _python("table_writes.py"),
+    "quic-signals": PRIVATE_MOUNTS + _python("quic_signals.py"),
+    "quic-nginx": PRIVATE_MOUNTS + _python("quic_nginx.py"),
     "ebpf": [os.environ.get("FRONTAGE_CCLB7", str(ROOT / "target" / "release" / "frontage-cclb7")), "bench", "--json"],
 }
-NEED_ROOT = {"veth-frontage", "veth-router", "veth-acl", "ebpf"}
+NEED_ROOT = {"veth-frontage", "veth-quic", "veth-router", "veth-acl", "quic-signals", "quic-nginx", "ebpf"}
 
 
 class BenchmarkError(Exception):
@@ -97,7 +101,8 @@ def show(rows: list[Row], console: Console) -> None:
     table.add_column("peer")
     peers = list(dict.fromkeys(row["peer"] for row in rows if row["peer"]))
     for row in rows:
-        numbers = [f"{row['value']:,.0f}", *("-" if row[key] is None else f"{row[key]:,.2f}" for key in ("peer_value", "ratio"))]
+        value = f"{row['value']:,.{0 if abs(row['value']) >= 100 else 1}f}"
+        numbers = [value, *("-" if row[key] is None else f"{row[key]:,.2f}" for key in ("peer_value", "ratio"))]
         table.add_row(row["name"], row["unit"], *numbers, f"({peers.index(row['peer']) + 1})" if row["peer"] else "-")
     console.print(table)
     for number, peer in enumerate(peers, 1):

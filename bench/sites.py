@@ -7,9 +7,9 @@ import asyncio
 import json
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +44,15 @@ OUTSIDE = Link(1, "02:00:00:00:01:01", "02:00:00:00:02:01")
 INSIDE = Link(2, "02:00:00:00:01:02", "02:00:00:00:02:02")
 
 SERVERS = 16
-"""Of each VIP; one is IPv4's, one IPv6's."""
+"""Of each VIP; one is IPv4's, one IPv6's, one QUIC's."""
 PREFIXES = 200
 """Routes to clients."""
 ROUTES = 1000
 """Of the plain router."""
 
 VIP = "203.0.113.10"
+QUIC_VIP, QUIC_PORT = "2001:db8:ffff::20", 443
+COOKIE_PREFIX = "2001:db8:ffff:1::"
 KEY_ID = 8
 SECRETS = {KEY_ID - 1: "00112233445566778899aabbccddeeff", KEY_ID: "0123456789abcdef0123456789abcdef"}
 """Two keys, as between two rotations."""
@@ -120,7 +122,16 @@ class Site:
 
 
 def frontage() -> Site:
-    """Two services on 16 servers each, clients all over the world, two cookie keys."""
+    """Two services over TCP and one over QUIC, on 16 servers each, clients all over the world, two cookie keys; downloads over TCP."""
+    return _frontage("frontage", _tcp_traffic)
+
+
+def quic() -> Site:
+    """The same with downloads over QUIC."""
+    return _frontage("quic", _quic_traffic)
+
+
+def _frontage(name: str, traffic: Callable[[Config], dict[str, Any]]) -> Site:
     target = P4 / "frontage.json"
     if not target.exists():
         raise FileNotFoundError(f"{target} is missing: `make setup` compiles it, or set ARTIFACTS to the folder where it is")
@@ -132,12 +143,12 @@ def frontage() -> Site:
     ops = leaf_ops(config, allocation, nothing, resync=True)
     order = {table: position for position, table in enumerate(TABLES)}
     return Site(
-        name="frontage",
+        name=name,
         program=target,
         pipeline=pipeline,
         state=dict(sorted(wanted.items(), key=lambda item: order[item[0].table])),
         packets_out=list(packets(pipeline.schema, ops.before)),
-        traffic=_frontage_traffic(config),
+        traffic=traffic(config),
     )
 
 
@@ -169,15 +180,23 @@ def packet_filter(rules: int = 10_000, masks: str = "prefixes") -> Site:
     return Site(f"acl-{masks}-{rules}", target, Pipeline.load(p4info, target), {}, [], traffic, drawn)
 
 
-SITES = {"frontage": frontage, "router": router, "acl": packet_filter}
+SITES = {"frontage": frontage, "quic": quic, "router": router, "acl": packet_filter}
 
 
 def _configuration(target: Path) -> dict[str, Any]:
     servers = [
         {"name": f"{name}{n}", "vip": name, "address": address.format(n), "port": 8080, "sid": first + n}
-        for name, address, first in (("web", "10.0.0.{}", 0), ("six", "2001:db8:2::{:x}", SERVERS))
+        for name, address, first in (
+            ("web", "10.0.0.{}", 0),
+            ("six", "2001:db8:2::{:x}", SERVERS),
+            ("quic", "2001:db8:d:{:x}::10", 2 * SERVERS),
+        )
         for n in range(1, SERVERS + 1)
     ]
+    routes = [{"prefix": f"{prefix}/24", "port": "outside", "mac": OUTSIDE.neighbor} for prefix in _client_prefixes()]
+    routes += [{"prefix": f"{prefix}/64", "port": "outside", "mac": OUTSIDE.neighbor} for prefix in _client_prefixes6()]
+    # Each QUIC server has a /64 of its own.
+    routes += [{"prefix": f"2001:db8:d:{n:x}::/64", "port": "inside", "mac": INSIDE.neighbor} for n in range(1, SERVERS + 1)]
     return {
         "device": {
             "address": "unix:unused",
@@ -200,11 +219,19 @@ def _configuration(target: Path) -> dict[str, Any]:
                 "gateways": ["10.0.0.254/24", "2001:db8:2::ffff/64"],
             },
         ],
-        "routes": [{"prefix": f"{prefix}/24", "port": "outside", "mac": OUTSIDE.neighbor} for prefix in _client_prefixes()],
+        "routes": routes,
         "neighbors": [{"address": server["address"], "port": "inside", "mac": INSIDE.neighbor} for server in servers],
         "vips": [
             {"name": "web", "address": VIP, "port": 80, "policy": "cclb4"},
             {"name": "six", "address": "2001:db8:ffff::10", "port": 80, "policy": "cclb4"},
+            {
+                "name": "quic",
+                "address": QUIC_VIP,
+                "protocol": "udp",
+                "port": QUIC_PORT,
+                "policy": "cclb4",
+                "cookie_prefix": f"{COOKIE_PREFIX}/64",
+            },
         ],
         "servers": servers,
         "keys": [{"id": key_id, "secret": secret} for key_id, secret in SECRETS.items()],
@@ -215,7 +242,11 @@ def _client_prefixes() -> Iterable[IPv4Address]:
     return (IPv4Address("100.64.0.0") + (n << 8) for n in range(PREFIXES))
 
 
-def _frontage_traffic(config: Config) -> dict[str, Any]:
+def _client_prefixes6() -> Iterable[IPv6Address]:
+    return (IPv6Address("2001:db8:c::") + (n << 64) for n in range(PREFIXES))
+
+
+def _tcp_traffic(config: Config) -> dict[str, Any]:
     return {
         "kind": "frontage",
         "outside": OUTSIDE.plain(),
@@ -223,6 +254,20 @@ def _frontage_traffic(config: Config) -> dict[str, Any]:
         "clients": [str(prefix + 9) for prefix in _client_prefixes()],
         "vip": f"{VIP}:80",
         "servers": [(server.sid, f"{server.address}:{server.port}") for server in config.servers_by_vip["web"]],
+        "key_id": KEY_ID,
+        "secret": SECRETS[KEY_ID],
+    }
+
+
+def _quic_traffic(config: Config) -> dict[str, Any]:
+    return {
+        "kind": "quic",
+        "outside": OUTSIDE.plain(),
+        "inside": INSIDE.plain(),
+        "clients": [str(prefix + 9) for prefix in _client_prefixes6()],
+        "vip": f"[{QUIC_VIP}]:{QUIC_PORT}",
+        "cookie_prefix": COOKIE_PREFIX,
+        "servers": [(server.sid, f"[{server.address}]:{server.port}") for server in config.servers_by_vip["quic"]],
         "key_id": KEY_ID,
         "secret": SECRETS[KEY_ID],
     }

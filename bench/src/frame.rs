@@ -1,6 +1,6 @@
-//! Ethernet frames with IPv4, and TCP or UDP in them.
+//! Ethernet frames with IPv4, and TCP or UDP in them, or with IPv6 and UDP.
 
-use std::net::SocketAddrV4;
+use std::net::{SocketAddrV4, SocketAddrV6};
 
 const IPV4: usize = 14;
 const L4: usize = IPV4 + 20;
@@ -77,6 +77,37 @@ pub fn udp(way: &Way, len: usize) -> Vec<u8> {
 /// A frame of `len` bytes in which only the ports of this protocol are set.
 pub fn any(way: &Way, protocol: u8, len: usize) -> Vec<u8> {
     frame(way, protocol, 6, vec![0; len - L4])
+}
+
+/// A UDP datagram over IPv6, with the right checksum.
+pub fn udp6(
+    macs: Macs,
+    src: SocketAddrV6,
+    dst: SocketAddrV6,
+    hop_limit: u8,
+    payload: &[u8],
+) -> Vec<u8> {
+    let length = 8 + payload.len() as u16;
+    let mut l4 = Vec::with_capacity(usize::from(length));
+    for field in [src.port(), dst.port(), length, 0] {
+        l4.extend(field.to_be_bytes());
+    }
+    l4.extend(payload);
+    let (from, to) = (src.ip().octets(), dst.ip().octets());
+    let pseudo = sum(&from) + sum(&to) + u64::from(PROTO_UDP) + u64::from(length);
+    let checksum = fold(pseudo + sum(&l4));
+    l4[6..8].copy_from_slice(&checksum.to_be_bytes());
+
+    let mut frame = Vec::with_capacity(54 + l4.len());
+    frame.extend(macs.dst);
+    frame.extend(macs.src);
+    frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+    frame.extend(length.to_be_bytes());
+    frame.extend([PROTO_UDP, hop_limit]);
+    frame.extend(from);
+    frame.extend(to);
+    frame.extend(l4);
+    frame
 }
 
 fn frame(way: &Way, protocol: u8, checksum_at: usize, mut l4: Vec<u8>) -> Vec<u8> {

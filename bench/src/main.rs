@@ -6,7 +6,9 @@ mod clock;
 mod forward;
 mod frame;
 mod pipeline;
+mod quic;
 mod random;
+mod signals;
 mod site;
 mod tables;
 mod traffic;
@@ -37,6 +39,8 @@ enum Command {
     },
     /// Forwards between two interfaces, with nothing done to the frames, until it is ended.
     Forward { one: String, other: String },
+    /// The signals of a QUIC server alone: nanoseconds that they add to each packet it sends.
+    Signals,
     /// Rules of a packet filter and packets for them: entries and traffic for a site.
     Acl {
         masks: Masks,
@@ -70,6 +74,7 @@ fn main() -> Result<()> {
             let site = Site::read(&site)?;
             serde_json::to_value(wire::measure(&site.traffic.packets()?, &attachments)?)?
         }
+        Command::Signals => serde_json::to_value(signals::measure()?)?,
         Command::Forward { one, other } => return forward::forward(&one, &other),
         Command::Acl {
             masks,

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::acl::Probe;
 use crate::frame::{self, ACK, Macs, SYN, Segment, Way};
+use crate::quic::Quic;
 use crate::site::from_hex;
 
 /// One frame on its way into the switch.
@@ -23,15 +24,34 @@ pub struct Packet {
 /// A port of the switch and the one neighbor behind it.
 #[derive(Clone, Copy, Deserialize)]
 pub struct Link {
-    port: u32,
+    pub port: u32,
     mac: [u8; 6],
     neighbor: [u8; 6],
+}
+
+impl Link {
+    /// Of a frame that comes from here to the switch.
+    pub fn arriving(&self) -> Macs {
+        Macs {
+            src: self.neighbor,
+            dst: self.mac,
+        }
+    }
+
+    /// Of a frame that the switch sends there.
+    pub fn leaving(&self) -> Macs {
+        Macs {
+            src: self.mac,
+            dst: self.neighbor,
+        }
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Traffic {
     Frontage(Frontage),
+    Quic(Quic),
     Router(Router),
     Acl(Filter),
 }
@@ -40,6 +60,7 @@ impl Traffic {
     pub fn packets(&self) -> Result<Vec<Packet>> {
         match self {
             Self::Frontage(site) => site.packets(),
+            Self::Quic(site) => site.packets(),
             Self::Router(site) => Ok(site.packets()),
             Self::Acl(site) => Ok(site.packets()),
         }
@@ -65,7 +86,7 @@ const FLOWS_PER_SYN: u16 = 10;
 const FIRST_CLIENT_PORT: u16 = 20_000;
 /// Makes an IP packet of 1,500 bytes: two headers of 20, and 12 of timestamps.
 const FULL_PAYLOAD: usize = 1448;
-const TTL: u8 = 64;
+pub const TTL: u8 = 64;
 
 impl Frontage {
     fn packets(&self) -> Result<Vec<Packet>> {
@@ -200,10 +221,7 @@ fn packet(
 
 fn arriving(link: &Link, src: SocketAddrV4, dst: SocketAddrV4) -> Way {
     Way {
-        macs: Macs {
-            src: link.neighbor,
-            dst: link.mac,
-        },
+        macs: link.arriving(),
         src,
         dst,
         ttl: TTL,
@@ -212,10 +230,7 @@ fn arriving(link: &Link, src: SocketAddrV4, dst: SocketAddrV4) -> Way {
 
 fn leaving(link: &Link, src: SocketAddrV4, dst: SocketAddrV4) -> Way {
     Way {
-        macs: Macs {
-            src: link.mac,
-            dst: link.neighbor,
-        },
+        macs: link.leaving(),
         src,
         dst,
         ttl: TTL - 1,

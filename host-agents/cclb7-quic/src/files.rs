@@ -1,188 +1,259 @@
-//! Files of a directory: `tower-http`'s `ServeDir` (types, ranges, HEAD, dates, no way out of the directory), and entity tags on top.
+//! Files of a directory: types, one range, HEAD, dates, entity tags, and no way out of the directory.
 
-use std::path::Path;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{ErrorKind, Result};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Empty};
-use tower::ServiceExt as _;
-use tower_http::services::ServeDir;
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt as _;
+use http_range_header::parse_range_header;
+use percent_encoding::percent_decode_str;
 
 use crate::body::ResponseBody;
+use crate::conditions::{self, Outcome};
+use crate::file_body::FileBody;
+use crate::proxy::status;
 
 /// Serves one directory.
 #[derive(Clone, Debug)]
 pub struct Files {
-    directory: ServeDir,
+    directory: PathBuf,
     /// What of a path is no name of a file, without the last `/`.
     prefix: String,
 }
+
+/// A file that is open, and its name.
+type Opened = (File, Metadata, PathBuf);
 
 impl Files {
     /// Serves `directory` at the paths that begin with `prefix`.
     pub fn new(directory: &Path, prefix: &str) -> Self {
         Self {
-            directory: ServeDir::new(directory),
+            directory: directory.to_owned(),
             prefix: prefix.to_owned(),
         }
     }
 
-    /// The answer to `request`, whose body is not looked at.
-    pub async fn serve<B>(&self, request: &Request<B>) -> Response<ResponseBody> {
-        let uri = self.stripped(request.uri());
-        let headers = request.headers().clone();
-        let Some(tag) = self.tag(&uri).await else {
-            return self.call(request.method().clone(), uri, headers).await;
-        };
-        match decide(&headers, &tag) {
-            Decision::Answer(status) => {
-                let mut response = Response::new(ResponseBody::default());
-                *response.status_mut() = status;
-                response.headers_mut().insert(header::ETAG, tag);
-                response
+    /// The answer to `request`, whose body is not looked at. Opening a file is not handed to another thread, which would take longer than
+    /// most small answers do.
+    pub fn serve<B>(&self, request: &Request<B>) -> Response<ResponseBody> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let allowed = HeaderValue::from_static("GET,HEAD");
+            return with(
+                status(StatusCode::METHOD_NOT_ALLOWED),
+                header::ALLOW,
+                allowed,
+            );
+        }
+        let path = request.uri().path();
+        let found = self.named(path).ok_or_else(|| ErrorKind::NotFound.into());
+        match found.and_then(|file| open(file, path.ends_with('/'))) {
+            Ok(Some((file, about, name))) => answer(request, file, &about, &name),
+            Ok(None) => redirect(request.uri()),
+            Err(error) => status(match error.kind() {
+                ErrorKind::NotFound
+                | ErrorKind::NotADirectory
+                | ErrorKind::PermissionDenied
+                | ErrorKind::InvalidInput
+                | ErrorKind::InvalidFilename => StatusCode::NOT_FOUND,
+                _ => StatusCode::INTERNAL_SERVER_ERROR,
+            }),
+        }
+    }
+
+    /// The file that a path of a request names; `None` if that is outside of the directory, or no name.
+    fn named(&self, path: &str) -> Option<PathBuf> {
+        let decoded = percent_decode_str(&path[self.prefix.len()..]);
+        let decoded = decoded.decode_utf8().ok()?;
+        let mut file = self.directory.clone();
+        for part in Path::new(decoded.trim_start_matches('/')).components() {
+            match part {
+                Component::Normal(name) => file.push(name),
+                Component::CurDir => {}
+                _ => return None,
             }
-            Decision::Serve(headers) => {
-                let mut response = self.call(request.method().clone(), uri, headers).await;
-                response.headers_mut().insert(header::ETAG, tag);
-                response
-            }
         }
-    }
-
-    fn stripped(&self, uri: &Uri) -> Uri {
-        let whole = uri.path_and_query().map_or("/", |path| path.as_str());
-        let rest = &whole[self.prefix.len()..];
-        let rest = if rest.starts_with('/') {
-            rest.to_owned()
-        } else {
-            format!("/{rest}")
-        };
-        rest.parse().unwrap_or_default()
-    }
-
-    /// From length and date, as servers do that keep no digests; `None` if this is no file.
-    async fn tag(&self, uri: &Uri) -> Option<HeaderValue> {
-        let response = self.call(Method::HEAD, uri.clone(), HeaderMap::new()).await;
-        let value = |name: HeaderName| response.headers().get(name)?.to_str().ok();
-        let modified = httpdate::parse_http_date(value(header::LAST_MODIFIED)?).ok()?;
-        let seconds = modified
-            .duration_since(std::time::UNIX_EPOCH)
-            .ok()?
-            .as_secs();
-        let length: u64 = value(header::CONTENT_LENGTH)?.parse().ok()?;
-        HeaderValue::from_str(&format!("\"{seconds:x}-{length:x}\"")).ok()
-    }
-
-    async fn call(&self, method: Method, uri: Uri, headers: HeaderMap) -> Response<ResponseBody> {
-        let mut request = Request::new(Empty::<Bytes>::new());
-        *request.method_mut() = method;
-        *request.uri_mut() = uri;
-        *request.headers_mut() = headers;
-        let Ok(response) = self.directory.clone().oneshot(request).await;
-        let mut response = response.map(|body| body.map_err(Into::into).boxed_unsync());
-        // The way to a folder's "/" must lead through the prefix.
-        if let Some(location) = response.headers_mut().get_mut(header::LOCATION)
-            && let Ok(path) = location.to_str()
-            && let Ok(prefixed) = HeaderValue::from_str(&format!("{}{path}", self.prefix))
-        {
-            *location = prefixed;
-        }
-        response
+        Some(file)
     }
 }
 
-enum Decision {
-    Answer(StatusCode),
-    /// With the conditions that are still open: those of dates, and a range.
-    Serve(HeaderMap),
+/// `None` if this is a folder, which has no file of its own unless its path ends with `/`.
+fn open(mut path: PathBuf, as_folder: bool) -> Result<Option<Opened>> {
+    let mut found = open_one(&path)?;
+    if found.1.is_dir() {
+        if !as_folder {
+            return Ok(None);
+        }
+        path.push("index.html");
+        found = open_one(&path)?;
+    }
+    let (file, about) = found;
+    if about.is_file() {
+        Ok(Some((file, about, path)))
+    } else {
+        Err(ErrorKind::NotFound.into())
+    }
 }
 
-/// Evaluates the preconditions that have to do with `tag`, in the order of RFC 9110, section 13.2.2. Where a condition on the tag stands, the one on
-/// the date beside it does not count.
-fn decide(headers: &HeaderMap, tag: &HeaderValue) -> Decision {
-    let mut open = headers.clone();
-    if let Some(wanted) = open.remove(header::IF_MATCH) {
-        open.remove(header::IF_UNMODIFIED_SINCE);
-        if !lists(&wanted, tag) {
-            return Decision::Answer(StatusCode::PRECONDITION_FAILED);
-        }
-    }
-    if let Some(known) = open.remove(header::IF_NONE_MATCH) {
-        open.remove(header::IF_MODIFIED_SINCE);
-        if lists(&known, tag) {
-            return Decision::Answer(StatusCode::NOT_MODIFIED);
-        }
-    }
-    // A date is as good here as the tag that is made of it, but only the tag is compared: a false "changed" costs the range, no more.
-    if open
-        .remove(header::IF_RANGE)
-        .is_some_and(|known| known != tag)
-    {
-        open.remove(header::RANGE);
-    }
-    Decision::Serve(open)
+fn open_one(path: &Path) -> Result<(File, Metadata)> {
+    // A pipe that nobody writes into must not be waited for; files do not care.
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(nonblock)
+        .open(path)?;
+    let about = file.metadata()?;
+    Ok((file, about))
 }
 
-/// Whether a list of entity tags is `*` or holds `tag`, weak or strong.
-fn lists(list: &HeaderValue, tag: &HeaderValue) -> bool {
-    let (Ok(list), Ok(tag)) = (list.to_str(), tag.to_str()) else {
-        return false;
+/// The file's own answer, as the request's conditions have it.
+fn answer<B>(
+    request: &Request<B>,
+    file: File,
+    about: &Metadata,
+    name: &Path,
+) -> Response<ResponseBody> {
+    let length = about.len();
+    let Ok(modified) = about.modified().map(seconds) else {
+        return status(StatusCode::INTERNAL_SERVER_ERROR);
     };
-    list.split(',')
-        .map(str::trim)
-        .any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
+    // From length and date, as servers do that keep no digests.
+    let age = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let tag = text(format!("\"{:x}-{length:x}\"", age.as_secs()));
+    let last_modified = text(httpdate::fmt_http_date(modified));
+    let outcome = conditions::decide(request.headers(), &tag, modified);
+    let mut response = Response::new(ResponseBody::default());
+    response.headers_mut().insert(header::ETAG, tag);
+    response
+        .headers_mut()
+        .insert(header::LAST_MODIFIED, last_modified);
+    let range = match outcome {
+        Outcome::Answer(status) => {
+            *response.status_mut() = status;
+            return response;
+        }
+        // What HEAD's answer says is of the whole (RFC 9110, section 14.2).
+        Outcome::Serve { ranges } => request
+            .headers()
+            .get(header::RANGE)
+            .filter(|_| ranges && request.method() == Method::GET),
+    };
+    let kind = mime_guess::from_path(name)
+        .first_raw()
+        .unwrap_or("application/octet-stream");
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    let (mut from, mut to) = (0, length);
+    if let Some(range) = range {
+        let asked = range
+            .to_str()
+            .ok()
+            .and_then(|range| parse_range_header(range).ok());
+        let ranges = asked.and_then(|asked| asked.validate(length).ok());
+        let Some([one]) = ranges.as_deref() else {
+            *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+            return with(
+                response,
+                header::CONTENT_RANGE,
+                text(format!("bytes */{length}")),
+            );
+        };
+        (from, to) = (*one.start(), one.end() + 1);
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        let part = text(format!("bytes {from}-{}/{length}", one.end()));
+        response.headers_mut().insert(header::CONTENT_RANGE, part);
+    }
+    response
+        .headers_mut()
+        .insert(header::CONTENT_LENGTH, (to - from).into());
+    if request.method() == Method::GET {
+        *response.body_mut() = FileBody::new(file, from..to)
+            .map_err(Into::into)
+            .boxed_unsync();
+    }
+    response
+}
+
+/// Where a folder's files begin. More than one `/` at the beginning would name another host (RFC 3986, section 4.2).
+fn redirect(uri: &Uri) -> Response<ResponseBody> {
+    let path = uri.path().trim_start_matches('/');
+    let query = uri
+        .query()
+        .map_or_else(String::new, |query| format!("?{query}"));
+    let location = text(format!("/{path}/{query}"));
+    with(
+        status(StatusCode::TEMPORARY_REDIRECT),
+        header::LOCATION,
+        location,
+    )
+}
+
+/// Dates of HTTP know no more.
+fn seconds(time: SystemTime) -> SystemTime {
+    let whole = time
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |age| age.as_secs());
+    UNIX_EPOCH + Duration::from_secs(whole)
+}
+
+fn text(value: String) -> HeaderValue {
+    HeaderValue::try_from(value).expect("of what may stand in a header")
+}
+
+fn with<B>(mut response: Response<B>, name: HeaderName, value: HeaderValue) -> Response<B> {
+    response.headers_mut().insert(name, value);
+    response
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TAG: HeaderValue = HeaderValue::from_static("\"5-a\"");
-
-    fn status(headers: &[(HeaderName, &str)]) -> Result<usize, StatusCode> {
-        let headers = headers
-            .iter()
-            .map(|(name, value)| (name.clone(), value.parse().unwrap()));
-        match decide(&headers.collect(), &TAG) {
-            Decision::Answer(status) => Err(status),
-            Decision::Serve(open) => Ok(open.len()),
+    #[test]
+    fn names_stay_inside() {
+        let files = Files::new(Path::new("/srv"), "/a");
+        let named = |path| files.named(path);
+        assert_eq!(named("/a/b/%63.html"), Some("/srv/b/c.html".into()));
+        assert_eq!(named("/a"), Some("/srv".into()));
+        assert_eq!(named("/a//etc/passwd"), Some("/srv/etc/passwd".into()));
+        for path in ["/a/..", "/a/b/../c", "/a/%2e%2e/c", "/a/..%2fc", "/a/%ff"] {
+            assert_eq!(named(path), None, "{path}");
         }
     }
 
     #[test]
-    fn preconditions() {
-        let (date, range) = (
-            "Mon, 01 Jan 2024 00:00:00 GMT",
-            (header::RANGE, "bytes=0-1"),
-        );
-        let (none, some) = (
-            Err(StatusCode::NOT_MODIFIED),
-            Err(StatusCode::PRECONDITION_FAILED),
-        );
-        assert_eq!(status(&[]), Ok(0));
-        assert_eq!(status(&[(header::IF_NONE_MATCH, "\"x\", W/\"5-a\"")]), none);
-        assert_eq!(status(&[(header::IF_NONE_MATCH, "*")]), none);
-        assert_eq!(
-            status(&[
-                (header::IF_NONE_MATCH, "\"x\""),
-                (header::IF_MODIFIED_SINCE, date)
-            ]),
-            Ok(0)
-        );
-        assert_eq!(status(&[(header::IF_MODIFIED_SINCE, date)]), Ok(1));
-        assert_eq!(status(&[(header::IF_MATCH, "\"x\"")]), some);
-        assert_eq!(
-            status(&[
-                (header::IF_MATCH, "\"5-a\""),
-                (header::IF_UNMODIFIED_SINCE, date)
-            ]),
-            Ok(0)
-        );
-        assert_eq!(
-            status(&[(header::IF_RANGE, "\"5-a\""), range.clone()]),
-            Ok(1)
-        );
-        assert_eq!(status(&[(header::IF_RANGE, "\"x\""), range]), Ok(0));
+    fn folders_lead_to_this_host_only() {
+        let response = redirect(&Uri::from_static("//a/b?c=d"));
+        assert_eq!(response.headers()[header::LOCATION], "/a/b/?c=d");
+    }
+
+    #[test]
+    fn what_is_no_file_has_no_answer_of_a_file() {
+        let root = std::env::temp_dir().join(format!("files-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("folder")).unwrap();
+        std::fs::create_dir_all(root.join("empty")).unwrap();
+        std::fs::write(root.join("folder/index.html"), "here").unwrap();
+        let _ = std::fs::remove_file(root.join("pipe"));
+        rustix::fs::mkfifoat(rustix::fs::CWD, root.join("pipe"), rustix::fs::Mode::RUSR).unwrap();
+        let files = Files::new(&root, "/a");
+        let get = |path: &str| files.serve(&Request::get(path).body(()).unwrap());
+        let index = get("/a/folder/");
+        assert_eq!(index.status(), StatusCode::OK);
+        assert_eq!(index.headers()[header::CONTENT_TYPE], "text/html");
+        assert_eq!(index.headers()[header::CONTENT_LENGTH], "4");
+        let folder = get("/a/folder");
+        assert_eq!(folder.status(), StatusCode::TEMPORARY_REDIRECT);
+        assert_eq!(folder.headers()[header::LOCATION], "/a/folder/");
+        for path in ["/a/empty/", "/a/pipe", "/a/folder/index.html/x", "/a/%00"] {
+            assert_eq!(get(path).status(), StatusCode::NOT_FOUND, "{path}");
+        }
+        std::fs::remove_dir_all(root).unwrap();
     }
 }

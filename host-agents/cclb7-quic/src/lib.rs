@@ -3,8 +3,10 @@
 //! `docs/cookie.md` is the cookie's specification, `frontage-quic` writes it into the packets; here is what it is written about.
 
 pub mod body;
+pub mod conditions;
 pub mod config;
 pub mod exchange;
+pub mod file_body;
 pub mod files;
 pub mod log;
 pub mod metrics;

@@ -42,7 +42,7 @@ impl Routes {
         }
         let path = request.uri().path();
         match self.routes.iter().find(|(prefix, _)| covers(prefix, path)) {
-            Some((_, Target::Files(files))) => files.serve(&request).await,
+            Some((_, Target::Files(files))) => files.serve(&request),
             Some((_, Target::Origin(origin))) => self.proxy.pass(origin, client, request).await,
             None => status(StatusCode::NOT_FOUND),
         }

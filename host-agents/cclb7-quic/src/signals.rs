@@ -39,6 +39,12 @@ impl Clients {
         self.meters.read().expect("nobody panics with it").len()
     }
 
+    /// Lets packets to `client` speak of `meter`.
+    pub fn insert(&self, client: SocketAddr, meter: Arc<Meter>) {
+        let mut meters = self.meters.write().expect("nobody panics with it");
+        meters.insert((client.ip(), client.port()), meter);
+    }
+
     /// Lets packets to the client of `connection` speak of `meter`, until the result is dropped.
     pub fn register(
         self: &Arc<Self>,
@@ -93,10 +99,9 @@ impl Registration {
         let now = (address.ip(), address.port());
         let mut at = self.at.lock().expect("nobody panics with it");
         if *at != Some(now) {
+            self.clients.insert(address, self.meter.clone());
             let mut meters = self.clients.meters.write().expect("nobody panics with it");
-            self.leave(&mut meters, at.take());
-            meters.insert(now, self.meter.clone());
-            *at = Some(now);
+            self.leave(&mut meters, at.replace(now));
         }
     }
 

@@ -3,7 +3,7 @@
 //! A meter sees the frames of each packet sent and received (see [`crate::session`]). So a response counts until its last byte is acknowledged,
 //! whatever the application, HTTP/3 and noq have buffered.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -13,6 +13,7 @@ mod response;
 use crate::frames::{self, Frame};
 use crate::session::{Observer, Packet};
 use response::Response;
+use rustc_hash::FxHashMap;
 
 /// Packets in flight that are remembered; the window of any connection is far below.
 const IN_FLIGHT: usize = 1 << 16;
@@ -57,7 +58,7 @@ pub struct Meter {
 
 #[derive(Debug, Default)]
 struct State {
-    responses: HashMap<u64, Response>,
+    responses: FxHashMap<u64, Response>,
     in_flight: VecDeque<Sent>,
     batch: Batch,
 }
@@ -65,8 +66,8 @@ struct State {
 /// The packets made since the last batch was sent, which are the next.
 #[derive(Debug, Default)]
 struct Batch {
-    /// Whose bytes they carry.
-    streams: Vec<u64>,
+    /// Of the responses whose bytes they carry the one with the fewest left then: how many, and its stream.
+    least: Option<(u64, u64)>,
     /// Whether it was asked for, so that what is made next is of another one. It may be asked for again, if the socket was not ready.
     asked: bool,
 }
@@ -74,14 +75,13 @@ struct Batch {
 impl Batch {
     fn begin(&mut self) {
         if std::mem::take(&mut self.asked) {
-            self.streams.clear();
+            self.least = None;
         }
     }
 
-    fn add(&mut self, stream: u64) {
-        if !self.streams.contains(&stream) {
-            self.streams.push(stream);
-        }
+    fn add(&mut self, remaining: u64, stream: u64) {
+        let this = (remaining, stream);
+        self.least = Some(self.least.map_or(this, |least| least.min(this)));
     }
 }
 
@@ -121,9 +121,9 @@ impl Meter {
         let State {
             responses, batch, ..
         } = &*state;
-        let carried = batch.streams.iter().filter_map(|id| responses.get(id));
-        let least = carried.map(Response::remaining).min();
-        least
+        let carried = batch.least.and_then(|(_, stream)| responses.get(&stream));
+        carried
+            .map(Response::remaining)
             .or_else(|| responses.values().map(Response::remaining).min())
             .unwrap_or(0)
     }
@@ -151,7 +151,7 @@ impl Observer for Meter {
                     };
                     response.sent(to, fin);
                     response.account(loads);
-                    state.batch.add(id);
+                    state.batch.add(response.remaining(), id);
                     if state.in_flight.len() == IN_FLIGHT {
                         state.in_flight.pop_front();
                     }
@@ -182,29 +182,31 @@ impl Observer for Meter {
 impl Drop for Meter {
     fn drop(&mut self) {
         self.change(|state, loads| {
-            state
-                .responses
-                .drain()
-                .for_each(|(_, response)| response.leave(loads))
+            std::mem::take(&mut state.responses)
+                .into_values()
+                .for_each(|response| response.leave(loads))
         });
     }
 }
 
 impl State {
     fn acknowledged(&mut self, first: u64, last: u64, loads: &Loads) {
-        let begin = self.in_flight.partition_point(|sent| sent.packet < first);
-        let end = self.in_flight.partition_point(|sent| sent.packet <= last);
-        for Sent {
-            stream, from, to, ..
-        } in self.in_flight.drain(begin..end).collect::<Vec<_>>()
+        // Nearly always these are the oldest, or all known already, as clients repeat themselves.
+        while let Some(oldest) = self.in_flight.front()
+            && (first..=last).contains(&oldest.packet)
         {
-            let Some(response) = self.responses.get_mut(&stream) else {
-                continue;
-            };
-            response.acknowledged(from, to);
-            response.account(loads);
-            if response.is_whole() {
-                self.leave(stream, loads);
+            let sent = self.in_flight.pop_front().expect("the oldest");
+            self.arrived(&sent, loads);
+        }
+        if self
+            .in_flight
+            .front()
+            .is_some_and(|oldest| oldest.packet < first)
+        {
+            let begin = self.in_flight.partition_point(|sent| sent.packet < first);
+            let end = self.in_flight.partition_point(|sent| sent.packet <= last);
+            for sent in self.in_flight.drain(begin..end).collect::<Vec<_>>() {
+                self.arrived(&sent, loads);
             }
         }
         while self
@@ -213,6 +215,17 @@ impl State {
             .is_some_and(|sent| sent.packet + REORDERING < last)
         {
             self.in_flight.pop_front();
+        }
+    }
+
+    fn arrived(&mut self, sent: &Sent, loads: &Loads) {
+        let Some(response) = self.responses.get_mut(&sent.stream) else {
+            return;
+        };
+        response.acknowledged(sent.from, sent.to);
+        response.account(loads);
+        if response.is_whole() {
+            self.leave(sent.stream, loads);
         }
     }
 

@@ -183,15 +183,20 @@ impl Socket {
         socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         socket.bind(&address.into())?;
         let socket: UdpSocket = socket.into();
+        Ok(Self::over(TokioRuntime.wrap_udp_socket(socket)?, carrier))
+    }
+
+    /// The same over another socket.
+    pub fn over(inner: Box<dyn AsyncUdpSocket>, carrier: Option<Carrier>) -> Self {
         let shared = Shared {
             carrier,
             clients: Mutex::new(Recent::new(CLIENTS)),
             counts: Arc::default(),
         };
-        Ok(Self {
-            inner: TokioRuntime.wrap_udp_socket(socket)?,
+        Self {
+            inner,
             shared: Arc::new(shared),
-        })
+        }
     }
 
     /// What this socket counts.

@@ -13,6 +13,10 @@ pub struct Ranges {
 impl Ranges {
     /// Adds `from..to`.
     pub fn insert(&mut self, mut from: u64, mut to: u64) {
+        if self.islands.is_empty() && from <= self.prefix {
+            self.prefix = self.prefix.max(to);
+            return;
+        }
         while let Some((&begin, &end)) = self
             .islands
             .range(..=to)

@@ -1,0 +1,246 @@
+//! What its signals add to the work of a QUIC server, packet by packet: the meter reads the frames of what is sent and acknowledged, and the
+//! socket finds out how loaded the server is, seals that, and remembers where its clients are. Under the socket there is nothing here.
+
+use std::io::{self, IoSliceMut};
+use std::net::{Ipv6Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use frontage_cclb7_quic::signals::Clients;
+use frontage_cookie::{Secret, ipv6};
+use frontage_quic::keys::Keys;
+use frontage_quic::meter::{Loads, Meter};
+use frontage_quic::session::{Observer as _, Packet};
+use frontage_quic::socket::{Carrier, Socket};
+use noq::udp::{RecvMeta, Transmit};
+use noq::{AsyncUdpSocket, UdpSender};
+use serde::Serialize;
+
+/// Connections that take turns, a batch each, so that the processor's caches are not one connection's.
+const CONNECTIONS: usize = 100;
+/// Of one response, before the next begins.
+const BATCHES: u64 = 100;
+/// Packets that leave at once.
+const BATCH: u64 = 10;
+/// Bytes of a packet.
+const PACKET: usize = 1400;
+const ROUNDS: u64 = 2000;
+const PREFIX: u64 = 0x2001_0db8_0000_0007;
+const PORT: u16 = 4433;
+
+/// Nanoseconds a packet.
+#[derive(Serialize)]
+pub struct Times {
+    median: f64,
+    p99: f64,
+    /// Of all but the longest percent, in which the machine may have done something else.
+    mean: f64,
+}
+
+pub fn measure() -> Result<Times> {
+    let key = ipv6::Key::new(4, &Secret::new(&[7; 32])?);
+    let loads = Arc::new(Loads::new(1_000_000));
+    let clients = Clients::new(1_000_000_000, loads.clone());
+    let carrier = Carrier {
+        prefix: PREFIX,
+        keys: Arc::new(Keys::new(7, vec![key])?),
+        signals: clients.clone(),
+    };
+    let wire = Arc::new(Mutex::new(Wire::default()));
+    let mut socket = Socket::over(Box::new(Nowhere(wire.clone())), Some(carrier));
+    let mut sender = socket.create_sender();
+    let mut connections: Vec<_> = (0..CONNECTIONS)
+        .map(|n| {
+            let address = Ipv6Addr::from_bits(0x2001_0db8_000c << 80 | n as u128);
+            let connection = Connection::new(SocketAddr::from((address, 50_000)), &loads);
+            clients.insert(connection.client, connection.meter.clone());
+            connection
+        })
+        .collect();
+    let (mut times, mut sources) = (Vec::new(), 0);
+    for _ in 0..ROUNDS {
+        for connection in &mut connections {
+            connection.batch(&mut socket, sender.as_mut(), &wire, &mut times);
+            sources += u64::from(wire.lock().expect("one thread").source.is_some());
+        }
+    }
+    ensure!(
+        sources == ROUNDS * CONNECTIONS as u64,
+        "not every batch had a cookie for a source"
+    );
+    let clock = clock();
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[(times.len() as f64 * share) as usize] - clock;
+    let most = &times[..times.len() * 99 / 100];
+    Ok(Times {
+        median: at(0.5),
+        p99: at(0.99),
+        mean: most.iter().sum::<f64>() / most.len() as f64 - clock,
+    })
+}
+
+/// What reading the clock adds to each time.
+fn clock() -> f64 {
+    let mut pauses: Vec<f64> = (0..10_001).map(|_| nanoseconds(Instant::now())).collect();
+    pauses.sort_by(f64::total_cmp);
+    pauses[pauses.len() / 2]
+}
+
+fn nanoseconds(since: Instant) -> f64 {
+    since.elapsed().as_nanos() as f64
+}
+
+/// One that has a response under way at any time.
+struct Connection {
+    client: SocketAddr,
+    meter: Arc<Meter>,
+    /// Of the next packet.
+    number: u64,
+    payload: Vec<u8>,
+}
+
+impl Connection {
+    fn new(client: SocketAddr, loads: &Arc<Loads>) -> Self {
+        Self {
+            client,
+            meter: Arc::new(Meter::new(loads.clone())),
+            number: 0,
+            payload: vec![0; PACKET],
+        }
+    }
+
+    /// An acknowledgment of the batch before comes in, a batch goes out. Each time is that of one packet, and the first one's is with the
+    /// acknowledgment, the last one's with the socket's.
+    fn batch(
+        &mut self,
+        socket: &mut Socket,
+        mut sender: Pin<&mut dyn UdpSender>,
+        wire: &Mutex<Wire>,
+        times: &mut Vec<f64>,
+    ) {
+        let nobody = &mut Context::from_waker(Waker::noop());
+        wire.lock().expect("one thread").client = Some(self.client);
+        let packets = BATCHES * BATCH;
+        let contents = [0; PACKET];
+        for n in 0..BATCH {
+            let (stream, at) = (4 * (self.number / packets), self.number % packets);
+            if at == 0 {
+                self.meter.begin(stream, Some(packets * DATA as u64));
+            }
+            stream_frame(
+                &mut self.payload,
+                stream,
+                at * DATA as u64,
+                at + 1 == packets,
+            );
+            let acknowledged = acknowledgment(self.number);
+            let begun = Instant::now();
+            if n == 0 && self.number > 0 {
+                let (mut room, mut meta) = ([0; 1], [RecvMeta::default()]);
+                let received =
+                    socket.poll_recv(nobody, &mut [IoSliceMut::new(&mut room)], &mut meta);
+                debug_assert!(received.is_ready());
+                self.meter.received(&packet(self.number, &acknowledged));
+            }
+            self.meter.sent(&packet(self.number, &self.payload));
+            if n + 1 == BATCH {
+                let transmit = Transmit {
+                    destination: self.client,
+                    ecn: None,
+                    contents: &contents,
+                    segment_size: None,
+                    src_ip: None,
+                };
+                let sent = sender.as_mut().poll_send(&transmit, nobody);
+                debug_assert!(sent.is_ready());
+            }
+            times.push(nanoseconds(begun));
+            self.number += 1;
+        }
+    }
+}
+
+/// Of a STREAM frame that fills a packet.
+const DATA: usize = PACKET - 15;
+
+/// STREAM with offset and length (RFC 9000, section 19.8), of zeros.
+fn stream_frame(payload: &mut [u8], id: u64, from: u64, fin: bool) {
+    payload[0] = 0x0e | u8::from(fin);
+    payload[1..5].copy_from_slice(&(id as u32 | 2 << 30).to_be_bytes());
+    payload[5..13].copy_from_slice(&(from | 3 << 62).to_be_bytes());
+    payload[13..15].copy_from_slice(&(DATA as u16 | 1 << 14).to_be_bytes());
+}
+
+/// ACK of the last batch before packet `number`, and of that before, as clients repeat it (RFC 9000, section 19.3).
+fn acknowledgment(number: u64) -> Vec<u8> {
+    let largest = (number.saturating_sub(1) as u32 | 2 << 30).to_be_bytes();
+    let span = if number < 2 * BATCH { BATCH } else { 2 * BATCH };
+    [&[0x02], &largest[..], &[10, 0, span as u8 - 1]].concat()
+}
+
+fn packet(number: u64, payload: &[u8]) -> Packet<'_> {
+    Packet {
+        number,
+        generation: 0,
+        header: &[],
+        payload,
+    }
+}
+
+/// What the socket below would have.
+#[derive(Debug, Default)]
+struct Wire {
+    /// From whom the next datagram comes.
+    client: Option<SocketAddr>,
+    /// From where the last batch was sent.
+    source: Option<std::net::IpAddr>,
+}
+
+/// A socket that has nothing below.
+#[derive(Debug)]
+struct Nowhere(Arc<Mutex<Wire>>);
+
+impl AsyncUdpSocket for Nowhere {
+    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
+        Box::pin(Self(self.0.clone()))
+    }
+
+    fn poll_recv(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let Some(addr) = self.0.lock().expect("one thread").client else {
+            return Poll::Pending;
+        };
+        let here = Ipv6Addr::from_bits(u128::from(PREFIX) << 64 | 1);
+        let meta = &mut meta[0];
+        (meta.addr, meta.dst_ip) = (addr, Some(here.into()));
+        (meta.len, meta.stride) = (40, 40);
+        Poll::Ready(Ok(1))
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT)))
+    }
+}
+
+impl UdpSender for Nowhere {
+    fn poll_send(
+        self: Pin<&mut Self>,
+        transmit: &Transmit<'_>,
+        _: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.0.lock().expect("one thread").source = transmit.src_ip;
+        Poll::Ready(Ok(()))
+    }
+
+    fn max_transmit_segments(&self) -> NonZeroUsize {
+        NonZeroUsize::new(BATCH as usize).expect("more than none")
+    }
+}
