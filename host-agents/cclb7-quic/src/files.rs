@@ -2,6 +2,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Result};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt as _;
-use http_range_header::parse_range_header;
+use http_range_header::{RangeUnsatisfiableError, parse_range_header};
 use percent_encoding::percent_decode_str;
 
 use crate::body::ResponseBody;
@@ -151,24 +152,21 @@ fn answer<B>(
         .headers_mut()
         .insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     let (mut from, mut to) = (0, length);
-    if let Some(range) = range {
-        let asked = range
-            .to_str()
-            .ok()
-            .and_then(|range| parse_range_header(range).ok());
-        let ranges = asked.and_then(|asked| asked.validate(length).ok());
-        let Some([one]) = ranges.as_deref() else {
-            *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
-            return with(
-                response,
-                header::CONTENT_RANGE,
-                text(format!("bytes */{length}")),
-            );
-        };
-        (from, to) = (*one.start(), one.end() + 1);
+    let Ok(part) = range.map_or(Ok(None), |range| part(range, length)) else {
+        *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+        return with(
+            response,
+            header::CONTENT_RANGE,
+            text(format!("bytes */{length}")),
+        );
+    };
+    if let Some(part) = part {
+        (from, to) = (*part.start(), part.end() + 1);
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-        let part = text(format!("bytes {from}-{}/{length}", one.end()));
-        response.headers_mut().insert(header::CONTENT_RANGE, part);
+        let content_range = text(format!("bytes {from}-{}/{length}", part.end()));
+        response
+            .headers_mut()
+            .insert(header::CONTENT_RANGE, content_range);
     }
     response
         .headers_mut()
@@ -179,6 +177,22 @@ fn answer<B>(
             .boxed_unsync();
     }
     response
+}
+
+/// What `range` asks for of so many bytes: the whole where it cannot be made out, or names several parts, which a server may ignore (RFC 9110,
+/// section 14.2).
+fn part(
+    range: &HeaderValue,
+    length: u64,
+) -> std::result::Result<Option<RangeInclusive<u64>>, RangeUnsatisfiableError> {
+    let asked = range
+        .to_str()
+        .ok()
+        .and_then(|range| parse_range_header(range).ok());
+    match asked {
+        Some(asked) if asked.ranges.len() == 1 => Ok(asked.validate(length)?.pop()),
+        _ => Ok(None),
+    }
 }
 
 /// Where a folder's files begin. More than one `/` at the beginning would name another host (RFC 3986, section 4.2).

@@ -332,6 +332,8 @@ fn files_as_http_wants_them() {
         ),
         (vec!["If-Match: \"other\"".into()], 412),
         (vec!["Range: bytes=200000-".into()], 416),
+        (vec!["Range: bytes=0-1,5-6".into()], 200),
+        (vec!["Range: lines=1-2".into()], 200),
         (vec!["method: POST".into(), "body: x".into()], 405),
     ] {
         let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
