@@ -84,6 +84,33 @@ impl<'a> Defs<'a> {
         }
     }
 
+    /// The declared fields of a struct, header or union, with type arguments filled in; `type_of` knows the types that stand in declarations.
+    pub fn fields(&self, ty: &Type, type_of: impl Fn(NodeId) -> Type) -> Option<Vec<(Name, Type)>> {
+        let Type::Named(id, args) = ty else {
+            return None;
+        };
+        let DeclKind::Composite {
+            tparams, fields, ..
+        } = &self.get_decl(*id)?.kind
+        else {
+            return None;
+        };
+        let map = |v: NodeId| {
+            let at = tparams.iter().position(|p| p.id == v);
+            at.and_then(|i| args.get(i).cloned())
+        };
+        let field = |f: &ast::Field| (f.name.name.clone(), type_of(f.ty.id).substitute(&map));
+        Some(fields.iter().map(field).collect())
+    }
+
+    pub fn composite_kind(&self, ty: &Type) -> Option<CompositeKind> {
+        let Type::Named(id, _) = ty else { return None };
+        match &self.get_decl(*id)?.kind {
+            DeclKind::Composite { kind, .. } => Some(*kind),
+            _ => None,
+        }
+    }
+
     fn params(&mut self, params: &'a [ast::Param]) {
         for p in params {
             self.map.insert(p.id, Def::Param(p));
@@ -237,35 +264,11 @@ impl Typed<'_> {
 
     /// The declared fields of a struct, header or union, with type arguments filled in.
     pub fn fields(&self, ty: &Type) -> Option<Vec<(Name, Type)>> {
-        let Type::Named(id, args) = ty else {
-            return None;
-        };
-        let DeclKind::Composite {
-            tparams, fields, ..
-        } = &self.defs.get_decl(*id)?.kind
-        else {
-            return None;
-        };
-        let map = |v: NodeId| {
-            tparams
-                .iter()
-                .position(|p| p.id == v)
-                .and_then(|i| args.get(i).cloned())
-        };
-        Some(
-            fields
-                .iter()
-                .map(|f| (f.name.name.clone(), self.type_of(f.ty.id).substitute(&map)))
-                .collect(),
-        )
+        self.defs.fields(ty, |id| self.type_of(id))
     }
 
     pub fn composite_kind(&self, ty: &Type) -> Option<CompositeKind> {
-        let Type::Named(id, _) = ty else { return None };
-        match &self.defs.get_decl(*id)?.kind {
-            DeclKind::Composite { kind, .. } => Some(*kind),
-            _ => None,
-        }
+        self.defs.composite_kind(ty)
     }
 }
 

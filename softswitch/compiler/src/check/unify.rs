@@ -121,37 +121,11 @@ impl Checker<'_> {
 
     /// The fields of a struct, header or union type.
     pub(super) fn fields(&self, ty: &Type) -> Option<Vec<(Name, Type)>> {
-        let Type::Named(id, args) = self.resolve(ty) else {
-            return None;
-        };
-        let DeclKind::Composite {
-            tparams, fields, ..
-        } = &self.decl(id)?.kind
-        else {
-            return None;
-        };
-        let map = |v: NodeId| {
-            tparams
-                .iter()
-                .position(|p| p.id == v)
-                .and_then(|i| args.get(i).cloned())
-        };
-        Some(
-            fields
-                .iter()
-                .map(|f| (f.name.name.clone(), self.type_of(f.ty.id).substitute(&map)))
-                .collect(),
-        )
+        self.defs.fields(&self.resolve(ty), |id| self.type_of(id))
     }
 
     pub(super) fn composite_kind(&self, ty: &Type) -> Option<CompositeKind> {
-        let Type::Named(id, _) = self.resolve(ty) else {
-            return None;
-        };
-        match &self.decl(id)?.kind {
-            DeclKind::Composite { kind, .. } => Some(*kind),
-            _ => None,
-        }
+        self.defs.composite_kind(&self.resolve(ty))
     }
 
     /// The underlying type of a serialisable enum.
