@@ -147,6 +147,7 @@ async fn they_are_written_and_read_by_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[allow(deprecated)]
 async fn reads_are_filtered_as_those_of_other_entries() {
     let (_switch, mut c) = TestSwitch::with_features(0, &[]).await;
     let written = p4::TableEntry {
