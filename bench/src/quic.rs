@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::frame::udp6;
 use crate::site::from_hex;
-use crate::traffic::{Link, Packet, TTL};
+use crate::traffic::{FIRST_CLIENT_PORT, FLOWS, FLOWS_PER_CONNECTION, Link, Packet, TTL};
 
 /// To each acknowledgment of a client two full packets of its server, and now and then a new connection.
 #[derive(Deserialize)]
@@ -25,10 +25,6 @@ pub struct Quic {
     secret: String,
 }
 
-const FLOWS: u16 = 1000;
-/// As often as in the traffic over TCP.
-const FLOWS_PER_INITIAL: u16 = 10;
-const FIRST_CLIENT_PORT: u16 = 20_000;
 /// Makes an IP packet of 1,500 bytes.
 const FULL: usize = 1452;
 /// An acknowledgment of a few ranges.
@@ -59,7 +55,7 @@ impl Quic {
                 n_ff: n_af / 3,
             };
             packets.extend([flow.down(signals), flow.down(signals), flow.up(i)]);
-            if i % FLOWS_PER_INITIAL == 0 {
+            if i % FLOWS_PER_CONNECTION == 0 {
                 packets.push(flow.initial(i));
             }
         }

@@ -80,10 +80,10 @@ pub struct Frontage {
     secret: String,
 }
 
-const FLOWS: u16 = 1000;
+pub const FLOWS: u16 = 1000;
 /// One flow in so many begins in a round of the traffic: 20 full segments, 29 kB, a connection.
-const FLOWS_PER_SYN: u16 = 10;
-const FIRST_CLIENT_PORT: u16 = 20_000;
+pub const FLOWS_PER_CONNECTION: u16 = 10;
+pub const FIRST_CLIENT_PORT: u16 = 20_000;
 /// Makes an IP packet of 1,500 bytes: two headers of 20, and 12 of timestamps.
 const FULL_PAYLOAD: usize = 1448;
 pub const TTL: u8 = 64;
@@ -111,7 +111,7 @@ impl Frontage {
                 n_ff: n_af / 3,
             };
             packets.extend([flow.down(signals), flow.down(signals), flow.up()]);
-            if i % FLOWS_PER_SYN == 0 {
+            if i % FLOWS_PER_CONNECTION == 0 {
                 packets.push(flow.syn());
             }
         }

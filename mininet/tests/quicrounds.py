@@ -12,6 +12,7 @@ from frontage_demo.edge import METRICS
 from frontage_demo.metricsclient import scrape
 from frontage_demo.quic import QuicWorld
 from frontage_demo.services import FILMS
+from frontage_demo.topology import INTERNET
 from quicclients import Client, Download
 
 SIZE = 5_000_000
@@ -37,7 +38,7 @@ def limit(world: QuicWorld, rate: int, buffer: int = BUFFER) -> None:
     """Each client's own link, in bits a second, and the bytes that wait for it."""
     link = ["root", "tbf", "rate", f"{rate}bit", "burst", "6056", "limit", str(buffer)]
     for client in world.client_addresses:
-        world.network["internet"].run(["tc", "qdisc", "replace", "dev", client.name, *link])
+        world.network[INTERNET].run(["tc", "qdisc", "replace", "dev", client.name, *link])
 
 
 class Rounds:

@@ -12,6 +12,7 @@ import pytest
 from frontage_demo.addresses import QUIC_PORT, QUIC_VIP4, QUIC_VIP6
 from frontage_demo.sandbox import Sandbox
 from frontage_demo.settings import Settings
+from frontage_demo.topology import INTERNET
 from quicclients import Client
 from quicrounds import UNDER_WAY, Rounds, drops, limit, until
 from worlds import Sandboxed, deployment, needs_root
@@ -46,7 +47,7 @@ def test_damaged_packets_harm_nobody(tmp_path: Path) -> None:
         with found.quic_world(SETTINGS, box) as world:
             world.offer_objects([SIZE, SMALL])
             world.wait_until_ready()
-            router = world.network["internet"]
+            router = world.network[INTERNET]
             limit(world, ACCESS)
             rounds = Rounds(world, clients)
             capture = world.scratch / "sample.pcap"

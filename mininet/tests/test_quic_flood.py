@@ -14,6 +14,7 @@ from frontage_demo.quic import QuicWorld
 from frontage_demo.quicagents import METRICS
 from frontage_demo.sandbox import Sandbox
 from frontage_demo.settings import Settings
+from frontage_demo.topology import INTERNET
 from quicclients import PYTHON, Client
 from quicrounds import BROKEN, UNDER_WAY, Rounds, limit, until
 from worlds import Sandboxed, deployment, needs_root
@@ -44,7 +45,7 @@ SETTINGS = Settings(servers=3, clients=len(CLIENTS) + 1, policies=("cclb4",), bo
 
 def flood(world: QuicWorld) -> subprocess.Popen[bytes]:
     """From behind the router, ready to begin."""
-    router = world.network["internet"]
+    router = world.network[INTERNET]
     script = Path(__file__).with_name("flood.py")
     destination = ["edge", EDGE_CLIENT_MAC, QUIC_VIP6, QUIC_PORT]
     command = [PYTHON, script, *map(str, (*destination, PACKETS, RATE, SETTINGS.seed))]
@@ -78,7 +79,7 @@ def test_downloads_do_not_notice_a_flood(tmp_path: Path) -> None:
         with found.quic_world(SETTINGS, box) as world:
             world.offer_objects([SIZE, SMALL])
             world.wait_until_ready()
-            router = world.network["internet"]
+            router = world.network[INTERNET]
             # Nobody is at the forged addresses.
             router.run(["ip", "-6", "route", "add", "blackhole", CLIENTS6])
             router.run(["ip", "-6", "route", "add", COOKIE_PREFIX, "via", EDGE_CLIENT6])

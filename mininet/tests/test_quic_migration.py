@@ -12,6 +12,7 @@ import pytest
 from frontage_demo.addresses import COOKIE_PREFIX, QUIC_VIP4
 from frontage_demo.sandbox import Sandbox
 from frontage_demo.settings import Settings
+from frontage_demo.topology import INTERNET
 from nat import Nat, choose_ports
 from quicclients import Client
 from quicrounds import BROKEN, SIZE, UNDER_WAY, Rounds, limit
@@ -91,7 +92,7 @@ def test_clients_move(tmp_path: Path) -> None:
                 choose_ports(host)
             limit(world, ACCESS, BUFFER)
             rounds = Rounds(world, [case.client for case in cases])
-            nat = Nat(world.network["internet"])
+            nat = Nat(world.network[INTERNET])
             return [download(rounds, nat, case) for case in cases]
 
     dones = Sandboxed(body, tmp_path).result()
