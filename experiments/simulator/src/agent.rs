@@ -146,8 +146,8 @@ struct Echoes {
     first: VecDeque<(u32, u32)>,
     /// What comes next in sequence.
     next: Option<u32>,
-    /// What was sent twice ends here.
-    repeated: Option<u32>,
+    /// What was sent twice: first sequence number, and the one behind the last.
+    repeated: VecDeque<(u32, u32)>,
     acknowledged: Option<u32>,
     last: u32,
 }
@@ -156,8 +156,10 @@ impl Echoes {
     fn sent(&mut self, segment: &Segment, ts: u32) {
         let end = segment.seq.wrapping_add(segment.sequence_length());
         if self.next.is_some_and(|next| before(segment.seq, next)) {
-            let repeated = self.repeated.filter(|&repeated| before(end, repeated));
-            self.repeated = Some(repeated.unwrap_or(end));
+            match self.repeated.back_mut() {
+                Some((_, last)) if *last == segment.seq => *last = end,
+                _ => self.repeated.push_back((segment.seq, end)),
+            }
         }
         if self.next.is_none_or(|next| before(next, end)) {
             self.next = Some(end);
@@ -176,9 +178,11 @@ impl Echoes {
             return self.last;
         };
         self.acknowledged = Some(ack);
+        self.repeated.retain(|&(_, end)| before(previous, end));
         if self
             .repeated
-            .is_some_and(|repeated| before(previous, repeated))
+            .iter()
+            .any(|&(begin, _)| !before(previous, begin))
         {
             return 0;
         }
@@ -198,3 +202,6 @@ impl Echoes {
 fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
+
+#[cfg(test)]
+mod tests;
