@@ -12,8 +12,9 @@ from frontage.allocation import Installed, allocate
 from frontage.config import Config
 from frontage.desired import TABLES, desired
 from frontage.p4info import Schema
-from frontage.state import Match, State
+from frontage.state import Match, State, exact
 from frontage.tree import leaf_ops, packets
+from frontage.worker import sessions
 
 
 def contents(config: Config) -> tuple[State, list[p4r.PacketOut]]:
@@ -43,6 +44,13 @@ def plain_packets(schema: Schema, packets_out: Iterable[p4r.PacketOut]) -> Itera
     widths = {field_id: width for field_id, _, width in schema.packet_out}
     for packet in packets_out:
         yield b"".join(field.value.rjust(widths[field.metadata_id] // 8, b"\0") for field in packet.metadata).hex()
+
+
+def plain_sessions(config: Config) -> Iterator[dict[str, Any]]:
+    """The clone sessions."""
+    for key, action in sessions(config).items():
+        (session,) = exact(key.match)
+        yield {"id": session, "ports": list(action.params), "truncate_to": 0, "class_of_service": 0}
 
 
 def _match(match: Match) -> str:

@@ -70,11 +70,12 @@ class Graph:
 
     @cached_property
     def ports(self) -> dict[str, list[Port]]:
-        """Every node's ports, numbered from 1 in the order of the links."""
+        """Every node's ports, a switch's numbered from 1 in the order of the links, a host's only one 0."""
+        first = {switch.name: 1 for switch in self.switches}
         found: dict[str, list[Port]] = {name: [] for name in self.names}
         for link in self.links:
             for node, peer in ((link.a, link.b), (link.b, link.a)):
-                found[node].append(Port(node, len(found[node]) + 1, peer, link))
+                found[node].append(Port(node, len(found[node]) + first.get(node, 0), peer, link))
         return found
 
     def distance(self, destination: str) -> dict[str, int]:

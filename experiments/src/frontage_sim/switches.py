@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from frontage.config import Config, loads
-from frontage.offline import contents, plain_entries, plain_packets
+from frontage.offline import contents, plain_entries, plain_packets, plain_sessions
 from frontage.p4info import Schema
 
 from frontage_sim.addresses import SERVER_PORT, VIP, VIP_PORT, host_address, mac, peer_mac, sid
 from frontage_sim.graph import Graph, Port, Switch
-from frontage_sim.scenario import Balancer, Scheduler
+from frontage_sim.scenario import Balancer, Scheduler, SchedulerKind
 
 CPU_PORT = 510
 KEY = {"id": 1, "secret": "00112233445566778899aabbccddeeff"}
@@ -46,6 +46,7 @@ def configuration(graph: Graph, switch: Switch, balancer: Balancer, scheduler: S
                 "name": f"p{port.number}",
                 "role": "server" if port.number in inside else "client",
                 "mac": mac(graph, port),
+                **(_scheduler(scheduler, port) if switch.scheduled else {}),
             }
             for port in graph.ports[switch.name]
         ],
@@ -66,13 +67,27 @@ def configuration(graph: Graph, switch: Switch, balancer: Balancer, scheduler: S
 
 def contents_of(graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, program: Program) -> dict[str, Any]:
     """What the controller installs there, as the simulator reads it."""
-    state, packets_out = contents(configuration(graph, switch, balancer, scheduler, program))
+    config = configuration(graph, switch, balancer, scheduler, program)
+    state, packets_out = contents(config)
     schema = _schema(program.p4info)
     return {
         "entries": list(plain_entries(schema, state)),
         "packets_out": list(plain_packets(schema, packets_out)),
-        "clone_sessions": [],
+        "clone_sessions": list(plain_sessions(config)),
     }
+
+
+def _scheduler(scheduler: Scheduler, port: Port) -> dict[str, Any]:
+    """What the controller's configuration says of a port's queue; the ideal is the simulator's own."""
+    marks = {"ecn_threshold": scheduler.ecn_threshold} if scheduler.ecn_threshold else {}
+    match scheduler.kind:
+        case SchedulerKind.AIFO:
+            parameters = scheduler.model_dump(include={"window", "sample", "k"})
+            return {"scheduler": {"kind": "aifo", "capacity": port.link.queue, **parameters}, **marks}
+        case SchedulerKind.SP_PIFO:
+            return {"scheduler": {"kind": "sp-pifo"}, **marks}
+        case _:
+            return marks
 
 
 @cache
