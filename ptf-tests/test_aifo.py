@@ -111,8 +111,8 @@ class NoSessionNoWorkers(SchedulerTest):
 
 
 class RanksComeFromCookies(SchedulerTest):
-    """On any switch that a server's packet passes, over TCP and QUIC; other packets have the port's default, and so has what comes from outside,
-    whatever it says. A refusal's band shows which rank was read."""
+    """On any switch that a server's packet passes, over TCP and QUIC; other packets have the port's default, and so has what comes from
+    outside, whatever it says. A refusal's band shows which rank was read."""
 
     def runTest(self) -> None:
         self.use_aifo(4, 1, report_every=UNREPORTED, default_rank=200)

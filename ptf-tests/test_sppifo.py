@@ -7,8 +7,8 @@ from base.sppifo import SpPifo
 
 
 class BoundsAgreeWithThePaper(SchedulerTest):
-    """Ranks to two ports against the plain model, a packet at a time: each that finds all bounds above it makes one worker, and where registers
-    can be read, they are the model's bounds."""
+    """Ranks to two ports against the plain model, a packet at a time: each that finds all bounds above it makes one worker, and where
+    registers can be read, they are the model's bounds."""
 
     def runTest(self) -> None:
         rng = random.Random(11)

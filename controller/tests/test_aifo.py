@@ -1,8 +1,8 @@
-"""AIFO and SP-PIFO in the P4 program against plain models of their papers, packet by packet and register by register, with the entries
-that the controller makes.
+"""AIFO and SP-PIFO in the P4 program against plain models of their papers, packet by packet and register by register, with the
+entries that the controller makes.
 
-Queues are what the test says they are: the program reads their depths from the clock, so that time, which is given with a packet, is the
-depth in microseconds.
+Queues are as deep as the test says: the program is made to read depths from the clock, so that the time that is given with a packet
+is a depth, in microseconds.
 """
 
 import random
@@ -94,7 +94,9 @@ def tcp(code: int, port: int) -> bytes:
 
 
 def plain(port: int) -> bytes:
-    return _ipv6(IPv6Address("2001:db8:5::7").packed, port, 6, struct.pack(">HHIIBBHHH", 80, 50000, 1, 2, 0x50, 0x10, 99, 0xBEEF, 0))
+    return _ipv6(
+        IPv6Address("2001:db8:5::7").packed, port, 6, struct.pack(">HHIIBBHHH", 80, 50000, 1, 2, 0x50, 0x10, 99, 0xBEEF, 0)
+    )
 
 
 def _ipv6(source: bytes, port: int, protocol: int, payload: bytes) -> bytes:
