@@ -48,7 +48,7 @@ control Aifo(inout metadata_t meta) {
     }
 
     apply {
-        if (meta.worker_op == WORKER_NONE) {
+        if (meta.direction != Direction.WORKER) {
             meta.aifo.slot = AIFO_NO_SLOT;
             bit<1> sampled;
             sampler.apply(meta.egress_port, meta.aifo.sample, sampled);
