@@ -1,4 +1,4 @@
-// AIFO, admission-in first-out (Yu et al., SIGCOMM 2021, algorithm 1): approximates a PIFO queue by one FIFO queue, in deciding who may enter it. With c
+// AIFO, admission-in first-out (Yu et al., SIGCOMM 2021): approximates a PIFO queue by one FIFO queue, in deciding who may enter it. With c
 // packets waiting of at most C, and the quantile of the packet's rank among those of a sliding window of W sampled packets, it is admitted iff
 //     c <= k * C   or   quantile <= 1 / (1 - k) * (C - c) / C,   where quantile = smaller / W
 // which is c <= floor(C * (1 - smaller * (1 - k) / W)): a table holds that limit of c for each `smaller` (docs/aifo.md has the algebra).
@@ -48,7 +48,7 @@ control Aifo(inout metadata_t meta) {
     }
 
     apply {
-        if (meta.worker_op == WORKER_NONE) {
+        if (meta.direction != Direction.WORKER) {
             meta.aifo.slot = AIFO_NO_SLOT;
             bit<1> sampled;
             sampler.apply(meta.egress_port, meta.aifo.sample, sampled);

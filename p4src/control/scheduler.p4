@@ -37,13 +37,13 @@ control Scheduler(in headers_t hdr, inout metadata_t meta) {
         if (meta.direction != Direction.WORKER) {
             port.apply();
         }
-        if (meta.discipline == Discipline.AIFO || meta.discipline == Discipline.SP_PIFO) {
+        if (meta.discipline != Discipline.NONE) {
             rank.apply(hdr, meta);
-        }
-        if (meta.discipline == Discipline.AIFO || meta.worker_op == WORKER_DEPTH) {
-            aifo.apply(meta);
-        } else if (meta.discipline == Discipline.SP_PIFO || meta.worker_op == WORKER_PUSH_DOWN) {
-            sp_pifo.apply(meta);
+            if (meta.discipline == Discipline.AIFO) {
+                aifo.apply(meta);
+            } else if (meta.discipline == Discipline.SP_PIFO) {
+                sp_pifo.apply(meta);
+            }
         }
     }
 }

@@ -20,8 +20,5 @@ control SpPifo(inout metadata_t meta) {
         bound5.apply(meta);
         bound6.apply(meta);
         bound7.apply(meta);
-        if (meta.sink != 0) {
-            meta.worker_op = WORKER_PUSH_DOWN;
-        }
     }
 }

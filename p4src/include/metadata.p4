@@ -97,10 +97,6 @@ struct aifo_t {
 const bit<8> AIFO_NO_SLOT = 0xff;
 const bit<8> SP_PIFO_MOST_URGENT = 7;
 
-const bit<8> WORKER_NONE = 0;
-const bit<8> WORKER_DEPTH = 1;     // so many packets wait
-const bit<8> WORKER_PUSH_DOWN = 2; // bounds sink by so much
-
 // What a worker packet brings to ingress (v1model/worker.p4).
 #define WORKER_FIELDS 2
 
@@ -171,6 +167,7 @@ struct metadata_t {
     connection_t connection;
 
     // the queue of the port that it leaves by
+    @field_list(WORKER_FIELDS)
     Discipline discipline;
     bit<8> rank;         // the flow's RPT, quantised as in the IPv6 carrier (docs/cookie.md)
     aifo_t aifo;
@@ -178,12 +175,11 @@ struct metadata_t {
     bit<3> priority;     // ... this one; a larger one is more urgent
     depth_t ecn_threshold;
     bit<16> report_mask; // departures are reported whose number has none of these bits
+    bit<1> report;       // this departure
     @field_list(WORKER_FIELDS)
-    bit<8> worker_op;
+    depth_t left_behind; // AIFO: packets that wait behind it
     @field_list(WORKER_FIELDS)
-    depth_t worker_depth; // DEPTH
-    @field_list(WORKER_FIELDS)
-    bit<8> sink;          // PUSH_DOWN
+    bit<8> sink;         // SP-PIFO: by how much bounds are to sink
 
     // one's complement sums of what may be rewritten, taken off on arrival and added at departure (RFC 1624)
     bit<32> ipv4_residue;

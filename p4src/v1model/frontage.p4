@@ -90,7 +90,7 @@ control FrontageVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
 control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
     counter(OUTCOMES, CounterType.packets_and_bytes) outcomes;
-    counter(WORKER_OPS, CounterType.packets) workers;
+    counter(DISCIPLINES, CounterType.packets) workers;
 
     Ports() ports;
     Validation() validation;
@@ -149,14 +149,14 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
         } else if (meta.direction == Direction.CONTROLLER) {
             mark_to_drop(standard_metadata); // it has been heard
         } else if (meta.direction == Direction.WORKER) {
-            workers.count((bit<32>)meta.worker_op);
+            workers.count((bit<32>)(bit<8>)meta.discipline);
             mark_to_drop(standard_metadata); // so has it
         } else if (meta.again == 1) {
             resubmit_preserving_field_list(RESUBMIT_FIELDS);
         } else {
             standard_metadata.egress_spec = meta.egress_port;
             standard_metadata.priority = meta.priority;
-            if (meta.worker_op != WORKER_NONE) {
+            if (meta.sink != 0) {
                 clone_preserving_field_list(CloneType.I2E, WORKER_SESSION, WORKER_FIELDS);
             }
             if (meta.direction != Direction.TRANSIT) {
@@ -181,7 +181,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
             checksum_update.apply(hdr, meta);
             if (meta.discipline == Discipline.AIFO) {
                 departures.apply(meta, standard_metadata.deq_qdepth);
-                if (meta.worker_op == WORKER_DEPTH) {
+                if (meta.report == 1) {
                     clone_preserving_field_list(CloneType.E2E, WORKER_SESSION, WORKER_FIELDS);
                 }
             }

@@ -61,8 +61,8 @@ control Waiting(in metadata_t meta, out bit<1> refused) {
         depth_t depth;
         refused = 0;
         depths.read(depth, (bit<32>)meta.egress_port);
-        if (meta.worker_op == WORKER_DEPTH) {
-            depth = meta.worker_depth;
+        if (meta.direction == Direction.WORKER) {
+            depth = meta.left_behind;
         } else if (depth > meta.aifo.limit) {
             refused = 1;
         } else if (depth < meta.aifo.capacity) {
@@ -87,7 +87,7 @@ control PriorityBound(inout metadata_t meta)(bit<8> priority) {
     apply {
         bit<8> bound;
         bounds.read(bound, (bit<32>)meta.egress_port);
-        if (meta.worker_op == WORKER_PUSH_DOWN) {
+        if (meta.direction == Direction.WORKER) {
             if (priority != SP_PIFO_MOST_URGENT) {
                 bound = bound |-| meta.sink;
             }
@@ -111,8 +111,8 @@ control Departures(inout metadata_t meta, in depth_t left_behind) {
         count = count + 1;
         departures.write((bit<32>)meta.egress_port, count);
         if (count & meta.report_mask == 0) {
-            meta.worker_op = WORKER_DEPTH;
-            meta.worker_depth = left_behind;
+            meta.report = 1;
+            meta.left_behind = left_behind;
         }
     }
 }

@@ -1,5 +1,5 @@
-"""What AIFO should do with each packet of a port: the paper's algorithm (Yu et al., SIGCOMM 2021, algorithm 1) in rational numbers, with none
-of the switch's tables or formulas."""
+"""What AIFO should do with each packet of a port: the paper's algorithm (Yu et al., SIGCOMM 2021) in rational numbers, with none of the
+switch's tables or formulas."""
 
 from collections import deque
 from fractions import Fraction

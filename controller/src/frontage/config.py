@@ -69,7 +69,11 @@ class Discipline(StrEnum):
 class Scheduler(_Model):
     kind: Discipline = Field(description="one of " + ", ".join(Discipline), examples=["aifo"])
     default_rank: int = Field(
-        0, ge=0, le=MAX_RANK_US, description="the remaining time, in microseconds, taken of packets without a cookie", examples=[500]
+        0,
+        ge=0,
+        le=MAX_RANK_US,
+        description="the remaining time, in microseconds, taken of packets without a cookie",
+        examples=[500],
     )
     capacity: int | None = Field(
         None, ge=1, le=MAX_DEPTH, description="the packets that the port's queue holds, for aifo", examples=[100]

@@ -264,7 +264,8 @@ class Session:
             raise _error("reading", error) from None
 
     async def write(self, schema: Schema, kind: int, entries: Iterable[tuple[Key, Action | None]]) -> int:
-        """Insert, modify or delete entries and clone sessions in batches, in order; returns how many. Raises WriteRefusedError, UnreachableError."""
+        """Insert, modify or delete entries and clone sessions in batches, in order; returns how many. Raises WriteRefusedError,
+        UnreachableError."""
         total = 0
         pending = iter(entries)
         in_flight: Awaitable[object] | None = None

@@ -1,4 +1,4 @@
-"""``worker.p4``: the clone session by which packets bring news of queues back to ingress. A state holds it like an entry of a table."""
+"""``worker.p4``: the clone session by which packets bring news of queues back to ingress. A state holds it like a table's entry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLONE_SESSION = "clone_session"
 
 
 def sessions(config: Config) -> State:
-    """Where a port's scheduler needs news. The CPU port has no queue, and its worker packets turn back before the controller sees them."""
+    """One, where a port's scheduler needs news. It leads to the CPU port, which has no queue, and from which workers turn back."""
     if not any(port.ranks for port in config.ports):
         return {}
     return {Key(CLONE_SESSION, (WORKER_SESSION,)): Action("replica", (config.device.cpu_port,))}

@@ -13,8 +13,8 @@ TABLES = (LIMIT,)
 
 
 def limit(capacity: int, window: int, k: float, smaller: int) -> int:
-    """The largest c that passes ``smaller / window <= 1 / (1 - k) * (capacity - c) / capacity``; never below ``k * capacity``, so that the
-    paper's other condition is in it (docs/aifo.md). Exact for k as it is written in decimals."""
+    """The largest c for which ``smaller / window <= 1 / (1 - k) * (capacity - c) / capacity``. It is at least ``k * capacity``, so
+    that the paper's other condition is in it (docs/aifo.md). Exact, for k as it is written in decimals."""
     return int(capacity * (1 - Fraction(smaller, window) * (1 - Fraction(str(k)))))
 
 
