@@ -30,50 +30,62 @@ pub enum Event {
         /// Which workload.
         workload: u32,
     },
-    /// A series is to be sampled.
-    Sample {
-        /// Which series.
-        series: u32,
-    },
 }
-
-type Entry = Reverse<(Nanos, u64, Event)>;
 
 /// Events to come.
 ///
 /// What belongs to the next few microseconds, at most two events a channel, is kept apart from the timers, which are as many as
-/// connections and mostly put off before they run out.
+/// connections and mostly put off before they run out. It is kept as one number each: the time (64 bits), the number of
+/// the planning (43), the channel (20) and what happens to it (1), so that a comparison is one of numbers.
 #[derive(Debug, Default)]
 pub struct Agenda {
-    near: BinaryHeap<Entry>,
-    far: BinaryHeap<Entry>,
+    near: BinaryHeap<Reverse<u128>>,
+    far: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     planned: u64,
 }
+
+/// Channels that there can be.
+pub const MOST_CHANNELS: usize = 1 << CHANNEL_BITS;
+const CHANNEL_BITS: u32 = 20;
+const ORDER_SHIFT: u32 = CHANNEL_BITS + 1;
 
 impl Agenda {
     /// Plans an event.
     pub fn plan(&mut self, at: Nanos, event: Event) {
         self.planned += 1;
-        let heap = match event {
-            Event::Arrival { .. } | Event::Free { .. } => &mut self.near,
-            Event::Timer { .. } | Event::Flow { .. } | Event::Sample { .. } => &mut self.far,
+        let (channel, arrives) = match event {
+            Event::Arrival { channel } => (channel, 1),
+            Event::Free { channel } => (channel, 0),
+            Event::Timer { .. } | Event::Flow { .. } => {
+                return self.far.push(Reverse((at, self.planned, event)));
+            }
         };
-        heap.push(Reverse((at, self.planned, event)));
+        let low = self.planned << ORDER_SHIFT | u64::from(channel) << 1 | arrives;
+        self.near
+            .push(Reverse(u128::from(at) << 64 | u128::from(low)));
     }
 
     /// Takes the next event.
     pub fn next(&mut self) -> Option<(Nanos, Event)> {
-        let far_first = match (self.near.peek(), self.far.peek()) {
-            (Some(Reverse(near)), Some(Reverse(far))) => far < near,
-            (near, _) => near.is_none(),
-        };
-        let heap = if far_first {
-            &mut self.far
-        } else {
-            &mut self.near
-        };
-        let Reverse((at, _, event)) = heap.pop()?;
-        Some((at, event))
+        let far = self.far.peek().map(|Reverse((at, order, _))| (*at, *order));
+        let near = self
+            .near
+            .peek()
+            .map(|Reverse(entry)| ((entry >> 64) as Nanos, *entry as u64));
+        match (near, far) {
+            (Some((at, low)), far) if far.is_none_or(|far| (at, low >> ORDER_SHIFT) < far) => {
+                self.near.pop();
+                let channel = (low >> 1) as u32 & (MOST_CHANNELS as u32 - 1);
+                let arrives = low & 1 == 1;
+                let event = if arrives {
+                    Event::Arrival { channel }
+                } else {
+                    Event::Free { channel }
+                };
+                Some((at, event))
+            }
+            _ => self.far.pop().map(|Reverse((at, _, event))| (at, event)),
+        }
     }
 }
 
