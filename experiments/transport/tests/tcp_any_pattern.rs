@@ -53,10 +53,16 @@ proptest! {
     ) {
         let (request, response) = (request * u64::from(client.mss) / 2, response * u64::from(server.mss) * 2 / 3);
         let mut random = Pcg64Mcg::new(seed);
-        let channel = move |_, number, segment: &mut Segment| {
+        // Not more in a row than an end puts up with.
+        let mut lost = [0; 2];
+        let channel = move |way: Way, number, segment: &mut Segment| {
             let mut hits = |of_thousand: u32| number < 1000 && random.next_u32() % 1000 < of_thousand;
             let mut fate = vec![];
-            if !hits(loss) {
+            let lost = &mut lost[way as usize];
+            if *lost < 5 && hits(loss) {
+                *lost += 1;
+            } else {
+                *lost = 0;
                 fate.push(10 * MILLISECOND + if hits(late) { 7 * MILLISECOND } else { 0 });
             }
             if hits(twice) {

@@ -11,7 +11,7 @@ use crate::congestion::Congestion;
 use crate::{MILLISECOND, Nanos};
 
 /// SYNs sent again before the connection is given up: Linux's tcp_syn_retries.
-const MOST_SYNS: u32 = 7;
+const MOST_SYNS: u32 = 6;
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -45,6 +45,7 @@ enum Stage {
 #[derive(Debug)]
 struct Syn {
     sent: u32,
+    timeouts: u32,
     sent_at: Nanos,
     /// To be sent (again).
     pending: bool,
@@ -120,6 +121,7 @@ impl Connection {
             stage,
             syn: Syn {
                 sent: 0,
+                timeouts: 0,
                 sent_at: now,
                 pending: true,
                 deadline: None,
@@ -436,11 +438,10 @@ impl Connection {
         self.syn.pending = false;
         self.syn.sent += 1;
         self.syn.sent_at = now;
-        let backoff = self
-            .config
-            .initial_rto
-            .saturating_mul(1 << (self.syn.sent - 1).min(32));
-        self.syn.deadline = Some(now + backoff.min(self.config.max_rto));
+        let rto = self.config.initial_rto << self.syn.timeouts;
+        let deadline = now + rto.min(self.config.max_rto);
+        // A SYN-ACK that answers a SYN that came again does not move the timer.
+        self.syn.deadline.get_or_insert(deadline);
 
         let mut segment = Segment::bare(self.origin.number(0), 0, Flags::SYN);
         segment.window = self.config.receive_window.min(u64::from(u16::MAX)) as u16;
@@ -542,9 +543,10 @@ impl Connection {
             }
         } else if self.syn.deadline.is_some_and(|deadline| deadline <= now) {
             self.syn.deadline = None;
-            if self.syn.sent == MOST_SYNS {
+            if self.syn.timeouts == MOST_SYNS {
                 self.stage = Stage::Aborted;
             } else {
+                self.syn.timeouts += 1;
                 self.syn.pending = true;
             }
         }
