@@ -15,13 +15,13 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// When it ends.
-    pub fn until(&self) -> Option<u64> {
+    /// Whether it ends when all below `number` is acknowledged. A reduction for marks ends only with
+    /// the acknowledgement of what was sent after it, since that tells the peer to cease (CWR).
+    pub fn ends_with(&self, number: u64) -> bool {
         match *self {
-            Self::Open => None,
-            Self::Reducing { until, .. } | Self::Recovery { until, .. } | Self::Loss { until } => {
-                Some(until)
-            }
+            Self::Open => false,
+            Self::Reducing { until, .. } => number > until,
+            Self::Recovery { until, .. } | Self::Loss { until } => number >= until,
         }
     }
 

@@ -231,7 +231,7 @@ impl Sender {
             .on_feedback(progress.bytes, ack.ece, ack.number, self.board.sent());
 
         let grows = self.phase.grows() && self.usage.is_limited(&self.controller);
-        if self.phase.until().is_some_and(|until| ack.number >= until) {
+        if self.phase.ends_with(ack.number) {
             self.leave();
         }
         self.find_losses(progress.bytes > 0);

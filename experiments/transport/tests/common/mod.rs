@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod bottleneck;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use frontage_transport::tcp::{Config, Connection, Flags, Segment};
