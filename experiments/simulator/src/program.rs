@@ -47,13 +47,18 @@ pub fn pipeline(program: Program, switch: &Switch, seed: u64) -> Result<Pipeline
         })?;
     }
     for session in &switch.clone_sessions {
-        let replica = |&port| Replica { port, instance: 0 };
+        let replica = |r: &scenario::Replica| Replica {
+            port: r.port,
+            instance: r.instance,
+        };
         let made = CloneSession {
-            replicas: session.ports.iter().map(replica).collect(),
+            replicas: session.replicas.iter().map(replica).collect(),
             truncate_to: session.truncate_to,
             class_of_service: session.class_of_service,
         };
-        pipeline.insert_clone_session(session.id, made)?;
+        pipeline
+            .insert_clone_session(session.id, made)
+            .with_context(|| format!("switch '{}'", switch.name))?;
     }
     let mut queue = Vec::new();
     for packet in &switch.packets_out {

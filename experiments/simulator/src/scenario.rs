@@ -92,12 +92,24 @@ pub struct Entry {
 pub struct CloneSession {
     /// Its number.
     pub id: u32,
-    /// The ports to which copies go.
-    pub ports: Vec<u32>,
+    /// The copies.
+    pub replicas: Vec<Replica>,
     /// Bytes to which copies are cut; 0 leaves them whole.
+    #[serde(default)]
     pub truncate_to: u32,
     /// Priority of the copies.
+    #[serde(default)]
     pub class_of_service: u8,
+}
+
+/// A copy that a clone session makes.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replica {
+    /// The port to which it goes.
+    pub port: u32,
+    /// What tells it from the session's others.
+    pub instance: u16,
 }
 
 /// An end of connections, with one interface.

@@ -24,7 +24,7 @@ pub struct Simulation {
     nodes: Vec<Node>,
     network: Network,
     workloads: Vec<Workload>,
-    intervals: [Option<Nanos>; Series::ALL.len()],
+    samples: Vec<Sample>,
     record: Record,
     events: u64,
     /// Workloads that have flows to begin yet.
@@ -35,6 +35,14 @@ pub struct Simulation {
 enum Node {
     Switch(Box<Switch>),
     Host(Box<Host>),
+}
+
+/// A series, how often it is sampled, and when next.
+#[derive(Debug)]
+struct Sample {
+    series: Series,
+    interval: Nanos,
+    at: Nanos,
 }
 
 #[derive(Debug)]
@@ -75,14 +83,14 @@ impl Simulation {
     pub fn run(mut self, progress: impl Fn(Progress)) -> Result<Summary> {
         /// Events between two calls of `progress`.
         const EVENTS: u64 = 1 << 20;
-        self.begin();
+        for workload in 0..self.workloads.len() {
+            self.plan_flow(workload as u32);
+        }
         while self.goes_on()
             && let Some((at, event)) = self.network.agenda.next()
+            && self.end.is_none_or(|end| at < end)
         {
-            if let Some(end) = self.end.filter(|&end| at >= end) {
-                self.network.now = end;
-                break;
-            }
+            self.sample_until(at)?;
             self.network.now = at;
             self.happen(event)?;
             while let Some((flow, spent)) = self.network.flows.take_ended() {
@@ -93,20 +101,13 @@ impl Simulation {
                 progress(self.progress());
             }
         }
+        if let Some(end) = self.end {
+            self.sample_until(end)?;
+            self.network.now = end;
+        }
         let summary = self.summary();
         self.record.close()?;
         Ok(summary)
-    }
-
-    fn begin(&mut self) {
-        for workload in 0..self.workloads.len() {
-            self.plan_flow(workload as u32);
-        }
-        for (series, interval) in (0..).zip(self.intervals) {
-            if let Some(interval) = interval {
-                self.network.agenda.plan(interval, Event::Sample { series });
-            }
-        }
     }
 
     /// Without an end the run is over when no flow is under way or to come.
@@ -140,7 +141,6 @@ impl Simulation {
                 }
             }
             Event::Flow { workload } => self.begin_flow(workload),
-            Event::Sample { series } => self.sample(series)?,
         }
         Ok(())
     }
@@ -185,9 +185,25 @@ impl Simulation {
             .flow(flow, workload, &server.name, self.network.now, spent)
     }
 
-    fn sample(&mut self, series: u32) -> Result<()> {
-        let (now, record) = (self.network.now, &mut self.record);
-        match Series::ALL[series as usize] {
+    /// Takes the samples that are due up to a time, before what happens then.
+    fn sample_until(&mut self, until: Nanos) -> Result<()> {
+        for i in 0..self.samples.len() {
+            while self.samples[i].at <= until {
+                let Sample {
+                    series,
+                    interval,
+                    at,
+                } = self.samples[i];
+                self.sample(series, at)?;
+                self.samples[i].at = at + interval;
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, series: Series, now: Nanos) -> Result<()> {
+        let record = &mut self.record;
+        match series {
             Series::Queues => {
                 for channel in &self.network.channels {
                     record.queue(now, channel)?;
@@ -207,11 +223,6 @@ impl Simulation {
                     record.received(now, flow)?;
                 }
             }
-        }
-        if let Some(interval) = self.intervals[series as usize] {
-            self.network
-                .agenda
-                .plan(now + interval, Event::Sample { series });
         }
         Ok(())
     }

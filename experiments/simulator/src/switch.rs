@@ -121,7 +121,7 @@ impl Switch {
             .pipeline
             .ingress(port, &frame.bytes, network.now, &mut self.made);
         network.reuse(frame.bytes);
-        self.after_ingress(outcome, frame.rank);
+        self.after_ingress(outcome, frame.rank, network);
         self.settle(network);
     }
 
@@ -131,7 +131,7 @@ impl Switch {
         self.settle(network);
     }
 
-    fn after_ingress(&mut self, outcome: IngressOutcome, rank: u8) {
+    fn after_ingress(&mut self, outcome: IngressOutcome, rank: u8, network: &mut Network) {
         let dropped = &mut self.counts.dropped;
         match outcome {
             IngressOutcome::Unicast | IngressOutcome::Multicast(1..) => {}
@@ -146,11 +146,14 @@ impl Switch {
             IngressOutcome::Unicast | IngressOutcome::Multicast(1..)
         );
         self.counts.copied += self.made.len() as u64 - u64::from(survives);
-        self.pending
-            .extend(self.made.drain(..).map(|descriptor| (descriptor, rank)));
+        let mut made = std::mem::take(&mut self.made);
+        for descriptor in made.drain(..) {
+            self.enqueue(descriptor, rank, network);
+        }
+        self.made = made;
     }
 
-    /// Brings what ingress and egress have made to the queues, and around again.
+    /// Brings what egress has made besides to the queues, and around again.
     fn settle(&mut self, network: &mut Network) {
         let mut turns = 0;
         loop {
@@ -169,7 +172,7 @@ impl Switch {
             let outcome = self
                 .pipeline
                 .ingress_recirculated(packet, network.now, &mut self.made);
-            self.after_ingress(outcome, rank);
+            self.after_ingress(outcome, rank, network);
         }
     }
 

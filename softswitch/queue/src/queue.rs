@@ -184,15 +184,19 @@ impl<P, F> EgressQueue<P, F> {
             Discipline::Priorities => usize::from(class).min(PRIORITIES - 1),
             Discipline::Pifo => RANKS - 1 - usize::from(class),
         };
-        let drops_least = refused && self.discipline == Discipline::Pifo;
-        let least = self.urgencies().next_back().filter(|_| drops_least);
-        let pushed_out = least.filter(|&least| least < urgency);
-        if refused && pushed_out.is_none() {
-            self.counts.tail_dropped += 1;
-            return Err(packet);
+        let mut dropped = None;
+        if refused {
+            let least = match self.discipline {
+                Discipline::Priorities => None,
+                Discipline::Pifo => self.urgencies().next_back(),
+            };
+            let Some(least) = least.filter(|&least| least < urgency) else {
+                self.counts.tail_dropped += 1;
+                return Err(packet);
+            };
+            self.counts.pushed_out += 1;
+            dropped = self.remove(least, VecDeque::pop_back);
         }
-        let dropped = pushed_out.and_then(|least| self.remove(least, VecDeque::pop_back));
-        self.counts.pushed_out += u64::from(dropped.is_some());
         self.waiting[urgency].push_back(Waiting {
             packet,
             bytes,
@@ -209,11 +213,10 @@ impl<P, F> EgressQueue<P, F> {
 
     /// Takes the packet whose turn it is, if the link is free by `now`.
     pub fn start(&mut self, now: Nanos) -> Option<Started<P>> {
-        let start = self.next_start().filter(|start| start.nanos <= now)?;
-        let urgency = self.urgencies().find(|&urgency| {
-            let head = self.waiting[urgency].front();
-            head.is_some_and(|head| ExactTime::whole(head.since) <= start)
-        })?;
+        let (start, urgency) = self.next_start()?;
+        if start.nanos > now {
+            return None;
+        }
         let Waiting { packet, since, .. } = self.remove(urgency, VecDeque::pop_front)?;
         self.counts.started += 1;
         Some(Started {
@@ -251,7 +254,7 @@ impl<P, F> EgressQueue<P, F> {
 
     /// When [`start`](Self::start) or [`arrive`](Self::arrive) next have something to give.
     pub fn next_event(&self) -> Option<Nanos> {
-        let start = self.next_start().map(|start| start.nanos);
+        let start = self.next_start().map(|(start, _)| start.nanos);
         start.into_iter().chain(self.next_arrival()).min()
     }
 
@@ -265,21 +268,19 @@ impl<P, F> EgressQueue<P, F> {
         self.free_at.nanos
     }
 
-    /// When the link is free and something waits.
-    fn next_start(&self) -> Option<ExactTime> {
-        let heads = self
-            .urgencies()
-            .filter_map(|urgency| self.waiting[urgency].front());
-        let mut earliest: Option<Nanos> = None;
-        for head in heads {
-            let since = earliest.map_or(head.since, |earliest| earliest.min(head.since));
-            earliest = Some(since);
-            // What the others have waited for makes no difference.
+    /// When the link is free and something waits, and the urgency of what it then takes: the greatest that has come by then.
+    fn next_start(&self) -> Option<(ExactTime, usize)> {
+        let mut earliest: Option<(Nanos, usize)> = None;
+        for urgency in self.urgencies() {
+            let since = self.waiting[urgency].front()?.since;
             if since <= self.free_at.nanos {
-                break;
+                return Some((self.free_at, urgency));
+            }
+            if earliest.is_none_or(|(at, _)| since < at) {
+                earliest = Some((since, urgency));
             }
         }
-        Some(self.free_at.max(ExactTime::whole(earliest?)))
+        earliest.map(|(at, urgency)| (ExactTime::whole(at), urgency))
     }
 
     /// The urgencies of what waits, the greatest first.

@@ -8,6 +8,7 @@ use softswitch_pipeline::MAX_FRAME;
 use softswitch_queue::Loss;
 
 use super::{Arrivals, Discipline, End, Host, HostKind, Link, Scenario, Sizes, Switch, Workload};
+use crate::agenda::MOST_CHANNELS;
 
 /// Most bytes before a segment's payload: Ethernet, IPv6, TCP with all its options.
 const HEADERS: u32 = 14 + 40 + 60;
@@ -37,6 +38,11 @@ pub fn check(scenario: &Scenario) -> Result<()> {
         );
     }
     check_names(scenario)?;
+    let most = MOST_CHANNELS / 2;
+    ensure!(
+        scenario.links.len() <= most,
+        "links: there are more than {most}"
+    );
     for (i, link) in scenario.links.iter().enumerate() {
         let field = format!("links[{i}]");
         check_link(&field, link)?;

@@ -7,13 +7,13 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use softswitch_queue::{self as queue, EgressQueue, LinkConfig, Loss};
 
-use super::{Node, Simulation, Workload};
+use super::{Node, Sample, Simulation, Workload};
 use crate::flows::Flows;
 use crate::host::{Host, Identity};
 use crate::network::{Channel, Network};
 use crate::program;
 use crate::record::{Record, Series};
-use crate::scenario::{Discipline, End, Link, Scenario};
+use crate::scenario::{self, Discipline, End, Link, Scenario};
 use crate::seed;
 use crate::switch::Switch;
 use crate::workload::{Lengths, Starts};
@@ -51,10 +51,23 @@ pub fn build(scenario: &Scenario, folder: &Path) -> Result<Simulation> {
         network: Network::new(channels, Flows::default()),
         beginning: workloads.len(),
         workloads,
-        intervals: Series::ALL.map(|series| series.interval(&scenario.record)),
+        samples: samples(&scenario.record),
         record: Record::create(folder, &scenario.record)?,
         events: 0,
     })
+}
+
+fn samples(record: &scenario::Record) -> Vec<Sample> {
+    let sampled = Series::ALL.into_iter().filter_map(|series| {
+        let interval = series.interval(record)?;
+        let at = interval;
+        Some(Sample {
+            series,
+            interval,
+            at,
+        })
+    });
+    sampled.collect()
 }
 
 fn name(end: &End) -> String {
