@@ -13,9 +13,11 @@ use slab::Slab;
 use softswitch_pipeline::{Nanos, Rng};
 
 use crate::agenda::Event;
+use crate::agent::mask;
 use crate::flows::Effort;
 use crate::frame::{self, Contents, Fault, Way};
 use crate::network::{Frame, Network, Outgoing};
+use crate::scenario;
 use client::{Asking, Client};
 use server::{Answering, Server};
 
@@ -56,7 +58,9 @@ pub struct Host {
     config: Config,
     /// Draws initial sequence numbers.
     rng: Rng,
-    role: Role,
+    client: Client,
+    server: Option<Server>,
+    masks: bool,
     sockets: Slab<Socket>,
     /// By the other's address and port, and ours.
     by_ends: FxHashMap<(SocketAddr, SocketAddr), u32>,
@@ -64,12 +68,6 @@ pub struct Host {
     ready: VecDeque<u32>,
     /// Answers to what belongs to no connection.
     resets: VecDeque<(Way, Segment)>,
-}
-
-#[derive(Debug)]
-enum Role {
-    Client(Client),
-    Server(Server),
 }
 
 /// A connection and what it is used for.
@@ -104,10 +102,18 @@ pub struct Identity {
     pub addresses: Vec<IpAddr>,
     /// The channel by which it sends.
     pub channel: u32,
+    /// Whether it takes cookies off what comes in.
+    pub masks: bool,
 }
 
 impl Host {
-    fn new(identity: Identity, config: Config, rng: Rng, role: Role) -> Self {
+    /// A host, which answers if it has a server.
+    pub fn new(
+        identity: Identity,
+        config: Config,
+        rng: Rng,
+        server: Option<&scenario::Server>,
+    ) -> Self {
         Self {
             name: identity.name,
             dropped: HostDrops::default(),
@@ -118,7 +124,9 @@ impl Host {
             channel: identity.channel,
             config,
             rng,
-            role,
+            client: Client::default(),
+            server: server.map(Server::new),
+            masks: identity.masks,
             sockets: Slab::new(),
             by_ends: FxHashMap::default(),
             ready: VecDeque::new(),
@@ -175,14 +183,22 @@ impl Host {
 
     fn take(&mut self, contents: &Contents, network: &mut Network) {
         let Contents {
-            way, mut segment, ..
+            way,
+            mut segment,
+            ck,
         } = *contents;
+        if ck
+            && self.masks
+            && let Some(ts) = &mut segment.ts
+        {
+            ts.val = mask(ts.val);
+        }
         match self.by_ends.get(&(way.from, way.to)) {
             Some(&socket) => {
                 network.tally.delivered += 1;
                 let it = &mut self.sockets[socket as usize];
-                if let (Role::Server(server), Purpose::Answering(answering)) =
-                    (&self.role, &mut it.purpose)
+                if let (Some(server), Purpose::Answering(answering)) =
+                    (&self.server, &mut it.purpose)
                 {
                     server.incoming(answering, &mut segment);
                 }
@@ -213,7 +229,8 @@ impl Host {
 
     fn accepts(&self, way: &Way, segment: &Segment) -> bool {
         let begins = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
-        begins && matches!(&self.role, Role::Server(server) if server.port == way.to.port())
+        let server = self.server.as_ref();
+        begins && server.is_some_and(|server| server.port == way.to.port())
     }
 
     fn way(&self, from: SocketAddr, to: SocketAddr) -> Way {
@@ -247,20 +264,16 @@ impl Host {
     /// Something has happened to a connection: lets the application see it, and sends what there is.
     fn advance(&mut self, socket: u32, network: &mut Network) {
         let it = &mut self.sockets[socket as usize];
-        match (&mut self.role, &mut it.purpose) {
-            (Role::Client(client), Purpose::Asking(asking)) => {
+        match (&mut it.purpose, &mut self.server) {
+            (Purpose::Asking(asking), _) => {
+                let client = &mut self.client;
                 client.advance(socket, asking, &mut it.tcp, &it.way, network);
             }
-            (Role::Server(server), Purpose::Answering(answering)) => {
-                server.advance(
-                    (self.number, socket),
-                    answering,
-                    &mut it.tcp,
-                    &it.way,
-                    network,
-                );
+            (Purpose::Answering(answering), Some(server)) => {
+                let socket = (self.number, socket);
+                server.advance(socket, answering, &mut it.tcp, &it.way, network);
             }
-            _ => unreachable!("clients ask and servers answer"),
+            (Purpose::Answering(_), None) => unreachable!("only a server accepts"),
         }
         it.plan_timer(self.number, socket, network);
         if !it.ready {
@@ -295,8 +308,8 @@ impl Host {
             }
             return;
         };
-        let (ck, rank) = match (&self.role, &mut it.purpose) {
-            (Role::Server(server), Purpose::Answering(answering)) => {
+        let (ck, rank) = match (&self.server, &mut it.purpose) {
+            (Some(server), Purpose::Answering(answering)) => {
                 server.outgoing(answering, &mut segment)
             }
             _ => (false, 0),
@@ -310,8 +323,7 @@ impl Host {
     fn remove(&mut self, socket: u32) {
         let Socket { way, purpose, .. } = self.sockets.remove(socket as usize);
         self.by_ends.remove(&(way.to, way.from));
-        if let (Role::Server(server), Purpose::Answering(mut answering)) = (&mut self.role, purpose)
-        {
+        if let (Some(server), Purpose::Answering(mut answering)) = (&mut self.server, purpose) {
             server.closed(&mut answering);
         }
     }

@@ -126,22 +126,13 @@ pub struct Host {
     pub gateway_mac: Mac,
     /// The name of its link.
     pub link: String,
-    /// What it does.
-    pub kind: HostKind,
-    /// What its server is like; of servers alone.
+    /// Whether an agent takes the cookies off what comes in, as an edge switch would: of a client that is in the data centre itself.
+    #[serde(default)]
+    pub masks: bool,
+    /// What its server is like, if it has one.
     pub server: Option<Server>,
     /// Its TCP.
     pub tcp: Tcp,
-}
-
-/// What a host does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HostKind {
-    /// Opens connections, and asks.
-    Client,
-    /// Accepts connections, and answers.
-    Server,
 }
 
 /// An L7 load balancer (CCLB7), as the network sees it.
@@ -258,7 +249,7 @@ pub enum Discipline {
     Pifo,
 }
 
-/// Flows between one client and one address.
+/// Flows that one client asks for.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
@@ -267,8 +258,8 @@ pub struct Workload {
     pub label: String,
     /// The client's name.
     pub client: String,
-    /// A VIP or a host's own address, and the port.
-    pub server: SocketAddr,
+    /// VIPs or hosts' own addresses, and their ports; each flow goes to one, all with the same probability.
+    pub servers: Vec<SocketAddr>,
     /// When flows begin.
     pub arrivals: Arrivals,
     /// How many bytes are answered.

@@ -15,7 +15,7 @@ use crate::network::Network;
 use crate::record::{FlowCounts, Packets, Record, Series, Summary, counters};
 use crate::scenario::{self, ConnectionUse, Scenario};
 use crate::switch::Switch;
-use crate::workload::{Lengths, Starts};
+use crate::workload::{Lengths, Servers, Starts};
 
 /// A scenario that runs.
 #[derive(Debug)]
@@ -51,6 +51,7 @@ struct Workload {
     /// The client's number.
     client: u32,
     starts: Starts,
+    servers: Servers,
     lengths: Lengths,
 }
 
@@ -154,12 +155,8 @@ impl Simulation {
 
     fn begin_flow(&mut self, workload: u32) {
         let it = &mut self.workloads[workload as usize];
-        let (server, request, use_of) = (
-            it.scenario.server,
-            it.scenario.request_bytes,
-            it.scenario.connection,
-        );
-        let (client, size) = (it.client, it.lengths.draw());
+        let (request, use_of) = (it.scenario.request_bytes, it.scenario.connection);
+        let (client, server, size) = (it.client, it.servers.draw(), it.lengths.draw());
         let flows = &mut self.network.flows;
         let last = use_of == ConnectionUse::OneAFlow;
         let flow = flows.begin(workload, self.network.now, request, size, last);

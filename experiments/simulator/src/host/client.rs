@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use frontage_transport::tcp::{Config, Connection};
-use softswitch_pipeline::Rng;
+use frontage_transport::tcp::Connection;
 
-use super::{Host, Identity, Purpose, Role, effort};
+use super::{Host, Purpose, effort};
 use crate::flows::Effort;
 use crate::frame::Way;
 use crate::network::Network;
@@ -17,8 +16,8 @@ const FIRST_PORT: u16 = 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Client {
-    /// Persistent connections without a flow, by workload.
-    idle: BTreeMap<u32, Vec<u32>>,
+    /// Persistent connections without a flow, by workload and server.
+    idle: BTreeMap<(u32, SocketAddr), Vec<u32>>,
     /// Counts through ports, and through addresses when the ports are through.
     next_socket: u64,
 }
@@ -59,17 +58,13 @@ impl Client {
         if !asking.persistent {
             tcp.finish();
         } else if complete && !tcp.is_closed() {
-            self.idle.entry(asking.workload).or_default().push(socket);
+            let idle = self.idle.entry((asking.workload, way.to));
+            idle.or_default().push(socket);
         }
     }
 }
 
 impl Host {
-    /// A client.
-    pub fn client(identity: Identity, config: Config, rng: Rng) -> Self {
-        Self::new(identity, config, rng, Role::Client(Client::default()))
-    }
-
     /// Asks a server for a flow that has begun, over a connection of this workload. A flow for which there is no port left fails.
     pub fn ask(
         &mut self,
@@ -80,7 +75,7 @@ impl Host {
         network: &mut Network,
     ) {
         let persistent = use_of == ConnectionUse::Persistent;
-        let socket = match self.take_idle(workload).filter(|_| persistent) {
+        let socket = match self.take_idle(workload, to).filter(|_| persistent) {
             Some(socket) => socket,
             None => {
                 let Some(local) = self.free_socket(to) else {
@@ -108,11 +103,8 @@ impl Host {
     }
 
     /// A persistent connection without a flow. Those that have been closed meanwhile are forgotten.
-    fn take_idle(&mut self, workload: u32) -> Option<u32> {
-        let Role::Client(client) = &mut self.role else {
-            return None;
-        };
-        let idle = client.idle.get_mut(&workload)?;
+    fn take_idle(&mut self, workload: u32, to: SocketAddr) -> Option<u32> {
+        let idle = self.client.idle.get_mut(&(workload, to))?;
         while let Some(socket) = idle.pop() {
             let usable = |it: &super::Socket| {
                 matches!(&it.purpose, Purpose::Asking(asking) if asking.workload == workload && asking.flow.is_none())
@@ -127,9 +119,6 @@ impl Host {
 
     /// An address and port of ours from which no connection goes there.
     fn free_socket(&mut self, to: SocketAddr) -> Option<SocketAddr> {
-        let Role::Client(client) = &mut self.role else {
-            return None;
-        };
         let ports = u64::from(u16::MAX - FIRST_PORT) + 1;
         let of_family = || {
             self.addresses
@@ -138,8 +127,8 @@ impl Host {
         };
         let addresses = of_family().count() as u64;
         for _ in 0..ports * addresses {
-            let n = client.next_socket;
-            client.next_socket += 1;
+            let n = self.client.next_socket;
+            self.client.next_socket += 1;
             let address = of_family().nth((n / ports % addresses) as usize)?;
             let local = SocketAddr::new(*address, FIRST_PORT + (n % ports) as u16);
             if !self.by_ends.contains_key(&(to, local)) {

@@ -7,7 +7,7 @@ use frontage_cookie::tcp::Sid;
 use softswitch_pipeline::MAX_FRAME;
 use softswitch_queue::Loss;
 
-use super::{Arrivals, Discipline, End, Host, HostKind, Link, Scenario, Sizes, Switch, Workload};
+use super::{Arrivals, Discipline, End, Host, Link, Scenario, Sizes, Switch, Workload};
 use crate::agenda::MOST_CHANNELS;
 
 /// Most bytes before a segment's payload: Ethernet, IPv6, TCP with all its options.
@@ -108,10 +108,6 @@ fn check_host(field: &str, host: &Host) -> Result<()> {
         !host.addresses.is_empty(),
         "{field}.addresses: a host needs one at least"
     );
-    ensure!(
-        (host.kind == HostKind::Server) == host.server.is_some(),
-        "{field}.server: a server needs it, and a client has none"
-    );
     host.tcp
         .config()
         .check()
@@ -179,16 +175,22 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
         .hosts
         .iter()
         .find(|host| host.name == workload.client);
-    match client {
-        Some(host) if host.kind == HostKind::Client => ensure!(
-            host.addresses
+    let Some(client) = client else {
+        bail!("{field}.client: there is no host '{}'", workload.client);
+    };
+    ensure!(
+        !workload.servers.is_empty(),
+        "{field}.servers: nobody would be asked"
+    );
+    for (i, server) in workload.servers.iter().enumerate() {
+        ensure!(
+            client
+                .addresses
                 .iter()
-                .any(|a| a.is_ipv4() == workload.server.is_ipv4()),
-            "{field}.server: client '{}' has no address of the family of {}",
-            host.name,
-            workload.server
-        ),
-        _ => bail!("{field}.client: there is no client '{}'", workload.client),
+                .any(|a| a.is_ipv4() == server.is_ipv4()),
+            "{field}.servers[{i}]: client '{}' has no address of the family of {server}",
+            client.name
+        );
     }
     ensure!(
         workload.request_bytes > 0,
