@@ -18,15 +18,24 @@ fn main() {
     for congestion in [Congestion::NewReno, Congestion::Cubic, Congestion::Dctcp] {
         for (name, lost_of) in [("no loss", u64::MAX), ("one in 1000 lost", 1000)] {
             // The best of some: other processes only add.
-            let best = (0..5).map(|_| tcp(congestion, lost_of)).fold(f64::INFINITY, f64::min);
-            println!("tcp {congestion:?}, {name}: {best:.0} ns per data segment and acknowledgement");
+            let best = (0..5)
+                .map(|_| tcp(congestion, lost_of))
+                .fold(f64::INFINITY, f64::min);
+            println!(
+                "tcp {congestion:?}, {name}: {best:.0} ns per data segment and acknowledgement"
+            );
         }
     }
 }
 
 /// Nanoseconds a segment; every `lost_of`-th is lost.
 fn tcp(congestion: Congestion, lost_of: u64) -> f64 {
-    let config = Config { congestion, delayed_ack: None, receive_window: 128 * 1448, ..Config::default() };
+    let config = Config {
+        congestion,
+        delayed_ack: None,
+        receive_window: 128 * 1448,
+        ..Config::default()
+    };
     let mut client = Connection::connect(&config, 1, 0);
     let syn = client.poll_transmit(0).expect("a SYN");
     let mut server = Connection::accept(&config, 2, &syn, 0);

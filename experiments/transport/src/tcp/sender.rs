@@ -6,7 +6,7 @@ use super::config::Config;
 use super::recovery::{Phase, Rate};
 use super::scoreboard::Scoreboard;
 use crate::Nanos;
-use crate::congestion::{Acked, Congestion, Controller, Event};
+use crate::congestion::{Acked, Congestion, Controller, Event, Usage};
 use crate::rtt::RttEstimator;
 
 /// Duplicate acknowledgements that prove a loss.
@@ -64,15 +64,6 @@ struct Timer {
     /// Timeouts since something was acknowledged.
     in_vain: u32,
     deadline: Option<Nanos>,
-}
-
-/// Whether the window is what limits the sender: only then may it grow (RFC 7661, section 4.1; as
-/// Linux's tcp_cwnd_validate).
-#[derive(Debug, Default)]
-struct Usage {
-    limited: bool,
-    most: u64,
-    until: u64,
 }
 
 /// An acknowledgement, in offsets.
@@ -460,7 +451,7 @@ impl Sender {
                 .on_idle(now - self.last_sent, self.timer.value());
         }
         if !self.has_room(length) {
-            self.usage.note(true, &self.board);
+            self.usage.note(true, self.board.acknowledged(), sent);
             return None;
         }
         let fin = self.finished && length == waiting;
@@ -468,10 +459,9 @@ impl Sender {
         if let Some(rate) = self.phase.rate() {
             rate.send(range.end - range.start);
         }
-        self.usage.note(
-            self.board.pipe() + self.mss > self.controller.window(),
-            &self.board,
-        );
+        let full = self.board.pipe() + self.mss > self.controller.window();
+        self.usage
+            .note(full, self.board.acknowledged(), self.board.sent());
         Some(self.piece(range, true))
     }
 
@@ -520,19 +510,5 @@ impl Timer {
 
     fn restart(&mut self, now: Nanos) {
         self.deadline = Some(now + self.value());
-    }
-}
-
-impl Usage {
-    fn note(&mut self, limited: bool, board: &Scoreboard) {
-        let flight = board.flight();
-        if limited || board.acknowledged() >= self.until || (!self.limited && flight > self.most) {
-            (self.limited, self.most, self.until) = (limited, flight, board.sent());
-        }
-    }
-
-    /// In slow start, half of the window in use is enough.
-    fn is_limited(&self, controller: &Controller) -> bool {
-        self.limited || (controller.in_slow_start() && controller.window() < 2 * self.most)
     }
 }
