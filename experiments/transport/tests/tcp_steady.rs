@@ -262,7 +262,9 @@ fn dctcp_echoes_marks_exactly() {
         last = sent.segment.ack;
     }
     let mut random = Pcg64Mcg::new(3);
-    let marks = (0..500).filter(|_| random.next_u32().is_multiple_of(4)).count();
+    let marks = (0..500)
+        .filter(|_| random.next_u32().is_multiple_of(4))
+        .count();
     assert_eq!(echoed as usize, marks * 1000);
     assert!(world.log.len() < 1000, "acknowledgements are delayed");
 }
