@@ -34,6 +34,22 @@ fn serialisation_and_propagation_are_exact() {
 }
 
 #[test]
+fn over_ipv6_frames_are_20_bytes_longer() {
+    let mut scenario = line(1000);
+    scenario["hosts"][0]["addresses"] = json!(["2001:db8::1"]);
+    scenario["hosts"][1]["addresses"] = json!(["2001:db8::2"]);
+    scenario["workload"][0]["server"] = json!("[2001:db8::2]:80");
+    let taken = |scenario| {
+        let flows = run(&scenario).flows();
+        flows[0].end - flows[0].start
+    };
+    assert_eq!(
+        taken(scenario),
+        taken(line(1000)) + 4 * nanoseconds(20, GIGABIT)
+    );
+}
+
+#[test]
 fn a_busy_link_is_used_to_the_last_bit() {
     // Ten segments, an initial window: they leave back to back.
     let flows = run(&line(10 * 1448)).flows();

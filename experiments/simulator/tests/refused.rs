@@ -121,6 +121,11 @@ fn a_wrong_field_is_named_with_its_fault() {
             json!(0),
             "record.queues: an interval of 0 ns",
         ),
+        (
+            "/workload/0/label",
+            json!("a,b"),
+            "workload[0].label: 'a,b' has a comma",
+        ),
         ("/seed", json!(-1), "seed: invalid value"),
     ] {
         let mut scenario = dumbbell();

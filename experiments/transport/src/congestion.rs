@@ -6,11 +6,13 @@
 mod cubic;
 mod dctcp;
 mod new_reno;
+mod usage;
 
 use crate::Nanos;
 use cubic::Cubic;
 use dctcp::Dctcp;
 use new_reno::NewReno;
+pub(crate) use usage::Usage;
 
 /// A law of congestion control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -79,6 +79,11 @@ impl Intervals {
         self.0.iter().rev()
     }
 
+    /// How many numbers there are.
+    pub fn total(&self) -> u64 {
+        self.0.iter().map(|held| held.end - held.start).sum()
+    }
+
     /// How many intervals there are.
     pub fn len(&self) -> usize {
         self.0.len()

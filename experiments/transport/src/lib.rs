@@ -1,4 +1,4 @@
-//! The transports of simulated hosts: [`tcp`], over congestion
+//! The transports of simulated hosts: [`tcp`] and a QUIC-like [`quic`], over the same congestion
 //! controllers ([`congestion`]).
 //!
 //! A connection is a pure state machine. It has no clock, no socket and no randomness: every call
@@ -10,6 +10,7 @@
 
 pub mod congestion;
 mod intervals;
+pub mod quic;
 mod rtt;
 pub mod tcp;
 

@@ -29,11 +29,6 @@ impl RttEstimator {
         self.smoothed
     }
 
-    /// RTTVAR.
-    pub fn variation(&self) -> Nanos {
-        self.variation
-    }
-
     /// SRTT + max(G, 4 RTTVAR), once there was a sample.
     pub fn timeout(&self, granularity: Nanos) -> Option<Nanos> {
         Some(self.smoothed? + (4 * self.variation).max(granularity))
@@ -54,7 +49,7 @@ mod tests {
         assert_eq!(rtt.timeout(0), Some(300 * MILLISECOND));
         rtt.sample(180 * MILLISECOND);
         // RTTVAR = 3/4 * 50 + 1/4 * 80, SRTT = 7/8 * 100 + 1/8 * 180.
-        assert_eq!(rtt.variation(), 57_500_000);
+        assert_eq!(rtt.variation, 57_500_000);
         assert_eq!(rtt.smoothed(), Some(110 * MILLISECOND));
         assert_eq!(rtt.timeout(300 * MILLISECOND), Some(410 * MILLISECOND));
     }

@@ -80,9 +80,20 @@ fn check_names(scenario: &Scenario) -> Result<()> {
     ] {
         let mut seen = BTreeSet::new();
         for name in names {
+            check_word(kind, name)?;
             ensure!(seen.insert(name), "{kind}: the name '{name}' is used twice");
         }
     }
+    Ok(())
+}
+
+/// What stands in a field of a CSV file.
+fn check_word(field: &str, word: &str) -> Result<()> {
+    let breaks = |c: char| c == ',' || c == '"' || c.is_control();
+    ensure!(
+        !word.contains(breaks),
+        "{field}: '{word}' has a comma, a quote or a control character"
+    );
     Ok(())
 }
 
@@ -171,6 +182,7 @@ fn check_end<'a>(
 }
 
 fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Result<()> {
+    check_word(&format!("{field}.label"), &workload.label)?;
     let client = scenario
         .hosts
         .iter()

@@ -1,13 +1,16 @@
 //! The sending half: what may be sent now, and what acknowledgements and timeouts do to that.
 
+mod timer;
+mod transmit;
+
 use std::ops::Range;
 
 use super::config::Config;
 use super::recovery::{Phase, Rate};
 use super::scoreboard::Scoreboard;
 use crate::Nanos;
-use crate::congestion::{Acked, Congestion, Controller, Event};
-use crate::rtt::RttEstimator;
+use crate::congestion::{Acked, Congestion, Controller, Event, Usage};
+use timer::Timer;
 
 /// Duplicate acknowledgements that prove a loss.
 const DUP_THRESH: u32 = 3;
@@ -52,29 +55,6 @@ pub struct Counts {
     pub mark_reductions: u64,
 }
 
-/// RFC 6298's retransmission timer.
-#[derive(Debug)]
-struct Timer {
-    rtt: RttEstimator,
-    min: Nanos,
-    max: Nanos,
-    initial: Nanos,
-    /// How often the timeout was doubled since a round trip was measured.
-    backoff: u32,
-    /// Timeouts since something was acknowledged.
-    in_vain: u32,
-    deadline: Option<Nanos>,
-}
-
-/// Whether the window is what limits the sender: only then may it grow (RFC 7661, section 4.1; as
-/// Linux's tcp_cwnd_validate).
-#[derive(Debug, Default)]
-struct Usage {
-    limited: bool,
-    most: u64,
-    until: u64,
-}
-
 /// An acknowledgement, in offsets.
 #[derive(Debug)]
 pub struct Ack<'a> {
@@ -112,15 +92,7 @@ impl Sender {
             board: Scoreboard::new(u64::from(mss)),
             phase: Phase::Open,
             controller: Controller::new(config.congestion, mss, config.initial_window),
-            timer: Timer {
-                rtt: RttEstimator::default(),
-                min: config.min_rto,
-                max: config.max_rto,
-                initial: config.initial_rto,
-                backoff: 0,
-                in_vain: 0,
-                deadline: None,
-            },
+            timer: Timer::new(config),
             usage: Usage::default(),
             written: 1,
             finished: false,
@@ -145,11 +117,7 @@ impl Sender {
 
     /// The handshake is over: its round trip, if it was measured, and how often the SYN was sent.
     pub fn establish(&mut self, now: Nanos, rtt: Option<Nanos>, syns: u32, right_edge: u64) {
-        match rtt {
-            Some(rtt) => self.timer.rtt.sample(rtt),
-            // RFC 6298, section 5.7: 3 s where the first was 1 s.
-            None => self.timer.initial = (3 * self.timer.initial).min(self.timer.max),
-        }
+        self.timer.establish(rtt);
         if syns > 2 {
             self.controller.set_window(self.mss); // RFC 6928, section 2.
         }
@@ -382,157 +350,5 @@ impl Sender {
         self.timer.in_vain += 1;
         self.timer.restart(now);
         true
-    }
-
-    /// The next stretch to send, if the windows allow one.
-    pub fn poll(&mut self, now: Nanos) -> Option<Piece> {
-        let piece = self
-            .retransmission(now)
-            .or_else(|| self.new_data(now))
-            .or_else(|| self.rescue(now))?;
-        self.timer.deadline.get_or_insert(now + self.timer.value());
-        self.last_sent = now;
-        Some(piece)
-    }
-
-    /// Whether a segment of so many bytes fits in the congestion window. Without SACK, each
-    /// duplicate acknowledgement says that one has left the network; before recovery, two may say
-    /// so (limited transmit, RFC 3042), and with SACK the pipe knows.
-    fn has_room(&self, length: u64) -> bool {
-        let left = match self.phase {
-            _ if self.sack => 0,
-            Phase::Recovery { .. } => u64::from(self.duplicates) * self.mss,
-            Phase::Open | Phase::Reducing { .. } => {
-                u64::from(self.duplicates.min(DUP_THRESH - 1)) * self.mss
-            }
-            Phase::Loss { .. } => 0,
-        };
-        self.board.pipe().saturating_sub(left) + length.min(self.mss) <= self.controller.window()
-    }
-
-    fn retransmission(&mut self, now: Nanos) -> Option<Piece> {
-        if !self.board.is_missing() {
-            return None;
-        }
-        let candidate = self.board.candidate(false)?;
-        if !self.at_once && !self.has_room(candidate.end - candidate.start) {
-            return None;
-        }
-        self.at_once = false;
-        self.send_again(now, candidate, true)
-    }
-
-    fn send_again(
-        &mut self,
-        now: Nanos,
-        candidate: super::scoreboard::Candidate,
-        moves: bool,
-    ) -> Option<Piece> {
-        if candidate.is_first() {
-            self.timer.restart(now);
-        }
-        self.board.retransmit(now, candidate, moves);
-        self.counts.retransmitted += 1;
-        let length = candidate.end - candidate.start;
-        if let Some(rate) = self.phase.rate() {
-            rate.send(length);
-        }
-        Some(self.piece(candidate.start..candidate.end, false))
-    }
-
-    fn new_data(&mut self, now: Nanos) -> Option<Piece> {
-        if self.board.is_missing() {
-            return None;
-        }
-        let sent = self.board.sent();
-        let waiting = self.written.saturating_sub(sent);
-        let fin_waits = self.finished && sent <= self.written;
-        if waiting == 0 && !fin_waits {
-            return None;
-        }
-        let length = waiting.min(self.mss);
-        // The sender's side of silly window avoidance: full segments, or all there is.
-        if sent + length > self.right_edge {
-            return None;
-        }
-        if self.board.flight() == 0 {
-            self.controller
-                .on_idle(now - self.last_sent, self.timer.value());
-        }
-        if !self.has_room(length) {
-            self.usage.note(true, &self.board);
-            return None;
-        }
-        let fin = self.finished && length == waiting;
-        let range = self.board.send(now, length + u64::from(fin));
-        if let Some(rate) = self.phase.rate() {
-            rate.send(range.end - range.start);
-        }
-        self.usage.note(
-            self.board.pipe() + self.mss > self.controller.window(),
-            &self.board,
-        );
-        Some(self.piece(range, true))
-    }
-
-    /// When there is nothing else to send in recovery, what is not known to be lost (RFC 6675's
-    /// NextSeg, rules 3 and 4).
-    fn rescue(&mut self, now: Nanos) -> Option<Piece> {
-        if !self.phase.is_recovery()
-            || !self.sack
-            || self.board.is_missing()
-            || !self.has_room(self.mss)
-        {
-            return None;
-        }
-        if let Some(candidate) = self.board.candidate(true) {
-            return self.send_again(now, candidate, true);
-        }
-        if std::mem::replace(&mut self.rescued, true) {
-            return None;
-        }
-        let last = self.board.last()?;
-        self.send_again(now, last, false)
-    }
-
-    fn piece(&self, range: Range<u64>, new: bool) -> Piece {
-        let end = range.end.min(self.written);
-        Piece {
-            start: range.start,
-            len: end.saturating_sub(range.start) as u32,
-            fin: range.end > self.written,
-            push: end == self.written,
-            new,
-        }
-    }
-}
-
-impl Timer {
-    fn value(&self) -> Nanos {
-        let base = self.rtt.timeout(0).unwrap_or(self.initial).max(self.min);
-        base.saturating_mul(1 << self.backoff).min(self.max)
-    }
-
-    fn sample(&mut self, rtt: Nanos) {
-        self.rtt.sample(rtt);
-        self.backoff = 0;
-    }
-
-    fn restart(&mut self, now: Nanos) {
-        self.deadline = Some(now + self.value());
-    }
-}
-
-impl Usage {
-    fn note(&mut self, limited: bool, board: &Scoreboard) {
-        let flight = board.flight();
-        if limited || board.acknowledged() >= self.until || (!self.limited && flight > self.most) {
-            (self.limited, self.most, self.until) = (limited, flight, board.sent());
-        }
-    }
-
-    /// In slow start, half of the window in use is enough.
-    fn is_limited(&self, controller: &Controller) -> bool {
-        self.limited || (controller.in_slow_start() && controller.window() < 2 * self.most)
     }
 }

@@ -62,7 +62,11 @@ impl Bottleneck {
         for (index, (config, start)) in flows.iter().enumerate() {
             let mut client = Connection::connect(config, 77 * index as u32, *start);
             client.write(1 << 40);
-            bottleneck.flows.push(Flow { client, server: None, config: config.clone() });
+            bottleneck.flows.push(Flow {
+                client,
+                server: None,
+                config: config.clone(),
+            });
             bottleneck.schedule(*start, Event::Start(index));
         }
         bottleneck
@@ -110,7 +114,9 @@ impl Bottleneck {
             Event::AtServer(index, segment) => {
                 let flow = &mut self.flows[index];
                 match &mut flow.server {
-                    None => flow.server = Some(Connection::accept(&flow.config, 9, &segment, self.now)),
+                    None => {
+                        flow.server = Some(Connection::accept(&flow.config, 9, &segment, self.now))
+                    }
                     Some(server) => server.receive(self.now, &segment),
                 }
                 self.pump(index);
@@ -127,14 +133,23 @@ impl Bottleneck {
             self.enqueue(index, segment);
         }
         let now = self.now;
-        while let Some(segment) = self.flows[index].server.as_mut().and_then(|server| server.poll_transmit(now)) {
+        while let Some(segment) = self.flows[index]
+            .server
+            .as_mut()
+            .and_then(|server| server.poll_transmit(now))
+        {
             self.schedule(self.link.delay, Event::AtClient(index, segment));
         }
     }
 
     fn enqueue(&mut self, index: usize, mut segment: Segment) {
         self.depth = (self.depth.0 + self.waiting.len() as u64, self.depth.1 + 1);
-        if self.link.mark_at.is_some_and(|mark_at| self.waiting.len() >= mark_at) && segment.ecn == Ecn::Ect0 {
+        if self
+            .link
+            .mark_at
+            .is_some_and(|mark_at| self.waiting.len() >= mark_at)
+            && segment.ecn == Ecn::Ect0
+        {
             segment.ecn = Ecn::Ce;
         }
         if self.waiting.len() >= self.link.queue {
@@ -149,7 +164,9 @@ impl Bottleneck {
         if self.busy {
             return;
         }
-        let Some((index, segment)) = self.waiting.pop_front() else { return };
+        let Some((index, segment)) = self.waiting.pop_front() else {
+            return;
+        };
         self.busy = true;
         let bits = 8 * u64::from(segment.len + segment.header_length() + 20);
         let time = bits * SECOND / self.link.rate;
@@ -165,6 +182,9 @@ impl Bottleneck {
 
     /// Bytes that have come in order, of each flow.
     pub fn readable(&self) -> Vec<u64> {
-        self.flows.iter().map(|flow| flow.server.as_ref().map_or(0, Connection::readable)).collect()
+        self.flows
+            .iter()
+            .map(|flow| flow.server.as_ref().map_or(0, Connection::readable))
+            .collect()
     }
 }
