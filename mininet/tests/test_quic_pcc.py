@@ -17,7 +17,7 @@ from frontage_demo.quic import QuicWorld
 from frontage_demo.sandbox import Sandbox
 from frontage_demo.servers import PACED, WebServer
 from frontage_demo.services import FILMS
-from frontage_demo.settings import Settings
+from frontage_demo.settings import TARGETS, Settings
 from frontage_demo.workload import Arrival
 from quicrounds import BROKEN, drops, until
 from worlds import Sandboxed, deployment, needs_root
@@ -84,15 +84,17 @@ def remove(edge: EdgeSwitch, server: ServerAddresses) -> None:
         edge.frontage("remove-server", service.server_name(server))
 
 
-def test_connections_stay_where_they_are(tmp_path: Path) -> None:
-    found = deployment(SETTINGS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_connections_stay_where_they_are(tmp_path: Path, target: str) -> None:
+    settings = SETTINGS.on(target)
+    found = deployment(settings)
     plan = make_plan()
 
     def body(box: Sandbox) -> object:
         plan_file = box.scratch / "plan.csv"
         workload.write_plan(plan, plan_file)
-        edge = found.edge(SETTINGS, box, IN_SERVICE, SERVICES)
-        with PacedWorld(SETTINGS, box.scratch, edge, found.quic_agent, found.h3_client) as world:
+        edge = found.edge(settings, box, IN_SERVICE, SERVICES)
+        with PacedWorld(settings, box.scratch, edge, found.quic_agent, found.h3_client) as world:
             world.offer_objects(a.wire_size for a in plan)
             world.wait_until_ready()
             dropped: list[dict[str, int]] = []
