@@ -11,7 +11,7 @@ import pytest
 from frontage_demo.addresses import QUIC_PORT, QUIC_VIP4, QUIC_VIP6
 from frontage_demo.capture import WHOLE, Capture
 from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import Settings
+from frontage_demo.settings import TARGETS, Settings
 from frontage_demo.topology import INTERNET
 from quicclients import Client
 from quicrounds import UNDER_WAY, Rounds, drops, limit
@@ -35,14 +35,16 @@ EXPECTED = {"quic-header", "quic-small", "quic-no-connection"}
 """Why the switch drops what is damaged; the rest reaches servers, by the handshake table above all."""
 
 
-def test_damaged_packets_harm_nobody(tmp_path: Path) -> None:
-    found = deployment(SETTINGS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_damaged_packets_harm_nobody(tmp_path: Path, target: str) -> None:
+    settings = SETTINGS.on(target)
+    found = deployment(settings)
     clients = [client for client in CLIENTS if client.missing is None]
     if not clients:
         pytest.skip("no HTTP/3 client")
 
     def body(box: Sandbox) -> object:
-        with found.quic_world(SETTINGS, box) as world:
+        with found.quic_world(settings, box) as world:
             world.offer_objects([SIZE, SMALL])
             world.wait_until_ready()
             router = world.network[INTERNET]

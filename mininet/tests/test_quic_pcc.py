@@ -65,7 +65,7 @@ class PacedWorld(QuicWorld):
         """What was answered: when the request came, from which address and port, and the server's name."""
         found = []
         for server in self.server_addresses:
-            for line in map(json.loads, (self.scratch / "quic" / f"{server.name}.json").read_text().splitlines()):
+            for line in map(json.loads, self._log(server.name)):
                 found.append((line["time"], line["client"], server.name))
         return sorted(found)
 
