@@ -1,6 +1,6 @@
 //! Transport parameters as they are on the wire (RFC 9000, section 18).
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::{BufMut, Bytes};
 
 /// Ids and values, in order.
 pub type Parameters = Vec<(u64, Bytes)>;
@@ -33,12 +33,17 @@ fn parameter(wire: &mut &[u8]) -> Option<(u64, Bytes)> {
 
 /// Takes a variable-length integer (RFC 9000, section 16).
 pub(crate) fn varint(wire: &mut &[u8]) -> Option<u64> {
-    let first = wire.try_get_u8().ok()?;
-    let mut value = u64::from(first & 0x3f);
-    for _ in 1..1 << (first >> 6) {
-        value = value << 8 | u64::from(wire.try_get_u8().ok()?);
-    }
-    Some(value)
+    let length = 1 << (wire.first()? >> 6);
+    let (octets, rest) = wire.split_at_checked(length)?;
+    *wire = rest;
+    let value = match octets {
+        [octet] => u64::from(*octet),
+        octets => octets
+            .iter()
+            .fold(0, |value, octet| value << 8 | u64::from(*octet)),
+    };
+    // The first two bits are the length's.
+    Some(value & (u64::MAX >> 2 >> (64 - 8 * length)))
 }
 
 fn put_varint(wire: &mut Vec<u8>, value: u64) {

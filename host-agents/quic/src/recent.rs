@@ -26,17 +26,17 @@ impl<K: Eq + Hash, V: Copy> Recent<K, V> {
         self.young.get(key).or_else(|| self.old.get(key)).copied()
     }
 
-    /// Gives `key` a value.
-    pub fn insert(&mut self, key: K, value: V) {
+    /// Gives `key` the value that `change` makes of the one that it had.
+    pub fn change(&mut self, key: K, change: impl FnOnce(Option<V>) -> V) {
         if let Some(here) = self.young.get_mut(&key) {
-            *here = value;
+            *here = change(Some(*here));
             return;
         }
-        self.old.remove(&key);
+        let before = self.old.remove(&key);
         if self.young.len() == self.capacity {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(key, value);
+        self.young.insert(key, change(before));
     }
 }
 
@@ -47,12 +47,12 @@ mod tests {
     #[test]
     fn the_recent_stay() {
         let mut map = Recent::new(4);
-        map.insert(0, 'a');
+        map.change(0, |_| 'a');
         for key in 1..100i32 {
-            map.insert(key, 'x');
+            map.change(key, |_| 'x');
             // Used all the time, so never forgotten.
             assert_eq!(map.get(&0), Some('a'));
-            map.insert(0, 'a');
+            map.change(0, |before| before.expect("it is remembered"));
             assert!(map.young.len() + map.old.len() <= 8);
             assert!(((key - 2).max(0)..=key).all(|key| map.get(&key).is_some()));
         }

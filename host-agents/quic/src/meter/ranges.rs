@@ -8,6 +8,8 @@ pub struct Ranges {
     prefix: u64,
     /// Begin and end of what is beyond the prefix, apart from each other.
     islands: BTreeMap<u64, u64>,
+    /// How many those are.
+    beyond: u64,
 }
 
 impl Ranges {
@@ -24,23 +26,20 @@ impl Ranges {
             .filter(|(_, end)| **end >= from)
         {
             self.islands.remove(&begin);
+            self.beyond -= end - begin;
             (from, to) = (from.min(begin), to.max(end));
         }
         if from <= self.prefix {
             self.prefix = self.prefix.max(to);
         } else {
             self.islands.insert(from, to);
+            self.beyond += to - from;
         }
     }
 
     /// How many there are.
     pub fn total(&self) -> u64 {
-        self.prefix
-            + self
-                .islands
-                .iter()
-                .map(|(begin, end)| end - begin)
-                .sum::<u64>()
+        self.prefix + self.beyond
     }
 }
 

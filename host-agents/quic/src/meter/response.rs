@@ -15,7 +15,6 @@ pub struct Response {
     /// The end, once it was sent.
     end: Option<u64>,
     acknowledged: Ranges,
-    counted: bool,
     counted_ff: bool,
 }
 
@@ -54,13 +53,10 @@ impl Response {
         self.end == Some(self.acknowledged.total())
     }
 
-    /// Brings the loads up to date.
-    pub fn account(&mut self, loads: &Loads) {
-        if !self.counted {
-            self.counted = true;
-            loads.n_af.fetch_add(1, Relaxed);
-        }
-        let far = self.remaining() > loads.look_ahead;
+    /// Brings N_FF up to date; what remains.
+    pub fn account(&mut self, loads: &Loads) -> u64 {
+        let remaining = self.remaining();
+        let far = remaining > loads.look_ahead;
         if far != self.counted_ff {
             self.counted_ff = far;
             if far {
@@ -69,11 +65,11 @@ impl Response {
                 loads.n_ff.fetch_sub(1, Relaxed)
             };
         }
+        remaining
     }
 
     /// Takes it from the loads.
     pub fn leave(self, loads: &Loads) {
-        loads.n_af.fetch_sub(u64::from(self.counted), Relaxed);
         loads.n_ff.fetch_sub(u64::from(self.counted_ff), Relaxed);
     }
 }
