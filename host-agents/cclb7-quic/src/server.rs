@@ -218,14 +218,11 @@ fn open(
             loads: loads.clone(),
             bandwidth: cookie.bandwidth.0,
         });
-    let named = cookie.map(|(cookie, keys)| match cookie.sid_v4 {
-        Some(sid) if listen.is_ipv4() => Arc::new(keys.with_sid(sid)),
-        _ => keys.clone(),
-    });
     let socket = Socket::bind(listen, carrier)?;
     let counts = socket.counts();
-    let config = named.map_or_else(EndpointConfig::default, |keys| {
-        Form::sealed(keys).endpoint_config()
+    let config = cookie.map_or_else(EndpointConfig::default, |(cookie, keys)| {
+        let sid_v4 = cookie.sid_v4.filter(|_| listen.is_ipv4());
+        Form::sealed(keys.clone(), sid_v4.unwrap_or(cookie.sid)).endpoint_config()
     });
     let endpoint =
         Endpoint::new_with_abstract_socket(config, None, Box::new(socket), Arc::new(TokioRuntime))?;

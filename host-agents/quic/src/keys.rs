@@ -1,6 +1,6 @@
 //! The keys of the cookie that are in force, shared by everything that seals or opens one; they rotate while the server runs.
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use frontage_cookie::ipv6::{Cookie, Key};
 
@@ -10,13 +10,28 @@ const MAX: usize = 2;
 /// The keys in force and the server whom they seal.
 pub struct Keys {
     sid: u16,
-    ring: Arc<RwLock<Ring>>,
+    ring: RwLock<Ring>,
 }
 
-#[derive(Clone)]
 struct Ring {
-    newest: Arc<Key>,
-    previous: Option<Arc<Key>>,
+    newest: Entry,
+    previous: Option<Entry>,
+    /// How many rings came before.
+    generation: u64,
+}
+
+struct Entry {
+    key: Arc<Key>,
+    /// The interface id of the server's static cookie.
+    static_id: u64,
+}
+
+/// The last cookie that was sealed for a connection: most are like it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Last {
+    /// The keys' generation and the bits before sealing, of which one is the key's epoch.
+    sealed: Option<(u64, u64)>,
+    interface_id: u64,
 }
 
 /// Keys that cannot be in force together.
@@ -42,25 +57,15 @@ impl std::error::Error for Error {}
 impl Keys {
     /// Puts `keys` in force for server `sid`.
     pub fn new(sid: u16, keys: Vec<Key>) -> Result<Self, Error> {
-        Ok(Self {
-            sid,
-            ring: Arc::new(RwLock::new(ring(keys)?)),
-        })
+        let ring = RwLock::new(ring(sid, keys, 0)?);
+        Ok(Self { sid, ring })
     }
 
     /// Puts other keys in force; those that were are forgotten. Unchanged if there is an error.
     pub fn rotate(&self, keys: Vec<Key>) -> Result<(), Error> {
-        let ring = ring(keys)?;
-        *self.ring.write().expect("nobody panics with it") = ring;
+        let mut here = self.ring.write().expect("nobody panics with it");
+        *here = ring(self.sid, keys, here.generation + 1)?;
         Ok(())
-    }
-
-    /// The same keys, now and later, for what is server `sid` to another service.
-    pub fn with_sid(&self, sid: u16) -> Self {
-        Self {
-            sid,
-            ring: self.ring.clone(),
-        }
     }
 
     /// The server's id.
@@ -70,48 +75,46 @@ impl Keys {
 
     /// The key that seals.
     pub fn newest(&self) -> Arc<Key> {
-        self.ring
-            .read()
-            .expect("nobody panics with it")
-            .newest
-            .clone()
-    }
-
-    /// What `open` makes of each key in force, the newest first, until it makes something.
-    pub fn find<T>(&self, open: impl Fn(&Key) -> Option<T>) -> Option<T> {
-        let ring = self.ring.read().expect("nobody panics with it");
-        open(&ring.newest).or_else(|| ring.previous.as_deref().and_then(open))
+        self.ring().newest.key.clone()
     }
 
     /// The epoch of the key that sealed `interface_id`, if it is this server's static cookie.
     pub fn epoch_of_static(&self, interface_id: u64) -> Option<u32> {
-        self.find(|key| {
-            let cookie = key.open(interface_id)?;
-            (cookie.signals.is_none() && cookie.sid == self.sid).then_some(key.id() & 1)
-        })
+        let ring = self.ring();
+        let mut entries = std::iter::once(&ring.newest).chain(&ring.previous);
+        let entry = entries.find(|entry| entry.static_id == interface_id)?;
+        Some(entry.key.id() & 1)
     }
 
     /// `cookie` sealed by the key in force of this `epoch`, or by the newest if none is.
-    pub fn seal(&self, cookie: &Cookie, epoch: Option<u32>) -> u64 {
-        let ring = self.ring.read().expect("nobody panics with it");
+    pub fn seal(&self, cookie: &Cookie, epoch: Option<u32>, last: &mut Last) -> u64 {
+        let ring = self.ring();
         let previous = ring
             .previous
-            .as_deref()
-            .filter(|key| epoch == Some(key.id() & 1));
-        previous.unwrap_or(&ring.newest).seal(cookie)
+            .as_ref()
+            .filter(|entry| epoch == Some(entry.key.id() & 1));
+        let key = &previous.unwrap_or(&ring.newest).key;
+        let this = Some((ring.generation, cookie.plain(key.id())));
+        if last.sealed != this {
+            *last = Last {
+                sealed: this,
+                interface_id: key.seal(cookie),
+            };
+        }
+        last.interface_id
     }
 
     /// The interface id of the server's `preferred_address`: its static cookie by the newest key.
     pub fn static_interface_id(&self) -> u64 {
-        self.newest().seal(&Cookie {
-            sid: self.sid,
-            expects_cookie_address: false,
-            signals: None,
-        })
+        self.ring().newest.static_id
+    }
+
+    fn ring(&self) -> RwLockReadGuard<'_, Ring> {
+        self.ring.read().expect("nobody panics with it")
     }
 }
 
-fn ring(mut keys: Vec<Key>) -> Result<Ring, Error> {
+fn ring(sid: u16, mut keys: Vec<Key>, generation: u64) -> Result<Ring, Error> {
     keys.sort_by_key(Key::id);
     if keys.is_empty() || keys.len() > MAX {
         return Err(Error::Count(keys.len()));
@@ -121,9 +124,22 @@ fn ring(mut keys: Vec<Key>) -> Result<Ring, Error> {
     match &previous {
         Some(key) if key.id() + 1 != newest.id() => Err(Error::Gap(key.id(), newest.id())),
         _ => Ok(Ring {
-            newest: Arc::new(newest),
-            previous: previous.map(Arc::new),
+            newest: entry(sid, newest),
+            previous: previous.map(|key| entry(sid, key)),
+            generation,
         }),
+    }
+}
+
+fn entry(sid: u16, key: Key) -> Entry {
+    let cookie = Cookie {
+        sid,
+        expects_cookie_address: false,
+        signals: None,
+    };
+    Entry {
+        static_id: key.seal(&cookie),
+        key: Arc::new(key),
     }
 }
 
@@ -137,6 +153,7 @@ impl std::fmt::Debug for Keys {
 mod tests {
     use super::*;
     use frontage_cookie::Secret;
+    use frontage_cookie::tcp::Signals;
 
     fn key(id: u32) -> Key {
         Key::new(id, &Secret::new(&[id as u8; 16]).unwrap())
@@ -146,25 +163,48 @@ mod tests {
     fn the_newest_seals_and_both_open() {
         let keys = Keys::new(7, vec![key(4)]).unwrap();
         let old = keys.static_interface_id();
-        let other = keys.with_sid(8);
+        let opened = key(4).open(old).unwrap();
+        assert_eq!((opened.sid, opened.signals), (7, None));
         keys.rotate(vec![key(5), key(4)]).unwrap();
-        assert_eq!((other.sid(), other.newest().id()), (8, 5));
         let new = keys.static_interface_id();
         assert_eq!(
             (keys.epoch_of_static(old), keys.epoch_of_static(new)),
             (Some(0), Some(1))
         );
-        let cookie = Cookie {
-            sid: 7,
-            expects_cookie_address: false,
-            signals: None,
-        };
-        assert_eq!(
-            (keys.seal(&cookie, Some(0)), keys.seal(&cookie, None)),
-            (old, new)
-        );
         keys.rotate(vec![key(5), key(6)]).unwrap();
         assert_eq!(keys.epoch_of_static(old), None);
+    }
+
+    #[test]
+    fn what_is_sealed_again_is_the_same() {
+        let keys = Keys::new(7, vec![key(4), key(5)]).unwrap();
+        let (mut last, mut cookies) = (Last::default(), Vec::new());
+        let other = Key::new(5, &Secret::new(&[9; 16]).unwrap());
+        for rotated in [false, true] {
+            if rotated {
+                // The ids are the same.
+                keys.rotate(vec![key(4), other.clone()]).unwrap();
+            }
+            let newest = if rotated { &other } else { &key(5) };
+            for (epoch, key) in [(Some(0), &key(4)), (Some(1), newest), (None, newest)] {
+                for rpt_us in [80, 80, 768, 80] {
+                    let signals = Signals {
+                        rpt_us,
+                        n_af: 1,
+                        n_ff: 1,
+                    };
+                    let cookie = Cookie {
+                        sid: 7,
+                        expects_cookie_address: epoch.is_some(),
+                        signals: Some(signals),
+                    };
+                    let sealed = keys.seal(&cookie, epoch, &mut last);
+                    assert_eq!(key.open(sealed), Some(cookie));
+                    cookies.push(sealed);
+                }
+            }
+        }
+        assert!(cookies.chunks(4).all(|c| c[0] == c[1] && c[0] == c[3]));
     }
 
     #[test]

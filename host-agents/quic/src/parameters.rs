@@ -33,16 +33,14 @@ fn parameter(wire: &mut &[u8]) -> Option<(u64, Bytes)> {
 
 /// Takes a variable-length integer (RFC 9000, section 16).
 pub(crate) fn varint(wire: &mut &[u8]) -> Option<u64> {
-    let length = 1 << (wire.first()? >> 6);
-    let (octets, rest) = wire.split_at_checked(length)?;
-    *wire = rest;
-    let value = match octets {
-        [octet] => u64::from(*octet),
-        octets => octets
-            .iter()
-            .fold(0, |value, octet| value << 8 | u64::from(*octet)),
+    // The first two bits say how long it is.
+    let (value, length) = match wire.first()? >> 6 {
+        0 => (u64::from(wire[0]), 1),
+        1 => (u16::from_be_bytes(*wire.first_chunk()?).into(), 2),
+        2 => (u32::from_be_bytes(*wire.first_chunk()?).into(), 4),
+        _ => (u64::from_be_bytes(*wire.first_chunk()?), 8),
     };
-    // The first two bits are the length's.
+    *wire = &wire[length..];
     Some(value & (u64::MAX >> 2 >> (64 - 8 * length)))
 }
 

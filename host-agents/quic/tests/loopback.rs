@@ -64,7 +64,7 @@ fn server<O: Observer>(
     let session = Config::server(tls, own.clone(), observe).unwrap();
     let keys = Arc::new(Keys::new(SID, vec![key()]).unwrap());
     let endpoint = Endpoint::new_with_abstract_socket(
-        Form::sealed(keys).endpoint_config(),
+        Form::sealed(keys, SID).endpoint_config(),
         Some(noq::ServerConfig::with_crypto(Arc::new(session))),
         wrap(Socket::bind("[::1]:0".parse().unwrap(), None).unwrap()),
         Arc::new(TokioRuntime),
