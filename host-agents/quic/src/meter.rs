@@ -13,7 +13,7 @@ mod response;
 
 use crate::frames::{self, Frame};
 use crate::session::{Observer, Packet};
-use batch::Told;
+use batch::Sent;
 use response::Response;
 use rustc_hash::FxHashMap;
 
@@ -69,7 +69,11 @@ impl Drop for Active {
 
 /// Measures the responses of one connection, and tells the socket of the batches of packets that carry them.
 #[derive(Debug)]
-pub struct Meter {
+pub struct Meter(Arc<Shared>);
+
+/// With the batch that is being made.
+#[derive(Debug)]
+struct Shared {
     loads: Arc<Loads>,
     state: Mutex<State>,
 }
@@ -80,31 +84,36 @@ struct State {
     in_flight: VecDeque<Sent>,
 }
 
-/// Bytes `from..to` of a stream in a packet.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    packet: u64,
-    stream: u64,
-    from: u64,
-    to: u64,
-}
-
 impl Meter {
     /// A meter that adds to the N_FF of `loads` what its connection has under way.
     pub fn new(loads: Arc<Loads>) -> Self {
-        Self {
+        Self(Arc::new(Shared {
             loads,
             state: Mutex::default(),
-        }
+        }))
     }
 
     /// A response of `size` bytes, if known, begins on `stream`.
     pub fn begin(&self, stream: u64, size: Option<u64>) {
+        let Shared { loads, .. } = &*self.0;
         let mut response = Response::new(size);
-        response.account(&self.loads);
-        if let Some(replaced) = self.state().responses.insert(stream, response) {
-            replaced.leave(&self.loads);
+        response.account(loads);
+        if let Some(replaced) = self.0.state().responses.insert(stream, response) {
+            replaced.leave(loads);
         }
+    }
+}
+
+impl Shared {
+    /// These packets are sent. What is left then of the response that they carry; of several, the least. Packets that carry none have that of the
+    /// response nearest to its end.
+    fn sent(&self, packets: &[Sent]) -> u64 {
+        let state = &mut *self.state();
+        let carried = packets
+            .iter()
+            .filter_map(|sent| state.sent(*sent, &self.loads));
+        let least = carried.min();
+        least.unwrap_or_else(|| state.nearest())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -114,40 +123,33 @@ impl Meter {
 
 impl Observer for Meter {
     fn sent(&self, packet: &Packet<'_>) {
-        let state = &mut *self.state();
-        let mut carries = false;
-        frames::read(packet.payload, |frame| match frame {
-            Frame::Stream { id, from, to, fin } => {
-                let sent = Sent {
+        batch::make(&self.0, |batch| {
+            frames::read(packet.payload, |frame| match frame {
+                Frame::Stream { id, from, to, fin } => batch.push(Sent {
                     packet: packet.number,
                     stream: id,
                     from,
                     to,
-                };
-                if let Some(remaining) = state.sent(sent, fin, &self.loads) {
-                    carries = true;
-                    batch::add(Told::Carried(remaining));
-                }
-            }
-            Frame::Reset { id } => state.leave(id, &self.loads),
-            _ => {}
+                    fin,
+                }),
+                Frame::Reset { id } => self.0.state().leave(id, &self.0.loads),
+                _ => {}
+            });
         });
-        if !carries && batch::is_empty() {
-            batch::add(Told::Nearest(state.nearest()));
-        }
     }
 
     fn received(&self, packet: &Packet<'_>) {
-        let state = &mut *self.state();
+        let Shared { loads, .. } = &*self.0;
+        let state = &mut *self.0.state();
         frames::read(packet.payload, |frame| {
             if let Frame::Acknowledged { first, last } = frame {
-                state.acknowledged(first, last, &self.loads);
+                state.acknowledged(first, last, loads);
             }
         });
     }
 }
 
-impl Drop for Meter {
+impl Drop for Shared {
     fn drop(&mut self) {
         let responses = std::mem::take(&mut self.state().responses);
         responses
@@ -158,9 +160,9 @@ impl Drop for Meter {
 
 impl State {
     /// What is left then of the response that `sent` is of, if it is of one.
-    fn sent(&mut self, sent: Sent, fin: bool, loads: &Loads) -> Option<u64> {
+    fn sent(&mut self, sent: Sent, loads: &Loads) -> Option<u64> {
         let response = self.responses.get_mut(&sent.stream)?;
-        response.sent(sent.to, fin);
+        response.sent(sent.to, sent.fin);
         let remaining = response.account(loads);
         if self.in_flight.len() == IN_FLIGHT {
             self.in_flight.pop_front();
@@ -245,11 +247,11 @@ mod tests {
         });
     }
 
-    /// What is left of the response nearest to its end, as a packet of a PING tells.
+    /// What is left of the response nearest to its end, as a batch that carries none tells.
     fn remaining(meter: &Meter, number: u64) -> u64 {
-        let _ = batch::take();
+        let _ = batch::send();
         send(meter, number, &[0x01]);
-        batch::take().expect("a packet was made")
+        batch::send().expect("a packet was made")
     }
 
     fn acknowledge(meter: &Meter, first: u8, last: u8) {
@@ -277,7 +279,7 @@ mod tests {
         // The first is sent again in another packet; then both arrive.
         send(&meter, 6, &stream(0, 0, 1000, false));
         acknowledge(&meter, 6, 6);
-        assert!(meter.state().responses.is_empty());
+        assert!(meter.0.state().responses.is_empty());
         acknowledge(&meter, 1, 1);
         assert_eq!((loads.n_ff(), remaining(&meter, 7)), (0, 0));
     }
@@ -293,7 +295,7 @@ mod tests {
         assert_eq!((remaining(&meter, 2), loads.n_ff()), (1000, 0));
         send(&meter, 3, &stream(4, 1000, 0, true));
         acknowledge(&meter, 3, 3);
-        assert!(meter.state().responses.is_empty());
+        assert!(meter.0.state().responses.is_empty());
     }
 
     #[test]
@@ -311,25 +313,25 @@ mod tests {
 
     #[test]
     fn a_batch_tells_of_the_responses_that_it_carries() {
-        let _ = batch::take();
+        let _ = batch::send();
         let meter = Meter::new(Arc::new(Loads::new(1500)));
         for (id, size) in [(0, 9000), (4, 5000), (8, 2000)] {
             meter.begin(id, Some(size));
         }
         send(&meter, 0, &stream(0, 0, 1000, false));
-        assert_eq!((batch::take(), batch::take()), (Some(9000), None));
+        assert_eq!((batch::send(), batch::send()), (Some(9000), None));
         // Three packets, one without bytes of a response, one with two frames; what is acknowledged before counts.
         acknowledge(&meter, 0, 0);
         send(&meter, 1, &[0x01]);
         send(&meter, 2, &stream(0, 1000, 1000, false));
         let both = [stream(4, 0, 500, false), stream(0, 2000, 500, false)].concat();
         send(&meter, 3, &both);
-        assert_eq!(batch::take(), Some(5000));
+        assert_eq!(batch::send(), Some(5000));
         acknowledge(&meter, 2, 3);
         send(&meter, 4, &stream(0, 2500, 1000, false));
-        assert_eq!(batch::take(), Some(6500));
+        assert_eq!(batch::send(), Some(6500));
         send(&meter, 5, &[0x01]);
-        assert_eq!(batch::take(), Some(2000));
+        assert_eq!(batch::send(), Some(2000));
     }
 
     #[test]

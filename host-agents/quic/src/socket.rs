@@ -277,7 +277,7 @@ impl UdpSender for Sender {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        this.remaining = batch::take().unwrap_or(this.remaining);
+        this.remaining = batch::send().unwrap_or(this.remaining);
         let own = this
             .shared
             .source(transmit.destination, this.remaining, &mut this.last);

@@ -1,34 +1,56 @@
-//! What a batch of packets tells, on its way from the meter to the socket. noq makes the packets of a batch and hands them to the connection's
-//! sender in one go, on one thread; so it is left there, and the socket need not ask whose packets these are.
+//! The batch of packets that is being made. noq makes its packets and hands them to the connection's sender in one go, on one thread; so they
+//! are gathered there, the meter learns of them once, and the socket need not ask whose they are.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::Shared;
 
 thread_local! {
-    static MADE: Cell<Option<Told>> = const { Cell::new(None) };
+    static BATCH: RefCell<Batch> = const { RefCell::new(Batch { meter: None, sent: Vec::new() }) };
 }
 
-/// What a packet tells; of a batch, the least counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Told {
-    /// It carries bytes of a response of which so many are still to be acknowledged.
-    Carried(u64),
-    /// It carries none; these are left of the response nearest to its end.
-    Nearest(u64),
+/// Of one connection.
+struct Batch {
+    meter: Option<Arc<Shared>>,
+    sent: Vec<Sent>,
 }
 
-/// A packet was made that tells this.
-pub fn add(told: Told) {
-    MADE.set(Some(MADE.get().map_or(told, |least| least.min(told))));
+/// Bytes `from..to` of a stream in a packet; `fin` if they are its last.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    pub packet: u64,
+    pub stream: u64,
+    pub from: u64,
+    pub to: u64,
+    pub fin: bool,
 }
 
-/// Whether no packet was made since the last batch was sent.
-pub fn is_empty() -> bool {
-    MADE.get().is_none()
+/// Lets `packet` add what a packet of this meter's connection carries.
+pub(super) fn make(meter: &Arc<Shared>, packet: impl FnOnce(&mut Vec<Sent>)) {
+    BATCH.with_borrow_mut(|batch| {
+        if !batch
+            .meter
+            .as_ref()
+            .is_some_and(|here| Arc::ptr_eq(here, meter))
+        {
+            let _ = batch.send();
+            batch.meter = Some(meter.clone());
+        }
+        packet(&mut batch.sent);
+    });
 }
 
-/// Bytes of which the packets tell that were made since the last batch was sent; what is made after that is of another. `None` if none was, as
-/// when a batch is sent again that the socket did not take.
-pub fn take() -> Option<u64> {
-    MADE.take()
-        .map(|(Told::Carried(bytes) | Told::Nearest(bytes))| bytes)
+/// Ends the batch: what is made after that is of another. What is left of the response that it carries; `None` if no packet was made since the
+/// last one, as when that is sent again since the socket did not take it.
+pub fn send() -> Option<u64> {
+    BATCH.with_borrow_mut(Batch::send)
+}
+
+impl Batch {
+    fn send(&mut self) -> Option<u64> {
+        let remaining = self.meter.take()?.sent(&self.sent);
+        self.sent.clear();
+        Some(remaining)
+    }
 }
