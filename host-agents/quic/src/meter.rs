@@ -4,6 +4,7 @@
 //! acknowledged, whatever the application, HTTP/3 and noq have buffered.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -124,16 +125,19 @@ impl Shared {
 impl Observer for Meter {
     fn sent(&self, packet: &Packet<'_>) {
         batch::make(&self.0, |batch| {
-            frames::read(packet.payload, |frame| match frame {
-                Frame::Stream { id, from, to, fin } => batch.push(Sent {
-                    packet: packet.number,
-                    stream: id,
-                    from,
-                    to,
-                    fin,
-                }),
-                Frame::Reset { id } => self.0.state().leave(id, &self.0.loads),
-                _ => {}
+            frames::read(packet.payload, |frame| {
+                match frame {
+                    Frame::Stream { id, from, to, fin } => batch.push(Sent {
+                        packet: packet.number,
+                        stream: id,
+                        from,
+                        to,
+                        fin,
+                    }),
+                    Frame::Reset { id } => self.0.state().leave(id, &self.0.loads),
+                    _ => {}
+                }
+                ControlFlow::Continue(())
             });
         });
     }
@@ -141,10 +145,9 @@ impl Observer for Meter {
     fn received(&self, packet: &Packet<'_>) {
         let Shared { loads, .. } = &*self.0;
         let state = &mut *self.0.state();
-        frames::read(packet.payload, |frame| {
-            if let Frame::Acknowledged { first, last } = frame {
-                state.acknowledged(first, last, loads);
-            }
+        frames::read(packet.payload, |frame| match frame {
+            Frame::Acknowledged { first, last } => state.acknowledged(first, last, loads),
+            _ => ControlFlow::Continue(()),
         });
     }
 }
@@ -177,7 +180,8 @@ impl State {
         all.min().unwrap_or(0)
     }
 
-    fn acknowledged(&mut self, first: u64, last: u64, loads: &Loads) {
+    /// Packets `first..=last` arrived; it breaks if none is in flight that is older, as no further range matters then.
+    fn acknowledged(&mut self, first: u64, last: u64, loads: &Loads) -> ControlFlow<()> {
         // Nearly always these are the oldest, or all known already, as clients repeat themselves.
         while let Some(oldest) = self.in_flight.front().copied()
             && (first..=last).contains(&oldest.packet)
@@ -203,6 +207,10 @@ impl State {
             .is_some_and(|sent| sent.packet + REORDERING < last)
         {
             self.in_flight.pop_front();
+        }
+        match self.in_flight.front() {
+            Some(oldest) if oldest.packet < first => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
         }
     }
 
@@ -238,7 +246,8 @@ mod tests {
         frame
     }
 
-    fn send(meter: &Meter, number: u64, payload: &[u8]) {
+    /// A packet is made.
+    fn make(meter: &Meter, number: u64, payload: &[u8]) {
         meter.sent(&Packet {
             number,
             generation: 0,
@@ -247,11 +256,15 @@ mod tests {
         });
     }
 
+    /// A batch of one packet; what it tells.
+    fn send(meter: &Meter, number: u64, payload: &[u8]) -> u64 {
+        make(meter, number, payload);
+        batch::send().expect("a packet was made")
+    }
+
     /// What is left of the response nearest to its end, as a batch that carries none tells.
     fn remaining(meter: &Meter, number: u64) -> u64 {
-        let _ = batch::send();
-        send(meter, number, &[0x01]);
-        batch::send().expect("a packet was made")
+        send(meter, number, &[0x01])
     }
 
     fn acknowledge(meter: &Meter, first: u8, last: u8) {
@@ -313,25 +326,28 @@ mod tests {
 
     #[test]
     fn a_batch_tells_of_the_responses_that_it_carries() {
-        let _ = batch::send();
         let meter = Meter::new(Arc::new(Loads::new(1500)));
         for (id, size) in [(0, 9000), (4, 5000), (8, 2000)] {
             meter.begin(id, Some(size));
         }
-        send(&meter, 0, &stream(0, 0, 1000, false));
-        assert_eq!((batch::send(), batch::send()), (Some(9000), None));
+        assert_eq!(send(&meter, 0, &stream(0, 0, 1000, false)), 9000);
+        assert_eq!(batch::send(), None);
         // Three packets, one without bytes of a response, one with two frames; what is acknowledged before counts.
         acknowledge(&meter, 0, 0);
-        send(&meter, 1, &[0x01]);
-        send(&meter, 2, &stream(0, 1000, 1000, false));
+        make(&meter, 1, &[0x01]);
+        make(&meter, 2, &stream(0, 1000, 1000, false));
         let both = [stream(4, 0, 500, false), stream(0, 2000, 500, false)].concat();
-        send(&meter, 3, &both);
+        make(&meter, 3, &both);
         assert_eq!(batch::send(), Some(5000));
         acknowledge(&meter, 2, 3);
-        send(&meter, 4, &stream(0, 2500, 1000, false));
-        assert_eq!(batch::send(), Some(6500));
-        send(&meter, 5, &[0x01]);
-        assert_eq!(batch::send(), Some(2000));
+        assert_eq!(send(&meter, 4, &stream(0, 2500, 1000, false)), 6500);
+        assert_eq!(send(&meter, 5, &[0x01]), 2000);
+        // What nobody sent ends with another connection's.
+        let other = Meter::new(meter.0.loads.clone());
+        make(&meter, 6, &stream(0, 3500, 1000, false));
+        assert_eq!(send(&other, 0, &[0x01]), 0);
+        acknowledge(&meter, 6, 6);
+        assert_eq!(send(&meter, 7, &stream(0, 4500, 1000, false)), 5500);
     }
 
     #[test]

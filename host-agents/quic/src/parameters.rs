@@ -32,6 +32,7 @@ fn parameter(wire: &mut &[u8]) -> Option<(u64, Bytes)> {
 }
 
 /// Takes a variable-length integer (RFC 9000, section 16).
+#[inline]
 pub(crate) fn varint(wire: &mut &[u8]) -> Option<u64> {
     // The first two bits say how long it is.
     let (value, length) = match wire.first()? >> 6 {

@@ -1,14 +1,17 @@
-//! A map that remembers the recent and forgets the rest, in bounded memory and without a clock.
+//! A map that remembers the recent and forgets the rest, in bounded memory and without a clock. Its hash is quick and seeded at random: others
+//! choose the keys.
 
 use std::collections::HashMap;
 use std::hash::Hash;
+
+use foldhash::quality::RandomState;
 
 /// Remembers at least the last `capacity` keys used, at most twice as many.
 #[derive(Debug)]
 pub struct Recent<K, V> {
     capacity: usize,
-    young: HashMap<K, V>,
-    old: HashMap<K, V>,
+    young: HashMap<K, V, RandomState>,
+    old: HashMap<K, V, RandomState>,
 }
 
 impl<K: Eq + Hash, V: Copy> Recent<K, V> {
@@ -16,8 +19,8 @@ impl<K: Eq + Hash, V: Copy> Recent<K, V> {
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity,
-            young: HashMap::new(),
-            old: HashMap::new(),
+            young: HashMap::default(),
+            old: HashMap::default(),
         }
     }
 

@@ -111,7 +111,7 @@ struct Client {
 #[derive(Debug)]
 struct Shared {
     /// With the clients to whom it writes.
-    carrier: Option<(Carrier, Mutex<Recent<(IpAddr, u16), Client>>)>,
+    carrier: Option<(Carrier, Mutex<Recent<(u128, u16), Client>>)>,
     counts: Arc<Counts>,
 }
 
@@ -134,7 +134,7 @@ impl Shared {
         };
         counter.fetch_add(datagrams, Relaxed);
         let mut clients = clients.lock().expect("nobody panics with it");
-        clients.change((meta.addr.ip(), meta.addr.port()), |before| {
+        clients.change(key(meta.addr), |before| {
             let was = before.unwrap_or(Client { used, moved: false });
             let moves = matches!((was.used, used), (Used::Vip, Used::Cookie(_))) && !was.moved;
             self.counts.moved.fetch_add(u64::from(moves), Relaxed);
@@ -149,7 +149,7 @@ impl Shared {
     fn source(&self, client: SocketAddr, remaining: u64, last: &mut Last) -> Option<IpAddr> {
         let (carrier, clients) = self.carrier.as_ref()?;
         let clients = clients.lock().expect("nobody panics with it");
-        let known = clients.get(&(client.ip(), client.port()));
+        let known = clients.get(&key(client));
         drop(clients);
         Some(match known.map(|client| client.used) {
             Some(Used::Plain(at)) => at,
@@ -157,6 +157,14 @@ impl Shared {
             Some(Used::Vip) | None => carrier.source(None, remaining, last).into(),
         })
     }
+}
+
+fn key(client: SocketAddr) -> (u128, u16) {
+    let ip = match client.ip() {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    (ip.to_bits(), client.port())
 }
 
 /// The socket that noq gets.
