@@ -1,5 +1,9 @@
 //! The keys of the cookie that are in force, shared by everything that seals or opens one; they rotate while the server runs.
 
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Release},
+};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use frontage_cookie::ipv6::{Cookie, Key};
@@ -11,13 +15,13 @@ const MAX: usize = 2;
 pub struct Keys {
     sid: u16,
     ring: RwLock<Ring>,
+    /// How many rings came before.
+    generation: AtomicU64,
 }
 
 struct Ring {
     newest: Entry,
     previous: Option<Entry>,
-    /// How many rings came before.
-    generation: u64,
 }
 
 struct Entry {
@@ -26,12 +30,25 @@ struct Entry {
     static_id: u64,
 }
 
-/// The last cookie that was sealed for a connection: most are like it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Last {
-    /// The keys' generation and the bits before sealing, of which one is the key's epoch.
-    sealed: Option<(u64, u64)>,
-    interface_id: u64,
+/// Cookies that were sealed for a connection, one for each of some RPTs: most are like one of them.
+#[derive(Debug, Default)]
+pub struct Sealed {
+    /// The generation of the keys, the epoch that was asked for and that of the key that sealed; of all entries.
+    by: Option<(u64, Option<u32>, u32)>,
+    /// The bits before sealing, never zero, and after.
+    entries: [(u64, u64); ENTRIES],
+}
+
+/// Where RPT is in the bits before sealing (`docs/cookie.md`, "IPv6").
+const RPT_SHIFT: u32 = 36;
+
+/// RPTs that differ in the lowest bits of their code, as those of the responses of a connection do.
+const ENTRIES: usize = 16;
+
+impl Sealed {
+    fn entry(&mut self, plain: u64) -> &mut (u64, u64) {
+        &mut self.entries[(plain >> RPT_SHIFT) as usize % ENTRIES]
+    }
 }
 
 /// Keys that cannot be in force together.
@@ -57,14 +74,21 @@ impl std::error::Error for Error {}
 impl Keys {
     /// Puts `keys` in force for server `sid`.
     pub fn new(sid: u16, keys: Vec<Key>) -> Result<Self, Error> {
-        let ring = RwLock::new(ring(sid, keys, 0)?);
-        Ok(Self { sid, ring })
+        let ring = RwLock::new(ring(sid, keys)?);
+        let generation = AtomicU64::new(0);
+        Ok(Self {
+            sid,
+            ring,
+            generation,
+        })
     }
 
     /// Puts other keys in force; those that were are forgotten. Unchanged if there is an error.
     pub fn rotate(&self, keys: Vec<Key>) -> Result<(), Error> {
+        let ring = ring(self.sid, keys)?;
         let mut here = self.ring.write().expect("nobody panics with it");
-        *here = ring(self.sid, keys, here.generation + 1)?;
+        *here = ring;
+        self.generation.fetch_add(1, Release);
         Ok(())
     }
 
@@ -87,21 +111,31 @@ impl Keys {
     }
 
     /// `cookie` sealed by the key in force of this `epoch`, or by the newest if none is.
-    pub fn seal(&self, cookie: &Cookie, epoch: Option<u32>, last: &mut Last) -> u64 {
+    pub fn seal(&self, cookie: &Cookie, epoch: Option<u32>, sealed: &mut Sealed) -> u64 {
+        let generation = self.generation.load(Acquire);
+        if let Some((of, asked, used)) = sealed.by
+            && (of, asked) == (generation, epoch)
+        {
+            let plain = cookie.plain(used);
+            let (known, interface_id) = *sealed.entry(plain);
+            if known == plain {
+                return interface_id;
+            }
+        } else {
+            *sealed = Sealed::default();
+        }
         let ring = self.ring();
         let previous = ring
             .previous
             .as_ref()
             .filter(|entry| epoch == Some(entry.key.id() & 1));
         let key = &previous.unwrap_or(&ring.newest).key;
-        let this = Some((ring.generation, cookie.plain(key.id())));
-        if last.sealed != this {
-            *last = Last {
-                sealed: this,
-                interface_id: key.seal(cookie),
-            };
-        }
-        last.interface_id
+        let interface_id = key.seal(cookie);
+        // Written under the lock: these are the keys of now, or of a moment later and then sealed anew.
+        sealed.by = Some((generation, epoch, key.id() & 1));
+        let plain = cookie.plain(key.id());
+        *sealed.entry(plain) = (plain, interface_id);
+        interface_id
     }
 
     /// The interface id of the server's `preferred_address`: its static cookie by the newest key.
@@ -114,7 +148,7 @@ impl Keys {
     }
 }
 
-fn ring(sid: u16, mut keys: Vec<Key>, generation: u64) -> Result<Ring, Error> {
+fn ring(sid: u16, mut keys: Vec<Key>) -> Result<Ring, Error> {
     keys.sort_by_key(Key::id);
     if keys.is_empty() || keys.len() > MAX {
         return Err(Error::Count(keys.len()));
@@ -126,7 +160,6 @@ fn ring(sid: u16, mut keys: Vec<Key>, generation: u64) -> Result<Ring, Error> {
         _ => Ok(Ring {
             newest: entry(sid, newest),
             previous: previous.map(|key| entry(sid, key)),
-            generation,
         }),
     }
 }
@@ -178,7 +211,7 @@ mod tests {
     #[test]
     fn what_is_sealed_again_is_the_same() {
         let keys = Keys::new(7, vec![key(4), key(5)]).unwrap();
-        let (mut last, mut cookies) = (Last::default(), Vec::new());
+        let (mut sealed, mut cookies) = (Sealed::default(), Vec::new());
         let other = Key::new(5, &Secret::new(&[9; 16]).unwrap());
         for rotated in [false, true] {
             if rotated {
@@ -198,9 +231,9 @@ mod tests {
                         expects_cookie_address: epoch.is_some(),
                         signals: Some(signals),
                     };
-                    let sealed = keys.seal(&cookie, epoch, &mut last);
-                    assert_eq!(key.open(sealed), Some(cookie));
-                    cookies.push(sealed);
+                    let interface_id = keys.seal(&cookie, epoch, &mut sealed);
+                    assert_eq!(key.open(interface_id), Some(cookie));
+                    cookies.push(interface_id);
                 }
             }
         }

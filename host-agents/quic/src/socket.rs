@@ -24,7 +24,7 @@ use frontage_cookie::tcp::Signals;
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
 
-use crate::keys::{Keys, Last};
+use crate::keys::{Keys, Sealed};
 use crate::meter::{Loads, batch};
 use crate::recent::Recent;
 
@@ -49,7 +49,7 @@ pub struct Carrier {
 
 impl Carrier {
     /// The source of a batch of packets whose response has so many bytes `remaining`.
-    fn source(&self, cookie_address: Option<u32>, remaining: u64, last: &mut Last) -> Ipv6Addr {
+    fn source(&self, cookie_address: Option<u32>, remaining: u64, sealed: &mut Sealed) -> Ipv6Addr {
         let cookie = Cookie {
             sid: self.keys.sid(),
             expects_cookie_address: cookie_address.is_some(),
@@ -60,7 +60,7 @@ impl Carrier {
                 n_ff: self.loads.n_ff(),
             }),
         };
-        address(self.prefix, self.keys.seal(&cookie, cookie_address, last))
+        address(self.prefix, self.keys.seal(&cookie, cookie_address, sealed))
     }
 
     fn used(&self, at: IpAddr) -> Used {
@@ -146,15 +146,15 @@ impl Shared {
     }
 
     /// The source of a batch to `client`, unless noq knows it.
-    fn source(&self, client: SocketAddr, remaining: u64, last: &mut Last) -> Option<IpAddr> {
+    fn source(&self, client: SocketAddr, remaining: u64, sealed: &mut Sealed) -> Option<IpAddr> {
         let (carrier, clients) = self.carrier.as_ref()?;
         let clients = clients.lock().expect("nobody panics with it");
         let known = clients.get(&key(client));
         drop(clients);
         Some(match known.map(|client| client.used) {
             Some(Used::Plain(at)) => at,
-            Some(Used::Cookie(epoch)) => carrier.source(Some(epoch), remaining, last).into(),
-            Some(Used::Vip) | None => carrier.source(None, remaining, last).into(),
+            Some(Used::Cookie(epoch)) => carrier.source(Some(epoch), remaining, sealed).into(),
+            Some(Used::Vip) | None => carrier.source(None, remaining, sealed).into(),
         })
     }
 }
@@ -237,7 +237,7 @@ impl AsyncUdpSocket for Socket {
             inner: self.inner.create_sender(),
             shared: self.shared.clone(),
             remaining: 0,
-            last: Last::default(),
+            sealed: Sealed::default(),
         })
     }
 
@@ -274,7 +274,7 @@ struct Sender {
     shared: Arc<Shared>,
     /// Bytes of which its last batch told.
     remaining: u64,
-    last: Last,
+    sealed: Sealed,
 }
 
 impl UdpSender for Sender {
@@ -288,7 +288,7 @@ impl UdpSender for Sender {
         this.remaining = batch::send().unwrap_or(this.remaining);
         let own = this
             .shared
-            .source(transmit.destination, this.remaining, &mut this.last);
+            .source(transmit.destination, this.remaining, &mut this.sealed);
         let transmit = Transmit {
             src_ip: own.or(transmit.src_ip),
             ..transmit.clone()

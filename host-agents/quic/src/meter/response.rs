@@ -6,24 +6,33 @@ use super::Loads;
 use super::ranges::Ranges;
 
 /// A response on its stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Response {
-    /// As announced.
-    size: Option<u64>,
+    length: Length,
     /// The end of what was sent at least once.
     sent: u64,
-    /// The end, once it was sent.
-    end: Option<u64>,
     acknowledged: Ranges,
     counted_ff: bool,
+}
+
+/// Bytes of the whole.
+#[derive(Debug)]
+enum Length {
+    Unknown,
+    /// As the application says, without what HTTP/3 adds.
+    Announced(u64),
+    /// The end was sent.
+    Ended(u64),
 }
 
 impl Response {
     /// One that begins, of `size` bytes if known.
     pub fn new(size: Option<u64>) -> Self {
         Self {
-            size,
-            ..Self::default()
+            length: size.map_or(Length::Unknown, Length::Announced),
+            sent: 0,
+            acknowledged: Ranges::default(),
+            counted_ff: false,
         }
     }
 
@@ -31,7 +40,7 @@ impl Response {
     pub fn sent(&mut self, to: u64, fin: bool) {
         self.sent = self.sent.max(to);
         if fin {
-            self.end = Some(to);
+            self.length = Length::Ended(to);
         }
     }
 
@@ -42,15 +51,17 @@ impl Response {
 
     /// Bytes still to be acknowledged. Of unknown length: as many bytes again as were sent so far.
     pub fn remaining(&self) -> u64 {
-        let whole = self
-            .end
-            .unwrap_or_else(|| self.size.unwrap_or(2 * self.sent).max(self.sent));
+        let whole = match self.length {
+            Length::Unknown => 2 * self.sent,
+            Length::Announced(size) => size.max(self.sent),
+            Length::Ended(end) => end,
+        };
         whole.saturating_sub(self.acknowledged.total())
     }
 
     /// Whether all of it arrived.
     pub fn is_whole(&self) -> bool {
-        self.end == Some(self.acknowledged.total())
+        matches!(self.length, Length::Ended(end) if end == self.acknowledged.total())
     }
 
     /// Brings N_FF up to date; what remains.
