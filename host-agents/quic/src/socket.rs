@@ -108,10 +108,13 @@ struct Client {
     moved: bool,
 }
 
+/// By address and port.
+type Clients = Mutex<Recent<(u128, u16), Client>>;
+
 #[derive(Debug)]
 struct Shared {
     /// With the clients to whom it writes.
-    carrier: Option<(Carrier, Mutex<Recent<(u128, u16), Client>>)>,
+    carrier: Option<(Carrier, Clients)>,
     counts: Arc<Counts>,
 }
 
