@@ -9,12 +9,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use frontage_transport::congestion;
+use frontage_cookie::{cid, ipv6};
 use frontage_transport::tcp::Config;
+use frontage_transport::{congestion, quic};
 use serde::Deserialize;
 use softswitch_pipeline::Nanos;
 
-pub use text::{End, Hex, Mac};
+pub use text::{End, Hex, Mac, Secret};
 
 /// One run.
 #[derive(Debug, Clone, Deserialize)]
@@ -132,6 +133,9 @@ pub struct Host {
     pub server: Option<Server>,
     /// Its TCP.
     pub tcp: Tcp,
+    /// Its QUIC, if it has any.
+    #[serde(default)]
+    pub quic: Option<Quic>,
 }
 
 /// What a host does.
@@ -145,7 +149,7 @@ pub enum HostKind {
 }
 
 /// An L7 load balancer (CCLB7), as the network sees it.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     /// The operator's number for it.
@@ -158,6 +162,60 @@ pub struct Server {
     pub bandwidth: u64,
     /// Whether it writes cookies.
     pub cookie: bool,
+    /// What seals its QUIC connection ids and addresses.
+    #[serde(default)]
+    pub key: Option<Key>,
+}
+
+/// A key of the cookie.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    /// Its number.
+    pub id: u32,
+    /// 16 to 32 bytes.
+    pub secret: Secret,
+}
+
+impl Key {
+    /// As the IPv6 carrier has it.
+    pub fn ipv6(&self) -> ipv6::Key {
+        ipv6::Key::new(self.id, &self.secret.0)
+    }
+}
+
+/// A host's QUIC, times in nanoseconds.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quic {
+    /// Bytes of UDP payload of a full datagram.
+    pub max_datagram: u32,
+    /// Full datagrams sent before the first acknowledgement.
+    pub initial_window: u32,
+    /// Congestion control. DCTCP asks for ECN by itself.
+    pub congestion: Congestion,
+    /// Whether to ask for ECN under another law.
+    #[serde(default)]
+    pub ecn: bool,
+    /// The round trip before one is measured.
+    pub initial_rtt: Nanos,
+    /// How long an acknowledgement may wait.
+    pub max_ack_delay: Nanos,
+}
+
+impl Quic {
+    /// The same as the transport has it.
+    pub fn config(&self) -> quic::Config {
+        quic::Config {
+            max_datagram: self.max_datagram,
+            initial_window: self.initial_window,
+            congestion: self.congestion.law(),
+            ecn: self.ecn,
+            initial_rtt: self.initial_rtt,
+            max_ack_delay: self.max_ack_delay,
+            connection_id: cid::LEN as u8,
+        }
+    }
 }
 
 /// A host's TCP, times in nanoseconds.
@@ -195,11 +253,7 @@ impl Tcp {
         Config {
             mss: self.mss,
             initial_window: self.initial_window,
-            congestion: match self.congestion {
-                Congestion::NewReno => congestion::Congestion::NewReno,
-                Congestion::Cubic => congestion::Congestion::Cubic,
-                Congestion::Dctcp => congestion::Congestion::Dctcp,
-            },
+            congestion: self.congestion.law(),
             ecn: self.ecn,
             min_rto: self.min_rto,
             initial_rto: self.initial_rto,
@@ -222,6 +276,16 @@ pub enum Congestion {
     Cubic,
     /// RFC 8257.
     Dctcp,
+}
+
+impl Congestion {
+    fn law(self) -> congestion::Congestion {
+        match self {
+            Self::NewReno => congestion::Congestion::NewReno,
+            Self::Cubic => congestion::Congestion::Cubic,
+            Self::Dctcp => congestion::Congestion::Dctcp,
+        }
+    }
 }
 
 /// A link; both ways are alike.
@@ -281,6 +345,20 @@ pub struct Workload {
     pub stop: Option<Nanos>,
     /// How many flows a connection carries.
     pub connection: ConnectionUse,
+    /// What connections speak.
+    #[serde(default)]
+    pub protocol: Protocol,
+}
+
+/// What connections speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// QUIC, whose clients stay at the address they asked, and are told apart by connection ids.
+    Quic,
 }
 
 /// When flows begin.

@@ -152,21 +152,18 @@ impl Simulation {
         }
     }
 
-    fn begin_flow(&mut self, workload: u32) {
-        let it = &mut self.workloads[workload as usize];
-        let (server, request, use_of) = (
-            it.scenario.server,
-            it.scenario.request_bytes,
-            it.scenario.connection,
-        );
-        let (client, size) = (it.client, it.lengths.draw());
-        let flows = &mut self.network.flows;
-        let last = use_of == ConnectionUse::OneAFlow;
-        let flow = flows.begin(workload, self.network.now, request, size, last);
-        if let Node::Host(host) = &mut self.nodes[client as usize] {
-            host.ask(flow, workload, server, use_of, &mut self.network);
+    fn begin_flow(&mut self, number: u32) {
+        let workload = &mut self.workloads[number as usize];
+        let (scenario, size) = (&workload.scenario, workload.lengths.draw());
+        let last = scenario.connection == ConnectionUse::OneAFlow;
+        let network = &mut self.network;
+        let flow = network
+            .flows
+            .begin(number, network.now, scenario.request_bytes, size, last);
+        if let Node::Host(host) = &mut self.nodes[workload.client as usize] {
+            host.ask(flow, number, scenario, network);
         }
-        self.plan_flow(workload);
+        self.plan_flow(number);
     }
 
     /// Writes down a flow that has ended, with what both ends spent on it.

@@ -3,17 +3,22 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use frontage_transport::tcp::{Config, Connection};
-use softswitch_pipeline::Rng;
+use frontage_cookie::cid;
+use frontage_transport::tcp::Connection;
+use rustc_hash::FxHashSet;
+use softswitch_pipeline::{Nanos, Rng};
 
-use super::{Host, Identity, Purpose, Role, effort};
+use super::transport::Transport;
+use super::{Config, Host, Identity, Purpose, Role};
 use crate::flows::Effort;
-use crate::frame::Way;
+use crate::frame::{ConnectionId, Way};
 use crate::network::Network;
-use crate::scenario::ConnectionUse;
+use crate::scenario::{ConnectionUse, Protocol, Workload};
 
 /// Ephemeral ports are from here to the last.
 const FIRST_PORT: u16 = 1024;
+/// Configuration 7 of a connection id.
+const NO_SERVER: u8 = 0xff;
 
 #[derive(Debug, Default)]
 pub(super) struct Client {
@@ -21,6 +26,8 @@ pub(super) struct Client {
     idle: BTreeMap<u32, Vec<u32>>,
     /// Counts through ports, and through addresses when the ports are through.
     next_socket: u64,
+    /// Addresses and ports in use. Each is used once, since it names the flow that it asks for.
+    used: FxHashSet<SocketAddr>,
 }
 
 /// What a client's connection is used for.
@@ -35,11 +42,15 @@ pub(super) struct Asking {
 }
 
 impl Client {
+    pub(super) fn closed(&mut self, local: &SocketAddr) {
+        self.used.remove(local);
+    }
+
     pub(super) fn advance(
         &mut self,
         socket: u32,
         asking: &mut Asking,
-        tcp: &mut Connection,
+        transport: &mut Transport,
         way: &Way,
         network: &mut Network,
     ) {
@@ -48,17 +59,17 @@ impl Client {
         };
         let complete = network
             .flows
-            .receive(flow, tcp.readable() - asking.received_before);
-        if !complete && !tcp.is_closed() {
+            .receive(flow, transport.received() - asking.received_before);
+        if !complete && !transport.is_closed() {
             return;
         }
         asking.flow = None;
         network
             .flows
-            .end(&way.from, flow, effort(tcp) - asking.effort_before);
+            .end(&way.from, flow, transport.effort() - asking.effort_before);
         if !asking.persistent {
-            tcp.finish();
-        } else if complete && !tcp.is_closed() {
+            transport.finish(true);
+        } else if complete && !transport.is_closed() {
             self.idle.entry(asking.workload).or_default().push(socket);
         }
     }
@@ -70,41 +81,53 @@ impl Host {
         Self::new(identity, config, rng, Role::Client(Client::default()))
     }
 
-    /// Asks a server for a flow that has begun, over a connection of this workload. A flow for which there is no port left fails.
-    pub fn ask(
-        &mut self,
-        flow: usize,
-        workload: u32,
-        to: SocketAddr,
-        use_of: ConnectionUse,
-        network: &mut Network,
-    ) {
-        let persistent = use_of == ConnectionUse::Persistent;
-        let socket = match self.take_idle(workload).filter(|_| persistent) {
+    /// Asks for a flow that has begun, of the workload of this number. A flow for which there is no port left fails.
+    pub fn ask(&mut self, flow: usize, number: u32, workload: &Workload, network: &mut Network) {
+        let persistent = workload.connection == ConnectionUse::Persistent;
+        let socket = match self.take_idle(number).filter(|_| persistent) {
             Some(socket) => socket,
             None => {
-                let Some(local) = self.free_socket(to) else {
+                let Some(local) = self.free_socket(workload.server) else {
                     return network.flows.fail(flow);
                 };
-                let tcp = Connection::connect(&self.config, self.rng.next() as u32, network.now);
+                let transport = self.connect(workload.protocol, network.now);
                 let asking = Asking {
-                    workload,
+                    workload: number,
                     persistent,
                     flow: None,
                     received_before: 0,
                     effort_before: Effort::default(),
                 };
-                self.insert(tcp, local, to, Purpose::Asking(asking))
+                let ends = (workload.protocol, workload.server, local);
+                self.insert(transport, ends, Purpose::Asking(asking))
             }
         };
         let it = &mut self.sockets[socket as usize];
         if let Purpose::Asking(asking) = &mut it.purpose {
             asking.flow = Some(flow);
-            asking.received_before = it.tcp.readable();
-            asking.effort_before = effort(&it.tcp);
+            asking.received_before = it.transport.received();
+            asking.effort_before = it.transport.effort();
         }
-        it.tcp.write(network.flows.ask(it.way.from, flow));
+        it.transport.write(network.flows.ask(it.way.from, flow));
         self.advance(socket, network);
+    }
+
+    fn connect(&mut self, protocol: Protocol, now: Nanos) -> Transport {
+        let random = self.rng.next();
+        match (protocol, &self.config.quic) {
+            (Protocol::Quic, Some(config)) => {
+                Transport::connect_quic(config, Self::id(random), Self::id(!random))
+            }
+            _ => Transport::Tcp(Connection::connect(&self.config.tcp, random as u32, now)),
+        }
+    }
+
+    /// A connection id that names no server: its first octet says so (docs/cookie.md).
+    fn id(random: u64) -> ConnectionId {
+        let mut id = [0; cid::LEN];
+        id[0] = NO_SERVER;
+        id[1..9].copy_from_slice(&random.to_be_bytes());
+        id
     }
 
     /// A persistent connection without a flow. Those that have been closed meanwhile are forgotten.
@@ -116,7 +139,7 @@ impl Host {
         while let Some(socket) = idle.pop() {
             let usable = |it: &super::Socket| {
                 matches!(&it.purpose, Purpose::Asking(asking) if asking.workload == workload && asking.flow.is_none())
-                    && !it.tcp.is_closed()
+                    && !it.transport.is_closed()
             };
             if self.sockets.get(socket as usize).is_some_and(usable) {
                 return Some(socket);
@@ -125,7 +148,7 @@ impl Host {
         None
     }
 
-    /// An address and port of ours from which no connection goes there.
+    /// An address and port of ours that is not in use, of the family of the other's.
     fn free_socket(&mut self, to: SocketAddr) -> Option<SocketAddr> {
         let Role::Client(client) = &mut self.role else {
             return None;
@@ -142,7 +165,7 @@ impl Host {
             client.next_socket += 1;
             let address = of_family().nth((n / ports % addresses) as usize)?;
             let local = SocketAddr::new(*address, FIRST_PORT + (n % ports) as u16);
-            if !self.by_ends.contains_key(&(to, local)) {
+            if client.used.insert(local) {
                 return Some(local);
             }
         }

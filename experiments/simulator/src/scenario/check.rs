@@ -132,6 +132,15 @@ fn check_host(field: &str, host: &Host) -> Result<()> {
         host.tcp.mss <= largest,
         "{field}.tcp.mss: at most {largest} bytes fit in a frame"
     );
+    if let Some(quic) = &host.quic {
+        let fault = quic.config().check();
+        fault.map_err(|fault| anyhow!("{field}.quic.{fault}"))?;
+        let cookie = host
+            .server
+            .as_ref()
+            .is_some_and(|server| server.cookie && server.key.is_none());
+        ensure!(!cookie, "{field}.server.key: QUIC's cookies are sealed");
+    }
     if let Some(server) = &host.server {
         ensure!(
             server.sid <= Sid::MAX,

@@ -9,11 +9,11 @@ use softswitch_queue::{self as queue, EgressQueue, LinkConfig, Loss};
 
 use super::{Node, Sample, Simulation, Workload};
 use crate::flows::Flows;
-use crate::host::{Host, Identity};
+use crate::host::{Config, Host, Identity};
 use crate::network::{Channel, Network};
 use crate::program;
 use crate::record::{Record, Series};
-use crate::scenario::{self, Discipline, End, Link, Scenario};
+use crate::scenario::{self, Discipline, End, Link, Quic, Scenario};
 use crate::seed;
 use crate::switch::Switch;
 use crate::workload::{Lengths, Starts};
@@ -126,10 +126,11 @@ fn hosts(
             addresses: host.addresses.clone(),
             channel: sends[&format!("{}:0", host.name)],
         };
-        let (config, rng) = (
-            host.tcp.config(),
-            seed::generator(scenario.seed, &host.name),
-        );
+        let rng = seed::generator(scenario.seed, &host.name);
+        let config = Config {
+            tcp: host.tcp.config(),
+            quic: host.quic.as_ref().map(Quic::config),
+        };
         let host = match &host.server {
             Some(server) => Host::server(identity, config, rng, server),
             None => Host::client(identity, config, rng),
