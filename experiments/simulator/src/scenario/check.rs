@@ -1,13 +1,16 @@
 //! What a scenario's types cannot say: references lead somewhere, and numbers are possible.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use frontage_cookie::tcp::Sid;
 use softswitch_pipeline::MAX_FRAME;
 use softswitch_queue::Loss;
 
-use super::{Arrivals, Discipline, End, Host, HostKind, Link, Scenario, Sizes, Switch, Workload};
+use super::{
+    Arrivals, Discipline, End, Host, HostKind, Link, Protocol, Scenario, Sizes, Switch, Workload,
+};
 use crate::agenda::MOST_CHANNELS;
 
 /// Most bytes before a segment's payload: Ethernet, IPv6, TCP with all its options.
@@ -200,17 +203,21 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
         .hosts
         .iter()
         .find(|host| host.name == workload.client);
-    match client {
-        Some(host) if host.kind == HostKind::Client => ensure!(
-            host.addresses
-                .iter()
-                .any(|a| a.is_ipv4() == workload.server.is_ipv4()),
-            "{field}.server: client '{}' has no address of the family of {}",
-            host.name,
-            workload.server
-        ),
-        _ => bail!("{field}.client: there is no client '{}'", workload.client),
-    }
+    let Some(client) = client.filter(|host| host.kind == HostKind::Client) else {
+        bail!("{field}.client: there is no client '{}'", workload.client);
+    };
+    let of_family = |a: &IpAddr| a.is_ipv4() == workload.server.is_ipv4();
+    ensure!(
+        client.addresses.iter().any(of_family),
+        "{field}.server: client '{}' has no address of the family of {}",
+        client.name,
+        workload.server
+    );
+    ensure!(
+        workload.protocol == Protocol::Tcp || client.quic.is_some(),
+        "{field}.protocol: client '{}' has no quic",
+        client.name
+    );
     ensure!(
         workload.request_bytes > 0,
         "{field}.request_bytes: nothing would be asked"
