@@ -88,7 +88,7 @@ impl Simulation {
             self.plan_flow(workload as u32);
         }
         while self.goes_on()
-            && let Some((at, event)) = self.network.agenda.next()
+            && let Some((at, event)) = self.network.agenda.take()
             && self.end.is_none_or(|end| at < end)
         {
             self.sample_until(at)?;

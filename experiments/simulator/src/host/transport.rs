@@ -8,6 +8,10 @@ use crate::frame::{Body, ConnectionId, Datagram};
 
 /// A connection.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most are TCP's, and looked at with every segment"
+)]
 pub enum Transport {
     /// One stream of bytes.
     Tcp(tcp::Connection),
