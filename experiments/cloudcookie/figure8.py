@@ -16,7 +16,11 @@ def evaluate(flows: pl.DataFrame) -> Result:
     found = {name: over_seeds(flows, by, value) for name, value in MEASURES.items()}
     table = pl.concat(
         [
-            frame.select(*(pl.col(field) for field in (by if not place else [])), (pl.col("mean")).alias(f"{name} (ms)"), pl.col("half_width").alias("±" + "\u200b" * place))
+            frame.select(
+                *(pl.col(field) for field in (by if not place else [])),
+                (pl.col("mean")).alias(f"{name} (ms)"),
+                pl.col("half_width").alias("±" + "\u200b" * place),
+            )
             for place, (name, frame) in enumerate(found.items())
         ],
         how="horizontal",

@@ -38,6 +38,7 @@ def test_leaf_spine_spreads_destinations_over_spines() -> None:
     assert walk(net, "h1", "h2", 0) == ["h1", "leaf1", "h2"]
     spines = Counter(walk(net, "h1", f"h{n}", n)[2] for n in range(17, 145))
     assert spines == {f"spine{n}": 32 for n in range(1, 5)}
+    assert [port.peer for port in net.next_hops("leaf1", "h17")] == [f"spine{n}" for n in range(1, 5)]
 
 
 def test_hosts_forward_nothing() -> None:

@@ -9,6 +9,7 @@ from frontage_sim import scenario
 from frontage_sim.grid import runs
 from frontage_sim.quantity import RATE, TIME, parse, show
 from frontage_sim.scenario import SchedulerKind, load
+from frontage_sim.sizes import sizes
 
 FOUR = """\
 title: four balancers
@@ -37,6 +38,19 @@ def test_every_combination_runs_with_every_seed(file: Path) -> None:
     assert last.scenario.workload.duration == 100_000_000
 
 
+def test_a_word_can_stand_for_several_fields(file: Path) -> None:
+    rivals = "{tcp: {}, aifo: {scheduler.kind: aifo, transport.initial_window: 30}}"
+    file.write_text(f"title: rivals\nseeds: 1\nvary:\n  rival: {rivals}\n  workload.load: [0.2, 0.8]\n")
+    made = runs(load(file), file)
+    labels = [dict(run.labels) for run in made]
+    assert labels == [{"rival": rival, "workload.load": load} for rival in ("tcp", "aifo") for load in ("0.2", "0.8")]
+    assert [run.scenario.transport.initial_window for run in made] == [10, 10, 30, 30]
+
+
+def test_steps_of_sizes_have_their_mean() -> None:
+    assert sizes("websearch-steps").mean() == pytest.approx(987_600.15)
+
+
 def test_full_is_the_same_at_another_scale(file: Path) -> None:
     file.write_text(FOUR)
     made = runs(load(file), file, full=True)
@@ -56,7 +70,7 @@ def test_full_is_the_same_at_another_scale(file: Path) -> None:
         ("title: x\nworkload: {duration: 0.5ns}\n", "workload.duration: '0.5ns' is not a whole number of ns"),
         ("title: x\nvary: {balancer.policy: [best]}\n", "vary: balancer.policy: "),
         ("title: x\nvary: {balancer.polity: [hash]}\n", "vary: balancer.polity: "),
-        ("title: x\nworkload: {sizes: huge}\n", "2:19: workload.sizes: 'huge' is no distribution of sizes: there are websearch"),
+        ("title: x\nworkload: {sizes: huge}\n", "2:19: workload.sizes: 'huge' is no distribution of sizes: there are websearch,"),
         (
             "title: x\nworld: {kind: graph, switches: [{name: s}], hosts: [{name: a, role: peer}, {name: b, role: peer}], "
             "links: [{ends: [s, a]}]}\n",

@@ -50,7 +50,8 @@ def plain_sessions(config: Config) -> Iterator[dict[str, Any]]:
     """The clone sessions."""
     for key, action in sessions(config).items():
         (session,) = exact(key.match)
-        yield {"id": session, "ports": list(action.params), "truncate_to": 0, "class_of_service": 0}
+        replicas = [{"port": port, "instance": 1} for port in action.params]
+        yield {"id": session, "replicas": replicas, "truncate_to": 0, "class_of_service": 0}
 
 
 def _match(match: Match) -> str:

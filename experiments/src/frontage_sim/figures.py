@@ -1,6 +1,7 @@
-"""Published figures, made again: each has a scenario, a module that measures and draws, and a text that says what to see.
+"""Published figures, made again: each has a scenario, a module that measures and draws, and a text.
 
-Beside ``figure8.yaml`` stand ``figure8.py``, whose ``evaluate(flows)`` gives a `Result`, and ``figure8.md``. A page is what a folder of them makes.
+Beside ``figure8.yaml`` stand ``figure8.py``, whose ``evaluate(flows)`` gives a `Result`, and ``figure8.md``, which says
+what to see. A page is what a folder of them makes.
 """
 
 from __future__ import annotations

@@ -97,11 +97,13 @@ class Graph:
 
     def next_hop(self, node: str, destination: str, choice: int) -> Port | None:
         """The port of ``node`` on a shortest way to ``destination``; of several, the ``choice``-th, round and round."""
-        hops = self.distance(destination)
-        if node not in hops:
-            return None
-        nearer = [port for port in self.ports[node] if hops.get(port.peer, len(hops)) == hops[node] - 1]
+        nearer = self.next_hops(node, destination)
         return nearer[choice % len(nearer)] if nearer else None
+
+    def next_hops(self, node: str, destination: str) -> list[Port]:
+        """The ports of ``node`` on all shortest ways to ``destination``."""
+        hops = self.distance(destination)
+        return [port for port in self.ports[node] if node in hops and hops.get(port.peer, len(hops)) == hops[node] - 1]
 
     def problems(self) -> Iterator[str]:
         """What makes it no network."""

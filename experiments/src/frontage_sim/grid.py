@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ class Run:
     """One simulation."""
 
     labels: Mapping[str, str]
-    """What distinguishes its combination: field and value, in the scenario's order."""
+    """What distinguishes its combination: field or word, and value, in the scenario's order."""
     seed: int
     scenario: Scenario
 
@@ -41,8 +41,10 @@ def runs(scenario: Scenario, file: Path, full: bool = False) -> list[Run]:
     made = []
     for labels in _combinations(scenario.vary):
         changed = deepcopy(plain)
-        for field, value in labels.items():
-            _set(changed, field, value)
+        for axis, value in labels.items():
+            choices = scenario.vary[axis]
+            for field, given in (choices[value] if isinstance(choices, dict) else {axis: value}).items():
+                _set(changed, field, given)
         try:
             one = Scenario.model_validate(changed)
         except ValidationError as error:
@@ -56,8 +58,8 @@ def runs(scenario: Scenario, file: Path, full: bool = False) -> list[Run]:
     return made
 
 
-def _combinations(vary: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
-    for values in itertools.product(*vary.values()):
+def _combinations(vary: Mapping[str, Collection[Any]]) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*vary.values()):  # of a mapping, its keys
         yield dict(zip(vary, values, strict=True))
 
 

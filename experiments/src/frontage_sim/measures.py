@@ -20,7 +20,7 @@ LONG_MEAN = FCT.filter(pl.col("size") > LONG).mean()
 
 
 def active(flows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """At every beginning and end of a flow, ``by``: how many flows each server has. Columns ``time`` (ns), ``server``, ``change``, ``active``."""
+    """At every beginning and end of a flow: how many flows each server has. Columns ``time`` (ns), ``server``, ``change``, ``active``."""
     changes = pl.concat(
         [
             flows.select(*by, "server", time="start", change=pl.lit(1)),
@@ -32,7 +32,8 @@ def active(flows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def variance(flows: pl.DataFrame, by: Sequence[str], servers: int) -> pl.DataFrame:
-    """The variance over all servers of their active flows, at every beginning and end: ``time`` (ns), ``lasts`` (ns), ``variance`` (flows squared)."""
+    """The variance over all servers of their active flows, at every beginning and end of one: ``time`` (ns), ``lasts`` (ns),
+    ``variance`` (flows squared)."""
     changes = active(flows, by)
     # From the sum and the sum of squares, which each change moves: n to n + d adds d and d * (2n + d), n + d being the count after it.
     moved = changes.with_columns(squares=pl.col("change") * (2 * pl.col("active") - pl.col("change")))

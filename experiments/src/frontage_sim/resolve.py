@@ -66,6 +66,7 @@ def _host(net: Graph, host: Host, scenario: Scenario) -> dict[str, Any]:
         "addresses": [str(host_address(net, host.name))],
         "gateway_mac": peer_mac(net, port),
         "link": _name(port.link),
+        "masks": host.role == "peer",
         "tcp": scenario.transport.model_dump() | {"max_rto": MAX_RTO, "timestamps": True},
         "server": server if host.answers else None,
     }

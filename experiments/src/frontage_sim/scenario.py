@@ -131,7 +131,10 @@ class Scenario(_Model):
     scheduler: Scheduler = Field(Scheduler(), description="how ports admit and order packets")
     workload: Workload = Field(Workload(), description="the flows")
     record: Duration | None = Field(None, description="the interval at which loads and queues are recorded", examples=["1ms"])
-    vary: dict[str, tuple[Any, ...]] = Field(default_factory=dict, description="fields and their values; all combinations run")
+    vary: dict[str, tuple[Any, ...] | dict[str, dict[str, Any]]] = Field(
+        default_factory=dict,
+        description="fields and their values, or a word and for each of its values what fields have; all combinations run",
+    )
     full: dict[str, Any] = Field(default_factory=dict, description="what --full sets: the published scale")
 
 

@@ -33,7 +33,8 @@ def configuration(graph: Graph, switch: Switch, balancer: Balancer, scheduler: S
     """What an operator would write for this switch."""
     hosts = {host.name: host_address(graph, host.name) for host in graph.hosts}
     ways = [(address, graph.next_hop(switch.name, name, place)) for place, (name, address) in enumerate(hosts.items())]
-    inside = {port.number for host in graph.hosts if host.answers and (port := graph.next_hop(switch.name, host.name, 0))}
+    # From all of them servers' packets come.
+    inside = {port.number for host in graph.hosts if host.answers for port in graph.next_hops(switch.name, host.name)}
     known: dict[str, Any] = {
         "device": {
             "address": "unix:unused",

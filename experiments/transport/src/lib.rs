@@ -22,3 +22,7 @@ pub const MILLISECOND: Nanos = 1_000_000;
 
 /// A second.
 pub const SECOND: Nanos = 1_000_000_000;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,8 +1,9 @@
 //! Which packets were received, and when to say so (RFC 9000, section 13.2).
 
-use super::packet::{Ack, AckRanges, Ecn, Packet};
+use super::packet::{Ack, AckRanges, Packet};
 use crate::Nanos;
 use crate::intervals::Intervals;
+use crate::tcp::Ecn;
 
 /// Ack-eliciting packets after which an acknowledgement does not wait (section 13.2.2).
 const AT_ONCE: u32 = 2;

@@ -2,10 +2,11 @@
 
 use super::acks::Acks;
 use super::config::Config;
-use super::packet::{Ecn, Frames, Packet, overhead};
+use super::packet::{Frames, Packet, overhead};
 use super::recovery::{Fate, Recovery, SentPacket};
 use super::streams::{Incoming, Outgoing};
 use crate::Nanos;
+use crate::tcp::Ecn;
 
 /// Probe timeouts in a row after which the connection is given up.
 const MOST_PROBE_TIMEOUTS: u32 = 10;

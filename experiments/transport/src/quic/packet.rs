@@ -3,7 +3,7 @@
 use std::ops::{Deref, RangeInclusive};
 
 use crate::Nanos;
-pub use crate::tcp::Ecn;
+use crate::tcp::Ecn;
 
 /// A packet, alone in its datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

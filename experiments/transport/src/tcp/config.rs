@@ -6,7 +6,8 @@ use crate::{MILLISECOND, Nanos, SECOND};
 /// A host's TCP, the same for all its connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Payload bytes of a full segment (options come on top). The smaller of both ends' counts.
+    /// Payload bytes of a full segment; the smaller of both ends' counts. Options come on top: 12
+    /// bytes of timestamps, and up to 28 of SACK where data flows both ways.
     pub mss: u32,
     /// Initial congestion window, in segments (RFC 6928: 10).
     pub initial_window: u32,

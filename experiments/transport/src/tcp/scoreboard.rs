@@ -280,7 +280,7 @@ impl Outstanding {
     }
 
     fn is_missing(&self) -> bool {
-        self.lost && self.copies == 0
+        self.lost && self.copies == 0 && !self.sacked
     }
 
     fn candidate(&self, index: usize) -> Candidate {
@@ -298,3 +298,6 @@ impl Candidate {
         self.index == 0
     }
 }
+
+#[cfg(test)]
+mod tests;

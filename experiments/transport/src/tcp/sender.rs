@@ -270,7 +270,7 @@ impl Sender {
             }
             Phase::Recovery { rate: None, .. } if advanced => {
                 self.board.lose_first();
-                self.at_once = true;
+                self.at_once = self.board.is_missing();
             }
             Phase::Recovery { .. } | Phase::Loss { .. } => {}
         }
@@ -299,7 +299,7 @@ impl Sender {
             rate: self.sack.then_some(rate),
         };
         self.recover = until;
-        (self.at_once, self.rescued, self.reduced) = (true, false, true);
+        (self.at_once, self.rescued, self.reduced) = (self.board.is_missing(), false, true);
     }
 
     /// Brings the window down for marks.
