@@ -187,7 +187,6 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
             masking.apply(hdr, meta);
             checksum_update.apply(hdr, meta);
         } else { // a worker's way back
-            truncate(WORKER_BYTES);
             recirculate_preserving_field_list(WORKER_FIELDS);
         }
     }
