@@ -8,8 +8,8 @@ use std::str::FromStr;
 use clap::{Parser, ValueEnum};
 
 use crate::address::Address;
-use crate::link::PortLink;
 use crate::trace::TraceFormat;
+use softswitch_queue::PortLink;
 
 const EXAMPLE: &str = "\
 Example:

@@ -13,11 +13,11 @@ use common::{Controller, DEVICE, IntoEntity, PATIENCE, update};
 use p4::update::Type;
 use softswitch::address::Address;
 use softswitch::dataplane::PortSetup;
-use softswitch::link::PortLink;
 use softswitch::port::{Receive, Receiver, Transmit, Transmitter};
 use softswitch::proto::p4::v1 as p4;
 use softswitch::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use softswitch::switch::{Config, Switch};
+use softswitch_queue::PortLink;
 use tokio::runtime::Runtime;
 
 const PORTS: u32 = 4;

@@ -25,11 +25,11 @@ use softswitch_pipeline::{Digest, Nanos, Pipeline};
 use tokio::sync::mpsc;
 use tonic::Code;
 
-use crate::link::LinkConfig;
 use crate::port::{Receive, Transmit};
 use crate::trace::TraceLog;
 use clock::Clock;
 use counters::SwitchCounters;
+use softswitch_queue::LinkConfig;
 
 pub use engine::{Ends, Engine, PortView};
 

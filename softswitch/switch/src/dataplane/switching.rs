@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
 use softswitch_pipeline::{Descriptor, EgressOutput, Nanos, Pipeline, Recirculated};
+use softswitch_queue::{EgressQueue, LinkConfig};
 use tokio::sync::mpsc;
 
 use super::alarm::Alarm;
@@ -15,9 +16,7 @@ use super::counters::{PortCounters, SwitchCounters};
 use super::engine::PortView;
 use super::outlet::Outlet;
 use super::{Event, Handle, SharedPipeline};
-use crate::link::LinkConfig;
 use crate::port::PortError;
-use crate::queue::EgressQueue;
 
 /// Frame buffers kept for use again.
 const SPARE_BUFFERS: usize = 1024;

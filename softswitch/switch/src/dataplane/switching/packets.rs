@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use softswitch_pipeline::{Descriptor, EgressOutcome, IngressOutcome, Nanos, QueueInfo};
+use softswitch_queue::PRIORITIES;
 
 use super::{Locked, Queued, Switching};
 use crate::dataplane::counters::PortCounters;
 use crate::dataplane::{Event, SharedPipeline};
 use crate::port::Receive;
-use crate::queue::PRIORITIES;
 
 /// Recirculated packets taken per turn, so that a program that never stops recirculating does not
 /// stop the switch.

@@ -26,13 +26,31 @@ use crate::link::{LinkConfig, Nanos};
 /// Strict priorities per port; the larger is served first.
 pub const PRIORITIES: usize = 8;
 
+/// Ranks of a PIFO: all numbers of 8 bits.
+const RANKS: usize = 256;
+
+/// What decides whose turn it is, and who goes when there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Discipline {
+    /// The larger priority is served first, and a packet that finds the queue full is dropped. Numbers above 7 count as 7.
+    #[default]
+    Priorities,
+    /// *Push in, first out*, the ideal that schedulers in switches approximate: the smaller rank is served first, and when
+    /// the queue is full the packet of the largest rank is dropped, the newest among equals. Room is counted in packets alone.
+    Pifo,
+}
+
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A queue of packets `P`, which become frames `F` on the link.
 #[derive(Debug)]
 pub struct EgressQueue<P, F> {
     link: LinkConfig,
-    waiting: [VecDeque<Waiting<P>>; PRIORITIES],
+    discipline: Discipline,
+    /// By urgency; the last is served first.
+    waiting: Vec<VecDeque<Waiting<P>>>,
+    /// Those of them that are not empty, a bit for each.
+    occupied: [u64; RANKS / 64],
     waiting_packets: u64,
     waiting_bytes: u64,
     free_at: ExactTime,
@@ -57,7 +75,7 @@ pub struct Started<P> {
     pub enqueued_at: Nanos,
     /// When the link took it; not after the `now` of the call.
     pub at: Nanos,
-    /// Packets still waiting behind it, over all priorities.
+    /// Packets still waiting behind it.
     pub depth_packets: u64,
     /// To be given to [`EgressQueue::transmit`].
     pub slot: Slot,
@@ -76,13 +94,15 @@ struct ExactTime {
 
 /// How many packets met which end.
 ///
-/// At any time `enqueued` = waiting + `started`, and `transmitted` = on the way + `arrived` + `lost`.
+/// At any time `enqueued` = waiting + `started` + `pushed_out`, and `transmitted` = on the way + `arrived` + `lost`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueCounts {
     /// Packets accepted.
     pub enqueued: u64,
     /// Packets refused because the queue was full.
     pub tail_dropped: u64,
+    /// Packets accepted, and dropped later to make room (PIFO).
+    pub pushed_out: u64,
     /// Packets that the link took.
     pub started: u64,
     /// Frames sent.
@@ -100,11 +120,24 @@ pub struct QueueCounts {
 }
 
 impl<P, F> EgressQueue<P, F> {
-    /// An empty queue before an idle link. The same seed loses the same frames.
+    /// An empty queue of strict priorities before an idle link. The same seed loses the same frames.
     pub fn new(link: LinkConfig, seed: u64) -> Self {
+        Self::with_discipline(link, Discipline::Priorities, seed)
+    }
+
+    /// The same with any discipline.
+    pub fn with_discipline(link: LinkConfig, discipline: Discipline, seed: u64) -> Self {
+        let classes = match discipline {
+            Discipline::Priorities => PRIORITIES,
+            Discipline::Pifo => RANKS,
+        };
         Self {
             link,
-            waiting: Default::default(),
+            discipline,
+            waiting: std::iter::repeat_with(VecDeque::new)
+                .take(classes)
+                .collect(),
+            occupied: [0; RANKS / 64],
             waiting_packets: 0,
             waiting_bytes: 0,
             free_at: ExactTime::default(),
@@ -119,12 +152,12 @@ impl<P, F> EgressQueue<P, F> {
         &self.link
     }
 
-    /// Packets waiting, over all priorities.
+    /// Packets waiting.
     pub fn depth_packets(&self) -> u64 {
         self.waiting_packets
     }
 
-    /// Bytes waiting, over all priorities.
+    /// Bytes waiting.
     pub fn depth_bytes(&self) -> u64 {
         self.waiting_bytes
     }
@@ -134,50 +167,57 @@ impl<P, F> EgressQueue<P, F> {
         self.counts
     }
 
-    /// Lets a packet wait. `priority` above 7 counts as 7.
+    /// Lets a packet wait. `class` is its priority or its rank, as the discipline has it.
     ///
     /// # Errors
-    /// Gives the packet back if the queue has no room for it. A packet that finds the link free
-    /// and nothing waiting is always taken, since it will not wait.
-    pub fn enqueue(&mut self, now: Nanos, packet: P, bytes: u32, priority: u8) -> Result<(), P> {
+    /// Gives the packet back that is dropped for want of room: this one, or in a PIFO the one of the largest rank. A packet
+    /// that finds the link free and nothing waiting is always taken, since it will not wait.
+    pub fn enqueue(&mut self, now: Nanos, packet: P, bytes: u32, class: u8) -> Result<(), P> {
         let will_wait = self.waiting_packets > 0 || self.free_at.nanos > now;
         let has_room = self.waiting_packets < self.link.packet_limit()
             && self
                 .link
                 .queue_bytes
                 .is_none_or(|limit| self.waiting_bytes + u64::from(bytes) <= limit);
-        if will_wait && !has_room {
-            self.counts.tail_dropped += 1;
-            return Err(packet);
+        let refused = will_wait && !has_room;
+        let urgency = match self.discipline {
+            Discipline::Priorities => usize::from(class).min(PRIORITIES - 1),
+            Discipline::Pifo => RANKS - 1 - usize::from(class),
+        };
+        let mut dropped = None;
+        if refused {
+            let least = match self.discipline {
+                Discipline::Priorities => None,
+                Discipline::Pifo => self.urgencies().next_back(),
+            };
+            let Some(least) = least.filter(|&least| least < urgency) else {
+                self.counts.tail_dropped += 1;
+                return Err(packet);
+            };
+            self.counts.pushed_out += 1;
+            dropped = self.remove(least, VecDeque::pop_back);
         }
-        self.waiting[usize::from(priority).min(PRIORITIES - 1)].push_back(Waiting {
+        self.waiting[urgency].push_back(Waiting {
             packet,
             bytes,
             since: now,
         });
+        self.occupied[urgency / 64] |= 1 << (urgency % 64);
         self.waiting_packets += 1;
         self.waiting_bytes += u64::from(bytes);
         self.counts.enqueued += 1;
         self.counts.max_depth_packets = self.counts.max_depth_packets.max(self.waiting_packets);
         self.counts.max_depth_bytes = self.counts.max_depth_bytes.max(self.waiting_bytes);
-        Ok(())
+        dropped.map_or(Ok(()), |dropped| Err(dropped.packet))
     }
 
     /// Takes the packet whose turn it is, if the link is free by `now`.
     pub fn start(&mut self, now: Nanos) -> Option<Started<P>> {
-        let start = self.next_start().filter(|start| start.nanos <= now)?;
-        let queue = self.waiting.iter_mut().rev().find(|queue| {
-            queue
-                .front()
-                .is_some_and(|head| ExactTime::whole(head.since) <= start)
-        })?;
-        let Waiting {
-            packet,
-            bytes,
-            since,
-        } = queue.pop_front()?;
-        self.waiting_packets -= 1;
-        self.waiting_bytes -= u64::from(bytes);
+        let (start, urgency) = self.next_start()?;
+        if start.nanos > now {
+            return None;
+        }
+        let Waiting { packet, since, .. } = self.remove(urgency, VecDeque::pop_front)?;
         self.counts.started += 1;
         Some(Started {
             packet,
@@ -214,19 +254,78 @@ impl<P, F> EgressQueue<P, F> {
 
     /// When [`start`](Self::start) or [`arrive`](Self::arrive) next have something to give.
     pub fn next_event(&self) -> Option<Nanos> {
-        let start = self.next_start().map(|start| start.nanos);
-        let arrival = self.on_the_way.front().map(|(at, _)| *at);
-        start.into_iter().chain(arrival).min()
+        let start = self.next_start().map(|(start, _)| start.nanos);
+        start.into_iter().chain(self.next_arrival()).min()
     }
 
-    /// When the link is free and something waits.
-    fn next_start(&self) -> Option<ExactTime> {
-        if self.waiting_packets == 0 {
-            return None;
+    /// When [`arrive`](Self::arrive) next has something to give.
+    pub fn next_arrival(&self) -> Option<Nanos> {
+        self.on_the_way.front().map(|(at, _)| *at)
+    }
+
+    /// When the link has sent what it has taken so far.
+    pub fn free_at(&self) -> Nanos {
+        self.free_at.nanos
+    }
+
+    /// When the link is free and something waits, and the urgency of what it then takes: the greatest that has come by then.
+    fn next_start(&self) -> Option<(ExactTime, usize)> {
+        let mut earliest: Option<(Nanos, usize)> = None;
+        for urgency in self.urgencies() {
+            let since = self.waiting[urgency].front()?.since;
+            if since <= self.free_at.nanos {
+                return Some((self.free_at, urgency));
+            }
+            if earliest.is_none_or(|(at, _)| since < at) {
+                earliest = Some((since, urgency));
+            }
         }
-        let heads = self.waiting.iter().filter_map(VecDeque::front);
-        let earliest = heads.map(|head| head.since).min()?;
-        Some(self.free_at.max(ExactTime::whole(earliest)))
+        earliest.map(|(at, urgency)| (ExactTime::whole(at), urgency))
+    }
+
+    /// The urgencies of what waits, the greatest first.
+    fn urgencies(&self) -> impl DoubleEndedIterator<Item = usize> {
+        let used = self.waiting.len().div_ceil(64);
+        (0..used)
+            .rev()
+            .flat_map(|word| Bits(self.occupied[word]).map(move |bit| word * 64 + bit))
+    }
+
+    /// Takes a packet out of the queue of that urgency.
+    fn remove(
+        &mut self,
+        urgency: usize,
+        pop: impl FnOnce(&mut VecDeque<Waiting<P>>) -> Option<Waiting<P>>,
+    ) -> Option<Waiting<P>> {
+        let queue = &mut self.waiting[urgency];
+        let waiting = pop(queue)?;
+        if queue.is_empty() {
+            self.occupied[urgency / 64] &= !(1 << (urgency % 64));
+        }
+        self.waiting_packets -= 1;
+        self.waiting_bytes -= u64::from(waiting.bytes);
+        Some(waiting)
+    }
+}
+
+/// The numbers of the bits that are set, from the highest down.
+struct Bits(u64);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let bit = self.0.checked_ilog2()?;
+        self.0 &= !(1 << bit);
+        Some(bit as usize)
+    }
+}
+
+impl DoubleEndedIterator for Bits {
+    fn next_back(&mut self) -> Option<usize> {
+        let bit = (self.0 != 0).then(|| self.0.trailing_zeros())?;
+        self.0 &= self.0 - 1;
+        Some(bit as usize)
     }
 }
 

@@ -159,6 +159,29 @@ fn loss_is_near_its_probability_and_repeats_with_the_seed() {
     assert_ne!(run(2).0, first);
 }
 
+#[test]
+fn pifo_serves_the_smallest_rank_and_pushes_out_the_largest() {
+    let link = LinkConfig {
+        queue_packets: Some(3),
+        ..rated(8_000_000)
+    };
+    let mut queue = EgressQueue::with_discipline(link, Discipline::Pifo, 0);
+    // Bytes name the packet; the first is being sent and waits no more.
+    queue.enqueue(0, 100, 100, 255).unwrap();
+    serve(&mut queue, 0);
+    for (bytes, rank) in [(1, 200), (2, 0), (3, 70)] {
+        queue.enqueue(0, bytes, bytes, rank).unwrap();
+    }
+    assert_eq!(queue.enqueue(1, 4, 4, 201), Err(4), "the largest itself");
+    assert_eq!(queue.enqueue(1, 5, 5, 200), Err(5), "the newest of equals");
+    assert_eq!(queue.enqueue(1, 6, 6, 70), Err(1), "the largest waiting");
+    let counts = queue.counts();
+    assert_eq!((counts.tail_dropped, counts.pushed_out), (2, 1));
+    assert_eq!((queue.depth_packets(), queue.depth_bytes()), (3, 11));
+    let order: Vec<_> = serve(&mut queue, u64::MAX).iter().map(|o| o.1).collect();
+    assert_eq!(order, [100, 2, 3, 6]);
+}
+
 /// A reference model of one priority: the recurrence of a FIFO server, in exact fractions.
 fn reference(packets: &[(Nanos, u32)], rate: u64) -> Vec<Nanos> {
     let rate = u128::from(rate);
@@ -174,6 +197,38 @@ fn reference(packets: &[(Nanos, u32)], rate: u64) -> Vec<Nanos> {
 }
 
 proptest! {
+    /// Against a sorted list: who waits, who goes, and in which order they leave.
+    #[test]
+    fn a_pifo_equals_a_sorted_list(
+        steps in prop::collection::vec((any::<u8>(), any::<bool>()), 1..300),
+        limit in 1u64..20,
+    ) {
+        let link = LinkConfig { queue_packets: Some(limit), ..rated(8_000) };
+        let mut queue: EgressQueue<_, ()> = EgressQueue::with_discipline(link, Discipline::Pifo, 0);
+        let mut model: Vec<(u8, u32)> = Vec::new();
+        let mut now = 0;
+        // The link takes one at once, and is then busy for longer than the test pushes.
+        for (id, (rank, push)) in (0..).zip(steps) {
+            if push {
+                let dropped = queue.enqueue(now, (rank, id), 1, rank).err();
+                model.push((rank, id));
+                model.sort();
+                let expected = (model.len() as u64 > limit).then(|| model.pop()).flatten();
+                prop_assert_eq!(dropped, expected);
+            } else {
+                let started = queue.start(now);
+                let expected = (!model.is_empty()).then(|| model.remove(0));
+                prop_assert_eq!(started.as_ref().map(|s| s.packet), expected);
+                if let Some(started) = started {
+                    queue.transmit(started.slot, 1, ());
+                }
+                now += 1_000_000;
+            }
+            let counts = queue.counts();
+            prop_assert_eq!(counts.enqueued, counts.started + counts.pushed_out + queue.depth_packets());
+        }
+    }
+
     #[test]
     fn departures_equal_the_reference(
         gaps in prop::collection::vec((0u64..200_000, 1u32..9000), 1..200),

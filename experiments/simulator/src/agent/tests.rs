@@ -1,0 +1,123 @@
+use frontage_cookie::tcp::{coarse_clock, decode_dynamic};
+use frontage_transport::tcp::{Ecn, SackBlocks, Timestamps};
+
+use super::*;
+
+const MEGABYTE: u64 = 1_000_000;
+
+/// At 8 Gbit/s a megabyte takes a millisecond.
+fn agent() -> Agent {
+    Agent::new(&scenario::Server {
+        sid: 1,
+        port: 80,
+        look_ahead: 100_000,
+        bandwidth: 8_000_000_000,
+        cookie: true,
+    })
+}
+
+fn segment(seq: u32, ack: u32, flags: Flags, len: u32, val: u32) -> Segment {
+    Segment {
+        seq,
+        ack,
+        flags,
+        window: 0,
+        window_scale: None,
+        mss: None,
+        sack_permitted: false,
+        ts: Some(Timestamps { val, ecr: 77 }),
+        sack: SackBlocks::default(),
+        len,
+        ecn: Ecn::NotEct,
+    }
+}
+
+#[test]
+fn loads_count_responses_until_they_are_acknowledged() {
+    let mut agent = agent();
+    let (mut one, mut two) = (Responses::default(), Responses::default());
+    let loads = |agent: &Agent| (agent.loads().n_af, agent.loads().n_ff);
+    agent.begin(&mut one, MEGABYTE);
+    agent.begin(&mut two, 100_000);
+    assert_eq!(
+        loads(&agent),
+        (2, 1),
+        "the second has no more left than the look-ahead"
+    );
+    agent.acknowledge(&mut one, 899_999);
+    assert_eq!(loads(&agent), (2, 1));
+    agent.acknowledge(&mut one, 900_000);
+    assert_eq!(loads(&agent), (2, 0));
+    agent.acknowledge(&mut one, MEGABYTE);
+    assert_eq!(loads(&agent), (1, 0));
+    agent.begin(&mut one, MEGABYTE);
+    agent.begin(&mut one, 1);
+    assert_eq!(loads(&agent), (3, 2), "two on a connection count as two");
+    agent.close(&mut one);
+    agent.acknowledge(&mut two, 100_000);
+    assert_eq!(loads(&agent), (0, 0));
+}
+
+#[test]
+fn the_cookie_tells_loads_and_what_remains() {
+    let mut agent = agent();
+    let mut responses = Responses::default();
+    let ts = 123_456;
+    let mut syn_ack = segment(9, 0, Flags::SYN | Flags::ACK, 0, ts);
+    assert!(agent.outgoing(&mut responses, &mut syn_ack));
+    assert_eq!(
+        decode_dynamic(syn_ack.ts.unwrap().val),
+        (coarse_clock(ts), Signals::default())
+    );
+    agent.begin(&mut responses, MEGABYTE);
+    agent.acknowledge(&mut responses, 936_000);
+    let mut data = segment(10, 0, Flags::ACK, 1448, ts);
+    assert!(agent.outgoing(&mut responses, &mut data));
+    let (_, signals) = decode_dynamic(data.ts.unwrap().val);
+    // 64,000 bytes are 64 us, or 8 units.
+    assert_eq!((signals.rpt_us, signals.n_af, signals.n_ff), (64, 1, 0));
+    assert_eq!(agent.rank(&responses), 8);
+    assert_eq!(data.ts.unwrap().ecr, 77);
+}
+
+#[test]
+fn the_server_gets_its_own_timestamp_back() {
+    let agent = agent();
+    let mut responses = Responses::default();
+    let mut send = |seq, flags, len, ts| {
+        agent.outgoing(&mut responses, &mut segment(seq, 0, flags, len, ts));
+    };
+    send(99, Flags::SYN | Flags::ACK, 0, 5);
+    for (n, ts) in [(0, 20), (1, 20), (2, 21), (3, 21), (4, 30)] {
+        send(100 + n * 1000, Flags::ACK, 1000, ts);
+    }
+    send(100 + 4000, Flags::ACK, 1000, 50); // again
+    send(100 + 5000, Flags::ACK, 1000, 51);
+    let mut echo = |ack| {
+        let mut segment = segment(0, ack, Flags::ACK, 0, 0);
+        agent.incoming(&mut responses, &mut segment);
+        segment.ts.unwrap().ecr
+    };
+    assert_eq!(echo(100), 5, "the SYN-ACK's");
+    assert_eq!(
+        echo(2100),
+        20,
+        "of the first segment that a delayed acknowledgement covers"
+    );
+    assert_eq!(echo(2100), 20, "nothing new");
+    assert_eq!(echo(3100), 21);
+    assert_eq!(echo(4100), 21);
+    assert_eq!(echo(5100), 0, "which of the two arrived cannot be told");
+    assert_eq!(echo(6100), 51);
+}
+
+#[test]
+fn without_cookies_segments_stay_as_they_are() {
+    let mut agent = agent();
+    agent.cookie = false;
+    let mut responses = Responses::default();
+    let mut sent = segment(1, 2, Flags::ACK, 3, 4);
+    assert!(!agent.outgoing(&mut responses, &mut sent));
+    agent.incoming(&mut responses, &mut sent);
+    assert_eq!(sent, segment(1, 2, Flags::ACK, 3, 4));
+}

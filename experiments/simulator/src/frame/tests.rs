@@ -1,0 +1,137 @@
+use frontage_transport::tcp::{Ecn, Flags, SackBlocks, Timestamps};
+use proptest::prelude::*;
+
+use super::*;
+
+/// The checksum as RFC 1071 has it, over every byte.
+fn folded(bytes: &[u8]) -> u16 {
+    let words = bytes
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| u32::from(low)));
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+fn ways() -> impl Strategy<Value = Way> {
+    (
+        any::<[[u8; 6]; 2]>(),
+        any::<bool>(),
+        any::<[[u8; 16]; 2]>(),
+        any::<[u16; 2]>(),
+    )
+        .prop_map(|(macs, v4, ips, ports)| {
+            let address = |octets: [u8; 16]| match v4 {
+                true => [octets[0], octets[1], octets[2], octets[3]].into(),
+                false => octets.into(),
+            };
+            Way {
+                from_mac: macs[0],
+                to_mac: macs[1],
+                from: SocketAddr::new(address(ips[0]), ports[0]),
+                to: SocketAddr::new(address(ips[1]), ports[1]),
+            }
+        })
+}
+
+fn segments() -> impl Strategy<Value = Segment> {
+    let timestamps =
+        || any::<Option<(u32, u32)>>().prop_map(|ts| ts.map(|(val, ecr)| Timestamps { val, ecr }));
+    let syn = (
+        any::<[u32; 2]>(),
+        any::<(u16, Option<u8>, Option<u16>, bool)>(),
+        timestamps(),
+    )
+        .prop_map(
+            |([seq, ack], (window, window_scale, mss, sack_permitted), ts)| Segment {
+                seq,
+                ack,
+                flags: Flags::SYN,
+                window,
+                window_scale,
+                mss,
+                sack_permitted,
+                ts,
+                sack: SackBlocks::default(),
+                len: 0,
+                ecn: Ecn::NotEct,
+            },
+        );
+    let ecn = prop::sample::select(vec![Ecn::NotEct, Ecn::Ect0, Ecn::Ce]);
+    let blocks = prop::collection::vec(any::<(u32, u32)>(), 0..=3);
+    let other = (
+        any::<[u32; 2]>(),
+        any::<(u8, u16)>(),
+        timestamps(),
+        blocks,
+        0u32..9000,
+        ecn,
+    )
+        .prop_map(|([seq, ack], (flags, window), ts, blocks, len, ecn)| {
+            let mut sack = SackBlocks::default();
+            blocks
+                .iter()
+                .for_each(|&(left, right)| sack.push(left, right));
+            Segment {
+                seq,
+                ack,
+                flags: Flags(flags & !Flags::SYN.0),
+                window,
+                window_scale: None,
+                mss: None,
+                sack_permitted: false,
+                ts,
+                sack,
+                len,
+                ecn,
+            }
+        });
+    prop_oneof![syn, other]
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(way in ways(), segment in segments(), ck: bool, before in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut buffer = before;
+        write(&mut buffer, &way, &segment, ck);
+        prop_assert_eq!(read(&buffer), Ok(Contents { way, segment, ck }));
+    }
+
+    #[test]
+    fn checksums_are_those_of_the_rfc(way in ways(), segment in segments()) {
+        let mut frame = Vec::new();
+        write(&mut frame, &way, &segment, false);
+        let (addresses, tcp) = if way.from.is_ipv4() {
+            prop_assert_eq!(folded(&frame[14..34]), 0);
+            (&frame[26..34], &frame[34..])
+        } else {
+            (&frame[22..54], &frame[54..])
+        };
+        let mut covered = addresses.to_vec();
+        covered.extend([0, 6]);
+        covered.extend((tcp.len() as u16).to_be_bytes());
+        covered.extend(tcp);
+        prop_assert_eq!(folded(&covered), 0);
+    }
+
+    #[test]
+    fn a_changed_header_is_noticed(way in ways(), segment in segments(), at in 0usize..40, bit in 0u8..8) {
+        let mut frame = Vec::new();
+        write(&mut frame, &way, &segment, false);
+        let whole = read(&frame);
+        // Of IPv6's header no checksum covers anything but the addresses.
+        let first = if way.from.is_ipv4() { ETHERNET } else { ETHERNET + 8 };
+        frame[first + at] ^= 1 << bit;
+        prop_assert_ne!(read(&frame), whole);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), way in ways(), segment in segments(), cut in 0usize..100) {
+        let _ = read(&bytes);
+        let mut frame = Vec::new();
+        write(&mut frame, &way, &segment, false);
+        prop_assert!(read(&frame[..cut.min(frame.len() - 1)]).is_err());
+    }
+}

@@ -1,0 +1,34 @@
+//! Discrete events over P4 pipelines, exact queues and TCP.
+//!
+//! A [`Scenario`] names switches, hosts, links and workloads. Every switch runs a compiled P4 program with the controller's entries
+//! (`softswitch-pipeline`), every link has the queue that the software switch has (`softswitch-queue`), and every host
+//! speaks TCP (`frontage-transport`) in real frames with right checksums, since the program reads and rewrites them.
+//!
+//! ```text
+//!  workload ──> host ── channel ──> switch ── channel ──> switch ── channel ──> host
+//!               TCP      queue,      P4        queue,      P4                   TCP, CCLB7's signals
+//!                        rate, delay, loss
+//! ```
+//!
+//! The same scenario gives the same bytes: one thread, events in exact order ([`agenda`]), integer time, and a generator of
+//! its own for whatever draws ([`seed`]).
+
+#![warn(missing_docs)]
+
+pub mod agenda;
+pub mod agent;
+pub mod flows;
+pub mod frame;
+pub mod host;
+pub mod network;
+pub mod program;
+pub mod record;
+pub mod scenario;
+pub mod seed;
+pub mod simulation;
+pub mod switch;
+pub mod workload;
+
+pub use record::Summary;
+pub use scenario::Scenario;
+pub use simulation::{Progress, Simulation};

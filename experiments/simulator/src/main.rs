@@ -1,0 +1,83 @@
+//! `frontage-simulator run RESOLVED.json --out DIR`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use frontage_simulator::{Progress, Scenario, Simulation};
+use nix::time::{ClockId, clock_gettime};
+use serde_json::json;
+
+/// Simulates a data centre with its compiled P4 programs in the loop.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs a resolved scenario. The same scenario gives the same flows.csv, queues.csv, loads.csv, throughput.csv and
+    /// summary.json; timing.json says how long this machine took.
+    Run {
+        /// The scenario.
+        scenario: PathBuf,
+        /// The folder for the results, which is made if need be.
+        #[arg(long)]
+        out: PathBuf,
+        /// Say now and then how far it has come.
+        #[arg(long)]
+        progress: bool,
+    },
+}
+
+fn main() -> Result<()> {
+    let Command::Run {
+        scenario,
+        out,
+        progress,
+    } = Cli::parse().command;
+    let simulation = Simulation::new(&Scenario::read(&scenario)?, &out)?;
+    let begun = Instant::now();
+    let begun_core = core_time()?;
+    let summary = simulation.run(|p| {
+        if progress {
+            say(p, begun);
+        }
+    })?;
+    let seconds = (core_time()? - begun_core).as_secs_f64();
+    let timing = json!({
+        "wall_seconds": begun.elapsed().as_secs_f64(),
+        "core_seconds": seconds,
+        "p4_packets_per_core_second": summary.packets.p4 as f64 / seconds,
+        "hops_per_core_second": summary.packets.hops as f64 / seconds,
+    });
+    for (name, text) in [
+        ("summary.json", serde_json::to_string_pretty(&summary)?),
+        ("timing.json", serde_json::to_string_pretty(&timing)?),
+    ] {
+        let path = out.join(name);
+        fs::write(&path, text + "\n").with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// What this process has had of a core, so that others on the machine hardly matter.
+fn core_time() -> Result<Duration> {
+    Ok(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?.into())
+}
+
+fn say(p: Progress, begun: Instant) {
+    let rate = p.p4 as f64 / begun.elapsed().as_secs_f64();
+    eprintln!(
+        "{:.3} s simulated, {} flows begun, {} under way, {} packets through P4 ({:.0} a second)",
+        p.now as f64 / 1e9,
+        p.flows,
+        p.active,
+        p.p4,
+        rate
+    );
+}

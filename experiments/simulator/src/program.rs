@@ -1,0 +1,140 @@
+//! A switch's pipeline: its program with the scenario's entries in it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use softswitch_pipeline::{
+    ActionCall, CloneSession, Entry, EntryAction, EntryKey, MatchField, Options, Pipeline, Program,
+    Replica, Value,
+};
+
+use crate::scenario::{self, Scenario, Switch};
+use crate::seed;
+
+/// The programs by name, each loaded once.
+///
+/// # Errors
+/// Names the program that cannot be loaded, and why.
+pub fn load(scenario: &Scenario) -> Result<BTreeMap<&str, Program>> {
+    let programs = scenario.programs.iter();
+    programs
+        .map(|(name, path)| {
+            let program =
+                load_one(path).with_context(|| format!("programs.{name}: {}", path.display()))?;
+            Ok((name.as_str(), program))
+        })
+        .collect()
+}
+
+fn load_one(path: &Path) -> Result<Program> {
+    Ok(Program::load(&std::fs::read_to_string(path)?)?)
+}
+
+/// A pipeline with every entry installed, and told what the controller tells it by packets.
+///
+/// # Errors
+/// Names the entry that the program does not take, and why.
+pub fn pipeline(program: Program, switch: &Switch, seed: u64) -> Result<Pipeline> {
+    let options = Options {
+        seed: seed::derive(seed, &switch.name),
+        ..Options::default()
+    };
+    let mut pipeline = Pipeline::new(program, options);
+    for (i, entry) in switch.entries.iter().enumerate() {
+        install(&mut pipeline, entry).with_context(|| {
+            format!("switch '{}', entries[{i}] of {}", switch.name, entry.table)
+        })?;
+    }
+    for session in &switch.clone_sessions {
+        let replica = |r: &scenario::Replica| Replica {
+            port: r.port,
+            instance: r.instance,
+        };
+        let made = CloneSession {
+            replicas: session.replicas.iter().map(replica).collect(),
+            truncate_to: session.truncate_to,
+            class_of_service: session.class_of_service,
+        };
+        pipeline
+            .insert_clone_session(session.id, made)
+            .with_context(|| format!("switch '{}'", switch.name))?;
+    }
+    let mut queue = Vec::new();
+    for packet in &switch.packets_out {
+        pipeline.ingress(switch.cpu_port, &packet.0, 0, &mut queue);
+    }
+    if !queue.is_empty() {
+        bail!(
+            "switch '{}': the program forwards what the controller tells it",
+            switch.name
+        );
+    }
+    Ok(pipeline)
+}
+
+fn install(pipeline: &mut Pipeline, entry: &scenario::Entry) -> Result<()> {
+    let info = pipeline.program().info();
+    let table = info
+        .table(&entry.table)
+        .context("no such table in the program")?;
+    let (_, action) = info.tables[table.index()]
+        .actions
+        .iter()
+        .find(|(name, _)| name.rsplit('.').next() == Some(&entry.action))
+        .with_context(|| format!("no action {} in this table", entry.action))?;
+    let args = entry
+        .params
+        .iter()
+        .map(|p| value(p))
+        .collect::<Result<_>>()?;
+    let action = EntryAction::Direct(ActionCall {
+        action: *action,
+        args,
+    });
+    if entry.fields.is_empty() {
+        return Ok(pipeline.set_default_action(table, Some(action))?);
+    }
+    let fields = entry
+        .fields
+        .iter()
+        .map(|f| field(f))
+        .collect::<Result<_>>()?;
+    let key = EntryKey {
+        fields,
+        priority: entry.priority,
+    };
+    let entry = Entry {
+        key,
+        action,
+        idle_timeout: 0,
+    };
+    Ok(pipeline.insert_entry(table, entry, 0)?)
+}
+
+fn field(text: &str) -> Result<MatchField> {
+    if let Some((prefix, len)) = text.split_once('/') {
+        let prefix_len = len
+            .parse()
+            .with_context(|| format!("'{len}' is no length of a prefix"))?;
+        return Ok(MatchField::Lpm {
+            value: value(prefix)?,
+            prefix_len,
+        });
+    }
+    if let Some((bits, mask)) = text.split_once('&') {
+        let (value, mask) = (value(bits)?, value(mask)?);
+        return Ok(MatchField::Ternary { value, mask });
+    }
+    if let Some((low, high)) = text.split_once('-') {
+        let (low, high) = (value(low)?, value(high)?);
+        return Ok(MatchField::Range { low, high });
+    }
+    Ok(MatchField::Exact(value(text)?))
+}
+
+fn value(text: &str) -> Result<Value> {
+    let number = u128::from_str_radix(text, 16)
+        .with_context(|| format!("'{text}' is no hexadecimal number"))?;
+    Ok(number.into())
+}

@@ -1,0 +1,347 @@
+//! The resolved scenario: everything that a run depends on, in one JSON file. Unknown fields are errors, so that a
+//! misspelt one does not silently mean its default.
+
+mod check;
+mod text;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use frontage_transport::congestion;
+use frontage_transport::tcp::Config;
+use serde::Deserialize;
+use softswitch_pipeline::Nanos;
+
+pub use text::{End, Hex, Mac};
+
+/// One run.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Of every random draw.
+    pub seed: u64,
+    /// When the run ends, in nanoseconds; without it, when every flow has ended.
+    pub end: Option<Nanos>,
+    /// Compiled P4 programs (BMv2 JSON) by name.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// The switches.
+    pub switches: Vec<Switch>,
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// The links between them.
+    pub links: Vec<Link>,
+    /// Who asks whom for what.
+    pub workload: Vec<Workload>,
+    /// What is written down.
+    pub record: Record,
+}
+
+/// A switch with a program of its own state.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Switch {
+    /// Its name.
+    pub name: String,
+    /// The name of its program.
+    pub program: String,
+    /// Its ports.
+    pub ports: Vec<Port>,
+    /// Table entries, installed in this order.
+    pub entries: Vec<Entry>,
+    /// What the controller sends in by the CPU port before anything else.
+    pub packets_out: Vec<Hex>,
+    /// Clone sessions.
+    pub clone_sessions: Vec<CloneSession>,
+    /// The controller's port.
+    pub cpu_port: u32,
+}
+
+/// A switch's port and what it is plugged into.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Port {
+    /// The number the program knows it by.
+    pub number: u32,
+    /// The name of its link.
+    pub link: String,
+}
+
+/// A table entry, with numbers in hexadecimal since some have 128 bits.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The table's name.
+    pub table: String,
+    /// `value` of an exact field, `value/length` of a prefix, `value&mask`, `low-high`; none at all for a default action.
+    #[serde(rename = "match")]
+    pub fields: Vec<String>,
+    /// The larger wins, where a table has priorities.
+    #[serde(default)]
+    pub priority: i32,
+    /// The action's name, without the names of what it is in.
+    pub action: String,
+    /// The action's arguments.
+    pub params: Vec<String>,
+}
+
+/// A clone session.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CloneSession {
+    /// Its number.
+    pub id: u32,
+    /// The copies.
+    pub replicas: Vec<Replica>,
+    /// Bytes to which copies are cut; 0 leaves them whole.
+    #[serde(default)]
+    pub truncate_to: u32,
+    /// Priority of the copies.
+    #[serde(default)]
+    pub class_of_service: u8,
+}
+
+/// A copy that a clone session makes.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replica {
+    /// The port to which it goes.
+    pub port: u32,
+    /// What tells it from the session's others.
+    pub instance: u16,
+}
+
+/// An end of connections, with one interface.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its interface's address.
+    pub mac: Mac,
+    /// Its IP addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Whom it sends everything to.
+    pub gateway_mac: Mac,
+    /// The name of its link.
+    pub link: String,
+    /// Whether an agent takes the cookies off what comes in, as an edge switch would: of a client that is in the data centre itself.
+    #[serde(default)]
+    pub masks: bool,
+    /// What its server is like, if it has one.
+    pub server: Option<Server>,
+    /// Its TCP.
+    pub tcp: Tcp,
+}
+
+/// An L7 load balancer (CCLB7), as the network sees it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// The operator's number for it.
+    pub sid: u16,
+    /// Where it listens.
+    pub port: u16,
+    /// Remaining bytes above which a response counts in N_FF.
+    pub look_ahead: u64,
+    /// The bandwidth that RPT assumes, in bits per second.
+    pub bandwidth: u64,
+    /// Whether it writes cookies.
+    pub cookie: bool,
+}
+
+/// A host's TCP, times in nanoseconds.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tcp {
+    /// Payload bytes of a full segment; options come on top.
+    pub mss: u32,
+    /// Segments sent before the first acknowledgement.
+    pub initial_window: u32,
+    /// Congestion control. DCTCP asks for ECN by itself.
+    pub congestion: Congestion,
+    /// Whether to ask for ECN under another law.
+    #[serde(default)]
+    pub ecn: bool,
+    /// Least retransmission time-out.
+    pub min_rto: Nanos,
+    /// The one before a round trip was measured.
+    pub initial_rto: Nanos,
+    /// The greatest.
+    pub max_rto: Nanos,
+    /// How long an acknowledgement may wait for a second segment; none acknowledges each.
+    pub delayed_ack: Option<Nanos>,
+    /// Selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Timestamps (RFC 7323); cookies need them.
+    pub timestamps: bool,
+    /// Bytes that the receiver holds.
+    pub receive_window: u64,
+}
+
+impl Tcp {
+    /// The same as the transport has it.
+    pub fn config(&self) -> Config {
+        Config {
+            mss: self.mss,
+            initial_window: self.initial_window,
+            congestion: match self.congestion {
+                Congestion::NewReno => congestion::Congestion::NewReno,
+                Congestion::Cubic => congestion::Congestion::Cubic,
+                Congestion::Dctcp => congestion::Congestion::Dctcp,
+            },
+            ecn: self.ecn,
+            min_rto: self.min_rto,
+            initial_rto: self.initial_rto,
+            max_rto: self.max_rto,
+            delayed_ack: self.delayed_ack,
+            sack: self.sack,
+            timestamps: self.timestamps,
+            receive_window: self.receive_window,
+        }
+    }
+}
+
+/// Congestion control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Congestion {
+    /// RFC 6582.
+    NewReno,
+    /// RFC 9438.
+    Cubic,
+    /// RFC 8257.
+    Dctcp,
+}
+
+/// A link; both ways are alike.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// One end.
+    pub a: End,
+    /// The other.
+    pub b: End,
+    /// Bits per second.
+    pub rate: u64,
+    /// Propagation delay in nanoseconds.
+    pub delay: Nanos,
+    /// Frames lost in 10^9.
+    pub loss_ppb: u32,
+    /// Packets that may wait at each end.
+    pub queue_packets: Option<u64>,
+    /// Bytes that may wait at each end.
+    pub queue_bytes: Option<u64>,
+    /// Who is served first at each end.
+    pub discipline: Discipline,
+}
+
+/// Who is served first where packets wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Discipline {
+    /// First in, first out, within the strict priorities that the P4 program gives.
+    Fifo,
+    /// The ideal: the packet whose flow needs the least processing time, whatever its program says.
+    Pifo,
+}
+
+/// Flows that one client asks for.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// A word that its flows' records repeat.
+    #[serde(default)]
+    pub label: String,
+    /// The client's name.
+    pub client: String,
+    /// VIPs or hosts' own addresses, and their ports; each flow goes to one, all with the same probability.
+    pub servers: Vec<SocketAddr>,
+    /// When flows begin.
+    pub arrivals: Arrivals,
+    /// How many bytes are answered.
+    pub sizes: Sizes,
+    /// How many bytes ask.
+    pub request_bytes: u64,
+    /// No flow begins before, in nanoseconds.
+    pub start: Nanos,
+    /// No flow begins then or after; none goes on to the end.
+    pub stop: Option<Nanos>,
+    /// How many flows a connection carries.
+    pub connection: ConnectionUse,
+}
+
+/// When flows begin.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Arrivals {
+    /// A Poisson process of so many flows a second.
+    Poisson(f64),
+    /// At these times in nanoseconds, in order; several may be equal (incast).
+    Times(Vec<Nanos>),
+}
+
+/// How long responses are, in bytes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Sizes {
+    /// All alike.
+    Fixed(u64),
+    /// Every whole number from the first to the second alike.
+    Uniform(u64, u64),
+    /// Bytes and cumulative probability, both ascending; linear in between.
+    Cdf(Vec<(f64, f64)>),
+}
+
+/// How many flows a connection carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum ConnectionUse {
+    /// One; then it is closed.
+    #[serde(rename = "one a flow")]
+    OneAFlow,
+    /// One after the other: a flow takes a connection that is idle, and opens one where none is.
+    #[serde(rename = "persistent")]
+    Persistent,
+}
+
+/// What is written down. Intervals are in nanoseconds.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// A line for each flow that ended.
+    pub flows: bool,
+    /// Each queue's depth.
+    pub queues: Option<Nanos>,
+    /// Each server's N_AF and N_FF.
+    pub loads: Option<Nanos>,
+    /// Bytes that each flow has received.
+    pub throughput: Option<Nanos>,
+}
+
+impl Scenario {
+    /// Reads and checks a scenario.
+    ///
+    /// # Errors
+    /// Names the file, the field and what is wrong with it.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        Self::parse(&text).with_context(|| format!("{} is no scenario", path.display()))
+    }
+
+    /// The scenario in a text, checked.
+    ///
+    /// # Errors
+    /// Names the field and what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let scenario: Self = serde_path_to_error::deserialize(&mut json)
+            .map_err(|e| anyhow::anyhow!("{}: {}", e.path(), e.inner()))?;
+        json.end()?;
+        check::check(&scenario)?;
+        Ok(scenario)
+    }
+}

@@ -1,0 +1,242 @@
+//! What a scenario's types cannot say: references lead somewhere, and numbers are possible.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, anyhow, bail, ensure};
+use frontage_cookie::tcp::Sid;
+use softswitch_pipeline::MAX_FRAME;
+use softswitch_queue::Loss;
+
+use super::{Arrivals, Discipline, End, Host, Link, Scenario, Sizes, Switch, Workload};
+use crate::agenda::MOST_CHANNELS;
+
+/// Most bytes before a segment's payload: Ethernet, IPv6, TCP with all its options.
+const HEADERS: u32 = 14 + 40 + 60;
+
+/// # Errors
+/// Names the field and what is wrong with it.
+pub fn check(scenario: &Scenario) -> Result<()> {
+    let mut ends = BTreeMap::new();
+    for (i, switch) in scenario.switches.iter().enumerate() {
+        check_switch(&format!("switches[{i}]"), switch, scenario)?;
+        for (j, port) in switch.ports.iter().enumerate() {
+            let field = format!("switches[{i}].ports[{j}]");
+            let end = (switch.name.as_str(), port.number);
+            ensure!(
+                ends.insert(end, port.link.as_str()).is_none(),
+                "{field}.number: port {} is listed twice",
+                port.number
+            );
+        }
+    }
+    for (i, host) in scenario.hosts.iter().enumerate() {
+        check_host(&format!("hosts[{i}]"), host)?;
+        ensure!(
+            ends.insert((&host.name, 0), &host.link).is_none(),
+            "hosts[{i}].name: there is another '{}'",
+            host.name
+        );
+    }
+    check_names(scenario)?;
+    let most = MOST_CHANNELS / 2;
+    ensure!(
+        scenario.links.len() <= most,
+        "links: there are more than {most}"
+    );
+    for (i, link) in scenario.links.iter().enumerate() {
+        let field = format!("links[{i}]");
+        check_link(&field, link)?;
+        for (name, end) in [("a", &link.a), ("b", &link.b)] {
+            check_end(&format!("{field}.{name}"), end, &link.name, &mut ends)?;
+        }
+    }
+    if let Some(((node, port), link)) = ends.first_key_value() {
+        bail!("links: '{node}' has port {port} on link '{link}', which does not end there");
+    }
+    for (i, workload) in scenario.workload.iter().enumerate() {
+        check_workload(&format!("workload[{i}]"), workload, scenario)?;
+    }
+    let record = &scenario.record;
+    for (name, interval) in [
+        ("queues", record.queues),
+        ("loads", record.loads),
+        ("throughput", record.throughput),
+    ] {
+        ensure!(
+            interval != Some(0),
+            "record.{name}: an interval of 0 ns never passes"
+        );
+    }
+    Ok(())
+}
+
+fn check_names(scenario: &Scenario) -> Result<()> {
+    let nodes = scenario.switches.iter().map(|switch| &switch.name);
+    let nodes = nodes.chain(scenario.hosts.iter().map(|host| &host.name));
+    let links = scenario.links.iter().map(|link| &link.name);
+    for (kind, names) in [
+        ("switches and hosts", nodes.collect::<Vec<_>>()),
+        ("links", links.collect()),
+    ] {
+        let mut seen = BTreeSet::new();
+        for name in names {
+            check_word(kind, name)?;
+            ensure!(seen.insert(name), "{kind}: the name '{name}' is used twice");
+        }
+    }
+    Ok(())
+}
+
+/// What stands in a field of a CSV file.
+fn check_word(field: &str, word: &str) -> Result<()> {
+    let breaks = |c: char| c == ',' || c == '"' || c.is_control();
+    ensure!(
+        !word.contains(breaks),
+        "{field}: '{word}' has a comma, a quote or a control character"
+    );
+    Ok(())
+}
+
+fn check_switch(field: &str, switch: &Switch, scenario: &Scenario) -> Result<()> {
+    ensure!(
+        scenario.programs.contains_key(&switch.program),
+        "{field}.program: there is no '{}' in programs",
+        switch.program
+    );
+    ensure!(
+        switch
+            .ports
+            .iter()
+            .all(|port| port.number != switch.cpu_port),
+        "{field}.cpu_port: port {} has a link",
+        switch.cpu_port
+    );
+    Ok(())
+}
+
+fn check_host(field: &str, host: &Host) -> Result<()> {
+    ensure!(
+        !host.addresses.is_empty(),
+        "{field}.addresses: a host needs one at least"
+    );
+    host.tcp
+        .config()
+        .check()
+        .map_err(|fault| anyhow!("{field}.tcp.{fault}"))?;
+    let largest = MAX_FRAME as u32 - HEADERS;
+    ensure!(
+        host.tcp.mss <= largest,
+        "{field}.tcp.mss: at most {largest} bytes fit in a frame"
+    );
+    if let Some(server) = &host.server {
+        ensure!(
+            server.sid <= Sid::MAX,
+            "{field}.server.sid: {} does not fit the TCP cookie; use 0 to {}",
+            server.sid,
+            Sid::MAX
+        );
+        ensure!(
+            server.bandwidth > 0,
+            "{field}.server.bandwidth: nothing would ever end"
+        );
+        ensure!(
+            host.tcp.timestamps || !server.cookie,
+            "{field}.server.cookie: TCP's cookies are in timestamps, which this host does without"
+        );
+    }
+    Ok(())
+}
+
+fn check_link(field: &str, link: &Link) -> Result<()> {
+    ensure!(
+        link.rate > 0,
+        "{field}.rate: give bits per second, at least 1"
+    );
+    ensure!(
+        Loss::from_ppb(link.loss_ppb).is_some(),
+        "{field}.loss_ppb: {} is more than all of 1000000000",
+        link.loss_ppb
+    );
+    ensure!(
+        link.discipline == Discipline::Fifo || link.queue_bytes.is_none(),
+        "{field}.queue_bytes: a PIFO's room is counted in packets; use queue_packets"
+    );
+    Ok(())
+}
+
+fn check_end<'a>(
+    field: &str,
+    end: &'a End,
+    link: &str,
+    ends: &mut BTreeMap<(&'a str, u32), &'a str>,
+) -> Result<()> {
+    match ends.remove(&(end.node.as_str(), end.port)) {
+        Some(there) if there == link => Ok(()),
+        Some(there) => bail!("{field}: {}:{} is on link '{there}'", end.node, end.port),
+        None => bail!(
+            "{field}: there is no {}:{}, or another link ends there; a host's port is 0",
+            end.node,
+            end.port
+        ),
+    }
+}
+
+fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Result<()> {
+    check_word(&format!("{field}.label"), &workload.label)?;
+    let client = scenario
+        .hosts
+        .iter()
+        .find(|host| host.name == workload.client);
+    let Some(client) = client else {
+        bail!("{field}.client: there is no host '{}'", workload.client);
+    };
+    ensure!(
+        !workload.servers.is_empty(),
+        "{field}.servers: nobody would be asked"
+    );
+    for (i, server) in workload.servers.iter().enumerate() {
+        ensure!(
+            client
+                .addresses
+                .iter()
+                .any(|a| a.is_ipv4() == server.is_ipv4()),
+            "{field}.servers[{i}]: client '{}' has no address of the family of {server}",
+            client.name
+        );
+    }
+    ensure!(
+        workload.request_bytes > 0,
+        "{field}.request_bytes: nothing would be asked"
+    );
+    match &workload.arrivals {
+        Arrivals::Poisson(rate) => {
+            ensure!(
+                rate.is_finite() && *rate > 0.0,
+                "{field}.arrivals.poisson: {rate} is no rate of flows a second"
+            );
+            ensure!(
+                workload.stop.is_some() || scenario.end.is_some(),
+                "{field}.stop: these arrivals never end; give stop, or the scenario an end"
+            );
+        }
+        Arrivals::Times(times) => {
+            ensure!(times.is_sorted(), "{field}.arrivals.times: not in order");
+        }
+    }
+    match &workload.sizes {
+        Sizes::Fixed(bytes) => ensure!(*bytes > 0, "{field}.sizes.fixed: a response of no bytes"),
+        Sizes::Uniform(low, high) => ensure!(
+            0 < *low && low <= high,
+            "{field}.sizes.uniform: 0 < {low} <= {high} does not hold"
+        ),
+        Sizes::Cdf(points) => ensure!(
+            points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1)
+                && points
+                    .iter()
+                    .all(|(bytes, p)| (0.0..1e15).contains(bytes) && (0.0..=1.0).contains(p))
+                && points.last().is_some_and(|last| last.1 == 1.0),
+            "{field}.sizes.cdf: bytes and probabilities must ascend, the latter to 1"
+        ),
+    }
+    Ok(())
+}

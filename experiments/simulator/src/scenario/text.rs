@@ -1,0 +1,65 @@
+//! What a scenario writes as text: MAC addresses, bytes, the ends of a link.
+
+use serde::{Deserialize, Deserializer, de::Error};
+
+/// An Ethernet address, as in `02:00:00:00:00:01`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mac(pub [u8; 6]);
+
+/// Bytes in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hex(pub Vec<u8>);
+
+/// An end of a link: `node:port`, where a host's one port is 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    /// The switch or host.
+    pub node: String,
+    /// The port there.
+    pub port: u32,
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2);
+    pairs
+        .map(|pair| match pair {
+            [_, _] => u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok(),
+            _ => None,
+        })
+        .collect()
+}
+
+impl<'de> Deserialize<'de> for Mac {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        from_hex(&text.replace(':', ""))
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(Self)
+            .ok_or_else(|| {
+                D::Error::custom(format!(
+                    "'{text}' is no MAC address such as 02:00:00:00:00:01"
+                ))
+            })
+    }
+}
+
+impl<'de> Deserialize<'de> for Hex {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        from_hex(&text)
+            .map(Self)
+            .ok_or_else(|| D::Error::custom(format!("'{text}' is no hexadecimal text")))
+    }
+}
+
+impl<'de> Deserialize<'de> for End {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let parsed = text.split_once(':').and_then(|(node, port)| {
+            let (node, port) = (node.to_owned(), port.parse().ok()?);
+            Some(Self { node, port })
+        });
+        parsed
+            .ok_or_else(|| D::Error::custom(format!("'{text}' is no end of a link such as edge:1")))
+    }
+}

@@ -1,0 +1,45 @@
+//! Every random draw has a generator of its own, seeded by the scenario's seed and the name of what draws, so that a
+//! part that is added or draws more changes no other part's draws.
+
+use softswitch_pipeline::Rng;
+
+/// The seed of what has this name.
+pub fn derive(seed: u64, name: &str) -> u64 {
+    name.bytes().fold(Rng::new(seed).next(), |state, byte| {
+        Rng::new(state ^ u64::from(byte)).next()
+    })
+}
+
+/// The generator of what has this name.
+pub fn generator(seed: u64, name: &str) -> Rng {
+    Rng::new(derive(seed, name))
+}
+
+/// A draw from the open interval of 0 and 1, on a grid of 2^-53.
+pub fn unit(rng: &mut Rng) -> f64 {
+    ((rng.next() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seed_and_name_make_the_generator() {
+        let draw = |seed, name| generator(seed, name).next();
+        assert_eq!(draw(1, "link"), draw(1, "link"));
+        assert_ne!(draw(1, "link"), draw(2, "link"));
+        assert_ne!(draw(1, "link"), draw(1, "linl"));
+        assert_ne!(draw(1, "ab"), draw(1, "ba"));
+    }
+
+    #[test]
+    fn a_unit_draw_is_never_an_end() {
+        let mut rng = Rng::new(3);
+        assert!(
+            (0..100_000)
+                .map(|_| unit(&mut rng))
+                .all(|u| 0.0 < u && u < 1.0)
+        );
+    }
+}

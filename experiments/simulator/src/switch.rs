@@ -1,0 +1,277 @@
+//! A switch: a pipeline between the channels of its ports, as `softswitch` itself has it
+//! (`softswitch/switch/src/dataplane/switching/packets.rs`), in simulated time.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+use softswitch_pipeline::{
+    Descriptor, EgressOutcome, EgressOutput, IngressOutcome, Pipeline, QueueInfo, Recirculated,
+};
+use softswitch_queue::PRIORITIES;
+
+use crate::network::{Frame, Network, Outgoing};
+
+/// Passes that recirculation may cause at one instant, so that a program that never stops recirculating does not stop the
+/// simulation.
+const RECIRCULATIONS_PER_TURN: usize = 4096;
+
+/// What a switch did with packets, and what it dropped by reason.
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+pub struct SwitchCounts {
+    /// Frames received.
+    pub received: u64,
+    /// Packets that ingress and egress made besides: copies of multicast groups, and clones.
+    pub copied: u64,
+    /// Further passes of packets that recirculated.
+    pub recirculated: u64,
+    /// Packets to the controller.
+    pub to_controller: u64,
+    /// Packets dropped.
+    pub dropped: SwitchDrops,
+}
+
+impl SwitchCounts {
+    /// Passes through ingress.
+    pub fn passes(&self) -> u64 {
+        self.received + self.recirculated
+    }
+}
+
+/// Why packets were dropped.
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+pub struct SwitchDrops {
+    /// By the program, at ingress.
+    pub ingress: u64,
+    /// By the program, at egress.
+    pub egress: u64,
+    /// For want of room in a queue.
+    pub queue_full: u64,
+    /// To a multicast group without members.
+    pub empty_group: u64,
+    /// To a port that does not exist.
+    pub no_such_port: u64,
+    /// Longer than the pipeline takes.
+    pub too_long: u64,
+    /// Resubmitted too often.
+    pub resubmit_limit: u64,
+    /// Recirculated too often at one instant.
+    pub recirculation_limit: u64,
+    /// An assertion of the program did not hold.
+    pub assertion: u64,
+}
+
+impl SwitchDrops {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.ingress
+            + self.egress
+            + self.queue_full
+            + self.empty_group
+            + self.no_such_port
+            + self.too_long
+            + self.resubmit_limit
+            + self.recirculation_limit
+            + self.assertion
+    }
+}
+
+/// A switch. Packets that wait are in the channels of its ports.
+#[derive(Debug)]
+pub struct Switch {
+    /// Its name.
+    pub name: String,
+    /// The program and its state.
+    pub pipeline: Pipeline,
+    /// What it did.
+    pub counts: SwitchCounts,
+    /// The channel of each port.
+    ports: Vec<Option<u32>>,
+    cpu_port: u32,
+    made: Vec<Descriptor>,
+    pending: VecDeque<(Descriptor, u8)>,
+    recirculating: VecDeque<(Recirculated, u8)>,
+    output: EgressOutput,
+}
+
+impl Switch {
+    /// A switch with channels behind these ports.
+    pub fn new(name: String, pipeline: Pipeline, ports: &[(u32, u32)], cpu_port: u32) -> Self {
+        let count = ports.iter().map(|&(number, _)| number as usize + 1).max();
+        let mut channels = vec![None; count.unwrap_or(0)];
+        for &(number, channel) in ports {
+            channels[number as usize] = Some(channel);
+        }
+        Self {
+            name,
+            pipeline,
+            counts: SwitchCounts::default(),
+            ports: channels,
+            cpu_port,
+            made: Vec::new(),
+            pending: VecDeque::new(),
+            recirculating: VecDeque::new(),
+            output: EgressOutput::default(),
+        }
+    }
+
+    /// A frame has come in by a port.
+    pub fn receive(&mut self, port: u32, frame: Frame, network: &mut Network) {
+        self.counts.received += 1;
+        let outcome = self
+            .pipeline
+            .ingress(port, &frame.bytes, network.now, &mut self.made);
+        network.reuse(frame.bytes);
+        self.after_ingress(outcome, frame.rank, network);
+        self.settle(network);
+    }
+
+    /// A channel is free again.
+    pub fn free(&mut self, channel: u32, network: &mut Network) {
+        self.serve(channel, network);
+        self.settle(network);
+    }
+
+    fn after_ingress(&mut self, outcome: IngressOutcome, rank: u8, network: &mut Network) {
+        let dropped = &mut self.counts.dropped;
+        match outcome {
+            IngressOutcome::Unicast | IngressOutcome::Multicast(1..) => {}
+            IngressOutcome::Multicast(0) => dropped.empty_group += 1,
+            IngressOutcome::Dropped => dropped.ingress += 1,
+            IngressOutcome::TooLong => dropped.too_long += 1,
+            IngressOutcome::TooManyResubmits => dropped.resubmit_limit += 1,
+            IngressOutcome::AssertionFailed => dropped.assertion += 1,
+        }
+        let survives = matches!(
+            outcome,
+            IngressOutcome::Unicast | IngressOutcome::Multicast(1..)
+        );
+        self.counts.copied += self.made.len() as u64 - u64::from(survives);
+        let mut made = std::mem::take(&mut self.made);
+        for descriptor in made.drain(..) {
+            self.enqueue(descriptor, rank, network);
+        }
+        self.made = made;
+    }
+
+    /// Brings what egress has made besides to the queues, and around again.
+    fn settle(&mut self, network: &mut Network) {
+        let mut turns = 0;
+        loop {
+            while let Some((descriptor, rank)) = self.pending.pop_front() {
+                self.enqueue(descriptor, rank, network);
+            }
+            let Some((packet, rank)) = self.recirculating.pop_front() else {
+                return;
+            };
+            turns += 1;
+            if turns > RECIRCULATIONS_PER_TURN {
+                self.counts.dropped.recirculation_limit += 1;
+                continue;
+            }
+            self.counts.recirculated += 1;
+            let outcome = self
+                .pipeline
+                .ingress_recirculated(packet, network.now, &mut self.made);
+            self.after_ingress(outcome, rank, network);
+        }
+    }
+
+    fn enqueue(&mut self, descriptor: Descriptor, rank: u8, network: &mut Network) {
+        let port = descriptor.egress_port as usize;
+        let Some(index) = self.ports.get(port).copied().flatten() else {
+            return self.egress_without_queue(descriptor, rank, network);
+        };
+        let channel = &mut network.channels[index as usize];
+        let bytes = descriptor.len;
+        let class = if channel.by_rank {
+            rank
+        } else {
+            descriptor.priority
+        };
+        let packet = Outgoing::Packet {
+            descriptor,
+            rank,
+            depth: channel.queue.depth_packets(),
+        };
+        if let Err(Outgoing::Packet { descriptor, .. }) =
+            channel.queue.enqueue(network.now, packet, bytes, class)
+        {
+            self.counts.dropped.queue_full += 1;
+            self.pipeline.recycle(descriptor);
+        }
+        self.serve(index, network);
+    }
+
+    /// Takes what is due out of a channel's queue.
+    fn serve(&mut self, index: u32, network: &mut Network) {
+        while let Some(started) = network.channels[index as usize].queue.start(network.now) {
+            let Outgoing::Packet {
+                descriptor,
+                rank,
+                depth,
+            } = started.packet
+            else {
+                unreachable!("a switch queues packets alone");
+            };
+            let info = QueueInfo {
+                enq_timestamp: started.enqueued_at,
+                enq_qdepth: saturate(depth),
+                deq_timedelta: started.at - started.enqueued_at,
+                deq_qdepth: saturate(started.depth_packets),
+                qid: descriptor.priority.min(PRIORITIES as u8 - 1),
+            };
+            if self.egress(descriptor, info, rank, network) {
+                let bytes = std::mem::replace(&mut self.output.frame, network.buffer());
+                network.transmit(index, started.slot, Frame { bytes, rank });
+            }
+        }
+        if network.channels[index as usize].queue.depth_packets() > 0 {
+            network.plan_free(index);
+        }
+    }
+
+    /// Runs egress. If it makes a frame, it is in `self.output`.
+    fn egress(
+        &mut self,
+        descriptor: Descriptor,
+        info: QueueInfo,
+        rank: u8,
+        network: &Network,
+    ) -> bool {
+        let outcome = self
+            .pipeline
+            .egress(descriptor, info, network.now, &mut self.output);
+        self.counts.copied += self.output.clones.len() as u64;
+        let clones = self.output.clones.drain(..);
+        self.pending
+            .extend(clones.map(|descriptor| (descriptor, rank)));
+        match outcome {
+            EgressOutcome::Transmit { .. } => return true,
+            EgressOutcome::Dropped => self.counts.dropped.egress += 1,
+            EgressOutcome::AssertionFailed => self.counts.dropped.assertion += 1,
+            EgressOutcome::Recirculate(packet) => self.recirculating.push_back((packet, rank)),
+        }
+        false
+    }
+
+    /// Egress to the CPU port, or to a port that does not exist: the program may still count, clone or recirculate.
+    fn egress_without_queue(&mut self, descriptor: Descriptor, rank: u8, network: &Network) {
+        let to_controller = descriptor.egress_port == self.cpu_port;
+        let info = QueueInfo {
+            enq_timestamp: network.now,
+            ..QueueInfo::default()
+        };
+        if !self.egress(descriptor, info, rank, network) {
+            return;
+        }
+        if to_controller {
+            self.counts.to_controller += 1;
+        } else {
+            self.counts.dropped.no_such_port += 1;
+        }
+    }
+}
+
+fn saturate(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,207 @@
+//! When flows begin and how long they are.
+
+use std::net::SocketAddr;
+
+use softswitch_pipeline::{Nanos, Rng};
+
+use crate::scenario::{Arrivals, Sizes, Workload};
+use crate::seed;
+
+const NANOS_PER_SECOND: f64 = 1e9;
+
+/// The times at which a workload's flows begin, one after the other.
+#[derive(Debug)]
+pub struct Starts {
+    arrivals: Arrivals,
+    rng: Rng,
+    /// Of the last arrival, in nanoseconds with their fractions, which a Poisson process must not lose.
+    last: f64,
+    /// Arrivals taken.
+    taken: usize,
+    start: Nanos,
+    stop: Nanos,
+}
+
+impl Starts {
+    /// Those of a workload; `seed` is this workload's own.
+    pub fn new(workload: &Workload, seed: u64) -> Self {
+        Self {
+            arrivals: workload.arrivals.clone(),
+            rng: seed::generator(seed, "arrivals"),
+            last: workload.start as f64,
+            taken: 0,
+            start: workload.start,
+            stop: workload.stop.unwrap_or(Nanos::MAX),
+        }
+    }
+}
+
+impl Iterator for Starts {
+    type Item = Nanos;
+
+    fn next(&mut self) -> Option<Nanos> {
+        let at = match &self.arrivals {
+            Arrivals::Poisson(rate) => {
+                // By inversion; the logarithm is not the platform's, so that all platforms draw alike.
+                self.last -= libm::log(seed::unit(&mut self.rng)) / rate * NANOS_PER_SECOND;
+                self.last as Nanos
+            }
+            Arrivals::Times(times) => {
+                self.taken += times[self.taken..]
+                    .iter()
+                    .take_while(|&&at| at < self.start)
+                    .count();
+                self.taken += 1;
+                *times.get(self.taken - 1)?
+            }
+        };
+        (at < self.stop).then_some(at)
+    }
+}
+
+/// Draws whom a flow asks.
+#[derive(Debug)]
+pub struct Servers {
+    servers: Vec<SocketAddr>,
+    rng: Rng,
+}
+
+impl Servers {
+    /// Those of a workload; `seed` is this workload's own.
+    pub fn new(workload: &Workload, seed: u64) -> Self {
+        Self {
+            servers: workload.servers.clone(),
+            rng: seed::generator(seed, "servers"),
+        }
+    }
+
+    /// Whom the next flow asks.
+    pub fn draw(&mut self) -> SocketAddr {
+        self.rng.pick(&self.servers)
+    }
+}
+
+/// Draws the length of responses.
+#[derive(Debug)]
+pub struct Lengths {
+    sizes: Sizes,
+    rng: Rng,
+}
+
+impl Lengths {
+    /// Those of a workload; `seed` is this workload's own.
+    pub fn new(workload: &Workload, seed: u64) -> Self {
+        Self {
+            sizes: workload.sizes.clone(),
+            rng: seed::generator(seed, "sizes"),
+        }
+    }
+
+    /// Bytes of the next response, at least one.
+    pub fn draw(&mut self) -> u64 {
+        match &self.sizes {
+            Sizes::Fixed(bytes) => *bytes,
+            Sizes::Uniform(low, high) => self.rng.uniform(*low, *high),
+            Sizes::Cdf(points) => (quantile(points, seed::unit(&mut self.rng)) as u64).max(1),
+        }
+    }
+}
+
+/// The value below which a share `p` lies, linear between the points of a cumulative distribution.
+fn quantile(points: &[(f64, f64)], p: f64) -> f64 {
+    let above = points
+        .partition_point(|point| point.1 < p)
+        .min(points.len() - 1);
+    let (high, p_high) = points[above];
+    match above.checked_sub(1).map(|below| points[below]) {
+        Some((low, p_low)) => low + (high - low) * (p - p_low) / (p_high - p_low),
+        None => high,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: u64 = 11;
+
+    fn workload(arrivals: &str, sizes: &str) -> Workload {
+        let text = format!(
+            r#"{{"client": "c", "servers": ["10.0.0.1:80", "10.0.0.2:80"], "arrivals": {arrivals}, "sizes": {sizes}, "request_bytes": 100,
+                "start": 1000, "stop": 2000000000, "connection": "one a flow"}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_rate_and_its_variance() {
+        let workload = workload(r#"{"poisson": 50000}"#, r#"{"fixed": 1}"#);
+        let times: Vec<_> = Starts::new(&workload, SEED).collect();
+        assert!(times.is_sorted() && times[0] >= 1000 && times[times.len() - 1] < 2_000_000_000);
+        // 100,000 expected, with a standard deviation of 316.
+        assert!(
+            (99_000..101_000).contains(&times.len()),
+            "{} arrivals",
+            times.len()
+        );
+        let gaps: Vec<_> = times
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) as f64)
+            .collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        let ratio = variance.sqrt() / mean;
+        assert!(
+            (0.98..1.02).contains(&ratio),
+            "standard deviation over mean {ratio}"
+        );
+    }
+
+    #[test]
+    fn given_times_are_kept_between_start_and_stop() {
+        let workload = workload(
+            r#"{"times": [5, 1000, 1000, 7000, 2000000000]}"#,
+            r#"{"fixed": 1}"#,
+        );
+        assert_eq!(
+            Starts::new(&workload, SEED).collect::<Vec<_>>(),
+            [1000, 1000, 7000]
+        );
+    }
+
+    #[test]
+    fn every_server_is_asked_as_often() {
+        let workload = workload(r#"{"times": []}"#, r#"{"fixed": 1}"#);
+        let mut servers = Servers::new(&workload, SEED);
+        let first = (0..10_000)
+            .filter(|_| servers.draw() == workload.servers[0])
+            .count();
+        // 5,000 expected, with a standard deviation of 50.
+        assert!((4_800..5_200).contains(&first), "{first} of 10,000");
+    }
+
+    #[test]
+    fn lengths_follow_their_distribution() {
+        let cdf = r#"{"cdf": [[0, 0], [100, 0.5], [200, 0.5], [1000, 1]]}"#;
+        let mut lengths = Lengths::new(&workload(r#"{"times": []}"#, cdf), SEED);
+        let drawn: Vec<_> = (0..100_000).map(|_| lengths.draw()).collect();
+        let share =
+            |low, high| drawn.iter().filter(|&&n| low <= n && n < high).count() as f64 / 1e5;
+        for (low, high, expected) in [
+            (1, 51, 0.25),
+            (1, 101, 0.5),
+            (101, 200, 0.0),
+            (200, 600, 0.25),
+            (200, 1000, 0.5),
+        ] {
+            let share = share(low, high);
+            assert!((share - expected).abs() < 0.01, "{share} of {low}..{high}");
+        }
+        let mut uniform = Lengths::new(
+            &workload(r#"{"times": []}"#, r#"{"uniform": [3, 5]}"#),
+            SEED,
+        );
+        let drawn: std::collections::BTreeSet<_> = (0..1000).map(|_| uniform.draw()).collect();
+        assert_eq!(drawn.into_iter().collect::<Vec<_>>(), [3, 4, 5]);
+    }
+}

@@ -1,0 +1,73 @@
+//! Times on a line of two hosts, by hand.
+
+mod common;
+
+use common::{GIGABIT, line, run};
+use serde_json::json;
+
+const ETHERNET_AND_IP: u64 = 34;
+const SYN: u64 = ETHERNET_AND_IP + 40; // MSS, SACK permitted, timestamps, window scale
+const DATA: u64 = ETHERNET_AND_IP + 32; // timestamps
+const REQUEST: u64 = 100;
+const DELAY: u64 = 10_000;
+
+fn nanoseconds(bytes: u64, rate: u64) -> u64 {
+    bytes * 8 * 1_000_000_000 / rate
+}
+
+#[test]
+fn serialisation_and_propagation_are_exact() {
+    for rate in [GIGABIT, 100 * GIGABIT, 1_000_000] {
+        let mut scenario = line(1000);
+        scenario["links"][0]["rate"] = json!(rate);
+        let flows = run(&scenario).flows();
+        assert_eq!(flows.len(), 1);
+        // SYN, SYN-ACK, request with the ACK, response: each waits for the one before.
+        let sent = [SYN, SYN, DATA + REQUEST, DATA + 1000].map(|bytes| nanoseconds(bytes, rate));
+        let expected = sent.iter().sum::<u64>() + 4 * DELAY;
+        assert_eq!(
+            (flows[0].start, flows[0].end),
+            (0, expected),
+            "at {rate} bit/s"
+        );
+    }
+}
+
+#[test]
+fn over_ipv6_frames_are_20_bytes_longer() {
+    let mut scenario = line(1000);
+    scenario["hosts"][0]["addresses"] = json!(["2001:db8::1"]);
+    scenario["hosts"][1]["addresses"] = json!(["2001:db8::2"]);
+    scenario["workload"][0]["server"] = json!("[2001:db8::2]:80");
+    let taken = |scenario| {
+        let flows = run(&scenario).flows();
+        flows[0].end - flows[0].start
+    };
+    assert_eq!(
+        taken(scenario),
+        taken(line(1000)) + 4 * nanoseconds(20, GIGABIT)
+    );
+}
+
+#[test]
+fn a_busy_link_is_used_to_the_last_bit() {
+    // Ten segments, an initial window: they leave back to back.
+    let flows = run(&line(10 * 1448)).flows();
+    let before = [SYN, SYN, DATA + REQUEST].map(|bytes| nanoseconds(bytes, GIGABIT));
+    let expected =
+        before.iter().sum::<u64>() + nanoseconds(10 * (DATA + 1448), GIGABIT) + 4 * DELAY;
+    assert_eq!(flows[0].end, expected);
+}
+
+#[test]
+fn fractions_of_a_nanosecond_add_up() {
+    // At 7 Gbit/s a full frame of 1514 bytes takes 1730 2/7 ns; six of them 10,381 5/7.
+    let mut scenario = line(6 * 1448);
+    scenario["links"][0]["rate"] = json!(7 * GIGABIT);
+    let flows = run(&scenario).flows();
+    let before = [SYN, SYN, DATA + REQUEST].map(|bytes| nanoseconds(bytes, 7 * GIGABIT));
+    assert_eq!(
+        flows[0].end,
+        before.iter().sum::<u64>() + 10_381 + 4 * DELAY
+    );
+}

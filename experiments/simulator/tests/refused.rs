@@ -1,0 +1,185 @@
+//! A scenario that cannot run is refused, with the field and the reason.
+
+mod common;
+
+use common::dumbbell;
+use frontage_simulator::{Scenario, Simulation};
+use serde_json::{Value, json};
+
+#[test]
+fn a_wrong_field_is_named_with_its_fault() {
+    for (pointer, value, expected) in [
+        (
+            "/links/4/rate",
+            json!(0),
+            "links[4].rate: give bits per second",
+        ),
+        (
+            "/links/4/speed",
+            json!(1),
+            "links[4].speed: unknown field `speed`",
+        ),
+        (
+            "/links/0/a",
+            json!("h1"),
+            "links[0].a: 'h1' is no end of a link",
+        ),
+        ("/links/0/a", json!("h7:0"), "links[0].a: there is no h7:0"),
+        (
+            "/links/0/loss_ppb",
+            json!(2_000_000_000),
+            "links[0].loss_ppb: 2000000000 is more than all",
+        ),
+        (
+            "/links/0/name",
+            json!("trunk"),
+            "links: the name 'trunk' is used twice",
+        ),
+        (
+            "/links/0/discipline",
+            json!("lifo"),
+            "links[0].discipline: unknown variant `lifo`",
+        ),
+        (
+            "/hosts/1/link",
+            json!("l1"),
+            "links[1].a: h2:0 is on link 'l1'",
+        ),
+        (
+            "/hosts/1/mac",
+            json!("02:00"),
+            "hosts[1].mac: '02:00' is no MAC address",
+        ),
+        (
+            "/hosts/1/name",
+            json!("h1"),
+            "hosts[1].name: there is another 'h1'",
+        ),
+        (
+            "/hosts/2/server/sid",
+            json!(5000),
+            "hosts[2].server.sid: 5000 does not fit",
+        ),
+        ("/hosts/2/tcp/mss", json!(0), "hosts[2].tcp.mss: must be"),
+        (
+            "/hosts/2/tcp/congestion",
+            json!("bbr"),
+            "hosts[2].tcp.congestion: unknown variant `bbr`",
+        ),
+        (
+            "/switches/0/program",
+            json!("other"),
+            "switches[0].program: there is no 'other'",
+        ),
+        (
+            "/switches/0/cpu_port",
+            json!(100),
+            "switches[0].cpu_port: port 100 has a link",
+        ),
+        (
+            "/workload/0/client",
+            json!("h5"),
+            "workload[0].client: there is no host 'h5'",
+        ),
+        (
+            "/workload/0/servers",
+            json!([]),
+            "workload[0].servers: nobody would be asked",
+        ),
+        (
+            "/workload/0/servers/0",
+            json!("10.0.0.3"),
+            "workload[0].servers[0]: invalid socket address",
+        ),
+        (
+            "/workload/0/servers/0",
+            json!("[2001:db8::1]:80"),
+            "workload[0].servers[0]: client 'h1' has no address of the family",
+        ),
+        (
+            "/workload/0/arrivals",
+            json!({"poisson": 0.0}),
+            "workload[0].arrivals.poisson: 0 is no rate",
+        ),
+        (
+            "/workload/0/arrivals",
+            json!({"times": [2, 1]}),
+            "workload[0].arrivals.times: not in order",
+        ),
+        (
+            "/workload/0/stop",
+            json!(null),
+            "workload[0].stop: these arrivals never end",
+        ),
+        (
+            "/workload/0/sizes",
+            json!({"cdf": [[0, 0], [9, 0.9]]}),
+            "workload[0].sizes.cdf: bytes and probabilities",
+        ),
+        (
+            "/record/queues",
+            json!(0),
+            "record.queues: an interval of 0 ns",
+        ),
+        (
+            "/workload/0/label",
+            json!("a,b"),
+            "workload[0].label: 'a,b' has a comma",
+        ),
+        ("/seed", json!(-1), "seed: invalid value"),
+    ] {
+        let mut scenario = dumbbell();
+        set(&mut scenario, pointer, value.clone());
+        let error = format!("{:#}", Scenario::parse(&scenario.to_string()).unwrap_err());
+        assert!(error.contains(expected), "{pointer} = {value}: {error}");
+    }
+}
+
+#[test]
+fn a_wrong_program_or_entry_is_named_with_its_fault() {
+    for (pointer, value, expected) in [
+        (
+            "/programs/router",
+            json!("/nowhere.json"),
+            "programs.router: /nowhere.json: No such file",
+        ),
+        (
+            "/switches/1/entries/0/table",
+            json!("I.acl"),
+            "switch 'far', entries[0] of I.acl: no such table",
+        ),
+        (
+            "/switches/1/entries/0/action",
+            json!("fly"),
+            "entries[0] of I.next_hops: no action fly",
+        ),
+        (
+            "/switches/1/entries/0/params/0",
+            json!("g"),
+            "'g' is no hexadecimal number",
+        ),
+        (
+            "/switches/1/entries/2",
+            dumbbell()["switches"][1]["entries"][0].clone(),
+            "entries[2] of I.next_hops: ",
+        ),
+    ] {
+        let mut scenario = dumbbell();
+        set(&mut scenario, pointer, value.clone());
+        let scenario = Scenario::parse(&scenario.to_string()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let error = format!(
+            "{:#}",
+            Simulation::new(&scenario, folder.path()).unwrap_err()
+        );
+        assert!(error.contains(expected), "{pointer} = {value}: {error}");
+    }
+}
+
+fn set(scenario: &mut Value, pointer: &str, value: Value) {
+    let (parent, field) = pointer.rsplit_once('/').unwrap();
+    match scenario.pointer_mut(parent).unwrap() {
+        Value::Array(list) => list[field.parse::<usize>().unwrap()] = value,
+        object => object[field] = value,
+    }
+}

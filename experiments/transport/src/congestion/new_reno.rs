@@ -1,0 +1,42 @@
+//! RFC 5681's congestion avoidance, by bytes (its section 3.1, RFC 3465).
+
+/// Counts the bytes acknowledged since the window last grew.
+#[derive(Debug, Clone, Default)]
+pub struct NewReno {
+    acknowledged: u64,
+}
+
+impl NewReno {
+    /// One segment more for each window acknowledged.
+    pub fn grow(&mut self, mut window: u64, mss: u64, bytes: u64) -> u64 {
+        self.acknowledged += bytes;
+        while self.acknowledged >= window {
+            self.acknowledged -= window;
+            window += mss;
+        }
+        window
+    }
+
+    /// Half of what is in flight.
+    pub fn reduce(&mut self, flight: u64) -> u64 {
+        self.acknowledged = 0;
+        flight / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_acknowledged_is_a_segment_more() {
+        let mut reno = NewReno::default();
+        let mut window = 10_000;
+        for _ in 0..9 {
+            window = reno.grow(window, 1000, 1000);
+        }
+        assert_eq!(window, 10_000);
+        assert_eq!(reno.grow(window, 1000, 1000), 11_000);
+        assert_eq!(reno.reduce(11_000), 5_500);
+    }
+}

@@ -1,0 +1,93 @@
+//! What a host's TCP is set to.
+
+use crate::congestion::Congestion;
+use crate::{MILLISECOND, Nanos, SECOND};
+
+/// A host's TCP, the same for all its connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Payload bytes of a full segment; the smaller of both ends' counts. Options come on top: 12
+    /// bytes of timestamps, and up to 28 of SACK where data flows both ways.
+    pub mss: u32,
+    /// Initial congestion window, in segments (RFC 6928: 10).
+    pub initial_window: u32,
+    /// The law of congestion control. DCTCP marks all its packets ECT(0) and echoes exactly.
+    pub congestion: Congestion,
+    /// Whether to ask for ECN, if the law is not DCTCP, which always does. A peer that asks gets it.
+    pub ecn: bool,
+    /// Least retransmission timeout. RFC 6298 says 1 s; Linux has 200 ms.
+    pub min_rto: Nanos,
+    /// Retransmission timeout before the first round trip is measured.
+    pub initial_rto: Nanos,
+    /// Most that backing off makes of the retransmission timeout.
+    pub max_rto: Nanos,
+    /// How long the acknowledgement of a single segment may wait for a second; `None`: each segment
+    /// is acknowledged at once.
+    pub delayed_ack: Option<Nanos>,
+    /// Whether to offer and accept selective acknowledgements.
+    pub sack: bool,
+    /// Whether to offer and accept timestamps.
+    pub timestamps: bool,
+    /// Bytes the receiver offers beyond those received in order; the application reads at once.
+    /// At least `mss`, so that no window is ever closed, and at most 1 GiB (RFC 7323).
+    pub receive_window: u64,
+}
+
+impl Default for Config {
+    /// Linux's, where it has a fixed value: 1448 + 12 bytes of timestamps in an Ethernet frame.
+    fn default() -> Self {
+        Self {
+            mss: 1448,
+            initial_window: 10,
+            congestion: Congestion::Cubic,
+            ecn: false,
+            min_rto: 200 * MILLISECOND,
+            initial_rto: SECOND,
+            max_rto: 120 * SECOND,
+            delayed_ack: Some(40 * MILLISECOND),
+            sack: true,
+            timestamps: true,
+            receive_window: 6 << 20,
+        }
+    }
+}
+
+impl Config {
+    /// RFC 7323, section 2.3: shifts of the window are at most this.
+    pub(super) const MAX_SCALE: u8 = 14;
+
+    /// Whether connections can be made of it.
+    ///
+    /// # Errors
+    /// The name of the field and what it must be.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let largest = u64::from(u16::MAX) << Self::MAX_SCALE;
+        match self {
+            _ if self.mss == 0 || self.mss > u32::from(u16::MAX) => {
+                Err("mss: must be 1 to 65535 bytes")
+            }
+            _ if self.initial_window == 0 => Err("initial_window: must be at least 1 segment"),
+            _ if self.min_rto == 0 => Err("min_rto: must be more than 0"),
+            _ if self.initial_rto < self.min_rto => Err("initial_rto: must be at least min_rto"),
+            _ if self.max_rto < self.initial_rto => Err("max_rto: must be at least initial_rto"),
+            _ if self.delayed_ack == Some(0) => Err("delayed_ack: must be more than 0, or absent"),
+            _ if self.receive_window < u64::from(self.mss) => {
+                Err("receive_window: must be at least mss")
+            }
+            _ if self.receive_window > largest => {
+                Err("receive_window: must be at most 1073725440 bytes")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The least shift by which the receive window fits in 16 bits.
+    pub(super) fn window_scale(&self) -> u8 {
+        let bits = u64::BITS - self.receive_window.leading_zeros();
+        bits.saturating_sub(u16::BITS) as u8
+    }
+
+    pub(super) fn asks_for_ecn(&self) -> bool {
+        self.ecn || self.congestion == Congestion::Dctcp
+    }
+}

@@ -1,0 +1,178 @@
+//! What is in a segment, and in the IP header for it.
+
+use std::ops::{BitOr, BitOrAssign, Deref};
+
+/// A TCP segment without ports and checksum, and with a payload that is only a length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Sequence number of the first byte, or of the SYN.
+    pub seq: u32,
+    /// Acknowledgement number, if [`Flags::ACK`] is set.
+    pub ack: u32,
+    /// Control bits.
+    pub flags: Flags,
+    /// The window as the header has it: scaled, but for a SYN.
+    pub window: u16,
+    /// Window scale option, in a SYN.
+    pub window_scale: Option<u8>,
+    /// Maximum segment size option, in a SYN.
+    pub mss: Option<u16>,
+    /// SACK permitted option, in a SYN.
+    pub sack_permitted: bool,
+    /// Timestamps option.
+    pub ts: Option<Timestamps>,
+    /// SACK option.
+    pub sack: SackBlocks,
+    /// Payload bytes.
+    pub len: u32,
+    /// The ECN field of the IP header.
+    pub ecn: Ecn,
+}
+
+/// The timestamps option of RFC 7323.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timestamps {
+    /// TSval: the sender's clock, in milliseconds.
+    pub val: u32,
+    /// TSecr: the other's clock, echoed; 0 is no echo.
+    pub ecr: u32,
+}
+
+/// The ECN field of the IP header (RFC 3168, section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// 00
+    #[default]
+    NotEct,
+    /// 10
+    Ect0,
+    /// 11: congestion experienced.
+    Ce,
+}
+
+/// Control bits as in bytes 12 and 13 of the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// None.
+    pub const NONE: Self = Self(0);
+    /// No more data.
+    pub const FIN: Self = Self(0x01);
+    /// Begins a connection.
+    pub const SYN: Self = Self(0x02);
+    /// Aborts it.
+    pub const RST: Self = Self(0x04);
+    /// The last of what was written.
+    pub const PSH: Self = Self(0x08);
+    /// The acknowledgement number counts.
+    pub const ACK: Self = Self(0x10);
+    /// A mark was seen (RFC 3168).
+    pub const ECE: Self = Self(0x40);
+    /// The window was reduced (RFC 3168).
+    pub const CWR: Self = Self(0x80);
+
+    /// Whether all bits of another are set.
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Flags {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// Up to three ranges of sequence numbers received out of order (RFC 2018): left edge, and right
+/// edge, which is not in it. The first holds what came last. A slice, for reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SackBlocks {
+    blocks: [(u32, u32); Self::MOST],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// What fits beside timestamps in 40 bytes of options.
+    pub const MOST: usize = 3;
+
+    /// Appends a block; a fourth is left out.
+    pub fn push(&mut self, left: u32, right: u32) {
+        if let Some(block) = self.blocks.get_mut(usize::from(self.count)) {
+            *block = (left, right);
+            self.count += 1;
+        }
+    }
+}
+
+impl Deref for SackBlocks {
+    type Target = [(u32, u32)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.blocks[..usize::from(self.count)]
+    }
+}
+
+impl Segment {
+    /// A segment with no options and no payload.
+    pub(super) fn bare(seq: u32, ack: u32, flags: Flags) -> Self {
+        Self {
+            seq,
+            ack,
+            flags,
+            window: 0,
+            window_scale: None,
+            mss: None,
+            sack_permitted: false,
+            ts: None,
+            sack: SackBlocks::default(),
+            len: 0,
+            ecn: Ecn::NotEct,
+        }
+    }
+
+    /// What a host answers that knows no connection for this segment (RFC 9293, section 3.10.7.1);
+    /// nothing to a RST.
+    pub fn reset(&self) -> Option<Self> {
+        if self.flags.has(Flags::RST) {
+            None
+        } else if self.flags.has(Flags::ACK) {
+            Some(Self::bare(self.ack, 0, Flags::RST))
+        } else {
+            let ack = self.seq.wrapping_add(self.sequence_length());
+            Some(Self::bare(0, ack, Flags::RST | Flags::ACK))
+        }
+    }
+
+    /// Bytes of the TCP header with its options, padded as Linux does: 20 to 60.
+    pub fn header_length(&self) -> u32 {
+        let syn = self.flags.has(Flags::SYN);
+        let mut options = 0;
+        options += if self.mss.is_some() { 4 } else { 0 };
+        options += match (self.ts.is_some(), syn && self.sack_permitted) {
+            (true, _) => 12, // SACK permitted takes the place of the two NOPs.
+            (false, true) => 4,
+            (false, false) => 0,
+        };
+        options += if self.window_scale.is_some() { 4 } else { 0 };
+        options += if self.sack.is_empty() {
+            0
+        } else {
+            4 + 8 * self.sack.len() as u32
+        };
+        20 + options
+    }
+
+    /// How many sequence numbers the segment takes: payload, SYN and FIN.
+    pub fn sequence_length(&self) -> u32 {
+        self.len + u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN))
+    }
+}

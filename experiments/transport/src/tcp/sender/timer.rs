@@ -1,0 +1,56 @@
+//! The retransmission timer.
+
+use super::Config;
+use crate::Nanos;
+use crate::rtt::RttEstimator;
+
+/// RFC 6298's retransmission timer.
+#[derive(Debug)]
+pub struct Timer {
+    pub rtt: RttEstimator,
+    min: Nanos,
+    max: Nanos,
+    initial: Nanos,
+    /// How often the timeout was doubled since a round trip was measured.
+    pub backoff: u32,
+    /// Timeouts since something was acknowledged.
+    pub in_vain: u32,
+    pub deadline: Option<Nanos>,
+}
+
+impl Timer {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            rtt: RttEstimator::default(),
+            min: config.min_rto,
+            max: config.max_rto,
+            initial: config.initial_rto,
+            backoff: 0,
+            in_vain: 0,
+            deadline: None,
+        }
+    }
+
+    /// After the handshake, whose round trip may have been measured.
+    pub fn establish(&mut self, rtt: Option<Nanos>) {
+        match rtt {
+            Some(rtt) => self.rtt.sample(rtt),
+            // RFC 6298, section 5.7: 3 s where the first was 1 s.
+            None => self.initial = (3 * self.initial).min(self.max),
+        }
+    }
+
+    pub fn value(&self) -> Nanos {
+        let base = self.rtt.timeout(0).unwrap_or(self.initial).max(self.min);
+        base.saturating_mul(1 << self.backoff).min(self.max)
+    }
+
+    pub fn sample(&mut self, rtt: Nanos) {
+        self.rtt.sample(rtt);
+        self.backoff = 0;
+    }
+
+    pub fn restart(&mut self, now: Nanos) {
+        self.deadline = Some(now + self.value());
+    }
+}

@@ -1,0 +1,236 @@
+//! Two TCP endpoints and what is between them, in simulated time.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+pub mod bottleneck;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use frontage_transport::tcp::{Config, Connection, Flags, Segment};
+use frontage_transport::{MILLISECOND, Nanos};
+
+/// Which way a segment goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    ToServer,
+    ToClient,
+}
+
+/// What a channel does to a segment: one arrival for each copy, after so much time.
+pub type Fate = Vec<Nanos>;
+
+/// Decides by the way, the number of the segment on it (from 0), and the segment, which it may mark.
+pub trait Channel: FnMut(Way, usize, &mut Segment) -> Fate {}
+impl<T: FnMut(Way, usize, &mut Segment) -> Fate> Channel for T {}
+
+/// A segment on the way, as it was sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    pub at: Nanos,
+    pub way: Way,
+    pub segment: Segment,
+}
+
+pub struct World<C> {
+    pub now: Nanos,
+    pub client: Connection,
+    /// Absent until a SYN has come.
+    pub server: Option<Connection>,
+    pub log: Vec<Sent>,
+    server_config: Config,
+    server_writes: u64,
+    server_isn: u32,
+    client_isn: u32,
+    channel: C,
+    on_the_way: BTreeSet<(Nanos, u64)>,
+    segments: BTreeMap<u64, (Way, Segment)>,
+    counts: [usize; 2],
+    next: u64,
+    /// Stream offsets that have arrived: up to where without a gap, and ends by beginnings beyond.
+    arrived: [(u64, BTreeMap<u64, u64>); 2],
+}
+
+/// Over a path with so much delay each way that loses nothing.
+pub fn delay(delay: Nanos) -> impl Channel {
+    move |_, _, _: &mut Segment| vec![delay]
+}
+
+impl<C: Channel> World<C> {
+    /// The client connects at time 0; the server, once accepted, writes so many bytes and finishes.
+    pub fn new(client: &Config, server: &Config, server_writes: u64, channel: C) -> Self {
+        Self::with_isns(client, server, server_writes, (1_000, 2_000_000), channel)
+    }
+
+    pub fn with_isns(
+        client: &Config,
+        server: &Config,
+        server_writes: u64,
+        isns: (u32, u32),
+        channel: C,
+    ) -> Self {
+        let mut world = Self {
+            now: 0,
+            client: Connection::connect(client, isns.0, 0),
+            server: None,
+            log: Vec::new(),
+            server_config: server.clone(),
+            server_writes,
+            server_isn: isns.1,
+            client_isn: isns.0,
+            channel,
+            on_the_way: BTreeSet::new(),
+            segments: BTreeMap::new(),
+            counts: [0; 2],
+            next: 0,
+            arrived: Default::default(),
+        };
+        world.pump();
+        world
+    }
+
+    /// The server, which must have been reached.
+    pub fn server(&mut self) -> &mut Connection {
+        self.server.as_mut().expect("a SYN has come")
+    }
+
+    /// Sends all that the ends have to send.
+    pub fn pump(&mut self) {
+        while let Some(segment) = self.client.poll_transmit(self.now) {
+            self.send(Way::ToServer, segment);
+        }
+        while let Some(segment) = self
+            .server
+            .as_mut()
+            .and_then(|server| server.poll_transmit(self.now))
+        {
+            self.send(Way::ToClient, segment);
+        }
+    }
+
+    fn send(&mut self, way: Way, mut segment: Segment) {
+        self.log.push(Sent {
+            at: self.now,
+            way,
+            segment,
+        });
+        let count = &mut self.counts[way as usize];
+        for after in (self.channel)(way, *count, &mut segment) {
+            self.on_the_way.insert((self.now + after, self.next));
+            self.segments.insert(self.next, (way, segment));
+            self.next += 1;
+        }
+        *count += 1;
+    }
+
+    /// Advances to the next arrival or timeout; false if there is none.
+    pub fn step(&mut self) -> bool {
+        let arrival = self.on_the_way.first().map(|(at, _)| *at);
+        let client = self.client.timeout();
+        let server = self.server.as_ref().and_then(Connection::timeout);
+        let Some(at) = [arrival, client, server].into_iter().flatten().min() else {
+            return false;
+        };
+        self.now = self.now.max(at);
+        if arrival == Some(at) {
+            let (_, id) = self.on_the_way.pop_first().expect("it is there");
+            let (way, segment) = self.segments.remove(&id).expect("it is there");
+            self.arrive(way, &segment);
+        } else if client == Some(at) {
+            self.client.on_timeout(self.now);
+        } else {
+            let now = self.now;
+            self.server().on_timeout(now);
+        }
+        self.pump();
+        true
+    }
+
+    fn arrive(&mut self, way: Way, segment: &Segment) {
+        let origin = match way {
+            Way::ToServer => self.client_isn,
+            Way::ToClient => self.server_isn,
+        };
+        if segment.len > 0 {
+            // The tests' streams are shorter than a turn of the sequence numbers.
+            let start = u64::from(segment.seq.wrapping_sub(origin).wrapping_sub(1));
+            let (prefix, beyond) = &mut self.arrived[way as usize];
+            let end = beyond.entry(start).or_default();
+            *end = (*end).max(start + u64::from(segment.len));
+            while let Some(first) = beyond.first_entry().filter(|first| first.key() <= prefix) {
+                *prefix = (*prefix).max(first.remove());
+            }
+        }
+        match (way, &mut self.server) {
+            (Way::ToServer, None) if segment.flags.has(Flags::SYN) => {
+                let mut server =
+                    Connection::accept(&self.server_config, self.server_isn, segment, self.now);
+                if self.server_writes > 0 {
+                    server.write(self.server_writes);
+                    server.finish();
+                }
+                self.server = Some(server);
+            }
+            (Way::ToServer, None) => {}
+            (Way::ToServer, Some(server)) => {
+                server.receive(self.now, segment);
+                assert!(
+                    server.readable() <= self.arrived[way as usize].0,
+                    "the server reads what did not come"
+                );
+            }
+            (Way::ToClient, _) => {
+                self.client.receive(self.now, segment);
+                assert!(
+                    self.client.readable() <= self.arrived_in_order(way),
+                    "the client reads what did not come"
+                );
+            }
+        }
+    }
+
+    /// Bytes of a stream that have arrived without a gap, by the test's own count.
+    pub fn arrived_in_order(&self, way: Way) -> u64 {
+        self.arrived[way as usize].0
+    }
+
+    /// Steps while a condition holds, at most until a time.
+    pub fn run_while(&mut self, until: Nanos, condition: impl Fn(&Self) -> bool) {
+        while condition(self) && self.now < until && self.step() {}
+    }
+
+    /// Steps until nothing happens any more, at most until a time.
+    pub fn run(&mut self, until: Nanos) {
+        self.run_while(until, |_| true);
+    }
+
+    /// What went one way with payload: time, stream offset, length.
+    pub fn data(&self, way: Way) -> Vec<(Nanos, u64, u32)> {
+        let origin = if way == Way::ToServer {
+            self.client_isn
+        } else {
+            self.server_isn
+        };
+        let sent = self
+            .log
+            .iter()
+            .filter(|sent| sent.way == way && sent.segment.len > 0);
+        sent.map(|sent| {
+            let offset = sent.segment.seq.wrapping_sub(origin).wrapping_sub(1);
+            (sent.at, u64::from(offset), sent.segment.len)
+        })
+        .collect()
+    }
+}
+
+/// Round numbers, every segment acknowledged at once, windows that never limit.
+pub fn plain() -> Config {
+    Config {
+        mss: 1000,
+        congestion: frontage_transport::congestion::Congestion::NewReno,
+        delayed_ack: None,
+        timestamps: false,
+        receive_window: 1 << 28,
+        min_rto: 200 * MILLISECOND,
+        ..Config::default()
+    }
+}

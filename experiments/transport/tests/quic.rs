@@ -1,0 +1,351 @@
+//! QUIC: all streams arrive whatever a path does, and RFC 9002's answers.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use frontage_transport::congestion::Congestion;
+use frontage_transport::quic::{Config, Connection, Packet};
+use frontage_transport::tcp::Ecn;
+use frontage_transport::{MILLISECOND, Nanos, SECOND};
+use proptest::prelude::*;
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::RngCore;
+
+const DELAY: Nanos = 50 * MILLISECOND;
+const TO_SERVER: usize = 0;
+const TO_CLIENT: usize = 1;
+
+/// Two ends and what is between them: `channel` says when the copies of a packet arrive.
+struct World<C> {
+    now: Nanos,
+    client: Connection,
+    server: Option<Connection>,
+    config: Config,
+    log: Vec<(Nanos, usize, Packet)>,
+    channel: C,
+    on_the_way: BTreeMap<(Nanos, usize), (usize, Packet)>,
+    next: usize,
+    /// What the server answers each request with.
+    response: u64,
+    responses: Vec<(u64, u64)>,
+}
+
+impl<C: FnMut(usize, &mut Packet) -> Vec<Nanos>> World<C> {
+    /// Of the client's streams, each is a request; the server answers with `response` bytes.
+    fn new(config: &Config, requests: &[u64], response: u64, channel: C) -> Self {
+        let mut client = Connection::connect(config);
+        for (index, bytes) in requests.iter().enumerate() {
+            client.send_stream(4 * index as u64, *bytes);
+        }
+        Self {
+            now: 0,
+            client,
+            server: None,
+            config: config.clone(),
+            log: vec![],
+            channel,
+            on_the_way: BTreeMap::new(),
+            next: 0,
+            response,
+            responses: vec![],
+        }
+    }
+
+    fn pump(&mut self) {
+        while let Some(packet) = self.client.poll_transmit(self.now) {
+            self.send(TO_SERVER, packet);
+        }
+        while let Some(packet) = self
+            .server
+            .as_mut()
+            .and_then(|server| server.poll_transmit(self.now))
+        {
+            self.send(TO_CLIENT, packet);
+        }
+    }
+
+    fn send(&mut self, way: usize, mut packet: Packet) {
+        assert!(packet.length <= self.config.max_datagram, "{packet:?}");
+        self.log.push((self.now, way, packet));
+        for after in (self.channel)(way, &mut packet) {
+            self.on_the_way
+                .insert((self.now + after, self.next), (way, packet));
+            self.next += 1;
+        }
+    }
+
+    fn step(&mut self) -> bool {
+        self.pump();
+        let arrival = self.on_the_way.first_key_value().map(|((at, _), _)| *at);
+        let timers = [
+            self.client.timeout(),
+            self.server.as_ref().and_then(Connection::timeout),
+        ];
+        let Some(at) = timers.into_iter().chain([arrival]).flatten().min() else {
+            return false;
+        };
+        self.now = self.now.max(at);
+        if arrival == Some(at) {
+            let (_, (way, packet)) = self.on_the_way.pop_first().expect("it is there");
+            match (way, &mut self.server) {
+                (TO_CLIENT, _) => self.client.receive(self.now, &packet),
+                (_, Some(server)) => server.receive(self.now, &packet),
+                (_, None) if packet.handshake => {
+                    self.server = Some(Connection::accept(&self.config, &packet, self.now));
+                }
+                _ => {}
+            }
+        } else {
+            self.client.on_timeout(self.now);
+            if let Some(server) = &mut self.server {
+                server.on_timeout(self.now);
+            }
+        }
+        if let Some(server) = &mut self.server {
+            while let Some((id, _)) = server.poll_stream() {
+                server.send_stream(id, self.response);
+            }
+        }
+        self.responses
+            .extend(std::iter::from_fn(|| self.client.poll_stream()));
+        self.pump();
+        true
+    }
+
+    fn run(&mut self, until: Nanos) {
+        while self.now < until && self.step() {}
+    }
+
+    fn server(&self) -> &Connection {
+        self.server.as_ref().expect("it was reached")
+    }
+
+    /// Packets with stream data from the server: time and number.
+    fn data(&self) -> Vec<(Nanos, u64)> {
+        let data = self
+            .log
+            .iter()
+            .filter(|(_, way, packet)| *way == TO_CLIENT && !packet.frames.is_empty());
+        data.map(|(at, _, packet)| (*at, packet.number)).collect()
+    }
+}
+
+fn plain() -> Config {
+    Config {
+        congestion: Congestion::NewReno,
+        max_ack_delay: 0,
+        ..Config::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn every_stream_arrives(
+        law in prop_oneof![Just(Congestion::NewReno), Just(Congestion::Cubic), Just(Congestion::Dctcp)],
+        requests in prop::collection::vec(0u64..5_000, 1..12),
+        response in 0u64..60_000,
+        (loss, late, twice, mark) in (0u32..300, 0u32..200, 0u32..100, 0u32..300),
+        max_ack_delay in prop_oneof![Just(0), Just(25 * MILLISECOND)],
+        seed: u128,
+    ) {
+        let config = Config { congestion: law, max_ack_delay, ..Config::default() };
+        let mut random = Pcg64Mcg::new(seed);
+        // Not more in a row than an end puts up with.
+        let mut lost = [0; 2];
+        let channel = move |way: usize, packet: &mut Packet| {
+            let mut hits = |of_thousand: u32| random.next_u32() % 1000 < of_thousand;
+            let mut fate = vec![];
+            if lost[way] < 5 && hits(loss) {
+                lost[way] += 1;
+            } else {
+                lost[way] = 0;
+                fate.push(10 * MILLISECOND + if hits(late) { 7 * MILLISECOND } else { 0 });
+            }
+            if hits(twice) {
+                fate.push(25 * MILLISECOND);
+            }
+            if packet.ecn == Ecn::Ect0 && hits(mark) {
+                packet.ecn = Ecn::Ce;
+            }
+            fate
+        };
+        let mut world = World::new(&config, &requests, response, channel);
+        while world.now < 4000 * SECOND && world.step() {
+            if world.responses.len() == requests.len() && world.server().is_idle() && world.client.is_idle() {
+                break;
+            }
+        }
+        prop_assert!(!world.client.is_closed());
+        world.responses.sort_unstable();
+        let expected: Vec<_> = (0..requests.len() as u64).map(|index| (4 * index, response)).collect();
+        prop_assert_eq!(&world.responses, &expected);
+        prop_assert_eq!(world.client.received(), response * requests.len() as u64);
+        prop_assert_eq!(world.server().received(), requests.iter().sum::<u64>());
+        prop_assert_eq!(world.client.acknowledged(), requests.iter().sum::<u64>());
+        prop_assert_eq!(world.server().acknowledged(), response * requests.len() as u64);
+        // Nothing is in flight when all is acknowledged, but for a probe or a lost PING.
+        prop_assert!(world.server().statistics().flight < 3000);
+    }
+}
+
+/// One round trip of handshake, then a request and its response, whose window doubles.
+#[test]
+fn a_handshake_and_slow_start() {
+    let mut world = World::new(&plain(), &[100], 200 * 1160, |_, _: &mut Packet| {
+        vec![DELAY]
+    });
+    world.run(5 * SECOND);
+    let head: Vec<_> = world.log[..3]
+        .iter()
+        .map(|(at, way, packet)| (*at, *way, packet.handshake, packet.length))
+        .collect();
+    assert_eq!(
+        head[..2],
+        [(0, TO_SERVER, true, 1200), (DELAY, TO_CLIENT, true, 1200)]
+    );
+    assert_eq!((head[2].0, head[2].1), (2 * DELAY, TO_SERVER));
+    let data = world.data();
+    let rounds = [0, 1, 2, 3].map(|round| {
+        data.iter()
+            .filter(|(at, _)| (at - 3 * DELAY) / (2 * DELAY) == round)
+            .count()
+    });
+    // The handshake's packet was the first of the window of the slow start.
+    assert_eq!(rounds, [10, 20, 40, 80]);
+    assert_eq!(world.responses, [(0, 200 * 1160)]);
+}
+
+fn losing(numbers: &'static [u64]) -> impl FnMut(usize, &mut Packet) -> Vec<Nanos> {
+    move |way, packet| {
+        if way == TO_CLIENT && numbers.contains(&packet.number) {
+            vec![]
+        } else {
+            vec![DELAY]
+        }
+    }
+}
+
+/// RFC 9002, section 6.1.1: lost is what is three packets below one that arrived.
+#[test]
+fn three_packets_later_is_lost() {
+    let mut world = World::new(&plain(), &[100], 300_000, losing(&[5]));
+    world.run(20 * SECOND);
+    let statistics = world.server().statistics();
+    assert_eq!(
+        (
+            statistics.lost,
+            statistics.reductions,
+            statistics.probe_timeouts
+        ),
+        (1, 1, 0)
+    );
+    assert_eq!(world.responses, [(0, 300_000)]);
+    // Packets 2 to 7 went out together, as did all of the first window.
+    let data = world.data();
+    assert_eq!(data.iter().filter(|(at, _)| *at == 3 * DELAY).count(), 10);
+}
+
+/// RFC 9002, section 6.1.2: of the last packets, one is lost after 9/8 of the round trip.
+#[test]
+fn time_finds_a_loss_near_the_end() {
+    let mut world = World::new(&plain(), &[100], 5 * 1160, losing(&[4]));
+    world.run(20 * SECOND);
+    let data = world.data();
+    let statistics = world.server().statistics();
+    assert_eq!(
+        (statistics.lost, statistics.probe_timeouts),
+        (1, 0),
+        "{data:?}"
+    );
+    let (first, last) = (data[0].0, data[data.len() - 1].0);
+    assert_eq!(last - first, 2 * DELAY * 9 / 8);
+}
+
+/// RFC 9002, section 6.2: if nothing is heard, two probes after SRTT + 4 RTTVAR + max_ack_delay, and then
+/// after twice as long each time.
+#[test]
+fn probes_back_off() {
+    let mut cut = false;
+    let channel = move |way, packet: &mut Packet| {
+        cut |= way == TO_CLIENT && !packet.frames.is_empty();
+        if cut { vec![] } else { vec![DELAY] }
+    };
+    let mut world = World::new(&plain(), &[100], 10_000_000, channel);
+    world.run(10 * SECOND);
+    let mut times: Vec<Nanos> = world.data().iter().map(|(at, _)| *at).collect();
+    assert_eq!(times.len(), 10 + 2 * times[10..].len() / 2);
+    times.drain(1..10);
+    times.dedup();
+    let steps: Vec<_> = times
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]) / MILLISECOND)
+        .collect();
+    // The handshake's round trip of 100 ms: SRTT = 100, RTTVAR = 50.
+    assert_eq!(steps[..4], [300, 600, 1200, 2400]);
+}
+
+/// RFC 9002, section 7.6: all lost for longer than three probe timeouts, the window is the least.
+#[test]
+fn persistent_congestion_collapses_the_window() {
+    let cut = Rc::new(Cell::new(false));
+    let is_cut = Rc::clone(&cut);
+    let channel = move |way, _: &mut Packet| {
+        if way == TO_CLIENT && is_cut.get() {
+            vec![]
+        } else {
+            vec![DELAY]
+        }
+    };
+    let mut world = World::new(&plain(), &[100], 10_000_000, channel);
+    for (until, now_cut) in [(700, false), (3000, true)] {
+        cut.set(now_cut);
+        world.run(until * MILLISECOND);
+        assert_eq!(world.server().statistics().persistent_congestions, 0);
+    }
+    assert!(world.server().statistics().probe_timeouts >= 3);
+    cut.set(false);
+    while world.server().statistics().persistent_congestions == 0 && world.step() {}
+    assert_eq!(world.server().statistics().cwnd, 2 * 1200);
+    world.run(1000 * SECOND);
+    assert_eq!(world.responses, [(0, 10_000_000)]);
+}
+
+/// Acknowledgements wait for a second packet or max_ack_delay, and tell how long.
+#[test]
+fn acknowledgements_are_delayed() {
+    let config = Config {
+        max_ack_delay: 25 * MILLISECOND,
+        ..plain()
+    };
+    let mut world = World::new(&config, &[100], 3 * 1160, |_, _: &mut Packet| vec![DELAY]);
+    world.run(SECOND);
+    let acks: Vec<_> = world
+        .log
+        .iter()
+        .filter(|(_, way, packet)| *way == TO_SERVER && packet.frames.is_empty())
+        .collect();
+    let last = acks[acks.len() - 1];
+    assert_eq!(last.2.ack.map(|ack| ack.delay), Some(25 * MILLISECOND));
+    assert_eq!(last.0, 4 * DELAY + 25 * MILLISECOND);
+}
+
+/// The same law of throughput as TCP's, by losses that are detected by the packet threshold.
+#[test]
+fn newreno_obeys_mathis() {
+    let loss = 0.002f64;
+    let mut random = Pcg64Mcg::new(11);
+    let limit = (loss * 2f64.powi(32)) as u32;
+    let channel = move |way, packet: &mut Packet| {
+        let lost = way == TO_CLIENT && !packet.frames.is_empty() && random.next_u32() < limit;
+        if lost { vec![] } else { vec![DELAY] }
+    };
+    let mut world = World::new(&plain(), &[100], 1 << 40, channel);
+    world.run(300 * SECOND);
+    let rate = world.client.received() as f64 / 300.0;
+    let payload = 1200.0 - 40.0;
+    let ratio = rate / (payload / 0.1 * (1.5 / loss).sqrt());
+    assert!((0.85..1.1).contains(&ratio), "{ratio} of the formula");
+}

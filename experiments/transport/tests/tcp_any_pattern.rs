@@ -1,0 +1,93 @@
+//! Whatever a path loses, delays, reorders, duplicates or marks: every byte arrives, both ends
+//! close, and nothing is read that did not come.
+
+mod common;
+
+use common::{Way, World, plain};
+use frontage_transport::congestion::Congestion;
+use frontage_transport::tcp::{Config, Ecn, Segment, State};
+use frontage_transport::{MILLISECOND, SECOND};
+use proptest::prelude::*;
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::RngCore;
+
+fn configs() -> impl Strategy<Value = Config> {
+    let laws = prop_oneof![
+        Just(Congestion::NewReno),
+        Just(Congestion::Cubic),
+        Just(Congestion::Dctcp)
+    ];
+    let numbers = (
+        2u32..3000,
+        1u32..20,
+        prop_oneof![Just(None), Just(Some(40 * MILLISECOND))],
+        0u64..200_000,
+    );
+    (laws, numbers, any::<[bool; 3]>()).prop_map(
+        |(congestion, (mss, initial_window, delayed_ack, window), flags)| Config {
+            mss,
+            initial_window,
+            congestion,
+            delayed_ack,
+            sack: flags[0],
+            timestamps: flags[1],
+            ecn: flags[2],
+            receive_window: u64::from(mss) + window,
+            max_rto: 3 * SECOND,
+            ..plain()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn every_byte_arrives(
+        client in configs(),
+        server in configs(),
+        (request, response) in (1u64..20, 1u64..150),
+        (loss, late, twice, mark) in (0u32..300, 0u32..200, 0u32..100, 0u32..300),
+        isns: (u32, u32),
+        seed: u128,
+    ) {
+        let (request, response) = (request * u64::from(client.mss) / 2, response * u64::from(server.mss) * 2 / 3);
+        let mut random = Pcg64Mcg::new(seed);
+        // Not more in a row than an end puts up with.
+        let mut lost = [0; 2];
+        let channel = move |way: Way, number, segment: &mut Segment| {
+            let mut hits = |of_thousand: u32| number < 1000 && random.next_u32() % 1000 < of_thousand;
+            let mut fate = vec![];
+            let lost = &mut lost[way as usize];
+            if *lost < 5 && hits(loss) {
+                *lost += 1;
+            } else {
+                *lost = 0;
+                fate.push(10 * MILLISECOND + if hits(late) { 7 * MILLISECOND } else { 0 });
+            }
+            if hits(twice) {
+                fate.push(25 * MILLISECOND);
+            }
+            if segment.ecn == Ecn::Ect0 && hits(mark) {
+                segment.ecn = Ecn::Ce;
+            }
+            fate
+        };
+        let mut world = World::with_isns(&client, &server, response, isns, channel);
+        world.client.write(request);
+        world.client.finish();
+        world.run_while(4000 * SECOND, |world| {
+            !(world.client.is_closed() && world.server.as_ref().is_some_and(|server| server.is_closed()))
+        });
+        prop_assert!(!world.client.is_aborted(), "{:?}", world.client);
+        prop_assert_eq!(world.client.readable(), response);
+        prop_assert_eq!(world.client.acknowledged(), request);
+        let server = world.server.as_ref().expect("it was reached");
+        prop_assert!(!server.is_aborted());
+        prop_assert_eq!(server.readable(), request);
+        prop_assert_eq!(server.acknowledged(), response);
+        prop_assert!(matches!(world.client.state(), State::TimeWait | State::Closed));
+        prop_assert!(matches!(server.state(), State::TimeWait | State::Closed));
+        prop_assert_eq!(world.arrived_in_order(Way::ToClient), response);
+    }
+}
