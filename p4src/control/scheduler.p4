@@ -34,9 +34,7 @@ control Scheduler(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (meta.direction != Direction.WORKER) {
-            port.apply();
-        }
+        port.apply();
         if (meta.discipline != Discipline.NONE) {
             rank.apply(hdr, meta);
             if (meta.discipline == Discipline.AIFO) {

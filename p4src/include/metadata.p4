@@ -167,7 +167,6 @@ struct metadata_t {
     connection_t connection;
 
     // the queue of the port that it leaves by
-    @field_list(WORKER_FIELDS)
     Discipline discipline;
     bit<8> rank;         // the flow's RPT, quantised as in the IPv6 carrier (docs/cookie.md)
     aifo_t aifo;

@@ -1,12 +1,13 @@
 // Frontage's data plane for v1model: BMv2's simple_switch and softswitch.
 //
-//            +------------------------------- ingress -------------------------------+           +--------- egress ---------+
-//  parser -> | port  validation  neighbor   vip    cclb4       forwarding  scheduler | -> queue  |  masking   ecn  checksums| -> deparser
-//     ^      |       (drops)     (ARP, NDP) (whose (4 phases)  (LPM)       (AIFO,    |           |  (dynamic                |
-//     |      |                              is it)                         SP-PIFO)  |           |   to static    departures|
-//     |      +-----------------------------------------------------------------------+           |   cookie)          |     |
-//     |                                                                                          +--------------------|-----+
-//     +------------------------------------------- workers (worker.p4) -----------------------------------------------+
+//            +------------------------------- ingress -------------------------------+           +---------- egress ----------+
+//  parser -> | port  validation  neighbor   vip    cclb4       forwarding  scheduler | -> queue  | ecn  departures  masking   | -> deparser
+//     ^      |       (drops)     (ARP, NDP) (whose (4 phases)  (LPM)       (AIFO,    |           |         |       (dynamic to|
+//     |      |                              is it)                         SP-PIFO)  |           |         |        static    |
+//     |      |                                                                  |    |           |         |        cookie)   |
+//     |      +------------------------------------------------------------------|----+           +---------|------------------+
+//     |                                                                         |                          |
+//     +---------------------------- workers (worker.p4) ------------------------+--------------------------+
 #include <core.p4>
 #include <v1model.p4>
 
@@ -174,19 +175,18 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
 
     apply {
         if (standard_metadata.instance_type == INSTANCE_NORMAL) {
-            masking.apply(hdr, meta);
             if (meta.discipline != Discipline.NONE) {
                 ecn.apply(hdr, meta, standard_metadata.enq_qdepth);
-            }
-            checksum_update.apply(hdr, meta);
-            if (meta.discipline == Discipline.AIFO) {
-                departures.apply(meta, standard_metadata.deq_qdepth);
-                if (meta.report == 1) {
-                    clone_preserving_field_list(CloneType.E2E, WORKER_SESSION, WORKER_FIELDS);
+                if (meta.discipline == Discipline.AIFO) {
+                    departures.apply(meta, standard_metadata.deq_qdepth);
+                    if (meta.report == 1) {
+                        clone_preserving_field_list(CloneType.E2E, WORKER_SESSION, WORKER_FIELDS);
+                    }
                 }
             }
+            masking.apply(hdr, meta);
+            checksum_update.apply(hdr, meta);
         } else { // a worker's way back
-            truncate(WORKER_BYTES);
             recirculate_preserving_field_list(WORKER_FIELDS);
         }
     }

@@ -4,10 +4,9 @@
 #ifndef FRONTAGE_V1MODEL_WORKER_P4
 #define FRONTAGE_V1MODEL_WORKER_P4
 
-// P4Runtime's number of the clone session; its one replica is the CPU port, which has no queue.
+// P4Runtime's number of the clone session. Its one replica is the CPU port, which has no queue; it may cut packets as short as it
+// likes, where the target can (BMv2 cannot).
 #define WORKER_SESSION 1
-// As short as Ethernet lets a packet be.
-#define WORKER_BYTES 60
 
 // standard_metadata.instance_type
 const bit<32> INSTANCE_NORMAL = 0;

@@ -13,7 +13,7 @@ from base.client import LIMIT
 from base.cookie import dynamic_tsval
 from base.frame import Frame
 from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, ethernet, layer3, stamped
-from base.site import INGRESS, SERVER
+from base.site import INGRESS
 from base.switch import KEY, FrontageTest
 
 SCHEDULER = INGRESS + "scheduler."
@@ -115,6 +115,3 @@ class SchedulerTest(FrontageTest):
         end = time.monotonic() + LIMIT
         while self.workers(op) != count:
             self.assertLess(time.monotonic(), end, f"{self.workers(op)} workers came, not {count}")
-
-
-__all__ = ["DEPTH", "NEVER", "PUSH_DOWN", "SERVER", "UNREPORTED", "SchedulerTest"]

@@ -79,7 +79,7 @@ impl Agenda {
     }
 
     /// Takes the next event.
-    pub fn next(&mut self) -> Option<(Nanos, Event)> {
+    pub fn take(&mut self) -> Option<(Nanos, Event)> {
         loop {
             let timer = self
                 .timers
@@ -143,13 +143,13 @@ mod tests {
                 if take {
                     let (at, n) = model.remove(0);
                     now = at;
-                    prop_assert_eq!(agenda.next(), Some((at, event(n, steps[n as usize].2))));
+                    prop_assert_eq!(agenda.take(), Some((at, event(n, steps[n as usize].2))));
                 }
             }
             for (at, n) in model {
-                prop_assert_eq!(agenda.next(), Some((at, event(n, steps[n as usize].2))));
+                prop_assert_eq!(agenda.take(), Some((at, event(n, steps[n as usize].2))));
             }
-            prop_assert_eq!(agenda.next(), None);
+            prop_assert_eq!(agenda.take(), None);
         }
     }
 }

@@ -2,19 +2,29 @@
 //! that says so, and the server's own timestamps put back where clients echo the cookie.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use frontage_cookie::cid;
+use frontage_cookie::ipv6::{Cookie, Key, NONCE_MAX};
 use frontage_cookie::quant::{IPV6, RPT_UNIT_US};
 use frontage_cookie::tcp::{Signals, encode_dynamic};
 use frontage_transport::tcp::{Flags, Segment};
 
+use crate::frame::{Body, ConnectionId};
 use crate::scenario;
 
 const BITS: u64 = 8;
 const MICROSECONDS: u64 = 1_000_000;
 
 /// A server's loads, and how it tells them.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Agent {
+    sid: u16,
+    /// Seals what QUIC carries.
+    key: Option<Box<Key>>,
+    /// Connection ids given out.
+    ids: u32,
     look_ahead: u64,
     bandwidth: u64,
     cookie: bool,
@@ -42,10 +52,22 @@ pub struct Responses {
     echoes: Echoes,
 }
 
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Keys are not for eyes.
+        f.debug_struct("Agent")
+            .field("sid", &self.sid)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Agent {
     /// An idle server's.
     pub fn new(server: &scenario::Server) -> Self {
         Self {
+            sid: server.sid,
+            key: server.key.as_ref().map(|key| Box::new(key.ipv6())),
+            ids: 0,
             look_ahead: server.look_ahead,
             bandwidth: server.bandwidth,
             cookie: server.cookie,
@@ -89,28 +111,59 @@ impl Agent {
         IPV6.encode(self.rpt_us(responses) / RPT_UNIT_US) as u8
     }
 
-    /// Writes the cookie into a segment that leaves. Returns whether it did, which the frame must say too.
-    pub fn outgoing(&self, responses: &mut Responses, segment: &mut Segment) -> bool {
-        let (true, Some(ts)) = (self.cookie, segment.ts.as_mut()) else {
-            return false;
+    /// Writes the cookie into what leaves: into a segment's TSval, or into the address that a datagram comes from.
+    pub fn outgoing(&self, responses: &mut Responses, body: &mut Body, from: &mut SocketAddr) {
+        if !self.cookie {
+            return;
+        }
+        let signals = Signals {
+            rpt_us: self.rpt_us(responses),
+            n_af: self.loads.n_af,
+            n_ff: self.loads.n_ff,
         };
-        let kernels = ts.val;
-        ts.val = encode_dynamic(
-            kernels,
-            Signals {
-                rpt_us: self.rpt_us(responses),
-                n_af: self.loads.n_af,
-                n_ff: self.loads.n_ff,
-            },
-        );
-        responses.echoes.sent(segment, kernels);
-        true
+        match (body, from.ip(), &self.key) {
+            (Body::Tcp { segment, ck }, _, _) => {
+                if let Some(ts) = segment.ts.as_mut() {
+                    let kernels = ts.val;
+                    ts.val = encode_dynamic(kernels, signals);
+                    *ck = true;
+                    responses.echoes.sent(segment, kernels);
+                }
+            }
+            (Body::Quic(_), IpAddr::V6(address), Some(key)) => {
+                let cookie = Cookie {
+                    sid: self.sid,
+                    expects_cookie_address: false,
+                    signals: Some(signals),
+                };
+                let prefix = address.to_bits() >> 64 << 64;
+                from.set_ip(Ipv6Addr::from_bits(prefix | u128::from(key.seal(&cookie))).into());
+            }
+            // IPv4 has no room for loads.
+            (Body::Quic(_), _, _) => {}
+        }
     }
 
     /// Puts the kernel's own timestamp back into a segment that has come in.
-    pub fn incoming(&self, responses: &mut Responses, segment: &mut Segment) {
-        if let (true, Some(ts)) = (self.cookie, segment.ts.as_mut()) {
+    pub fn incoming(&self, responses: &mut Responses, body: &mut Body) {
+        if let (true, Body::Tcp { segment, .. }) = (self.cookie, body)
+            && let Some(ts) = segment.ts.as_mut()
+        {
             ts.ecr = responses.echoes.acknowledged(segment.ack);
+        }
+    }
+
+    /// A QUIC connection id that names this server, sealed if there is a key.
+    pub fn connection_id(&mut self, random: u64) -> ConnectionId {
+        self.ids = self.ids % NONCE_MAX + 1;
+        let bytes = random.to_be_bytes();
+        match &self.key {
+            Some(key) => cid::sealed(key, self.sid, self.ids, [bytes[0], bytes[1], bytes[2]]),
+            None => {
+                let mut nonce = [0; 9];
+                nonce[..8].copy_from_slice(&bytes);
+                cid::plain(self.sid, nonce)
+            }
         }
     }
 

@@ -1,34 +1,19 @@
-//! TCP segments as Ethernet frames, and back: IPv4 or IPv6, options as Linux lays them out, checksums right.
+//! What transports send, as Ethernet frames, and back: IPv4 or IPv6, TCP or QUIC over UDP, checksums right.
 
 mod checksum;
-mod read;
-mod write;
+mod ip;
+mod quic;
+mod tcp;
 
 use std::net::SocketAddr;
 
 use frontage_transport::tcp::Segment;
 
-pub use read::{Fault, read};
-pub use write::write;
+pub use quic::{ConnectionId, Datagram};
 
 const ETHERNET: usize = 14;
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
-const IPV4_HEADER: usize = 20;
-const IPV6_HEADER: usize = 40;
-const TCP_HEADER: usize = 20;
 const TCP: u8 = 6;
-
-/// Kinds of TCP options.
-mod option {
-    pub const END: u8 = 0;
-    pub const NOP: u8 = 1;
-    pub const MSS: u8 = 2;
-    pub const WINDOW_SCALE: u8 = 3;
-    pub const SACK_PERMITTED: u8 = 4;
-    pub const SACK: u8 = 5;
-    pub const TIMESTAMPS: u8 = 8;
-}
+const UDP: u8 = 17;
 
 /// Who sends to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,10 +33,88 @@ pub struct Way {
 pub struct Contents {
     /// Who sent it to whom.
     pub way: Way,
-    /// The segment.
-    pub segment: Segment,
-    /// Whether TSval holds a dynamic cookie (docs/cookie.md).
-    pub ck: bool,
+    /// What.
+    pub body: Body,
+}
+
+/// What transports send. Payloads are zeros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "it is not kept")]
+pub enum Body {
+    /// A TCP segment.
+    Tcp {
+        /// The segment.
+        segment: Segment,
+        /// Whether TSval holds a dynamic cookie (docs/cookie.md).
+        ck: bool,
+    },
+    /// A QUIC packet.
+    Quic(Datagram),
+}
+
+/// Why a frame carries nothing that a host understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Neither TCP nor QUIC over IP.
+    OtherProtocol,
+    /// It is cut short, or its lengths disagree.
+    Malformed,
+    /// A checksum is wrong.
+    Checksum,
+}
+
+/// Overwrites a buffer with a frame.
+pub fn write(buffer: &mut Vec<u8>, way: &Way, body: &Body) {
+    let ports = (way.from.port(), way.to.port());
+    buffer.clear();
+    match body {
+        Body::Tcp { segment, ck } => {
+            let mut bytes = [0; ip::MOST + tcp::MOST];
+            let header = segment.header_length() as usize;
+            let length = header + segment.len as usize;
+            let (at, pseudo) = ip::write(&mut bytes, way, segment.ecn, TCP, length);
+            tcp::write(&mut bytes[at..at + header], ports, segment, *ck, pseudo);
+            buffer.extend_from_slice(&bytes[..at + header]);
+            buffer.resize(at + length, 0);
+        }
+        Body::Quic(datagram) => {
+            let (mut head, mut bytes) = ([0; ip::MOST], [0; quic::MOST]);
+            let length = quic::length(datagram);
+            let (at, pseudo) = ip::write(&mut head, way, datagram.packet.ecn, UDP, length);
+            let written = quic::write(&mut bytes, ports, datagram, pseudo);
+            buffer.extend_from_slice(&head[..at]);
+            buffer.extend_from_slice(&bytes[..written]);
+            buffer.resize(at + length, 0);
+        }
+    }
+}
+
+/// What a frame carries. Payloads are zeros, which add nothing to a checksum, and so are not looked at.
+///
+/// # Errors
+/// Says why there is nothing.
+pub fn read(frame: &[u8]) -> Result<Contents, Fault> {
+    let ethernet = frame.first_chunk::<ETHERNET>().ok_or(Fault::Malformed)?;
+    let packet = ip::read(ethernet, &frame[ETHERNET..])?;
+    let (body, (from, to)) = match packet.protocol {
+        TCP => {
+            let (segment, ck, ports) = tcp::read(packet.payload, packet.ecn, packet.pseudo)?;
+            (Body::Tcp { segment, ck }, ports)
+        }
+        UDP => {
+            let (datagram, ports) = quic::read(packet.payload, packet.ecn, packet.pseudo)?;
+            (Body::Quic(datagram), ports)
+        }
+        _ => return Err(Fault::OtherProtocol),
+    };
+    let mac = |at: usize| std::array::from_fn(|i| ethernet[at + i]);
+    let way = Way {
+        from_mac: mac(6),
+        to_mac: mac(0),
+        from: SocketAddr::new(packet.from, from),
+        to: SocketAddr::new(packet.to, to),
+    };
+    Ok(Contents { way, body })
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
-//! A host: TCP connections behind one interface, which takes their segments one at a time, in turn.
+//! A host: connections behind one interface, which takes their segments one at a time, in turn.
 
 mod client;
 mod server;
+mod transport;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use frontage_transport::tcp::{Config, Connection, Flags, Segment};
+use frontage_transport::tcp::{Connection, Flags};
+use frontage_transport::{quic, tcp};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use slab::Slab;
@@ -15,17 +17,18 @@ use softswitch_pipeline::{Nanos, Rng};
 use crate::agenda::Event;
 use crate::agent::mask;
 use crate::flows::Effort;
-use crate::frame::{self, Contents, Fault, Way};
+use crate::frame::{self, Body, Contents, Fault, Way};
 use crate::network::{Frame, Network, Outgoing};
-use crate::scenario;
+use crate::scenario::{self, Protocol};
 use client::{Asking, Client};
 use server::{Answering, Server};
+use transport::Transport;
 
 /// Why a host dropped frames.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 pub struct HostDrops {
-    /// No TCP.
-    pub not_tcp: u64,
+    /// Neither TCP nor QUIC.
+    pub other_protocol: u64,
     /// Cut short, or at odds with its lengths.
     pub malformed: u64,
     /// A wrong checksum.
@@ -39,7 +42,7 @@ pub struct HostDrops {
 impl HostDrops {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.not_tcp + self.malformed + self.checksum + self.not_mine + self.no_connection
+        self.other_protocol + self.malformed + self.checksum + self.not_mine + self.no_connection
     }
 }
 
@@ -56,24 +59,35 @@ pub struct Host {
     addresses: Vec<IpAddr>,
     channel: u32,
     config: Config,
-    /// Draws initial sequence numbers.
+    /// Draws initial sequence numbers and connection ids.
     rng: Rng,
     client: Client,
     server: Option<Server>,
     masks: bool,
     sockets: Slab<Socket>,
-    /// By the other's address and port, and ours.
-    by_ends: FxHashMap<(SocketAddr, SocketAddr), u32>,
+    by_ends: FxHashMap<Ends, u32>,
     /// Sockets that may have something to send, each once.
     ready: VecDeque<u32>,
     /// Answers to what belongs to no connection.
-    resets: VecDeque<(Way, Segment)>,
+    resets: VecDeque<(Way, Body)>,
+}
+
+/// The other's address and port, and ours.
+type Ends = (Protocol, SocketAddr, SocketAddr);
+
+/// What a host's connections are set to.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Those over TCP.
+    pub tcp: tcp::Config,
+    /// Those over QUIC, if there are any.
+    pub quic: Option<quic::Config>,
 }
 
 /// A connection and what it is used for.
 #[derive(Debug)]
 struct Socket {
-    tcp: Connection,
+    transport: Transport,
     way: Way,
     /// When the next timer event is planned.
     timer: Option<Nanos>,
@@ -151,7 +165,7 @@ impl Host {
         match contents {
             Ok(contents) if self.is_mine(&contents.way) => self.take(&contents, network),
             Ok(_) => self.dropped.not_mine += 1,
-            Err(Fault::NotTcp) => self.dropped.not_tcp += 1,
+            Err(Fault::OtherProtocol) => self.dropped.other_protocol += 1,
             Err(Fault::Malformed) => self.dropped.malformed += 1,
             Err(Fault::Checksum) => self.dropped.checksum += 1,
         }
@@ -171,8 +185,8 @@ impl Host {
             return;
         }
         it.timer = None;
-        if it.tcp.timeout().is_some_and(|at| at <= network.now) {
-            it.tcp.on_timeout(network.now);
+        if it.transport.timeout().is_some_and(|at| at <= network.now) {
+            it.transport.on_timeout(network.now);
         }
         self.advance(socket, network);
     }
@@ -182,55 +196,55 @@ impl Host {
     }
 
     fn take(&mut self, contents: &Contents, network: &mut Network) {
-        let Contents {
-            way,
-            mut segment,
-            ck,
-        } = *contents;
-        if ck
+        let Contents { way, mut body } = *contents;
+        if let Body::Tcp { segment, ck: true } = &mut body
             && self.masks
             && let Some(ts) = &mut segment.ts
         {
             ts.val = mask(ts.val);
         }
-        match self.by_ends.get(&(way.from, way.to)) {
-            Some(&socket) => {
-                network.tally.delivered += 1;
-                let it = &mut self.sockets[socket as usize];
-                if let (Some(server), Purpose::Answering(answering)) =
-                    (&self.server, &mut it.purpose)
-                {
-                    server.incoming(answering, &mut segment);
-                }
-                it.tcp.receive(network.now, &segment);
-                self.advance(socket, network);
+        let ends = (protocol(&body), way.from, way.to);
+        if let Some(&socket) = self.by_ends.get(&ends) {
+            network.tally.delivered += 1;
+            let it = &mut self.sockets[socket as usize];
+            if let (Some(server), Purpose::Answering(answering)) = (&self.server, &mut it.purpose) {
+                server.incoming(answering, &mut body);
             }
-            None if self.accepts(&way, &segment) => {
-                network.tally.delivered += 1;
-                let tcp =
-                    Connection::accept(&self.config, self.rng.next() as u32, &segment, network.now);
-                let socket = self.insert(
-                    tcp,
-                    way.to,
-                    way.from,
-                    Purpose::Answering(Answering::default()),
-                );
-                self.advance(socket, network);
-            }
-            None => {
-                self.dropped.no_connection += 1;
-                if let Some(reset) = segment.reset() {
-                    self.resets.push_back((self.way(way.to, way.from), reset));
-                    self.pump(network);
-                }
+            it.transport.receive(network.now, &body);
+            self.advance(socket, network);
+        } else if let Some(transport) = self.accept(&way, &body, network.now) {
+            network.tally.delivered += 1;
+            let socket = self.insert(transport, ends, Purpose::Answering(Answering::default()));
+            self.advance(socket, network);
+        } else {
+            self.dropped.no_connection += 1;
+            if let Body::Tcp { segment, .. } = body
+                && let Some(segment) = segment.reset()
+            {
+                let reset = Body::Tcp { segment, ck: false };
+                self.resets.push_back((self.way(way.to, way.from), reset));
+                self.pump(network);
             }
         }
     }
 
-    fn accepts(&self, way: &Way, segment: &Segment) -> bool {
-        let begins = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
-        let server = self.server.as_ref();
-        begins && server.is_some_and(|server| server.port == way.to.port())
+    /// The connection that a client begins.
+    fn accept(&mut self, way: &Way, body: &Body, now: Nanos) -> Option<Transport> {
+        let port = way.to.port();
+        let server = self.server.as_mut().filter(|server| server.port == port)?;
+        match body {
+            Body::Tcp { segment, .. } => {
+                let begins = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
+                let isn = self.rng.next() as u32;
+                begins.then(|| {
+                    Transport::Tcp(Connection::accept(&self.config.tcp, isn, segment, now))
+                })
+            }
+            Body::Quic(datagram) => {
+                let id = server.connection_id(self.rng.next());
+                Transport::accept_quic(self.config.quic.as_ref()?, id, datagram, now)
+            }
+        }
     }
 
     fn way(&self, from: SocketAddr, to: SocketAddr) -> Way {
@@ -242,22 +256,17 @@ impl Host {
         }
     }
 
-    fn insert(
-        &mut self,
-        tcp: Connection,
-        local: SocketAddr,
-        remote: SocketAddr,
-        purpose: Purpose,
-    ) -> u32 {
+    fn insert(&mut self, transport: Transport, ends: Ends, purpose: Purpose) -> u32 {
+        let (_, remote, local) = ends;
         let way = self.way(local, remote);
         let socket = self.sockets.insert(Socket {
-            tcp,
+            transport,
             way,
             timer: None,
             ready: false,
             purpose,
         }) as u32;
-        self.by_ends.insert((remote, local), socket);
+        self.by_ends.insert(ends, socket);
         socket
     }
 
@@ -267,11 +276,11 @@ impl Host {
         match (&mut it.purpose, &mut self.server) {
             (Purpose::Asking(asking), _) => {
                 let client = &mut self.client;
-                client.advance(socket, asking, &mut it.tcp, &it.way, network);
+                client.advance(socket, asking, &mut it.transport, &it.way, network);
             }
             (Purpose::Answering(answering), Some(server)) => {
                 let socket = (self.number, socket);
-                server.advance(socket, answering, &mut it.tcp, &it.way, network);
+                server.advance(socket, answering, &mut it.transport, &it.way, network);
             }
             (Purpose::Answering(_), None) => unreachable!("only a server accepts"),
         }
@@ -286,8 +295,8 @@ impl Host {
     /// Sends while the channel is free, a segment of each connection in turn.
     fn pump(&mut self, network: &mut Network) {
         while network.channels[self.channel as usize].is_free(network.now) {
-            if let Some((way, segment)) = self.resets.pop_front() {
-                self.send(&way, &segment, false, 0, network);
+            if let Some((way, reset)) = self.resets.pop_front() {
+                self.send(&way, &reset, 0, network);
             } else if let Some(socket) = self.ready.pop_front() {
                 self.send_from(socket, network);
             } else {
@@ -301,36 +310,47 @@ impl Host {
 
     fn send_from(&mut self, socket: u32, network: &mut Network) {
         let it = &mut self.sockets[socket as usize];
-        let Some(mut segment) = it.tcp.poll_transmit(network.now) else {
+        let Some(mut body) = it.transport.poll_transmit(network.now) else {
             it.ready = false;
-            if it.tcp.is_closed() {
+            if it.transport.is_closed() {
                 self.remove(socket);
             }
             return;
         };
-        let (ck, rank) = match (&self.server, &mut it.purpose) {
+        let mut way = it.way;
+        let rank = match (&self.server, &mut it.purpose) {
             (Some(server), Purpose::Answering(answering)) => {
-                server.outgoing(answering, &mut segment)
+                server.outgoing(answering, &mut body, &mut way)
             }
-            _ => (false, 0),
+            _ => 0,
         };
         it.plan_timer(self.number, socket, network);
-        let way = it.way;
         self.ready.push_back(socket);
-        self.send(&way, &segment, ck, rank, network);
+        self.send(&way, &body, rank, network);
     }
 
     fn remove(&mut self, socket: u32) {
-        let Socket { way, purpose, .. } = self.sockets.remove(socket as usize);
-        self.by_ends.remove(&(way.to, way.from));
-        if let (Some(server), Purpose::Answering(mut answering)) = (&mut self.server, purpose) {
-            server.closed(&mut answering);
+        let Socket {
+            transport,
+            way,
+            purpose,
+            ..
+        } = self.sockets.remove(socket as usize);
+        let protocol = match transport {
+            Transport::Tcp(_) => Protocol::Tcp,
+            Transport::Quic(_) => Protocol::Quic,
+        };
+        self.by_ends.remove(&(protocol, way.to, way.from));
+        match (purpose, &mut self.server) {
+            (Purpose::Asking(_), _) => self.client.closed(&way.from),
+            (Purpose::Answering(mut answering), Some(server)) => server.closed(&mut answering),
+            (Purpose::Answering(_), None) => {}
         }
     }
 
-    fn send(&self, way: &Way, segment: &Segment, ck: bool, rank: u8, network: &mut Network) {
+    fn send(&self, way: &Way, body: &Body, rank: u8, network: &mut Network) {
         let mut bytes = network.buffer();
-        frame::write(&mut bytes, way, segment, ck);
+        frame::write(&mut bytes, way, body);
         network.tally.sent += 1;
         let length = bytes.len() as u32;
         let queue = &mut network.channels[self.channel as usize].queue;
@@ -347,11 +367,11 @@ impl Host {
 
 impl Socket {
     fn effort(&self) -> Effort {
-        effort(&self.tcp)
+        self.transport.effort()
     }
 
     fn plan_timer(&mut self, host: u32, connection: u32, network: &mut Network) {
-        if let Some(at) = self.tcp.timeout()
+        if let Some(at) = self.transport.timeout()
             && self.timer.is_none_or(|planned| at < planned)
         {
             // A timer that was due while the interface was busy is due now.
@@ -362,10 +382,9 @@ impl Socket {
     }
 }
 
-fn effort(tcp: &Connection) -> Effort {
-    let statistics = tcp.statistics();
-    Effort {
-        retransmitted: statistics.retransmitted,
-        timeouts: statistics.timeouts,
+fn protocol(body: &Body) -> Protocol {
+    match body {
+        Body::Tcp { .. } => Protocol::Tcp,
+        Body::Quic(_) => Protocol::Quic,
     }
 }

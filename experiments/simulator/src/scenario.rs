@@ -2,19 +2,19 @@
 //! misspelt one does not silently mean its default.
 
 mod check;
+mod hosts;
 mod text;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use frontage_transport::congestion;
-use frontage_transport::tcp::Config;
 use serde::Deserialize;
 use softswitch_pipeline::Nanos;
 
-pub use text::{End, Hex, Mac};
+pub use hosts::{Congestion, Host, Key, Quic, Server, Tcp};
+pub use text::{End, Hex, Mac, Secret};
 
 /// One run.
 #[derive(Debug, Clone, Deserialize)]
@@ -112,109 +112,6 @@ pub struct Replica {
     pub instance: u16,
 }
 
-/// An end of connections, with one interface.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Host {
-    /// Its name.
-    pub name: String,
-    /// Its interface's address.
-    pub mac: Mac,
-    /// Its IP addresses.
-    pub addresses: Vec<IpAddr>,
-    /// Whom it sends everything to.
-    pub gateway_mac: Mac,
-    /// The name of its link.
-    pub link: String,
-    /// Whether an agent takes the cookies off what comes in, as an edge switch would: of a client that is in the data centre itself.
-    #[serde(default)]
-    pub masks: bool,
-    /// What its server is like, if it has one.
-    pub server: Option<Server>,
-    /// Its TCP.
-    pub tcp: Tcp,
-}
-
-/// An L7 load balancer (CCLB7), as the network sees it.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Server {
-    /// The operator's number for it.
-    pub sid: u16,
-    /// Where it listens.
-    pub port: u16,
-    /// Remaining bytes above which a response counts in N_FF.
-    pub look_ahead: u64,
-    /// The bandwidth that RPT assumes, in bits per second.
-    pub bandwidth: u64,
-    /// Whether it writes cookies.
-    pub cookie: bool,
-}
-
-/// A host's TCP, times in nanoseconds.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tcp {
-    /// Payload bytes of a full segment; options come on top.
-    pub mss: u32,
-    /// Segments sent before the first acknowledgement.
-    pub initial_window: u32,
-    /// Congestion control. DCTCP asks for ECN by itself.
-    pub congestion: Congestion,
-    /// Whether to ask for ECN under another law.
-    #[serde(default)]
-    pub ecn: bool,
-    /// Least retransmission time-out.
-    pub min_rto: Nanos,
-    /// The one before a round trip was measured.
-    pub initial_rto: Nanos,
-    /// The greatest.
-    pub max_rto: Nanos,
-    /// How long an acknowledgement may wait for a second segment; none acknowledges each.
-    pub delayed_ack: Option<Nanos>,
-    /// Selective acknowledgements (RFC 2018).
-    pub sack: bool,
-    /// Timestamps (RFC 7323); cookies need them.
-    pub timestamps: bool,
-    /// Bytes that the receiver holds.
-    pub receive_window: u64,
-}
-
-impl Tcp {
-    /// The same as the transport has it.
-    pub fn config(&self) -> Config {
-        Config {
-            mss: self.mss,
-            initial_window: self.initial_window,
-            congestion: match self.congestion {
-                Congestion::NewReno => congestion::Congestion::NewReno,
-                Congestion::Cubic => congestion::Congestion::Cubic,
-                Congestion::Dctcp => congestion::Congestion::Dctcp,
-            },
-            ecn: self.ecn,
-            min_rto: self.min_rto,
-            initial_rto: self.initial_rto,
-            max_rto: self.max_rto,
-            delayed_ack: self.delayed_ack,
-            sack: self.sack,
-            timestamps: self.timestamps,
-            receive_window: self.receive_window,
-        }
-    }
-}
-
-/// Congestion control.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Congestion {
-    /// RFC 6582.
-    NewReno,
-    /// RFC 9438.
-    Cubic,
-    /// RFC 8257.
-    Dctcp,
-}
-
 /// A link; both ways are alike.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -272,6 +169,20 @@ pub struct Workload {
     pub stop: Option<Nanos>,
     /// How many flows a connection carries.
     pub connection: ConnectionUse,
+    /// What connections speak.
+    #[serde(default)]
+    pub protocol: Protocol,
+}
+
+/// What connections speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// QUIC, whose clients stay at the address they asked, and are told apart by connection ids.
+    Quic,
 }
 
 /// When flows begin.

@@ -88,7 +88,7 @@ impl Simulation {
             self.plan_flow(workload as u32);
         }
         while self.goes_on()
-            && let Some((at, event)) = self.network.agenda.next()
+            && let Some((at, event)) = self.network.agenda.take()
             && self.end.is_none_or(|end| at < end)
         {
             self.sample_until(at)?;
@@ -153,17 +153,19 @@ impl Simulation {
         }
     }
 
-    fn begin_flow(&mut self, workload: u32) {
-        let it = &mut self.workloads[workload as usize];
-        let (request, use_of) = (it.scenario.request_bytes, it.scenario.connection);
-        let (client, server, size) = (it.client, it.servers.draw(), it.lengths.draw());
-        let flows = &mut self.network.flows;
-        let last = use_of == ConnectionUse::OneAFlow;
-        let flow = flows.begin(workload, self.network.now, request, size, last);
-        if let Node::Host(host) = &mut self.nodes[client as usize] {
-            host.ask(flow, workload, server, use_of, &mut self.network);
+    fn begin_flow(&mut self, number: u32) {
+        let workload = &mut self.workloads[number as usize];
+        let (server, size) = (workload.servers.draw(), workload.lengths.draw());
+        let scenario = &workload.scenario;
+        let last = scenario.connection == ConnectionUse::OneAFlow;
+        let network = &mut self.network;
+        let flow = network
+            .flows
+            .begin(number, network.now, scenario.request_bytes, size, last);
+        if let Node::Host(host) = &mut self.nodes[workload.client as usize] {
+            host.ask(flow, number, scenario, server, network);
         }
-        self.plan_flow(workload);
+        self.plan_flow(number);
     }
 
     /// Writes down a flow that has ended, with what both ends spent on it.

@@ -38,7 +38,7 @@ fn over_ipv6_frames_are_20_bytes_longer() {
     let mut scenario = line(1000);
     scenario["hosts"][0]["addresses"] = json!(["2001:db8::1"]);
     scenario["hosts"][1]["addresses"] = json!(["2001:db8::2"]);
-    scenario["workload"][0]["server"] = json!("[2001:db8::2]:80");
+    scenario["workload"][0]["servers"] = json!(["[2001:db8::2]:80"]);
     let taken = |scenario| {
         let flows = run(&scenario).flows();
         flows[0].end - flows[0].start
@@ -70,4 +70,27 @@ fn fractions_of_a_nanosecond_add_up() {
         flows[0].end,
         before.iter().sum::<u64>() + 10_381 + 4 * DELAY
     );
+}
+
+#[test]
+fn quic_has_one_round_trip_of_handshake() {
+    let mut scenario = line(1000);
+    scenario["workload"][0]["protocol"] = json!("quic");
+    let flows = run(&scenario).flows();
+    // Handshakes fill a datagram, which max_datagram makes 1452 bytes. Other packets have a flag, an id of 12 bytes, a packet
+    // number of 1 and a tag of 16; their STREAM frame a type, an id and a length of 2; and an ACK frame of 5 goes along.
+    const IP_AND_UDP: u64 = ETHERNET_AND_IP + 8;
+    const DATA: u64 = IP_AND_UDP + 30 + 4;
+    let sent = [
+        IP_AND_UDP + 1452,
+        IP_AND_UDP + 1452,
+        DATA + 5 + REQUEST,
+        DATA + 5 + 1000,
+    ];
+    let expected = sent
+        .map(|bytes| nanoseconds(bytes, GIGABIT))
+        .iter()
+        .sum::<u64>()
+        + 4 * DELAY;
+    assert_eq!(flows[0].end, expected);
 }

@@ -122,6 +122,21 @@ fn a_wrong_field_is_named_with_its_fault() {
             "record.queues: an interval of 0 ns",
         ),
         (
+            "/hosts/2/server/cookie",
+            json!(true),
+            "hosts[2].server.key: QUIC's cookies are sealed",
+        ),
+        (
+            "/hosts/2/quic/max_datagram",
+            json!(100),
+            "hosts[2].quic.max_datagram: must be 1200 to 65527 bytes",
+        ),
+        (
+            "/workload/0/protocol",
+            json!("sctp"),
+            "workload[0].protocol: unknown variant `sctp`",
+        ),
+        (
             "/workload/0/label",
             json!("a,b"),
             "workload[0].label: 'a,b' has a comma",
@@ -133,6 +148,20 @@ fn a_wrong_field_is_named_with_its_fault() {
         let error = format!("{:#}", Scenario::parse(&scenario.to_string()).unwrap_err());
         assert!(error.contains(expected), "{pointer} = {value}: {error}");
     }
+}
+
+#[test]
+fn a_client_without_quic_cannot_be_asked_to_speak_it() {
+    let mut scenario = dumbbell();
+    set(&mut scenario, "/workload/0/protocol", json!("quic"));
+    set(&mut scenario, "/hosts/0/quic", json!(null));
+    let error = Scenario::parse(&scenario.to_string())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("workload[0].protocol: client 'h1' has no quic"),
+        "{error}"
+    );
 }
 
 #[test]

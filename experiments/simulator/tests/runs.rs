@@ -26,10 +26,20 @@ fn check_conservation(results: &Results) {
     assert_eq!(f.ended, results.flows().len() as u64);
 }
 
+/// The same over QUIC.
+fn rough_quic() -> Value {
+    let mut scenario = rough();
+    for workload in scenario["workload"].as_array_mut().unwrap() {
+        workload["protocol"] = json!("quic");
+    }
+    scenario
+}
+
 #[test]
 fn the_same_scenario_gives_the_same_bytes() {
     let first = run(&rough());
     assert_eq!(run(&rough()).files, first.files);
+    assert_eq!(run(&rough_quic()).files, run(&rough_quic()).files);
     assert!(
         first
             .files
@@ -43,7 +53,16 @@ fn the_same_scenario_gives_the_same_bytes() {
 
 #[test]
 fn packets_are_delivered_or_dropped_for_a_reason_or_under_way() {
-    let whole = run(&rough());
+    check_ends(rough());
+}
+
+#[test]
+fn so_are_those_of_quic() {
+    check_ends(rough_quic());
+}
+
+fn check_ends(scenario: Value) {
+    let whole = run(&scenario);
     check_conservation(&whole);
     assert_eq!(whole.summary.flows.active, 0);
     assert!(whole.summary.flows.begun > 100, "{:?}", whole.summary.flows);
@@ -52,7 +71,7 @@ fn packets_are_delivered_or_dropped_for_a_reason_or_under_way() {
     let lost: u64 = whole.summary.lost.values().sum();
     assert!(full > 0 && lost > 0, "{full} dropped, {lost} lost");
 
-    let mut cut = rough();
+    let mut cut = scenario;
     cut["end"] = json!(20 * MILLISECOND);
     let cut = run(&cut);
     check_conservation(&cut);
@@ -119,6 +138,7 @@ fn a_client_in_the_data_centre_masks_for_itself() {
         let mut scenario = dumbbell();
         scenario["end"] = json!(200 * MILLISECOND);
         scenario["hosts"][2]["server"]["cookie"] = json!(true);
+        scenario["hosts"][2]["quic"] = json!(null);
         scenario["hosts"][0]["masks"] = json!(masks);
         let workload = scenario["workload"].as_array_mut().unwrap();
         workload.truncate(1);

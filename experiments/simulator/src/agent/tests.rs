@@ -2,6 +2,7 @@ use frontage_cookie::tcp::{coarse_clock, decode_dynamic};
 use frontage_transport::tcp::{Ecn, SackBlocks, Timestamps};
 
 use super::*;
+use crate::frame::Datagram;
 
 const MEGABYTE: u64 = 1_000_000;
 
@@ -13,6 +14,7 @@ fn agent() -> Agent {
         look_ahead: 100_000,
         bandwidth: 8_000_000_000,
         cookie: true,
+        key: None,
     })
 }
 
@@ -29,6 +31,30 @@ fn segment(seq: u32, ack: u32, flags: Flags, len: u32, val: u32) -> Segment {
         sack: SackBlocks::default(),
         len,
         ecn: Ecn::NotEct,
+    }
+}
+
+fn here() -> SocketAddr {
+    "[2001:db8::1]:443".parse().unwrap()
+}
+
+/// What leaves instead of a segment, and whether it says that it carries a cookie.
+fn outgoing(agent: &Agent, responses: &mut Responses, segment: Segment) -> (Segment, bool) {
+    let mut body = Body::Tcp { segment, ck: false };
+    agent.outgoing(responses, &mut body, &mut here());
+    match body {
+        Body::Tcp { segment, ck } => (segment, ck),
+        Body::Quic(_) => unreachable!(),
+    }
+}
+
+/// What comes in instead of a segment.
+fn incoming(agent: &Agent, responses: &mut Responses, segment: Segment) -> Segment {
+    let mut body = Body::Tcp { segment, ck: false };
+    agent.incoming(responses, &mut body);
+    match body {
+        Body::Tcp { segment, .. } => segment,
+        Body::Quic(_) => unreachable!(),
     }
 }
 
@@ -63,16 +89,17 @@ fn the_cookie_tells_loads_and_what_remains() {
     let mut agent = agent();
     let mut responses = Responses::default();
     let ts = 123_456;
-    let mut syn_ack = segment(9, 0, Flags::SYN | Flags::ACK, 0, ts);
-    assert!(agent.outgoing(&mut responses, &mut syn_ack));
+    let syn_ack = segment(9, 0, Flags::SYN | Flags::ACK, 0, ts);
+    let (syn_ack, ck) = outgoing(&agent, &mut responses, syn_ack);
+    assert!(ck);
     assert_eq!(
         decode_dynamic(syn_ack.ts.unwrap().val),
         (coarse_clock(ts), Signals::default())
     );
     agent.begin(&mut responses, MEGABYTE);
     agent.acknowledge(&mut responses, 936_000);
-    let mut data = segment(10, 0, Flags::ACK, 1448, ts);
-    assert!(agent.outgoing(&mut responses, &mut data));
+    let (data, ck) = outgoing(&agent, &mut responses, segment(10, 0, Flags::ACK, 1448, ts));
+    assert!(ck);
     let (_, signals) = decode_dynamic(data.ts.unwrap().val);
     // 64,000 bytes are 64 us, or 8 units.
     assert_eq!((signals.rpt_us, signals.n_af, signals.n_ff), (64, 1, 0));
@@ -85,7 +112,7 @@ fn the_server_gets_its_own_timestamp_back() {
     let agent = agent();
     let mut responses = Responses::default();
     let mut send = |seq, flags, len, ts| {
-        agent.outgoing(&mut responses, &mut segment(seq, 0, flags, len, ts));
+        outgoing(&agent, &mut responses, segment(seq, 0, flags, len, ts));
     };
     send(99, Flags::SYN | Flags::ACK, 0, 5);
     for (n, ts) in [(0, 20), (1, 20), (2, 21), (3, 21), (4, 30)] {
@@ -94,8 +121,7 @@ fn the_server_gets_its_own_timestamp_back() {
     send(100 + 4000, Flags::ACK, 1000, 50); // again
     send(100 + 5000, Flags::ACK, 1000, 51);
     let mut echo = |ack| {
-        let mut segment = segment(0, ack, Flags::ACK, 0, 0);
-        agent.incoming(&mut responses, &mut segment);
+        let segment = incoming(&agent, &mut responses, segment(0, ack, Flags::ACK, 0, 0));
         segment.ts.unwrap().ecr
     };
     assert_eq!(echo(100), 5, "the SYN-ACK's");
@@ -116,8 +142,46 @@ fn without_cookies_segments_stay_as_they_are() {
     let mut agent = agent();
     agent.cookie = false;
     let mut responses = Responses::default();
-    let mut sent = segment(1, 2, Flags::ACK, 3, 4);
-    assert!(!agent.outgoing(&mut responses, &mut sent));
-    agent.incoming(&mut responses, &mut sent);
-    assert_eq!(sent, segment(1, 2, Flags::ACK, 3, 4));
+    let sent = segment(1, 2, Flags::ACK, 3, 4);
+    assert_eq!(outgoing(&agent, &mut responses, sent), (sent, false));
+    assert_eq!(incoming(&agent, &mut responses, sent), sent);
+}
+
+#[test]
+fn over_quic_the_address_tells_loads_and_ids_name_the_server() {
+    let key = Key::new(8, &frontage_cookie::Secret::new(&[3; 16]).unwrap());
+    let mut agent = agent();
+    agent.key = Some(Box::new(key.clone()));
+    let mut responses = Responses::default();
+    agent.begin(&mut responses, MEGABYTE);
+    let ids = [agent.connection_id(1), agent.connection_id(1)];
+    assert!(ids[0] != ids[1] && ids.iter().all(|id| cid::open([&key], id) == Some(1)));
+    let mut from = here();
+    let packet = frontage_transport::quic::Connection::connect(&Default::default())
+        .poll_transmit(0)
+        .unwrap();
+    let mut body = Body::Quic(Datagram {
+        packet,
+        to: ids[0],
+        from: None,
+    });
+    agent.outgoing(&mut responses, &mut body, &mut from);
+    let IpAddr::V6(address) = from.ip() else {
+        panic!("{from} is not of its family");
+    };
+    assert_eq!(address.segments()[..4], [0x2001, 0xdb8, 0, 0]);
+    let cookie = key.open(address.to_bits() as u64).unwrap();
+    // 1000 us are 125 units, which are told as 120.
+    let signals = Signals {
+        rpt_us: 960,
+        n_af: 1,
+        n_ff: 1,
+    };
+    assert_eq!((cookie.sid, cookie.signals), (1, Some(signals)));
+    agent.key = None;
+    assert_eq!(
+        cid::open([], &agent.connection_id(1)),
+        Some(1),
+        "in the clear"
+    );
 }

@@ -1,3 +1,4 @@
+use frontage_transport::quic::{Ack, AckRanges, Frames, Packet, StreamFrame};
 use frontage_transport::tcp::{Ecn, Flags, SackBlocks, Timestamps};
 use proptest::prelude::*;
 
@@ -91,35 +92,98 @@ fn segments() -> impl Strategy<Value = Segment> {
     prop_oneof![syn, other]
 }
 
+fn ecns() -> impl Strategy<Value = Ecn> {
+    prop::sample::select(vec![Ecn::NotEct, Ecn::Ect0, Ecn::Ce])
+}
+
+fn datagrams() -> impl Strategy<Value = Datagram> {
+    const MOST: u64 = (1 << 62) - 1;
+    let ranges = prop::collection::vec((0u64..1 << 20, 2u64..1 << 20), 1..=AckRanges::MOST);
+    let ack =
+        (0u64..1 << 30, ranges, prop::option::of(0..=MOST)).prop_map(|(delay, pieces, ce)| {
+            let (mut ranges, mut above) = (AckRanges::default(), MOST);
+            for (length, gap) in pieces {
+                let last = above - gap;
+                above = last - length;
+                ranges.push(above..=last);
+            }
+            let delay = delay * 8_000;
+            Ack { ranges, delay, ce }
+        });
+    let stream = (0u64..1 << 61, 0..=MOST, 0u32..1 << 16, any::<bool>()).prop_map(
+        |(id, offset, len, fin)| StreamFrame {
+            id,
+            offset,
+            len,
+            fin,
+        },
+    );
+    let frames = prop::collection::vec(stream, 0..=Frames::MOST).prop_map(|list| {
+        let mut frames = Frames::default();
+        list.into_iter().for_each(|frame| frames.push(frame));
+        frames
+    });
+    let parts = (
+        0..=MOST,
+        any::<[bool; 2]>(),
+        prop::option::of(ack),
+        frames,
+        600u32..9000,
+        ecns(),
+    );
+    let ids = (any::<ConnectionId>(), any::<Option<ConnectionId>>());
+    (parts, ids).prop_map(
+        |((number, [ping, close], ack, frames, length, ecn), (to, from))| {
+            let handshake = from.is_some();
+            let packet = Packet {
+                number,
+                handshake,
+                ping,
+                close,
+                ack,
+                frames,
+                length,
+                ecn,
+            };
+            Datagram { packet, to, from }
+        },
+    )
+}
+
+fn bodies() -> impl Strategy<Value = Body> {
+    let tcp = (segments(), any::<bool>()).prop_map(|(segment, ck)| Body::Tcp { segment, ck });
+    prop_oneof![tcp, datagrams().prop_map(Body::Quic)]
+}
+
 proptest! {
     #[test]
-    fn what_is_written_is_read(way in ways(), segment in segments(), ck: bool, before in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn what_is_written_is_read(way in ways(), body in bodies(), before in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut buffer = before;
-        write(&mut buffer, &way, &segment, ck);
-        prop_assert_eq!(read(&buffer), Ok(Contents { way, segment, ck }));
+        write(&mut buffer, &way, &body);
+        prop_assert_eq!(read(&buffer), Ok(Contents { way, body }));
     }
 
     #[test]
-    fn checksums_are_those_of_the_rfc(way in ways(), segment in segments()) {
+    fn checksums_are_those_of_the_rfc(way in ways(), body in bodies()) {
         let mut frame = Vec::new();
-        write(&mut frame, &way, &segment, false);
-        let (addresses, tcp) = if way.from.is_ipv4() {
+        write(&mut frame, &way, &body);
+        let (addresses, payload) = if way.from.is_ipv4() {
             prop_assert_eq!(folded(&frame[14..34]), 0);
             (&frame[26..34], &frame[34..])
         } else {
             (&frame[22..54], &frame[54..])
         };
         let mut covered = addresses.to_vec();
-        covered.extend([0, 6]);
-        covered.extend((tcp.len() as u16).to_be_bytes());
-        covered.extend(tcp);
+        covered.extend([0, if matches!(body, Body::Tcp { .. }) { TCP } else { UDP }]);
+        covered.extend((payload.len() as u16).to_be_bytes());
+        covered.extend(payload);
         prop_assert_eq!(folded(&covered), 0);
     }
 
     #[test]
-    fn a_changed_header_is_noticed(way in ways(), segment in segments(), at in 0usize..40, bit in 0u8..8) {
+    fn a_changed_header_is_noticed(way in ways(), body in bodies(), at in 0usize..40, bit in 0u8..8) {
         let mut frame = Vec::new();
-        write(&mut frame, &way, &segment, false);
+        write(&mut frame, &way, &body);
         let whole = read(&frame);
         // Of IPv6's header no checksum covers anything but the addresses.
         let first = if way.from.is_ipv4() { ETHERNET } else { ETHERNET + 8 };
@@ -128,10 +192,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), way in ways(), segment in segments(), cut in 0usize..100) {
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), way in ways(), body in bodies(), cut in 0usize..100) {
         let _ = read(&bytes);
         let mut frame = Vec::new();
-        write(&mut frame, &way, &segment, false);
+        write(&mut frame, &way, &body);
         prop_assert!(read(&frame[..cut.min(frame.len() - 1)]).is_err());
     }
 }

@@ -3,16 +3,22 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use frontage_cookie::cid;
 use frontage_transport::tcp::Connection;
+use rustc_hash::FxHashSet;
+use softswitch_pipeline::Nanos;
 
-use super::{Host, Purpose, effort};
+use super::transport::Transport;
+use super::{Host, Purpose};
 use crate::flows::Effort;
-use crate::frame::Way;
+use crate::frame::{ConnectionId, Way};
 use crate::network::Network;
-use crate::scenario::ConnectionUse;
+use crate::scenario::{ConnectionUse, Protocol, Workload};
 
 /// Ephemeral ports are from here to the last.
 const FIRST_PORT: u16 = 1024;
+/// Configuration 7 of a connection id.
+const NO_SERVER: u8 = 0xff;
 
 #[derive(Debug, Default)]
 pub(super) struct Client {
@@ -20,6 +26,8 @@ pub(super) struct Client {
     idle: BTreeMap<(u32, SocketAddr), Vec<u32>>,
     /// Counts through ports, and through addresses when the ports are through.
     next_socket: u64,
+    /// Addresses and ports in use. Each is used once, since it names the flow that it asks for.
+    used: FxHashSet<SocketAddr>,
 }
 
 /// What a client's connection is used for.
@@ -34,11 +42,15 @@ pub(super) struct Asking {
 }
 
 impl Client {
+    pub(super) fn closed(&mut self, local: &SocketAddr) {
+        self.used.remove(local);
+    }
+
     pub(super) fn advance(
         &mut self,
         socket: u32,
         asking: &mut Asking,
-        tcp: &mut Connection,
+        transport: &mut Transport,
         way: &Way,
         network: &mut Network,
     ) {
@@ -47,17 +59,17 @@ impl Client {
         };
         let complete = network
             .flows
-            .receive(flow, tcp.readable() - asking.received_before);
-        if !complete && !tcp.is_closed() {
+            .receive(flow, transport.received() - asking.received_before);
+        if !complete && !transport.is_closed() {
             return;
         }
         asking.flow = None;
         network
             .flows
-            .end(&way.from, flow, effort(tcp) - asking.effort_before);
+            .end(&way.from, flow, transport.effort() - asking.effort_before);
         if !asking.persistent {
-            tcp.finish();
-        } else if complete && !tcp.is_closed() {
+            transport.finish(true);
+        } else if complete && !transport.is_closed() {
             let idle = self.idle.entry((asking.workload, way.to));
             idle.or_default().push(socket);
         }
@@ -65,41 +77,60 @@ impl Client {
 }
 
 impl Host {
-    /// Asks a server for a flow that has begun, over a connection of this workload. A flow for which there is no port left fails.
+    /// Asks `to` for a flow that has begun, of the workload of this number. A flow for which there is no port left fails.
     pub fn ask(
         &mut self,
         flow: usize,
-        workload: u32,
+        number: u32,
+        workload: &Workload,
         to: SocketAddr,
-        use_of: ConnectionUse,
         network: &mut Network,
     ) {
-        let persistent = use_of == ConnectionUse::Persistent;
-        let socket = match self.take_idle(workload, to).filter(|_| persistent) {
+        let persistent = workload.connection == ConnectionUse::Persistent;
+        let socket = match self.take_idle(number, to).filter(|_| persistent) {
             Some(socket) => socket,
             None => {
                 let Some(local) = self.free_socket(to) else {
                     return network.flows.fail(flow);
                 };
-                let tcp = Connection::connect(&self.config, self.rng.next() as u32, network.now);
+                let transport = self.connect(workload.protocol, network.now);
                 let asking = Asking {
-                    workload,
+                    workload: number,
                     persistent,
                     flow: None,
                     received_before: 0,
                     effort_before: Effort::default(),
                 };
-                self.insert(tcp, local, to, Purpose::Asking(asking))
+                let ends = (workload.protocol, to, local);
+                self.insert(transport, ends, Purpose::Asking(asking))
             }
         };
         let it = &mut self.sockets[socket as usize];
         if let Purpose::Asking(asking) = &mut it.purpose {
             asking.flow = Some(flow);
-            asking.received_before = it.tcp.readable();
-            asking.effort_before = effort(&it.tcp);
+            asking.received_before = it.transport.received();
+            asking.effort_before = it.transport.effort();
         }
-        it.tcp.write(network.flows.ask(it.way.from, flow));
+        it.transport.write(network.flows.ask(it.way.from, flow));
         self.advance(socket, network);
+    }
+
+    fn connect(&mut self, protocol: Protocol, now: Nanos) -> Transport {
+        let random = self.rng.next();
+        match (protocol, &self.config.quic) {
+            (Protocol::Quic, Some(config)) => {
+                Transport::connect_quic(config, Self::id(random), Self::id(!random))
+            }
+            _ => Transport::Tcp(Connection::connect(&self.config.tcp, random as u32, now)),
+        }
+    }
+
+    /// A connection id that names no server: its first octet says so (docs/cookie.md).
+    fn id(random: u64) -> ConnectionId {
+        let mut id = [0; cid::LEN];
+        id[0] = NO_SERVER;
+        id[1..9].copy_from_slice(&random.to_be_bytes());
+        id
     }
 
     /// A persistent connection without a flow. Those that have been closed meanwhile are forgotten.
@@ -108,7 +139,7 @@ impl Host {
         while let Some(socket) = idle.pop() {
             let usable = |it: &super::Socket| {
                 matches!(&it.purpose, Purpose::Asking(asking) if asking.workload == workload && asking.flow.is_none())
-                    && !it.tcp.is_closed()
+                    && !it.transport.is_closed()
             };
             if self.sockets.get(socket as usize).is_some_and(usable) {
                 return Some(socket);
@@ -117,7 +148,7 @@ impl Host {
         None
     }
 
-    /// An address and port of ours from which no connection goes there.
+    /// An address and port of ours that is not in use, of the family of the other's.
     fn free_socket(&mut self, to: SocketAddr) -> Option<SocketAddr> {
         let ports = u64::from(u16::MAX - FIRST_PORT) + 1;
         let of_family = || {
@@ -131,7 +162,7 @@ impl Host {
             self.client.next_socket += 1;
             let address = of_family().nth((n / ports % addresses) as usize)?;
             let local = SocketAddr::new(*address, FIRST_PORT + (n % ports) as u16);
-            if !self.by_ends.contains_key(&(to, local)) {
+            if self.client.used.insert(local) {
                 return Some(local);
             }
         }

@@ -1,10 +1,9 @@
 //! A server: accepts connections and answers, and tells its loads.
 
-use frontage_transport::tcp::{Connection, Segment};
-
-use super::{Host, effort};
+use super::Host;
+use super::transport::Transport;
 use crate::agent::{Agent, Loads, Responses};
-use crate::frame::Way;
+use crate::frame::{Body, ConnectionId, Way};
 use crate::network::Network;
 use crate::scenario;
 
@@ -34,12 +33,12 @@ impl Server {
         &mut self,
         socket: (u32, u32),
         answering: &mut Answering,
-        tcp: &mut Connection,
+        transport: &mut Transport,
         way: &Way,
         network: &mut Network,
     ) {
         self.agent
-            .acknowledge(&mut answering.responses, tcp.acknowledged());
+            .acknowledge(&mut answering.responses, transport.acknowledged());
         let Some(flow) = network
             .flows
             .asked_by(&way.to)
@@ -47,27 +46,33 @@ impl Server {
         else {
             return;
         };
-        if tcp.readable() < answering.answered + flow.request {
+        if transport.received() < answering.answered + flow.request {
             return;
         }
         answering.answered += flow.request;
         flow.server = Some(socket);
-        flow.effort = effort(tcp);
+        flow.effort = transport.effort();
         self.agent.begin(&mut answering.responses, flow.size);
-        tcp.write(flow.size);
+        transport.write(flow.size);
         if flow.last {
-            tcp.finish();
+            transport.finish(false);
         }
     }
 
-    pub(super) fn incoming(&self, answering: &mut Answering, segment: &mut Segment) {
-        self.agent.incoming(&mut answering.responses, segment);
+    pub(super) fn incoming(&self, answering: &mut Answering, body: &mut Body) {
+        self.agent.incoming(&mut answering.responses, body);
     }
 
-    /// Whether the segment now carries a cookie, and its rank.
-    pub(super) fn outgoing(&self, answering: &mut Answering, segment: &mut Segment) -> (bool, u8) {
-        let rank = self.agent.rank(&answering.responses);
-        (self.agent.outgoing(&mut answering.responses, segment), rank)
+    /// Writes the cookie into what leaves, and gives its rank.
+    pub(super) fn outgoing(&self, answering: &mut Answering, body: &mut Body, way: &mut Way) -> u8 {
+        self.agent
+            .outgoing(&mut answering.responses, body, &mut way.from);
+        self.agent.rank(&answering.responses)
+    }
+
+    /// A new id by which a switch finds this server.
+    pub(super) fn connection_id(&mut self, random: u64) -> ConnectionId {
+        self.agent.connection_id(random)
     }
 
     pub(super) fn closed(&mut self, answering: &mut Answering) {

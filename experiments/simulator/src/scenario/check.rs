@@ -1,13 +1,14 @@
 //! What a scenario's types cannot say: references lead somewhere, and numbers are possible.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use frontage_cookie::tcp::Sid;
 use softswitch_pipeline::MAX_FRAME;
 use softswitch_queue::Loss;
 
-use super::{Arrivals, Discipline, End, Host, Link, Scenario, Sizes, Switch, Workload};
+use super::{Arrivals, Discipline, End, Host, Link, Protocol, Scenario, Sizes, Switch, Workload};
 use crate::agenda::MOST_CHANNELS;
 
 /// Most bytes before a segment's payload: Ethernet, IPv6, TCP with all its options.
@@ -128,6 +129,15 @@ fn check_host(field: &str, host: &Host) -> Result<()> {
         host.tcp.mss <= largest,
         "{field}.tcp.mss: at most {largest} bytes fit in a frame"
     );
+    if let Some(quic) = &host.quic {
+        let fault = quic.config().check();
+        fault.map_err(|fault| anyhow!("{field}.quic.{fault}"))?;
+        let cookie = host
+            .server
+            .as_ref()
+            .is_some_and(|server| server.cookie && server.key.is_none());
+        ensure!(!cookie, "{field}.server.key: QUIC's cookies are sealed");
+    }
     if let Some(server) = &host.server {
         ensure!(
             server.sid <= Sid::MAX,
@@ -195,15 +205,18 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
         "{field}.servers: nobody would be asked"
     );
     for (i, server) in workload.servers.iter().enumerate() {
+        let of_family = |a: &IpAddr| a.is_ipv4() == server.is_ipv4();
         ensure!(
-            client
-                .addresses
-                .iter()
-                .any(|a| a.is_ipv4() == server.is_ipv4()),
+            client.addresses.iter().any(of_family),
             "{field}.servers[{i}]: client '{}' has no address of the family of {server}",
             client.name
         );
     }
+    ensure!(
+        workload.protocol == Protocol::Tcp || client.quic.is_some(),
+        "{field}.protocol: client '{}' has no quic",
+        client.name
+    );
     ensure!(
         workload.request_bytes > 0,
         "{field}.request_bytes: nothing would be asked"

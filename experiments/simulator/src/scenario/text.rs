@@ -10,6 +10,10 @@ pub struct Mac(pub [u8; 6]);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hex(pub Vec<u8>);
 
+/// Key material of 16 to 32 bytes in hexadecimal.
+#[derive(Debug, Clone)]
+pub struct Secret(pub frontage_cookie::Secret);
+
 /// An end of a link: `node:port`, where a host's one port is 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
@@ -49,6 +53,15 @@ impl<'de> Deserialize<'de> for Hex {
         from_hex(&text)
             .map(Self)
             .ok_or_else(|| D::Error::custom(format!("'{text}' is no hexadecimal text")))
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Hex(bytes) = Hex::deserialize(deserializer)?;
+        frontage_cookie::Secret::new(&bytes)
+            .map(Self)
+            .map_err(D::Error::custom)
     }
 }
 

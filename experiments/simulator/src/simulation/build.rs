@@ -9,11 +9,11 @@ use softswitch_queue::{self as queue, EgressQueue, LinkConfig, Loss};
 
 use super::{Node, Sample, Simulation, Workload};
 use crate::flows::Flows;
-use crate::host::{Host, Identity};
+use crate::host::{Config, Host, Identity};
 use crate::network::{Channel, Network};
 use crate::program;
 use crate::record::{Record, Series};
-use crate::scenario::{self, Discipline, End, Link, Scenario};
+use crate::scenario::{self, Discipline, End, Link, Quic, Scenario};
 use crate::seed;
 use crate::switch::Switch;
 use crate::workload::{Lengths, Servers, Starts};
@@ -128,10 +128,11 @@ fn hosts(
             channel: sends[&format!("{}:0", host.name)],
             masks: host.masks,
         };
-        let (config, rng) = (
-            host.tcp.config(),
-            seed::generator(scenario.seed, &host.name),
-        );
+        let rng = seed::generator(scenario.seed, &host.name);
+        let config = Config {
+            tcp: host.tcp.config(),
+            quic: host.quic.as_ref().map(Quic::config),
+        };
         let server = host.server.as_ref();
         Node::Host(Box::new(Host::new(identity, config, rng, server)))
     })

@@ -24,12 +24,19 @@ fn tcp() -> Value {
     })
 }
 
+fn quic() -> Value {
+    json!({
+        "max_datagram": 1452, "initial_window": 10, "congestion": "newreno", "initial_rtt": 20 * MILLISECOND,
+        "max_ack_delay": MILLISECOND,
+    })
+}
+
 fn host(n: u32, kind: &str, gateway: u32) -> Value {
     let server =
         json!({"sid": n, "port": 80, "look_ahead": 100_000, "bandwidth": GIGABIT, "cookie": false});
     json!({
         "name": format!("h{n}"), "mac": mac(n), "addresses": [format!("10.0.0.{n}")], "gateway_mac": mac(gateway),
-        "link": format!("l{n}"), "server": (kind == "server").then_some(server), "tcp": tcp(),
+        "link": format!("l{n}"), "server": (kind == "server").then_some(server), "tcp": tcp(), "quic": quic(),
     })
 }
 

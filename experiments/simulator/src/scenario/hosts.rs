@@ -1,0 +1,176 @@
+//! What a scenario says of hosts, and of the transports they speak.
+
+use std::net::IpAddr;
+
+use frontage_cookie::{cid, ipv6};
+use frontage_transport::{congestion, quic, tcp};
+use serde::Deserialize;
+use softswitch_pipeline::Nanos;
+
+use super::{Mac, Secret};
+
+/// An end of connections, with one interface.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its interface's address.
+    pub mac: Mac,
+    /// Its IP addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Whom it sends everything to.
+    pub gateway_mac: Mac,
+    /// The name of its link.
+    pub link: String,
+    /// Whether an agent takes the cookies off what comes in, as an edge switch would: of a client that is in the data centre itself.
+    #[serde(default)]
+    pub masks: bool,
+    /// What its server is like, if it has one.
+    pub server: Option<Server>,
+    /// Its TCP.
+    pub tcp: Tcp,
+    /// Its QUIC, if it has any.
+    #[serde(default)]
+    pub quic: Option<Quic>,
+}
+
+/// An L7 load balancer (CCLB7), as the network sees it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// The operator's number for it.
+    pub sid: u16,
+    /// Where it listens.
+    pub port: u16,
+    /// Remaining bytes above which a response counts in N_FF.
+    pub look_ahead: u64,
+    /// The bandwidth that RPT assumes, in bits per second.
+    pub bandwidth: u64,
+    /// Whether it writes cookies.
+    pub cookie: bool,
+    /// What seals its QUIC connection ids and addresses.
+    #[serde(default)]
+    pub key: Option<Key>,
+}
+
+/// A key of the cookie.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    /// Its number.
+    pub id: u32,
+    /// 16 to 32 bytes.
+    pub secret: Secret,
+}
+
+impl Key {
+    /// As the IPv6 carrier has it.
+    pub fn ipv6(&self) -> ipv6::Key {
+        ipv6::Key::new(self.id, &self.secret.0)
+    }
+}
+
+/// A host's QUIC, times in nanoseconds.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quic {
+    /// Bytes of UDP payload of a full datagram.
+    pub max_datagram: u32,
+    /// Full datagrams sent before the first acknowledgement.
+    pub initial_window: u32,
+    /// Congestion control. DCTCP asks for ECN by itself.
+    pub congestion: Congestion,
+    /// Whether to ask for ECN under another law.
+    #[serde(default)]
+    pub ecn: bool,
+    /// The round trip before one is measured.
+    pub initial_rtt: Nanos,
+    /// How long an acknowledgement may wait.
+    pub max_ack_delay: Nanos,
+}
+
+impl Quic {
+    /// The same as the transport has it.
+    pub fn config(&self) -> quic::Config {
+        quic::Config {
+            max_datagram: self.max_datagram,
+            initial_window: self.initial_window,
+            congestion: self.congestion.law(),
+            ecn: self.ecn,
+            initial_rtt: self.initial_rtt,
+            max_ack_delay: self.max_ack_delay,
+            connection_id: cid::LEN as u8,
+        }
+    }
+}
+
+/// A host's TCP, times in nanoseconds.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tcp {
+    /// Payload bytes of a full segment; options come on top.
+    pub mss: u32,
+    /// Segments sent before the first acknowledgement.
+    pub initial_window: u32,
+    /// Congestion control. DCTCP asks for ECN by itself.
+    pub congestion: Congestion,
+    /// Whether to ask for ECN under another law.
+    #[serde(default)]
+    pub ecn: bool,
+    /// Least retransmission time-out.
+    pub min_rto: Nanos,
+    /// The one before a round trip was measured.
+    pub initial_rto: Nanos,
+    /// The greatest.
+    pub max_rto: Nanos,
+    /// How long an acknowledgement may wait for a second segment; none acknowledges each.
+    pub delayed_ack: Option<Nanos>,
+    /// Selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Timestamps (RFC 7323); cookies need them.
+    pub timestamps: bool,
+    /// Bytes that the receiver holds.
+    pub receive_window: u64,
+}
+
+impl Tcp {
+    /// The same as the transport has it.
+    pub fn config(&self) -> tcp::Config {
+        tcp::Config {
+            mss: self.mss,
+            initial_window: self.initial_window,
+            congestion: self.congestion.law(),
+            ecn: self.ecn,
+            min_rto: self.min_rto,
+            initial_rto: self.initial_rto,
+            max_rto: self.max_rto,
+            delayed_ack: self.delayed_ack,
+            sack: self.sack,
+            timestamps: self.timestamps,
+            receive_window: self.receive_window,
+        }
+    }
+}
+
+/// Congestion control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Congestion {
+    /// RFC 6582.
+    NewReno,
+    /// RFC 9438.
+    Cubic,
+    /// RFC 8257.
+    Dctcp,
+}
+
+impl Congestion {
+    fn law(self) -> congestion::Congestion {
+        match self {
+            Self::NewReno => congestion::Congestion::NewReno,
+            Self::Cubic => congestion::Congestion::Cubic,
+            Self::Dctcp => congestion::Congestion::Dctcp,
+        }
+    }
+}
