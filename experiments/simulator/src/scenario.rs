@@ -233,13 +233,16 @@ pub struct Record {
 }
 
 impl Scenario {
-    /// Reads and checks a scenario.
+    /// Reads and checks a scenario; `-` is standard input.
     ///
     /// # Errors
     /// Names the file, the field and what is wrong with it.
     pub fn read(path: &Path) -> Result<Self> {
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let text = match path.to_str() {
+            Some("-") => std::io::read_to_string(std::io::stdin()),
+            _ => std::fs::read_to_string(path),
+        };
+        let text = text.with_context(|| format!("reading {}", path.display()))?;
         Self::parse(&text).with_context(|| format!("{} is no scenario", path.display()))
     }
 

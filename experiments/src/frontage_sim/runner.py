@@ -9,10 +9,11 @@ import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from frontage_sim.grid import Run
 from frontage_sim.resolve import resolve
@@ -28,7 +29,13 @@ class SimulationError(RuntimeError):
 
 def run_all(runs: Sequence[Run], program: Program, simulator: Path, out: Path, workers: int | None = None) -> None:
     """Simulates every run that ``out`` does not hold already, each into the folder of its name."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.1f}/{task.total} runs"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     version = hashlib.sha256(simulator.read_bytes() + program.json_file.read_bytes()).hexdigest()
     resolving = Lock()  # whose cache is filled once
     with Progress(*columns) as progress, ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
@@ -37,14 +44,15 @@ def run_all(runs: Sequence[Run], program: Program, simulator: Path, out: Path, w
         def one(run: Run) -> None:
             with resolving:
                 text = json.dumps(resolve(run, program))
-            simulate(text, version, simulator, out / run.name, lambda share: progress.advance(task, share))
+            seconds = run.scenario.workload.duration / 1e9
+            simulate(text, seconds, version, simulator, out / run.name, lambda share: progress.advance(task, share))
 
         for done in [pool.submit(one, run) for run in runs]:
             done.result()
 
 
-def simulate(resolved: str, version: str, simulator: Path, folder: Path, advance: Callable[[float], None]) -> None:
-    """One run. It stands in its folder whole or not at all."""
+def simulate(resolved: str, seconds: float, version: str, simulator: Path, folder: Path, advance: Callable[[float], None]) -> None:
+    """One run of about so many simulated seconds. It stands in its folder whole or not at all."""
     digest = hashlib.sha256((version + resolved).encode()).hexdigest()
     if (folder / RESOLVED).exists() and (folder / RESOLVED).read_text() == digest:
         advance(1)
@@ -56,12 +64,14 @@ def simulate(resolved: str, version: str, simulator: Path, folder: Path, advance
     command: list[str | Path] = [simulator, "run", "-", "--out", making, "--progress"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdin and process.stdout and process.stderr
-    process.stdin.write(resolved)
-    process.stdin.close()
+    with suppress(BrokenPipeError):  # its own words say more
+        process.stdin.write(resolved)
+        process.stdin.close()
     reached = 0.0
     for line in process.stdout:
-        advance(float(line) - reached)
-        reached = float(line)
+        share = min(float(line) / seconds, 1.0)
+        advance(share - reached)
+        reached = share
     complaint = process.stderr.read().strip()
     if process.wait() != 0:
         raise SimulationError(f"{folder.name}: {complaint or f'the simulator ended with {process.returncode}'}")
