@@ -93,7 +93,7 @@ lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
 	$(say) 'Python: ruff, mypy'
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@for room in controller mininet ptf-tests bench clients conformance tools softswitch/python; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
+	@for room in controller mininet ptf-tests bench clients conformance experiments tools softswitch/python; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
 	$(say) 'C: clang-format'
 	@find host-agents -name '*.[ch]' -print0 | xargs -0 -r clang-format --dry-run --Werror
 	$(say) 'P4: the compiler'
@@ -113,7 +113,7 @@ docs: $(STAMPS)/venv $(P4) ## regenerate what is generated in docs/: the table r
 
 LOCK := $(PYTHON) -m piptools compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header
 lock: $(STAMPS)/venv ## renew requirements.lock from the pyproject files, and those of the QUIC clients
-	@$(LOCK) --output-file requirements.lock requirements.in controller/pyproject.toml mininet/pyproject.toml
+	@$(LOCK) --output-file requirements.lock requirements.in controller/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml
 	@$(LOCK) --output-file $(QUIC_CLIENTS)/requirements.lock $(QUIC_CLIENTS)/requirements.in
 	@$(LOCK) --output-file clients/requirements.lock clients/requirements.in
 
@@ -128,15 +128,15 @@ $(STAMPS)/debian: tools/packages.txt tools/setup-debian
 	@tools/setup-debian
 	@touch $@
 
-$(STAMPS)/venv: requirements.lock controller/pyproject.toml mininet/pyproject.toml | $(STAMPS)/debian
+$(STAMPS)/venv: requirements.lock controller/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml | $(STAMPS)/debian
 	$(say) 'Python packages'
 	@[ -x $(PYTHON) ] || /usr/bin/python3 -m venv $(VENV)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e controller -e mininet
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e controller -e mininet -e experiments
 	@ln -sfn /usr/lib/python3/dist-packages/mininet $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/mininet
 	@touch $@
 
-RUST_SOURCES := $(shell find softswitch host-agents bench conformance -name '*.rs' -o -name '*.toml' -o -name '*.proto' -o -name '*.[ch]' -o -name '*.p4' 2>/dev/null | grep -v /target/)
+RUST_SOURCES := $(shell find softswitch host-agents bench conformance experiments -name '*.rs' -o -name '*.toml' -o -name '*.proto' -o -name '*.[ch]' -o -name '*.p4' 2>/dev/null | grep -v /target/)
 $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	$(say) 'Rust: compiler, switch, agents (a few minutes the first time)'
 	@mkdir -p $(STAMPS)

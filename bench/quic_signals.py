@@ -8,24 +8,28 @@ from statistics import median, quantiles
 from http3 import SIZES, Server, Turn, lab
 from rows import Row, finish, rates, row
 
-ROUNDS = 15
-"""Of four turns each, without, with, with, without: what drifts hits both alike."""
+ROUNDS = 12
+TURNS = 4
+"""A round's, of four each, without, with, with, without: what drifts hits both alike."""
 WITHOUT = "the same server without [cookie]"
 
 
 def rounds(plain: Server, cookie: Server, size: int, requests: int) -> list[tuple[Turn, Turn]]:
     """Both halves of each round, the server without [cookie] first."""
-    result = []
     for server in (plain, cookie):
         server.turn(size, requests)  # fills what is cached
+    result = []
     for _ in range(ROUNDS):
-        a, b, c, d = (server.turn(size, requests) for server in (plain, cookie, cookie, plain))
-        result.append((_sum(a, d), _sum(b, c)))
+        halves: tuple[list[Turn], list[Turn]] = ([], [])
+        for server in (plain, cookie, cookie, plain) * TURNS:
+            halves[server is cookie].append(server.turn(size, requests))
+        result.append((_middle(halves[0]), _middle(halves[1])))
     return result
 
 
-def _sum(one: Turn, other: Turn) -> Turn:
-    return Turn(one.core_ns + other.core_ns, one.packets + other.packets)
+def _middle(turns: list[Turn]) -> Turn:
+    """So that a turn in which the machine did something else does not count."""
+    return Turn(int(median(turn.core_ns for turn in turns)), int(median(turn.packets for turn in turns)))
 
 
 def compare(name: str, measured: list[tuple[Turn, Turn]]) -> list[Row]:

@@ -16,13 +16,11 @@ from typing import Any
 from finsy.proto import p4r, p4r_grpc
 
 import acl
-from frontage.allocation import Installed, allocate
 from frontage.config import Config, loads
-from frontage.desired import TABLES, desired
+from frontage.offline import contents, plain_entries, plain_packets
 from frontage.p4info import Pipeline
 from frontage.p4runtime import BATCH, Session
-from frontage.state import Action, Key, Match, State
-from frontage.tree import leaf_ops, packets
+from frontage.state import Action, Key, State
 from paths import P4, ROOT, WORK, program
 
 CPU_PORT = 510
@@ -72,26 +70,12 @@ class Site:
 
     def write(self) -> Path:
         """The site's file for ``frontage-bench``."""
-        tables = self.pipeline.schema.tables
-        entries = [
-            {
-                "table": tables[key.table].full_name,
-                "match": [_match(match) for match in key.match],
-                "action": action.name,
-                "params": [f"{param:x}" for param in action.params],
-            }
-            for key, action in self.state.items()
-        ]
-        entries += [rule.plain(tables["I.acl"]) for rule in self.rules]
-        widths = {field_id: width for field_id, _, width in self.pipeline.schema.packet_out}
-        frames = [
-            b"".join(field.value.rjust(widths[field.metadata_id] // 8, b"\0") for field in packet.metadata).hex()
-            for packet in self.packets_out
-        ]
+        schema = self.pipeline.schema
+        entries = [*plain_entries(schema, self.state), *(rule.plain(schema.tables["I.acl"]) for rule in self.rules)]
         site = {
             "program": str(self.program),
             "entries": entries,
-            "packets_out": frames,
+            "packets_out": list(plain_packets(schema, self.packets_out)),
             "cpu_port": CPU_PORT,
             "traffic": self.traffic,
         }
@@ -136,18 +120,13 @@ def _frontage(name: str, traffic: Callable[[Config], dict[str, Any]]) -> Site:
     if not target.exists():
         raise FileNotFoundError(f"{target} is missing: `make setup` compiles it, or set ARTIFACTS to the folder where it is")
     config = loads(json.dumps(_configuration(target)), WORK / "frontage.yaml")
-    nothing = Installed({})
-    allocation = allocate(config, nothing)
-    pipeline = Pipeline.load(config.device.pipeline.p4info, config.device.pipeline.json_file)
-    wanted = desired(config, allocation)
-    ops = leaf_ops(config, allocation, nothing, resync=True)
-    order = {table: position for position, table in enumerate(TABLES)}
+    state, packets_out = contents(config)
     return Site(
         name=name,
         program=target,
-        pipeline=pipeline,
-        state=dict(sorted(wanted.items(), key=lambda item: order[item[0].table])),
-        packets_out=list(packets(pipeline.schema, ops.before)),
+        pipeline=Pipeline.load(config.device.pipeline.p4info, config.device.pipeline.json_file),
+        state=state,
+        packets_out=packets_out,
         traffic=traffic(config),
     )
 
@@ -280,6 +259,3 @@ def _bytes(mac: str) -> bytes:
 def _number(mac: str) -> int:
     return int.from_bytes(_bytes(mac), "big")
 
-
-def _match(match: Match) -> str:
-    return f"{match[0]:x}/{match[1]}" if isinstance(match, tuple) else f"{match:x}"

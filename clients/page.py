@@ -28,9 +28,10 @@ SEEN = """## What the network sees of them
 
 - *First flight*: datagrams that a client sends before anybody has answered, and bytes of the first.
 - *Ids*: lengths of the connection ids of its first packet, of the one that it makes up for the server and of its own.
-- *Preferred address* (RFC 9000, section 9.6): who takes it is found by its cookie address from then on, the others by the
-  connection id that their server chose. The switch's counters say which.
-- *Addresses*: from which anything came. Nobody may see more than these two.
+- *Preferred address* (RFC 9000, section 9.6): whether the client takes it.
+- *Found by*: how the switch found the server of its packets once the handshake was over, by the switch's counters: who takes
+  the preferred address is found by the cookie in it, the others by the connection id that their server chose.
+- *Addresses*: from which anything came, by a capture on the client's host. Nobody may see more than these two.
 
 Where a client's downloads differ, the least and the most.
 """
@@ -57,19 +58,25 @@ def span(values: Iterable[int]) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
+def found(run: Row) -> dict[str, int]:
+    """How often the switch found the server of a packet by what survives the handshake."""
+    names = {"cookie": "retrieved-address", "id": "retrieved-cid"}
+    return {how: run["steering"].get(counter, 0) for how, counter in names.items()}
+
+
 def seen(row: Row) -> list[str]:
     run = row["runs"]["undisturbed"]
     openings = [other["opening"] for other in row["runs"].values() if other["opening"]]
     if not openings:
-        return ["nothing", "-", "-", "-"]
+        return ["nothing", "-", "-", "-", "-"]
     flight, size, theirs, own = (span(o[key] for o in openings) for key in ("datagrams", "size", "destination_id", "source_id"))
-    by = {name: run["steering"].get(f"retrieved-{name}", 0) for name in ("address", "cid")}
     addresses = [name for name, is_there in (("VIP", run["vip"]), ("cookie", run["cookies"])) if is_there]
     addresses += [f"**{address}**" for address in run["unexpected"]]
     return [
         f"{flight} x {size}",
         f"{theirs}; {own}",
-        "taken" if by["address"] > by["cid"] else "not taken",
+        "taken" if run["cookies"] else "not taken",
+        ", ".join(f"{how} {count}" for how, count in found(run).items() if count),
         ", ".join(addresses),
     ]
 
@@ -124,7 +131,7 @@ def text(rows: dict[str, Row]) -> str:
         [
             INTRODUCTION,
             SEEN,
-            part(["first flight", "ids", "preferred address", "addresses"], seen),
+            part(["first flight", "ids", "preferred address", "found by", "addresses"], seen),
             KEPT,
             part(["undisturbed", "NAT", "address", "no cookies", "migration"], kept),
         ]

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from catalogue import HERE, Client
-from download import Done, Download, restore, unreachable_cookies
+from disturbances import readdress, rebind, restore, unreachable_cookies
 from frontage.config import load
 from frontage.cookie import CookieKey
 from frontage_demo.addresses import QUIC_PORT, QUIC_VIP6, ClientAddresses
+from frontage_demo.download import Done, Download
 from frontage_demo.edge import EdgeCounters
 from frontage_demo.nodes import Namespace
 from frontage_demo.quic import QuicWorld
@@ -44,8 +45,8 @@ class Rounds:
         address, host = next(self._hosts)
         disturbances: dict[str, Callable[[Download], None] | None] = {
             "undisturbed": None,
-            "rebound": Download.rebind,
-            "readdressed": lambda download: download.readdress(address),
+            "rebound": lambda download: rebind(download, host),
+            "readdressed": lambda download: readdress(download, host, address),
         }
         runs = {kind: self._download(client, program, kind, host, address, disturb) for kind, disturb in disturbances.items()}
         if runs["undisturbed"]["cookies"]:
@@ -65,7 +66,6 @@ class Rounds:
         disturb: Callable[[Download], None] | None,
     ) -> dict[str, Any]:
         folder = self._world.scratch / f"download-{client.name}-{kind}"
-        folder.mkdir()
         values = {
             "folder": str(folder),
             "out": str(folder / str(SIZE)),
@@ -77,11 +77,12 @@ class Rounds:
             "certificate": str(self._world.scratch / "quic" / "certificate.pem"),
         }
         before = self._world.edge.counters()
-        download = Download(client.command(program, values, kind == "migrating"), host, folder, LIMIT)
+        download = Download(client.command(program, values, kind == "migrating"), host, folder, self._objects / str(SIZE), LIMIT)
+        download.begin()
         disturbed = disturb is not None and download.wait_for(UNDER_WAY)
         if disturb is not None and disturbed:
             disturb(download)
-        done = download.finish(folder / str(SIZE), self._objects / str(SIZE))
+        done = download.finish()
         restore(host, address)
         return self._told(done, disturbed, self._world.edge.counters(), before)
 

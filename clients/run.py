@@ -3,8 +3,8 @@
 Each client of catalogue.toml that is here downloads 5 MB several times, in namespaces, through softswitch with frontage.p4 from
 frontage-cclb7-quic: undisturbed, with its port changed by a NAT, with its host's address replaced, without a way to the cookie
 address if it takes that, and migrating of its own accord where it has an option for it. Writes build/clients/result.json. Fails if
-anything comes from an address that the client should not see, or if a download is not whole, but for the two that take a client
-which can change its address.
+anything comes from an address that the client should not see, if the switch does not find its server by what it has, a cookie
+address or only a connection id, or if a download is not whole, but for the two that take a client which can change its address.
 
 Example: clients/run.py --only ngtcp2
 """
@@ -52,6 +52,9 @@ def wrong(rows: Rows) -> list[str]:
             if kind in WHOLE and not run["whole"]:
                 found.append(f"{name}, {kind}: the download is not whole; its log is in {RESULT}")
             found += [f"{name}, {kind}: was sent something from {address}" for address in run["unexpected"]]
+            by, expected = page.found(run), "cookie" if run["cookies"] else "id"
+            if not by[expected] > sum(by.values()) / 2:
+                found.append(f"{name}, {kind}: found by {by}, where it should be by {expected}")
     return found
 
 

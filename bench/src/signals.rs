@@ -10,7 +10,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use frontage_cclb7_quic::signals::Clients;
 use frontage_cookie::{Secret, ipv6};
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
@@ -44,11 +43,11 @@ pub struct Times {
 pub fn measure() -> Result<Times> {
     let key = ipv6::Key::new(4, &Secret::new(&[7; 32])?);
     let loads = Arc::new(Loads::new(1_000_000));
-    let clients = Clients::new(1_000_000_000, loads.clone());
     let carrier = Carrier {
         prefix: PREFIX,
         keys: Arc::new(Keys::new(7, vec![key])?),
-        signals: clients.clone(),
+        loads: loads.clone(),
+        bandwidth: 1_000_000_000,
     };
     let wire = Arc::new(Mutex::new(Wire::default()));
     let mut socket = Socket::over(Box::new(Nowhere(wire.clone())), Some(carrier));
@@ -56,9 +55,7 @@ pub fn measure() -> Result<Times> {
     let mut connections: Vec<_> = (0..CONNECTIONS)
         .map(|n| {
             let address = Ipv6Addr::from_bits(0x2001_0db8_000c << 80 | n as u128);
-            let connection = Connection::new(SocketAddr::from((address, 50_000)), &loads);
-            clients.insert(connection.client, connection.meter.clone());
-            connection
+            Connection::new(SocketAddr::from((address, 50_000)), &loads)
         })
         .collect();
     let (mut times, mut sources) = (Vec::new(), 0);

@@ -41,6 +41,15 @@ def test_a_first_flight_ends_with_the_first_answer_to_it(tmp_path: Path) -> None
     assert (first.datagrams, first.size, first.destination_id, first.source_id) == (2, 1200, 16, 2)
 
 
+def test_what_comes_from_another_port_is_seen(tmp_path: Path) -> None:
+    up = frame(CLIENT, VIP, (5000, 443), initial(b"chosen at random", b"me"))
+    leak = frame("2001:db8:0:7::1", CLIENT, (8443, 5000), b"\xc0")
+    assert [(datagram.up, datagram.remote) for datagram in datagrams(pcap(tmp_path / "it.pcap", up, leak))] == [
+        (True, VIP),
+        (False, "2001:db8:0:7::1"),
+    ]
+
+
 def test_a_capture_that_began_too_late_is_refused(tmp_path: Path) -> None:
     short = frame(CLIENT, VIP, (5000, 443), b"\x40 short header")
     with pytest.raises(ValueError, match="did it start in time"):

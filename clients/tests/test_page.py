@@ -23,11 +23,11 @@ def lines(rows: dict[str, dict[str, Any]]) -> list[list[str]]:
     return [cells for cells in found if cells[0] not in ("client", "---")]
 
 
-def test_who_takes_the_preferred_address_is_told_by_the_counters() -> None:
+def test_who_takes_the_preferred_address_and_how_it_is_found() -> None:
     stays = run(steering={"retrieved-address": 0, "retrieved-cid": 900}, cookies=0)
     one, other = lines({"one": row(), "other": row(undisturbed=stays)})[:2]
-    assert one == ["one", "1.2", "1 x 1200", "18; 17", "taken", "VIP, cookie"]
-    assert other == ["other", "1.2", "1 x 1200", "18; 17", "not taken", "VIP"]
+    assert one == ["one", "1.2", "1 x 1200", "18; 17", "taken", "cookie 900, id 4", "VIP, cookie"]
+    assert other == ["other", "1.2", "1 x 1200", "18; 17", "not taken", "id 900", "VIP"]
 
 
 def test_lengths_that_differ_from_run_to_run_are_a_span() -> None:

@@ -5,12 +5,17 @@ from typing import Any
 from run import wrong
 
 
+def run(**other: Any) -> dict[str, Any]:
+    """Of a client that followed the preferred address, but for what is said otherwise."""
+    return {"whole": True, "unexpected": [], "cookies": 1, "steering": {"retrieved-address": 900, "retrieved-cid": 4}} | other
+
+
 def runs(**other: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {"it": {"version": "1", "runs": {"undisturbed": {"whole": True, "unexpected": []}} | other}}
+    return {"it": {"version": "1", "runs": {"undisturbed": run()} | other}}
 
 
 def test_what_is_up_to_switch_and_server_must_be_whole() -> None:
-    torn = {"whole": False, "unexpected": []}
+    torn = run(whole=False)
     assert wrong(runs()) == []
     for kind in ("undisturbed", "rebound", "unreachable"):
         assert [line.split(":")[0] for line in wrong(runs(**{kind: torn}))] == [f"it, {kind}"]
@@ -19,8 +24,14 @@ def test_what_is_up_to_switch_and_server_must_be_whole() -> None:
 
 
 def test_no_address_may_be_seen_but_two() -> None:
-    leak = {"whole": True, "unexpected": ["fd00::1"]}
+    leak = run(unexpected=["fd00::1"])
     assert wrong(runs(readdressed=leak)) == ["it, readdressed: was sent something from fd00::1"]
+
+
+def test_each_is_found_by_what_it_has() -> None:
+    assert wrong(runs(unreachable=run(cookies=0, steering={"retrieved-cid": 900}))) == []
+    for strange in (run(cookies=0), run(steering={"retrieved-cid": 900}), run(steering={})):
+        assert [line.split(" by")[0] for line in wrong(runs(rebound=strange))] == ["it, rebound: found"]
 
 
 def test_a_client_that_is_not_here_is_not_wrong() -> None:

@@ -39,6 +39,11 @@ def test_limits() -> None:
     assert sizes["NEIGHBORS"] == limits.MAX_NEIGHBORS
     assert limits.MAX_ROUTES == sizes["IPV4_ROUTES"] == sizes["IPV6_ROUTES"]
     assert sizes["NEXT_HOPS"] == limits.MAX_NEXT_HOPS
+    assert sizes["AIFO_LIMITS"] == sizes["PORTS"] * (limits.AIFO_WINDOW + 1)
+    assert sizes["RANK_BANDS"] == limits.RANK_BANDS
+    aifo = (SOURCE / "control" / "aifo.p4").read_text()
+    assert len(re.findall(r"WindowSlot\(\d+\)", aifo)) == limits.AIFO_WINDOW
+    assert f"#define WORKER_SESSION {limits.WORKER_SESSION}\n" in (SOURCE / "v1model" / "worker.p4").read_text()
 
 
 def test_reasons() -> None:

@@ -174,6 +174,7 @@ def test_metrics(config_file: Path) -> None:
         'frontage_server_packets_total{direction="up",server="web1",vip="shop"} 0.0',
         'frontage_vip_bytes_total{direction="down",vip="shop"} 0.0',
         'frontage_drop_packets_total{reason="no-route"} 0.0',
+        'frontage_aifo_refused_packets_total{least_rpt="64"} 0.0',
         'frontage_steering_packets_total{outcome="retrieved-cookie"} 0.0',
         'frontage_connection_table_claims_total{result="taken"} 0.0',
         'frontage_handshake_table_claims_total{result="refused"} 0.0',

@@ -1,6 +1,7 @@
 """Downloads over QUIC in a world, one at a time or many, while something is done to it."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,12 +9,13 @@ from frontage.config import load
 from frontage.cookie import CookieKey
 
 from frontage_demo.addresses import QUIC_VIP4, QUIC_VIP6
+from frontage_demo.download import Download
 from frontage_demo.edge import METRICS
 from frontage_demo.metricsclient import scrape
 from frontage_demo.quic import QuicWorld
 from frontage_demo.services import FILMS
 from frontage_demo.topology import INTERNET
-from quicclients import Client, Download
+from quicclients import Client
 
 SIZE = 5_000_000
 UNDER_WAY = 300_000
@@ -21,6 +23,8 @@ UNDER_WAY = 300_000
 BROKEN = {"cookie-source", "cookie-forged", "server-gone", "quic-no-connection"}
 """Why a packet of an established connection would be dropped."""
 LIMIT = 60.0
+PATIENCE = 120.0
+"""Seconds for a download, however slow its link is."""
 SLOW, FAST = 1_000_000, 1_000_000_000
 """Bits a second of a link at which downloads outlast whatever is done meanwhile, and of one that is no limit."""
 BUFFER = 100_000
@@ -58,7 +62,9 @@ class Rounds:
         """A download that has not begun."""
         self.done += 1
         host = self.world.clients[self.clients.index(client)]
-        return Download(client, host, size, self.world.scratch / f"download-{self.done}")
+        folder = self.world.scratch / f"download-{self.done}"
+        command = client.command(size, folder, self.world.h3_client)
+        return Download(command, host, folder, self.world.scratch / "objects" / str(size), PATIENCE)
 
     def start(self, client: Client, size: int = SIZE) -> Download:
         download = self.prepare(client, size)
@@ -73,7 +79,7 @@ class Rounds:
         downloads = [self.prepare(client) for client in self.clients]
         for download in downloads:
             download.begin()
-        until(lambda: all(d.has_received(UNDER_WAY) for d in downloads), "all downloads are under way")
+        assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are under way"
         act()
         assert all(d.runs for d in downloads), "the downloads ended before the disturbance did"
         limit(self.world, FAST)
@@ -86,7 +92,7 @@ class Rounds:
         before, packets = self.world.edge.counters(), self.packets("up")
         download = self.start(client)
         if act is not None:
-            until(lambda: download.has_received(UNDER_WAY), "the download is under way")
+            assert download.wait_for(UNDER_WAY), "the download is not under way"
             act()
             assert download.runs, "the download was too short to be disturbed"
         done = self.finish(download)
@@ -114,19 +120,27 @@ class Rounds:
 
     def finish(self, download: Download) -> dict[str, Any]:
         """What came of it, and what is wrong with the addresses that it saw."""
-        done = download.finish(self.world.scratch / "objects")
+        done = download.finish()
         self.note_keys()
-        allowed = {QUIC_VIP6, QUIC_VIP4}
+        sources = defaultdict(set)
+        for datagram in done.seen:
+            if not datagram.up:
+                sources[datagram.local[1]].add(datagram.remote)
         wrong = []
-        for sources in done["sources"].values():  # type: ignore[attr-defined]
-            if len(sources) > 2:
-                wrong.append(f"{len(sources)} addresses: {sources}")
-            wrong += [
-                source
-                for source in sources
-                if source not in allowed and not self.world.is_cookie_address(source, self._keys.values())
-            ]
-        return done | {"wrong": wrong}
+        for addresses in sources.values():
+            if len(addresses) > 2:
+                wrong.append(f"{len(addresses)} addresses: {sorted(addresses)}")
+            cookies = addresses - {QUIC_VIP6, QUIC_VIP4}
+            wrong += [address for address in cookies if not self.world.is_cookie_address(address, self._keys.values())]
+        return {
+            "command": " ".join(map(str, download.command)),
+            "status": done.status,
+            "right": done.right,
+            "log": done.log,
+            # Of each port of the client's, that is, of each connection.
+            "sources": {port: sorted(addresses) for port, addresses in sources.items()},
+            "wrong": wrong,
+        }
 
 
 def drops(world: QuicWorld) -> dict[str, int]:

@@ -12,7 +12,7 @@ from frontage.keyfile import key_file, replace
 
 from frontage_demo.addresses import QUIC_VIP4
 from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import Settings
+from frontage_demo.settings import TARGETS, Settings
 from quicclients import Client
 from quicrounds import BROKEN, SIZE, Rounds, drops, until
 from worlds import Sandboxed, deployment, needs_root
@@ -80,14 +80,16 @@ def drain(rounds: Rounds) -> dict[str, Any]:
     return {"downloads": downloads, "later": later, "answered": [*counts, answered()]}
 
 
-def test_downloads_through_the_data_centre(tmp_path: Path) -> None:
-    found = deployment(SETTINGS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_downloads_through_the_data_centre(tmp_path: Path, target: str) -> None:
+    settings = SETTINGS.on(target)
+    found = deployment(settings)
     # Each is needed: what follows the preferred address and what stays at the VIP meet different mishaps.
     if missing := {client.missing for client in CLIENTS} - {None}:
         pytest.skip(f"not every HTTP/3 client is here: {', '.join(sorted(missing))}")
 
     def body(box: Sandbox) -> object:
-        with found.quic_world(SETTINGS, box) as world:
+        with found.quic_world(settings, box) as world:
             world.offer_objects([SIZE])
             world.wait_until_ready()
             rounds = Rounds(world, CLIENTS)

@@ -3,18 +3,18 @@ and every download is whole. And what is QUIC, but of another version, is told s
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from frontage_demo.addresses import QUIC_PORT, QUIC_VIP4, QUIC_VIP6
+from frontage_demo.capture import WHOLE, Capture
 from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import Settings
+from frontage_demo.settings import TARGETS, Settings
 from frontage_demo.topology import INTERNET
 from quicclients import Client
-from quicrounds import UNDER_WAY, Rounds, drops, limit, until
+from quicrounds import UNDER_WAY, Rounds, drops, limit
 from worlds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
@@ -23,8 +23,6 @@ HERE = Path(__file__).parent
 ACCESS = 2_000_000
 """Bits a second of a client's own link, so that downloads last."""
 SIZE, SMALL = 4_000_000, 100_000
-SAMPLE = 500
-"""Packets of the clients, the first of each among them, that are sent again."""
 PACKETS, RATE = 20_000, 4_000
 CLIENTS = (
     Client("gtlsclient", follows=True),
@@ -37,30 +35,30 @@ EXPECTED = {"quic-header", "quic-small", "quic-no-connection"}
 """Why the switch drops what is damaged; the rest reaches servers, by the handshake table above all."""
 
 
-def test_damaged_packets_harm_nobody(tmp_path: Path) -> None:
-    found = deployment(SETTINGS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_damaged_packets_harm_nobody(tmp_path: Path, target: str) -> None:
+    settings = SETTINGS.on(target)
+    found = deployment(settings)
     clients = [client for client in CLIENTS if client.missing is None]
     if not clients:
         pytest.skip("no HTTP/3 client")
 
     def body(box: Sandbox) -> object:
-        with found.quic_world(SETTINGS, box) as world:
+        with found.quic_world(settings, box) as world:
             world.offer_objects([SIZE, SMALL])
             world.wait_until_ready()
             router = world.network[INTERNET]
             limit(world, ACCESS)
             rounds = Rounds(world, clients)
-            capture = world.scratch / "sample.pcap"
-            listen = ["tcpdump", "-i", "edge", "-Q", "out", "-Z", "root", "-U", "-w", capture, "-c", str(SAMPLE)]
             downloads = [rounds.prepare(client, SIZE) for client in clients]
-            tcpdump = router.spawn([*listen, f"udp dst port {QUIC_PORT}"], stderr=subprocess.DEVNULL)
-            until(lambda: capture.exists() and capture.stat().st_size >= 24, "the sample begins")
+            (sample := world.scratch / "sample").mkdir()
+            capture = Capture(router, sample, "edge", WHOLE, f"udp dst port {QUIC_PORT}")
             for download in downloads:
                 download.begin()
-            until(lambda: all(d.has_received(UNDER_WAY) for d in downloads), "all downloads are under way")
-            assert tcpdump.wait() == 0
+            assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are under way"
+            capture.end()
             before = drops(world)
-            router.run([sys.executable, HERE / "mutants.py", "edge", capture, PACKETS, RATE, SETTINGS.seed])
+            router.run([sys.executable, HERE / "mutants.py", "edge", capture.file, PACKETS, RATE, SETTINGS.seed])
             assert all(d.runs for d in downloads), "the downloads ended before the damage did"
             after = drops(world)
             negotiate = [sys.executable, HERE / "negotiate.py"]

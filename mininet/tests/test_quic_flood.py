@@ -87,7 +87,7 @@ def test_downloads_do_not_notice_a_flood(tmp_path: Path) -> None:
             process = flood(world)
             rounds = Rounds(world, [*clients, LATE])
             downloads = [rounds.start(client, SIZE) for client in clients]
-            until(lambda: all(d.has_received(UNDER_WAY) for d in downloads), "all downloads are under way")
+            assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are under way"
 
             def pace(wait: Any) -> list[float]:
                 before, begun = [d.received() for d in downloads], time.monotonic()

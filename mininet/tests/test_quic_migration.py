@@ -11,7 +11,7 @@ import pytest
 
 from frontage_demo.addresses import COOKIE_PREFIX, QUIC_VIP4
 from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import Settings
+from frontage_demo.settings import TARGETS, Settings
 from frontage_demo.topology import INTERNET
 from nat import Nat, choose_ports
 from quicclients import Client
@@ -75,8 +75,10 @@ def download(rounds: Rounds, nat: Nat, case: Case) -> dict[str, Any]:
     return done | {"passed": nat.stop()}
 
 
-def test_clients_move(tmp_path: Path) -> None:
-    found = deployment(SETTINGS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_clients_move(tmp_path: Path, target: str) -> None:
+    settings = SETTINGS.on(target)
+    found = deployment(settings)
     cases = [case for case in CASES if case.client.missing is None]
     for case in CASES:
         if case not in cases:
@@ -85,7 +87,7 @@ def test_clients_move(tmp_path: Path) -> None:
         pytest.skip("no HTTP/3 client")
 
     def body(box: Sandbox) -> object:
-        with found.quic_world(SETTINGS, box) as world:
+        with found.quic_world(settings, box) as world:
             world.offer_objects([SIZE])
             world.wait_until_ready()
             for host in world.clients.values():

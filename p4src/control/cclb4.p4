@@ -3,7 +3,6 @@
 // twice, because the tree is read at its root before the leaf to be written is known: the first pass chooses, the second tells the tree and sends. So
 // do the end of a flow under cheetah-ll, and a first Initial, which takes its place in the handshake table in the second pass.
 control Cclb4(inout headers_t hdr, inout metadata_t meta) {
-    Unseal() unseal;
     Retrieve() retrieve;
     Insight() insight;
     Handshake() handshake;
@@ -49,9 +48,6 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
         if (meta.direction == Direction.CONTROLLER) {
             listen_to_controller();
         } else if (meta.second_pass == 0) {
-            if (hdr.udp.isValid()) {
-                unseal.apply(hdr, meta);
-            }
             if (meta.direction == Direction.DOWN) {
                 insight.apply(hdr, meta);
             } else if (meta.begins == 0) {

@@ -7,7 +7,7 @@ bit<8> wide_code(in bit<8> code) {
     return wide;
 }
 
-// Insighting phase (CloudCookie, IV.B): read RPT, N_AF and N_FF from a server's packet, and from the loads make the server's
+// Insighting phase (CloudCookie, IV.B): read N_AF and N_FF from a server's packet, and from the loads make the server's
 // score a * N_AF + (1 - a) * N_FF. The controller multiplies: a class stands for an a and a weight, and its entries hold the
 // two products for every code that the cookie can carry.
 control Insight(in headers_t hdr, inout metadata_t meta) {
@@ -45,14 +45,12 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
         if (hdr.tcp.isValid()) {
             if (hdr.tcp.ck == 1 && hdr.tcp_timestamp.isValid()) {
                 meta.outcome = OUTCOME_INSIGHT;
-                meta.rpt = wide_code(2w0 ++ hdr.tcp_timestamp.tsval[15:10]);
                 n_af = wide_code(3w0 ++ hdr.tcp_timestamp.tsval[9:5]);
                 n_ff = wide_code(3w0 ++ hdr.tcp_timestamp.tsval[4:0]);
             }
         } else if (meta.carried.what != Carried.NOTHING) {
             if (meta.carried.what == Carried.DYNAMIC_COOKIE) {
                 meta.outcome = OUTCOME_INSIGHT;
-                meta.rpt = meta.carried.rpt;
                 n_af = meta.carried.n_af;
                 n_ff = meta.carried.n_ff;
                 meta.at_cookie_address = meta.carried.x;

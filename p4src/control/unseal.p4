@@ -1,5 +1,6 @@
 // What a QUIC packet carries: on the way up a cookie address's interface id, or else the connection id; on the way down the interface id that the
-// server sends from. One cipher opens whichever it is. The leading bits, in the clear, keep the kinds apart (docs/cookie.md).
+// server sends from. One cipher opens whichever it is. The leading bits, in the clear, keep the kinds apart (docs/cookie.md). In transit, between a server
+// and its edge switch, only the dynamic form is opened, for its RPT.
 control Unseal(in headers_t hdr, inout metadata_t meta) {
     Cookie6Cipher() open;
 
@@ -7,7 +8,12 @@ control Unseal(in headers_t hdr, inout metadata_t meta) {
         bit<1> sealed = 1;
         bit<64> word = meta.interface_id;
         meta.carried.what = Carried.NOTHING;
-        if (meta.direction == Direction.UP && meta.at_cookie_address == 0) {
+        if (meta.direction == Direction.TRANSIT) {
+            word = hdr.ipv6.src[63:0];
+            if (!hdr.ipv6.isValid() || meta.role != ROLE_SERVER || word[63:61] != 0b011) {
+                sealed = 0;
+            }
+        } else if (meta.direction == Direction.UP && meta.at_cookie_address == 0) {
             word = hdr.connection_id.word;
             if (!hdr.connection_id.isValid() || hdr.connection_id.length != (bit<5>)(CID_LENGTH - 1)) {
                 sealed = 0; // a foreign one

@@ -32,6 +32,7 @@
 #define DROP_QUIC_NO_CONNECTION 26 // to a VIP, short header whose connection id names no server, of no known handshake
 #define DROP_COOKIE_FORGED 27 // to a cookie address that no installed key sealed, or that is none of the static form
 #define DROP_COOKIE_SOURCE 28 // from a server's /64, with an interface id that no installed key sealed for this server
+#define DROP_AIFO 29 // not admitted by AIFO to the queue of its port: too many wait, for its rank (docs/aifo.md)
 #define DROP_REASONS 32
 
 #endif

@@ -30,6 +30,12 @@ const bit<8> TCP_SYN = 0x02;
 const bit<8> TCP_RST = 0x04;
 const bit<8> TCP_ACK = 0x10;
 
+// RFC 3168, 5
+const bit<2> ECN_NOT_ECT = 0;
+const bit<2> ECN_ECT1 = 1;
+const bit<2> ECN_ECT0 = 2;
+const bit<2> ECN_CE = 3;
+
 header ethernet_t {
     mac_t dst;
     mac_t src;

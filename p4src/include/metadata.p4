@@ -4,6 +4,7 @@
 typedef bit<9> port_t;
 typedef bit<16> sid_t;
 typedef bit<16> vip_id_t;
+typedef bit<19> depth_t; // of a queue, in packets
 
 const bit<8> ROLE_SERVER = 2;
 
@@ -16,7 +17,8 @@ enum bit<8> Direction {
     TRANSIT = 0,   // no packet of a VIP
     UP = 1,        // client to VIP
     DOWN = 2,      // server to client
-    CONTROLLER = 3 // a command, which goes no further
+    CONTROLLER = 3, // a command, which goes no further
+    WORKER = 4      // news of a queue, which goes no further
 }
 
 const bit<8> TREE_NONE = 0;
@@ -75,6 +77,29 @@ struct carried_t {
     bit<1> x;
 }
 
+enum bit<8> Discipline {
+    NONE = 0, // of a port that no entry describes: FIFO
+    FIFO = 1,
+    AIFO = 2,
+    SP_PIFO = 3
+}
+
+// What AIFO goes by (control/aifo.p4).
+struct aifo_t {
+    bit<8> window;    // its length
+    bit<16> sample;   // one packet in so many enters the window
+    depth_t capacity; // of the queue
+    bit<8> slot;      // of the window that this packet takes
+    bit<8> smaller;   // ranks in the window that are smaller
+    depth_t limit;    // with more waiting it is refused
+}
+
+const bit<8> AIFO_NO_SLOT = 0xff;
+const bit<8> SP_PIFO_MOST_URGENT = 7;
+
+// What a worker packet brings to ingress (v1model/worker.p4).
+#define WORKER_FIELDS 2
+
 // What a resubmitted packet keeps: the server that its first pass found, and what its second tells the tree.
 #define RESUBMIT_FIELDS 1
 
@@ -87,6 +112,7 @@ struct metadata_t {
     port_t ingress_port;
     @field_list(RESUBMIT_FIELDS)
     bit<16> now;     // ticks of 2^20 us, 1.05 s
+    @field_list(WORKER_FIELDS)
     port_t egress_port;
     bit<8> role;
     mac_t port_mac;
@@ -121,7 +147,6 @@ struct metadata_t {
 
     // CRC-32 over client, VIP and their ports: the cookie's tweak, Maglev's hash, the connection tables' fingerprint
     bit<32> connection_hash;
-    bit<8> rpt; // of this flow, 8 us, quantised as in the IPv6 carrier
 
     // QUIC over IPv6
     bit<1> at_cookie_address; // the client knows its server by that address
@@ -140,6 +165,20 @@ struct metadata_t {
 
     tree_t tree;
     connection_t connection;
+
+    // the queue of the port that it leaves by
+    Discipline discipline;
+    bit<8> rank;         // the flow's RPT, quantised as in the IPv6 carrier (docs/cookie.md)
+    aifo_t aifo;
+    bit<1> placed;       // SP-PIFO: it has its priority ...
+    bit<3> priority;     // ... this one; a larger one is more urgent
+    depth_t ecn_threshold;
+    bit<16> report_mask; // departures are reported whose number has none of these bits
+    bit<1> report;       // this departure
+    @field_list(WORKER_FIELDS)
+    depth_t left_behind; // AIFO: packets that wait behind it
+    @field_list(WORKER_FIELDS)
+    bit<8> sink;         // SP-PIFO: by how much bounds are to sink
 
     // one's complement sums of what may be rewritten, taken off on arrival and added at departure (RFC 1624)
     bit<32> ipv4_residue;

@@ -31,6 +31,11 @@
 // Bytes of the least datagram that holds a client's Initial (RFC 9000, 14.1).
 #define QUIC_INITIAL 1200
 
+// AIFO's window has at most 20 slots, so that 0 to 20 of its ranks are smaller than a packet's, on each port. A band of ranks is a factor of two in time.
+#define AIFO_LIMITS 10752
+#define RANK_BANDS 32
+#define DISCIPLINES 4
+
 #define NEIGHBORS 1024
 #define IPV4_ROUTES 16384
 #define IPV6_ROUTES 16384

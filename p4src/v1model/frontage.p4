@@ -1,10 +1,13 @@
 // Frontage's data plane for v1model: BMv2's simple_switch and softswitch.
 //
-//            +-------------------------- ingress --------------------------+           +------- egress -------+
-//  parser -> | port  validation  neighbor   vip    cclb4       forwarding  | -> queue  |  masking  checksums  | -> deparser
-//            |       (drops)     (ARP, NDP) (whose (4 phases)  (LPM)       |           |  (dynamic to static  |
-//            |                              is it)                         |           |   cookie)            |
-//            +-------------------------------------------------------------+           +----------------------+
+//            +------------------------------- ingress -------------------------------+           +---------- egress ----------+
+//  parser -> | port  validation  neighbor   vip    cclb4       forwarding  scheduler | -> queue  | ecn  departures  masking   | -> deparser
+//     ^      |       (drops)     (ARP, NDP) (whose (4 phases)  (LPM)       (AIFO,    |           |         |       (dynamic to|
+//     |      |                              is it)                         SP-PIFO)  |           |         |        static    |
+//     |      |                                                                  |    |           |         |        cookie)   |
+//     |      +------------------------------------------------------------------|----+           +---------|------------------+
+//     |                                                                         |                          |
+//     +---------------------------- workers (worker.p4) ------------------------+--------------------------+
 #include <core.p4>
 #include <v1model.p4>
 
@@ -17,6 +20,8 @@
 
 #include "arch.p4"
 #include "stateful.p4"
+#include "scheduling.p4"
+#include "worker.p4"
 #include "hash.p4"
 #include "checksum.p4"
 
@@ -39,7 +44,12 @@
 #include "../control/server.p4"
 #include "../control/cclb4.p4"
 #include "../control/forwarding.p4"
+#include "../control/rank.p4"
+#include "../control/aifo.p4"
+#include "../control/sppifo.p4"
+#include "../control/scheduler.p4"
 #include "../control/masking.p4"
+#include "../control/ecn.p4"
 
 // The port by which the controller's packets come in.
 #ifndef CPU_PORT
@@ -50,8 +60,9 @@ parser FrontageParser(packet_in packet, out headers_t hdr, inout metadata_t meta
     PacketParser() packet_parser;
 
     state start {
-        transition select(standard_metadata.ingress_port) {
-            CPU_PORT: from_controller;
+        transition select(standard_metadata.ingress_port, standard_metadata.instance_type) {
+            (CPU_PORT, _): from_controller;
+            (_, INSTANCE_RECIRCULATED): accept; // a worker: its metadata is all that it is
             default: from_network;
         }
     }
@@ -80,15 +91,18 @@ control FrontageVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
 control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
     counter(OUTCOMES, CounterType.packets_and_bytes) outcomes;
+    counter(DISCIPLINES, CounterType.packets) workers;
 
     Ports() ports;
     Validation() validation;
     ChecksumResidue() checksum_residue;
     Neighbor() neighbor;
     Vip() vip;
+    Unseal() unseal;
     ConnectionHash() connection_hash;
     Cclb4() cclb4;
     Forwarding() forwarding;
+    Scheduler() scheduler;
 
     apply {
         if (meta.second_pass == 0) {
@@ -99,6 +113,8 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
 
         if (hdr.packet_out.isValid()) {
             meta.direction = Direction.CONTROLLER;
+        } else if (standard_metadata.instance_type == INSTANCE_RECIRCULATED) {
+            meta.direction = Direction.WORKER;
         } else {
             ports.apply(meta);
             if (meta.drop == DROP_NONE) {
@@ -111,13 +127,21 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             if (meta.drop == DROP_NONE && meta.answered == 0) {
                 vip.apply(hdr, meta);
             }
+            if (meta.drop == DROP_NONE && hdr.udp.isValid() && meta.second_pass == 0) {
+                unseal.apply(hdr, meta);
+            }
         }
-        if (meta.drop == DROP_NONE && meta.direction != Direction.TRANSIT) {
+        if (meta.drop == DROP_NONE && meta.direction != Direction.TRANSIT && meta.direction != Direction.WORKER) {
             connection_hash.apply(hdr, meta);
             cclb4.apply(hdr, meta);
         }
-        if (meta.drop == DROP_NONE && meta.direction != Direction.CONTROLLER && meta.answered == 0 && meta.again == 0) {
-            forwarding.apply(hdr, meta);
+        if (meta.drop == DROP_NONE && meta.direction != Direction.CONTROLLER && meta.again == 0) {
+            if (meta.answered == 0 && meta.direction != Direction.WORKER) {
+                forwarding.apply(hdr, meta);
+            }
+            if (meta.drop == DROP_NONE) {
+                scheduler.apply(hdr, meta);
+            }
         }
 
         if (meta.drop != DROP_NONE) {
@@ -125,10 +149,17 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             mark_to_drop(standard_metadata);
         } else if (meta.direction == Direction.CONTROLLER) {
             mark_to_drop(standard_metadata); // it has been heard
+        } else if (meta.direction == Direction.WORKER) {
+            workers.count((bit<32>)(bit<8>)meta.discipline);
+            mark_to_drop(standard_metadata); // so has it
         } else if (meta.again == 1) {
             resubmit_preserving_field_list(RESUBMIT_FIELDS);
         } else {
             standard_metadata.egress_spec = meta.egress_port;
+            standard_metadata.priority = meta.priority;
+            if (meta.sink != 0) {
+                clone_preserving_field_list(CloneType.I2E, WORKER_SESSION, WORKER_FIELDS);
+            }
             if (meta.direction != Direction.TRANSIT) {
                 outcomes.count((bit<32>)meta.outcome);
             }
@@ -138,11 +169,26 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
 
 control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Masking() masking;
+    Ecn() ecn;
     ChecksumUpdate() checksum_update;
+    Departures() departures;
 
     apply {
-        masking.apply(hdr, meta);
-        checksum_update.apply(hdr, meta);
+        if (standard_metadata.instance_type == INSTANCE_NORMAL) {
+            if (meta.discipline != Discipline.NONE) {
+                ecn.apply(hdr, meta, standard_metadata.enq_qdepth);
+                if (meta.discipline == Discipline.AIFO) {
+                    departures.apply(meta, standard_metadata.deq_qdepth);
+                    if (meta.report == 1) {
+                        clone_preserving_field_list(CloneType.E2E, WORKER_SESSION, WORKER_FIELDS);
+                    }
+                }
+            }
+            masking.apply(hdr, meta);
+            checksum_update.apply(hdr, meta);
+        } else { // a worker's way back
+            recirculate_preserving_field_list(WORKER_FIELDS);
+        }
     }
 }
 

@@ -258,7 +258,7 @@ class Site:
             i = 3 - position
             mask = 0xFFFFFFF if i % 2 else 0xFFFFFFFF
             for j, words in enumerate(key.words[i]):
-                table = f"{LB}unseal.open.round{position}.byte{j}"
+                table = f"{INGRESS}unseal.open.round{position}.byte{j}"
                 for byte, word in enumerate(words):
                     entries.append(self.entry(table, {"epoch": key.epoch, "byte": byte}, "mix", value=word & mask))
         return entries

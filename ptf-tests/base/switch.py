@@ -211,7 +211,11 @@ class FrontageTest(SwitchTest):
             self.assertLess(time.monotonic(), end, f"leaf {slot} is {self.leaf(slot):#010x}, not {value:#010x}")
 
     def leaf(self, slot: int) -> int:
-        cells = self.client.read(fy.P4RegisterEntry("FrontageIngress.cclb4.tree.leaf.leaves", index=slot))
+        return self.register("FrontageIngress.cclb4.tree.leaf.leaves", slot)
+
+    def register(self, name: str, index: int) -> int:
+        """On softswitch."""
+        cells = self.client.read(fy.P4RegisterEntry(name, index=index))
         return int(cells[0].data)
 
 

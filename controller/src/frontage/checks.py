@@ -29,6 +29,7 @@ def check(config: Config) -> list[Finding]:
     """Every contradiction in ``config``; empty when it can be installed."""
     return [
         *_ports(config),
+        *_schedulers(config),
         *_forwarding(config),
         *_vips(config),
         *_servers(config),
@@ -57,6 +58,31 @@ def _ports(config: Config) -> Iterator[Finding]:
             yield Finding(("ports", i, "id"), f"port {port.id} is the CPU port", "give the number of another port")
     gateways = [(("ports", i, "gateways", j), g.ip) for i, p in enumerate(ports) for j, g in enumerate(p.gateways)]
     yield from _duplicates(gateways, "gateway address {} is used twice", "give every gateway its own address")
+
+
+def _schedulers(config: Config) -> Iterator[Finding]:
+    for i, port in enumerate(config.ports):
+        scheduler = port.scheduler
+        if scheduler is None:
+            continue
+        path: Path = ("ports", i, "scheduler")
+        if scheduler.kind != "aifo":
+            ranked = {"default_rank"} if scheduler.ranks else set()
+            for name in sorted(scheduler.model_fields_set - {"kind"} - ranked):
+                yield Finding((*path, name), f"{scheduler.kind} has no {name}", "remove it", at_key=True)
+            continue
+        if scheduler.capacity is None:
+            what = "aifo admits by how full the queue is, and does not know how many packets it holds"
+            yield Finding((*path, "kind"), what, "add `capacity`, the packets of the port's queue")
+            continue
+        every = scheduler.report_every
+        if every & (every - 1):
+            yield Finding((*path, "report_every"), f"{every} is not a power of two", f"give {1 << every.bit_length() - 1}")
+        elif every - 1 > Fraction(str(scheduler.k)) * scheduler.capacity:
+            # As many departures may go unreported: an idle queue must still look short enough for any packet.
+            most = 1 << (int(Fraction(str(scheduler.k)) * scheduler.capacity) + 1).bit_length() - 1
+            what = f"{every - 1} departures may go unreported, and an idle queue would look fuller than k * capacity"
+            yield Finding((*path, "report_every"), what, f"give at most {most}, or a larger k or capacity")
 
 
 def _forwarding(config: Config) -> Iterator[Finding]:

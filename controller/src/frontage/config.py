@@ -26,7 +26,7 @@ from frontage.fields import (
     SecretField,
     parse_secret,
 )
-from frontage.limits import MAX_PORT_ID, MAX_SID, MAX_WEIGHT
+from frontage.limits import AIFO_WINDOW, MAX_DEPTH, MAX_PORT_ID, MAX_RANK_US, MAX_SID, MAX_WEIGHT
 from frontage.yamlfile import Document, DocumentError, Problem, parse
 from frontage.yamlfile import Path as FieldPath
 
@@ -58,6 +58,39 @@ class Role(StrEnum):
     SERVER = "server"
 
 
+class Discipline(StrEnum):
+    """How a port's queue is scheduled."""
+
+    FIFO = "fifo"
+    AIFO = "aifo"
+    SP_PIFO = "sp-pifo"
+
+
+class Scheduler(_Model):
+    kind: Discipline = Field(description="one of " + ", ".join(Discipline), examples=["aifo"])
+    default_rank: int = Field(
+        0,
+        ge=0,
+        le=MAX_RANK_US,
+        description="the remaining time, in microseconds, taken of packets without a cookie",
+        examples=[500],
+    )
+    capacity: int | None = Field(
+        None, ge=1, le=MAX_DEPTH, description="the packets that the port's queue holds, for aifo", examples=[100]
+    )
+    window: int = Field(20, ge=1, le=AIFO_WINDOW, description="the ranks that aifo's window holds", examples=[20])
+    sample: int = Field(15, ge=1, le=65535, description="one packet in so many enters aifo's window", examples=[15])
+    k: float = Field(0.1, ge=0, lt=1, description="the share of the queue to which aifo admits any packet", examples=[0.1])
+    report_every: int = Field(
+        1, ge=1, le=1 << 15, description="one departure in so many, a power of two, tells aifo the queue's depth", examples=[1]
+    )
+
+    @property
+    def ranks(self) -> bool:
+        """Whether ranks matter."""
+        return self.kind is not Discipline.FIFO
+
+
 class Port(_Model):
     id: int = Field(ge=1, le=MAX_PORT_ID, description="the data plane's port number", examples=[1])
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["uplink"])
@@ -66,6 +99,19 @@ class Port(_Model):
     gateways: tuple[InterfaceField, ...] = Field(
         (), description="the addresses with prefix length that the switch answers for", examples=["[192.0.2.1/24]"]
     )
+    scheduler: Scheduler | None = Field(None, description="how the port's queue is scheduled; a plain FIFO if absent")
+    ecn_threshold: int | None = Field(
+        None,
+        ge=1,
+        lt=MAX_DEPTH,
+        description="the packets waiting at the port from which on those of ECN's transports are marked (DCTCP's K)",
+        examples=[65],
+    )
+
+    @property
+    def ranks(self) -> bool:
+        """Whether ranks matter to its queue."""
+        return self.scheduler is not None and self.scheduler.ranks
 
 
 class Route(_Model):

@@ -72,6 +72,8 @@ TCP_RPT = Quantiser(width=6, mantissa=2)
 """RPT in TCP's timestamp (unit: 8 microseconds)."""
 IP6_SIGNAL = Quantiser(width=8, mantissa=3)
 """N_AF, N_FF and RPT in the IPv6 interface id."""
+RPT_UNIT_US = 8
+"""Microseconds of a unit of RPT."""
 
 
 def tweak(client: IPv4Address | IPv6Address, vip: IPv4Address | IPv6Address, client_port: int, vip_port: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from frontage.allocation import Allocation
 from frontage.blocks import (
+    aifo,
     assign,
     choice,
     fallback,
@@ -15,6 +16,7 @@ from frontage.blocks import (
     neighbor,
     ports,
     retrieve,
+    scheduler,
     server,
     unseal,
     vip,
@@ -33,12 +35,14 @@ STAGES: tuple[tuple[str, ...], ...] = (
         masking.STATIC_COOKIE,
         *fallback.TABLES,
         *handshake.TABLES,
+        *aifo.TABLES,
     ),
     server.TABLES,
     (*choice.TABLES, *vip.DIPS),
     (*maglev.TABLES, *assign.TABLES),
     (vip.POLICY,),
     (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.COOKIE_ADDRESS, vip.ADDRESS4, vip.ADDRESS6, vip.COOKIE_PREFIX),
+    scheduler.TABLES,
     ports.TABLES,
 )
 """The order of writing: what an entry leads to is there before it, so that no packet meets half of a change. Deleting goes
@@ -54,6 +58,8 @@ BLOCKS = (
     ports,
     neighbor,
     forwarding,
+    scheduler,
+    aifo,
     vip,
     unseal,
     retrieve,

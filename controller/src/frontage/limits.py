@@ -19,3 +19,13 @@ MAX_NEIGHBORS = 1024
 MAX_ROUTES = 16384
 """Of one address family, neighbors included."""
 MAX_NEXT_HOPS = 8192
+
+AIFO_WINDOW = 20
+"""Slots of AIFO's window."""
+MAX_DEPTH = (1 << 19) - 1
+"""Packets in a queue, as the program counts them."""
+RANK_BANDS = 32
+MAX_RANK_US = 8 * (15 << 30)
+"""The largest remaining time that a rank can say, in microseconds (docs/cookie.md, Quantisation)."""
+WORKER_SESSION = 1
+"""The clone session of worker packets."""

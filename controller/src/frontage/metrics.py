@@ -95,6 +95,14 @@ def _counter_metrics(config: Config, counters: Counters) -> Iterable[Metric]:
         for reason, count in counters.drops.items():
             drops.add_metric([reason], getattr(count, unit))
         yield drops
+        refusals = CounterMetricFamily(
+            f"frontage_aifo_refused_{unit}",
+            f"{unit.capitalize()} that AIFO refused, by the least remaining time of a factor of two, in microseconds",
+            labels=["least_rpt"],
+        )
+        for least, count in counters.refusals.items():
+            refusals.add_metric([least], getattr(count, unit))
+        yield refusals
         steering = CounterMetricFamily(
             f"frontage_steering_{unit}", f"{unit.capitalize()} of VIPs, by how the server was found", labels=["outcome"]
         )

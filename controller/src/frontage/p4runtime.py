@@ -20,6 +20,7 @@ from finsy.grpcutil import GRPC_EOF
 from finsy.p4client import P4RpcStatus
 from finsy.proto import p4r, p4r_grpc, rpc_code
 
+from frontage import worker
 from frontage.p4info import Pipeline, Schema, TableInfo
 from frontage.state import Action, Key, State
 
@@ -210,6 +211,19 @@ class Session:
         await self._read(request, take)
         return state
 
+    async def read_clone_sessions(self) -> State:
+        """The program's clone sessions, as `worker` writes them."""
+        request = p4r.ReadRequest(device_id=self.device_id)
+        request.entities.add().packet_replication_engine_entry.clone_session_entry.session_id = 0
+        state: State = {}
+
+        def take(entity: p4r.Entity) -> None:
+            key, action = worker.decode(entity.packet_replication_engine_entry)
+            state[key] = action
+
+        await self._read(request, take)
+        return state
+
     async def read_direct_counters(self, schema: Schema, tables: Sequence[TableInfo]) -> dict[Key, Count]:
         request = p4r.ReadRequest(device_id=self.device_id)
         for table in tables:
@@ -250,7 +264,8 @@ class Session:
             raise _error("reading", error) from None
 
     async def write(self, schema: Schema, kind: int, entries: Iterable[tuple[Key, Action | None]]) -> int:
-        """Insert, modify or delete entries in batches, in order; returns how many. Raises WriteRefusedError, UnreachableError."""
+        """Insert, modify or delete entries and clone sessions in batches, in order; returns how many. Raises WriteRefusedError,
+        UnreachableError."""
         total = 0
         pending = iter(entries)
         in_flight: Awaitable[object] | None = None
@@ -258,7 +273,11 @@ class Session:
         while batch := list(islice(pending, BATCH)):
             request = p4r.WriteRequest(device_id=self.device_id, election_id=_uint128(self.election_id))
             for key, action in batch:
-                request.updates.add(type=kind).entity.table_entry.CopyFrom(schema.encode(key, action))
+                entity = request.updates.add(type=kind).entity
+                if key.table == worker.CLONE_SESSION:
+                    entity.packet_replication_engine_entry.CopyFrom(worker.encode(key, action))
+                else:
+                    entity.table_entry.CopyFrom(schema.encode(key, action))
             # The switch works on one batch while the next is being built.
             if in_flight is not None:
                 await self._written(in_flight, kind, sent)

@@ -10,6 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from frontage.cookie import IP6_SIGNAL, RPT_UNIT_US
+from frontage.limits import RANK_BANDS
+
 _PLACES = (Path(__file__).parent / "p4", Path(__file__).parents[3] / "p4src" / "include")
 _DEFINE = re.compile(r"^#define (?P<kind>[A-Z]+)_(?P<name>\w+) (?P<number>\d+) // (?P<text>.+)$", re.MULTILINE)
 
@@ -34,6 +37,12 @@ def outcomes() -> dict[int, Reason]:
 def claims() -> dict[int, Reason]:
     """What became of new entries of the connection table and of the handshake table: the indices of their counters."""
     return _read("outcome.p4", "CLAIM")
+
+
+def bands() -> dict[int, Reason]:
+    """Bands of ranks, eight codes each, by the least RPT in them in microseconds: the indices of AIFO's refusals."""
+    least = [IP6_SIGNAL.decode(8 * band) * RPT_UNIT_US for band in range(RANK_BANDS)]
+    return {band: Reason(str(rpt), f"remaining processing time of {rpt} us or more") for band, rpt in enumerate(least)}
 
 
 @cache

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from finsy.proto import p4r
 
+from frontage import worker
 from frontage.allocation import Allocation, AllocationError, Installed, allocate
 from frontage.blocks import masking
 from frontage.config import Config
@@ -21,6 +22,7 @@ from frontage.p4info import Schema
 from frontage.p4runtime import Session
 from frontage.state import Action, Difference, Key, State, difference
 from frontage.tree import leaf_ops, packets
+from frontage.worker import CLONE_SESSION
 
 
 class ReconcileError(Exception):
@@ -57,6 +59,7 @@ class Outcome:
 async def plan(session: Session, schema: Schema, config: Config) -> Plan:
     """Read what is installed and compute what is to be done; writes nothing. Raises ReconcileError."""
     installed = await session.read_tables(schema, [schema.table(name) for name in TABLES])
+    sessions = await session.read_clone_sessions()
     numbers = Installed(installed)
     try:
         allocation = allocate(config, numbers)
@@ -65,6 +68,8 @@ async def plan(session: Session, schema: Schema, config: Config) -> Plan:
     wanted = desired(config, allocation)
     _check_sizes(schema, wanted)
     _check_key(config, installed)
+    installed |= sessions
+    wanted |= worker.sessions(config)
     return Plan(installed, numbers, allocation, wanted, difference(wanted, installed))
 
 
@@ -81,6 +86,9 @@ async def reconcile(session: Session, schema: Schema, config: Config, *, resync:
     held = Counter(key.table for key in todo.installed)
     inserted = modified = deleted = 0
 
+    # Sessions lead nowhere in the tables, and entries may lead to them.
+    inserted += await session.write(schema, p4r.Update.INSERT, missing.get(CLONE_SESSION, {}).items())
+    modified += await session.write(schema, p4r.Update.MODIFY, different.get(CLONE_SESSION, {}).items())
     for stage, tables in enumerate(STAGES):
         if stage == TREE_STAGE:
             await session.packet_out(packets(schema, ops.before))
@@ -96,6 +104,7 @@ async def reconcile(session: Session, schema: Schema, config: Config, *, resync:
     for tables in reversed(STAGES):
         for table in reversed(tables):
             deleted += await session.write(schema, p4r.Update.DELETE, _keys(unexpected.pop(table, {})))
+    deleted += await session.write(schema, p4r.Update.DELETE, _keys(unexpected.pop(CLONE_SESSION, {})))
     await session.packet_out(packets(schema, ops.after))
 
     return Outcome(

@@ -40,7 +40,13 @@ def render(console: Console, status: dict[str, Any]) -> None:
     _render_difference(console, status)
     _render_vips(console, status)
     _render_servers(console, status)
-    parts = {"outcomes": "steering", "drops": "drops by reason", "claims": "connection table", "handshakes": "handshake table"}
+    parts = {
+        "outcomes": "steering",
+        "drops": "drops by reason",
+        "refusals": "refused by AIFO, by remaining time from so many us on",
+        "claims": "connection table",
+        "handshakes": "handshake table",
+    }
     for part, title in parts.items():
         _render_counts(console, title, status.get(part, {}))
 

@@ -17,6 +17,7 @@ from frontage.state import Key
 
 _CLAIMS = "fallback.claims"
 _HANDSHAKES = "handshake.claims"
+_REFUSALS = "aifo.refusals"
 _DROPS = "drops"
 _OUTCOMES = "outcomes"
 
@@ -35,13 +36,15 @@ class Counters:
     """Of TCP's connection table."""
     handshakes: dict[str, Count]
     """Of QUIC's handshake table."""
+    refusals: dict[str, Count]
+    """By AIFO, by the least RPT of a band in microseconds."""
 
 
 async def read_counters(session: Session, schema: Schema, config: Config) -> Counters:
     up_tables = [schema.table(name) for name in server_block.TABLES]
     down_tables = [schema.table(name) for name in vip_block.DIPS]
     direct = await session.read_direct_counters(schema, [t for t in (*up_tables, *down_tables) if t.direct_counter])
-    indexed = await session.read_counters([schema.counter(name) for name in (_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES)])
+    indexed = await session.read_counters([schema.counter(name) for name in (_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES, _REFUSALS)])
     vips = {vip.name: vip for vip in config.vips}
 
     def named(counter: str, names: dict[int, reasons.Reason]) -> dict[str, Count]:
@@ -62,6 +65,7 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
         outcomes=named(_OUTCOMES, reasons.outcomes()),
         claims=named(_CLAIMS, reasons.claims()),
         handshakes=named(_HANDSHAKES, reasons.claims()),
+        refusals=named(_REFUSALS, reasons.bands()),
     )
 
 
@@ -138,6 +142,6 @@ async def read_status(session: Session, schema: Schema, config: Config) -> dict[
     for vip in status["vips"]:
         up, down = totals.get(vip["name"], (Count(), Count()))
         vip["up"], vip["down"] = asdict(up), asdict(down)
-    for part in ("drops", "outcomes", "claims", "handshakes"):
+    for part in ("drops", "outcomes", "claims", "handshakes", "refusals"):
         status[part] = {name: asdict(count) for name, count in getattr(counters, part).items()}
     return status

@@ -191,6 +191,11 @@ impl Agent {
     }
 }
 
+/// A timestamp without the cookie in it, which only grows (docs/cookie.md, "Why only the static form leaves").
+pub fn mask(dynamic: u32) -> u32 {
+    dynamic & 0xffff_0000
+}
+
 /// Which of the kernel's timestamps the client would echo: an acknowledgement that moves on from a byte echoes the first segment
 /// that held it (RFC 7323, section 4.3). What was sent twice tells nothing, as without timestamps (RFC 6298, section 3).
 #[derive(Debug, Clone, Default)]

@@ -15,10 +15,11 @@ use slab::Slab;
 use softswitch_pipeline::{Nanos, Rng};
 
 use crate::agenda::Event;
+use crate::agent::mask;
 use crate::flows::Effort;
 use crate::frame::{self, Body, Contents, Fault, Way};
 use crate::network::{Frame, Network, Outgoing};
-use crate::scenario::Protocol;
+use crate::scenario::{self, Protocol};
 use client::{Asking, Client};
 use server::{Answering, Server};
 use transport::Transport;
@@ -60,7 +61,9 @@ pub struct Host {
     config: Config,
     /// Draws initial sequence numbers and connection ids.
     rng: Rng,
-    role: Role,
+    client: Client,
+    server: Option<Server>,
+    masks: bool,
     sockets: Slab<Socket>,
     by_ends: FxHashMap<Ends, u32>,
     /// Sockets that may have something to send, each once.
@@ -79,12 +82,6 @@ pub struct Config {
     pub tcp: tcp::Config,
     /// Those over QUIC, if there are any.
     pub quic: Option<quic::Config>,
-}
-
-#[derive(Debug)]
-enum Role {
-    Client(Client),
-    Server(Server),
 }
 
 /// A connection and what it is used for.
@@ -119,10 +116,18 @@ pub struct Identity {
     pub addresses: Vec<IpAddr>,
     /// The channel by which it sends.
     pub channel: u32,
+    /// Whether it takes cookies off what comes in.
+    pub masks: bool,
 }
 
 impl Host {
-    fn new(identity: Identity, config: Config, rng: Rng, role: Role) -> Self {
+    /// A host, which answers if it has a server.
+    pub fn new(
+        identity: Identity,
+        config: Config,
+        rng: Rng,
+        server: Option<&scenario::Server>,
+    ) -> Self {
         Self {
             name: identity.name,
             dropped: HostDrops::default(),
@@ -133,7 +138,9 @@ impl Host {
             channel: identity.channel,
             config,
             rng,
-            role,
+            client: Client::default(),
+            server: server.map(Server::new),
+            masks: identity.masks,
             sockets: Slab::new(),
             by_ends: FxHashMap::default(),
             ready: VecDeque::new(),
@@ -190,13 +197,17 @@ impl Host {
 
     fn take(&mut self, contents: &Contents, network: &mut Network) {
         let Contents { way, mut body } = *contents;
+        if let Body::Tcp { segment, ck: true } = &mut body
+            && self.masks
+            && let Some(ts) = &mut segment.ts
+        {
+            ts.val = mask(ts.val);
+        }
         let ends = (protocol(&body), way.from, way.to);
         if let Some(&socket) = self.by_ends.get(&ends) {
             network.tally.delivered += 1;
             let it = &mut self.sockets[socket as usize];
-            if let (Role::Server(server), Purpose::Answering(answering)) =
-                (&self.role, &mut it.purpose)
-            {
+            if let (Some(server), Purpose::Answering(answering)) = (&self.server, &mut it.purpose) {
                 server.incoming(answering, &mut body);
             }
             it.transport.receive(network.now, &body);
@@ -219,12 +230,8 @@ impl Host {
 
     /// The connection that a client begins.
     fn accept(&mut self, way: &Way, body: &Body, now: Nanos) -> Option<Transport> {
-        let Role::Server(server) = &mut self.role else {
-            return None;
-        };
-        if way.to.port() != server.port {
-            return None;
-        }
+        let port = way.to.port();
+        let server = self.server.as_mut().filter(|server| server.port == port)?;
         match body {
             Body::Tcp { segment, .. } => {
                 let begins = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
@@ -266,20 +273,16 @@ impl Host {
     /// Something has happened to a connection: lets the application see it, and sends what there is.
     fn advance(&mut self, socket: u32, network: &mut Network) {
         let it = &mut self.sockets[socket as usize];
-        match (&mut self.role, &mut it.purpose) {
-            (Role::Client(client), Purpose::Asking(asking)) => {
+        match (&mut it.purpose, &mut self.server) {
+            (Purpose::Asking(asking), _) => {
+                let client = &mut self.client;
                 client.advance(socket, asking, &mut it.transport, &it.way, network);
             }
-            (Role::Server(server), Purpose::Answering(answering)) => {
-                server.advance(
-                    (self.number, socket),
-                    answering,
-                    &mut it.transport,
-                    &it.way,
-                    network,
-                );
+            (Purpose::Answering(answering), Some(server)) => {
+                let socket = (self.number, socket);
+                server.advance(socket, answering, &mut it.transport, &it.way, network);
             }
-            _ => unreachable!("clients ask and servers answer"),
+            (Purpose::Answering(_), None) => unreachable!("only a server accepts"),
         }
         it.plan_timer(self.number, socket, network);
         if !it.ready {
@@ -315,8 +318,8 @@ impl Host {
             return;
         };
         let mut way = it.way;
-        let rank = match (&self.role, &mut it.purpose) {
-            (Role::Server(server), Purpose::Answering(answering)) => {
+        let rank = match (&self.server, &mut it.purpose) {
+            (Some(server), Purpose::Answering(answering)) => {
                 server.outgoing(answering, &mut body, &mut way)
             }
             _ => 0,
@@ -338,12 +341,10 @@ impl Host {
             Transport::Quic(_) => Protocol::Quic,
         };
         self.by_ends.remove(&(protocol, way.to, way.from));
-        match (&mut self.role, purpose) {
-            (Role::Server(server), Purpose::Answering(mut answering)) => {
-                server.closed(&mut answering)
-            }
-            (Role::Client(client), _) => client.closed(&way.from),
-            _ => {}
+        match (purpose, &mut self.server) {
+            (Purpose::Asking(_), _) => self.client.closed(&way.from),
+            (Purpose::Answering(mut answering), Some(server)) => server.closed(&mut answering),
+            (Purpose::Answering(_), None) => {}
         }
     }
 

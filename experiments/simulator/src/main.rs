@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use frontage_simulator::{Progress, Scenario, Simulation};
+use frontage_simulator::{Scenario, Simulation};
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -23,12 +23,12 @@ enum Command {
     /// Runs a resolved scenario. The same scenario gives the same flows.csv, queues.csv, loads.csv, throughput.csv and
     /// summary.json; timing.json says how long this machine took.
     Run {
-        /// The scenario.
+        /// The scenario; - reads it from standard input.
         scenario: PathBuf,
         /// The folder for the results, which is made if need be.
         #[arg(long)]
         out: PathBuf,
-        /// Say now and then how far it has come.
+        /// Write now and then how many seconds are simulated, a number a line.
         #[arg(long)]
         progress: bool,
     },
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
     let begun_core = core_time()?;
     let summary = simulation.run(|p| {
         if progress {
-            say(p, begun);
+            println!("{:.6}", p.now as f64 / 1e9);
         }
     })?;
     let seconds = (core_time()? - begun_core).as_secs_f64();
@@ -68,16 +68,4 @@ fn main() -> Result<()> {
 /// What this process has had of a core, so that others on the machine hardly matter.
 fn core_time() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?.into())
-}
-
-fn say(p: Progress, begun: Instant) {
-    let rate = p.p4 as f64 / begun.elapsed().as_secs_f64();
-    eprintln!(
-        "{:.3} s simulated, {} flows begun, {} under way, {} packets through P4 ({:.0} a second)",
-        p.now as f64 / 1e9,
-        p.flows,
-        p.active,
-        p.p4,
-        rate
-    );
 }

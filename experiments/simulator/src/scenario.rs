@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use softswitch_pipeline::Nanos;
 
-pub use hosts::{Congestion, Host, HostKind, Key, Quic, Server, Tcp};
+pub use hosts::{Congestion, Host, Key, Quic, Server, Tcp};
 pub use text::{End, Hex, Mac, Secret};
 
 /// One run.
@@ -146,7 +146,7 @@ pub enum Discipline {
     Pifo,
 }
 
-/// Flows between one client and one address.
+/// Flows that one client asks for.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
@@ -155,8 +155,8 @@ pub struct Workload {
     pub label: String,
     /// The client's name.
     pub client: String,
-    /// A VIP or a host's own address, and the port.
-    pub server: SocketAddr,
+    /// VIPs or hosts' own addresses, and their ports; each flow goes to one, all with the same probability.
+    pub servers: Vec<SocketAddr>,
     /// When flows begin.
     pub arrivals: Arrivals,
     /// How many bytes are answered.
@@ -233,13 +233,16 @@ pub struct Record {
 }
 
 impl Scenario {
-    /// Reads and checks a scenario.
+    /// Reads and checks a scenario; `-` is standard input.
     ///
     /// # Errors
     /// Names the file, the field and what is wrong with it.
     pub fn read(path: &Path) -> Result<Self> {
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let text = match path.to_str() {
+            Some("-") => std::io::read_to_string(std::io::stdin()),
+            _ => std::fs::read_to_string(path),
+        };
+        let text = text.with_context(|| format!("reading {}", path.display()))?;
         Self::parse(&text).with_context(|| format!("{} is no scenario", path.display()))
     }
 

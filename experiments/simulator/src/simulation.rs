@@ -15,7 +15,7 @@ use crate::network::Network;
 use crate::record::{FlowCounts, Packets, Record, Series, Summary, counters};
 use crate::scenario::{self, ConnectionUse, Scenario};
 use crate::switch::Switch;
-use crate::workload::{Lengths, Starts};
+use crate::workload::{Lengths, Servers, Starts};
 
 /// A scenario that runs.
 #[derive(Debug)]
@@ -51,6 +51,7 @@ struct Workload {
     /// The client's number.
     client: u32,
     starts: Starts,
+    servers: Servers,
     lengths: Lengths,
 }
 
@@ -154,14 +155,15 @@ impl Simulation {
 
     fn begin_flow(&mut self, number: u32) {
         let workload = &mut self.workloads[number as usize];
-        let (scenario, size) = (&workload.scenario, workload.lengths.draw());
+        let (server, size) = (workload.servers.draw(), workload.lengths.draw());
+        let scenario = &workload.scenario;
         let last = scenario.connection == ConnectionUse::OneAFlow;
         let network = &mut self.network;
         let flow = network
             .flows
             .begin(number, network.now, scenario.request_bytes, size, last);
         if let Node::Host(host) = &mut self.nodes[workload.client as usize] {
-            host.ask(flow, number, scenario, network);
+            host.ask(flow, number, scenario, server, network);
         }
         self.plan_flow(number);
     }

@@ -1,5 +1,7 @@
 //! When flows begin and how long they are.
 
+use std::net::SocketAddr;
+
 use softswitch_pipeline::{Nanos, Rng};
 
 use crate::scenario::{Arrivals, Sizes, Workload};
@@ -57,6 +59,28 @@ impl Iterator for Starts {
     }
 }
 
+/// Draws whom a flow asks.
+#[derive(Debug)]
+pub struct Servers {
+    servers: Vec<SocketAddr>,
+    rng: Rng,
+}
+
+impl Servers {
+    /// Those of a workload; `seed` is this workload's own.
+    pub fn new(workload: &Workload, seed: u64) -> Self {
+        Self {
+            servers: workload.servers.clone(),
+            rng: seed::generator(seed, "servers"),
+        }
+    }
+
+    /// Whom the next flow asks.
+    pub fn draw(&mut self) -> SocketAddr {
+        self.rng.pick(&self.servers)
+    }
+}
+
 /// Draws the length of responses.
 #[derive(Debug)]
 pub struct Lengths {
@@ -103,7 +127,7 @@ mod tests {
 
     fn workload(arrivals: &str, sizes: &str) -> Workload {
         let text = format!(
-            r#"{{"client": "c", "server": "10.0.0.1:80", "arrivals": {arrivals}, "sizes": {sizes}, "request_bytes": 100,
+            r#"{{"client": "c", "servers": ["10.0.0.1:80", "10.0.0.2:80"], "arrivals": {arrivals}, "sizes": {sizes}, "request_bytes": 100,
                 "start": 1000, "stop": 2000000000, "connection": "one a flow"}}"#
         );
         serde_json::from_str(&text).unwrap()
@@ -143,6 +167,17 @@ mod tests {
             Starts::new(&workload, SEED).collect::<Vec<_>>(),
             [1000, 1000, 7000]
         );
+    }
+
+    #[test]
+    fn every_server_is_asked_as_often() {
+        let workload = workload(r#"{"times": []}"#, r#"{"fixed": 1}"#);
+        let mut servers = Servers::new(&workload, SEED);
+        let first = (0..10_000)
+            .filter(|_| servers.draw() == workload.servers[0])
+            .count();
+        // 5,000 expected, with a standard deviation of 50.
+        assert!((4_800..5_200).contains(&first), "{first} of 10,000");
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn over_ipv6_frames_are_20_bytes_longer() {
     let mut scenario = line(1000);
     scenario["hosts"][0]["addresses"] = json!(["2001:db8::1"]);
     scenario["hosts"][1]["addresses"] = json!(["2001:db8::2"]);
-    scenario["workload"][0]["server"] = json!("[2001:db8::2]:80");
+    scenario["workload"][0]["servers"] = json!(["[2001:db8::2]:80"]);
     let taken = |scenario| {
         let flows = run(&scenario).flows();
         flows[0].end - flows[0].start

@@ -56,11 +56,6 @@ fn a_wrong_field_is_named_with_its_fault() {
             "hosts[1].name: there is another 'h1'",
         ),
         (
-            "/hosts/2/server",
-            json!(null),
-            "hosts[2].server: a server needs it",
-        ),
-        (
             "/hosts/2/server/sid",
             json!(5000),
             "hosts[2].server.sid: 5000 does not fit",
@@ -83,18 +78,23 @@ fn a_wrong_field_is_named_with_its_fault() {
         ),
         (
             "/workload/0/client",
-            json!("h3"),
-            "workload[0].client: there is no client 'h3'",
+            json!("h5"),
+            "workload[0].client: there is no host 'h5'",
         ),
         (
-            "/workload/0/server",
+            "/workload/0/servers",
+            json!([]),
+            "workload[0].servers: nobody would be asked",
+        ),
+        (
+            "/workload/0/servers/0",
             json!("10.0.0.3"),
-            "workload[0].server: invalid socket address",
+            "workload[0].servers[0]: invalid socket address",
         ),
         (
-            "/workload/0/server",
+            "/workload/0/servers/0",
             json!("[2001:db8::1]:80"),
-            "workload[0].server: client 'h1' has no address of the family",
+            "workload[0].servers[0]: client 'h1' has no address of the family",
         ),
         (
             "/workload/0/arrivals",

@@ -112,6 +112,45 @@ fn every_flow_is_answered_whole_by_the_server_it_asks() {
 }
 
 #[test]
+fn hosts_can_ask_each_other() {
+    let mut scenario = dumbbell();
+    for host in 0..4 {
+        scenario["hosts"][host]["server"] = scenario["hosts"][3]["server"].clone();
+        scenario["hosts"][host]["server"]["sid"] = json!(host);
+    }
+    let workload = scenario["workload"].as_array_mut().unwrap();
+    workload.truncate(2);
+    workload[0]["servers"] = json!(["10.0.0.2:80", "10.0.0.3:80", "10.0.0.4:80"]);
+    workload[1]["servers"] = json!(["10.0.0.1:80", "10.0.0.3:80", "10.0.0.4:80"]);
+    let results = run(&scenario);
+    check_conservation(&results);
+    let flows = results.flows();
+    assert_eq!(results.summary.flows.ended, results.summary.flows.begun);
+    for server in ["h1", "h2", "h3", "h4"] {
+        assert!(flows.iter().any(|flow| flow.server == server), "{server}");
+    }
+}
+
+/// A dynamic cookie that nobody masks goes back and forth in TSval, and a receiver drops what went back (RFC 7323, section 5.3).
+#[test]
+fn a_client_in_the_data_centre_masks_for_itself() {
+    let ended = |masks: bool| {
+        let mut scenario = dumbbell();
+        scenario["end"] = json!(200 * MILLISECOND);
+        scenario["hosts"][2]["server"]["cookie"] = json!(true);
+        scenario["hosts"][2]["quic"] = json!(null);
+        scenario["hosts"][0]["masks"] = json!(masks);
+        let workload = scenario["workload"].as_array_mut().unwrap();
+        workload.truncate(1);
+        workload[0]["arrivals"] = json!({"times": [0]});
+        workload[0]["sizes"] = json!({"fixed": 10_000_000});
+        run(&scenario).summary.flows.ended
+    };
+    assert_eq!(ended(true), 1);
+    assert_eq!(ended(false), 0);
+}
+
+#[test]
 fn a_persistent_connection_is_used_again() {
     let mut scenario = dumbbell();
     scenario["workload"].as_array_mut().unwrap().truncate(1);

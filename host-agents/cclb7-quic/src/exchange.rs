@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use frontage_quic::h3::{BidiStream, Connection, SendStream};
-use frontage_quic::meter::Meter;
+use frontage_quic::meter::{Loads, Meter};
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -19,12 +19,13 @@ use crate::body::{RequestBody, ResponseBody};
 use crate::log::{Line, Log};
 use crate::metrics::Metrics;
 use crate::routes::Routes;
-use crate::signals::Registration;
 
 /// What all exchanges need.
 pub struct Shared {
     /// Who answers.
     pub routes: Routes,
+    /// What is under way.
+    pub loads: Arc<Loads>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// What is written down.
@@ -35,13 +36,11 @@ pub struct Shared {
 pub struct Peer {
     /// The client as it came.
     pub client: SocketAddr,
-    /// Takes the sizes of responses.
-    pub meter: Arc<Meter>,
-    /// Goes after the client if it moves.
-    pub registration: Registration,
+    /// Takes the sizes of responses, if packets are to tell of them.
+    pub meter: Option<Arc<Meter>>,
 }
 
-/// Answers the request of `resolver`.
+/// Answers the request of `resolver`, until the client has acknowledged the answer.
 pub async fn run(
     shared: Arc<Shared>,
     peer: Arc<Peer>,
@@ -77,14 +76,26 @@ pub async fn run(
         .answer(peer.client, request.map(|()| body))
         .await;
     line.status = response.status().as_u16();
-    peer.meter
-        .begin(send.send_id().into_inner(), size(&method, &response));
-    let sent = answer(&shared, &peer, &mut send, response, &mut line.bytes).await;
-    line.whole = sent.is_ok();
+    let _active = shared.loads.begin();
+    if let Some(meter) = &peer.meter {
+        meter.begin(send.send_id().into_inner(), size(&method, &response));
+    }
+    let sent = answer(&shared, &mut send, response, &mut line.bytes).await;
+    line.whole = matches!(sent, Ok(Outcome::Whole));
     line.seconds = begun.elapsed().as_secs_f64();
     shared.metrics.answered(line.status);
     shared.log.write(line);
-    sent
+    match sent? {
+        Outcome::Whole => send.finish().await,
+        Outcome::Broken => Ok(()),
+    }
+}
+
+/// What became of an answer whose stream lives.
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    Whole,
+    Broken,
 }
 
 /// Bytes of the body that `response` will have on the wire, if known.
@@ -102,11 +113,10 @@ fn size(method: &Method, response: &Response<ResponseBody>) -> Option<u64> {
 
 async fn answer(
     shared: &Shared,
-    peer: &Peer,
     send: &mut RequestStream<SendStream<Bytes>, Bytes>,
     response: Response<ResponseBody>,
     bytes: &mut u64,
-) -> Result<(), StreamError> {
+) -> Result<Outcome, StreamError> {
     let (mut head, body) = response.into_parts();
     // RFC 9110, section 6.6.1: a server with a clock says when it answered.
     let now = httpdate::fmt_http_date(SystemTime::now());
@@ -121,7 +131,7 @@ async fn answer(
                 // Half an answer must not look like a whole one.
                 eprintln!("frontage-cclb7-quic: a body broke off: {error}");
                 send.stop_stream(Code::H3_INTERNAL_ERROR);
-                return Ok(());
+                return Ok(Outcome::Broken);
             }
         };
         match frame.into_data() {
@@ -130,7 +140,6 @@ async fn answer(
                 send.send_data(data).await?;
                 *bytes += length;
                 shared.metrics.body_bytes.fetch_add(length, Relaxed);
-                peer.registration.follow();
             }
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
@@ -139,5 +148,5 @@ async fn answer(
             }
         }
     }
-    send.finish().await
+    Ok(Outcome::Whole)
 }

@@ -13,5 +13,4 @@ pub mod metrics;
 pub mod proxy;
 pub mod routes;
 pub mod server;
-pub mod signals;
 pub mod tls;

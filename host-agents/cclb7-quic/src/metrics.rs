@@ -8,22 +8,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use frontage_quic::keys::Keys;
+use frontage_quic::meter::Loads;
 use frontage_quic::socket::Counts;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-
-use crate::signals::Clients;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Counters of one server.
 #[derive(Debug)]
 pub struct Metrics {
-    clients: Arc<Clients>,
+    loads: Arc<Loads>,
     sockets: Vec<Arc<Counts>>,
     keys: Option<Arc<Keys>>,
-    /// Connections whose handshake was completed.
-    pub connections: AtomicU64,
+    open: AtomicU64,
+    connections: AtomicU64,
     /// Handshakes that were not.
     pub failed_handshakes: AtomicU64,
     /// Clients that were sent a Retry.
@@ -35,17 +34,25 @@ pub struct Metrics {
 
 impl Metrics {
     /// Nothing counted yet.
-    pub fn new(clients: Arc<Clients>, sockets: Vec<Arc<Counts>>, keys: Option<Arc<Keys>>) -> Self {
+    pub fn new(loads: Arc<Loads>, sockets: Vec<Arc<Counts>>, keys: Option<Arc<Keys>>) -> Self {
         Self {
-            clients,
+            loads,
             sockets,
             keys,
+            open: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             failed_handshakes: AtomicU64::new(0),
             retries: AtomicU64::new(0),
             body_bytes: AtomicU64::new(0),
             answers: Mutex::default(),
         }
+    }
+
+    /// The handshake of a connection was completed; it is over once the result is dropped.
+    pub fn connected(self: &Arc<Self>) -> Open {
+        self.connections.fetch_add(1, Relaxed);
+        self.open.fetch_add(1, Relaxed);
+        Open(self.clone())
     }
 
     /// A request was answered with `status`.
@@ -61,21 +68,14 @@ impl Metrics {
     /// Everything, in Prometheus' text format.
     pub fn page(&self) -> String {
         let mut page = Page::default();
-        let loads = self.clients.loads();
         page.family(
             "active_flows",
             "gauge",
             "N_AF: responses begun and not yet acknowledged whole.",
         );
-        page.sample("active_flows", "", loads.n_af());
-        page.family(
-            "future_flows",
-            "gauge",
-            "N_FF: those of them with more than the look-ahead left.",
-        );
-        page.sample("future_flows", "", loads.n_ff());
+        page.sample("active_flows", "", self.loads.n_af());
         page.family("connections", "gauge", "Connections.");
-        page.sample("connections", "", self.clients.count());
+        page.sample("connections", "", self.open.load(Relaxed));
         page.family(
             "connections_total",
             "counter",
@@ -135,6 +135,12 @@ impl Metrics {
         );
         page.sample("body_bytes_total", "", self.body_bytes.load(Relaxed));
         if let Some(keys) = &self.keys {
+            page.family(
+                "future_flows",
+                "gauge",
+                "N_FF: active flows with more than the look-ahead left.",
+            );
+            page.sample("future_flows", "", self.loads.n_ff());
             page.family("key_id", "gauge", "Id of the cookie's key that seals.");
             page.sample("key_id", "", keys.newest().id());
         }
@@ -146,6 +152,16 @@ impl Metrics {
             .iter()
             .map(|counts| counter(counts).load(Relaxed))
             .sum()
+    }
+}
+
+/// A connection that counts as open.
+#[derive(Debug)]
+pub struct Open(Arc<Metrics>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
     }
 }
 

@@ -16,21 +16,17 @@ use frontage_quic::socket::{Carrier, Counts, Socket, address};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use h3::error::Code;
+use noq::crypto::rustls::QuicServerConfig;
 use noq::{Endpoint, EndpointConfig, Incoming, TokioRuntime, VarInt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 
-use crate::config::{Bandwidth, Config, Cookie, load_keys};
+use crate::config::{Config, Cookie, load_keys};
 use crate::exchange::{self, Peer, Shared};
 use crate::log::Log;
 use crate::metrics::{self, Metrics};
 use crate::routes::Routes;
-use crate::signals::Clients;
 use crate::tls;
-
-/// How often a connection with something under way is looked after: whether its client moved, and at the end whether all was acknowledged.
-const TICK: Duration = Duration::from_millis(50);
 
 /// Most handshakes at a time whose clients did not show that they are where they say; each is held until it ends or idles. Beyond, a
 /// client is sent a Retry, for which nothing is held (RFC 9000, section 8.1.2): a flood from forged addresses stops there.
@@ -44,8 +40,6 @@ pub struct Server {
     config: Config,
     endpoints: Vec<Endpoint>,
     keys: Option<Arc<Keys>>,
-    loads: Arc<Loads>,
-    clients: Arc<Clients>,
     shared: Arc<Shared>,
     ending: watch::Sender<bool>,
     /// The endpoints' first configuration. Later ones have its secret, so that the tokens of its Retry packets stay good.
@@ -55,17 +49,12 @@ pub struct Server {
 impl Server {
     /// Starts what `config` says. To be called within a Tokio runtime.
     pub async fn start(config: Config) -> Result<Self> {
-        let bandwidth = config
-            .cookie
-            .as_ref()
-            .map_or_else(Bandwidth::default, |cookie| cookie.bandwidth);
         let look_ahead = config
             .cookie
             .as_ref()
             .map(|cookie| cookie.look_ahead)
             .unwrap_or_default();
         let loads = Arc::new(Loads::new(look_ahead.0));
-        let clients = Clients::new(bandwidth.0, loads.clone());
         let keys = match &config.cookie {
             Some(cookie) => {
                 let file = cookie.keys.get_ref();
@@ -77,12 +66,12 @@ impl Server {
         let (mut endpoints, mut counts) = (Vec::new(), Vec::new());
         for listen in &config.listen {
             let cookie = config.cookie.as_ref().zip(keys.as_ref());
-            let (endpoint, counted) = open(*listen, cookie, &clients)
+            let (endpoint, counted) = open(*listen, cookie, &loads)
                 .with_context(|| format!("cannot listen at UDP {listen}"))?;
             endpoints.push(endpoint);
             counts.push(counted);
         }
-        let metrics = Arc::new(Metrics::new(clients.clone(), counts, keys.clone()));
+        let metrics = Arc::new(Metrics::new(loads.clone(), counts, keys.clone()));
         if let Some(address) = config.metrics {
             let listener = tokio::net::TcpListener::bind(address).await;
             let listener = listener
@@ -93,6 +82,7 @@ impl Server {
         let routes = Routes::new(config.routes.iter().map(toml::Spanned::get_ref));
         let shared = Arc::new(Shared {
             routes,
+            loads,
             metrics,
             log,
         });
@@ -100,8 +90,6 @@ impl Server {
             config,
             endpoints,
             keys,
-            loads,
-            clients,
             shared,
             ending: watch::Sender::new(false),
             first: OnceLock::new(),
@@ -126,11 +114,15 @@ impl Server {
         tls::load(certificate.get_ref(), key.get_ref())
     }
 
-    /// Gives the endpoints what new connections are to have: certificate, and the preferred address by the newest key.
+    /// Gives the endpoints what new connections are to have: certificate, with a cookie a meter, and the preferred address by the newest key.
     fn configure(&self, tls: rustls::ServerConfig) -> Result<()> {
-        let loads = self.loads.clone();
-        let observe = move || Arc::new(Meter::new(loads.clone()));
-        let crypto = Arc::new(session::Config::server(tls, Vec::new(), observe)?);
+        let loads = self.shared.loads.clone();
+        let crypto: Arc<dyn noq::crypto::ServerConfig> = if self.keys.is_some() {
+            let observe = move || Arc::new(Meter::new(loads.clone()));
+            Arc::new(session::Config::server(tls, Vec::new(), observe)?)
+        } else {
+            Arc::new(QuicServerConfig::try_from(tls)?)
+        };
         let first = || noq::ServerConfig::with_crypto(crypto.clone());
         let mut config = self.first.get_or_init(first).clone();
         config.crypto = crypto;
@@ -185,11 +177,7 @@ impl Server {
         endpoint: Endpoint,
         alive: mpsc::Sender<()>,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let (shared, clients, ending) = (
-            self.shared.clone(),
-            self.clients.clone(),
-            self.ending.subscribe(),
-        );
+        let (shared, ending) = (self.shared.clone(), self.ending.subscribe());
         let unproven = Arc::new(Semaphore::new(UNPROVEN));
         async move {
             while let Some(incoming) = endpoint.accept().await {
@@ -203,10 +191,9 @@ impl Server {
                         continue;
                     }
                 };
-                let (shared, clients) = (shared.clone(), clients.clone());
-                let (ending, alive) = (ending.clone(), alive.clone());
+                let (shared, ending, alive) = (shared.clone(), ending.clone(), alive.clone());
                 tokio::spawn(async move {
-                    let served = serve(shared.clone(), clients, incoming, place, ending);
+                    let served = serve(shared.clone(), incoming, place, ending);
                     if served.await.is_err() {
                         shared.metrics.failed_handshakes.fetch_add(1, Relaxed);
                     }
@@ -221,23 +208,21 @@ impl Server {
 fn open(
     listen: SocketAddr,
     cookie: Option<(&Cookie, &Arc<Keys>)>,
-    clients: &Arc<Clients>,
+    loads: &Arc<Loads>,
 ) -> Result<(Endpoint, Arc<Counts>)> {
     let carrier = cookie
         .filter(|_| listen.is_ipv6())
         .map(|(cookie, keys)| Carrier {
             prefix: cookie.server_prefix.0,
             keys: keys.clone(),
-            signals: clients.clone(),
+            loads: loads.clone(),
+            bandwidth: cookie.bandwidth.0,
         });
-    let named = cookie.map(|(cookie, keys)| match cookie.sid_v4 {
-        Some(sid) if listen.is_ipv4() => Arc::new(keys.with_sid(sid)),
-        _ => keys.clone(),
-    });
     let socket = Socket::bind(listen, carrier)?;
     let counts = socket.counts();
-    let config = named.map_or_else(EndpointConfig::default, |keys| {
-        Form::sealed(keys).endpoint_config()
+    let config = cookie.map_or_else(EndpointConfig::default, |(cookie, keys)| {
+        let sid_v4 = cookie.sid_v4.filter(|_| listen.is_ipv4());
+        Form::sealed(keys.clone(), sid_v4.unwrap_or(cookie.sid)).endpoint_config()
     });
     let endpoint =
         Endpoint::new_with_abstract_socket(config, None, Box::new(socket), Arc::new(TokioRuntime))?;
@@ -256,7 +241,6 @@ async fn told(ending: &mut watch::Receiver<bool>) {
 /// Serves one connection to its end; it gives its `place` among the unproven back once its handshake is complete. An error means that that failed.
 async fn serve(
     shared: Arc<Shared>,
-    clients: Arc<Clients>,
     incoming: Incoming,
     place: Option<OwnedSemaphorePermit>,
     mut ending: watch::Receiver<bool>,
@@ -267,13 +251,10 @@ async fn serve(
     let handshake = connection
         .handshake_data()
         .and_then(|data| data.downcast::<Handshake<Meter>>().ok());
-    let meter = handshake.context("no session of ours")?.observer;
-    shared.metrics.connections.fetch_add(1, Relaxed);
-    let registration = clients.register(connection.clone(), meter.clone());
+    let _open = shared.metrics.connected();
     let peer = Arc::new(Peer {
         client,
-        meter: meter.clone(),
-        registration,
+        meter: handshake.map(|handshake| handshake.observer),
     });
     let mut builder = h3::server::builder();
     builder.max_field_section_size(FIELDS);
@@ -283,12 +264,9 @@ async fn serve(
     };
     // In this task, not in one each: what they write in one turn leaves in one batch.
     let mut requests = FuturesUnordered::new();
-    let mut tick = tokio::time::interval(TICK);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut draining, mut open) = (false, true);
-    while open || !requests.is_empty() {
-        // A connection that only waits costs nothing.
-        let busy = draining || !requests.is_empty() || !meter.is_idle();
+    // Each is there until its answer is acknowledged: what is not yet would be lost.
+    while open && !draining || !requests.is_empty() {
         tokio::select! {
             accepted = h3.accept(), if open => match accepted {
                 Ok(Some(resolver)) => requests.push(exchange::run(shared.clone(), peer.clone(), resolver)),
@@ -300,13 +278,6 @@ async fn serve(
             () = told(&mut ending), if !draining => {
                 draining = true;
                 open &= h3.shutdown(0).await.is_ok();
-            }
-            _ = tick.tick(), if busy => {
-                peer.registration.follow();
-                // What is not acknowledged yet would be lost.
-                if draining && requests.is_empty() && meter.is_idle() {
-                    break;
-                }
             }
         }
     }

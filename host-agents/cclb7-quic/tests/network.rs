@@ -11,7 +11,6 @@ use std::thread;
 use common::clients::Client;
 use common::hop::{Down, Seen, VIP};
 use common::{SERVER_V4, World, host, key, write_keys};
-use frontage_cookie::{Secret, ipv6};
 use frontage_lab::{privileged, wait_for};
 
 const LENGTH: usize = 5_000_000;
@@ -195,13 +194,7 @@ fn a_new_key_is_for_new_clients() {
     let world = World::new("rotate", &[("object", &object)]);
     assert!(Client::Ngtcp2.get(&world, &at_vip(), "object", &[]).0 == object);
     let before = world.hop.seen().to_cookie;
-    let (id, secret) = key(2);
-    world
-        .hop
-        .add(ipv6::Key::new(id, &Secret::new(&secret).unwrap()));
-    write_keys(&world.folder, &[key(1), key(2)]);
-    world.signal(libc::SIGHUP);
-    wait_for("the keys to be read", || world.metric("key_id") == 2);
+    world.rotate();
     assert!(Client::Ngtcp2.get(&world, &at_vip(), "object", &[]).0 == object);
     let seen = world.hop.seen();
     assert!(seen.to_cookie > before);

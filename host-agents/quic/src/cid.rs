@@ -27,14 +27,16 @@ pub enum Form {
 #[derive(Debug)]
 pub struct Nonces {
     keys: Arc<Keys>,
+    sid: u16,
     next: AtomicU32,
 }
 
 impl Nonces {
     /// Begins at random, so that a server which starts again is not likely to repeat itself.
-    pub fn new(keys: Arc<Keys>) -> Self {
+    fn new(keys: Arc<Keys>, sid: u16) -> Self {
         Self {
             keys,
+            sid,
             next: AtomicU32::new(rand::random()),
         }
     }
@@ -46,9 +48,9 @@ impl Nonces {
 }
 
 impl Form {
-    /// Sealed by the newest of `keys`.
-    pub fn sealed(keys: Arc<Keys>) -> Self {
-        Self::Sealed(Arc::new(Nonces::new(keys)))
+    /// Sealed by the newest of `keys`; they name server `sid`, as which another service may know the one that has the keys.
+    pub fn sealed(keys: Arc<Keys>, sid: u16) -> Self {
+        Self::Sealed(Arc::new(Nonces::new(keys, sid)))
     }
 
     /// An endpoint's configuration with these connection ids, and QUIC version 1 only.
@@ -68,7 +70,7 @@ impl ConnectionIdGenerator for Generator {
             Form::Sealed(nonces) => {
                 let id = cid::sealed(
                     &nonces.keys.newest(),
-                    nonces.keys.sid(),
+                    nonces.sid,
                     nonces.next(),
                     rand::random(),
                 );
@@ -128,8 +130,8 @@ mod tests {
     #[test]
     fn sealed_ids_name_the_server() {
         let key = ipv6::Key::new(3, &Secret::new(&[5; 16]).unwrap());
-        let keys = Keys::new(0xabcd, vec![key.clone()]).unwrap();
-        for id in ids(Form::sealed(Arc::new(keys))) {
+        let keys = Keys::new(7, vec![key.clone()]).unwrap();
+        for id in ids(Form::sealed(Arc::new(keys), 0xabcd)) {
             assert_eq!(cid::open([&key], &id), Some(0xabcd));
         }
     }

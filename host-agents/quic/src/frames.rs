@@ -1,5 +1,7 @@
 //! The frames of a 1-RTT packet (RFC 9000, section 19), as far as it takes to know what was sent and what arrived.
 
+use std::ops::ControlFlow;
+
 use crate::parameters::varint;
 
 /// What a frame says that is of interest here.
@@ -22,24 +24,30 @@ pub enum Frame {
     Other,
 }
 
-/// Calls `see` for each frame, in order; it ends at one that is malformed or of an extension unknown here.
-pub fn read(payload: &[u8], mut see: impl FnMut(Frame)) {
+/// Calls `see` for each frame, in order, until it has seen enough; it ends too at one that is malformed or of an extension unknown here.
+#[inline]
+pub fn read(payload: &[u8], mut see: impl FnMut(Frame) -> ControlFlow<()>) {
     let mut rest = Reader(payload);
     while !rest.0.is_empty() {
-        if frame(&mut rest, &mut see).is_none() {
+        if !matches!(frame(&mut rest, &mut see), Some(ControlFlow::Continue(()))) {
             return;
         }
     }
 }
 
-fn frame(r: &mut Reader<'_>, see: &mut impl FnMut(Frame)) -> Option<()> {
+/// `None` if it is malformed.
+#[inline]
+fn frame(
+    r: &mut Reader<'_>,
+    see: &mut impl FnMut(Frame) -> ControlFlow<()>,
+) -> Option<ControlFlow<()>> {
     let kind = r.varint()?;
     match kind {
         0x00 => {
             // PADDING comes in long runs.
             let run = r.0.iter().take_while(|octet| **octet == 0).count();
             r.skip(run as u64)?;
-            return Some(());
+            return Some(ControlFlow::Continue(()));
         }
         0x02 | 0x03 => return ack(r, kind == 0x03, see),
         0x08..=0x0f => {
@@ -51,24 +59,21 @@ fn frame(r: &mut Reader<'_>, see: &mut impl FnMut(Frame)) -> Option<()> {
                 r.0.len() as u64
             };
             r.skip(length)?;
-            see(Frame::Stream {
+            return Some(see(Frame::Stream {
                 id,
                 from,
                 to: from + length,
                 fin: kind & 0x01 != 0,
-            });
-            return Some(());
+            }));
         }
         0x04 => {
             let id = r.varint()?;
             r.varints(2)?;
-            see(Frame::Reset { id });
-            return Some(());
+            return Some(see(Frame::Reset { id }));
         }
         0x1a => {
             r.skip(8)?;
-            see(Frame::PathChallenge);
-            return Some(());
+            return Some(see(Frame::PathChallenge));
         }
         // PING, HANDSHAKE_DONE, IMMEDIATE_ACK
         0x01 | 0x1e | 0x1f => {}
@@ -106,22 +111,32 @@ fn frame(r: &mut Reader<'_>, see: &mut impl FnMut(Frame)) -> Option<()> {
         0xaf => r.varints(4)?,
         _ => return None,
     }
-    see(Frame::Other);
-    Some(())
+    Some(see(Frame::Other))
 }
 
-fn ack(r: &mut Reader<'_>, ecn: bool, see: &mut impl FnMut(Frame)) -> Option<()> {
+#[inline]
+fn ack(
+    r: &mut Reader<'_>,
+    ecn: bool,
+    see: &mut impl FnMut(Frame) -> ControlFlow<()>,
+) -> Option<ControlFlow<()>> {
     let mut last = r.varint()?;
     r.varint()?; // delay
     let ranges = r.varint()?;
     let mut first = last.checked_sub(r.varint()?)?;
-    see(Frame::Acknowledged { first, last });
+    let mut enough = see(Frame::Acknowledged { first, last });
     for _ in 0..ranges {
+        if enough.is_break() {
+            return Some(enough);
+        }
         last = first.checked_sub(r.varint()?.checked_add(2)?)?;
         first = last.checked_sub(r.varint()?)?;
-        see(Frame::Acknowledged { first, last });
+        enough = see(Frame::Acknowledged { first, last });
     }
-    if ecn { r.varints(3) } else { Some(()) }
+    if ecn {
+        r.varints(3)?;
+    }
+    Some(enough)
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -159,7 +174,10 @@ mod tests {
 
     fn frames(payload: &[u8]) -> Vec<Frame> {
         let mut frames = Vec::new();
-        read(payload, |frame| frames.push(frame));
+        read(payload, |frame| {
+            frames.push(frame);
+            ControlFlow::Continue(())
+        });
         frames
     }
 
@@ -179,6 +197,26 @@ mod tests {
             Frame::Other,
         ];
         assert_eq!(frames(&payload), expected);
+    }
+
+    #[test]
+    fn reading_ends_when_enough_was_seen() {
+        let payload = [0x02, 0x40, 100, 0, 2, 10, 2, 4, 9, 1, 0x01];
+        let mut seen = Vec::new();
+        read(&payload, |frame| {
+            let enough = seen.len() == 1;
+            seen.push(frame);
+            if enough {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        let second = Frame::Acknowledged {
+            first: 82,
+            last: 86,
+        };
+        assert_eq!((seen.len(), &seen[1]), (2, &second));
     }
 
     #[test]
@@ -231,7 +269,7 @@ mod tests {
     proptest! {
         #[test]
         fn noise_is_survived(payload: Vec<u8>) {
-            read(&payload, |_| {});
+            read(&payload, |_| ControlFlow::Continue(()));
         }
     }
 }

@@ -76,7 +76,8 @@ impl<B: Buf> quic::Connection<B> for Connection {
             let inner = inner.clone();
             async move { inner.accept_bi().await }
         });
-        accepted.map_ok(BidiStream::new).map_err(connection_error)
+        let accepted = accepted.map_ok(|both| BidiStream::new(both, true));
+        accepted.map_err(connection_error)
     }
 
     fn opener(&self) -> Opener {
@@ -142,7 +143,8 @@ impl<B: Buf> quic::OpenStreams<B> for Opener {
             let inner = self.inner.clone();
             async move { inner.open_bi().await }
         });
-        opened.map_ok(BidiStream::new).map_err(lost)
+        let opened = opened.map_ok(|both| BidiStream::new(both, false));
+        opened.map_err(lost)
     }
 
     fn poll_open_send(
@@ -153,7 +155,8 @@ impl<B: Buf> quic::OpenStreams<B> for Opener {
             let inner = self.inner.clone();
             async move { inner.open_uni().await }
         });
-        opened.map_ok(SendStream::new).map_err(lost)
+        let opened = opened.map_ok(|stream| SendStream::new(stream, false));
+        opened.map_err(lost)
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {
@@ -168,9 +171,9 @@ pub struct BidiStream<B> {
 }
 
 impl<B> BidiStream<B> {
-    fn new((send, recv): Both) -> Self {
+    fn new((send, recv): Both, answers: bool) -> Self {
         Self {
-            send: SendStream::new(send),
+            send: SendStream::new(send, answers),
             recv: RecvStream::new(recv),
         }
     }
@@ -226,16 +229,26 @@ impl<B> quic::RecvStream for BidiStream<B> {
     }
 }
 
-/// The direction from here to the peer.
+/// The direction from here to the peer. Of a stream that the peer opened, `poll_finish` is ready only once the peer has acknowledged everything,
+/// so that a server knows when a response needs it no more.
 pub struct SendStream<B> {
     inner: noq::SendStream,
     /// What h3 handed over and noq has not taken yet.
     data: Option<WriteBuf<B>>,
+    /// Whether the peer opened it.
+    answers: bool,
+    /// Its end was written; ready once everything is acknowledged.
+    ending: Option<Pin<Box<noq::Stopped>>>,
 }
 
 impl<B> SendStream<B> {
-    fn new(inner: noq::SendStream) -> Self {
-        Self { inner, data: None }
+    fn new(inner: noq::SendStream, answers: bool) -> Self {
+        Self {
+            inner,
+            data: None,
+            answers,
+            ending: None,
+        }
     }
 }
 
@@ -262,11 +275,23 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         ready!(self.poll_ready(cx))?;
-        Poll::Ready(
-            self.inner
-                .finish()
-                .map_err(|closed| StreamErrorIncoming::Unknown(closed.into())),
-        )
+        let ending = match &mut self.ending {
+            Some(ending) => ending,
+            none => {
+                let closed =
+                    |closed: noq::ClosedStream| StreamErrorIncoming::Unknown(closed.into());
+                self.inner.finish().map_err(closed)?;
+                if !self.answers {
+                    return Poll::Ready(Ok(()));
+                }
+                none.insert(Box::pin(self.inner.stopped()))
+            }
+        };
+        match ready!(ending.as_mut().poll(cx)) {
+            Ok(None) => Poll::Ready(Ok(())),
+            Ok(Some(code)) => Poll::Ready(Err(write_error(WriteError::Stopped(code)))),
+            Err(error) => Poll::Ready(Err(write_error(error.into()))),
+        }
     }
 
     fn reset(&mut self, reset_code: u64) {

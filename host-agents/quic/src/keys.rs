@@ -1,6 +1,10 @@
 //! The keys of the cookie that are in force, shared by everything that seals or opens one; they rotate while the server runs.
 
-use std::sync::{Arc, RwLock};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Release},
+};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use frontage_cookie::ipv6::{Cookie, Key};
 
@@ -10,13 +14,41 @@ const MAX: usize = 2;
 /// The keys in force and the server whom they seal.
 pub struct Keys {
     sid: u16,
-    ring: Arc<RwLock<Ring>>,
+    ring: RwLock<Ring>,
+    /// How many rings came before.
+    generation: AtomicU64,
 }
 
-#[derive(Clone)]
 struct Ring {
-    newest: Arc<Key>,
-    previous: Option<Arc<Key>>,
+    newest: Entry,
+    previous: Option<Entry>,
+}
+
+struct Entry {
+    key: Arc<Key>,
+    /// The interface id of the server's static cookie.
+    static_id: u64,
+}
+
+/// Cookies that were sealed for a connection, one for each of some RPTs: most are like one of them.
+#[derive(Debug, Default)]
+pub struct Sealed {
+    /// The generation of the keys, the epoch that was asked for and that of the key that sealed; of all entries.
+    by: Option<(u64, Option<u32>, u32)>,
+    /// The bits before sealing, never zero, and after.
+    entries: [(u64, u64); ENTRIES],
+}
+
+/// Where RPT is in the bits before sealing (`docs/cookie.md`, "IPv6").
+const RPT_SHIFT: u32 = 36;
+
+/// RPTs that differ in the lowest bits of their code, as those of the responses of a connection do.
+const ENTRIES: usize = 16;
+
+impl Sealed {
+    fn entry(&mut self, plain: u64) -> &mut (u64, u64) {
+        &mut self.entries[(plain >> RPT_SHIFT) as usize % ENTRIES]
+    }
 }
 
 /// Keys that cannot be in force together.
@@ -42,25 +74,22 @@ impl std::error::Error for Error {}
 impl Keys {
     /// Puts `keys` in force for server `sid`.
     pub fn new(sid: u16, keys: Vec<Key>) -> Result<Self, Error> {
+        let ring = RwLock::new(ring(sid, keys)?);
+        let generation = AtomicU64::new(0);
         Ok(Self {
             sid,
-            ring: Arc::new(RwLock::new(ring(keys)?)),
+            ring,
+            generation,
         })
     }
 
     /// Puts other keys in force; those that were are forgotten. Unchanged if there is an error.
     pub fn rotate(&self, keys: Vec<Key>) -> Result<(), Error> {
-        let ring = ring(keys)?;
-        *self.ring.write().expect("nobody panics with it") = ring;
+        let ring = ring(self.sid, keys)?;
+        let mut here = self.ring.write().expect("nobody panics with it");
+        *here = ring;
+        self.generation.fetch_add(1, Release);
         Ok(())
-    }
-
-    /// The same keys, now and later, for what is server `sid` to another service.
-    pub fn with_sid(&self, sid: u16) -> Self {
-        Self {
-            sid,
-            ring: self.ring.clone(),
-        }
     }
 
     /// The server's id.
@@ -70,48 +99,56 @@ impl Keys {
 
     /// The key that seals.
     pub fn newest(&self) -> Arc<Key> {
-        self.ring
-            .read()
-            .expect("nobody panics with it")
-            .newest
-            .clone()
-    }
-
-    /// What `open` makes of each key in force, the newest first, until it makes something.
-    pub fn find<T>(&self, open: impl Fn(&Key) -> Option<T>) -> Option<T> {
-        let ring = self.ring.read().expect("nobody panics with it");
-        open(&ring.newest).or_else(|| ring.previous.as_deref().and_then(open))
+        self.ring().newest.key.clone()
     }
 
     /// The epoch of the key that sealed `interface_id`, if it is this server's static cookie.
     pub fn epoch_of_static(&self, interface_id: u64) -> Option<u32> {
-        self.find(|key| {
-            let cookie = key.open(interface_id)?;
-            (cookie.signals.is_none() && cookie.sid == self.sid).then_some(key.id() & 1)
-        })
+        let ring = self.ring();
+        let mut entries = std::iter::once(&ring.newest).chain(&ring.previous);
+        let entry = entries.find(|entry| entry.static_id == interface_id)?;
+        Some(entry.key.id() & 1)
     }
 
     /// `cookie` sealed by the key in force of this `epoch`, or by the newest if none is.
-    pub fn seal(&self, cookie: &Cookie, epoch: Option<u32>) -> u64 {
-        let ring = self.ring.read().expect("nobody panics with it");
+    pub fn seal(&self, cookie: &Cookie, epoch: Option<u32>, sealed: &mut Sealed) -> u64 {
+        let generation = self.generation.load(Acquire);
+        if let Some((of, asked, used)) = sealed.by
+            && (of, asked) == (generation, epoch)
+        {
+            let plain = cookie.plain(used);
+            let (known, interface_id) = *sealed.entry(plain);
+            if known == plain {
+                return interface_id;
+            }
+        } else {
+            *sealed = Sealed::default();
+        }
+        let ring = self.ring();
         let previous = ring
             .previous
-            .as_deref()
-            .filter(|key| epoch == Some(key.id() & 1));
-        previous.unwrap_or(&ring.newest).seal(cookie)
+            .as_ref()
+            .filter(|entry| epoch == Some(entry.key.id() & 1));
+        let key = &previous.unwrap_or(&ring.newest).key;
+        let interface_id = key.seal(cookie);
+        // Written under the lock: these are the keys of now, or of a moment later and then sealed anew.
+        sealed.by = Some((generation, epoch, key.id() & 1));
+        let plain = cookie.plain(key.id());
+        *sealed.entry(plain) = (plain, interface_id);
+        interface_id
     }
 
     /// The interface id of the server's `preferred_address`: its static cookie by the newest key.
     pub fn static_interface_id(&self) -> u64 {
-        self.newest().seal(&Cookie {
-            sid: self.sid,
-            expects_cookie_address: false,
-            signals: None,
-        })
+        self.ring().newest.static_id
+    }
+
+    fn ring(&self) -> RwLockReadGuard<'_, Ring> {
+        self.ring.read().expect("nobody panics with it")
     }
 }
 
-fn ring(mut keys: Vec<Key>) -> Result<Ring, Error> {
+fn ring(sid: u16, mut keys: Vec<Key>) -> Result<Ring, Error> {
     keys.sort_by_key(Key::id);
     if keys.is_empty() || keys.len() > MAX {
         return Err(Error::Count(keys.len()));
@@ -121,9 +158,21 @@ fn ring(mut keys: Vec<Key>) -> Result<Ring, Error> {
     match &previous {
         Some(key) if key.id() + 1 != newest.id() => Err(Error::Gap(key.id(), newest.id())),
         _ => Ok(Ring {
-            newest: Arc::new(newest),
-            previous: previous.map(Arc::new),
+            newest: entry(sid, newest),
+            previous: previous.map(|key| entry(sid, key)),
         }),
+    }
+}
+
+fn entry(sid: u16, key: Key) -> Entry {
+    let cookie = Cookie {
+        sid,
+        expects_cookie_address: false,
+        signals: None,
+    };
+    Entry {
+        static_id: key.seal(&cookie),
+        key: Arc::new(key),
     }
 }
 
@@ -137,6 +186,7 @@ impl std::fmt::Debug for Keys {
 mod tests {
     use super::*;
     use frontage_cookie::Secret;
+    use frontage_cookie::tcp::Signals;
 
     fn key(id: u32) -> Key {
         Key::new(id, &Secret::new(&[id as u8; 16]).unwrap())
@@ -146,25 +196,48 @@ mod tests {
     fn the_newest_seals_and_both_open() {
         let keys = Keys::new(7, vec![key(4)]).unwrap();
         let old = keys.static_interface_id();
-        let other = keys.with_sid(8);
+        let opened = key(4).open(old).unwrap();
+        assert_eq!((opened.sid, opened.signals), (7, None));
         keys.rotate(vec![key(5), key(4)]).unwrap();
-        assert_eq!((other.sid(), other.newest().id()), (8, 5));
         let new = keys.static_interface_id();
         assert_eq!(
             (keys.epoch_of_static(old), keys.epoch_of_static(new)),
             (Some(0), Some(1))
         );
-        let cookie = Cookie {
-            sid: 7,
-            expects_cookie_address: false,
-            signals: None,
-        };
-        assert_eq!(
-            (keys.seal(&cookie, Some(0)), keys.seal(&cookie, None)),
-            (old, new)
-        );
         keys.rotate(vec![key(5), key(6)]).unwrap();
         assert_eq!(keys.epoch_of_static(old), None);
+    }
+
+    #[test]
+    fn what_is_sealed_again_is_the_same() {
+        let keys = Keys::new(7, vec![key(4), key(5)]).unwrap();
+        let (mut sealed, mut cookies) = (Sealed::default(), Vec::new());
+        let other = Key::new(5, &Secret::new(&[9; 16]).unwrap());
+        for rotated in [false, true] {
+            if rotated {
+                // The ids are the same.
+                keys.rotate(vec![key(4), other.clone()]).unwrap();
+            }
+            let newest = if rotated { &other } else { &key(5) };
+            for (epoch, key) in [(Some(0), &key(4)), (Some(1), newest), (None, newest)] {
+                for rpt_us in [80, 80, 768, 80] {
+                    let signals = Signals {
+                        rpt_us,
+                        n_af: 1,
+                        n_ff: 1,
+                    };
+                    let cookie = Cookie {
+                        sid: 7,
+                        expects_cookie_address: epoch.is_some(),
+                        signals: Some(signals),
+                    };
+                    let interface_id = keys.seal(&cookie, epoch, &mut sealed);
+                    assert_eq!(key.open(interface_id), Some(cookie));
+                    cookies.push(interface_id);
+                }
+            }
+        }
+        assert!(cookies.chunks(4).all(|c| c[0] == c[1] && c[0] == c[3]));
     }
 
     #[test]

@@ -1,17 +1,20 @@
-//! RPT, N_AF and N_FF (`docs/cookie.md`, "Signals") of the responses of QUIC connections, from nothing but the packets themselves.
+//! RPT and N_FF (`docs/cookie.md`, "Signals") of the responses of QUIC connections, from nothing but the packets themselves, and N_AF.
 //!
-//! A meter sees the frames of each packet sent and received (see [`crate::session`]). So a response counts until its last byte is acknowledged,
-//! whatever the application, HTTP/3 and noq have buffered.
+//! A meter sees the frames of each packet sent and received (see [`crate::session`]). So a response has bytes left until its last one is
+//! acknowledged, whatever the application, HTTP/3 and noq have buffered.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+pub(crate) mod batch;
 mod ranges;
 mod response;
 
 use crate::frames::{self, Frame};
 use crate::session::{Observer, Packet};
+use batch::Sent;
 use response::Response;
 use rustc_hash::FxHashMap;
 
@@ -38,20 +41,40 @@ impl Loads {
         }
     }
 
+    /// One more response is under way, until the result is dropped; that should be once all of it is acknowledged (see [`crate::h3`]).
+    pub fn begin(self: &Arc<Self>) -> Active {
+        self.n_af.fetch_add(1, Relaxed);
+        Active(self.clone())
+    }
+
     /// Responses begun and not yet acknowledged whole.
     pub fn n_af(&self) -> u64 {
         self.n_af.load(Relaxed)
     }
 
-    /// Those of them with more than the look-ahead left.
+    /// Those of them with more than the look-ahead left, as far as meters see them.
     pub fn n_ff(&self) -> u64 {
         self.n_ff.load(Relaxed)
     }
 }
 
-/// Measures the responses of one connection.
+/// A response that counts in N_AF.
 #[derive(Debug)]
-pub struct Meter {
+pub struct Active(Arc<Loads>);
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.n_af.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Measures the responses of one connection, and tells the socket of the batches of packets that carry them.
+#[derive(Debug)]
+pub struct Meter(Arc<Shared>);
+
+/// With the batch that is being made.
+#[derive(Debug)]
+struct Shared {
     loads: Arc<Loads>,
     state: Mutex<State>,
 }
@@ -60,143 +83,111 @@ pub struct Meter {
 struct State {
     responses: FxHashMap<u64, Response>,
     in_flight: VecDeque<Sent>,
-    batch: Batch,
-}
-
-/// The packets made since the last batch was sent, which are the next.
-#[derive(Debug, Default)]
-struct Batch {
-    /// Of the responses whose bytes they carry the one with the fewest left then: how many, and its stream.
-    least: Option<(u64, u64)>,
-    /// Whether it was asked for, so that what is made next is of another one. It may be asked for again, if the socket was not ready.
-    asked: bool,
-}
-
-impl Batch {
-    fn begin(&mut self) {
-        if std::mem::take(&mut self.asked) {
-            self.least = None;
-        }
-    }
-
-    fn add(&mut self, remaining: u64, stream: u64) {
-        let this = (remaining, stream);
-        self.least = Some(self.least.map_or(this, |least| least.min(this)));
-    }
-}
-
-#[derive(Debug)]
-struct Sent {
-    packet: u64,
-    stream: u64,
-    from: u64,
-    to: u64,
 }
 
 impl Meter {
-    /// A meter that adds to `loads` what its connection has under way.
+    /// A meter that adds to the N_FF of `loads` what its connection has under way.
     pub fn new(loads: Arc<Loads>) -> Self {
-        Self {
+        Self(Arc::new(Shared {
             loads,
             state: Mutex::default(),
-        }
+        }))
     }
 
     /// A response of `size` bytes, if known, begins on `stream`.
     pub fn begin(&self, stream: u64, size: Option<u64>) {
-        self.change(|state, loads| {
-            let mut response = Response::new(size);
-            response.account(loads);
-            if let Some(replaced) = state.responses.insert(stream, response) {
-                replaced.leave(loads);
-            }
-        });
+        let Shared { loads, .. } = &*self.0;
+        let mut response = Response::new(size);
+        response.account(loads);
+        if let Some(replaced) = self.0.state().responses.insert(stream, response) {
+            replaced.leave(loads);
+        }
+    }
+}
+
+impl Shared {
+    /// These packets are sent. What is left then of the response that they carry; of several, the least. Packets that carry none have that of the
+    /// response nearest to its end.
+    fn sent(&self, packets: &[Sent]) -> u64 {
+        let state = &mut *self.state();
+        let carried = packets
+            .iter()
+            .filter_map(|sent| state.sent(*sent, &self.loads));
+        let least = carried.min();
+        least.unwrap_or_else(|| state.nearest())
     }
 
-    /// Bytes that are still to be acknowledged of the response that the next batch of packets carries; of several, the least. A batch that carries
-    /// none has that of the response nearest to its end. To be called as the batch is sent: what is made after that belongs to another.
-    pub fn remaining(&self) -> u64 {
-        let mut state = self.state.lock().expect("nobody panics with it");
-        state.batch.asked = true;
-        let State {
-            responses, batch, ..
-        } = &*state;
-        let carried = batch.least.and_then(|(_, stream)| responses.get(&stream));
-        carried
-            .map(Response::remaining)
-            .or_else(|| responses.values().map(Response::remaining).min())
-            .unwrap_or(0)
-    }
-
-    /// Whether every response was acknowledged whole.
-    pub fn is_idle(&self) -> bool {
-        let state = self.state.lock().expect("nobody panics with it");
-        state.responses.is_empty()
-    }
-
-    fn change(&self, change: impl FnOnce(&mut State, &Loads)) {
-        let mut state = self.state.lock().expect("nobody panics with it");
-        change(&mut state, &self.loads);
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics with it")
     }
 }
 
 impl Observer for Meter {
     fn sent(&self, packet: &Packet<'_>) {
-        self.change(|state, loads| {
-            state.batch.begin();
-            frames::read(packet.payload, |frame| match frame {
-                Frame::Stream { id, from, to, fin } => {
-                    let Some(response) = state.responses.get_mut(&id) else {
-                        return;
-                    };
-                    response.sent(to, fin);
-                    response.account(loads);
-                    state.batch.add(response.remaining(), id);
-                    if state.in_flight.len() == IN_FLIGHT {
-                        state.in_flight.pop_front();
-                    }
-                    state.in_flight.push_back(Sent {
+        batch::make(&self.0, |batch| {
+            frames::read(packet.payload, |frame| {
+                match frame {
+                    Frame::Stream { id, from, to, fin } => batch.push(Sent {
                         packet: packet.number,
                         stream: id,
                         from,
                         to,
-                    });
+                        fin,
+                    }),
+                    Frame::Reset { id } => self.0.state().leave(id, &self.0.loads),
+                    _ => {}
                 }
-                Frame::Reset { id } => state.leave(id, loads),
-                _ => {}
+                ControlFlow::Continue(())
             });
         });
     }
 
     fn received(&self, packet: &Packet<'_>) {
-        self.change(|state, loads| {
-            frames::read(packet.payload, |frame| {
-                if let Frame::Acknowledged { first, last } = frame {
-                    state.acknowledged(first, last, loads);
-                }
-            });
+        let Shared { loads, .. } = &*self.0;
+        let state = &mut *self.0.state();
+        frames::read(packet.payload, |frame| match frame {
+            Frame::Acknowledged { first, last } => state.acknowledged(first, last, loads),
+            _ => ControlFlow::Continue(()),
         });
     }
 }
 
-impl Drop for Meter {
+impl Drop for Shared {
     fn drop(&mut self) {
-        self.change(|state, loads| {
-            std::mem::take(&mut state.responses)
-                .into_values()
-                .for_each(|response| response.leave(loads))
-        });
+        let responses = std::mem::take(&mut self.state().responses);
+        responses
+            .into_values()
+            .for_each(|response| response.leave(&self.loads));
     }
 }
 
 impl State {
-    fn acknowledged(&mut self, first: u64, last: u64, loads: &Loads) {
+    /// What is left then of the response that `sent` is of, if it is of one.
+    fn sent(&mut self, sent: Sent, loads: &Loads) -> Option<u64> {
+        let response = self.responses.get_mut(&sent.stream)?;
+        response.sent(sent.to, sent.fin);
+        let remaining = response.account(loads);
+        if self.in_flight.len() == IN_FLIGHT {
+            self.in_flight.pop_front();
+        }
+        self.in_flight.push_back(sent);
+        Some(remaining)
+    }
+
+    /// Bytes left of the response nearest to its end.
+    fn nearest(&self) -> u64 {
+        let all = self.responses.values().map(Response::remaining);
+        all.min().unwrap_or(0)
+    }
+
+    /// Packets `first..=last` arrived; it breaks if none is in flight that is older, as no further range matters then.
+    fn acknowledged(&mut self, first: u64, last: u64, loads: &Loads) -> ControlFlow<()> {
         // Nearly always these are the oldest, or all known already, as clients repeat themselves.
-        while let Some(oldest) = self.in_flight.front()
+        while let Some(oldest) = self.in_flight.front().copied()
             && (first..=last).contains(&oldest.packet)
         {
-            let sent = self.in_flight.pop_front().expect("the oldest");
-            self.arrived(&sent, loads);
+            self.in_flight.pop_front();
+            self.arrived(oldest, loads);
         }
         if self
             .in_flight
@@ -205,9 +196,10 @@ impl State {
         {
             let begin = self.in_flight.partition_point(|sent| sent.packet < first);
             let end = self.in_flight.partition_point(|sent| sent.packet <= last);
-            for sent in self.in_flight.drain(begin..end).collect::<Vec<_>>() {
-                self.arrived(&sent, loads);
+            for i in begin..end {
+                self.arrived(self.in_flight[i], loads);
             }
+            self.in_flight.drain(begin..end);
         }
         while self
             .in_flight
@@ -216,9 +208,13 @@ impl State {
         {
             self.in_flight.pop_front();
         }
+        match self.in_flight.front() {
+            Some(oldest) if oldest.packet < first => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
     }
 
-    fn arrived(&mut self, sent: &Sent, loads: &Loads) {
+    fn arrived(&mut self, sent: Sent, loads: &Loads) {
         let Some(response) = self.responses.get_mut(&sent.stream) else {
             return;
         };
@@ -250,13 +246,25 @@ mod tests {
         frame
     }
 
-    fn send(meter: &Meter, number: u64, payload: &[u8]) {
+    /// A packet is made.
+    fn make(meter: &Meter, number: u64, payload: &[u8]) {
         meter.sent(&Packet {
             number,
             generation: 0,
             header: &[],
             payload,
         });
+    }
+
+    /// A batch of one packet; what it tells.
+    fn send(meter: &Meter, number: u64, payload: &[u8]) -> u64 {
+        make(meter, number, payload);
+        batch::send().expect("a packet was made")
+    }
+
+    /// What is left of the response nearest to its end, as a batch that carries none tells.
+    fn remaining(meter: &Meter, number: u64) -> u64 {
+        send(meter, number, &[0x01])
     }
 
     fn acknowledge(meter: &Meter, first: u8, last: u8) {
@@ -270,29 +278,23 @@ mod tests {
     }
 
     #[test]
-    fn a_response_counts_until_its_end_is_acknowledged() {
+    fn a_response_is_measured_until_its_end_is_acknowledged() {
         let loads = Arc::new(Loads::new(1500));
         let meter = Meter::new(loads.clone());
         meter.begin(0, Some(3000));
-        assert_eq!(
-            (loads.n_af(), loads.n_ff(), meter.remaining()),
-            (1, 1, 3000)
-        );
+        assert_eq!((loads.n_ff(), remaining(&meter, 0)), (1, 3000));
         for i in 0..3 {
-            send(&meter, i.into(), &stream(0, 1000 * i, 1000, i == 2));
+            send(&meter, 1 + u64::from(i), &stream(0, 1000 * i, 1000, i == 2));
         }
-        assert_eq!(meter.remaining(), 3000);
-        acknowledge(&meter, 1, 2);
-        assert_eq!(
-            (loads.n_af(), loads.n_ff(), meter.remaining()),
-            (1, 0, 1000)
-        );
+        assert_eq!(remaining(&meter, 4), 3000);
+        acknowledge(&meter, 2, 3);
+        assert_eq!((loads.n_ff(), remaining(&meter, 5)), (0, 1000));
         // The first is sent again in another packet; then both arrive.
-        send(&meter, 3, &stream(0, 0, 1000, false));
-        acknowledge(&meter, 3, 3);
-        assert_eq!((loads.n_af(), meter.remaining()), (0, 0));
-        acknowledge(&meter, 0, 0);
-        assert_eq!((loads.n_af(), loads.n_ff()), (0, 0));
+        send(&meter, 6, &stream(0, 0, 1000, false));
+        acknowledge(&meter, 6, 6);
+        assert!(meter.0.state().responses.is_empty());
+        acknowledge(&meter, 1, 1);
+        assert_eq!((loads.n_ff(), remaining(&meter, 7)), (0, 0));
     }
 
     #[test]
@@ -301,12 +303,12 @@ mod tests {
         let meter = Meter::new(loads.clone());
         meter.begin(4, None);
         send(&meter, 0, &stream(4, 0, 1000, false));
-        assert_eq!((meter.remaining(), loads.n_ff()), (2000, 1));
+        assert_eq!((remaining(&meter, 1), loads.n_ff()), (2000, 1));
         acknowledge(&meter, 0, 0);
-        assert_eq!((meter.remaining(), loads.n_ff()), (1000, 0));
-        send(&meter, 1, &stream(4, 1000, 0, true));
-        acknowledge(&meter, 1, 1);
-        assert_eq!((loads.n_af(), meter.remaining()), (0, 0));
+        assert_eq!((remaining(&meter, 2), loads.n_ff()), (1000, 0));
+        send(&meter, 3, &stream(4, 1000, 0, true));
+        acknowledge(&meter, 3, 3);
+        assert!(meter.0.state().responses.is_empty());
     }
 
     #[test]
@@ -317,9 +319,9 @@ mod tests {
             meter.begin(id, Some(100));
         }
         send(&meter, 0, &[0x04, 4, 0, 0]);
-        assert_eq!((loads.n_af(), loads.n_ff(), meter.remaining()), (2, 2, 100));
+        assert_eq!((loads.n_ff(), remaining(&meter, 1)), (2, 100));
         drop(meter);
-        assert_eq!((loads.n_af(), loads.n_ff()), (0, 0));
+        assert_eq!(loads.n_ff(), 0);
     }
 
     #[test]
@@ -328,21 +330,32 @@ mod tests {
         for (id, size) in [(0, 9000), (4, 5000), (8, 2000)] {
             meter.begin(id, Some(size));
         }
-        // Nothing was made yet; then a large one alone, asked for twice since the socket was not ready.
-        assert_eq!(meter.remaining(), 2000);
-        send(&meter, 0, &stream(0, 0, 1000, false));
-        assert_eq!((meter.remaining(), meter.remaining()), (9000, 9000));
-        // Two packets, the second with two frames; what is acknowledged meanwhile counts.
-        send(&meter, 1, &stream(0, 1000, 1000, false));
-        let both = [stream(4, 0, 500, false), stream(0, 2000, 500, false)].concat();
-        send(&meter, 2, &both);
+        assert_eq!(send(&meter, 0, &stream(0, 0, 1000, false)), 9000);
+        assert_eq!(batch::send(), None);
+        // Three packets, one without bytes of a response, one with two frames; what is acknowledged before counts.
         acknowledge(&meter, 0, 0);
-        assert_eq!(meter.remaining(), 5000);
-        acknowledge(&meter, 1, 2);
-        send(&meter, 3, &stream(0, 2500, 1000, false));
-        assert_eq!(meter.remaining(), 6500);
-        // PING.
-        send(&meter, 4, &[0x01]);
-        assert_eq!(meter.remaining(), 2000);
+        make(&meter, 1, &[0x01]);
+        make(&meter, 2, &stream(0, 1000, 1000, false));
+        let both = [stream(4, 0, 500, false), stream(0, 2000, 500, false)].concat();
+        make(&meter, 3, &both);
+        assert_eq!(batch::send(), Some(5000));
+        acknowledge(&meter, 2, 3);
+        assert_eq!(send(&meter, 4, &stream(0, 2500, 1000, false)), 6500);
+        assert_eq!(send(&meter, 5, &[0x01]), 2000);
+        // What nobody sent ends with another connection's.
+        let other = Meter::new(meter.0.loads.clone());
+        make(&meter, 6, &stream(0, 3500, 1000, false));
+        assert_eq!(send(&other, 0, &[0x01]), 0);
+        acknowledge(&meter, 6, 6);
+        assert_eq!(send(&meter, 7, &stream(0, 4500, 1000, false)), 5500);
+    }
+
+    #[test]
+    fn responses_begun_are_active_until_they_are_dropped() {
+        let loads = Arc::new(Loads::new(0));
+        let active = [loads.begin(), loads.begin()];
+        assert_eq!(loads.n_af(), 2);
+        drop(active);
+        assert_eq!(loads.n_af(), 0);
     }
 }

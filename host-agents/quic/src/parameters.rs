@@ -1,6 +1,6 @@
 //! Transport parameters as they are on the wire (RFC 9000, section 18).
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::{BufMut, Bytes};
 
 /// Ids and values, in order.
 pub type Parameters = Vec<(u64, Bytes)>;
@@ -32,13 +32,17 @@ fn parameter(wire: &mut &[u8]) -> Option<(u64, Bytes)> {
 }
 
 /// Takes a variable-length integer (RFC 9000, section 16).
+#[inline]
 pub(crate) fn varint(wire: &mut &[u8]) -> Option<u64> {
-    let first = wire.try_get_u8().ok()?;
-    let mut value = u64::from(first & 0x3f);
-    for _ in 1..1 << (first >> 6) {
-        value = value << 8 | u64::from(wire.try_get_u8().ok()?);
-    }
-    Some(value)
+    // The first two bits say how long it is.
+    let (value, length) = match wire.first()? >> 6 {
+        0 => (u64::from(wire[0]), 1),
+        1 => (u16::from_be_bytes(*wire.first_chunk()?).into(), 2),
+        2 => (u32::from_be_bytes(*wire.first_chunk()?).into(), 4),
+        _ => (u64::from_be_bytes(*wire.first_chunk()?), 8),
+    };
+    *wire = &wire[length..];
+    Some(value & (u64::MAX >> 2 >> (64 - 8 * length)))
 }
 
 fn put_varint(wire: &mut Vec<u8>, value: u64) {

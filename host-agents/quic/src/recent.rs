@@ -1,14 +1,17 @@
-//! A map that remembers the recent and forgets the rest, in bounded memory and without a clock.
+//! A map that remembers the recent and forgets the rest, in bounded memory and without a clock. Its hash is quick and seeded at random: others
+//! choose the keys.
 
 use std::collections::HashMap;
 use std::hash::Hash;
+
+use foldhash::quality::RandomState;
 
 /// Remembers at least the last `capacity` keys used, at most twice as many.
 #[derive(Debug)]
 pub struct Recent<K, V> {
     capacity: usize,
-    young: HashMap<K, V>,
-    old: HashMap<K, V>,
+    young: HashMap<K, V, RandomState>,
+    old: HashMap<K, V, RandomState>,
 }
 
 impl<K: Eq + Hash, V: Copy> Recent<K, V> {
@@ -16,8 +19,8 @@ impl<K: Eq + Hash, V: Copy> Recent<K, V> {
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity,
-            young: HashMap::new(),
-            old: HashMap::new(),
+            young: HashMap::default(),
+            old: HashMap::default(),
         }
     }
 
@@ -26,17 +29,17 @@ impl<K: Eq + Hash, V: Copy> Recent<K, V> {
         self.young.get(key).or_else(|| self.old.get(key)).copied()
     }
 
-    /// Gives `key` a value.
-    pub fn insert(&mut self, key: K, value: V) {
+    /// Gives `key` the value that `change` makes of the one that it had.
+    pub fn change(&mut self, key: K, change: impl FnOnce(Option<V>) -> V) {
         if let Some(here) = self.young.get_mut(&key) {
-            *here = value;
+            *here = change(Some(*here));
             return;
         }
-        self.old.remove(&key);
+        let before = self.old.remove(&key);
         if self.young.len() == self.capacity {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(key, value);
+        self.young.insert(key, change(before));
     }
 }
 
@@ -47,12 +50,12 @@ mod tests {
     #[test]
     fn the_recent_stay() {
         let mut map = Recent::new(4);
-        map.insert(0, 'a');
+        map.change(0, |_| 'a');
         for key in 1..100i32 {
-            map.insert(key, 'x');
+            map.change(key, |_| 'x');
             // Used all the time, so never forgotten.
             assert_eq!(map.get(&0), Some('a'));
-            map.insert(0, 'a');
+            map.change(0, |before| before.expect("it is remembered"));
             assert!(map.young.len() + map.old.len() <= 8);
             assert!(((key - 2).max(0)..=key).all(|key| map.get(&key).is_some()));
         }

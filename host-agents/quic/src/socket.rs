@@ -6,7 +6,7 @@
 //!                 switch                 '-- send: /64::dynamic(SID, RPT, N_AF, N_FF, X) <- noq
 //! ```
 //!
-//! noq takes a connection for moved if its local address changes, and its server forbids it. Here it sees no local address at all,
+//! noq takes a connection for moved if its local address changes, and its server forbids it. Here it sees no local address, if there are several,
 //! so that a client may go to the preferred address (RFC 9000, section 9.6) and its path is still the same. A client is answered from the address
 //! that it used last: X = 0 if that was the VIP, 1 if the static cookie's.
 
@@ -20,11 +20,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use frontage_cookie::ipv6::Cookie;
-use frontage_cookie::tcp::Signals as Values;
+use frontage_cookie::tcp::Signals;
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
 
-use crate::keys::Keys;
+use crate::keys::{Keys, Sealed};
+use crate::meter::{Loads, batch};
 use crate::recent::Recent;
 
 /// Clients whose last address is remembered, at least. One that was forgotten is answered from the VIP until it sends again.
@@ -33,12 +34,6 @@ const CLIENTS: usize = 1 << 16;
 /// Bytes that may wait to be read, as far as the kernel allows (`net.core.rmem_max`): all that a thousand clients begin with at once.
 const RECEIVE_BUFFER: usize = 2 << 20;
 
-/// Says what the packets to a client shall tell the switches. Called for each batch of packets, so it should be quick.
-pub trait Signals: std::fmt::Debug + Send + Sync + 'static {
-    /// RPT of what the batch carries to `client`, and the server's loads.
-    fn of(&self, client: SocketAddr) -> Values;
-}
-
 /// A server's addresses, and what it writes into them.
 #[derive(Clone, Debug)]
 pub struct Carrier {
@@ -46,18 +41,36 @@ pub struct Carrier {
     pub prefix: u64,
     /// Seal and open interface ids.
     pub keys: Arc<Keys>,
-    /// What to seal.
-    pub signals: Arc<dyn Signals>,
+    /// The server's loads.
+    pub loads: Arc<Loads>,
+    /// Assumed of a connection, in bit/s: RPT = remaining bytes / bandwidth.
+    pub bandwidth: u64,
 }
 
 impl Carrier {
-    fn source(&self, cookie_address: Option<u32>, client: SocketAddr) -> Ipv6Addr {
+    /// The source of a batch of packets whose response has so many bytes `remaining`.
+    fn source(&self, cookie_address: Option<u32>, remaining: u64, sealed: &mut Sealed) -> Ipv6Addr {
         let cookie = Cookie {
             sid: self.keys.sid(),
             expects_cookie_address: cookie_address.is_some(),
-            signals: Some(self.signals.of(client)),
+            signals: Some(Signals {
+                // Above 2 TB no more than that: hours.
+                rpt_us: remaining.saturating_mul(8_000_000) / self.bandwidth,
+                n_af: self.loads.n_af(),
+                n_ff: self.loads.n_ff(),
+            }),
         };
-        address(self.prefix, self.keys.seal(&cookie, cookie_address))
+        address(self.prefix, self.keys.seal(&cookie, cookie_address, sealed))
+    }
+
+    fn used(&self, at: IpAddr) -> Used {
+        match at {
+            IpAddr::V6(v6) if (v6.to_bits() >> 64) as u64 == self.prefix => self
+                .keys
+                .epoch_of_static(v6.to_bits() as u64)
+                .map_or(Used::Vip, Used::Cookie),
+            _ => Used::Plain(at),
+        }
     }
 }
 
@@ -95,69 +108,66 @@ struct Client {
     moved: bool,
 }
 
+/// By address and port.
+type Clients = Mutex<Recent<(u128, u16), Client>>;
+
 #[derive(Debug)]
 struct Shared {
-    carrier: Option<Carrier>,
-    clients: Mutex<Recent<(IpAddr, u16), Client>>,
+    /// With the clients to whom it writes.
+    carrier: Option<(Carrier, Clients)>,
     counts: Arc<Counts>,
 }
 
 impl Shared {
-    fn received(&self, client: SocketAddr, at: IpAddr, datagrams: u64) {
-        let used = self.used(at);
+    /// Remembers where datagrams came, unless noq is to.
+    fn received(&self, meta: &mut RecvMeta) {
+        let datagrams = meta.len.div_ceil(meta.stride.max(1)) as u64;
+        let Some((carrier, clients)) = &self.carrier else {
+            self.counts.at_plain.fetch_add(datagrams, Relaxed);
+            return;
+        };
+        let Some(at) = meta.dst_ip.take() else {
+            return;
+        };
+        let used = carrier.used(at);
         let counter = match used {
             Used::Vip => &self.counts.at_vip,
             Used::Cookie(_) => &self.counts.at_cookie,
             Used::Plain(_) => &self.counts.at_plain,
         };
         counter.fetch_add(datagrams, Relaxed);
-        let mut clients = self.clients.lock().expect("nobody panics with it");
-        let key = (client.ip(), client.port());
-        let before = clients.get(&key);
-        let was_there = before.is_some_and(|client| client.moved);
-        let moves = matches!(
-            (before.map(|client| client.used), used),
-            (Some(Used::Vip), Used::Cookie(_))
-        );
-        clients.insert(
-            key,
+        let mut clients = clients.lock().expect("nobody panics with it");
+        clients.change(key(meta.addr), |before| {
+            let was = before.unwrap_or(Client { used, moved: false });
+            let moves = matches!((was.used, used), (Used::Vip, Used::Cookie(_))) && !was.moved;
+            self.counts.moved.fetch_add(u64::from(moves), Relaxed);
             Client {
                 used,
-                moved: was_there || moves,
-            },
-        );
-        self.counts
-            .moved
-            .fetch_add(u64::from(moves && !was_there), Relaxed);
-    }
-
-    fn used(&self, at: IpAddr) -> Used {
-        match (&self.carrier, at) {
-            (Some(carrier), IpAddr::V6(v6)) if (v6.to_bits() >> 64) as u64 == carrier.prefix => {
-                carrier
-                    .keys
-                    .epoch_of_static(v6.to_bits() as u64)
-                    .map_or(Used::Vip, Used::Cookie)
+                moved: was.moved || moves,
             }
-            _ => Used::Plain(at),
-        }
+        });
     }
 
-    fn source(&self, client: SocketAddr) -> Option<IpAddr> {
-        let clients = self.clients.lock().expect("nobody panics with it");
-        let used = clients
-            .get(&(client.ip(), client.port()))
-            .map(|client| client.used);
+    /// The source of a batch to `client`, unless noq knows it.
+    fn source(&self, client: SocketAddr, remaining: u64, sealed: &mut Sealed) -> Option<IpAddr> {
+        let (carrier, clients) = self.carrier.as_ref()?;
+        let clients = clients.lock().expect("nobody panics with it");
+        let known = clients.get(&key(client));
         drop(clients);
-        match (used, &self.carrier) {
-            (Some(Used::Plain(at)), _) => Some(at),
-            (Some(Used::Cookie(epoch)), Some(carrier)) => {
-                Some(carrier.source(Some(epoch), client).into())
-            }
-            (_, Some(carrier)) => Some(carrier.source(None, client).into()),
-            (_, None) => None,
-        }
+        Some(match known.map(|client| client.used) {
+            Some(Used::Plain(at)) => at,
+            Some(Used::Cookie(epoch)) => carrier.source(Some(epoch), remaining, sealed).into(),
+            Some(Used::Vip) | None => carrier.source(None, remaining, sealed).into(),
+        })
     }
+}
+
+fn key(client: SocketAddr) -> (u128, u16) {
+    let ip = match client.ip() {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    (ip.to_bits(), client.port())
 }
 
 /// The socket that noq gets.
@@ -189,8 +199,7 @@ impl Socket {
     /// The same over another socket.
     pub fn over(inner: Box<dyn AsyncUdpSocket>, carrier: Option<Carrier>) -> Self {
         let shared = Shared {
-            carrier,
-            clients: Mutex::new(Recent::new(CLIENTS)),
+            carrier: carrier.map(|carrier| (carrier, Mutex::new(Recent::new(CLIENTS)))),
             counts: Arc::default(),
         };
         Self {
@@ -230,6 +239,8 @@ impl AsyncUdpSocket for Socket {
         Box::pin(Sender {
             inner: self.inner.create_sender(),
             shared: self.shared.clone(),
+            remaining: 0,
+            sealed: Sealed::default(),
         })
     }
 
@@ -241,10 +252,7 @@ impl AsyncUdpSocket for Socket {
     ) -> Poll<io::Result<usize>> {
         let n = ready!(self.inner.poll_recv(cx, bufs, meta))?;
         for meta in &mut meta[..n] {
-            if let Some(at) = meta.dst_ip.take() {
-                self.shared
-                    .received(meta.addr, at, meta.len.div_ceil(meta.stride.max(1)) as u64);
-            }
+            self.shared.received(meta);
         }
         Poll::Ready(Ok(n))
     }
@@ -262,10 +270,14 @@ impl AsyncUdpSocket for Socket {
     }
 }
 
+/// A connection's own.
 #[derive(Debug)]
 struct Sender {
     inner: Pin<Box<dyn UdpSender>>,
     shared: Arc<Shared>,
+    /// Bytes of which its last batch told.
+    remaining: u64,
+    sealed: Sealed,
 }
 
 impl UdpSender for Sender {
@@ -275,12 +287,16 @@ impl UdpSender for Sender {
         transmit: &Transmit<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let src_ip = self.shared.source(transmit.destination);
+        let this = &mut *self;
+        this.remaining = batch::send().unwrap_or(this.remaining);
+        let own = this
+            .shared
+            .source(transmit.destination, this.remaining, &mut this.sealed);
         let transmit = Transmit {
-            src_ip,
+            src_ip: own.or(transmit.src_ip),
             ..transmit.clone()
         };
-        self.inner.as_mut().poll_send(&transmit, cx)
+        this.inner.as_mut().poll_send(&transmit, cx)
     }
 
     fn max_transmit_segments(&self) -> NonZeroUsize {

@@ -16,27 +16,37 @@ from .nodes import Namespace, NodeError
 
 SNAPLEN = 128
 """Bytes of a frame that are kept: Ethernet, IPv6, UDP, and a long header up to its ids."""
+WHOLE = 0
+"""As many as there are."""
 PCAP_HEADER = 24
 
 
 class Capture:
-    """Of what a host sends to the service and is sent by it, from now on."""
+    """Of what a host sends to the service and is sent by whomever, from now on."""
 
-    def __init__(self, host: Namespace, folder: Path) -> None:
-        self._file = folder / "capture.pcap"
+    def __init__(
+        self,
+        host: Namespace,
+        folder: Path,
+        interface: str = "eth0",
+        snaplen: int = SNAPLEN,
+        what: str = f"udp port {QUIC_PORT} or (inbound and udp)",
+    ) -> None:
+        """`what` is an expression of pcap-filter(7)."""
+        self.file = folder / "capture.pcap"
         log = folder / "tcpdump.log"
-        tcpdump = ["tcpdump", "-i", "eth0", "-Z", "root", "-U", "-s", str(SNAPLEN), "-w", str(self._file)]
+        tcpdump = ["tcpdump", "-i", interface, "-Z", "root", "-U", "-s", str(snaplen), "-w", str(self.file), what]
         with log.open("wb") as out:
-            self._process = host.spawn([*tcpdump, f"udp port {QUIC_PORT}"], stdout=out, stderr=out)
+            self._process = host.spawn(tcpdump, stdout=out, stderr=out)
         # The file's own header is written when it listens.
-        while not self._file.exists() or self._file.stat().st_size < PCAP_HEADER:
+        while not self.file.exists() or self.file.stat().st_size < PCAP_HEADER:
             if self._process.poll() is not None:
                 raise NodeError(f"tcpdump does not capture: {log.read_text().strip()}")
             time.sleep(0.01)
 
     def datagrams(self) -> list[Datagram]:
         """What was seen so far."""
-        return datagrams(self._file)
+        return datagrams(self.file)
 
     def end(self) -> None:
         """See no more."""

@@ -26,7 +26,7 @@ BMV2_HINT = (
     "TARGET=bmv2 needs p4c and BMv2, which are not in Debian: see "
     "https://github.com/p4lang/p4c#installing-packaged-versions-of-p4c and "
     "https://github.com/p4lang/behavioral-model#building-the-code (with --with-pi, for simple_switch_grpc); "
-    "or use TARGET=softswitch"
+    "where they are not on PATH, P4C_BM2 names p4c-bm2-ss and BMV2 simple_switch_grpc; or use TARGET=softswitch"
 )
 
 
@@ -40,9 +40,9 @@ class Deployment:
 
     target: str
     switch: Path
-    """softswitch [FRONTAGE_SOFTSWITCH], or BMv2's simple_switch_grpc from the search path."""
+    """softswitch [FRONTAGE_SOFTSWITCH], or BMv2's simple_switch_grpc, of the search path or [BMV2]."""
     p4: Path
-    """Directory of frontage.json and frontage.p4info.txtpb [FRONTAGE_P4]."""
+    """Directory of frontage.json and frontage.p4info.txtpb [FRONTAGE_P4]; for BMv2, p4c-bm2-ss [P4C_BM2] makes them."""
     controller: Path
     """The command `frontage` [FRONTAGE_CONTROLLER]."""
     agent: Path
@@ -99,11 +99,16 @@ def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
         return Path(env[variable]).absolute() if env.get(variable) else default
 
     build, release = REPOSITORY / "build", REPOSITORY / "target" / "release"
-    bmv2 = settings.target == "bmv2"
+    if settings.target == "bmv2":
+        switch = _bmv2_program(env, "BMV2", "simple_switch_grpc")
+        p4 = _compile_for_bmv2(_bmv2_program(env, "P4C_BM2", "p4c-bm2-ss"), build / "p4-bmv2")
+    else:
+        switch = place("FRONTAGE_SOFTSWITCH", release / "softswitch")
+        p4 = place("FRONTAGE_P4", build / "p4")
     deployment = Deployment(
         target=settings.target,
-        switch=_bmv2_switch() if bmv2 else place("FRONTAGE_SOFTSWITCH", release / "softswitch"),
-        p4=_compile_for_bmv2(build / "p4-bmv2") if bmv2 else place("FRONTAGE_P4", build / "p4"),
+        switch=switch,
+        p4=p4,
         controller=place("FRONTAGE_CONTROLLER", Path(sys.executable).parent / "frontage"),
         agent=place("FRONTAGE_CCLB7", release / "frontage-cclb7"),
         quic_agent=place("FRONTAGE_CCLB7_QUIC", release / "frontage-cclb7-quic"),
@@ -128,18 +133,18 @@ def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
     return deployment
 
 
-def _bmv2_switch() -> Path:
-    found = shutil.which("simple_switch_grpc")
-    if found is None or shutil.which("p4c-bm2-ss") is None:
+def _bmv2_program(env: Mapping[str, str], variable: str, name: str) -> Path:
+    found = shutil.which(env.get(variable) or name)
+    if found is None:
         raise DeploymentError(BMV2_HINT)
-    return Path(found)
+    return Path(found).absolute()
 
 
-def _compile_for_bmv2(directory: Path) -> Path:
+def _compile_for_bmv2(compiler: Path, directory: Path) -> Path:
     """Compile the P4 program with the field's own compiler."""
     directory.mkdir(parents=True, exist_ok=True)
     source = REPOSITORY / "p4src" / "v1model" / "frontage.p4"
-    command: list[str | Path] = ["p4c-bm2-ss", "-o", directory / "frontage.json", source]
+    command: list[str | Path] = [compiler, "-o", directory / "frontage.json", source]
     command += ["--p4runtime-files", directory / "frontage.p4info.txtpb"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:

@@ -58,7 +58,7 @@ class QuicWorld(World):
     def __init__(self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path) -> None:
         super().__init__(settings, scratch, edge, QuicAgents())
         self._server = server
-        self._client = client
+        self.h3_client = client
         self._directory = scratch / "quic"
         self._processes: list[subprocess.Popen[bytes]] = []
         self._logs_read: Counter[str] = Counter()
@@ -100,7 +100,7 @@ class QuicWorld(World):
         """
 
         def command(index: int, start_ns: int) -> list[str | Path]:
-            command: list[str | Path] = [self._client, "plan", "--plan", plan, "--content", self.scratch / "content"]
+            command: list[str | Path] = [self.h3_client, "plan", "--plan", plan, "--content", self.scratch / "content"]
             command += ["--client", str(index), "--start-ns", str(start_ns)]
             command += ["--address", QUIC_VIP6, "--port", str(QUIC_PORT), "--insecure"]
             return [*command, "--follow"] if index % 2 else command

@@ -12,7 +12,7 @@ from .protocols import PROTOCOLS
 POLICIES = ("hash", "cheetah-rr", "cheetah-ll", "cclb4", "cclb4-current", "cclb4-future")
 TARGETS = ("softswitch", "bmv2")
 BMV2_RATE = 40_000_000
-"""Of the bottleneck, bits/s, when BMv2 is the switch."""
+"""Most of the bottleneck, bits/s, when BMv2 is the switch."""
 
 
 class SettingsError(ValueError):
@@ -44,6 +44,12 @@ class Settings:
     """Depth of the bottleneck's queue, as the time that it takes to drain: about the loaded path's round-trip time."""
     size_scale: float = 0.1
     """Factor on the workload's flow sizes."""
+
+    def on(self, target: str) -> Settings:
+        """The same on this switch. BMv2 forwards some thousand packets a second, and its links have no delay."""
+        if target == "bmv2":
+            return replace(self, target=target, bottleneck_rate=min(self.bottleneck_rate, BMV2_RATE), delay=0.0)
+        return replace(self, target=target)
 
     @property
     def server_rate(self) -> int:
@@ -92,19 +98,14 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
     default = Settings()
     protocol = _choice(env, "PROTOCOL", default.protocol, PROTOCOLS)
     target = _choice(env, "TARGET", default.target, TARGETS)
-    settings = Settings(
+    return Settings(
         seconds=_number(env, "DEMO_SECONDS", default.seconds, 1, 3600),
         load=_number(env, "LOAD", default.load, 0.05, 0.95),
         seed=_integer(env, "SEED", default.seed, 0, 2**32 - 1),
         servers=_integer(env, "SERVERS", default.servers, 2, 32),
         protocol=protocol,
-        target=target,
         policies=tuple(p for p in POLICIES if p not in PROTOCOLS[protocol].left_out),
-    )
-    if target == "bmv2":
-        # It forwards some thousand packets a second, and its links have no delay.
-        settings = replace(settings, bottleneck_rate=BMV2_RATE, delay=0.0)
-    return settings
+    ).on(target)
 
 
 def output_directory(env: Mapping[str, str] = os.environ) -> Path:

@@ -12,7 +12,7 @@ TABLES = tuple(table for byte_tables in ROUNDS for table in byte_tables)
 
 def entries(config: Config, allocation: Allocation) -> State:
     state: State = {}
-    if not any(vip.protocol is Protocol.UDP for vip in config.vips):
+    if not any(vip.protocol is Protocol.UDP for vip in config.vips) and not any(port.ranks for port in config.ports):
         return state  # nothing to open
     for key in config.cookie_keys:
         for i, byte_tables in enumerate(ROUNDS):

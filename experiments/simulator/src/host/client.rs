@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use frontage_cookie::cid;
 use frontage_transport::tcp::Connection;
 use rustc_hash::FxHashSet;
-use softswitch_pipeline::{Nanos, Rng};
+use softswitch_pipeline::Nanos;
 
 use super::transport::Transport;
-use super::{Config, Host, Identity, Purpose, Role};
+use super::{Host, Purpose};
 use crate::flows::Effort;
 use crate::frame::{ConnectionId, Way};
 use crate::network::Network;
@@ -22,8 +22,8 @@ const NO_SERVER: u8 = 0xff;
 
 #[derive(Debug, Default)]
 pub(super) struct Client {
-    /// Persistent connections without a flow, by workload.
-    idle: BTreeMap<u32, Vec<u32>>,
+    /// Persistent connections without a flow, by workload and server.
+    idle: BTreeMap<(u32, SocketAddr), Vec<u32>>,
     /// Counts through ports, and through addresses when the ports are through.
     next_socket: u64,
     /// Addresses and ports in use. Each is used once, since it names the flow that it asks for.
@@ -70,24 +70,27 @@ impl Client {
         if !asking.persistent {
             transport.finish(true);
         } else if complete && !transport.is_closed() {
-            self.idle.entry(asking.workload).or_default().push(socket);
+            let idle = self.idle.entry((asking.workload, way.to));
+            idle.or_default().push(socket);
         }
     }
 }
 
 impl Host {
-    /// A client.
-    pub fn client(identity: Identity, config: Config, rng: Rng) -> Self {
-        Self::new(identity, config, rng, Role::Client(Client::default()))
-    }
-
-    /// Asks for a flow that has begun, of the workload of this number. A flow for which there is no port left fails.
-    pub fn ask(&mut self, flow: usize, number: u32, workload: &Workload, network: &mut Network) {
+    /// Asks `to` for a flow that has begun, of the workload of this number. A flow for which there is no port left fails.
+    pub fn ask(
+        &mut self,
+        flow: usize,
+        number: u32,
+        workload: &Workload,
+        to: SocketAddr,
+        network: &mut Network,
+    ) {
         let persistent = workload.connection == ConnectionUse::Persistent;
-        let socket = match self.take_idle(number).filter(|_| persistent) {
+        let socket = match self.take_idle(number, to).filter(|_| persistent) {
             Some(socket) => socket,
             None => {
-                let Some(local) = self.free_socket(workload.server) else {
+                let Some(local) = self.free_socket(to) else {
                     return network.flows.fail(flow);
                 };
                 let transport = self.connect(workload.protocol, network.now);
@@ -98,7 +101,7 @@ impl Host {
                     received_before: 0,
                     effort_before: Effort::default(),
                 };
-                let ends = (workload.protocol, workload.server, local);
+                let ends = (workload.protocol, to, local);
                 self.insert(transport, ends, Purpose::Asking(asking))
             }
         };
@@ -131,11 +134,8 @@ impl Host {
     }
 
     /// A persistent connection without a flow. Those that have been closed meanwhile are forgotten.
-    fn take_idle(&mut self, workload: u32) -> Option<u32> {
-        let Role::Client(client) = &mut self.role else {
-            return None;
-        };
-        let idle = client.idle.get_mut(&workload)?;
+    fn take_idle(&mut self, workload: u32, to: SocketAddr) -> Option<u32> {
+        let idle = self.client.idle.get_mut(&(workload, to))?;
         while let Some(socket) = idle.pop() {
             let usable = |it: &super::Socket| {
                 matches!(&it.purpose, Purpose::Asking(asking) if asking.workload == workload && asking.flow.is_none())
@@ -150,9 +150,6 @@ impl Host {
 
     /// An address and port of ours that is not in use, of the family of the other's.
     fn free_socket(&mut self, to: SocketAddr) -> Option<SocketAddr> {
-        let Role::Client(client) = &mut self.role else {
-            return None;
-        };
         let ports = u64::from(u16::MAX - FIRST_PORT) + 1;
         let of_family = || {
             self.addresses
@@ -161,11 +158,11 @@ impl Host {
         };
         let addresses = of_family().count() as u64;
         for _ in 0..ports * addresses {
-            let n = client.next_socket;
-            client.next_socket += 1;
+            let n = self.client.next_socket;
+            self.client.next_socket += 1;
             let address = of_family().nth((n / ports % addresses) as usize)?;
             let local = SocketAddr::new(*address, FIRST_PORT + (n % ports) as u16);
-            if client.used.insert(local) {
+            if self.client.used.insert(local) {
                 return Some(local);
             }
         }

@@ -1,9 +1,7 @@
 //! A server: accepts connections and answers, and tells its loads.
 
-use softswitch_pipeline::Rng;
-
+use super::Host;
 use super::transport::Transport;
-use super::{Config, Host, Identity, Role};
 use crate::agent::{Agent, Loads, Responses};
 use crate::frame::{Body, ConnectionId, Way};
 use crate::network::Network;
@@ -24,6 +22,13 @@ pub(super) struct Answering {
 }
 
 impl Server {
+    pub(super) fn new(server: &scenario::Server) -> Self {
+        Self {
+            port: server.port,
+            agent: Agent::new(server),
+        }
+    }
+
     pub(super) fn advance(
         &mut self,
         socket: (u32, u32),
@@ -76,20 +81,8 @@ impl Server {
 }
 
 impl Host {
-    /// A server.
-    pub fn server(identity: Identity, config: Config, rng: Rng, server: &scenario::Server) -> Self {
-        let role = Server {
-            port: server.port,
-            agent: Agent::new(server),
-        };
-        Self::new(identity, config, rng, Role::Server(role))
-    }
-
-    /// A server's loads; nothing of a client.
+    /// Its server's loads, if it has one.
     pub fn loads(&self) -> Option<Loads> {
-        match &self.role {
-            Role::Server(server) => Some(server.agent.loads()),
-            Role::Client(_) => None,
-        }
+        self.server.as_ref().map(|server| server.agent.loads())
     }
 }

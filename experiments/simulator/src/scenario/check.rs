@@ -8,9 +8,7 @@ use frontage_cookie::tcp::Sid;
 use softswitch_pipeline::MAX_FRAME;
 use softswitch_queue::Loss;
 
-use super::{
-    Arrivals, Discipline, End, Host, HostKind, Link, Protocol, Scenario, Sizes, Switch, Workload,
-};
+use super::{Arrivals, Discipline, End, Host, Link, Protocol, Scenario, Sizes, Switch, Workload};
 use crate::agenda::MOST_CHANNELS;
 
 /// Most bytes before a segment's payload: Ethernet, IPv6, TCP with all its options.
@@ -122,10 +120,6 @@ fn check_host(field: &str, host: &Host) -> Result<()> {
         !host.addresses.is_empty(),
         "{field}.addresses: a host needs one at least"
     );
-    ensure!(
-        (host.kind == HostKind::Server) == host.server.is_some(),
-        "{field}.server: a server needs it, and a client has none"
-    );
     host.tcp
         .config()
         .check()
@@ -203,16 +197,21 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
         .hosts
         .iter()
         .find(|host| host.name == workload.client);
-    let Some(client) = client.filter(|host| host.kind == HostKind::Client) else {
-        bail!("{field}.client: there is no client '{}'", workload.client);
+    let Some(client) = client else {
+        bail!("{field}.client: there is no host '{}'", workload.client);
     };
-    let of_family = |a: &IpAddr| a.is_ipv4() == workload.server.is_ipv4();
     ensure!(
-        client.addresses.iter().any(of_family),
-        "{field}.server: client '{}' has no address of the family of {}",
-        client.name,
-        workload.server
+        !workload.servers.is_empty(),
+        "{field}.servers: nobody would be asked"
     );
+    for (i, server) in workload.servers.iter().enumerate() {
+        let of_family = |a: &IpAddr| a.is_ipv4() == server.is_ipv4();
+        ensure!(
+            client.addresses.iter().any(of_family),
+            "{field}.servers[{i}]: client '{}' has no address of the family of {server}",
+            client.name
+        );
+    }
     ensure!(
         workload.protocol == Protocol::Tcp || client.quic.is_some(),
         "{field}.protocol: client '{}' has no quic",

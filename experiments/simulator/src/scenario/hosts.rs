@@ -23,25 +23,16 @@ pub struct Host {
     pub gateway_mac: Mac,
     /// The name of its link.
     pub link: String,
-    /// What it does.
-    pub kind: HostKind,
-    /// What its server is like; of servers alone.
+    /// Whether an agent takes the cookies off what comes in, as an edge switch would: of a client that is in the data centre itself.
+    #[serde(default)]
+    pub masks: bool,
+    /// What its server is like, if it has one.
     pub server: Option<Server>,
     /// Its TCP.
     pub tcp: Tcp,
     /// Its QUIC, if it has any.
     #[serde(default)]
     pub quic: Option<Quic>,
-}
-
-/// What a host does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HostKind {
-    /// Opens connections, and asks.
-    Client,
-    /// Accepts connections, and answers.
-    Server,
 }
 
 /// An L7 load balancer (CCLB7), as the network sees it.

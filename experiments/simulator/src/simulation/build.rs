@@ -16,7 +16,7 @@ use crate::record::{Record, Series};
 use crate::scenario::{self, Discipline, End, Link, Quic, Scenario};
 use crate::seed;
 use crate::switch::Switch;
-use crate::workload::{Lengths, Starts};
+use crate::workload::{Lengths, Servers, Starts};
 
 /// Numbers of nodes by name: switches first, then hosts, in the scenario's order.
 type Numbers<'a> = BTreeMap<&'a str, u32>;
@@ -41,6 +41,7 @@ pub fn build(scenario: &Scenario, folder: &Path) -> Result<Simulation> {
                 scenario: workload.clone(),
                 client: numbers[workload.client.as_str()],
                 starts: Starts::new(workload, seed),
+                servers: Servers::new(workload, seed),
                 lengths: Lengths::new(workload, seed),
             }
         })
@@ -125,16 +126,14 @@ fn hosts(
             gateway_mac: host.gateway_mac.0,
             addresses: host.addresses.clone(),
             channel: sends[&format!("{}:0", host.name)],
+            masks: host.masks,
         };
         let rng = seed::generator(scenario.seed, &host.name);
         let config = Config {
             tcp: host.tcp.config(),
             quic: host.quic.as_ref().map(Quic::config),
         };
-        let host = match &host.server {
-            Some(server) => Host::server(identity, config, rng, server),
-            None => Host::client(identity, config, rng),
-        };
-        Node::Host(Box::new(host))
+        let server = host.server.as_ref();
+        Node::Host(Box::new(Host::new(identity, config, rng, server)))
     })
 }

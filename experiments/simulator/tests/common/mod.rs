@@ -36,7 +36,7 @@ fn host(n: u32, kind: &str, gateway: u32) -> Value {
         json!({"sid": n, "port": 80, "look_ahead": 100_000, "bandwidth": GIGABIT, "cookie": false});
     json!({
         "name": format!("h{n}"), "mac": mac(n), "addresses": [format!("10.0.0.{n}")], "gateway_mac": mac(gateway),
-        "link": format!("l{n}"), "kind": kind, "server": (kind == "server").then_some(server), "tcp": tcp(), "quic": quic(),
+        "link": format!("l{n}"), "server": (kind == "server").then_some(server), "tcp": tcp(), "quic": quic(),
     })
 }
 
@@ -49,7 +49,7 @@ fn link(name: &str, a: &str, b: &str) -> Value {
 
 fn workload(client: u32, server: u32, arrivals: Value, sizes: Value) -> Value {
     json!({
-        "label": "test", "client": format!("h{client}"), "server": format!("10.0.0.{server}:80"), "arrivals": arrivals,
+        "label": "test", "client": format!("h{client}"), "servers": [format!("10.0.0.{server}:80")], "arrivals": arrivals,
         "sizes": sizes, "request_bytes": 100, "start": 0, "stop": 50 * MILLISECOND, "connection": "one a flow",
     })
 }

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::World;
 
-const PYTHON: &str = concat!(
+pub const PYTHON: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../build/quic-clients/bin/python"
 );
-const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients");
+pub const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients");
 
 /// A client, and whether it follows the preferred address (RFC 9000, section 9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -96,6 +96,16 @@ impl World {
             .run(|| TcpStream::connect(("127.0.0.1", METRICS)).is_ok())
     }
 
+    /// Has first the hop, then the server take up key 2; the server reads its certificate again, too.
+    pub fn rotate(&self) {
+        let (id, secret) = key(2);
+        self.hop
+            .add(ipv6::Key::new(id, &Secret::new(&secret).unwrap()));
+        write_keys(&self.folder, &[key(1), key(2)]);
+        self.signal(libc::SIGHUP);
+        wait_for("the keys to be read", || self.metric("key_id") == 2);
+    }
+
     /// Sends the server `signal`.
     pub fn signal(&self, signal: libc::c_int) {
         // SAFETY: a process that we started and that the namespace has not waited for.

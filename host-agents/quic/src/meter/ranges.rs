@@ -6,41 +6,56 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct Ranges {
     prefix: u64,
-    /// Begin and end of what is beyond the prefix, apart from each other.
-    islands: BTreeMap<u64, u64>,
+    /// What is beyond the prefix, which mostly is nothing.
+    islands: Option<Box<Islands>>,
+}
+
+#[derive(Debug, Default)]
+struct Islands {
+    /// Begin and end of each, apart from each other.
+    ends: BTreeMap<u64, u64>,
+    /// How many bytes these are.
+    total: u64,
 }
 
 impl Ranges {
     /// Adds `from..to`.
     pub fn insert(&mut self, mut from: u64, mut to: u64) {
-        if self.islands.is_empty() && from <= self.prefix {
-            self.prefix = self.prefix.max(to);
-            return;
-        }
-        while let Some((&begin, &end)) = self
-            .islands
-            .range(..=to)
-            .next_back()
-            .filter(|(_, end)| **end >= from)
-        {
-            self.islands.remove(&begin);
-            (from, to) = (from.min(begin), to.max(end));
+        if let Some(islands) = &mut self.islands {
+            (from, to) = islands.join(from, to);
+            if islands.ends.is_empty() {
+                self.islands = None;
+            }
         }
         if from <= self.prefix {
             self.prefix = self.prefix.max(to);
         } else {
-            self.islands.insert(from, to);
+            let islands = self.islands.get_or_insert_default();
+            islands.ends.insert(from, to);
+            islands.total += to - from;
         }
     }
 
     /// How many there are.
     pub fn total(&self) -> u64 {
-        self.prefix
-            + self
-                .islands
-                .iter()
-                .map(|(begin, end)| end - begin)
-                .sum::<u64>()
+        self.prefix + self.islands.as_ref().map_or(0, |islands| islands.total)
+    }
+}
+
+impl Islands {
+    /// Takes those that touch `from..to`; what it is with them.
+    fn join(&mut self, mut from: u64, mut to: u64) -> (u64, u64) {
+        while let Some((&begin, &end)) = self
+            .ends
+            .range(..=to)
+            .next_back()
+            .filter(|(_, end)| **end >= from)
+        {
+            self.ends.remove(&begin);
+            self.total -= end - begin;
+            (from, to) = (from.min(begin), to.max(end));
+        }
+        (from, to)
     }
 }
 

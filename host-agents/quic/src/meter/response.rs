@@ -6,25 +6,33 @@ use super::Loads;
 use super::ranges::Ranges;
 
 /// A response on its stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Response {
-    /// As announced.
-    size: Option<u64>,
+    length: Length,
     /// The end of what was sent at least once.
     sent: u64,
-    /// The end, once it was sent.
-    end: Option<u64>,
     acknowledged: Ranges,
-    counted: bool,
     counted_ff: bool,
+}
+
+/// Bytes of the whole.
+#[derive(Debug)]
+enum Length {
+    Unknown,
+    /// As the application says, without what HTTP/3 adds.
+    Announced(u64),
+    /// The end was sent.
+    Ended(u64),
 }
 
 impl Response {
     /// One that begins, of `size` bytes if known.
     pub fn new(size: Option<u64>) -> Self {
         Self {
-            size,
-            ..Self::default()
+            length: size.map_or(Length::Unknown, Length::Announced),
+            sent: 0,
+            acknowledged: Ranges::default(),
+            counted_ff: false,
         }
     }
 
@@ -32,7 +40,7 @@ impl Response {
     pub fn sent(&mut self, to: u64, fin: bool) {
         self.sent = self.sent.max(to);
         if fin {
-            self.end = Some(to);
+            self.length = Length::Ended(to);
         }
     }
 
@@ -43,24 +51,23 @@ impl Response {
 
     /// Bytes still to be acknowledged. Of unknown length: as many bytes again as were sent so far.
     pub fn remaining(&self) -> u64 {
-        let whole = self
-            .end
-            .unwrap_or_else(|| self.size.unwrap_or(2 * self.sent).max(self.sent));
+        let whole = match self.length {
+            Length::Unknown => 2 * self.sent,
+            Length::Announced(size) => size.max(self.sent),
+            Length::Ended(end) => end,
+        };
         whole.saturating_sub(self.acknowledged.total())
     }
 
     /// Whether all of it arrived.
     pub fn is_whole(&self) -> bool {
-        self.end == Some(self.acknowledged.total())
+        matches!(self.length, Length::Ended(end) if end == self.acknowledged.total())
     }
 
-    /// Brings the loads up to date.
-    pub fn account(&mut self, loads: &Loads) {
-        if !self.counted {
-            self.counted = true;
-            loads.n_af.fetch_add(1, Relaxed);
-        }
-        let far = self.remaining() > loads.look_ahead;
+    /// Brings N_FF up to date; what remains.
+    pub fn account(&mut self, loads: &Loads) -> u64 {
+        let remaining = self.remaining();
+        let far = remaining > loads.look_ahead;
         if far != self.counted_ff {
             self.counted_ff = far;
             if far {
@@ -69,11 +76,11 @@ impl Response {
                 loads.n_ff.fetch_sub(1, Relaxed)
             };
         }
+        remaining
     }
 
     /// Takes it from the loads.
     pub fn leave(self, loads: &Loads) {
-        loads.n_af.fetch_sub(u64::from(self.counted), Relaxed);
         loads.n_ff.fetch_sub(u64::from(self.counted_ff), Relaxed);
     }
 }

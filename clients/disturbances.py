@@ -1,0 +1,57 @@
+"""What is done to a host of the world, and on its way, in the midst of a download."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_interface
+
+from frontage_demo.addresses import COOKIE_PREFIX, QUIC_PORT, ClientAddresses
+from frontage_demo.download import Download
+from frontage_demo.nodes import Namespace
+
+REBINDING = """table inet rebinding-{old} {{
+    chain out {{ type filter hook postrouting priority 0; udp sport {old} udp dport {service} udp sport set {new}; }}
+    chain in {{ type filter hook prerouting priority -300; udp sport {service} udp dport {new} udp dport set {old}; }}
+}}
+"""
+"""What a NAT does that gives a connection another port. What is on its way to the one before still comes through: a client that
+has sent all its acknowledgments has no reason to send anything, so that nobody could tell its server of the port.
+"""
+
+BLOCK = f"""table ip6 block {{
+    chain forward {{ type filter hook forward priority 0; ip6 daddr {COOKIE_PREFIX} drop; }}
+}}
+"""
+
+
+def rebind(download: Download, host: Namespace) -> None:
+    """Have the network know the client by other ports."""
+    for port in sorted({datagram.local[1] for datagram in download.seen()}):
+        rules = REBINDING.format(service=QUIC_PORT, old=port, new=port ^ 1)
+        host.run(["nft", "-f", "-"], input=rules)
+
+
+def readdress(download: Download, host: Namespace, client: ClientAddresses) -> None:
+    """Have the host prefer another address of its network, and lose the one that it had after as many bytes again."""
+    old = ip_interface(f"{client.address6}/64")
+    host.run(["ip", "addr", "add", f"{old.ip + 1}/64", "dev", "eth0", "nodad"])
+    host.run(["ip", "addr", "change", str(old), "dev", "eth0", "preferred_lft", "0"])
+    download.wait_for(2 * download.received())
+    host.run(["ip", "addr", "del", str(old), "dev", "eth0"])
+
+
+@contextmanager
+def unreachable_cookies(router: Namespace) -> Iterator[None]:
+    """Have a router let nothing through to cookie addresses."""
+    router.run(["nft", "-f", "-"], input=BLOCK)
+    yield
+    router.run(["nft", "flush", "ruleset"])
+
+
+def restore(host: Namespace, client: ClientAddresses) -> None:
+    """Undo what was done to a host."""
+    host.run(["nft", "flush", "ruleset"])
+    if client.address6 not in host.run(["ip", "-6", "addr", "show", "dev", "eth0"]).stdout:
+        host.run(["ip", "addr", "add", f"{client.address6}/64", "dev", "eth0", "nodad"])
+        host.run(["ip", "addr", "del", f"{ip_interface(client.address6).ip + 1}/64", "dev", "eth0"])

@@ -1,0 +1,246 @@
+"""AIFO and SP-PIFO in the P4 program against plain models of their papers, packet by packet and register by register, with the
+entries that the controller makes.
+
+Queues are as deep as the test says: the program is made to read depths from the clock, so that the time that is given with a packet
+is a depth, in microseconds.
+"""
+
+import random
+import socket
+import struct
+from fractions import Fraction
+from ipaddress import IPv6Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+import softswitch
+from base.aifo import Aifo
+from base.sppifo import SpPifo
+
+from conftest import EXAMPLE, ROOT
+from frontage.allocation import Installed, allocate
+from frontage.blocks import scheduler
+from frontage.config import Config, loads
+from frontage.cookie import CookieKey, Ip6Cookie
+from frontage.desired import desired
+from frontage.p4info import Schema
+from frontage.state import Action, Key
+from frontage.worker import sessions
+
+MILLION = 1_000_000
+CLOCK_FOR_DEPTH = """
+#include <v1model.p4>
+#define deq_qdepth egress_global_timestamp[18:0]
+#define enq_qdepth ingress_global_timestamp[18:0]
+#include "frontage.p4"
+"""
+KEY = CookieKey(4, bytes(range(16)))
+SWITCH_MAC, HOST_MAC = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
+AIFO = "FrontageIngress.scheduler.aifo"
+
+
+def configuration(ports: dict[int, dict[str, Any]]) -> Config:
+    """Servers on port 1, and a network 2001:db8:N::/48 on each port N that has a scheduler."""
+    text = {
+        "device": {"address": "unix:x", "cpu_port": 510, "pipeline": {"p4info": "x", "json": "x"}},
+        "ports": [{"id": 1, "name": "servers", "role": "server", "mac": SWITCH_MAC.hex(":")}]
+        + [{"id": n, "name": f"p{n}", "role": "client", "mac": "02:00:00:00:00:03", **port} for n, port in ports.items()],
+        "routes": [{"prefix": f"2001:db8:{n}::/48", "port": f"p{n}", "mac": "02:00:00:00:00:04"} for n in ports],
+        "keys": [{"id": KEY.id, "secret": KEY.secret.hex()}],
+    }
+    return loads(str(text), EXAMPLE)
+
+
+@pytest.fixture(scope="module")
+def program() -> softswitch.Program:
+    return softswitch.compile_text(CLOCK_FOR_DEPTH, include_dirs=[ROOT / "p4src" / "v1model"])
+
+
+def switch(program: softswitch.Program, config: Config, folder: Path) -> softswitch.Pipeline:
+    """A pipeline with all that the configuration asks for."""
+    assert program.p4info is not None
+    file = folder / "p4info.txtpb"
+    file.write_text(program.p4info)
+    tables = Schema.load(file).tables
+    pipeline = softswitch.Pipeline(program)
+    for key, action in desired(config, allocate(config, Installed({}))).items():
+        name = tables[key.table].full_name
+        known = program.tables[name]
+        action_name = next(full for full in known["actions"] if full.rpartition(".")[2] == action.name)
+        params = dict(zip(program.actions[action_name], action.params, strict=True))
+        if key.match:
+            pipeline.insert(name, dict(zip(known["key"], key.match, strict=True)), action_name, params)
+        else:
+            pipeline.set_default(name, action_name, params)
+    for key, action in sessions(config).items():
+        assert isinstance(key.match[0], int)
+        pipeline.set_clone_session(key.match[0], list(action.params))
+    return pipeline
+
+
+def quic(rank: int, port: int) -> bytes:
+    """From a server, in transit, with a dynamic cookie."""
+    prefix = socket.inet_pton(socket.AF_INET6, "2001:db8:5::")[:8]
+    source = prefix + KEY.seal_ip6(Ip6Cookie(7, rpt=rank, dynamic=True)).to_bytes(8, "big")
+    return _ipv6(source, port, 17, struct.pack(">HHHH", 443, 50000, 20, 0xBEEF) + b"\x40" + bytes(11))
+
+
+def tcp(code: int, port: int) -> bytes:
+    """The same in TCP's timestamp, with CK."""
+    source = socket.inet_pton(socket.AF_INET6, "2001:db8:5::7")
+    options = struct.pack(">BBBBII", 1, 1, 8, 10, code << 10, 5)
+    return _ipv6(source, port, 6, struct.pack(">HHIIBBHHH", 80, 50000, 1, 2, 0x88, 0x10, 99, 0xBEEF, 0) + options)
+
+
+def plain(port: int) -> bytes:
+    return _ipv6(
+        IPv6Address("2001:db8:5::7").packed, port, 6, struct.pack(">HHIIBBHHH", 80, 50000, 1, 2, 0x50, 0x10, 99, 0xBEEF, 0)
+    )
+
+
+def _ipv6(source: bytes, port: int, protocol: int, payload: bytes) -> bytes:
+    head = struct.pack(">IHBB", 6 << 28, len(payload), protocol, 64) + source + IPv6Address(f"2001:db8:{port}::9").packed
+    return SWITCH_MAC + HOST_MAC + b"\x86\xdd" + head + payload
+
+
+def wide(code: int) -> int:
+    """TCP's code on the carrier of IPv6."""
+    return code if code < 8 else 2 * code - 8
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_a_million_packets_agree_with_the_paper(program: softswitch.Program, tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    shapes = {
+        2: Shape(capacity=100, window=20, sample=1, k=0.1),
+        3: Shape(capacity=20, window=16, sample=15, k=0.1, report_every=2),
+        4: Shape(capacity=1000, window=7, sample=3, k=0.37, report_every=64),
+        5: Shape(capacity=65, window=1, sample=2, k=0.0),
+        6: Shape(capacity=(1 << 19) - 1, window=19, sample=1, k=0.9, report_every=1 << 15),
+        7: Shape(capacity=33, window=20, sample=4, k=0.25, report_every=8, default_rank=300),
+    }
+    config = configuration({port: {"scheduler": {"kind": "aifo", **vars(shape)}} for port, shape in shapes.items()})
+    pipeline = switch(program, config, tmp_path)
+    models = {port: Aifo(s.capacity, s.window, s.sample, Fraction(str(s.k)), s.report_every) for port, s in shapes.items()}
+    frames = {port: _frames(port, scheduler.rank(shape.default_rank)) for port, shape in shapes.items()}
+    refused = [0] * 32
+    workers = 0
+    for n in range(MILLION):
+        port = rng.choice((2, 3, 4, 5, 6, 7))
+        rank, frame = rng.choice(frames[port])
+        model = models[port]
+        # What a queue leaves behind is often near the limits, and sometimes beyond its size.
+        depth = min(rng.randrange(model.capacity + 2), rng.randrange(model.capacity + 2)) if n % 5 else rng.randrange(4)
+        came_out = pipeline.send(frame, 1, time_ns=depth * 1000)
+        admitted = model.admits(rank)
+        assert len(came_out) == admitted, f"seed {seed}, packet {n}: port {port}, rank {rank}, {vars(model)}"
+        if admitted:
+            assert came_out[0][0] == port
+            workers += model.departs(depth)
+        else:
+            refused[rank >> 3] += 1
+        if n % 1000 == 0 or n == MILLION - 1:
+            for at, state in models.items():
+                assert pipeline.register(f"{AIFO}.waiting.depths", at) == state.waiting
+                missing = state.size - len(state.ranks)
+                assert window(pipeline, at, state.size) == sorted(state.ranks) + missing * [255]
+    assert [pipeline.counter(f"{AIFO}.refusals.refusals", band)[0] for band in range(32)] == refused
+    assert pipeline.counter("FrontageIngress.drops", 29)[0] == sum(refused)
+    assert pipeline.counter("FrontageIngress.workers", 2)[0] == workers
+    share = sum(refused) / MILLION
+    assert 0.1 < share < 0.9, f"{share} refused: the test says little"
+
+
+class Shape:
+    def __init__(self, capacity: int, window: int, sample: int, k: float, report_every: int = 1, default_rank: int = 0):
+        self.capacity, self.window, self.sample, self.k = capacity, window, sample, k
+        self.report_every, self.default_rank = report_every, default_rank
+
+
+def _frames(port: int, default: int) -> list[tuple[int, bytes]]:
+    """Packets to a port with their ranks: by QUIC, by TCP and by nothing."""
+    every = [(rank, quic(rank, port)) for rank in range(256)]
+    short = [(wide(code), tcp(code, port)) for code in range(64)]
+    return every + 3 * short + 20 * [(default, plain(port))]
+
+
+def window(pipeline: softswitch.Pipeline, port: int, size: int) -> list[int]:
+    """The ranks in a window, without the order in which they entered; those that are missing are the largest and come last."""
+    return sorted(255 - pipeline.register(f"{AIFO}.slot{i}.inverses", port) for i in range(size))
+
+
+def test_priorities_agree_with_the_paper(program: softswitch.Program, tmp_path: Path) -> None:
+    """The priority that a packet got shows in the bounds, of which exactly its own becomes its rank."""
+    rng = random.Random(2)
+    config = configuration({port: {"scheduler": {"kind": "sp-pifo", "default_rank": 100 * port}} for port in (2, 3)})
+    pipeline = switch(program, config, tmp_path)
+    models = {port: SpPifo() for port in (2, 3)}
+    frames = {port: _frames(port, scheduler.rank(100 * port)) for port in models}
+    pushed_down = 0
+    for n in range(200_000):
+        port = rng.choice((2, 3))
+        rank, frame = rng.choice(frames[port])
+        # Now and then ranks are small for a while, so that bounds have to sink.
+        if n // 1000 % 2 and rank > 40:
+            continue
+        before = list(models[port].bounds)
+        models[port].priority(rank)
+        pushed_down += rank < before[-1]
+        assert [to for to, _ in pipeline.send(frame, 1)] == [port]
+        bounds = [pipeline.register(f"FrontageIngress.scheduler.sp_pifo.bound{i}.bounds", port) for i in range(8)]
+        assert bounds == models[port].bounds, f"packet {n}: rank {rank} on {before}"
+    assert pipeline.counter("FrontageIngress.workers", 3)[0] == pushed_down > 1000
+
+
+@pytest.mark.parametrize(("met", "marked"), [(0, 0), (9, 0), (10, 1), (11, 1), (1000, 1)])
+@pytest.mark.parametrize("kind", [None, "fifo", "aifo", "sp-pifo"])
+@pytest.mark.parametrize("ecn", range(4))
+def test_the_queue_that_a_packet_met_marks_it(
+    program: softswitch.Program, tmp_path: Path, kind: str | None, ecn: int, met: int, marked: int
+) -> None:
+    """From the threshold on, and only those of transports that understand."""
+    port: dict[str, Any] = {"ecn_threshold": 10}
+    if kind is not None:
+        port["scheduler"] = {"kind": kind, **({"capacity": 2000} if kind == "aifo" else {})}
+    pipeline = switch(program, configuration({2: port}), tmp_path)
+    frame = bytearray(plain(2))
+    frame[15] |= ecn << 4
+    ((_, out),) = pipeline.send(bytes(frame), 1, time_ns=met * 1000)
+    assert out[15] >> 4 & 3 == (3 if ecn and marked else ecn)
+
+
+@pytest.mark.parametrize("make", [quic, tcp], ids=["quic", "tcp"])
+def test_ranks_from_outside_are_not_believed(program: softswitch.Program, tmp_path: Path, make: Any) -> None:
+    """A packet that comes in by a client's port has the default rank, whatever it carries."""
+    config = configuration({2: {"scheduler": {"kind": "sp-pifo", "default_rank": 800}}, 3: {}})
+    pipeline = switch(program, config, tmp_path)
+    bound = "FrontageIngress.scheduler.sp_pifo.bound0.bounds"
+    frame = make(60, 2)
+    outside = bytes.fromhex("020000000003") + frame[6:]
+    assert len(pipeline.send(outside, 3)) == 1
+    assert pipeline.register(bound, 2) == scheduler.rank(800)
+    assert len(pipeline.send(frame, 1)) == 1
+    assert pipeline.register(bound, 2) == (60 if make is quic else wide(60))
+
+
+def test_limits_are_the_formula() -> None:
+    """Every limit against the paper's condition, in rational numbers."""
+    for capacity, size, k in [(100, 20, 0.1), (7, 3, 0.3), (20, 16, 0.0), (1000, 20, 0.999), (1, 1, 0.5)]:
+        config = configuration({2: {"scheduler": {"kind": "aifo", "capacity": capacity, "window": size, "k": k}}})
+        state = desired(config, allocate(config, Installed({})))
+        exact = Fraction(str(k))
+        for smaller in range(size + 1):
+            passing = [
+                c
+                for c in range(capacity + 1)
+                if c <= exact * capacity or Fraction(smaller, size) <= 1 / (1 - exact) * Fraction(capacity - c, capacity)
+            ]
+            assert state[Key("aifo.limit", (2, smaller))] == Action("set_limit", (max(passing),))
+            assert passing == list(range(len(passing)))
+
+
+def test_a_session_is_wanted_where_workers_run() -> None:
+    assert sessions(configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})) == {}
+    wanted = sessions(configuration({2: {"scheduler": {"kind": "sp-pifo"}}}))
+    assert wanted == {Key("clone_session", (1,)): Action("replica", (510,))}

@@ -1,0 +1,50 @@
+"""``frontage-sim``: the command line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from frontage.config import ConfigError
+
+from frontage_sim import simulate
+from frontage_sim.grid import runs
+from frontage_sim.runner import SimulationError
+from frontage_sim.scenario import load
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+
+ScenarioFile = Annotated[Path, typer.Argument(help="the scenario's YAML file", show_default=False)]
+Full = Annotated[bool, typer.Option("--full", help="at the published scale: hours, where the shipped one takes minutes")]
+
+
+@app.command(epilog="Example: frontage-sim run experiments/cloudcookie/figure8.yaml --workers 2")
+def run(
+    scenario: ScenarioFile,
+    out: Annotated[Path | None, typer.Option(help="folder of the results (build/experiments/NAME)", show_default=False)] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="simulations at a time (one a core)", show_default=False)] = None,
+    full: Full = False,
+) -> None:
+    """Run every simulation of a scenario that is not there yet, and write all flows to one Parquet file."""
+    flows = simulate(scenario, out, full=full, workers=workers)
+    print(f"{flows.height:,} flows")
+
+
+@app.command(name="list", epilog="Example: frontage-sim list experiments/cloudcookie/figure8.yaml")
+def list_runs(scenario: ScenarioFile, full: Full = False) -> None:
+    """The simulations that a scenario consists of, one a line."""
+    for one in runs(load(scenario), scenario, full):
+        print(one.name)
+
+
+def main() -> None:
+    try:
+        app()
+    except (ConfigError, SimulationError, FileNotFoundError) as error:
+        sys.exit(f"frontage-sim: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Published figures, made again: each has a scenario, a module that measures and draws, and a text.
+
+Beside ``figure8.yaml`` stand ``figure8.py``, whose ``evaluate(flows)`` gives a `Result`, and ``figure8.md``, which says
+what to see. A page is what a folder of them makes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+import polars as pl
+from matplotlib.figure import Figure
+
+from frontage_sim.scenario import load
+
+mpl.rcParams |= {
+    "svg.hashsalt": "frontage",  # else the same plot is another file each time
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "figure.constrained_layout.use": True,
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a figure shows: a table of measured and published numbers, and the plot."""
+
+    table: pl.DataFrame
+    plot: Figure
+
+
+def scenarios(paper: Path) -> list[Path]:
+    """The scenario files of a paper's folder, by number."""
+    return sorted(paper.glob("*.yaml"), key=lambda file: (len(file.stem), file.stem))
+
+
+def page(paper: Path, out: Path, simulate: Callable[[Path], pl.DataFrame]) -> Path:
+    """Runs every scenario of a paper's folder and writes ``out/PAPER.md`` with its plots beside it."""
+    text = [(paper / "README.md").read_text().rstrip()]
+    for file in scenarios(paper):
+        result = _module(file.with_suffix(".py"))(simulate(file))
+        plot = out / paper.name / f"{file.stem}.svg"
+        plot.parent.mkdir(parents=True, exist_ok=True)
+        result.plot.savefig(plot, metadata={"Date": None})
+        text += [
+            f"## {load(file).title}",
+            f"![{load(file).title}]({paper.name}/{plot.name})",
+            "\n".join(_table(result.table)),
+            file.with_suffix(".md").read_text().rstrip(),
+            f"Run it: `frontage-sim run experiments/{paper.name}/{file.name}`; all settings stand there.",
+        ]
+    target = out / f"{paper.name}.md"
+    target.write_text("\n\n".join(text) + "\n")
+    return target
+
+
+def _module(file: Path) -> Callable[[pl.DataFrame], Result]:
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    evaluate: Callable[[pl.DataFrame], Result] = module.evaluate
+    return evaluate
+
+
+def _table(frame: pl.DataFrame) -> Iterator[str]:
+    yield "| " + " | ".join(frame.columns) + " |"
+    yield "|" + "|".join("---:" if dtype.is_numeric() else "---" for dtype in frame.dtypes) + "|"
+    for row in frame.iter_rows():
+        yield "| " + " | ".join(_cell(value) for value in row) + " |"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

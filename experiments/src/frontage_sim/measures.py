@@ -1,0 +1,50 @@
+"""What papers measure of flows: completion times by size, and how evenly flows are spread over servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+SHORT = 100_000
+"""Bytes up to which a flow is short (CloudCookie, V-A; AIFO, figure 9)."""
+LONG = 1_000_000
+"""Bytes above which it is long."""
+
+FCT = (pl.col("end") - pl.col("start")) / 1e6
+"""Flow completion time in milliseconds, from the first packet of the connection to the last byte."""
+
+SHORT_MEAN = FCT.filter(pl.col("size") <= SHORT).mean()
+SHORT_P99 = FCT.filter(pl.col("size") <= SHORT).quantile(0.99)
+LONG_MEAN = FCT.filter(pl.col("size") > LONG).mean()
+
+
+def active(flows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """At every beginning and end of a flow: how many flows each server has. Columns ``time`` (ns), ``server``, ``change``, ``active``."""
+    changes = pl.concat(
+        [
+            flows.select(*by, "server", time="start", change=pl.lit(1)),
+            flows.select(*by, "server", time="end", change=pl.lit(-1)),
+        ]
+    )
+    ordered = changes.sort([*by, "time", "change"])
+    return ordered.with_columns(pl.col("change").cum_sum().over([*by, "server"]).alias("active"))
+
+
+def variance(flows: pl.DataFrame, by: Sequence[str], servers: int) -> pl.DataFrame:
+    """The variance over all servers of their active flows, at every beginning and end of one: ``time`` (ns), ``lasts`` (ns),
+    ``variance`` (flows squared)."""
+    changes = active(flows, by)
+    # From the sum and the sum of squares, which each change moves: n to n + d adds d and d * (2n + d), n + d being the count after it.
+    moved = changes.with_columns(squares=pl.col("change") * (2 * pl.col("active") - pl.col("change")))
+    sums = moved.with_columns(
+        total=pl.col("change").cum_sum().over(list(by)) if by else pl.col("change").cum_sum(),
+        squared=pl.col("squares").cum_sum().over(list(by)) if by else pl.col("squares").cum_sum(),
+    )
+    following = pl.col("time").shift(-1)
+    return sums.select(
+        *by,
+        "time",
+        lasts=((following.over(list(by)) if by else following) - pl.col("time")).fill_null(0),
+        variance=pl.col("squared") / servers - (pl.col("total") / servers) ** 2,
+    )

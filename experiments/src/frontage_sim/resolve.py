@@ -1,0 +1,111 @@
+"""A run in the simulator's terms: every address, table entry and queue written out, nothing left to be inferred."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from frontage_sim.addresses import SERVER_PORT, VIP, VIP_PORT, host_address, mac, peer_mac, sid
+from frontage_sim.graph import Graph, Host, Link
+from frontage_sim.grid import Run
+from frontage_sim.scenario import Balancer, Scenario, Scheduler, SchedulerKind
+from frontage_sim.sizes import sizes
+from frontage_sim.switches import CPU_PORT, Program, contents_of
+from frontage_sim.worlds import graph
+
+MAX_RTO = 60 * 10**9
+"""Nanoseconds (RFC 6298, 2.5)."""
+
+
+def resolve(run: Run, program: Program) -> dict[str, Any]:
+    """What ``frontage-simulator`` reads."""
+    scenario = run.scenario
+    net = graph(scenario.world)
+    return {
+        "seed": run.seed,
+        "end": scenario.workload.duration + scenario.workload.drain,
+        "programs": {"frontage": str(program.json_file)},
+        "switches": _switches(net, scenario.balancer, scenario.scheduler, program),
+        "hosts": [_host(net, host, scenario) for host in net.hosts],
+        "links": [_link(net, link, scenario.scheduler) for link in net.links],
+        "workload": _workload(net, scenario),
+        "record": {"flows": True, "queues": scenario.record, "loads": scenario.record, "throughput": None},
+    }
+
+
+@cache
+def _switches(net: Graph, balancer: Balancer, scheduler: Scheduler, program: Program) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": switch.name,
+            "program": "frontage",
+            "cpu_port": CPU_PORT,
+            "ports": [{"number": port.number, "link": _name(port.link)} for port in net.ports[switch.name]],
+            **contents_of(net, switch, balancer, scheduler, program),
+        }
+        for switch in net.switches
+    ]
+
+
+def _name(link: Link) -> str:
+    return f"{link.a}-{link.b}"
+
+
+def _host(net: Graph, host: Host, scenario: Scenario) -> dict[str, Any]:
+    (port,) = net.ports[host.name]
+    server = {
+        "sid": sid(net, host.name),
+        "port": SERVER_PORT,
+        "look_ahead": scenario.balancer.look_ahead,
+        "bandwidth": port.link.rate,
+        "cookie": True,
+    }
+    return {
+        "name": host.name,
+        "mac": mac(net, port),
+        "addresses": [str(host_address(net, host.name))],
+        "gateway_mac": peer_mac(net, port),
+        "link": _name(port.link),
+        "masks": host.role == "peer",
+        "tcp": scenario.transport.model_dump() | {"max_rto": MAX_RTO, "timestamps": True},
+        "server": server if host.answers else None,
+    }
+
+
+def _link(net: Graph, link: Link, scheduler: Scheduler) -> dict[str, Any]:
+    (a,) = (port for port in net.ports[link.a] if port.link is link)
+    (b,) = (port for port in net.ports[link.b] if port.link is link)
+    scheduled = {switch.name for switch in net.switches if switch.scheduled}
+    return {
+        "name": _name(link),
+        "a": f"{a.node}:{a.number}",
+        "b": f"{b.node}:{b.number}",
+        "rate": link.rate,
+        "delay": link.delay,
+        "loss_ppb": link.loss_ppb,
+        "queue_packets": link.queue,
+        "queue_bytes": None,
+        "discipline": "pifo" if scheduler.kind is SchedulerKind.PIFO and scheduled & {link.a, link.b} else "fifo",
+    }
+
+
+def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
+    load = scenario.workload
+    flow_sizes = sizes(load.sizes)
+    clients = [host.name for host in net.hosts if host.asks]
+    balanced = any(switch.balances for switch in net.switches)
+    direct = [(host.name, f"{host_address(net, host.name)}:{SERVER_PORT}") for host in net.hosts if host.answers]
+    rate = load.load * net.bottleneck / 8 / flow_sizes.mean() / len(clients)
+    return [
+        {
+            "client": client,
+            "servers": [f"{VIP}:{VIP_PORT}"] if balanced else [address for name, address in direct if name != client],
+            "arrivals": {"poisson": rate},
+            "sizes": {"cdf": flow_sizes.points},
+            "request_bytes": load.request,
+            "start": 0,
+            "stop": load.duration,
+            "connection": "one a flow",
+        }
+        for client in clients
+    ]

@@ -1,0 +1,156 @@
+"""A scenario file: what one figure's runs simulate. `load` turns it into a checked `Scenario`, or names file, line and fix.
+
+Every field has a default, so a scenario says only what is special to it; ``README.md`` lists them all.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from frontage.config import ConfigError, Policy
+from frontage.explain import explain
+from frontage.yamlfile import DocumentError, Plain, Problem, parse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from frontage_sim.quantity import Duration, Rate, Size
+from frontage_sim.sizes import sizes
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Testbed(_Model):
+    """CloudCookie's testbed (section V): clients with an L4 load balancer each on one machine, and servers, behind one switch."""
+
+    kind: Literal["testbed"] = Field("testbed", description="'testbed', 'leaf-spine' or 'graph'")
+    clients: int = Field(4, ge=1, le=64, description="clients, each with its own L4 load balancer", examples=[4])
+    servers: int = Field(12, ge=1, le=200, description="L7 load balancers", examples=[12])
+    rate: Rate = Field(10 * 10**9, description="the rate of the link that all clients share", examples=["10gbit"])
+    server_rates: tuple[Rate, ...] = Field((), description="the servers' own rates, in turn; else `rate` / servers", examples=[["1gbit"]])
+    delay: Duration = Field(5_000, description="the propagation delay of a link", examples=["5us"])
+    queue: int = Field(250, ge=1, description="packets that wait at a port of a switch", examples=[250])
+
+
+class LeafSpine(_Model):
+    """Racks of hosts, each leaf linked to every spine."""
+
+    kind: Literal["leaf-spine"]
+    leaves: int = Field(9, ge=1, le=64, description="leaf switches", examples=[9])
+    spines: int = Field(4, ge=1, le=64, description="spine switches", examples=[4])
+    hosts: int = Field(16, ge=1, le=128, description="hosts of a leaf", examples=[16])
+    access_rate: Rate = Field(10 * 10**9, description="the rate of a host's link", examples=["10gbit"])
+    spine_rate: Rate = Field(40 * 10**9, description="the rate of a link between leaf and spine", examples=["40gbit"])
+    delay: Duration = Field(1_000, description="the propagation delay of a link", examples=["1us"])
+    queue: int = Field(20, ge=1, description="packets that wait at a port of a switch", examples=[20])
+
+
+class SwitchNode(_Model):
+    name: str = Field(description="a name", examples=["tor"])
+    balances: bool = Field(False, description="whether it serves the VIP", examples=[True])
+    scheduled: bool = Field(True, description="whether `scheduler` holds for its ports", examples=[True])
+
+
+class HostNode(_Model):
+    name: str = Field(description="a name", examples=["c1"])
+    role: Literal["client", "server", "peer"] = Field(description="'client', 'server', or 'peer' which is both", examples=["client"])
+
+
+class LinkEdge(_Model):
+    ends: tuple[str, str] = Field(description="the two nodes", examples=[["tor", "c1"]])
+    rate: Rate = Field(10 * 10**9, description="bits a second, each way", examples=["10gbit"])
+    delay: Duration = Field(5_000, description="propagation delay, each way", examples=["5us"])
+    loss_ppb: int = Field(0, ge=0, le=10**9, description="frames lost of a thousand million", examples=[1000])
+    queue: int = Field(250, ge=1, description="packets that wait at either end", examples=[250])
+
+
+class Graph(_Model):
+    """The user's own topology."""
+
+    kind: Literal["graph"]
+    switches: tuple[SwitchNode, ...] = Field(min_length=1, description="the switches")
+    hosts: tuple[HostNode, ...] = Field(min_length=2, description="the hosts")
+    links: tuple[LinkEdge, ...] = Field(min_length=1, description="the links")
+
+
+class Transport(_Model):
+    congestion: Literal["newreno", "cubic", "dctcp"] = Field("cubic", description="the congestion controller", examples=["cubic"])
+    mss: int = Field(1448, ge=536, le=8948, description="payload bytes of a full segment", examples=[1448])
+    initial_window: int = Field(10, ge=1, le=1000, description="segments (RFC 6928)", examples=[10])
+    min_rto: Duration = Field(200_000_000, description="the least retransmission time-out", examples=["200ms"])
+    initial_rto: Duration = Field(1_000_000_000, description="the time-out of the handshake (RFC 6298)", examples=["1s"])
+    delayed_ack: Duration | None = Field(None, description="how long an acknowledgment may wait; absent: not at all", examples=["40ms"])
+    sack: bool = Field(True, description="selective acknowledgments (RFC 2018)", examples=[True])
+    receive_window: Size = Field(64 * 2**20, description="bytes that a receiver takes ahead", examples=["64MiB"])
+
+
+class Balancer(_Model):
+    policy: Policy = Field(Policy.CCLB4, description="one of " + ", ".join(Policy), examples=["cclb4"])
+    alpha: float = Field(0.5, ge=0, le=1, description="the weight of N_AF against N_FF (equation 1)", examples=[0.5])
+    look_ahead: Size = Field(65_536, description="a flow with more bytes left than this counts in N_FF", examples=["64KiB"])
+
+
+class SchedulerKind(StrEnum):
+    FIFO = "fifo"
+    AIFO = "aifo"
+    SP_PIFO = "sp-pifo"
+    PIFO = "pifo"
+
+
+class Scheduler(_Model):
+    kind: SchedulerKind = Field(SchedulerKind.FIFO, description="one of " + ", ".join(SchedulerKind), examples=["aifo"])
+    window: int = Field(20, ge=1, description="AIFO's W: ranks in the window", examples=[20])
+    sample: int = Field(15, ge=1, description="one packet in so many enters the window", examples=[15])
+    k: float = Field(0.1, ge=0, lt=1, description="AIFO's headroom, of the queue", examples=[0.1])
+    ecn_threshold: int | None = Field(None, ge=1, description="packets from which ECN marks, for DCTCP", examples=[65])
+
+
+class Workload(_Model):
+    sizes: str = Field("websearch", description="'websearch', 'datamining', 'fixed:BYTES' or 'uniform:LOW-HIGH'", examples=["websearch"])
+    load: float = Field(0.8, gt=0, le=1.5, description="offered bytes of flows as a share of the bottleneck", examples=[0.8])
+    duration: Duration = Field(10**9, description="how long flows arrive; then they are let finish", examples=["1s"])
+    drain: Duration = Field(10 * 10**9, description="how long flows may take to finish after that", examples=["10s"])
+    request: Size = Field(100, description="bytes of a request", examples=["100B"])
+    incast: int | None = Field(None, ge=2, description="arrivals come in bursts of so many, from as many senders", examples=[32])
+
+    @field_validator("sizes")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        sizes(name)
+        return name
+
+
+class Scenario(_Model):
+    title: str = Field(description="what the figure shows", examples=["FCT against load"])
+    seeds: int = Field(10, ge=1, le=10_000, description="runs of each combination, of seeds 1, 2, ...", examples=[10])
+    world: Annotated[Testbed | LeafSpine | Graph, Field(discriminator="kind")] = Field(Testbed(), description="the topology")
+    transport: Transport = Field(Transport(), description="the hosts' TCP")
+    balancer: Balancer = Field(Balancer(), description="how the VIP's flows find a server")
+    scheduler: Scheduler = Field(Scheduler(), description="how ports admit and order packets")
+    workload: Workload = Field(Workload(), description="the flows")
+    record: Duration | None = Field(None, description="the interval at which loads and queues are recorded", examples=["1ms"])
+    vary: dict[str, tuple[Any, ...] | dict[str, dict[str, Any]]] = Field(
+        default_factory=dict,
+        description="fields and their values, or a word and for each of its values what fields have; all combinations run",
+    )
+    full: dict[str, Any] = Field(default_factory=dict, description="what --full sets: the published scale")
+
+
+def load(file: Path | str) -> Scenario:
+    """Read and check a scenario file. Raises ConfigError, which names every problem that was found."""
+    file = Path(file)
+    try:
+        document = parse(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(file, [Problem((), "no such file", "give the path of a scenario file")]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(file, [Problem((), f"cannot be read: {error}", "make it a readable UTF-8 text file")]) from None
+    except DocumentError as error:
+        raise ConfigError(file, error.problems) from None
+    data: Plain = document.data if document.data is not None else {}
+    try:
+        return Scenario.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(file, explain(error, document, Scenario)) from None

@@ -1,0 +1,107 @@
+"""What every switch of a simulated network holds: a configuration for the real controller, and all that it would install."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from frontage.config import Config, loads
+from frontage.offline import contents, plain_entries, plain_packets, plain_sessions
+from frontage.p4info import Schema
+
+from frontage_sim.addresses import SERVER_PORT, VIP, VIP_PORT, host_address, mac, peer_mac, sid
+from frontage_sim.graph import Graph, Port, Switch
+from frontage_sim.scenario import Balancer, Scheduler, SchedulerKind
+
+CPU_PORT = 510
+KEY = {"id": 1, "secret": "00112233445566778899aabbccddeeff"}
+"""Whose seal nobody attacks here."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """The compiled P4 program."""
+
+    p4info: Path
+    json_file: Path
+
+
+def configuration(graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, program: Program) -> Config:
+    """What an operator would write for this switch."""
+    hosts = {host.name: host_address(graph, host.name) for host in graph.hosts}
+    ways = [(address, graph.next_hop(switch.name, name, place)) for place, (name, address) in enumerate(hosts.items())]
+    # From all of them servers' packets come.
+    inside = {port.number for host in graph.hosts if host.answers for port in graph.next_hops(switch.name, host.name)}
+    known: dict[str, Any] = {
+        "device": {
+            "address": "unix:unused",
+            "cpu_port": CPU_PORT,
+            "pipeline": {"p4info": str(program.p4info), "json": str(program.json_file)},
+        },
+        "ports": [
+            {
+                "id": port.number,
+                "name": f"p{port.number}",
+                "role": "server" if port.number in inside else "client",
+                "mac": mac(graph, port),
+                **(_scheduler(scheduler, port) if switch.scheduled else {}),
+            }
+            for port in graph.ports[switch.name]
+        ],
+        "neighbors": [{"address": str(address), **_next_hop(graph, port)} for address, port in ways if port],
+        "keys": [KEY],
+    }
+    if switch.balances:
+        known["vips"] = [{"name": "vip", "address": str(VIP), "port": VIP_PORT, "policy": balancer.policy.value, "alpha": balancer.alpha}]
+        known["servers"] = [
+            {"name": host.name, "vip": "vip", "address": str(hosts[host.name]), "port": SERVER_PORT, "sid": sid(graph, host.name)}
+            for host in graph.hosts
+            if host.role == "server"
+        ]
+    elif (way := _to_balancer(graph, switch)) is not None:
+        known["routes"] = [{"prefix": f"{VIP}/32", **_next_hop(graph, way)}]
+    return loads(json.dumps(known), Path(f"{switch.name}.yaml"))
+
+
+def contents_of(graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, program: Program) -> dict[str, Any]:
+    """What the controller installs there, as the simulator reads it."""
+    config = configuration(graph, switch, balancer, scheduler, program)
+    state, packets_out = contents(config)
+    schema = _schema(program.p4info)
+    return {
+        "entries": list(plain_entries(schema, state)),
+        "packets_out": list(plain_packets(schema, packets_out)),
+        "clone_sessions": list(plain_sessions(config)),
+    }
+
+
+def _scheduler(scheduler: Scheduler, port: Port) -> dict[str, Any]:
+    """What the controller's configuration says of a port's queue; the ideal is the simulator's own."""
+    marks = {"ecn_threshold": scheduler.ecn_threshold} if scheduler.ecn_threshold else {}
+    match scheduler.kind:
+        case SchedulerKind.AIFO:
+            parameters = scheduler.model_dump(include={"window", "sample", "k"})
+            return {"scheduler": {"kind": "aifo", "capacity": port.link.queue, **parameters}, **marks}
+        case SchedulerKind.SP_PIFO:
+            return {"scheduler": {"kind": "sp-pifo"}, **marks}
+        case _:
+            return marks
+
+
+@cache
+def _schema(p4info: Path) -> Schema:
+    return Schema.load(p4info)
+
+
+def _next_hop(graph: Graph, port: Port) -> dict[str, str]:
+    return {"port": f"p{port.number}", "mac": peer_mac(graph, port)}
+
+
+def _to_balancer(graph: Graph, switch: Switch) -> Port | None:
+    """The way to the nearest switch that serves the VIP."""
+    balancers = [other.name for other in graph.switches if other.balances and switch.name in graph.distance(other.name)]
+    nearest = min(balancers, key=lambda name: graph.distance(name)[switch.name], default=None)
+    return graph.next_hop(switch.name, nearest, 0) if nearest else None

@@ -1,0 +1,51 @@
+"""Measures of flows, against small examples worked out by hand."""
+
+import polars as pl
+import pytest
+
+from frontage_sim.measures import LONG_MEAN, SHORT_MEAN, SHORT_P99, active, variance
+from frontage_sim.results import over_seeds
+
+FLOWS = pl.DataFrame(
+    {
+        "server": ["a", "a", "b"],
+        "size": [100_000, 100_001, 1_000_001],
+        "start": [0, 10, 20],
+        "end": [30, 40, 1_000_020],
+    }
+)
+
+
+def test_active_flows_of_each_server() -> None:
+    assert active(FLOWS, []).select("time", "server", "active").rows() == [
+        (0, "a", 1),
+        (10, "a", 2),
+        (20, "b", 1),
+        (30, "a", 1),
+        (40, "a", 0),
+        (1_000_020, "b", 0),
+    ]
+
+
+def test_variance_over_all_servers() -> None:
+    found = variance(FLOWS, [], servers=2)
+    # (1,0) (2,0) (2,1) (1,1) (0,1) (0,0)
+    assert found["variance"].to_list() == pytest.approx([0.25, 1, 0.25, 0, 0.25, 0])
+    assert found["lasts"].to_list() == [10, 10, 10, 10, 999_980, 0]
+
+
+def test_servers_without_a_flow_count() -> None:
+    assert variance(FLOWS, [], servers=4)["variance"][0] == pytest.approx(1 / 4 - 1 / 16)
+
+
+def test_completion_times_by_size() -> None:
+    found = FLOWS.select(SHORT_MEAN.alias("mean"), SHORT_P99.alias("p99"), LONG_MEAN.alias("long")).row(0)
+    assert found == pytest.approx((30e-6, 30e-6, 1.0))
+
+
+def test_confidence_is_of_the_seeds() -> None:
+    frame = pl.DataFrame({"policy": ["x"] * 4, "seed": [1, 1, 2, 2], "value": [1.0, 3.0, 4.0, 6.0]})
+    found = over_seeds(frame, ["policy"], pl.col("value").mean()).row(0, named=True)
+    assert found["mean"] == pytest.approx(3.5)
+    # Seeds' means 2 and 5: deviation 2.1213, t(0.975, 1) = 12.706.
+    assert found["half_width"] == pytest.approx(12.706 * 2.12132 / 2**0.5, rel=1e-4)

@@ -1,0 +1,103 @@
+"""Scenario files: what they may say, what is refused and how, and the runs that they stand for."""
+
+from pathlib import Path
+
+import pytest
+from frontage.config import ConfigError
+
+from frontage_sim import scenario
+from frontage_sim.grid import runs
+from frontage_sim.quantity import RATE, TIME, parse, show
+from frontage_sim.scenario import SchedulerKind, load
+from frontage_sim.sizes import sizes
+
+FOUR = """\
+title: four balancers
+seeds: 2
+world: {kind: testbed, rate: 1gbit}
+workload: {load: 0.8, duration: 100ms}
+vary:
+  balancer.policy: [hash, cclb4]
+  scheduler.kind: [fifo, aifo]
+full: {world.rate: 100gbit, seeds: 3}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "scenario.yaml"
+
+
+def test_every_combination_runs_with_every_seed(file: Path) -> None:
+    file.write_text(FOUR)
+    made = runs(load(file), file)
+    assert len({run.name for run in made}) == len(made) == 2 * 2 * 2
+    last = made[-1]
+    assert last.name == "balancer.policy=cclb4,scheduler.kind=aifo,seed=2"
+    assert last.scenario.scheduler.kind is SchedulerKind.AIFO
+    assert last.scenario.workload.duration == 100_000_000
+
+
+def test_a_word_can_stand_for_several_fields(file: Path) -> None:
+    rivals = "{tcp: {}, aifo: {scheduler.kind: aifo, transport.initial_window: 30}}"
+    file.write_text(f"title: rivals\nseeds: 1\nvary:\n  rival: {rivals}\n  workload.load: [0.2, 0.8]\n")
+    made = runs(load(file), file)
+    labels = [dict(run.labels) for run in made]
+    assert labels == [{"rival": rival, "workload.load": load} for rival in ("tcp", "aifo") for load in ("0.2", "0.8")]
+    assert [run.scenario.transport.initial_window for run in made] == [10, 10, 30, 30]
+
+
+def test_steps_of_sizes_have_their_mean() -> None:
+    assert sizes("websearch-steps").mean() == pytest.approx(987_600.15)
+
+
+def test_full_is_the_same_at_another_scale(file: Path) -> None:
+    file.write_text(FOUR)
+    made = runs(load(file), file, full=True)
+    assert len(made) == 12
+    world = made[0].scenario.world
+    assert isinstance(world, scenario.Testbed)
+    assert world.rate == 100 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("titel: x\n", "1:1: titel: is no field of the configuration; remove it or use one of: title, seeds"),
+        ("title: x\nworld: {kind: ring}\n", "2:8: world: "),
+        ("title: x\nworkload: {load: much}\n", "2:18: workload.load: 'much' is not a number; give offered bytes"),
+        ("title: x\nworkload: {duration: 5 parsec}\n", "workload.duration: '5 parsec' is not a number with one of the units ns, us"),
+        ("title: x\nworkload: {duration: 0.5ns}\n", "workload.duration: '0.5ns' is not a whole number of ns"),
+        ("title: x\nvary: {balancer.policy: [best]}\n", "vary: balancer.policy: "),
+        ("title: x\nvary: {balancer.polity: [hash]}\n", "vary: balancer.polity: "),
+        ("title: x\nworkload: {sizes: huge}\n", "2:19: workload.sizes: 'huge' is no distribution of sizes: there are websearch,"),
+        (
+            "title: x\nworld: {kind: graph, switches: [{name: s}], hosts: [{name: a, role: peer}, {name: b, role: peer}], "
+            "links: [{ends: [s, a]}]}\n",
+            "world: b has 0 links, a host has one; give every host one link",
+        ),
+        ("title: [x\n", "scenario.yaml:"),
+        ("", "title: is missing; add what the figure shows"),
+    ],
+)
+def test_refused_with_place_and_fix(file: Path, text: str, complaint: str) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        runs(load(file), file)
+    assert str(refused.value).startswith(str(file))
+    assert complaint in str(refused.value)
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        load(tmp_path / "missing.yaml")
+
+
+@pytest.mark.parametrize(("text", "value"), [("10gbit", 10**10), ("1.5 mbit", 1_500_000), ("7bit", 7)])
+def test_quantities_are_exact(text: str, value: int) -> None:
+    assert parse(text, RATE) == value
+    assert parse(show(value, RATE), RATE) == value
+
+
+def test_zero_has_a_text() -> None:
+    assert parse(show(0, TIME), TIME) == 0

@@ -1,0 +1,84 @@
+"""Comes back with a Retry's token when it is told to: `retry_aioquic.py OUT HOST PORT`.
+
+Begins one handshake after the other, and goes on with none of them, until the server answers with a Retry (RFC 9000, section 8.1.2).
+Then it writes the Retry to OUT, and completes that handshake as soon as somebody has removed OUT.
+"""
+
+import socket
+import ssl
+import sys
+import time
+from pathlib import Path
+
+from aioquic.h3.connection import H3_ALPN
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.events import ConnectionTerminated, HandshakeCompleted
+
+MOST = 1000
+"""Handshakes."""
+PATIENCE = 10.0
+"""Seconds for an answer."""
+LARGEST = 1 << 16
+
+
+class Client:
+    """A connection on a port of its own; its packets are sent and received one at a time."""
+
+    def __init__(self, server: tuple[str, int]) -> None:
+        self._server = server
+        self._socket = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        self._socket.settimeout(PATIENCE)
+        self._socket.connect(server)
+        configuration = QuicConfiguration(
+            is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE
+        )
+        self._quic = QuicConnection(configuration=configuration)
+        self._quic.connect(server, now=time.monotonic())
+
+    def send(self) -> None:
+        for datagram, _ in self._quic.datagrams_to_send(now=time.monotonic()):
+            self._socket.send(datagram)
+
+    def receive(self) -> bytes:
+        datagram = self._socket.recv(LARGEST)
+        self._quic.receive_datagram(datagram, self._server, now=time.monotonic())
+        return datagram
+
+    def close(self) -> None:
+        self._quic.close()
+        self.send()
+
+    def is_connected(self) -> bool:
+        while event := self._quic.next_event():
+            if isinstance(event, ConnectionTerminated):
+                sys.exit(f"the server refuses: {event}")
+            if isinstance(event, HandshakeCompleted):
+                return True
+        return False
+
+
+def main(out: str, host: str, port: str) -> None:
+    others = []
+    while len(others) < MOST:
+        client = Client((host, int(port)))
+        client.send()
+        answer = client.receive()
+        if answer[0] & 0xF0 == 0xF0:
+            break
+        others.append(client)
+    else:
+        sys.exit(f"no Retry after {MOST} handshakes")
+    Path(out).write_bytes(answer)
+    while Path(out).exists():
+        time.sleep(0.01)
+    while not client.is_connected():
+        client.send()
+        client.receive()
+    client.send()
+    # The server, when it ends, waits for those that are under way.
+    for each in (client, *others):
+        each.close()
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,47 @@
+// How the queue of a packet's port is scheduled: plain FIFO, AIFO (who may enter it), or SP-PIFO (which of its priorities). A port without an entry has a
+// plain FIFO queue and costs no more than this look-up. A worker packet (v1model/worker.p4) comes here too, with news for what the port remembers.
+control Scheduler(in headers_t hdr, inout metadata_t meta) {
+    Rank() rank;
+    Aifo() aifo;
+    SpPifo() sp_pifo;
+
+    action use_fifo(depth_t ecn_threshold) {
+        meta.discipline = Discipline.FIFO;
+        meta.ecn_threshold = ecn_threshold;
+    }
+
+    action use_aifo(depth_t ecn_threshold, bit<8> default_rank, bit<8> window, bit<16> sample, depth_t capacity, bit<16> report_mask) {
+        meta.discipline = Discipline.AIFO;
+        meta.ecn_threshold = ecn_threshold;
+        meta.rank = default_rank;
+        meta.aifo.window = window;
+        meta.aifo.sample = sample;
+        meta.aifo.capacity = capacity;
+        meta.report_mask = report_mask;
+    }
+
+    action use_sp_pifo(depth_t ecn_threshold, bit<8> default_rank) {
+        meta.discipline = Discipline.SP_PIFO;
+        meta.ecn_threshold = ecn_threshold;
+        meta.rank = default_rank;
+    }
+
+    table port {
+        key = { meta.egress_port: exact @name("egress_port"); }
+        actions = { use_fifo; use_aifo; use_sp_pifo; NoAction; }
+        const default_action = NoAction();
+        size = PORTS;
+    }
+
+    apply {
+        port.apply();
+        if (meta.discipline != Discipline.NONE) {
+            rank.apply(hdr, meta);
+            if (meta.discipline == Discipline.AIFO) {
+                aifo.apply(meta);
+            } else if (meta.discipline == Discipline.SP_PIFO) {
+                sp_pifo.apply(meta);
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+"""Tests of the schedulers: ports that have one, and packets of servers with every rank."""
+
+import time
+from collections import Counter
+from fractions import Fraction
+from ipaddress import IPv6Address, ip_address
+
+import finsy as fy
+from scapy.all import UDP as Udp
+from scapy.all import Raw
+
+from base.client import LIMIT
+from base.cookie import dynamic_tsval
+from base.frame import Frame
+from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, ethernet, layer3, stamped
+from base.site import INGRESS
+from base.switch import KEY, FrontageTest
+
+SCHEDULER = INGRESS + "scheduler."
+CPU_PORT = 510
+SESSION = 1  # of workers
+NEVER = (1 << 19) - 1  # of marks: a queue is never that long
+DEPTH, PUSH_DOWN = 2, 3  # kinds of workers: AIFO's, SP-PIFO's
+UNREPORTED = 1 << 15  # departures, of which one is reported: so many no test has
+CLIENTS = {1: ip_address("2001:db8:1::7"), 2: ip_address("2001:db8:2::7"), 4: ip_address("fd12:3456:b::7")}
+PREFIX = int(ip_address("fd12:3456:a:5::")) >> 64  # a server's, behind port 3
+
+
+class SchedulerTest(FrontageTest):
+    def setUp(self) -> None:
+        super().setUp()
+        self.client.write(+fy.P4CloneSessionEntry(SESSION, replicas=[CPU_PORT]))
+        self.has_session = True
+        self.site.install_quic_key(KEY)
+
+    def tearDown(self) -> None:
+        self.remove_session()  # BMv2 keeps its copies when it gets a new program
+        super().tearDown()
+
+    def remove_session(self) -> None:
+        if self.has_session:
+            self.client.write(-fy.P4CloneSessionEntry(SESSION))
+            self.has_session = False
+
+    def use(self, port: int, action: str, *, change: bool = False, **params: int) -> None:
+        """Schedules a port."""
+        entry = self.site.entry(SCHEDULER + "port", {"egress_port": port}, action, **params)
+        self.client.write(~entry if change else +entry)
+
+    def use_aifo(
+        self,
+        port: int,
+        capacity: int,
+        window: int = 20,
+        sample: int = 1,
+        report_every: int = 1,
+        default_rank: int = 0,
+        *,
+        change: bool = False,
+    ) -> None:
+        params = {"window": window, "sample": sample, "capacity": capacity, "report_mask": report_every - 1}
+        self.use(port, "use_aifo", change=change, ecn_threshold=NEVER, default_rank=default_rank, **params)
+
+    def set_limits(self, port: int, capacity: int, window: int, k: Fraction) -> None:
+        """With so many smaller ranks, the most that may wait: tried out, by the paper's own condition."""
+        for smaller in range(window + 1):
+            quantile = Fraction(smaller, window)
+            passing = [c for c in range(capacity + 1) if c <= k * capacity or quantile <= 1 / (1 - k) * Fraction(capacity - c, capacity)]
+            self.set_limit(port, smaller, max(passing))
+
+    def set_limit(self, port: int, smaller: int, limit: int) -> None:
+        match = {"egress_port": port, "smaller": smaller}
+        self.site.insert([self.site.entry(SCHEDULER + "aifo.limit", match, "set_limit", limit=limit)])
+
+    def packet(self, rank: int, to: int, number: int = 0) -> bytes:
+        """A server's QUIC packet in transit to port `to`, with this rank in its dynamic cookie, and a number to tell it by."""
+        source = IPv6Address(PREFIX << 64 | KEY.dynamic6(7, rank))
+        payload = b"\x40" + number.to_bytes(8, "big") + bytes(11)
+        udp = Udp(sport=443, dport=50000, len=8 + len(payload), chksum=0xFFFF) / Raw(payload)
+        return Frame(bytes(ethernet(3) / layer3(source, CLIENTS[to], first=17) / udp)).with_checksums()
+
+    def segment(self, code: int, to: int, ck: int = 1, port: int = 3) -> bytes:
+        """A TCP packet in transit, with TCP's code of a rank in its timestamp."""
+        server = Endpoint(ip_address("fd12:3456:a::10"), 80)
+        flow = Flow(Endpoint(CLIENTS[to], 50000), Endpoint(ip_address("2001:db8:f::99"), 80))
+        return flow.down(server, options=stamped(dynamic_tsval(7, code, 3, 2), 5), ck=ck, port=port)
+
+    def routed(self, frame: bytes, to: int) -> bytes:
+        return Frame(frame).rewritten((PORT_MAC[to], NEIGHBOR_MAC[to]))
+
+    def fates(self, frames: list[tuple[bytes, int]]) -> set[bytes]:
+        """Sends packets by port 3 one behind the other; those that came out, as they came in. The others were refused by AIFO."""
+        expected = {(to, self.routed(frame, to)): frame for frame, to in frames}
+        refused = self.refused()
+        for frame, _ in frames:
+            self.send(3, frame)
+        admitted: set[bytes] = set()
+        end = time.monotonic() + LIMIT
+        while len(admitted) + self.refused() - refused < len(frames):
+            assert time.monotonic() < end, f"{len(admitted)} came out, {self.refused() - refused} were refused, of {len(frames)}"
+            while (found := self.receive(0.005)) is not None:
+                admitted.add(expected[found])
+        return admitted
+
+    def refused(self) -> int:
+        return self.dropped_so_far().get(29, 0)
+
+    def bands(self) -> dict[int, int]:
+        return self.client.counter(SCHEDULER + "aifo.refusals.refusals")
+
+    def workers(self, op: int) -> int:
+        return Counter(self.client.counter("FrontageIngress.workers"))[op]
+
+    def wait_for_workers(self, op: int, count: int) -> None:
+        end = time.monotonic() + LIMIT
+        while self.workers(op) != count:
+            self.assertLess(time.monotonic(), end, f"{self.workers(op)} workers came, not {count}")

@@ -1,0 +1,69 @@
+"""ECN's mark on packets that met a queue of the port's threshold or more. These queues are empty: a threshold of 0 marks, 1 does not."""
+
+from ipaddress import ip_address
+
+from base.balancer import VIP4, VIP6
+from base.frame import Frame
+from base.packets import Endpoint, Flow, stamped
+from base.scheduling import CLIENTS, SchedulerTest
+from base.site import HASH, Server, Vip
+
+NOT_ECT, ECT1, ECT0, CE = range(4)
+CLIENTS4 = {1: ip_address("198.51.100.7"), 2: ip_address("203.0.113.7")}
+
+
+def with_ecn(frame: bytes, ecn: int, dscp: int = 0b101110) -> bytes:
+    """The frame with these bits, and DSCP beside them."""
+    new = Frame(frame)
+    tos = dscp << 2 | ecn
+    if new.ipv6:
+        new.data[14:16] = bytes([6 << 4 | tos >> 4, (tos & 15) << 4 | new.data[15] & 15])
+    else:
+        new.data[15] = tos
+    return new.with_checksums()
+
+
+class MarkTest(SchedulerTest):
+    def setUp(self) -> None:
+        super().setUp()
+        self.use(1, "use_fifo", ecn_threshold=0)
+        self.use(2, "use_fifo", ecn_threshold=1)
+
+
+class QueuesMarkFromTheirThreshold(MarkTest):
+    """Transit of IPv4 and IPv6: only the mark is new, and checksums are right."""
+
+    def runTest(self) -> None:
+        for ecn in (NOT_ECT, ECT1, ECT0, CE):
+            for to in (1, 2):
+                for client in (CLIENTS4[to], CLIENTS[to]):
+                    server = ip_address("10.1.0.16" if client.version == 4 else "fd12:3456:a::10")
+                    flow = Flow(Endpoint(client, 50000), Endpoint(server, 80))
+                    frame = with_ecn(flow.down(Endpoint(server, 80), options=stamped(1, 2)), ecn)
+                    marked = CE if to == 1 and ecn != NOT_ECT else ecn
+                    with self.subTest(ecn=ecn, to=to, version=client.version):
+                        self.passes(3, frame, to, with_ecn(self.routed(frame, to), marked))
+
+
+class MarksSurviveMasking(MarkTest):
+    """A server's packet is rewritten to the VIP's, and marked, at once."""
+
+    def runTest(self) -> None:
+        cases = [(1, VIP4, "10.1.0.16", CLIENTS4[1]), (2, VIP6, "fd12:3456:a::10", CLIENTS[1])]
+        for id, at, dip, client in cases:
+            server = Server(100 + id, Endpoint(ip_address(dip), 8080))
+            self.site.add_vip(Vip(id, at, [server], policy=HASH))
+            frame = with_ecn(Flow(Endpoint(client, 50000), at).down(server.dip, options=stamped(1, 2)), ECT0)
+            macs = Frame(self.routed(frame, 1))
+            expected = Frame(bytes(macs.data)).rewritten(src=(at.address, at.port), hops=0)
+            self.passes(3, frame, 1, with_ecn(expected, CE), "NO_INSIGHT")
+
+
+class EverySchedulerMarks(MarkTest):
+    def runTest(self) -> None:
+        self.use(1, "use_sp_pifo", change=True, ecn_threshold=0, default_rank=0)
+        params = {"default_rank": 0, "window": 1, "sample": 1, "capacity": 9, "report_mask": 0}
+        self.use(2, "use_aifo", change=True, ecn_threshold=0, **params)
+        for to in (1, 2):
+            frame = with_ecn(self.packet(1, to), ECT1)
+            self.passes(3, frame, to, with_ecn(self.routed(frame, to), CE))

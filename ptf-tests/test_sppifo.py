@@ -1,0 +1,47 @@
+"""SP-PIFO: the strict priority of a packet, by rank and by those before it (docs/aifo.md)."""
+
+import random
+
+from base.scheduling import NEVER, PUSH_DOWN, SCHEDULER, SchedulerTest
+from base.sppifo import SpPifo
+
+
+class BoundsAgreeWithThePaper(SchedulerTest):
+    """Ranks to two ports against the plain model, a packet at a time: each that finds all bounds above it makes one worker, and where
+    registers can be read, they are the model's bounds."""
+
+    def runTest(self) -> None:
+        rng = random.Random(11)
+        models = {1: SpPifo(), 2: SpPifo()}
+        for port in models:
+            self.use(port, "use_sp_pifo", ecn_threshold=NEVER, default_rank=0)
+        pushed_down = 0
+        for number in range(300):
+            port = rng.choice((1, 2))
+            rank = rng.randrange(256) if number // 30 % 2 else rng.randrange(60)
+            before = list(models[port].bounds)
+            models[port].priority(rank)
+            pushed_down += rank < before[-1]
+            frame = self.packet(rank, port, number)
+            self.passes(3, frame, port, self.routed(frame, port))
+            self.wait_for_workers(PUSH_DOWN, pushed_down)
+            if self.target == "softswitch":
+                self.assertEqual(models[port].bounds, self.bounds(port), f"rank {rank} on {before}")
+        self.assertGreater(pushed_down, 20)
+
+    def bounds(self, port: int) -> list[int]:
+        return [self.register(f"{SCHEDULER}sp_pifo.bound{i}.bounds", port) for i in range(8)]
+
+
+class PacketsWithoutACookieHaveThePortsRank(SchedulerTest):
+    """With a default below what came before, each makes all bounds sink."""
+
+    def runTest(self) -> None:
+        self.use(1, "use_sp_pifo", ecn_threshold=NEVER, default_rank=10)
+        for rank in range(250, 240, -1):  # every priority has a bound above the default then
+            frame = self.packet(rank, 1)
+            self.passes(3, frame, 1, self.routed(frame, 1))
+        before = self.workers(PUSH_DOWN)
+        plain = self.segment(0, 1, ck=0)
+        self.passes(3, plain, 1, self.routed(plain, 1))
+        self.wait_for_workers(PUSH_DOWN, before + 1)
