@@ -1,0 +1,40 @@
+"""Five schedulers on the web-search workload, beside AIFO's published table."""
+
+from pathlib import Path
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from frontage_sim.figures import Result
+from frontage_sim.measures import LONG_MEAN, SHORT_MEAN, SHORT_P99
+
+MEASURES = {"mean_below_100KB": SHORT_MEAN, "p99_below_100KB": SHORT_P99, "mean_from_1MB": LONG_MEAN}
+LOADS = {"0.1975": 0.2, "1.042": 0.8}
+"""By the bytes that are offered, and as the paper calls it."""
+
+
+def evaluate(flows: pl.DataFrame) -> Result:
+    published = pl.read_csv(Path(__file__).with_name("published.csv"), comment_prefix="#")
+    published = published.unpivot(index=["metric", "load"], variable_name="rival", value_name="published (ms)")
+    ours = flows.group_by("rival", "workload.load", maintain_order=True).agg(**MEASURES)
+    ours = ours.unpivot(index=["rival", "workload.load"], variable_name="metric", value_name="ours (ms)")
+    ours = ours.with_columns(load=pl.col("workload.load").replace_strict(LOADS))
+    both = published.join(ours, on=["metric", "load", "rival"], maintain_order="left")
+    table = both.select("metric", "load", "rival", "published (ms)", "ours (ms)", ratio=pl.col("ours (ms)") / pl.col("published (ms)"))
+    return Result(table, _plot(table))
+
+
+def _plot(table: pl.DataFrame) -> Figure:
+    figure = Figure(figsize=(9, 5))
+    grid = figure.subplots(len(LOADS), len(MEASURES))
+    for row, load in zip(grid, LOADS.values(), strict=True):
+        for axes, metric in zip(row, MEASURES, strict=True):
+            shown = table.filter((pl.col("metric") == metric) & (pl.col("load") == load))
+            places = range(shown.height)
+            axes.bar([place - 0.2 for place in places], shown["published (ms)"], 0.38, label="published", color="0.7")
+            axes.bar([place + 0.2 for place in places], shown["ours (ms)"], 0.38, label="ours")
+            axes.set_xticks(places, shown["rival"].to_list(), fontsize=7)
+            axes.set_title(f"{metric}, load {load}", fontsize=8)
+    grid[0][0].set_ylabel("FCT (ms)")
+    grid[0][-1].legend()
+    return figure
