@@ -74,9 +74,15 @@ class Site:
         entries = [*plain_entries(schema, self.state), *(rule.plain(schema.tables["I.acl"]) for rule in self.rules)]
         site = {
             "program": str(self.program),
-            "entries": entries,
-            "packets_out": list(plain_packets(schema, self.packets_out)),
-            "cpu_port": CPU_PORT,
+            "switch": {
+                "name": self.name,
+                "program": self.name,
+                "ports": [],
+                "entries": entries,
+                "packets_out": list(plain_packets(schema, self.packets_out)),
+                "clone_sessions": [],
+                "cpu_port": CPU_PORT,
+            },
             "traffic": self.traffic,
         }
         WORK.mkdir(parents=True, exist_ok=True)

@@ -3,14 +3,14 @@
 use std::net::{Ipv6Addr, SocketAddrV6};
 
 use anyhow::Result;
+use frontage_cookie::cid;
 use frontage_cookie::ipv6::{Cookie, Key};
 use frontage_cookie::tcp::Signals;
-use frontage_cookie::{Secret, cid};
 use serde::Deserialize;
 
 use crate::frame::udp6;
-use crate::site::from_hex;
 use crate::traffic::{FIRST_CLIENT_PORT, FLOWS, FLOWS_PER_CONNECTION, Link, Packet, TTL};
+use frontage_simulator::scenario::Secret;
 
 /// To each acknowledgment of a client two full packets of its server, and now and then a new connection.
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ pub struct Quic {
     cookie_prefix: Ipv6Addr,
     servers: Vec<(u16, SocketAddrV6)>,
     key_id: u32,
-    secret: String,
+    secret: Secret,
 }
 
 /// Makes an IP packet of 1,500 bytes.
@@ -34,7 +34,7 @@ const INITIAL: usize = 1200;
 
 impl Quic {
     pub fn packets(&self) -> Result<Vec<Packet>> {
-        let key = Key::new(self.key_id, &Secret::new(&from_hex(&self.secret)?)?);
+        let key = Key::new(self.key_id, &self.secret.0);
         let mut packets = Vec::new();
         for i in 0..FLOWS {
             let address = self.clients[usize::from(i) % self.clients.len()];

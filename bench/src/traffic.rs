@@ -3,13 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use anyhow::Result;
-use frontage_cookie::{Secret, tcp};
+use frontage_cookie::tcp;
 use serde::Deserialize;
 
 use crate::acl::Probe;
 use crate::frame::{self, ACK, Macs, SYN, Segment, Way};
 use crate::quic::Quic;
-use crate::site::from_hex;
+use frontage_simulator::scenario::Secret;
 
 /// One frame on its way into the switch.
 pub struct Packet {
@@ -77,7 +77,7 @@ pub struct Frontage {
     vip: SocketAddrV4,
     servers: Vec<(u16, SocketAddrV4)>,
     key_id: u32,
-    secret: String,
+    secret: Secret,
 }
 
 pub const FLOWS: u16 = 1000;
@@ -90,7 +90,7 @@ pub const TTL: u8 = 64;
 
 impl Frontage {
     fn packets(&self) -> Result<Vec<Packet>> {
-        let key = tcp::Key::new(self.key_id, &Secret::new(&from_hex(&self.secret)?)?);
+        let key = tcp::Key::new(self.key_id, &self.secret.0);
         let mut packets = Vec::new();
         for i in 0..FLOWS {
             let client_ip = self.clients[usize::from(i) % self.clients.len()];

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from frontage_demo.addresses import ServerAddresses
-from frontage_demo.configuration import configuration
+from frontage_demo.configuration import configuration, with_scheduler
 from frontage_demo.services import FILMS, WEB, Service
 
 SERVERS = [ServerAddresses(i) for i in range(32)]
@@ -49,12 +49,20 @@ def test_equal_seeds_give_equal_keys() -> None:
     assert text() != text(seed=2)
 
 
+def test_only_the_port_towards_the_clients_is_scheduled() -> None:
+    ports = yaml.safe_load(with_scheduler(text(), "aifo", 132))["ports"]
+    assert [port["name"] for port in ports if "scheduler" in port] == ["internet"]
+    assert ports[0]["scheduler"] == {"kind": "aifo", "capacity": 132}
+    assert with_scheduler(with_scheduler(text(), "aifo", 132), "fifo", 132) == text()
+
+
+@pytest.mark.parametrize("scheduler", ["fifo", "aifo"])
 @pytest.mark.parametrize("services", [WEB, FILMS], ids=["TCP", "QUIC"])
-def test_the_controller_accepts_it(tmp_path: Path, services: tuple[Service, ...]) -> None:
+def test_the_controller_accepts_it(tmp_path: Path, services: tuple[Service, ...], scheduler: str) -> None:
     command = Path(sys.executable).parent / "frontage"
     if not command.exists():
         pytest.skip("the controller is not installed in this environment")
     file = tmp_path / "frontage.yaml"
-    file.write_text(text(services=services))
+    file.write_text(with_scheduler(text(services=services), scheduler, 132))
     done = subprocess.run([command, "check", file], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

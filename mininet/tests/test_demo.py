@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from frontage_demo.__main__ import demo
 from frontage_demo.protocols import PROTOCOLS
 from frontage_demo.settings import POLICIES, Settings
-from worlds import deployment, needs_root
+from worlds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -40,9 +41,9 @@ def start(directory: Path, **settings: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_policy_serves_every_request(tmp_path: Path, protocol: str) -> None:
-    demo = start(tmp_path, DEMO_SECONDS="5", SEED="3", SERVERS="4", PROTOCOL=protocol)
-    output, _ = demo.communicate(timeout=300)
-    assert demo.returncode == 0, output
+    process = start(tmp_path, DEMO_SECONDS="5", SEED="3", SERVERS="4", PROTOCOL=protocol)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
     result = json.loads((tmp_path / "result.json").read_text())
     policies = [policy for policy in POLICIES if policy not in PROTOCOLS[protocol].left_out]
     assert list(result["policies"]) == policies
@@ -65,11 +66,34 @@ def test_every_policy_serves_every_request(tmp_path: Path, protocol: str) -> Non
     assert servers.keys() == {"s1", "s2", "s3", "s4"}
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_aifo_refuses_those_who_need_long_and_serves_every_request(tmp_path: Path, protocol: str) -> None:
+    settings = Settings(
+        seconds=5, seed=3, servers=4, protocol=protocol, policies=("cclb4",), schedulers=("fifo", "aifo")
+    )
+    found = deployment(settings)
+    assert Sandboxed(lambda box: demo(settings, found, tmp_path, box), tmp_path).result() == 0
+    result = json.loads((tmp_path / "result.json").read_text())["policies"]
+    assert list(result) == ["cclb4", "cclb4+aifo"]
+    assert [figures["scheduler"] for figures in result.values()] == ["fifo", "aifo"]
+    fifo, aifo = result.values()
+    assert fifo["requests"] == aifo["requests"] > 0
+    assert fifo["drops"]["aifo"] == sum(fifo["aifo_refusals"].values()) == 0
+    assert aifo["drops"]["aifo"] == sum(aifo["aifo_refusals"].values())
+    # Of all bytes, 12 % are sent when their flow needs less than 8,192 us more: a queue that ignores ranks would
+    # refuse as many of those.
+    soon_done = sum(count for least, count in aifo["aifo_refusals"].items() if int(least) < 8192)
+    assert 50 * soon_done < aifo["drops"]["aifo"]
+    if protocol == "tcp":
+        assert aifo["retransmitted_segments"] > 0
+    assert "FIFO and AIFO" in (tmp_path / "report.html").read_text()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
-    demo = start(tmp_path, DEMO_SECONDS="60", SERVERS="4")
-    assert demo.stdout is not None
-    for line in demo.stdout:
+    process = start(tmp_path, DEMO_SECONDS="60", SERVERS="4")
+    assert process.stdout is not None
+    for line in process.stdout:
         if inside := re.search(r"nsenter --all --target (\d+)", line):
             break
     else:
@@ -77,9 +101,9 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signa
     first = Path("/proc") / inside[1]
     namespaces = {(first / "ns" / kind).readlink() for kind in ("net", "pid")}
     time.sleep(3)
-    demo.send_signal(number)
-    output, _ = demo.communicate(timeout=60)
-    assert demo.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL), output
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL), output
     deadline = time.monotonic() + 20
     while users := _processes_in(namespaces):
         assert time.monotonic() < deadline, users

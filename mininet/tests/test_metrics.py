@@ -2,6 +2,7 @@
 
 from frontage_demo.metrics import ActiveFlows, PolicyRun, active_flows_seen_by_clients, percentile, summarise
 from frontage_demo.outcome import Outcome
+from frontage_demo.settings import Treatment
 from frontage_demo.workload import Arrival
 
 S = 1_000_000_000
@@ -40,7 +41,7 @@ def test_summary_by_hand() -> None:
         outcome(4, 0, 1, "s1", "ECONNRESET"),
     )
     active = ActiveFlows(("s1", "s2"), (0.0, 1.0, 99.0), ((0, 4), (1, 1), (0, 100)))
-    summary = summarise(plan, PolicyRun("hash", outcomes, active), seconds=10)
+    summary = summarise(plan, PolicyRun(Treatment("hash"), outcomes, active), seconds=10)
     assert (summary.requests, summary.failures) == (6, 2)
     assert summary.failure_reasons == {"ECONNRESET": 1, "unreported": 1}
     assert (summary.short_flows, summary.short_mean, summary.short_p99) == (1, 2, 2)

@@ -9,7 +9,8 @@ from frontage_demo.metrics import ActiveFlows, PolicyRun
 from frontage_demo.outcome import Outcome
 from frontage_demo.plots import Axis, Line, cdf_points, plot
 from frontage_demo.protocols import PROTOCOLS
-from frontage_demo.settings import POLICIES, Settings
+from frontage_demo.scheduling import refusal_table
+from frontage_demo.settings import POLICIES, Settings, Treatment
 
 SETTINGS = Settings(seconds=5, servers=2)
 FRAMING = PROTOCOLS["tcp"].framing
@@ -32,13 +33,22 @@ class WellFormed(HTMLParser):
         assert self.open.pop() == tag
 
 
-def make_run(policy: str, result: str = "ok") -> PolicyRun:
+def make_run(policy: str, result: str = "ok", scheduler: str = "fifo") -> PolicyRun:
     outcomes = tuple(
         Outcome(a.index, result, f"s{a.index % 2 + 1}", 0, 0, 1, 2, a.wire_size * 1000 + 1_000_000, a.wire_size, 9)
         for a in PLAN
     )
     active = ActiveFlows(("s1", "s2"), (0.0, 1.0, 2.0), ((0, 1), (3, 1), (2, 2)))
-    return PolicyRun(policy, outcomes, active, {"queue-full": 3}, {"by-cookie": 9}, {"edge": 0.2})
+    return PolicyRun(
+        Treatment(policy, scheduler),
+        outcomes,
+        active,
+        drops={"queue-full": 3},
+        refusals={"64": 5, "1024": 777, "512": 0} if scheduler == "aifo" else {"64": 0},
+        steering={"by-cookie": 9},
+        retransmitted=4321,
+        cpu={"edge": 0.2},
+    )
 
 
 def test_page_is_well_formed_and_self_contained() -> None:
@@ -49,8 +59,9 @@ def test_page_is_well_formed_and_self_contained() -> None:
     assert not re.search(r"(?:src|href)=|@import|url\(", page)
     assert "prefers-color-scheme: dark" in page
     assert f"All {6 * len(PLAN)} requests completed" in page
-    for text in (*POLICIES, "seed", "queue-full", "by-cookie", "s2", "bottleneck"):
+    for text in (*POLICIES, "seed", "queue-full", "by-cookie", "s2", "bottleneck", "200 kB", "4321"):
         assert text in page
+    assert "AIFO" not in page
     assert page.count("<svg") == 3 + len(POLICIES)
 
 
@@ -61,13 +72,46 @@ def test_page_says_what_quic_leaves_out() -> None:
         assert text in page
 
 
+BOTH = replace(SETTINGS, policies=("hash", "cclb4"), schedulers=("fifo", "aifo"))
+
+
+def test_page_shows_both_schedulers_side_by_side() -> None:
+    runs = [make_run(t.policy, scheduler=t.scheduler) for t in BOTH.treatments]
+    page = report.render(BOTH, PLAN, runs, 0.49)
+    checker = WellFormed()
+    checker.feed(page)
+    assert checker.open == []
+    rows = re.findall(r"<tr><td>([^<]*)</td>", page.split("<h2>Flow completion times</h2>")[0])
+    assert rows == ["hash", "hash+aifo", "cclb4", "cclb4+aifo"]
+    for text in ("132 packets", "window of 20 ranks, one packet in 15", "k is 0.1"):
+        assert text in page
+    assert "<th>64</th><th>1024</th></tr>" in page, "bands in order, without those that nothing was counted in"
+    assert page.count("<tr><td>hash+aifo</td><td>5</td><td>777</td></tr>") == 1
+    # Distributions of short and long flows and of variances, the short flows of each policy, active flows of each run.
+    assert page.count("<svg") == 3 + 2 + 4
+    assert page.count('<path class="line s0 dashed"') == 3
+
+
+def test_terminal_shows_who_was_refused() -> None:
+    assert refusal_table([make_run("hash")]) is None
+    table = refusal_table([make_run(t.policy, scheduler=t.scheduler) for t in BOTH.treatments])
+    assert table is not None
+    shown = {str(column.header): list(column.cells) for column in table.columns}
+    assert shown == {
+        "policy": ["hash", "hash+aifo", "cclb4", "cclb4+aifo"],
+        "full": ["3", "3", "3", "3"],
+        "64+": ["", "5", "", "5"],
+        "1024+": ["", "777", "", "777"],
+    }
+
+
 def test_failures_are_not_hidden() -> None:
     page = report.render(SETTINGS, PLAN, [make_run("hash", "ECONNRESET")], 0.49)
     assert f"{len(PLAN)} of {len(PLAN)} requests failed" in page
 
 
 def test_a_run_without_finished_flows_still_makes_a_page() -> None:
-    run = PolicyRun("hash", (), ActiveFlows(("s1", "s2"), (), ()))
+    run = PolicyRun(Treatment("hash"), (), ActiveFlows(("s1", "s2"), (), ()))
     WellFormed().feed(report.render(SETTINGS, PLAN, [run], 0.49))
 
 

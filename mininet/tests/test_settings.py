@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from frontage_demo.settings import BMV2_RATE, POLICIES, Settings, SettingsError, from_environment
+from frontage_demo.settings import BMV2_RATE, FRAME, POLICIES, Settings, SettingsError, from_environment
 
 
 def test_nothing_set_is_the_default() -> None:
@@ -24,6 +24,24 @@ def test_policies_are_those_that_go_with_the_protocol() -> None:
     assert set(POLICIES) - set(settings.policies) == {"cheetah-ll"}
 
 
+def test_a_scheduler_is_run_beside_the_plain_queue_of_the_same_depth() -> None:
+    settings = from_environment({"SCHEDULER": "aifo"})
+    names = [treatment.name for treatment in settings.treatments]
+    assert names[:4] == ["hash", "hash+aifo", "cheetah-rr", "cheetah-rr+aifo"]
+    assert len(names) == 2 * len(POLICIES)
+    assert settings.bottleneck_packets is not None
+    assert 0 <= settings.bottleneck_queue - settings.bottleneck_packets * FRAME < FRAME
+    plain = from_environment({"SCHEDULER": "fifo"})
+    assert plain == Settings()
+    assert [treatment.name for treatment in plain.treatments] == list(POLICIES)
+    assert plain.bottleneck_packets is None
+
+
+def test_a_scheduler_needs_a_switch_that_sees_the_queue() -> None:
+    with pytest.raises(SettingsError, match=r"SCHEDULER=aifo.*TARGET=softswitch"):
+        from_environment({"SCHEDULER": "aifo", "TARGET": "bmv2"})
+
+
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
@@ -37,6 +55,7 @@ def test_policies_are_those_that_go_with_the_protocol() -> None:
         ("SERVERS", "1", "2 to 32"),
         ("SERVERS", "many", "not a number"),
         ("PROTOCOL", "sctp", "tcp or quic"),
+        ("SCHEDULER", "sp-pifo", "fifo or aifo"),
         ("TARGET", "tofino", "softswitch or bmv2"),
     ],
 )

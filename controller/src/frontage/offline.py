@@ -29,7 +29,7 @@ def contents(config: Config) -> tuple[State, list[p4r.PacketOut]]:
 
 
 def plain_entries(schema: Schema, state: State) -> Iterator[dict[str, Any]]:
-    """Entries as ``softswitch-site`` reads them."""
+    """Entries as ``frontage-simulator`` reads them."""
     for key, action in state.items():
         yield {
             "table": schema.tables[key.table].full_name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -16,10 +17,11 @@ from .metrics import PolicyRun, summarise
 from .nodes import NodeError
 from .outcome import write_outcomes
 from .protocols import PROTOCOLS
-from .runner import run_policy
+from .runner import run_plan
+from .scheduling import refusal_table
 from .settings import Settings, SettingsError, from_environment, output_directory
 
-LOG_WIDTH = 110
+LOG_WIDTH = 120
 """Columns of the table when the output goes to a file or pipe."""
 
 
@@ -29,24 +31,30 @@ def write_results(
     """Write `result.json`, `requests.csv` and `report.html`; returns how many requests failed."""
     framing = PROTOCOLS[settings.protocol].framing
     offered = workload.offered_load(plan, settings.seconds, settings.bottleneck_rate, framing)
-    summaries = {r.policy: summarise(plan, r, settings.seconds) for r in runs}
+    summaries = {r.name: summarise(plan, r, settings.seconds) for r in runs}
     result = {
         "settings": settings.as_dict() | {"offered_load": offered},
         "startup_s": startup,
         "policies": {
-            r.policy: summaries[r.policy].as_dict()
-            | {"drops": dict(r.drops), "steering": dict(r.steering), "cores": dict(r.cpu)}
+            r.name: asdict(r.treatment)
+            | summaries[r.name].as_dict()
+            | {
+                "drops": dict(r.drops),
+                "aifo_refusals": dict(r.refusals),
+                "steering": dict(r.steering),
+                "cores": dict(r.cpu),
+            }
             for r in runs
         },
     }
     (directory / "result.json").write_text(json.dumps(result, indent=2) + "\n")
-    write_outcomes({r.policy: r.outcomes for r in runs}, directory / "requests.csv")
+    write_outcomes({r.name: r.outcomes for r in runs}, directory / "requests.csv")
     (directory / "report.html").write_text(report.render(settings, plan, runs, offered))
     return sum(s.failures for s in summaries.values())
 
 
 def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandbox.Sandbox) -> int:
-    """Run every policy; 0 if no request failed."""
+    """Run every policy with every scheduler; 0 if no request failed."""
     protocol = PROTOCOLS[settings.protocol]
     plan = workload.plan(
         seed=settings.seed,
@@ -67,6 +75,12 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
         console = Console(width=LOG_WIDTH)
     for policy, reason in protocol.left_out.items():
         console.print(f"Policy {policy} is left out over {settings.protocol.upper()}: {reason}.", highlight=False)
+    if len(settings.schedulers) > 1:
+        console.print(
+            f"Every policy runs with {' and with '.join(settings.schedulers)} at the bottleneck: "
+            f"{len(settings.treatments)} runs of {settings.seconds:g} s and some more.",
+            highlight=False,
+        )
     console.print(
         f"Bringing up {settings.clients} clients, the edge switch ({settings.target}), {settings.servers} servers ...",
         highlight=False,
@@ -80,16 +94,18 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
             console.print(
                 f"Up after {startup:.1f} s. To look inside: nsenter --all --target {box.process}", highlight=False
             )
-            with LiveTable(settings.policies, settings.seconds, console) as live:
-                for policy in settings.policies:
-                    runs.append(run_policy(world, policy, plan, plan_file, live))
-                    # After every policy, so that what was measured is not lost if a later one fails.
+            with LiveTable([t.name for t in settings.treatments], settings.seconds, console) as live:
+                for treatment in settings.treatments:
+                    runs.append(run_plan(world, treatment, plan, plan_file, live))
+                    # After every run, so that what was measured is not lost if a later one fails.
                     failures = write_results(settings, plan, runs, directory, startup)
     except BaseException:
         # The scratch directory goes with the namespaces: keep what explains the failure.
         box.keep_logs(directory / "logs")
         console.print(f"Logs are in {directory / 'logs'}", highlight=False)
         raise
+    if table := refusal_table(runs):
+        console.print(table)
     console.print(f"Report: {directory / 'report.html'}", highlight=False)
     if failures:
         console.print(f"[red]{failures} requests failed[/red]; result.json says why, requests.csv which")

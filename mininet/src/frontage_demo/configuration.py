@@ -24,6 +24,26 @@ LOOK_AHEAD = 10_000
 """Remaining bytes above which a response is expected to be active for some time yet: the largest short flow, scaled."""
 
 
+def scheduler_of(kind: str, packets: int | None) -> dict[str, object]:
+    """`ports[].scheduler` for a queue of so many packets. All but the capacity is what the controller takes if nothing
+    is said: also rank 0 for packets without a cookie, which are few and short here.
+    """
+    return {"kind": kind, "capacity": packets}
+
+
+def with_scheduler(text: str, kind: str, packets: int | None) -> str:
+    """A configuration's text with another scheduler at the port towards the clients, whose queue holds so many
+    packets.
+    """
+    document = yaml.safe_load(text)
+    uplink = next(port for port in document["ports"] if port["id"] == EDGE_CLIENT_PORT)
+    uplink.pop("scheduler", None)
+    if kind != "fifo":
+        uplink["scheduler"] = scheduler_of(kind, packets)
+    changed: str = yaml.safe_dump(document, sort_keys=False)
+    return changed
+
+
 def configuration(
     *,
     services: Sequence[Service],

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Protocol
 
 from .addresses import EDGE_CLIENT_PORT, ServerAddresses
-from .configuration import configuration
+from .configuration import configuration, with_scheduler
 from .metricsclient import scrape
 from .nodes import NodeError, run_script, spawn
 from .services import Service
-from .settings import Settings
+from .settings import Settings, Treatment
 from .topology import edge_interface
 
 GRPC = "127.0.0.1:9559"
@@ -34,6 +34,8 @@ class EdgeCounters:
 
     drops: Mapping[str, int]
     """By reason."""
+    refusals: Mapping[str, int]
+    """Those of AIFO, by the least remaining processing time of a band, in microseconds."""
     steering: Mapping[str, int]
     """To and from VIPs, by how their server was found."""
 
@@ -69,8 +71,9 @@ class Softswitch:
         for port, interface in interfaces.items():
             command += ["-i", f"{port}@{interface}"]
             if port == EDGE_CLIENT_PORT:
-                rate = f"rate={settings.bottleneck_rate}bit,queue={settings.bottleneck_queue}B"
-                command += ["--link", f"{port}:{rate},{delay}"]
+                packets = settings.bottleneck_packets
+                queue = f"queue-packets={packets}" if packets else f"queue={settings.bottleneck_queue}B"
+                command += ["--link", f"{port}:rate={settings.bottleneck_rate}bit,{queue},{delay}"]
             else:
                 command += ["--link", f"{port}:{delay}"]
         options = ["--grpc-server-addr", GRPC, "--cpu-port", str(CPU_PORT), "--metrics-addr", SWITCH_METRICS]
@@ -127,6 +130,7 @@ class EdgeSwitch:
         self._controller_binary = controller
         self._services = services
         self._servers = [ServerAddresses(i) for i in range(settings.servers)]
+        self._packets = settings.bottleneck_packets
         self._directory = directory
         self.config = directory / "frontage.yaml"
         directory.mkdir()
@@ -174,9 +178,12 @@ class EdgeSwitch:
         """End the controller; the switch goes on without."""
         _end(self._controller)
 
-    def set_policy(self, policy: str) -> None:
-        """A fresh switch, so that no policy inherits another's counts; the controller finds it and programs it."""
-        self.change_policy(policy)
+    def apply(self, treatment: Treatment) -> None:
+        """A fresh switch, so that no run inherits another's counts; the controller finds it and programs it."""
+        new = self.config.with_suffix(".new")
+        new.write_text(with_scheduler(self.config.read_text(), treatment.scheduler, self._packets))
+        new.replace(self.config)
+        self.change_policy(treatment.policy)  # and with it all that the file says
         connections = int(scrape(METRICS).total("frontage_connections_total"))
         self.stop_switch()
         self.start_switch()
@@ -250,6 +257,7 @@ class EdgeSwitch:
         found = scrape(METRICS)
         return EdgeCounters(
             drops=found.by("reason", "frontage_drop_packets_total") | self._switch_command.drops(),
+            refusals=found.by("least_rpt", "frontage_aifo_refused_packets_total"),
             steering=found.by("outcome", "frontage_steering_packets_total"),
         )
 

@@ -18,14 +18,14 @@ PLAIN_INTERVAL = 5.0
 
 
 class LiveTable:
-    """A row a policy, and the servers' active flows now. On something that is no terminal: a line now and then, and a
+    """A row a run, and the servers' active flows now. On something that is no terminal: a line now and then, and a
     table at the end.
     """
 
-    def __init__(self, policies: Sequence[str], seconds: float, console: Console | None = None) -> None:
+    def __init__(self, runs: Sequence[str], seconds: float, console: Console | None = None) -> None:
         self._console = console or Console()
         self._seconds = seconds
-        self._rows: dict[str, tuple[str, Summary | None, int]] = dict.fromkeys(policies, ("waiting", None, 0))
+        self._rows: dict[str, tuple[str, Summary | None, int]] = dict.fromkeys(runs, ("waiting", None, 0))
         self._servers: dict[str, int] = {}
         self._live = Live(self._render(), console=self._console, auto_refresh=False, transient=True)
         self._next_plain = 0.0
@@ -44,25 +44,25 @@ class LiveTable:
         """A line of progress that stays."""
         self._console.print(text, highlight=False)
 
-    def update(self, policy: str, elapsed: float, summary: Summary, finished: int, servers: dict[str, int]) -> None:
-        """Show where a policy's run is."""
+    def update(self, run: str, elapsed: float, summary: Summary, finished: int, servers: dict[str, int]) -> None:
+        """Show where a run is."""
         state = f"{max(0.0, elapsed):.0f} s" if elapsed < self._seconds else "draining"
-        self._rows[policy] = (state, summary, finished)
+        self._rows[run] = (state, summary, finished)
         self._servers = servers
         if self._console.is_terminal:
             self._live.update(self._render(), refresh=True)
         elif time.monotonic() >= self._next_plain:
             self._next_plain = time.monotonic() + PLAIN_INTERVAL
-            self.note(f"  {policy}: {state}, {finished} of {summary.requests} requests finished")
+            self.note(f"  {run}: {state}, {finished} of {summary.requests} requests finished")
 
-    def finished(self, policy: str, summary: Summary) -> None:
-        """A policy's run is over."""
-        self._rows[policy] = ("done", summary, summary.requests)
+    def finished(self, run: str, summary: Summary) -> None:
+        """A run is over."""
+        self._rows[run] = ("done", summary, summary.requests)
         self._servers = {}
         if self._console.is_terminal:
             self._live.update(self._render(), refresh=True)
         else:
-            self.note(f"  {policy}: done, {summary.requests} requests, {summary.failures} failed")
+            self.note(f"  {run}: done, {summary.requests} requests, {summary.failures} failed")
 
     def _render(self) -> Group:
         bars = Text()
@@ -76,15 +76,15 @@ class LiveTable:
     def _table(self) -> Table:
         table = Table(title="requests and flow completion times (ms) by policy", title_justify="left")
         table.add_column("policy", no_wrap=True)
-        for column in ("", "finished", "failed", "≤100 KB mean", "≤100 KB p99", ">1 MB mean", "variance"):
+        for column in ("", "finished", "failed", "≤100 KB mean", "≤100 KB p99", ">1 MB mean", "variance", "sent again"):
             table.add_column(column, justify="right", no_wrap=True)
-        for policy, (state, summary, finished) in self._rows.items():
+        for run, (state, summary, finished) in self._rows.items():
             if summary is None:
-                table.add_row(policy, state, style="dim")
+                table.add_row(run, state, style="dim")
                 continue
             failed = f"[red]{summary.failures}[/red]" if summary.failures and state == "done" else ""
             table.add_row(
-                policy,
+                run,
                 state,
                 f"{finished}/{summary.requests}",
                 failed or ("0" if state == "done" else ""),
@@ -92,6 +92,7 @@ class LiveTable:
                 _milliseconds(summary.short_p99, 1),
                 _milliseconds(summary.long_mean, 0),
                 "" if summary.variance is None else f"{summary.variance:.2f}",
+                "" if summary.retransmitted is None else f"{summary.retransmitted}",
             )
         return table
 

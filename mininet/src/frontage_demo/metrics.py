@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, pvariance
 
 from .outcome import Outcome
+from .settings import Treatment
 from .workload import LONG_FLOW, SHORT_FLOW, Arrival
 
 SAMPLE_INTERVAL = 0.05
@@ -33,23 +34,32 @@ class ActiveFlows:
 
 @dataclass(frozen=True)
 class PolicyRun:
-    """Everything that was measured under one policy."""
+    """Everything that was measured in one run."""
 
-    policy: str
+    treatment: Treatment
     outcomes: tuple[Outcome, ...]
     active: ActiveFlows
     """As the servers' agents counted."""
     drops: Mapping[str, int] = field(default_factory=dict)
     """Packets that the edge switch dropped, by reason."""
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    """Packets that AIFO refused, by band of rank: the least remaining processing time in it, in microseconds."""
     steering: Mapping[str, int] = field(default_factory=dict)
     """Packets to and from the VIPs, by how the edge switch found their server."""
+    retransmitted: int | None = None
+    """Segments that the servers sent again; None if they do not say."""
     cpu: Mapping[str, float] = field(default_factory=dict)
     """Cores used on average while requests arrived, by part of the world."""
+
+    @property
+    def name(self) -> str:
+        """In tables."""
+        return self.treatment.name
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The figures of one policy. Times are seconds; None where no flow of the kind finished."""
+    """The figures of one run. Times are seconds; None where no flow of the kind finished."""
 
     requests: int
     failures: int
@@ -64,6 +74,8 @@ class Summary:
     """Mean over time of the variance, across servers, of the number of active flows."""
     variance_of_requests: float
     """Variance across servers of the number of requests that each answered."""
+    retransmitted: int | None
+    """Segments that the servers sent again; None if they do not say."""
     latest_start: float
     """By how much the latest request started after its time in the plan."""
 
@@ -84,6 +96,7 @@ class Summary:
                 "active_flows": self.variance,
                 "requests": self.variance_of_requests,
             },
+            "retransmitted_segments": self.retransmitted,
             "latest_start_s": self.latest_start,
         }
 
@@ -130,6 +143,7 @@ def summarise(plan: Sequence[Arrival], run: PolicyRun, seconds: float) -> Summar
         all_mean=mean([o.fct for o in run.outcomes if o.ok]),
         variance=mean(run.active.variances(seconds)),
         variance_of_requests=pvariance([answered[s] for s in run.active.servers]),
+        retransmitted=run.retransmitted,
         latest_start=max((o.late for o in run.outcomes), default=0.0),
     )
 

@@ -58,7 +58,7 @@ class Outcome:
 
 
 def write_outcomes(runs: Mapping[str, Iterable[Outcome]], path: Path) -> None:
-    """Write the requests of all policies as CSV, one a line."""
+    """Write the requests of all runs as CSV, one a line."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["policy", *(f.name for f in fields(Outcome))])

@@ -22,6 +22,12 @@ class Line:
     style: int
     points: Sequence[tuple[float, float]]
     step: bool = False
+    dashed: bool = False
+
+    @property
+    def classes(self) -> str:
+        """Of the style sheet."""
+        return f"s{self.style} dashed" if self.dashed else f"s{self.style}"
 
 
 @dataclass(frozen=True)
@@ -98,14 +104,14 @@ def plot(title: str, x: Axis, y: Axis, lines: Sequence[Line], width: int = 640, 
     parts.append(f'<text class="axis" x="0" y="0" text-anchor="middle" {turned}>{escape(y.label)}</text>')
     for line in lines:
         path = _path([(px(a), py(b)) for a, b in line.points], line.step)
-        parts.append(f'<path class="line s{line.style}" d="{path}"><title>{escape(line.label)}</title></path>')
+        parts.append(f'<path class="line {line.classes}" d="{path}"><title>{escape(line.label)}</title></path>')
     parts.append("</svg>")
     return "".join(parts)
 
 
 def legend(lines: Sequence[Line]) -> str:
     """Which colour is which line."""
-    items = "".join(f'<li><span class="key s{line.style}"></span>{escape(line.label)}</li>' for line in lines)
+    items = "".join(f'<li><span class="key {line.classes}"></span>{escape(line.label)}</li>' for line in lines)
     return f'<ul class="legend">{items}</ul>'
 
 

@@ -125,6 +125,9 @@ class QuicWorld(World):
 
         return tuple(replace(o, server=server_of(o)) for o in outcomes)
 
+    def retransmitted(self) -> None:
+        """The servers do not say."""
+
     def _start_servers(self) -> None:
         self._directory.mkdir()
         self._make_certificate()

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import resources
 
+from . import scheduling
 from .metrics import PolicyRun, Summary, long_fcts, short_fcts, summarise
 from .plots import Axis, Line, cdf_points, legend, plot
 from .protocols import PROTOCOLS
 from .settings import POLICIES, Settings
+from .tables import counts_table
 from .workload import Arrival
 
 DESCRIPTIONS = {
@@ -24,15 +26,16 @@ DESCRIPTIONS = {
 
 def render(settings: Settings, plan: Sequence[Arrival], runs: Sequence[PolicyRun], offered: float) -> str:
     """The page."""
-    summaries = {r.policy: summarise(plan, r, settings.seconds) for r in runs}
+    summaries = {r.name: summarise(plan, r, settings.seconds) for r in runs}
     style = resources.files("frontage_demo").joinpath("data/report.css").read_text()
     body = "\n".join(
         [
             "<h1>Frontage demo</h1>",
             _verdict(summaries),
             _introduction(settings),
-            _table(summaries),
+            _table(runs, summaries),
             _fct_section(plan, runs),
+            scheduling.section(settings, plan, runs),
             _variance_section(settings, runs),
             _active_section(settings, runs),
             _packets_section(settings, runs),
@@ -56,10 +59,11 @@ def _verdict(summaries: Mapping[str, Summary]) -> str:
 
 def _introduction(settings: Settings) -> str:
     protocol = PROTOCOLS[settings.protocol]
+    twice = ", with a plain queue (FIFO) and with AIFO" if len(settings.schedulers) > 1 else ""
     left_out = "".join(f" Policy {policy} is left out: {reason}." for policy, reason in protocol.left_out.items())
     return (
         f"<p>{settings.clients} client hosts fetched objects over {protocol.http} from one virtual IP address. A P4 edge switch assigned each connection to one of "
-        f"{settings.servers} {protocol.servers}. The same requests, at the same times, were offered under each policy in turn; flow sizes follow the web-search "
+        f"{settings.servers} {protocol.servers}. The same requests, at the same times, were offered under each policy in turn{twice}; flow sizes follow the web-search "
         f"workload. The flow completion time (FCT) of a request runs from {protocol.fct_begins} to the last byte of the response.{left_out}</p>"
     )
 
@@ -70,25 +74,26 @@ COLUMNS: tuple[Column, ...] = (
     ("p99 FCT<br>up to 100 KB<br>(ms)", lambda s: s.short_p99, 1e3, ".1f"),
     ("mean FCT<br>above 1 MB<br>(ms)", lambda s: s.long_mean, 1e3, ".0f"),
     ("variance<br>of active<br>flows", lambda s: s.variance, 1, ".2f"),
+    ("segments<br>sent again", lambda s: s.retransmitted, 1, ".0f"),
 )
 
 
-def _table(summaries: Mapping[str, Summary]) -> str:
+def _table(runs: Sequence[PolicyRun], summaries: Mapping[str, Summary]) -> str:
     best = {
         title: min((v for s in summaries.values() if (v := value(s)) is not None), default=None)
         for title, value, _, _ in COLUMNS
     }
     head = "".join(f"<th>{title}</th>" for title, *_ in COLUMNS)
     rows = []
-    for policy, summary in summaries.items():
+    for name, summary in summaries.items():
         failed = f'<td class="{"bad" if summary.failures else ""}">{summary.failures}</td>'
-        cells = [f"<td>{policy}</td><td>{summary.requests}</td>{failed}"]
+        cells = [f"<td>{name}</td><td>{summary.requests}</td>{failed}"]
         for title, value, factor, form in COLUMNS:
             number = value(summary)
             text = "-" if number is None else f"{number * factor:{form}}"
             cells.append(f'<td class="{"best" if number is not None and number == best[title] else ""}">{text}</td>')
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    policies = "".join(f"<dt>{p}</dt><dd>{escape(DESCRIPTIONS[p])}</dd>" for p in summaries)
+    policies = "".join(f"<dt>{p}</dt><dd>{escape(DESCRIPTIONS[p])}</dd>" for p in {r.treatment.policy: 0 for r in runs})
     return (
         "<h2>Results</h2><p>Sizes are those of the workload, before scaling. Green is the best of a column; less is better in all of them.</p>"
         f'<div class="scroll"><table><thead><tr><th>policy</th><th>requests</th><th>failed</th>{head}</tr></thead>'
@@ -96,8 +101,11 @@ def _table(summaries: Mapping[str, Summary]) -> str:
     )
 
 
-def _style(policy: str) -> int:
-    return POLICIES.index(policy)
+def _line(run: PolicyRun, values: Sequence[float]) -> Line:
+    """A distribution: the colour is the policy's, dashes say that the queue is not a plain one."""
+    treatment = run.treatment
+    dashed = treatment.scheduler != "fifo"
+    return Line(run.name, POLICIES.index(treatment.policy), cdf_points(values), step=True, dashed=dashed)
 
 
 def _fct_section(plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:
@@ -106,11 +114,11 @@ def _fct_section(plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:
         ("Flows up to 100 KB", short_fcts, "These are most of the flows, and the ones a user waits for."),
         ("Flows above 1 MB", long_fcts, "These carry most of the bytes; their rate is their share of the links."),
     ):
-        values = {r.policy: [f * 1e3 for f in select(plan, r.outcomes)] for r in runs}
-        everything = [v for vs in values.values() for v in vs]
+        values = [(r, [f * 1e3 for f in select(plan, r.outcomes)]) for r in runs]
+        everything = [v for _, vs in values for v in vs]
         if not everything:
             continue
-        lines = [Line(p, _style(p), cdf_points(v), step=True) for p, v in values.items() if v]
+        lines = [_line(r, v) for r, v in values if v]
         x = Axis("FCT (ms)", min(everything) * 0.9, max(everything) * 1.1, logarithmic=True)
         parts.append(
             f"<h3>{title}</h3><p>A point (x, y) says that the share y of these flows took at most x. Further left is better; the top of the plot is the "
@@ -120,9 +128,9 @@ def _fct_section(plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:
 
 
 def _variance_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
-    variances = {r.policy: r.active.variances(settings.seconds) for r in runs}
-    highest = max((max(v) for v in variances.values() if v), default=0.0)
-    lines = [Line(p, _style(p), cdf_points(v), step=True) for p, v in variances.items() if v]
+    variances = [(r, r.active.variances(settings.seconds)) for r in runs]
+    highest = max((max(v) for _, v in variances if v), default=0.0)
+    lines = [_line(r, v) for r, v in variances if v]
     x = Axis("variance of active flows across servers (flows squared)", 0, max(highest, 1.0))
     return (
         "<h2>Evenness</h2><p>Every 50 ms the number of active flows was read on each server, and its variance across the servers taken. A point "
@@ -150,9 +158,7 @@ def _active_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
             for i, server in enumerate(run.active.servers)
         ]
         key = legend(lines)
-        cells.append(
-            f"<div><h3>{run.policy}</h3>{plot(f'Active flows under {run.policy}', x, y, lines, 400, 220)}</div>"
-        )
+        cells.append(f"<div><h3>{run.name}</h3>{plot(f'Active flows under {run.name}', x, y, lines, 400, 220)}</div>")
     return (
         "<h2>Active flows of each server</h2><p>One line a server: responses begun and not yet acknowledged whole. Lines that stay close together are what a "
         "balancer is for; one that climbs alone is a server that was given more than its link carries. All plots have the same scale.</p>"
@@ -161,8 +167,8 @@ def _active_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
 
 
 def _packets_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
-    steering = _packet_table({r.policy: r.steering for r in runs})
-    drops = _packet_table({r.policy: r.drops for r in runs})
+    steering = counts_table({r.name: r.steering for r in runs})
+    drops = counts_table({r.name: r.drops for r in runs})
     return (
         "<h2>Packets</h2><h3>How the edge switch found a packet's server</h3><p>Packets to and from the virtual IP address, by the switch's own names. "
         f"{PROTOCOLS[settings.protocol].found}</p>"
@@ -170,31 +176,21 @@ def _packets_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
     )
 
 
-def _packet_table(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """A row a policy, a column a name that was counted at all; empty if there is none."""
-    names = sorted({name for row in counts.values() for name, count in row.items() if count})
-    if not names:
-        return ""
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    rows = "".join(
-        f"<tr><td>{policy}</td>{''.join(f'<td>{row.get(name, 0)}</td>' for name in names)}</tr>"
-        for policy, row in counts.items()
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr><th>policy</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-    )
-
-
 def _settings_section(settings: Settings, plan: Sequence[Arrival], runs: Sequence[PolicyRun], offered: float) -> str:
     late = max((o.late for r in runs for o in r.outcomes), default=0.0)
     cpu = {part: max(r.cpu.get(part, 0.0) for r in runs) for r in runs for part in r.cpu}
+    queue = (
+        f"{settings.bottleneck_packets} packets"
+        if settings.bottleneck_packets
+        else f"{settings.bottleneck_queue // 1000} kB"
+    )
     entries = {
         "seed": str(settings.seed),
-        "time per policy": f"{settings.seconds:g} s of arrivals, then until the last response is complete",
+        "time per run": f"{settings.seconds:g} s of arrivals, then until the last response is complete",
         "load": f"{settings.load:g} of the bottleneck's rate asked for, {offered:.3f} offered by the arrivals drawn",
         "arrivals": f"Poisson, {len(plan)} requests ({len(plan) / settings.seconds:.1f} a second), a new connection each, open loop",
         "flow sizes": f"web-search workload (DCTCP, SIGCOMM 2010), times {settings.size_scale:g}, so that a short run holds enough of them",
-        "bottleneck": f"edge switch to clients: {settings.bottleneck_rate / 1e6:g} Mbit/s, queue {settings.bottleneck_queue // 1000} kB, "
+        "bottleneck": f"edge switch to clients: {settings.bottleneck_rate / 1e6:g} Mbit/s, queue {queue}, "
         f"propagation {settings.delay * 1e3:g} ms each way",
         "server links": f"{settings.server_rate / 1e6:g} Mbit/s each, together {settings.server_headroom:g} times the bottleneck",
         "transport": PROTOCOLS[settings.protocol].transport,

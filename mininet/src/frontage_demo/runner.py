@@ -1,4 +1,4 @@
-"""Runs the plan under one policy and measures it."""
+"""Runs the plan once and measures it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .clients import Clients
 from .live import LiveTable
 from .metrics import SAMPLE_INTERVAL, ActiveFlows, PolicyRun, summarise
 from .processor import ProcessorUse
+from .settings import Treatment
 from .workload import Arrival
 from .world import World
 
@@ -37,12 +38,17 @@ class Sampler:
         return ActiveFlows(self.names, tuple(self._times), tuple(self._counts))
 
 
-def run_policy(world: World, policy: str, plan: Sequence[Arrival], plan_file: Path, live: LiveTable) -> PolicyRun:
-    """Offer the plan's requests under a policy, wait for the last to finish, and return what was measured."""
+def run_plan(
+    world: World, treatment: Treatment, plan: Sequence[Arrival], plan_file: Path, live: LiveTable
+) -> PolicyRun:
+    """Offer the plan's requests under a policy and a scheduler, wait for the last to finish, and return what was
+    measured.
+    """
     seconds = world.settings.seconds
-    world.edge.set_policy(policy)
+    world.edge.apply(treatment)
     world.wait_until_ready()
     before = world.edge.counters()
+    retransmitted = world.retransmitted()
     sampler = Sampler(world)
     clients = Clients(world.clients, world.generator(plan_file), world.scratch / "clients.log")
     use: ProcessorUse | None = None
@@ -64,24 +70,27 @@ def run_policy(world: World, policy: str, plan: Sequence[Arrival], plan_file: Pa
             cpu = use.cores()
         if time.monotonic() >= shown + 0.5:
             shown = time.monotonic()
-            run = PolicyRun(policy, tuple(clients.outcomes), sampler.result())
+            run = PolicyRun(treatment, tuple(clients.outcomes), sampler.result())
             summary = summarise(plan, run, seconds)
-            live.update(policy, elapsed, summary, len(clients.outcomes), sampler.latest())
+            live.update(treatment.name, elapsed, summary, len(clients.outcomes), sampler.latest())
 
     try:
         clients.run(tick, SAMPLE_INTERVAL)
     finally:
         clients.stop()
     after = world.edge.counters()
+    resent = world.retransmitted()
     run = PolicyRun(
-        policy,
+        treatment,
         world.with_servers(plan, clients.outcomes),
         sampler.result(),
         drops=_difference(after.drops, before.drops),
+        refusals=_difference(after.refusals, before.refusals),
         steering=_difference(after.steering, before.steering),
+        retransmitted=None if resent is None or retransmitted is None else resent - retransmitted,
         cpu=cpu,
     )
-    live.finished(policy, summarise(plan, run, seconds))
+    live.finished(treatment.name, summarise(plan, run, seconds))
     return run
 
 

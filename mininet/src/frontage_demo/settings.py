@@ -11,12 +11,30 @@ from .protocols import PROTOCOLS
 
 POLICIES = ("hash", "cheetah-rr", "cheetah-ll", "cclb4", "cclb4-current", "cclb4-future")
 TARGETS = ("softswitch", "bmv2")
+SCHEDULERS = ("fifo", "aifo")
+FRAME = 1514
+"""Bytes of a full frame."""
 BMV2_RATE = 40_000_000
 """Most of the bottleneck, bits/s, when BMv2 is the switch."""
 
 
 class SettingsError(ValueError):
     """A setting has a value that the demo cannot run with."""
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What one run differs in from the others, which have the same arrivals."""
+
+    policy: str
+    """How connections find their server."""
+    scheduler: str = "fifo"
+    """How the bottleneck's queue is scheduled."""
+
+    @property
+    def name(self) -> str:
+        """In tables: the policy's, with the scheduler's if that is not the plain one."""
+        return self.policy if self.scheduler == "fifo" else f"{self.policy}+{self.scheduler}"
 
 
 @dataclass(frozen=True)
@@ -34,6 +52,8 @@ class Settings:
     target: str = "softswitch"
     clients: int = 4
     policies: tuple[str, ...] = POLICIES
+    schedulers: tuple[str, ...] = ("fifo",)
+    """Of the bottleneck's queue: each policy is run with each of them."""
     bottleneck_rate: int = 160_000_000
     """Rate of the edge switch's port towards the clients."""
     server_headroom: float = 1.25
@@ -61,9 +81,25 @@ class Settings:
         """Depth of the bottleneck's queue in bytes."""
         return int(self.bottleneck_rate / 8 * self.queue_delay)
 
+    @property
+    def bottleneck_packets(self) -> int | None:
+        """Depth in packets, in place of bytes: as many full ones as fit into those. AIFO counts packets, so where it is
+        compared with another scheduler, the queue does so under both. None if it counts bytes.
+        """
+        return self.bottleneck_queue // FRAME if "aifo" in self.schedulers else None
+
+    @property
+    def treatments(self) -> tuple[Treatment, ...]:
+        """What the arrivals are played against, in this order."""
+        return tuple(Treatment(policy, scheduler) for policy in self.policies for scheduler in self.schedulers)
+
     def as_dict(self) -> dict[str, object]:
         """The settings and what follows from them, for the report."""
-        return asdict(self) | {"server_rate": self.server_rate, "bottleneck_queue": self.bottleneck_queue}
+        return asdict(self) | {
+            "server_rate": self.server_rate,
+            "bottleneck_queue": self.bottleneck_queue,
+            "bottleneck_packets": self.bottleneck_packets,
+        }
 
 
 def _number(env: Mapping[str, str], name: str, default: float, low: float, high: float) -> float:
@@ -94,10 +130,18 @@ def _choice(env: Mapping[str, str], name: str, default: str, known: Iterable[str
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
-    """Read DEMO_SECONDS, LOAD, SEED, SERVERS, PROTOCOL and TARGET; what is unset or empty keeps its default."""
+    """Read DEMO_SECONDS, LOAD, SEED, SERVERS, PROTOCOL, SCHEDULER and TARGET; what is unset or empty keeps its
+    default.
+    """
     default = Settings()
     protocol = _choice(env, "PROTOCOL", default.protocol, PROTOCOLS)
     target = _choice(env, "TARGET", default.target, TARGETS)
+    scheduler = _choice(env, "SCHEDULER", "fifo", SCHEDULERS)
+    if scheduler == "aifo" and target == "bmv2":
+        raise SettingsError(
+            "SCHEDULER=aifo does not go with TARGET=bmv2, where the bottleneck is a queue of the kernel's, whose depth "
+            "the switch does not see; use TARGET=softswitch"
+        )
     return Settings(
         seconds=_number(env, "DEMO_SECONDS", default.seconds, 1, 3600),
         load=_number(env, "LOAD", default.load, 0.05, 0.95),
@@ -105,6 +149,7 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
         servers=_integer(env, "SERVERS", default.servers, 2, 32),
         protocol=protocol,
         policies=tuple(p for p in POLICIES if p not in PROTOCOLS[protocol].left_out),
+        schedulers=("fifo",) if scheduler == "fifo" else ("fifo", scheduler),
     ).on(target)
 
 

@@ -105,6 +105,18 @@ class World:
         """The outcomes, each with the server that answered: nginx says who it is."""
         return tuple(outcomes)
 
+    def retransmitted(self) -> int | None:
+        """Segments that the servers have sent again so far, by their kernels' count (RFC 4022, tcpRetransSegs)."""
+        total = 0
+        for host in self.servers.values():
+            names, values = (
+                line.split()
+                for line in Path(f"/proc/{host.pid}/net/snmp").read_text().splitlines()
+                if line[:4] == "Tcp:"
+            )
+            total += int(values[names.index("RetransSegs")])
+        return total
+
     def wait_until_ready(self, timeout: float = READY_TIMEOUT) -> None:
         """Wait until the edge switch is programmed and both VIPs answer a client."""
         self.edge.wait_until_installed()

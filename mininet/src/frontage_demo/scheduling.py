@@ -1,0 +1,73 @@
+"""What AIFO did: the report's section, and the table at the end of the terminal's output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from frontage.config import Scheduler
+from rich.table import Table
+
+from .configuration import scheduler_of
+from .metrics import PolicyRun, short_fcts
+from .plots import Axis, Line, cdf_points, legend, plot
+from .settings import Settings
+from .tables import counted, counts_table
+from .workload import Arrival
+
+
+def section(settings: Settings, plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:
+    """HTML; empty if every queue was a plain one."""
+    if "aifo" not in settings.schedulers:
+        return ""
+    aifo = Scheduler.model_validate(scheduler_of("aifo", settings.bottleneck_packets))
+    refused = counts_table({r.name: r.refusals for r in runs if r.treatment.scheduler == "aifo"}, order=int)
+    return (
+        "<h2>The bottleneck's queue: FIFO and AIFO</h2><p>Every policy met the same arrivals twice, with the same queue of "
+        f"{aifo.capacity} packets in the edge switch. FIFO drops what comes when it is full. AIFO (SIGCOMM 2021) refuses a packet as soon as its flow needs "
+        "too long still for so full a queue, as the servers' cookies say (RPT), and so keeps room for flows that are nearly done. It compares with a "
+        f"window of {aifo.window} ranks, one packet in {aifo.sample} enters it, and k is {aifo.k:g}; what has no cookie has rank 0.</p>"
+        f"{_plots(plan, runs)}"
+        "<h3>Packets that AIFO refused, by remaining time</h3><p>A column's head is the least remaining processing time of its packets, in microseconds at "
+        f"{settings.server_rate / 1e6:g} Mbit/s, the rate of a server's link; the next column's is where it ends. Shortest first means zeros on the left. Drops of a full queue are "
+        f"in <em>Drops by reason</em> below, as queue-full.</p>{refused or '<p>AIFO refused no packet.</p>'}"
+    )
+
+
+def _plots(plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:
+    """For each policy, the short flows' completion times with either scheduler; all plots have the same scale."""
+    fcts = [(r.treatment, [f * 1e3 for f in short_fcts(plan, r.outcomes)]) for r in runs]
+    everything = [v for _, vs in fcts for v in vs]
+    if not everything:
+        return ""
+    x, y = (
+        Axis("FCT (ms)", min(everything) * 0.9, max(everything) * 1.1, logarithmic=True),
+        Axis("share of flows", 0, 1),
+    )
+    cells, key = [], ""
+    for policy in dict.fromkeys(t.policy for t, _ in fcts):
+        lines = [
+            Line(t.scheduler, 1 if t.scheduler == "fifo" else 3, cdf_points(v), step=True)
+            for t, v in fcts
+            if t.policy == policy and v
+        ]
+        key = legend(lines)
+        cells.append(f"<div><h3>{policy}</h3>{plot(f'Flows up to 100 KB under {policy}', x, y, lines, 400, 220)}</div>")
+    return f'<h3>Flows up to 100 KB</h3>{key}<div class="small">{"".join(cells)}</div>'
+
+
+def refusal_table(runs: Sequence[PolicyRun]) -> Table | None:
+    """For the terminal: packets refused by band of remaining time, and those that found the queue full. None if AIFO
+    never ran.
+    """
+    refusals = {r.name: r.refusals for r in runs if r.treatment.scheduler == "aifo"}
+    if not refusals:
+        return None
+    table = Table(title="packets dropped: queue full; refused by AIFO, by remaining time (us)", title_justify="left")
+    bands = counted(refusals, order=int)
+    for column in ("policy", "full", *(f"{least}+" for least in bands)):
+        table.add_column(column, justify="left" if column == "policy" else "right", no_wrap=True)
+    for run in runs:
+        row = refusals.get(run.name)
+        cells = [""] * len(bands) if row is None else [str(row.get(least, 0)) for least in bands]
+        table.add_row(run.name, str(run.drops.get("queue-full", 0)), *cells)
+    return table
