@@ -140,7 +140,7 @@ RUST_SOURCES := $(shell find softswitch host-agents bench conformance experiment
 $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	$(say) 'Rust: compiler, switch, agents (a few minutes the first time)'
 	@mkdir -p $(STAMPS)
-	@cargo build --release --locked --quiet -p softswitch -p softswitch-p4c -p softswitch-stf -p frontage-cclb7 -p frontage-cclb7-quic -p frontage-h3-client
+	@cargo build --release --locked --quiet -p softswitch -p softswitch-p4c -p softswitch-stf -p frontage-cclb7 -p frontage-cclb7-quic -p frontage-h3-client -p frontage-simulator
 	@touch $@
 
 $(STAMPS)/quic-clients: $(QUIC_CLIENTS)/requirements.lock | $(STAMPS)/debian

@@ -5,24 +5,26 @@ from __future__ import annotations
 
 from statistics import median, quantiles
 
-from http3 import SIZES, Server, Turn, lab
+from http3 import SIZES, Lab, Turn, lab
 from rows import Row, finish, rates, row
 
-ROUNDS = 12
-TURNS = 4
+ROUNDS = 24
+TURNS = 2
 """A round's, of four each, without, with, with, without: what drifts hits both alike."""
 WITHOUT = "the same server without [cookie]"
 
 
-def rounds(plain: Server, cookie: Server, size: int, requests: int) -> list[tuple[Turn, Turn]]:
-    """Both halves of each round, the server without [cookie] first."""
-    for server in (plain, cookie):
-        server.turn(size, requests)  # fills what is cached
+def rounds(here: Lab, size: int, requests: int) -> list[tuple[Turn, Turn]]:
+    """Both halves of each round, the server without [cookie] first. A round has servers of its own: where a process happens to lie in
+    memory makes some per cent, too."""
     result = []
     for _ in range(ROUNDS):
-        halves: tuple[list[Turn], list[Turn]] = ([], [])
-        for server in (plain, cookie, cookie, plain) * TURNS:
-            halves[server is cookie].append(server.turn(size, requests))
+        with here.ours("plain", 4433, cookie=False) as plain, here.ours("cookie", 4434, cookie=True) as cookie:
+            for server in (plain, cookie):
+                server.turn(size, requests)  # fills what is cached
+            halves: tuple[list[Turn], list[Turn]] = ([], [])
+            for server in (plain, cookie, cookie, plain) * TURNS:
+                halves[server is cookie].append(server.turn(size, requests))
         result.append((_middle(halves[0]), _middle(halves[1])))
     return result
 
@@ -48,9 +50,9 @@ def compare(name: str, measured: list[tuple[Turn, Turn]]) -> list[Row]:
 def measure() -> list[Row]:
     own = rates("signals")
     rows = [row(f"quic_signals_own_{which}", value, "ns/packet") for which, value in own.items()]
-    with lab() as here, here.ours("plain", 4433, cookie=False) as plain, here.ours("cookie", 4434, cookie=True) as cookie:
+    with lab() as here:
         for name, (size, requests) in SIZES.items():
-            rows += compare(name.replace(" ", ""), rounds(plain, cookie, size, requests))
+            rows += compare(name.replace(" ", ""), rounds(here, size, requests))
     return rows
 
 

@@ -9,6 +9,10 @@ use frontage_cclb7_quic::{config, server::Server};
 use frontage_quic::keys::Keys;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// The C library's gives memory back to the kernel between two downloads and takes it again, page by page.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// An HTTP/3 load balancer and file server whose packets tell the switches how loaded it is and how long each flow still needs.
 ///
 /// SIGHUP reads certificate and keys again; SIGTERM and SIGINT let what is under way end.

@@ -106,15 +106,16 @@ impl Meter {
 }
 
 impl Shared {
-    /// These packets are sent. What is left then of the response that they carry; of several, the least. Packets that carry none have that of the
-    /// response nearest to its end.
-    fn sent(&self, packets: &[Sent]) -> u64 {
+    /// These packets are sent. What is left then of the response that they carry; of several, the least. `None` if they carry none, while there
+    /// is one.
+    fn sent(&self, packets: &[Sent]) -> Option<u64> {
         let state = &mut *self.state();
-        let carried = packets
-            .iter()
-            .filter_map(|sent| state.sent(*sent, &self.loads));
-        let least = carried.min();
-        least.unwrap_or_else(|| state.nearest())
+        // Most batches are of one response: one look-up.
+        let least = packets
+            .chunk_by(|one, next| one.stream == next.stream)
+            .filter_map(|sent| state.sent(sent, &self.loads))
+            .min();
+        least.or_else(|| state.responses.is_empty().then_some(0))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -162,32 +163,30 @@ impl Drop for Shared {
 }
 
 impl State {
-    /// What is left then of the response that `sent` is of, if it is of one.
-    fn sent(&mut self, sent: Sent, loads: &Loads) -> Option<u64> {
-        let response = self.responses.get_mut(&sent.stream)?;
-        response.sent(sent.to, sent.fin);
-        let remaining = response.account(loads);
-        if self.in_flight.len() == IN_FLIGHT {
-            self.in_flight.pop_front();
+    /// What is left then of the response whose stream all of `sent` are of, if it is one's.
+    fn sent(&mut self, sent: &[Sent], loads: &Loads) -> Option<u64> {
+        let response = self.responses.get_mut(&sent.first()?.stream)?;
+        for packet in sent {
+            response.sent(packet.to, packet.fin);
         }
-        self.in_flight.push_back(sent);
+        let remaining = response.account(loads);
+        self.in_flight.extend(sent);
+        let forgotten = self.in_flight.len().saturating_sub(IN_FLIGHT);
+        self.in_flight.drain(..forgotten);
         Some(remaining)
-    }
-
-    /// Bytes left of the response nearest to its end.
-    fn nearest(&self) -> u64 {
-        let all = self.responses.values().map(Response::remaining);
-        all.min().unwrap_or(0)
     }
 
     /// Packets `first..=last` arrived; it breaks if none is in flight that is older, as no further range matters then.
     fn acknowledged(&mut self, first: u64, last: u64, loads: &Loads) -> ControlFlow<()> {
-        // Nearly always these are the oldest, or all known already, as clients repeat themselves.
-        while let Some(oldest) = self.in_flight.front().copied()
-            && (first..=last).contains(&oldest.packet)
-        {
-            self.in_flight.pop_front();
-            self.arrived(oldest, loads);
+        // Nearly always these are the oldest, or all known already, as clients repeat themselves; and bytes in a row, which arrive as one.
+        while let Some(mut row) = self.take_oldest(|sent| (first..=last).contains(&sent.packet)) {
+            while let Some(next) = self.take_oldest(|sent| {
+                (first..=last).contains(&sent.packet)
+                    && (sent.stream, sent.from) == (row.stream, row.to)
+            }) {
+                row.to = next.to;
+            }
+            self.arrived(row, loads);
         }
         if self
             .in_flight
@@ -212,6 +211,12 @@ impl State {
             Some(oldest) if oldest.packet < first => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         }
+    }
+
+    fn take_oldest(&mut self, that: impl Fn(&Sent) -> bool) -> Option<Sent> {
+        let oldest = *self.in_flight.front().filter(|oldest| that(oldest))?;
+        self.in_flight.pop_front();
+        Some(oldest)
     }
 
     fn arrived(&mut self, sent: Sent, loads: &Loads) {
@@ -262,9 +267,11 @@ mod tests {
         batch::send().expect("a packet was made")
     }
 
-    /// What is left of the response nearest to its end, as a batch that carries none tells.
-    fn remaining(meter: &Meter, number: u64) -> u64 {
-        send(meter, number, &[0x01])
+    /// What is left of the response nearest to its end.
+    fn remaining(meter: &Meter) -> u64 {
+        let state = meter.0.state();
+        let all = state.responses.values().map(Response::remaining);
+        all.min().unwrap_or(0)
     }
 
     fn acknowledge(meter: &Meter, first: u8, last: u8) {
@@ -282,19 +289,19 @@ mod tests {
         let loads = Arc::new(Loads::new(1500));
         let meter = Meter::new(loads.clone());
         meter.begin(0, Some(3000));
-        assert_eq!((loads.n_ff(), remaining(&meter, 0)), (1, 3000));
+        assert_eq!((loads.n_ff(), remaining(&meter)), (1, 3000));
         for i in 0..3 {
             send(&meter, 1 + u64::from(i), &stream(0, 1000 * i, 1000, i == 2));
         }
-        assert_eq!(remaining(&meter, 4), 3000);
+        assert_eq!(remaining(&meter), 3000);
         acknowledge(&meter, 2, 3);
-        assert_eq!((loads.n_ff(), remaining(&meter, 5)), (0, 1000));
+        assert_eq!((loads.n_ff(), remaining(&meter)), (0, 1000));
         // The first is sent again in another packet; then both arrive.
         send(&meter, 6, &stream(0, 0, 1000, false));
         acknowledge(&meter, 6, 6);
         assert!(meter.0.state().responses.is_empty());
         acknowledge(&meter, 1, 1);
-        assert_eq!((loads.n_ff(), remaining(&meter, 7)), (0, 0));
+        assert_eq!((loads.n_ff(), remaining(&meter)), (0, 0));
     }
 
     #[test]
@@ -303,9 +310,9 @@ mod tests {
         let meter = Meter::new(loads.clone());
         meter.begin(4, None);
         send(&meter, 0, &stream(4, 0, 1000, false));
-        assert_eq!((remaining(&meter, 1), loads.n_ff()), (2000, 1));
+        assert_eq!((remaining(&meter), loads.n_ff()), (2000, 1));
         acknowledge(&meter, 0, 0);
-        assert_eq!((remaining(&meter, 2), loads.n_ff()), (1000, 0));
+        assert_eq!((remaining(&meter), loads.n_ff()), (1000, 0));
         send(&meter, 3, &stream(4, 1000, 0, true));
         acknowledge(&meter, 3, 3);
         assert!(meter.0.state().responses.is_empty());
@@ -318,8 +325,9 @@ mod tests {
         for id in [0, 4, 8] {
             meter.begin(id, Some(100));
         }
-        send(&meter, 0, &[0x04, 4, 0, 0]);
-        assert_eq!((loads.n_ff(), remaining(&meter, 1)), (2, 100));
+        make(&meter, 0, &[0x04, 4, 0, 0]);
+        assert_eq!(batch::send(), None);
+        assert_eq!((loads.n_ff(), remaining(&meter)), (2, 100));
         drop(meter);
         assert_eq!(loads.n_ff(), 0);
     }
@@ -341,7 +349,8 @@ mod tests {
         assert_eq!(batch::send(), Some(5000));
         acknowledge(&meter, 2, 3);
         assert_eq!(send(&meter, 4, &stream(0, 2500, 1000, false)), 6500);
-        assert_eq!(send(&meter, 5, &[0x01]), 2000);
+        make(&meter, 5, &[0x01]);
+        assert_eq!(batch::send(), None);
         // What nobody sent ends with another connection's.
         let other = Meter::new(meter.0.loads.clone());
         make(&meter, 6, &stream(0, 3500, 1000, false));

@@ -41,8 +41,8 @@ pub(super) fn make(meter: &Arc<Shared>, packet: impl FnOnce(&mut Vec<Sent>)) {
     });
 }
 
-/// Ends the batch: what is made after that is of another. What is left of the response that it carries; `None` if no packet was made since the
-/// last one, as when that is sent again since the socket did not take it.
+/// Ends the batch: what is made after that is of another. What is left of the response that it carries, 0 if there is none at all; `None` if it
+/// carries none of those that there are, or if no packet was made since the last one, as when that is sent again since the socket did not take it.
 pub fn send() -> Option<u64> {
     BATCH.with_borrow_mut(Batch::send)
 }
@@ -51,6 +51,6 @@ impl Batch {
     fn send(&mut self) -> Option<u64> {
         let remaining = self.meter.take()?.sent(&self.sent);
         self.sent.clear();
-        Some(remaining)
+        remaining
     }
 }
