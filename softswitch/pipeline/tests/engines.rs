@@ -84,7 +84,9 @@ fn repository(path: &str) -> PathBuf {
 fn engines_agree_on_the_load_balancer() {
     let path = repository("p4src/v1model/frontage.p4");
     let program = compile(&path, path.parent().expect("a folder")).expect("it compiles");
-    let left: usize = (0..10).map(|seed| agree(&program, seed, 2000, packet)).sum();
+    let left: usize = (0..10)
+        .map(|seed| agree(&program, seed, 2000, packet))
+        .sum();
     assert!(left > 200, "{left}");
 }
 
