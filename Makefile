@@ -25,7 +25,7 @@ WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world conformance differential clients bench performance fuzz lint format docs lock clean
+.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world conformance differential clients bench performance experiments fuzz lint format docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -49,6 +49,8 @@ test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 	@$(VENV)/bin/pytest -q controller/tests
 	$(say) 'Page of the HTTP/3 clients'
 	@$(VENV)/bin/pytest -q clients/tests
+	$(say) 'Simulations'
+	@$(VENV)/bin/pytest -q experiments/tests
 	$(say) 'softswitch in Python'
 	@$(VENV)/bin/pytest -q softswitch/python/tests
 	@$(PYTHON) softswitch/python/examples/router.py >/dev/null
@@ -82,6 +84,9 @@ bench: $(WORLD) ## measure: build/bench/result.json; ONLY=name runs one
 performance: $(STAMPS)/venv ## docs/performance.md, from what the last make bench found
 	@$(PYTHON) bench/page.py
 	$(say) 'docs/performance.md'
+
+experiments: $(STAMPS)/venv $(STAMPS)/rust $(P4) ## docs/results/: the papers' figures, simulated; FULL=1 at the published scale, ONLY=paper
+	@$(PYTHON) -m frontage_sim figures $(if $(FULL),--full) $(ONLY)
 
 fuzz: ## run the fuzzers of softswitch, FUZZ_SECONDS each (3600); ONLY=name runs one
 	@tools/fuzz --seconds $(or $(FUZZ_SECONDS),3600) $(ONLY)

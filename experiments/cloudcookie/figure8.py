@@ -14,16 +14,10 @@ SCHEDULERS = {"fifo": "FIFO", "aifo": "AIFO"}
 def evaluate(flows: pl.DataFrame) -> Result:
     by = ["scheduler.kind", "balancer.policy"]
     found = {name: over_seeds(flows, by, value) for name, value in MEASURES.items()}
-    table = pl.concat(
-        [
-            frame.select(
-                *(pl.col(field) for field in (by if not place else [])),
-                (pl.col("mean")).alias(f"{name} (ms)"),
-                pl.col("half_width").alias("±" + "\u200b" * place),
-            )
-            for place, (name, frame) in enumerate(found.items())
-        ],
-        how="horizontal",
+    mean, half = pl.col("mean").round_sig_figs(3), pl.col("half_width").round_sig_figs(2)
+    labels = next(iter(found.values())).select(by)
+    table = labels.with_columns(
+        *(frame.select(pl.format("{} ± {}", mean, half).alias(f"{name} (ms)")).to_series() for name, frame in found.items())
     )
     return Result(table, _plot(found))
 

@@ -23,11 +23,22 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def found(variable: str, default: Path) -> Path:
-    """A file of the project: the one that this variable of the environment names, or the one of `make setup`."""
-    path = Path(os.environ.get(variable, default)).absolute()
+    """A file of the project: the one that this variable of the environment names, or the one of `make setup` there."""
+    path = Path(os.environ.get(variable, REPOSITORY / default)).absolute()
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: `make setup` builds it, or set {variable} to where it is")
     return path
+
+
+def simulator() -> Path:
+    """The program that simulates [FRONTAGE_SIMULATOR]."""
+    return found("FRONTAGE_SIMULATOR", Path("target/release/frontage-simulator"))
+
+
+def compiled() -> Program:
+    """The P4 program in every switch [FRONTAGE_P4INFO, FRONTAGE_P4]."""
+    p4 = Path("build/p4")
+    return Program(found("FRONTAGE_P4INFO", p4 / "frontage.p4info.txtpb"), found("FRONTAGE_P4", p4 / "frontage.json"))
 
 
 def simulate(file: Path | str, out: Path | None = None, *, full: bool = False, workers: int | None = None) -> pl.DataFrame:
@@ -37,7 +48,5 @@ def simulate(file: Path | str, out: Path | None = None, *, full: bool = False, w
     file = Path(file)
     out = out or REPOSITORY / "build" / "experiments" / (file.stem + ("-full" if full else ""))
     every = runs(load(file), file, full)
-    p4 = REPOSITORY / "build" / "p4"
-    program = Program(found("FRONTAGE_P4INFO", p4 / "frontage.p4info.txtpb"), found("FRONTAGE_P4", p4 / "frontage.json"))
-    run_all(every, program, found("FRONTAGE_SIMULATOR", REPOSITORY / "target" / "release" / "frontage-simulator"), out, workers)
+    run_all(every, compiled(), simulator(), out, workers)
     return collect(every, out)

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 from frontage.config import ConfigError
 
-from frontage_sim import simulate
+from frontage_sim import REPOSITORY, simulate
+from frontage_sim.figures import page, scenarios
 from frontage_sim.grid import runs
 from frontage_sim.runner import SimulationError
 from frontage_sim.scenario import load
@@ -37,6 +38,21 @@ def list_runs(scenario: ScenarioFile, full: Full = False) -> None:
     """The simulations that a scenario consists of, one a line."""
     for one in runs(load(scenario), scenario, full):
         print(one.name)
+
+
+@app.command(name="figures", epilog="Example: frontage-sim figures cloudcookie")
+def figures(
+    papers: Annotated[list[str] | None, typer.Argument(help="folders of experiments/ (all that have a README)", show_default=False)] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="simulations at a time (one a core)", show_default=False)] = None,
+    full: Full = False,
+) -> None:
+    """Run the scenarios of papers, and write their pages and plots to docs/results/."""
+    rooms = REPOSITORY / "experiments"
+    known = sorted(file.parent.name for file in rooms.glob("*/README.md") if scenarios(file.parent))
+    for paper in papers or known:
+        if paper not in known:
+            raise typer.BadParameter(f"there is no {paper}; there are {', '.join(known)}")
+        print(page(rooms / paper, REPOSITORY / "docs" / "results", lambda file: simulate(file, full=full, workers=workers)))
 
 
 def main() -> None:

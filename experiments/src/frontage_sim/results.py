@@ -12,17 +12,30 @@ from scipy import stats
 
 from frontage_sim.grid import Run
 
+FLOWS = {
+    "id": pl.Int64,
+    "label": pl.String,
+    "client": pl.String,
+    "server": pl.String,
+    "size": pl.Int64,
+    "start": pl.Int64,
+    "end": pl.Int64,
+    "retransmitted": pl.Int64,
+    "timeouts": pl.Int64,
+}
+"""Columns of ``flows.csv``: bytes, and nanoseconds of the simulated world."""
 
-def collect(runs: Sequence[Run], out: Path, table: str = "flows") -> pl.DataFrame:
-    """One CSV of all runs, with labels and seed; written beside them as Parquet."""
+
+def collect(runs: Sequence[Run], out: Path) -> pl.DataFrame:
+    """The flows of all runs, with labels and seed; written beside them as ``flows.parquet``."""
     frames = [
-        pl.read_csv(out / run.name / f"{table}.csv").with_columns(
+        pl.read_csv(out / run.name / "flows.csv", schema=FLOWS).with_columns(
             *(pl.lit(value).alias(field) for field, value in run.labels.items()), pl.lit(run.seed).alias("seed")
         )
         for run in runs
     ]
     whole = pl.concat(frames)
-    whole.write_parquet(out / f"{table}.parquet")
+    whole.write_parquet(out / "flows.parquet")
     return whole
 
 
