@@ -264,4 +264,3 @@ def _bytes(mac: str) -> bytes:
 
 def _number(mac: str) -> int:
     return int.from_bytes(_bytes(mac), "big")
-

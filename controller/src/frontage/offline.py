@@ -1,5 +1,6 @@
-"""What a configuration installs into an empty switch, as plain data: for pipelines that run without a P4Runtime server, in the simulator and
-the benchmarks. Numbers of table entries are hexadecimal text, since some have 128 bits."""
+"""What a configuration installs into an empty switch, as plain data: for pipelines that run without a P4Runtime server.
+
+The simulator and the benchmarks have such. Numbers of table entries are hexadecimal text, since some have 128 bits."""
 
 from __future__ import annotations
 
