@@ -135,7 +135,10 @@ fn loads_rise_and_fall_with_completed_reset_and_abandoned_transfers() {
         // The client has judged every TSval of ours, the server every TSecr that was restored.
         assert_eq!(kernel_counter(&world.client(), "TcpExtPAWSEstab"), 0);
         assert_eq!(kernel_counter(&world.server(), "TcpExtTSEcrRejected"), 0);
-        assert_eq!(world.packets("echo_zeroed"), 0);
+        // Of what was sent twice, as on a busy machine, an echo cannot always be told.
+        let again = kernel_counter(&world.server(), "TcpRetransSegs");
+        let zeroed = world.packets("echo_zeroed");
+        assert!(zeroed <= again, "{zeroed} zeroed, {again} sent again");
         assert_eq!(world.packets("malformed"), 0);
     }
 }
