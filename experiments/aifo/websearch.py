@@ -6,9 +6,11 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from frontage_sim.figures import Result
-from frontage_sim.measures import LONG_MEAN, SHORT_MEAN, SHORT_P99
+from frontage_sim.measures import FCT, LONG, SHORT_MEAN, SHORT_P99
 
-MEASURES = {"mean_below_100KB": SHORT_MEAN, "p99_below_100KB": SHORT_P99, "mean_from_1MB": LONG_MEAN}
+FROM_1MB = FCT.filter(pl.col("size") >= LONG).mean()
+"""The paper's long flows include those of 1 MB, which are a tenth of all."""
+MEASURES = {"mean_below_100KB": SHORT_MEAN, "p99_below_100KB": SHORT_P99, "mean_from_1MB": FROM_1MB}
 LOADS = {"0.1975": 0.2, "1.042": 0.8}
 """By the bytes that are offered, and as the paper calls it."""
 
