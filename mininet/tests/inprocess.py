@@ -6,9 +6,8 @@ from pathlib import Path
 
 import softswitch
 import yaml
-from frontage.allocation import Installed, allocate
 from frontage.config import loads
-from frontage.desired import TABLES, desired
+from frontage.offline import contents
 from frontage.p4info import Schema
 from frontage.reasons import drops, outcomes
 from frontage.state import Action, Key, Match
@@ -29,9 +28,9 @@ class Switch:
         self._tables = Schema.load(p4info).tables
         self.pipeline = softswitch.Pipeline(program)
         config = loads(yaml.safe_dump(configuration), directory / "frontage.yaml")
-        entries = desired(config, allocate(config, Installed({})))
-        for key in sorted(entries, key=lambda key: TABLES.index(key.table)):
-            self._install(key, entries[key])
+        entries, _ = contents(config)
+        for key, action in entries.items():
+            self._install(key, action)
 
     def _install(self, key: Key, action: Action) -> None:
         table = self._tables[key.table].full_name

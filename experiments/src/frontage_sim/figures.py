@@ -46,13 +46,14 @@ def page(paper: Path, out: Path, simulate: Callable[[Path], pl.DataFrame]) -> Pa
     """Runs every scenario of a paper's folder and writes ``out/PAPER.md`` with its plots beside it."""
     text = [(paper / "README.md").read_text().rstrip()]
     for file in scenarios(paper):
+        title = load(file).title
         result = _module(file.with_suffix(".py"))(simulate(file))
         plot = out / paper.name / f"{file.stem}.svg"
         plot.parent.mkdir(parents=True, exist_ok=True)
         result.plot.savefig(plot, metadata={"Date": None})
         text += [
-            f"## {load(file).title}",
-            f"![{load(file).title}]({paper.name}/{plot.name})",
+            f"## {title}",
+            f"![{title}]({paper.name}/{plot.name})",
             "\n".join(_table(result.table)),
             file.with_suffix(".md").read_text().rstrip(),
             f"Run it: `frontage-sim run experiments/{paper.name}/{file.name}`; all settings stand there.",

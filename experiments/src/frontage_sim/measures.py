@@ -38,13 +38,17 @@ def variance(flows: pl.DataFrame, by: Sequence[str], servers: int) -> pl.DataFra
     # From the sum and the sum of squares, which each change moves: n to n + d adds d and d * (2n + d), n + d being the count after it.
     moved = changes.with_columns(squares=pl.col("change") * (2 * pl.col("active") - pl.col("change")))
     sums = moved.with_columns(
-        total=pl.col("change").cum_sum().over(list(by)) if by else pl.col("change").cum_sum(),
-        squared=pl.col("squares").cum_sum().over(list(by)) if by else pl.col("squares").cum_sum(),
+        total=_within(pl.col("change").cum_sum(), by),
+        squared=_within(pl.col("squares").cum_sum(), by),
     )
-    following = pl.col("time").shift(-1)
     return sums.select(
         *by,
         "time",
-        lasts=((following.over(list(by)) if by else following) - pl.col("time")).fill_null(0),
+        lasts=(_within(pl.col("time").shift(-1), by) - pl.col("time")).fill_null(0),
         variance=pl.col("squared") / servers - (pl.col("total") / servers) ** 2,
     )
+
+
+def _within(expression: pl.Expr, by: Sequence[str]) -> pl.Expr:
+    """For each group, or over all rows if nothing groups them."""
+    return expression.over(list(by)) if by else expression

@@ -71,10 +71,7 @@ impl Outgoing {
 
     /// The peer has a frame.
     pub fn acknowledge(&mut self, frame: &StreamFrame) {
-        let Ok(place) = self
-            .streams
-            .binary_search_by_key(&frame.id, |stream| stream.id)
-        else {
+        let Some(place) = self.place(frame) else {
             return;
         };
         let stream = &mut self.streams[place];
@@ -88,16 +85,21 @@ impl Outgoing {
 
     /// A frame is to be sent again, as far as it was not acknowledged by another packet.
     pub fn lose(&mut self, frame: &StreamFrame) {
-        let Ok(place) = self
-            .streams
-            .binary_search_by_key(&frame.id, |stream| stream.id)
-        else {
+        let Some(place) = self.place(frame) else {
             return;
         };
         let stream = &mut self.streams[place];
         if !stream.acknowledged.contains(&frame.range()) {
             stream.lost.insert(frame.range());
         }
+    }
+
+    /// Where the frame's stream is, if it is not acknowledged whole.
+    fn place(&self, frame: &StreamFrame) -> Option<usize> {
+        let found = self
+            .streams
+            .binary_search_by_key(&frame.id, |stream| stream.id);
+        found.ok()
     }
 
     /// Bytes of streams that were acknowledged as a whole.
