@@ -126,11 +126,12 @@ def _frontage(name: str, traffic: Callable[[Config], dict[str, Any]]) -> Site:
     if not target.exists():
         raise FileNotFoundError(f"{target} is missing: `make setup` compiles it, or set ARTIFACTS to the folder where it is")
     config = loads(json.dumps(_configuration(target)), WORK / "frontage.yaml")
-    state, packets_out = contents(config)
+    pipeline = Pipeline.load(config.device.pipeline.p4info, config.device.pipeline.json_file)
+    state, packets_out = contents(config, pipeline.schema)
     return Site(
         name=name,
         program=target,
-        pipeline=Pipeline.load(config.device.pipeline.p4info, config.device.pipeline.json_file),
+        pipeline=pipeline,
         state=state,
         packets_out=packets_out,
         traffic=traffic(config),

@@ -3,7 +3,7 @@ packets get as far as they do in a data centre."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from ipaddress import IPv6Network
 from pathlib import Path
 from random import Random
@@ -12,12 +12,10 @@ from finsy.proto import p4r
 
 from bmv2_json import Ref
 from dialogue import Dialogue
-from frontage.allocation import Installed, allocate
 from frontage.config import load
 from frontage.cookie import Ip6Cookie, plain_cid
-from frontage.desired import desired
+from frontage.offline import contents
 from frontage.p4info import Schema
-from frontage.tree import leaf_ops, packets
 from target import Packet
 from tools import ROOT
 
@@ -114,9 +112,7 @@ class Site:
     def updates_and_packets(self, schema: Schema) -> tuple[list[p4r.Update], list[Packet]]:
         """Entries, and what the controller tells the switch by its CPU port."""
         config = self._config
-        nothing = Installed({})
-        allocation = allocate(config, nothing)
-        wanted = desired(config, allocation)
+        wanted, packets_out = contents(config, schema)
         updates = [
             p4r.Update(
                 type=p4r.Update.INSERT if key.match else p4r.Update.MODIFY,
@@ -124,11 +120,10 @@ class Site:
             )
             for key, action in wanted.items()
         ]
-        ops = leaf_ops(config, allocation, nothing, resync=True)
-        return updates, [(config.device.cpu_port, frame) for frame in _frames(schema, packets(schema, ops.before))]
+        return updates, [(config.device.cpu_port, frame) for frame in _frames(schema, packets_out)]
 
 
-def _frames(schema: Schema, outs: Iterator[p4r.PacketOut]) -> Iterator[bytes]:
+def _frames(schema: Schema, outs: Iterable[p4r.PacketOut]) -> Iterator[bytes]:
     """With their metadata in front, as the pipeline sees packets of the controller."""
     widths = {number: width for number, _, width in schema.packet_out}
     for out in outs:

@@ -25,10 +25,11 @@ class Switch:
         assert program.p4info is not None
         p4info = directory / "frontage.p4info.txtpb"
         p4info.write_text(program.p4info)
-        self._tables = Schema.load(p4info).tables
+        schema = Schema.load(p4info)
+        self._tables = schema.tables
         self.pipeline = softswitch.Pipeline(program)
         config = loads(yaml.safe_dump(configuration), directory / "frontage.yaml")
-        entries, _ = contents(config)
+        entries, _ = contents(config, schema)
         for key, action in entries.items():
             self._install(key, action)
 

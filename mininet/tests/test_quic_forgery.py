@@ -86,7 +86,7 @@ def switch(tmp_path_factory: pytest.TempPathFactory) -> Switch:
             "address": "127.0.0.1:9559",
             "device_id": 1,
             "cpu_port": 510,
-            "pipeline": {"p4info": "frontage.p4info.txtpb", "json": "x"},
+            "pipeline": {"p4info": "x", "json": "x"},
         },
         "ports": [{"id": 1, "name": "internet", **port, "gateways": ["2001:db8:cfff::1/64"]}, inside],
         "routes": [{"prefix": "fd00:0:1::/48", "port": "rack", "mac": "02:00:00:00:00:04"}],

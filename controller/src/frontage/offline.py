@@ -18,13 +18,12 @@ from frontage.tree import leaf_ops, packets
 from frontage.worker import sessions
 
 
-def contents(config: Config) -> tuple[State, list[p4r.PacketOut]]:
+def contents(config: Config, schema: Schema) -> tuple[State, list[p4r.PacketOut]]:
     """Every entry, in the order of installation, and the packets that the controller sends in after them."""
     nothing = Installed({})
     allocation = allocate(config, nothing)
     wanted = desired(config, allocation)
     order = {table: position for position, table in enumerate(TABLES)}
-    schema = Schema.load(config.device.pipeline.p4info)
     ops = leaf_ops(config, allocation, nothing, resync=True)
     return dict(sorted(wanted.items(), key=lambda item: order[item[0].table])), list(packets(schema, ops.before))
 

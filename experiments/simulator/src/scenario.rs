@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use softswitch_pipeline::Nanos;
 
-pub use hosts::{Congestion, Host, Key, Quic, Server, Tcp};
+pub use hosts::{Host, Key, Quic, Server};
 pub use text::{End, Hex, Mac, Secret};
 
 /// One run.

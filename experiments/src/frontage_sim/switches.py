@@ -69,8 +69,8 @@ def configuration(graph: Graph, switch: Switch, balancer: Balancer, scheduler: S
 def contents_of(graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, program: Program) -> dict[str, Any]:
     """What the controller installs there, as the simulator reads it."""
     config = configuration(graph, switch, balancer, scheduler, program)
-    state, packets_out = contents(config)
     schema = _schema(program.p4info)
+    state, packets_out = contents(config, schema)
     return {
         "entries": list(plain_entries(schema, state)),
         "packets_out": list(plain_packets(schema, packets_out)),

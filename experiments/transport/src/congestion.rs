@@ -15,7 +15,8 @@ use new_reno::NewReno;
 pub(crate) use usage::Usage;
 
 /// A law of congestion control.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Congestion {
     /// RFC 5681: one segment more a round trip, half after a loss.
     #[default]

@@ -121,7 +121,6 @@ fn check_host(field: &str, host: &Host) -> Result<()> {
         "{field}.addresses: a host needs one at least"
     );
     host.tcp
-        .config()
         .check()
         .map_err(|fault| anyhow!("{field}.tcp.{fault}"))?;
     let largest = MAX_FRAME as u32 - HEADERS;

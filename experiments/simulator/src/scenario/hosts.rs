@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use frontage_cookie::{cid, ipv6};
-use frontage_transport::{congestion, quic, tcp};
+use frontage_transport::congestion::Congestion;
+use frontage_transport::{quic, tcp};
 use serde::Deserialize;
 use softswitch_pipeline::Nanos;
 
@@ -29,7 +30,7 @@ pub struct Host {
     /// What its server is like, if it has one.
     pub server: Option<Server>,
     /// Its TCP.
-    pub tcp: Tcp,
+    pub tcp: tcp::Config,
     /// Its QUIC, if it has any.
     #[serde(default)]
     pub quic: Option<Quic>,
@@ -96,81 +97,11 @@ impl Quic {
         quic::Config {
             max_datagram: self.max_datagram,
             initial_window: self.initial_window,
-            congestion: self.congestion.law(),
+            congestion: self.congestion,
             ecn: self.ecn,
             initial_rtt: self.initial_rtt,
             max_ack_delay: self.max_ack_delay,
             connection_id: cid::LEN as u8,
-        }
-    }
-}
-
-/// A host's TCP, times in nanoseconds.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tcp {
-    /// Payload bytes of a full segment; options come on top.
-    pub mss: u32,
-    /// Segments sent before the first acknowledgement.
-    pub initial_window: u32,
-    /// Congestion control. DCTCP asks for ECN by itself.
-    pub congestion: Congestion,
-    /// Whether to ask for ECN under another law.
-    #[serde(default)]
-    pub ecn: bool,
-    /// Least retransmission time-out.
-    pub min_rto: Nanos,
-    /// The one before a round trip was measured.
-    pub initial_rto: Nanos,
-    /// The greatest.
-    pub max_rto: Nanos,
-    /// How long an acknowledgement may wait for a second segment; none acknowledges each.
-    pub delayed_ack: Option<Nanos>,
-    /// Selective acknowledgements (RFC 2018).
-    pub sack: bool,
-    /// Timestamps (RFC 7323); cookies need them.
-    pub timestamps: bool,
-    /// Bytes that the receiver holds.
-    pub receive_window: u64,
-}
-
-impl Tcp {
-    /// The same as the transport has it.
-    pub fn config(&self) -> tcp::Config {
-        tcp::Config {
-            mss: self.mss,
-            initial_window: self.initial_window,
-            congestion: self.congestion.law(),
-            ecn: self.ecn,
-            min_rto: self.min_rto,
-            initial_rto: self.initial_rto,
-            max_rto: self.max_rto,
-            delayed_ack: self.delayed_ack,
-            sack: self.sack,
-            timestamps: self.timestamps,
-            receive_window: self.receive_window,
-        }
-    }
-}
-
-/// Congestion control.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Congestion {
-    /// RFC 6582.
-    NewReno,
-    /// RFC 9438.
-    Cubic,
-    /// RFC 8257.
-    Dctcp,
-}
-
-impl Congestion {
-    fn law(self) -> congestion::Congestion {
-        match self {
-            Self::NewReno => congestion::Congestion::NewReno,
-            Self::Cubic => congestion::Congestion::Cubic,
-            Self::Dctcp => congestion::Congestion::Dctcp,
         }
     }
 }

@@ -130,7 +130,7 @@ fn hosts(
         };
         let rng = seed::generator(scenario.seed, &host.name);
         let config = Config {
-            tcp: host.tcp.config(),
+            tcp: host.tcp.clone(),
             quic: host.quic.as_ref().map(Quic::config),
         };
         let server = host.server.as_ref();

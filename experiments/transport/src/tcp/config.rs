@@ -3,8 +3,9 @@
 use crate::congestion::Congestion;
 use crate::{MILLISECOND, Nanos, SECOND};
 
-/// A host's TCP, the same for all its connections.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A host's TCP, the same for all its connections. Read from a file, it is whole: nothing is taken for granted but that ECN is not asked for.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     /// Payload bytes of a full segment; the smaller of both ends' counts. Options come on top: 12
     /// bytes of timestamps, and up to 28 of SACK where data flows both ways.
@@ -14,6 +15,7 @@ pub struct Config {
     /// The law of congestion control. DCTCP marks all its packets ECT(0) and echoes exactly.
     pub congestion: Congestion,
     /// Whether to ask for ECN, if the law is not DCTCP, which always does. A peer that asks gets it.
+    #[serde(default)]
     pub ecn: bool,
     /// Least retransmission timeout. RFC 6298 says 1 s; Linux has 200 ms.
     pub min_rto: Nanos,
