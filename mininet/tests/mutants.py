@@ -65,11 +65,15 @@ def checksum(data: bytes) -> bytes:
     return struct.pack(">H", 0xFFFF - int.from_bytes(data + bytes(len(data) % 2), "big") % 0xFFFF)
 
 
+def payload_at(frame: bytes) -> int:
+    return (34 if frame[12:14] == b"\x08\x00" else 54) + 8
+
+
 def frame(original: bytes, port: bytes | None, damage: Callable[[bytes], bytes]) -> bytes:
     """With another UDP payload, and from another port if one is given."""
     version4 = original[12:14] == b"\x08\x00"
-    l4 = 34 if version4 else 54
-    payload = damage(original[l4 + 8 :])
+    l4 = payload_at(original) - 8
+    payload = damage(original[payload_at(original) :])
     length = 8 + len(payload)
     addresses = original[26:34] if version4 else original[22:54]
     udp = (port or original[l4 : l4 + 2]) + original[l4 + 2 : l4 + 4] + struct.pack(">H", length)
@@ -82,6 +86,9 @@ def frame(original: bytes, port: bytes | None, damage: Callable[[bytes], bytes])
 
 def main(interface: str, capture: str, packets: str, rate: str, seed: str) -> None:
     rng, originals = random.Random(seed), list(frames(Path(capture)))
+    # Half of them of a handshake (RFC 9000 section 17.2), however few those were among what was captured.
+    long = [o for o in originals if o[payload_at(o)] & 0x80]
+    short = [o for o in originals if not o[payload_at(o)] & 0x80]
     out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     out.bind((interface, 0))
     begun = time.monotonic()
@@ -89,7 +96,7 @@ def main(interface: str, capture: str, packets: str, rate: str, seed: str) -> No
         if n % AT_ONCE == 0:
             time.sleep(max(0.0, begun + n / int(rate) - time.monotonic()))
         kind, port = KINDS[n % len(KINDS)], rng.randbytes(2) if n // len(KINDS) % 2 else None
-        out.send(frame(rng.choice(originals), port, lambda payload, kind=kind: kind(payload, rng)))
+        out.send(frame(rng.choice(rng.choice((long, short))), port, lambda payload, kind=kind: kind(payload, rng)))
 
 
 if __name__ == "__main__":
