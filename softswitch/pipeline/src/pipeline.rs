@@ -12,6 +12,7 @@ use crate::extern_state::meter::Meter;
 use crate::native::Views;
 use crate::packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, MAX_FRAME, QueueInfo, Recirculated,
+    State,
 };
 use crate::pre::Pre;
 use crate::program::Program;
@@ -143,17 +144,44 @@ impl Pipeline {
         if frame.len() > MAX_FRAME {
             return IngressOutcome::TooLong;
         }
-        let c = &*self.program.0;
-        let layout = &c.layout;
         let mut pkt = self.core.pool.get();
-        pkt.reset(&layout.blank, frame);
-        let s = &layout.standard;
+        pkt.reset(&self.program.0.layout.blank, frame);
+        self.receive(port, pkt, now, out)
+    }
+
+    /// The same without a copy of the frame: its buffer is kept, and `frame` becomes another with anything in it.
+    pub fn ingress_keeping(
+        &mut self,
+        port: u32,
+        frame: &mut Vec<u8>,
+        now: Nanos,
+        out: &mut Vec<Descriptor>,
+    ) -> IngressOutcome {
+        if frame.len() > MAX_FRAME {
+            return IngressOutcome::TooLong;
+        }
+        let mut pkt = self.core.pool.get();
+        std::mem::swap(&mut pkt.frame, frame);
+        pkt.begin(&self.program.0.layout.blank);
+        self.receive(port, pkt, now, out)
+    }
+
+    /// A packet that is not parsed yet.
+    fn receive(
+        &mut self,
+        port: u32,
+        mut pkt: Box<State>,
+        now: Nanos,
+        out: &mut Vec<Descriptor>,
+    ) -> IngressOutcome {
+        let c = &*self.program.0;
+        let length = pkt.frame.len();
+        let s = &c.layout.standard;
         s.ingress_port.set64(&mut pkt.mem, u64::from(port));
-        s.packet_length.set64(&mut pkt.mem, frame.len() as u64);
+        s.packet_length.set64(&mut pkt.mem, length as u64);
         set(s.ingress_timestamp, &mut pkt.mem, now / MICRO);
         let first = out.len();
-        self.core
-            .trace_ingress(c, 0, &pkt.mem, port, frame.len(), now);
+        self.core.trace_ingress(c, 0, &pkt.mem, port, length, now);
         let outcome = self.core.run_ingress(c, pkt, u64::from(port), now, out);
         self.core.trace_ingress_end(c, outcome, &mut out[first..]);
         outcome

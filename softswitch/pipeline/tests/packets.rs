@@ -4,7 +4,8 @@ mod common;
 
 use common::{COMMAND_BYTES, Command, DST, Harness, ethernet, key, options, ternary};
 use softswitch_pipeline::{
-    CloneSession, Entry, IngressOutcome, MatchField, MeterConfig, Options, Replica, Value,
+    CloneSession, EgressOutput, Entry, IngressOutcome, MAX_FRAME, MatchField, MeterConfig, Options,
+    QueueInfo, Replica, Value,
 };
 
 fn replica(port: u32, instance: u16) -> Replica {
@@ -33,6 +34,27 @@ fn untouched_packets_leave_as_they_came() {
     ] {
         assert_eq!(h.send(&frame), [(1, frame)]);
     }
+}
+
+#[test]
+fn a_frame_whose_buffer_is_kept_becomes_the_same_packet() {
+    let (mut copies, mut keeps) = (Harness::new(), Harness::new());
+    let (mut queue, mut out) = (Vec::new(), EgressOutput::default());
+    for op in [3, 99, 4] {
+        let frame = Command::op(op).frame();
+        let mut buffer = frame.clone();
+        keeps
+            .pipeline
+            .ingress_keeping(7, &mut buffer, 0, &mut queue);
+        for descriptor in queue.drain(..) {
+            let info = QueueInfo::default();
+            keeps.pipeline.egress(descriptor, info, 0, &mut out);
+        }
+        assert_eq!(copies.send(&frame), [(1, out.frame.clone())], "op {op}");
+    }
+    let mut long = vec![0; MAX_FRAME + 1];
+    let outcome = keeps.pipeline.ingress_keeping(7, &mut long, 0, &mut queue);
+    assert_eq!((outcome, queue.len()), (IngressOutcome::TooLong, 0));
 }
 
 #[test]

@@ -15,8 +15,11 @@ pub struct LinkConfig {
     /// Bits per second; none is a link that takes no time to send.
     ///
     /// The bits that count are those of the frame as it leaves, from destination address to the
-    /// end of the payload: no preamble, frame check sequence or gap (as Linux's `tc` counts).
+    /// end of the payload (as Linux's `tc` counts), and of `overhead`.
     pub rate: Option<NonZeroU64>,
+    /// Bytes that a frame takes of the rate besides its own, such as Ethernet's 24 of preamble,
+    /// frame check sequence and gap. What waits is counted without them.
+    pub overhead: u32,
     /// Bytes that may wait, not counting the frame that is being sent.
     pub queue_bytes: Option<u64>,
     /// Packets that may wait, not counting the one that is being sent.
@@ -97,6 +100,12 @@ impl FromStr for PortLink {
                         .ok_or("rate must be at least 1bit; leave it out for a link without one")?;
                     link.rate = Some(rate);
                 }
+                "overhead" => {
+                    let bytes = quantity(value, BYTE_UNITS)?;
+                    link.overhead = bytes
+                        .try_into()
+                        .map_err(|_| format!("overhead '{value}' is more than 4 GB a frame"))?;
+                }
                 "queue" => link.queue_bytes = Some(quantity(value, BYTE_UNITS)?),
                 "queue-packets" => {
                     let packets = value.parse();
@@ -108,7 +117,7 @@ impl FromStr for PortLink {
                 "loss" => link.loss = loss(value)?,
                 _ => {
                     return Err(format!(
-                        "unknown key '{key}'; there are rate, queue, queue-packets, delay and loss"
+                        "unknown key '{key}'; there are rate, overhead, queue, queue-packets, delay and loss"
                     ));
                 }
             }
@@ -194,9 +203,11 @@ mod tests {
     #[test]
     fn all_keys() {
         let PortLink { port, link } =
-            parse("3:rate=1.5gbit,queue=64kB,queue-packets=100,delay=5ms,loss=0.1%").unwrap();
+            parse("3:rate=1.5gbit,overhead=24B,queue=64kB,queue-packets=100,delay=5ms,loss=0.1%")
+                .unwrap();
         assert_eq!(port, 3);
         assert_eq!(link.rate.unwrap().get(), 1_500_000_000);
+        assert_eq!(link.overhead, 24);
         assert_eq!(link.queue_bytes, Some(64_000));
         assert_eq!(link.queue_packets, Some(100));
         assert_eq!(link.delay, 5_000_000);
@@ -211,6 +222,8 @@ mod tests {
             ("1:rate=10", "needs one of the units bit, kbit"),
             ("1:rate=10mb", "needs one of the units"),
             ("1:rate=0mbit", "at least 1bit"),
+            ("1:overhead=5GB", "needs one of the units"),
+            ("1:overhead=5000MB", "more than 4 GB"),
             ("1:speed=1", "unknown key 'speed'"),
             ("1:rate", "'rate' is not KEY=VALUE"),
             ("1:delay=0.1ns", "not a whole number"),

@@ -231,7 +231,7 @@ impl<P, F> EgressQueue<P, F> {
     /// Sends a frame of so many bytes in the slot that [`start`](Self::start) gave.
     pub fn transmit(&mut self, slot: Slot, bytes: u32, frame: F) {
         let departure = match self.link.rate {
-            Some(rate) => slot.0.after_sending(bytes, rate.get()),
+            Some(rate) => slot.0.after_sending(bytes, self.link.overhead, rate.get()),
             None => slot.0,
         };
         self.free_at = departure;
@@ -334,9 +334,10 @@ impl ExactTime {
         Self { nanos, part: 0 }
     }
 
-    /// The time `8 * bytes / rate` seconds later, with nothing lost to rounding.
-    fn after_sending(self, bytes: u32, rate: u64) -> Self {
-        let total = u128::from(bytes) * 8 * u128::from(NANOS_PER_SECOND) + u128::from(self.part);
+    /// The time `8 * (bytes + overhead) / rate` seconds later, with nothing lost to rounding.
+    fn after_sending(self, bytes: u32, overhead: u32, rate: u64) -> Self {
+        let bits = (u128::from(bytes) + u128::from(overhead)) * 8;
+        let total = bits * u128::from(NANOS_PER_SECOND) + u128::from(self.part);
         let nanos = u64::try_from(total / u128::from(rate)).unwrap_or(u64::MAX);
         Self {
             nanos: self.nanos.saturating_add(nanos),

@@ -5,7 +5,8 @@
 //! cargo bench -p softswitch --bench switch -- [--switch PATH] [--seconds N]
 //! ```
 
-#[path = "../tests/common/mod.rs"]
+#[allow(dead_code, reason = "it uses a part")]
+#[path = "../tests/switch/common/mod.rs"]
 mod common;
 
 use std::fs::File;

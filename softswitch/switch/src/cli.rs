@@ -20,7 +20,8 @@ Example:
 
 A link's keys, separated by commas (--link PORT:KEY=VALUE,...; a port without --link sends at once):
   rate           bit, kbit, mbit or gbit per second, of the frame from destination address to end of
-                 payload (no preamble, frame check sequence or gap)
+                 payload
+  overhead       B, kB, ... of the rate that a frame takes besides: preamble, check sequence and gap are 24B
   queue          B, kB, KiB, MB or MiB that may wait while a frame is being sent; more are dropped
   queue-packets  packets that may wait (1000, if neither limit is given); larger v1model priorities leave first
   delay          ns, us, ms or s of propagation
@@ -45,6 +46,10 @@ pub struct Options {
     /// Attach a network interface as a port (repeat for more)
     #[arg(short, long, value_name = "PORT@INTERFACE")]
     pub interface: Vec<Interface>,
+
+    /// Have a port that is connected to itself: what leaves by it comes in by it, after its link (repeat for more)
+    #[arg(long, value_name = "PORT")]
+    pub loopback: Vec<u32>,
 
     /// P4Runtime's number of this device
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -185,25 +190,19 @@ impl Options {
                     twice.name
                 ));
             }
-            if Some(*port) == self.cpu_port {
-                return Err(format!(
-                    "--interface {port}@{name}: port {port} is the CPU port (--cpu-port)"
-                ));
+            self.check_special(*port, &format!("--interface {port}@{name}"))?;
+        }
+        for (i, port) in self.loopback.iter().enumerate() {
+            if self.loopback[..i].contains(port) || self.interface.iter().any(|o| o.port == *port) {
+                return Err(format!("--loopback {port}: there is a port {port} already"));
             }
-            if *port == self.drop_port {
-                return Err(format!(
-                    "--interface {port}@{name}: port {port} means drop; choose another, or another --drop-port"
-                ));
-            }
+            self.check_special(*port, &format!("--loopback {port}"))?;
         }
         for (i, PortLink { port, .. }) in self.link.iter().enumerate() {
-            if self
-                .interface
-                .iter()
-                .all(|interface| interface.port != *port)
-            {
+            let attached = self.interface.iter().any(|o| o.port == *port);
+            if !attached && !self.loopback.contains(port) {
                 return Err(format!(
-                    "--link {port}: there is no port {port} (--interface)"
+                    "--link {port}: there is no port {port} (--interface, --loopback)"
                 ));
             }
             if self.link[..i].iter().any(|other| other.port == *port) {
@@ -214,6 +213,21 @@ impl Options {
             return Err(format!(
                 "--cpu-port {0}: port {0} means drop; choose another, or another --drop-port",
                 self.drop_port
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a port's number has another meaning already.
+    fn check_special(&self, port: u32, option: &str) -> Result<(), String> {
+        if Some(port) == self.cpu_port {
+            return Err(format!(
+                "{option}: port {port} is the CPU port (--cpu-port)"
+            ));
+        }
+        if port == self.drop_port {
+            return Err(format!(
+                "{option}: port {port} means drop; choose another, or another --drop-port"
             ));
         }
         Ok(())
@@ -265,6 +279,7 @@ mod tests {
         let options = parse("prog.json --pcap -i 1@veth1").unwrap();
         assert_eq!(options.pcap, Some(".".into()));
         assert!(parse("--no-p4 -- --cpu-port 510").is_ok());
+        assert!(parse("--no-p4 -i 1@a --loopback 2 --link 2:delay=3ms").is_ok());
         assert!(parse("--no-p4 --cpu-port 510").is_ok());
     }
 
@@ -288,6 +303,13 @@ mod tests {
             ),
             ("--no-p4 -i 1@a -- --cpu-port 1", "is the CPU port"),
             ("--no-p4 -i 511@a", "means drop"),
+            ("--no-p4 -i 1@a --loopback 1", "there is a port 1 already"),
+            (
+                "--no-p4 --loopback 2 --loopback 2",
+                "there is a port 2 already",
+            ),
+            ("--no-p4 --loopback 511", "means drop"),
+            ("--no-p4 --loopback 2 -- --cpu-port 2", "is the CPU port"),
             ("--no-p4 --link 1:rate=1mbit", "there is no port 1"),
             (
                 "--no-p4 -i 1@a --link 1:rate=1",

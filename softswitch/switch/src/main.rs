@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use anyhow::Context;
 use softswitch::cli::{LogLevel, Options};
 use softswitch::dataplane::PortSetup;
-use softswitch::port::{Receive, Receiver, Transmit, Transmitter, capture};
+use softswitch::port::{Receive, Receiver, Transmit, Transmitter, capture, loopback};
 use softswitch::switch::{Config, Switch};
 use softswitch::trace::TraceLog;
 use softswitch_pipeline::Program;
@@ -71,7 +71,8 @@ fn configure(options: Options) -> anyhow::Result<Config> {
             .with_context(|| format!("cannot read program {path_text}"))?;
         Program::load(&json).with_context(|| format!("cannot load program {path_text}"))
     });
-    let ports = options.interface.iter().map(|interface| {
+    let link_of = |port: u32| options.link.iter().find(|link| link.port == port);
+    let attached = options.interface.iter().map(|interface| {
         let attaching = || format!("--interface {}@{}", interface.port, interface.name);
         let receiver = Receiver::open(&interface.name).with_context(attaching)?;
         let transmitter = Transmitter::open(&interface.name).with_context(attaching)?;
@@ -81,15 +82,25 @@ fn configure(options: Options) -> anyhow::Result<Config> {
             receiver = capture::received(receiver, dir, &interface.name).context("--pcap")?;
             transmitter = capture::sent(transmitter, dir, &interface.name).context("--pcap")?;
         }
-        let link = options.link.iter().find(|link| link.port == interface.port);
         Ok(PortSetup {
             number: interface.port,
             name: interface.name.clone(),
             receiver,
             transmitter,
-            link: link.map(|l| l.link).unwrap_or_default(),
+            link: link_of(interface.port).map(|l| l.link).unwrap_or_default(),
         })
     });
+    let looped = options.loopback.iter().map(|&number| {
+        let (receiver, transmitter) = loopback().with_context(|| format!("--loopback {number}"))?;
+        Ok(PortSetup {
+            number,
+            name: format!("loopback-{number}"),
+            receiver: Box::new(receiver),
+            transmitter: Box::new(transmitter),
+            link: link_of(number).map(|l| l.link).unwrap_or_default(),
+        })
+    });
+    let ports = attached.chain(looped);
     let trace = options.trace.map(|format| {
         let path = options.trace_file.as_deref();
         TraceLog::create(format, path).with_context(|| {

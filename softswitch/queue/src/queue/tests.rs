@@ -56,6 +56,27 @@ fn frame_at_100_mbit() {
 }
 
 #[test]
+fn overhead_takes_time_and_no_room() {
+    let link = LinkConfig {
+        overhead: 24,
+        queue_bytes: Some(1500),
+        ..rated(100_000_000)
+    };
+    let mut queue = EgressQueue::new(link, 0);
+    for now in [0, 0] {
+        queue.enqueue(now, 1500, 1500, 0).unwrap();
+        assert_eq!(serve(&mut queue, now), []);
+    }
+    assert_eq!(queue.enqueue(0, 1, 1, 0), Err(1));
+    // 1524 bytes each.
+    assert_eq!(
+        serve(&mut queue, 243_840),
+        [(121_920, 1500), (243_840, 1500)]
+    );
+    assert_eq!(queue.counts().transmitted_bytes, 3000);
+}
+
+#[test]
 fn an_idle_link_forgets_the_past() {
     let mut queue = EgressQueue::new(rated(3), 0);
     queue.enqueue(0, 1, 1, 0).unwrap();

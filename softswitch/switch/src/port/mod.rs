@@ -1,6 +1,7 @@
 //! Ports: where frames come from and go to.
 
 pub mod capture;
+mod loopback;
 mod offload;
 mod receiver;
 mod ring;
@@ -13,6 +14,7 @@ use std::os::fd::BorrowedFd;
 #[cfg(target_arch = "x86_64")]
 const CACHE_LINE: usize = 64;
 
+pub use loopback::loopback;
 pub use receiver::Receiver;
 pub use transmitter::Transmitter;
 

@@ -1,9 +1,7 @@
 //! Batches (P4Runtime specification, sections "Write RPC", "Batch Atomicity" and "Error Reporting").
 
-mod common;
-
-use common::features::{self, direct, entry, group, l2, member, replica, route, spread};
-use common::{Controller, IntoEntity, TestSwitch, update};
+use crate::common::features::{self, direct, entry, group, l2, member, replica, route, spread};
+use crate::common::{Controller, IntoEntity, TestSwitch, update};
 use p4::table_action::Type as ActionKind;
 use p4::update::Type::{Delete, Insert, Modify};
 use p4::write_request::Atomicity;
@@ -254,8 +252,8 @@ async fn no_packet_sees_half_a_batch() {
 async fn an_unknown_atomicity_is_refused() {
     let (_switch, mut c) = start().await;
     let request = p4::WriteRequest {
-        device_id: common::DEVICE,
-        election_id: Some(common::uint128(1)),
+        device_id: crate::common::DEVICE,
+        election_id: Some(crate::common::uint128(1)),
         atomicity: 17,
         ..Default::default()
     };

@@ -1,8 +1,6 @@
 //! Controllers over real gRPC: primary and backups, roles, what each may do.
 
-mod common;
-
-use common::{Controller, DEVICE, TestSwitch, features, uint128};
+use crate::common::{Controller, DEVICE, TestSwitch, features, uint128};
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
 use softswitch::proto::p4::v1 as p4;

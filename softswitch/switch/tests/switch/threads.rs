@@ -1,15 +1,13 @@
 //! A switch with several packet threads between veth pairs. Needs root; says so without it.
 
-mod common;
-
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use common::features::{self, frame, l2};
-use common::network::with_veths;
-use common::{Controller, DEVICE, IntoEntity, PATIENCE, update};
+use crate::common::features::{self, frame, l2};
+use crate::common::network::with_veths;
+use crate::common::{Controller, DEVICE, IntoEntity, PATIENCE, update};
 use p4::update::Type;
 use softswitch::address::Address;
 use softswitch::dataplane::PortSetup;

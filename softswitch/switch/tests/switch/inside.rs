@@ -1,15 +1,13 @@
 //! What a running switch shows of its packets: traces and captures.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::features::{self, frame, l2};
-use common::{Controller, PATIENCE, TestSwitch};
+use crate::common::features::{self, frame, l2};
+use crate::common::{Controller, PATIENCE, TestSwitch};
 use nix::sched::{CloneFlags, setns};
 use softswitch::port::capture;
 use softswitch::switch::Config;
@@ -163,7 +161,7 @@ async fn captures_can_be_read_while_the_switch_runs() {
 fn a_capture_that_cannot_be_begun_names_its_file() {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/full", dir.path().join("wire1_in.pcap")).unwrap();
-    let (receiver, _, _wire) = common::port::pair();
+    let (receiver, _, _wire) = crate::common::port::pair();
     let error = capture::received(Box::new(receiver), dir.path(), "wire1").err();
     let error = error.expect("no space for its header").to_string();
     assert!(error.contains("wire1_in.pcap: No space left"), "{error}");

@@ -1,10 +1,8 @@
 //! Direct counters and meters of default entries (P4Runtime specification, sections "Default Entry" and
 //! "Direct Resources").
 
-mod common;
-
-use common::features::{self, direct, entry, lpm, route};
-use common::{Controller, IntoEntity, TestSwitch, error_details};
+use crate::common::features::{self, direct, entry, lpm, route};
+use crate::common::{Controller, IntoEntity, TestSwitch, error_details};
 use softswitch::proto::p4::config::v1::Table;
 use softswitch::proto::p4::v1 as p4;
 use tonic::Code;

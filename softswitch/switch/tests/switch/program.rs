@@ -1,7 +1,5 @@
 //! The program as its users run it: options, output, signals, exit status.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};

@@ -1,16 +1,14 @@
 //! Setting and getting the forwarding pipeline config.
 
-mod common;
-
-use common::features::{self, exact};
-use common::{DEVICE, IntoEntity, TestSwitch};
+use crate::common::features::{self, exact};
+use crate::common::{DEVICE, IntoEntity, TestSwitch};
 use p4::get_forwarding_pipeline_config_request::ResponseType;
 use p4::set_forwarding_pipeline_config_request::Action;
 use softswitch::proto::p4::v1 as p4;
 use tonic::{Code, Status};
 
 async fn get(
-    client: &mut common::Client,
+    client: &mut crate::common::Client,
     response_type: ResponseType,
 ) -> Result<p4::ForwardingPipelineConfig, Status> {
     let request = p4::GetForwardingPipelineConfigRequest {

@@ -1,10 +1,8 @@
 //! Roles (P4Runtime specification, sections "Client Arbitration and Controller Replication", "Default
 //! Role" and "Role Config").
 
-mod common;
-
-use common::features::{self, l2};
-use common::{Controller, DEVICE, TestSwitch, uint128, update};
+use crate::common::features::{self, l2};
+use crate::common::{Controller, DEVICE, TestSwitch, uint128, update};
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
 use softswitch::proto::p4::v1 as p4;

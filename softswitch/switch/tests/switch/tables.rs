@@ -1,9 +1,9 @@
 //! Table entries: what is accepted, what is refused and how, what is read back.
 
-mod common;
-
-use common::features::{self, direct, entry, exact, l2, lpm, optional, range, route, ternary};
-use common::{Controller, TestSwitch, error_details, update};
+use crate::common::features::{
+    self, direct, entry, exact, l2, lpm, optional, range, route, ternary,
+};
+use crate::common::{Controller, TestSwitch, error_details, update};
 use p4::update::Type;
 use softswitch::proto::p4::v1 as p4;
 use tonic::Code;
@@ -318,7 +318,9 @@ async fn bad_entries_are_refused_with_the_right_code_and_change_nothing() {
         assert!(!error.1.is_empty(), "{name}");
     }
     let (entries, _) = controller
-        .read_all(vec![common::IntoEntity::entity(p4::TableEntry::default())])
+        .read_all(vec![crate::common::IntoEntity::entity(
+            p4::TableEntry::default(),
+        )])
         .await
         .unwrap();
     assert_eq!(entries.len(), 2, "only the constant entries: {entries:?}");
@@ -520,9 +522,9 @@ async fn a_read_with_one_bad_request_gives_the_rest() {
     let (_switch, mut controller) = start().await;
     controller.insert(l2(1, 2, "forward", &[2])).await.unwrap();
     let request = p4::ReadRequest {
-        device_id: common::DEVICE,
+        device_id: crate::common::DEVICE,
         entities: vec![
-            common::IntoEntity::entity(entry("l2", &[], None)),
+            crate::common::IntoEntity::entity(entry("l2", &[], None)),
             p4::Entity::default(),
         ],
         ..Default::default()
@@ -554,7 +556,7 @@ async fn large_tables_are_written_fast_and_read_in_several_messages() {
         });
         controller.write(updates.collect()).await.unwrap();
     }
-    let all = common::IntoEntity::entity(entry("l2", &[], None));
+    let all = crate::common::IntoEntity::entity(entry("l2", &[], None));
     // The client refuses messages above gRPC's 4 MiB.
     let (entities, messages) = controller.read_all(vec![all.clone(), all]).await.unwrap();
     assert_eq!(entities.len() as u64, 2 * ENTRIES);

@@ -1,11 +1,9 @@
 //! Packets through a switch whose ports end in the test, and what controllers hear of them.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::features::{self, direct, entry, exact, frame, l2, replica};
-use common::{CPU_PORT, Controller, IntoEntity, TestSwitch, update};
+use crate::common::features::{self, direct, entry, exact, frame, l2, replica};
+use crate::common::{CPU_PORT, Controller, IntoEntity, TestSwitch, update};
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
 use p4::update::Type;
@@ -48,7 +46,7 @@ async fn frames_are_forwarded_unchanged_and_counted() {
         index: Some(p4::Index { index: 1 }),
         data: None,
     };
-    let deadline = Instant::now() + common::PATIENCE;
+    let deadline = Instant::now() + crate::common::PATIENCE;
     loop {
         let read = controller.read_one(counter).await;
         let expected = p4::CounterEntry {
@@ -227,7 +225,10 @@ async fn idle_entries_are_reported_until_they_are_hit() {
         if u128::try_from(elapsed).unwrap() <= hit.elapsed().as_nanos() {
             break;
         }
-        assert!(hit.elapsed() < common::PATIENCE, "the hit is not seen");
+        assert!(
+            hit.elapsed() < crate::common::PATIENCE,
+            "the hit is not seen"
+        );
     }
 }
 

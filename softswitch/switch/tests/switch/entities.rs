@@ -1,11 +1,9 @@
 //! Entities other than table entries.
 
-mod common;
-
-use common::features::{
+use crate::common::features::{
     self, call, direct, entry, exact, group, member, range, replica, route, spread,
 };
-use common::{Controller, IntoEntity, TestSwitch};
+use crate::common::{Controller, IntoEntity, TestSwitch};
 use p4::action_profile_group::member::WatchKind;
 use p4::{p4_data::Data, table_action::Type as ActionKind};
 use softswitch::proto::p4::v1 as p4;

@@ -1,15 +1,13 @@
 //! The program between veth pairs, in network namespaces of its own. Needs root; says so without it.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use common::features::{self, l2};
-use common::{Controller, PATIENCE};
+use crate::common::features::{self, l2};
+use crate::common::{Controller, PATIENCE};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};

@@ -1,14 +1,12 @@
 //! Whatever controllers send, the switch answers, and what it refuses changes nothing.
 
-mod common;
-
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
-use common::features::{
+use crate::common::features::{
     self, call, direct, entry, exact, l2, lpm, optional, range, replica, route, ternary,
 };
-use common::{IntoEntity, TestSwitch, update};
+use crate::common::{IntoEntity, TestSwitch, update};
 use p4::update::Type;
 use p4::write_request::Atomicity::{self, ContinueOnError};
 use proptest::prelude::*;
@@ -307,17 +305,17 @@ fn a_device_needs_neither_sockets_nor_a_runtime() {
     let setup = Setup {
         ports: vec![],
         threads: NonZeroUsize::MIN,
-        cpu_port: Some(common::CPU_PORT),
+        cpu_port: Some(crate::common::CPU_PORT),
         seed: 1,
         events,
         trace: None,
     };
     let dataplane = Engine::new(setup).unwrap().handle();
-    let device = Device::new(common::DEVICE, dataplane, Target::default());
+    let device = Device::new(crate::common::DEVICE, dataplane, Target::default());
     let (client, sender, mut receiver) = device.open_stream();
-    let election_id = Some(common::uint128(1));
+    let election_id = Some(crate::common::uint128(1));
     let arbitration = p4::MasterArbitrationUpdate {
-        device_id: common::DEVICE,
+        device_id: crate::common::DEVICE,
         election_id,
         ..Default::default()
     };
@@ -327,7 +325,7 @@ fn a_device_needs_neither_sockets_nor_a_runtime() {
     stream::handle(&device, client, &sender, message).unwrap();
     assert!(receiver.control.try_recv().unwrap().is_ok());
     let mut request = p4::SetForwardingPipelineConfigRequest {
-        device_id: common::DEVICE,
+        device_id: crate::common::DEVICE,
         election_id,
         config: Some(features::config()),
         ..Default::default()
@@ -335,14 +333,14 @@ fn a_device_needs_neither_sockets_nor_a_runtime() {
     request.set_action(p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit);
     device.set_config(request).unwrap();
     let write = p4::WriteRequest {
-        device_id: common::DEVICE,
+        device_id: crate::common::DEVICE,
         election_id,
         updates: vec![update(Type::Insert, l2(1, 2, "forward", &[1]))],
         ..Default::default()
     };
     device.write(&write).unwrap();
     let read = p4::ReadRequest {
-        device_id: common::DEVICE,
+        device_id: crate::common::DEVICE,
         entities: vec![entry("l2", &[], None).entity()],
         ..Default::default()
     };
@@ -393,7 +391,7 @@ async fn random_stream_messages_do_not_stop_the_switch() {
         .send(p4::StreamMessageRequest::default())
         .await
         .unwrap();
-    let mut next = common::Controller::open(switch.connect().await).await;
+    let mut next = crate::common::Controller::open(switch.connect().await).await;
     next.arbitrate(2).await;
     next.insert(l2(1, 2, "forward", &[1])).await.unwrap();
     let frame = features::frame(2, 1, 0x1234, b"still here");

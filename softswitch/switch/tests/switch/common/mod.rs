@@ -1,8 +1,6 @@
 //! A switch within the test's process: controllers reach it over gRPC, and its ports end in sockets
 //! instead of network interfaces.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 pub mod features;
 pub mod network;
 pub mod port;

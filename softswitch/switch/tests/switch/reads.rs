@@ -1,9 +1,7 @@
 //! Reads (P4Runtime specification, sections "Wildcard Reads", "Read RPC", and those of each entity).
 
-mod common;
-
-use common::features::{self, direct, entry, exact, lpm, optional, replica, route};
-use common::{Controller, IntoEntity, TestSwitch, error_details};
+use crate::common::features::{self, direct, entry, exact, lpm, optional, replica, route};
+use crate::common::{Controller, IntoEntity, TestSwitch, error_details};
 use p4::packet_replication_engine_entry::Type as Engine;
 use softswitch::proto::p4::v1 as p4;
 use tonic::Code;

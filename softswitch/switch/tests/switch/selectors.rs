@@ -1,10 +1,8 @@
 //! Action selectors (P4Runtime specification, sections "Member Programming", "Group Programming", "Rules
 //! on Setting max_size" and "One Shot Action Selector Programming").
 
-mod common;
-
-use common::features::{self, call, entry, exact, group, member, spread};
-use common::{Controller, IntoEntity, TestSwitch};
+use crate::common::features::{self, call, entry, exact, group, member, spread};
+use crate::common::{Controller, IntoEntity, TestSwitch};
 use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use p4::action_profile_group::member::WatchKind;
 use p4::{action_profile_action, table_action::Type as ActionKind};

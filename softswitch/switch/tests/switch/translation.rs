@@ -1,13 +1,11 @@
 //! Translated types (P4Runtime specification, sections "User-defined types" and "PSA Metadata
 //! Translation"): ports are 9 bits in the data plane and 32 for the controller, next hops are strings.
 
-mod common;
-
 use std::path::Path;
 use std::sync::LazyLock;
 
-use common::features::frame;
-use common::{CPU_PORT, Controller, IntoEntity, TestSwitch};
+use crate::common::features::frame;
+use crate::common::{CPU_PORT, Controller, IntoEntity, TestSwitch};
 use p4::field_match::{self, FieldMatchType as Match};
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
@@ -21,7 +19,7 @@ fn read(name: &str) -> String {
 }
 
 static P4INFO: LazyLock<P4Info> =
-    LazyLock::new(|| common::p4info(&read("translated.p4info.txtpb")));
+    LazyLock::new(|| crate::common::p4info(&read("translated.p4info.txtpb")));
 
 async fn start() -> (TestSwitch, Controller) {
     let switch = TestSwitch::start(2, &[]).await;

@@ -1,13 +1,11 @@
 //! Frames between two interfaces by their rings, without a switch. Needs root; says so without it.
 
-mod common;
-
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use common::PATIENCE;
-use common::features::frame;
-use common::network::{ip, with_veths};
+use crate::common::PATIENCE;
+use crate::common::features::frame;
+use crate::common::network::{ip, with_veths};
 use softswitch::port::{PortError, Receive, Receiver, Transmit, Transmitter};
 
 /// Of the tests' frames; the kernel sends others of its own.
