@@ -110,7 +110,7 @@ class LeastLocalCountPolicy(BalancerTest):
                 flow, server = flows.pop(self.rng.randrange(len(flows)))
                 frame = flow.up(self.rng.choice(["FA", "R", "RA"]), self.echoed(flow, server))
                 self.goes_to(server, frame, "RETRIEVED_COOKIE")
-                self.leaves.sub(server.slot, server.sid, vip.flow_unit)
+                self.leaves.sub(server.slot, server.sid, vip.flow_unit, flow.hash)
             else:
                 flows.append(self.begin(vip, "ASSIGNED_LL"))
             if step % 10 == 0:

@@ -172,7 +172,6 @@ class NonsenseFromTheController(MalformedTest):
             fields = {"op": self.rng.getrandbits(8), "depth": self.rng.getrandbits(8), "slot": self.rng.randrange(100, 65536)}
             noise = self.rng.randbytes(self.rng.choice([0, 1, 60]))
             self.client.send(P4PacketOut(noise, sid=self.rng.getrandbits(16), score=self.rng.getrandbits(16), **fields))
-        self.leaves.at = {slot: value for slot, value in self.leaves.at.items() if slot < 4}
         for server in vip.servers:
             self.site.tell_tree(vip, CLEAR, server.slot, server.sid)
             self.leaves.clear(server.slot)

@@ -43,6 +43,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
             meta.can_carry = 1;
         }
         meta.tree.depth = meta.tree_depth;
+        meta.tree.coins = meta.connection_hash[31:16];
 
         // What the packet says: a client's, which server it belongs to; a server's, how loaded it is.
         if (meta.direction == Direction.CONTROLLER) {

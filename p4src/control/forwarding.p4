@@ -1,6 +1,9 @@
-// Longest-prefix-match forwarding (RFC 1812, 5.2; RFC 8200, 3), with next hops apart from routes.
+// Longest-prefix-match forwarding (RFC 1812, 5.2; RFC 8200, 3), with next hops apart from routes. What leaves in a tunnel goes where its outer header
+// says.
 control Forwarding(inout headers_t hdr, inout metadata_t meta) {
     bit<16> next_hop_id;
+    ipv4_t destination4;
+    ipv6_t destination6;
 
     action set_next_hop(bit<16> next_hop) {
         next_hop_id = next_hop;
@@ -11,14 +14,14 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
     }
 
     table ipv4_lpm {
-        key = { hdr.ipv4.dst: lpm @name("dst"); }
+        key = { destination4: lpm @name("dst"); }
         actions = { set_next_hop; no_route; }
         const default_action = no_route();
         size = IPV4_ROUTES;
     }
 
     table ipv6_lpm {
-        key = { hdr.ipv6.dst: lpm @name("dst"); }
+        key = { destination6: lpm @name("dst"); }
         actions = { set_next_hop; no_route; }
         const default_action = no_route();
         size = IPV6_ROUTES;
@@ -43,18 +46,33 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
 
     apply {
         next_hop_id = 0;
+        destination4 = 0;
+        destination6 = 0;
         if (hdr.ipv4.isValid()) {
             if (hdr.ipv4.ttl <= 1) {
                 meta.drop = DROP_TTL;
             } else {
                 hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
-                ipv4_lpm.apply();
+                destination4 = hdr.ipv4.dst;
             }
         } else {
             if (hdr.ipv6.hop_limit <= 1) {
                 meta.drop = DROP_TTL;
             } else {
                 hdr.ipv6.hop_limit = hdr.ipv6.hop_limit - 1;
+                destination6 = hdr.ipv6.dst;
+            }
+        }
+        if (hdr.outer_ipv4.isValid()) {
+            destination4 = hdr.outer_ipv4.dst;
+        } else if (hdr.outer_ipv6.isValid()) {
+            destination6 = hdr.outer_ipv6.dst;
+        }
+
+        if (meta.drop == DROP_NONE) {
+            if (hdr.outer_ipv4.isValid() || (hdr.ipv4.isValid() && !hdr.outer_ipv6.isValid())) {
+                ipv4_lpm.apply();
+            } else {
                 ipv6_lpm.apply();
             }
         }

@@ -1,4 +1,5 @@
-// Sends a client's packet to its server: VIP to DIP, or a cookie address to the same interface id in the server's /64.
+// Sends a client's packet to its server: VIP to DIP, or a cookie address to the same interface id in the server's /64. What came in at another site goes
+// on in a tunnel as it is, so that the answer finds the way back to that site.
 control Server(inout headers_t hdr, inout metadata_t meta) {
     action to_server4(ipv4_t dip, bit<16> port) {
         hdr.ipv4.dst = dip;
@@ -33,7 +34,10 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (hdr.ipv4.isValid()) {
+        if (meta.tunnelled == 1) {
+            meta.remote = Remote.REPLICA;
+            meta.remote_number = meta.sid;
+        } else if (hdr.ipv4.isValid()) {
             server4.apply();
         } else {
             server6.apply();

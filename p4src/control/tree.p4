@@ -7,6 +7,9 @@
 //       leaf      leaf             leaf      leaf          root always holds the best of its VIP, and a SYN reads only that.
 //     slot base                          slot base + 3
 //
+// Between equals decides a coin, a bit of the hash of the connection whose packet comes by. Each switch has other connections; if all chose alike, all would send their next
+// flow to the same server.
+//
 // After a restart of the switch every leaf is zero: the VIP has no best until servers report or the controller seeds them, and
 // consistent hashing serves it meanwhile. Levels above `depth` join different VIPs and are not touched.
 control Tree(inout tree_t tree) {

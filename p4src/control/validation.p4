@@ -1,6 +1,11 @@
 // Drops what no correct sender sends, each for a named reason (include/drop.p4).
-control Validation(in headers_t hdr, inout metadata_t meta, in error parser_error, in bit<32> frame_length, in bit<1> bad_checksum) {
+control Validation(in headers_t hdr, inout metadata_t meta, in error parser_error, in bit<32> packet_length, in bit<1> bad_checksum) {
     apply {
+        bit<32> frame_length = packet_length;
+        if (meta.tunnelled == 1) {
+            frame_length = (bit<32>)meta.frame_length;
+        }
+
         if (parser_error == error.PacketTooShort) {
             meta.unparsed = DROP_TRUNCATED;
         } else if (parser_error == error.TcpDataOffset) {
@@ -9,7 +14,9 @@ control Validation(in headers_t hdr, inout metadata_t meta, in error parser_erro
             meta.unparsed = DROP_VIP_EXTENSION;
         }
 
-        if (parser_error == error.Ipv4HeaderLength) {
+        if (parser_error == error.TunnelHeader) {
+            meta.drop = DROP_TUNNEL_HEADER;
+        } else if (parser_error == error.Ipv4HeaderLength) {
             meta.drop = DROP_IPV4_HEADER;
         } else if (!hdr.ipv4.isValid() && !hdr.ipv6.isValid() && !hdr.arp.isValid()) {
             meta.drop = DROP_ETHERTYPE;

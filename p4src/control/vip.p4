@@ -46,7 +46,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         size = VIPS;
     }
 
-    // What else is sent to the address of a VIP, or to a cookie prefix, has no server to go to.
+    // What else is sent to the address of a VIP, to a cookie prefix, or to this end of tunnels, has no server to go to.
     action no_service() {
         meta.drop = DROP_VIP_NO_SERVICE;
     }

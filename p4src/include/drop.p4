@@ -18,7 +18,7 @@
 #define DROP_NO_ROUTE 12 // no prefix matches the destination
 #define DROP_NO_NEXT_HOP 13 // the route names a next hop that is not installed
 #define DROP_VIP_FRAGMENT 14 // fragment to a VIP: later fragments have no ports to find the server by
-#define DROP_VIP_NO_SERVICE 15 // to a VIP's address or a cookie prefix, but to no port that is served
+#define DROP_VIP_NO_SERVICE 15 // to a VIP's address, a cookie prefix or our end of tunnels, but to nothing that is served there
 #define DROP_VIP_EXTENSION 16 // to a VIP, with more IPv6 extension headers than the parser follows
 #define DROP_TCP_HEADER 17 // to a VIP, TCP data offset below 5 or options beyond the packet (RFC 9293, 3.1)
 #define DROP_TCP_FLAGS 18 // to a VIP, a flag combination that no TCP sends: none of FIN, SYN, RST, ACK; SYN with FIN or RST
@@ -33,6 +33,14 @@
 #define DROP_COOKIE_FORGED 27 // to a cookie address that no installed key sealed, or that is none of the static form
 #define DROP_COOKIE_SOURCE 28 // from a server's /64, with an interface id that no installed key sealed for this server
 #define DROP_AIFO 29 // not admitted by AIFO to the queue of its port: too many wait, for its rank (docs/aifo.md)
-#define DROP_REASONS 32
+#define DROP_TUNNEL_FORGED 30 // from a client's port, to an end of our tunnels: VXLAN, GRE, or what may hide one of them
+#define DROP_TUNNEL_PEER 31 // a tunnel to this switch, from none of the peers on that side of it
+#define DROP_TUNNEL_HEADER 32 // a tunnel's header that is cut, too long, fragmented, with options, no VXLAN with a VNI and no GRE with just a key
+#define DROP_TUNNEL_ORIGIN 33 // a tunnel's VNI or key is of no site whose packets this peer may bring
+#define DROP_TUNNEL_INNER 34 // what was in the tunnel is not sent to a service address
+#define DROP_TUNNEL_SOURCE 35 // an answer in a tunnel, from another address than a service of who sent it
+#define DROP_TUNNEL_NESTED 36 // a tunnel in a tunnel
+#define DROP_NO_TUNNEL 37 // to a site, dispatcher or replica to which there is no tunnel
+#define DROP_REASONS 64
 
 #endif

@@ -15,6 +15,7 @@ const bit<8> PROTO_TCP = 6;
 const bit<8> PROTO_UDP = 17;
 const bit<8> PROTO_ROUTING = 43;
 const bit<8> PROTO_FRAGMENT = 44;
+const bit<8> PROTO_GRE = 47;
 const bit<8> PROTO_ICMPV6 = 58;
 const bit<8> PROTO_DSTOPT = 60;
 
@@ -184,6 +185,26 @@ header packet_out_t {
     bit<16> score;
 }
 
+// RFC 7348, 5
+header vxlan_t {
+    bit<8> flags;
+    bit<24> reserved;
+    bit<24> vni;
+    bit<8> reserved2;
+}
+
+const bit<16> VXLAN_PORT = 4789;
+const bit<8> VXLAN_HAS_VNI = 0x08;
+
+// RFC 2784 with the key of RFC 2890
+header gre_t {
+    bit<16> flags; // and version
+    bit<16> protocol;
+    bit<32> key;
+}
+
+const bit<16> GRE_HAS_KEY = 0x2000; // and nothing else
+
 #define IPV4_OPTION_WORDS 10
 #define IPV6_EXTENSION_UNITS 8
 #define TCP_OPTION_WORDS 10
@@ -191,6 +212,16 @@ header packet_out_t {
 struct headers_t {
     packet_out_t packet_out;
     ethernet_t ethernet;
+
+    // of a tunnel
+    ipv4_h outer_ipv4;
+    ipv6_h outer_ipv6;
+    ports_t outer_ports;
+    udp_t outer_udp;
+    vxlan_t vxlan;
+    gre_t gre;
+    ethernet_t inner_ethernet;
+
     arp_t arp;
     ipv4_h ipv4;
     word_t[IPV4_OPTION_WORDS] ipv4_options;

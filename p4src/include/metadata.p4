@@ -6,7 +6,9 @@ typedef bit<16> sid_t;
 typedef bit<16> vip_id_t;
 typedef bit<19> depth_t; // of a queue, in packets
 
+const bit<8> ROLE_CLIENT = 1;
 const bit<8> ROLE_SERVER = 2;
+const bit<8> ROLE_SITE = 3;
 
 const bit<8> POLICY_HASH = 1;
 const bit<8> POLICY_CHEETAH_RR = 2;
@@ -18,7 +20,8 @@ enum bit<8> Direction {
     UP = 1,        // client to VIP
     DOWN = 2,      // server to client
     CONTROLLER = 3, // a command, which goes no further
-    WORKER = 4      // news of a queue, which goes no further
+    WORKER = 4,     // news of a queue, which goes no further
+    ANSWER = 5      // of a replica to its client, through tunnels: its source is the service address already
 }
 
 const bit<8> TREE_NONE = 0;
@@ -35,6 +38,7 @@ struct tree_t {
     bit<8> depth;  // of this VIP's tree: it has 2^depth slots
     bit<16> slot;  // the leaf; to read the root, any leaf of the VIP
     sid_t sid;
+    bit<16> coins; // a bit for each level: decides between equals
     bit<16> score; // SET: the score; ADD, SUB: the difference
     bit<32> best;  // headroom (16) | SID (16); zero: no server
 }
@@ -77,6 +81,19 @@ struct carried_t {
     bit<1> x;
 }
 
+// What a packet leaves to in a tunnel (control/encapsulation.p4): a kind, and which of them.
+enum bit<8> Remote {
+    NONE = 0,
+    SITE = 1,       // by its id
+    DISPATCHER = 2, // by a slot of the connection's hash
+    REPLICA = 3     // by its SID
+}
+
+enum bit<8> Encapsulated {
+    VXLAN = 1,
+    GRE = 2
+}
+
 enum bit<8> Discipline {
     NONE = 0, // of a port that no entry describes: FIFO
     FIFO = 1,
@@ -103,6 +120,9 @@ const bit<8> SP_PIFO_MOST_URGENT = 7;
 // What a resubmitted packet keeps: the server that its first pass found, and what its second tells the tree.
 #define RESUBMIT_FIELDS 1
 
+// What a copy of a first flight's packet brings to egress (control/copies.p4).
+#define COPY_FIELDS 3
+
 struct metadata_t {
     bit<8> drop;     // include/drop.p4
     bit<8> outcome;  // include/outcome.p4
@@ -125,6 +145,24 @@ struct metadata_t {
     bit<8> unparsed; // why the parser stopped early, as a drop reason, for those who need what it did not reach
     bit<1> fragment;
 
+    // tunnels (control/tunnel.p4): the parser passes over the outer headers of a packet that is resubmitted with these
+    @field_list(RESUBMIT_FIELDS)
+    bit<1> tunnelled;
+    @field_list(RESUBMIT_FIELDS)
+    bit<8> peer_site;     // whose end it comes from; 0: a host of our own site
+    @field_list(RESUBMIT_FIELDS)
+    bit<16> peer_sources; // the service addresses from which that may answer; 0: any
+    @field_list(RESUBMIT_FIELDS)
+    bit<16> frame_length; // of what was in the tunnel, from Ethernet on
+    @field_list(COPY_FIELDS)
+    bit<8> origin;        // the site at which the packet's client comes in: VNI or key
+    Remote remote;
+    bit<16> remote_number;
+
+    // steering
+    @field_list(COPY_FIELDS)
+    bit<16> copies;       // the clone session of the sites that get a copy; 0: none
+
     // replies to the sender (control/neighbor.p4)
     bit<1> answered;
     bit<1> advertise; // a neighbor advertisement, whose checksum is still to be computed
@@ -146,6 +184,7 @@ struct metadata_t {
     bit<8> score_class;
 
     // CRC-32 over client, VIP and their ports: the cookie's tweak, Maglev's hash, the connection tables' fingerprint
+    @field_list(COPY_FIELDS)
     bit<32> connection_hash;
 
     // QUIC over IPv6

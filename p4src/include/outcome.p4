@@ -20,6 +20,11 @@
 #define OUTCOME_RETRIEVED_CID 14 // QUIC: server found from the connection id
 #define OUTCOME_RETRIEVED_HANDSHAKE 15 // QUIC: server found in the handshake table
 #define OUTCOME_HASHED_HANDSHAKE 16 // first Initial whose place in the handshake table is another's: Maglev
+#define OUTCOME_STEERED_SITE 17 // first flight, to the site that the mapping names
+#define OUTCOME_STEERED_DISPATCHER 18 // first flight, to a dispatcher
+#define OUTCOME_STEERED_CID 19 // to the site whose server the connection id names
+#define OUTCOME_ANSWER_CLIENT 20 // answer out of a tunnel, on to its client
+#define OUTCOME_ANSWER_SITE 21 // answer of a replica here, on to the site where its client came in
 #define OUTCOMES 32
 
 // The index into the claims of the connection table (TCP) and of the handshake table (QUIC).

@@ -1,23 +1,72 @@
-// From Ethernet up to the TCP timestamp option and QUIC's connection id. Options and extension headers before what we need are kept word by word;
-// what follows stays payload. A packet that ends early, or has more options than fit, stops the parser with an error: it is
+// Past the headers of a tunnel, where there is one, and from Ethernet up to the TCP timestamp option and QUIC's connection id. Options and extension
+// headers before what we need are kept word by word; what follows stays payload. A packet that ends early, or has more options than fit, stops the parser with an error: it is
 // still forwarded where its IP header suffices, and dropped by name where more is needed (meta.unparsed).
 #ifndef FRONTAGE_PARSER_P4
 #define FRONTAGE_PARSER_P4
 
 error {
     Ipv4HeaderLength,
-    TcpDataOffset
+    TcpDataOffset,
+    TunnelHeader
 }
 
 parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) {
     state start {
         packet.extract(hdr.ethernet);
+        transition select(meta.tunnelled) {
+            1: outer;
+            default: layer3;
+        }
+    }
+
+    state layer3 {
         transition select(hdr.ethernet.ether_type) {
             ETHERTYPE_IPV4: ipv4;
             ETHERTYPE_IPV6: ipv6;
             ETHERTYPE_ARP: arp;
             default: accept;
         }
+    }
+
+    // The outer headers of a tunnel that control/tunnel.p4 has let in; what it holds is parsed as if it had come without.
+    state outer {
+        transition select(hdr.ethernet.ether_type) {
+            ETHERTYPE_IPV4: outer_ipv4;
+            default: outer_ipv6;
+        }
+    }
+
+    state outer_ipv4 {
+        packet.extract(hdr.outer_ipv4);
+        transition select(hdr.outer_ipv4.protocol) {
+            PROTO_UDP: vxlan;
+            default: gre;
+        }
+    }
+
+    state outer_ipv6 {
+        packet.extract(hdr.outer_ipv6);
+        transition select(hdr.outer_ipv6.next_header) {
+            PROTO_UDP: vxlan;
+            default: gre;
+        }
+    }
+
+    state vxlan {
+        packet.extract(hdr.outer_ports);
+        packet.extract(hdr.outer_udp);
+        packet.extract(hdr.vxlan);
+        packet.extract(hdr.inner_ethernet);
+        verify((hdr.vxlan.flags & VXLAN_HAS_VNI) != 0, error.TunnelHeader);
+        hdr.ethernet.ether_type = hdr.inner_ethernet.ether_type;
+        transition layer3;
+    }
+
+    state gre {
+        packet.extract(hdr.gre);
+        verify(hdr.gre.flags == GRE_HAS_KEY, error.TunnelHeader);
+        hdr.ethernet.ether_type = hdr.gre.protocol;
+        transition layer3;
     }
 
     state arp {

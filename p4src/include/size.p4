@@ -36,6 +36,17 @@
 #define RANK_BANDS 32
 #define DISCIPLINES 4
 
+// Artemis (control/steering.p4, control/tunnel.p4): prefixes of clients by region, and the sites of each (service, region).
+#define CLIENT_PREFIXES 131072
+#define MAPPINGS 131072
+#define SITES 256
+#define SID_RANGES 8192
+#define DISPATCHER_SLOTS 64
+// Ends of tunnels: sites, dispatchers and replicas; what they may bring.
+#define TUNNEL_ENDS 8192
+#define TUNNEL_ORIGINS 1024
+#define TUNNEL_SOURCES 8192
+
 #define NEIGHBORS 1024
 #define IPV4_ROUTES 16384
 #define IPV6_ROUTES 16384

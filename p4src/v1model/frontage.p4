@@ -1,13 +1,13 @@
 // Frontage's data plane for v1model: BMv2's simple_switch and softswitch.
 //
-//            +------------------------------- ingress -------------------------------+           +---------- egress ----------+
-//  parser -> | port  validation  neighbor   vip    cclb4       forwarding  scheduler | -> queue  | ecn  departures  masking   | -> deparser
-//     ^      |       (drops)     (ARP, NDP) (whose (4 phases)  (LPM)       (AIFO,    |           |         |       (dynamic to|
-//     |      |                              is it)                         SP-PIFO)  |           |         |        static    |
-//     |      |                                                                  |    |           |         |        cookie)   |
-//     |      +------------------------------------------------------------------|----+           +---------|------------------+
-//     |                                                                         |                          |
-//     +---------------------------- workers (worker.p4) ------------------------+--------------------------+
+//            +-------------------------------------- ingress ---------------------------------------+           +---------- egress ----------+
+//  parser -> | port  validation  neighbor   tunnel  vip    steering  cclb4       forwarding scheduler | -> queue  | ecn  departures  masking   | -> deparser
+//   ^  ^     |       (drops)     (ARP, NDP) (its    (whose (which    (4 phases)  (LPM)      (AIFO,    |           |         |       (dynamic to|
+//   |  |     |                              end)    is it)  site)    encapsulation           SP-PIFO) |           | copies  |        static    |
+//   |  |     |                                |                                                 |     |           |         |        cookie)   |
+//   |  |     +--------------------------------|-------------------------------------------------|-----+           +---------|------------------+
+//   |  +-------- resubmit: what was in it ----+                                                 |                           |
+//   +------------------------------ workers (worker.p4) ----------------------------------------+---------------------------+
 #include <core.p4>
 #include <v1model.p4>
 
@@ -28,11 +28,15 @@
 #include "../control/ports.p4"
 #include "../control/validation.p4"
 #include "../control/neighbor.p4"
+#include "../control/tunnel.p4"
+#include "../control/encapsulation.p4"
+#include "../control/copies.p4"
 #include "../control/transport.p4"
 #include "../control/vip.p4"
 #include "../control/cookie.p4"
 #include "../control/cookie6.p4"
 #include "../control/unseal.p4"
+#include "../control/steering.p4"
 #include "../control/retrieve.p4"
 #include "../control/insight.p4"
 #include "../control/handshake.p4"
@@ -97,15 +101,18 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Validation() validation;
     ChecksumResidue() checksum_residue;
     Neighbor() neighbor;
+    Tunnel() tunnel;
     Vip() vip;
     Unseal() unseal;
     ConnectionHash() connection_hash;
+    Steering() steering;
     Cclb4() cclb4;
+    Encapsulation() encapsulation;
     Forwarding() forwarding;
     Scheduler() scheduler;
 
     apply {
-        if (meta.second_pass == 0) {
+        if (meta.second_pass == 0 && meta.tunnelled == 0) {
             // Which BMv2 clears when it resubmits.
             meta.ingress_port = standard_metadata.ingress_port;
             meta.now = standard_metadata.ingress_global_timestamp[35:20];
@@ -121,10 +128,13 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                 validation.apply(hdr, meta, standard_metadata.parser_error, standard_metadata.packet_length, standard_metadata.checksum_error);
             }
             checksum_residue.apply(hdr, meta);
-            if (meta.drop == DROP_NONE) {
+            if (meta.drop == DROP_NONE && meta.tunnelled == 0) {
                 neighbor.apply(hdr, meta);
             }
             if (meta.drop == DROP_NONE && meta.answered == 0) {
+                tunnel.apply(hdr, meta);
+            }
+            if (meta.drop == DROP_NONE && meta.answered == 0 && meta.again == 0 && meta.direction == Direction.TRANSIT) {
                 vip.apply(hdr, meta);
             }
             if (meta.drop == DROP_NONE && hdr.udp.isValid() && meta.second_pass == 0) {
@@ -133,7 +143,16 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
         }
         if (meta.drop == DROP_NONE && meta.direction != Direction.TRANSIT && meta.direction != Direction.WORKER) {
             connection_hash.apply(hdr, meta);
+        }
+        if (meta.drop == DROP_NONE && meta.again == 0 && meta.second_pass == 0) {
+            steering.apply(hdr, meta);
+        }
+        if (meta.drop == DROP_NONE && meta.remote == Remote.NONE
+            && (meta.direction == Direction.UP || meta.direction == Direction.DOWN || meta.direction == Direction.CONTROLLER)) {
             cclb4.apply(hdr, meta);
+        }
+        if (meta.drop == DROP_NONE && meta.remote != Remote.NONE) {
+            encapsulation.apply(hdr, meta, meta.remote, meta.remote_number);
         }
         if (meta.drop == DROP_NONE && meta.direction != Direction.CONTROLLER && meta.again == 0) {
             if (meta.answered == 0 && meta.direction != Direction.WORKER) {
@@ -144,6 +163,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             }
         }
 
+        if (meta.copies != 0) {
+            clone_preserving_field_list(CloneType.I2E, (bit<32>)meta.copies, COPY_FIELDS);
+        }
         if (meta.drop != DROP_NONE) {
             drops.count((bit<32>)meta.drop);
             mark_to_drop(standard_metadata);
@@ -157,7 +179,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
         } else {
             standard_metadata.egress_spec = meta.egress_port;
             standard_metadata.priority = meta.priority;
-            if (meta.sink != 0) {
+            if (meta.sink != 0 && meta.copies == 0) { // one clone a packet
                 clone_preserving_field_list(CloneType.I2E, WORKER_SESSION, WORKER_FIELDS);
             }
             if (meta.direction != Direction.TRANSIT) {
@@ -169,6 +191,8 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
 
 control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Masking() masking;
+    Copies() copies;
+    ChecksumResidue() checksum_residue;
     Ecn() ecn;
     ChecksumUpdate() checksum_update;
     Departures() departures;
@@ -186,6 +210,13 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
             }
             masking.apply(hdr, meta);
             checksum_update.apply(hdr, meta);
+        } else if (meta.copies != 0) {
+            checksum_residue.apply(hdr, meta);
+            copies.apply(hdr, meta, standard_metadata.egress_rid);
+            checksum_update.apply(hdr, meta);
+            if (meta.drop != DROP_NONE) {
+                mark_to_drop(standard_metadata);
+            }
         } else { // a worker's way back
             recirculate_preserving_field_list(WORKER_FIELDS);
         }
@@ -201,12 +232,24 @@ control FrontageComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
               hdr.ndp.router, hdr.ndp.solicited, hdr.ndp.override, hdr.ndp.reserved, hdr.ndp.target,
               hdr.ndp_option.option_type, hdr.ndp_option.length, hdr.ndp_option.mac },
             hdr.icmp.checksum, HashAlgorithm.csum16);
+        update_checksum(hdr.outer_ipv4.isValid(),
+            { hdr.outer_ipv4.version, hdr.outer_ipv4.ihl, hdr.outer_ipv4.tos, hdr.outer_ipv4.total_length, hdr.outer_ipv4.identification,
+              hdr.outer_ipv4.reserved, hdr.outer_ipv4.dont_fragment, hdr.outer_ipv4.more_fragments, hdr.outer_ipv4.fragment_offset,
+              hdr.outer_ipv4.ttl, hdr.outer_ipv4.protocol, hdr.outer_ipv4.src, hdr.outer_ipv4.dst },
+            hdr.outer_ipv4.checksum, HashAlgorithm.csum16);
     }
 }
 
 control FrontageDeparser(packet_out packet, in headers_t hdr) {
     apply {
         packet.emit(hdr.ethernet);
+        packet.emit(hdr.outer_ipv4);
+        packet.emit(hdr.outer_ipv6);
+        packet.emit(hdr.outer_ports);
+        packet.emit(hdr.outer_udp);
+        packet.emit(hdr.vxlan);
+        packet.emit(hdr.gre);
+        packet.emit(hdr.inner_ethernet);
         packet.emit(hdr.arp);
         packet.emit(hdr.ipv4);
         packet.emit(hdr.ipv4_options);

@@ -54,8 +54,9 @@ control TreeLevel(inout tree_t tree)(bit<8> level, bit<32> nodes) {
                 }
                 children.write(node, pair);
             }
+            bit<16> coin = tree.coins >> level;
             tree.best = pair[63:32];
-            if (pair[31:0] > pair[63:32]) {
+            if (pair[31:16] > pair[63:48] || (pair[31:16] == pair[63:48] && coin[0:0] == 1)) {
                 tree.best = pair[31:0];
             }
         }

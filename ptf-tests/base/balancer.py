@@ -64,24 +64,24 @@ class BalancerTest(FrontageTest):
     def report(self, vip: Vip, server: Server, n_af: int, n_ff: int) -> None:
         """A packet of the server with its loads, as quantisation codes."""
         tsval = dynamic_tsval(self.rng.getrandbits(16), self.rng.getrandbits(6), n_af, n_ff)
-        frame = self.new_flow(vip).down(server.dip, options=stamped(tsval, 5), ck=1)
-        fate = self.fate(3, frame)
+        flow = self.new_flow(vip)
+        fate = self.fate(3, flow.down(server.dip, options=stamped(tsval, 5), ck=1))
         self.assertEqual(1, fate.port, str(fate))
         if server.active and server.score_class in self.shares:
             a, weight = self.shares[server.score_class]
             total = score(a, weight, decode(n_af)) + score(1 - a, weight, decode(n_ff))
-            self.leaves.set(server.slot, server.sid, min(0xFFFF, total))
+            self.leaves.set(server.slot, server.sid, min(0xFFFF, total), flow.hash)
         elif not server.active:
-            self.leaves.clear(server.slot)
+            self.leaves.clear(server.slot, flow.hash)
 
     def begin(self, vip: Vip, outcome: str = "ASSIGNED_CCLB4") -> tuple[Flow, Server]:
         """A SYN must reach the server that the model chooses; it weighs one unit there until the next report."""
         flow = self.new_flow(vip)
-        sid = self.leaves.best()
+        sid = self.leaves.best(vip, flow.hash)
         assert sid is not None
         server = vip.server(sid)
         self.goes_to(server, flow.up("S", linux_syn(7)), outcome)
-        self.leaves.add(server.slot, sid, vip.flow_unit)
+        self.leaves.add(server.slot, sid, vip.flow_unit, flow.hash)
         return flow, server
 
     def echoed(self, flow: Flow, server: Server) -> bytes:

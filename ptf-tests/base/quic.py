@@ -119,10 +119,12 @@ class QuicTest(BalancerTest):
         """A client's own, which looks like none of ours."""
         return bytes([0xFF]) + self.rng.randbytes(length - 1) if length else b""
 
-    def load(self, vip: Vip, server: Server, n_af: int, n_ff: int, key: Key = KEY) -> None:
-        """A packet of the server with its loads, as the IPv6 carrier's codes; the client is at the VIP."""
+    def load(self, vip: Vip, server: Server, n_af: int, n_ff: int, key: Key = KEY) -> Conversation:
+        """A packet of the server with its loads, as the IPv6 carrier's codes; of a client at the VIP."""
         source = own_address(server, key.dynamic6(server.sid, self.rng.getrandbits(8), n_af, n_ff))
-        self.comes_from(vip.at, self.talk(vip).answer(source), "INSIGHT")
+        conversation = self.talk(vip)
+        self.comes_from(vip.at, conversation.answer(source), "INSIGHT")
+        return conversation
 
     def claims(self) -> dict[str, int]:
         """Of the handshake table."""

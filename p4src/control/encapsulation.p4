@@ -1,0 +1,104 @@
+// Puts a packet into a tunnel to a site, a dispatcher or a replica, as it is but for its hop limit. The outer packet is not of ECN's transports (RFC 6040,
+// 4.3: compatibility mode), and not to be fragmented (RFC 7348, 4.3): one that is too long with 50 or 70 bytes more (GRE: 28 or 48) is lost on its way.
+control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind, in bit<16> number) {
+    bit<8> encapsulated;
+    bit<16> length; // behind the outer IP header
+
+    action through4(bit<8> with, ipv4_t src, ipv4_t dst) {
+        encapsulated = with;
+        hdr.outer_ipv4.setValid();
+        hdr.outer_ipv4.version = 4;
+        hdr.outer_ipv4.ihl = 5;
+        hdr.outer_ipv4.tos = 0;
+        hdr.outer_ipv4.identification = 0;
+        hdr.outer_ipv4.reserved = 0;
+        hdr.outer_ipv4.dont_fragment = 1;
+        hdr.outer_ipv4.more_fragments = 0;
+        hdr.outer_ipv4.fragment_offset = 0;
+        hdr.outer_ipv4.ttl = 64;
+        hdr.outer_ipv4.src = src;
+        hdr.outer_ipv4.dst = dst;
+    }
+
+    action through6(bit<8> with, ipv6_t src, ipv6_t dst) {
+        encapsulated = with;
+        hdr.outer_ipv6.setValid();
+        hdr.outer_ipv6.version = 6;
+        hdr.outer_ipv6.traffic_class = 0;
+        hdr.outer_ipv6.flow_label = 0;
+        hdr.outer_ipv6.hop_limit = 64;
+        hdr.outer_ipv6.src = src;
+        hdr.outer_ipv6.dst = dst;
+    }
+
+    action no_tunnel() {
+        meta.drop = DROP_NO_TUNNEL;
+    }
+
+    DIRECT_COUNTER(sent)
+    table remote {
+        key = {
+            kind: exact @name("kind");
+            number: exact @name("number");
+        }
+        actions = { through4; through6; no_tunnel; }
+        const default_action = no_tunnel();
+        counters = sent;
+        size = TUNNEL_ENDS;
+    }
+
+    // The source port spreads flows over paths (RFC 7348, 5). Over IPv6, too, there is no checksum: what is inside has one (RFC 6935).
+    action add_vxlan() {
+        length = length + 30;
+        hdr.outer_ports.setValid();
+        hdr.outer_ports.src_port = 2w3 ++ meta.connection_hash[13:0];
+        hdr.outer_ports.dst_port = VXLAN_PORT;
+        hdr.outer_udp.setValid();
+        hdr.outer_udp.length = length;
+        hdr.outer_udp.checksum = 0;
+        hdr.vxlan.setValid();
+        hdr.vxlan.flags = VXLAN_HAS_VNI;
+        hdr.vxlan.reserved = 0;
+        hdr.vxlan.vni = 16w0 ++ meta.origin;
+        hdr.vxlan.reserved2 = 0;
+        hdr.inner_ethernet.setValid();
+        hdr.inner_ethernet.dst = 0x020000000000;
+        hdr.inner_ethernet.src = 0x020000000000;
+        hdr.inner_ethernet.ether_type = hdr.ethernet.ether_type;
+    }
+
+    action add_gre() {
+        length = length + 8;
+        hdr.gre.setValid();
+        hdr.gre.flags = GRE_HAS_KEY;
+        hdr.gre.protocol = hdr.ethernet.ether_type;
+        hdr.gre.key = 24w0 ++ meta.origin;
+    }
+
+    apply {
+        if (hdr.ipv4.isValid()) {
+            length = hdr.ipv4.total_length;
+        } else {
+            length = hdr.ipv6.payload_length + 40;
+        }
+        encapsulated = 0;
+        if (remote.apply().hit) {
+            bit<8> protocol = PROTO_UDP;
+            if (encapsulated == (bit<8>)Encapsulated.VXLAN) {
+                add_vxlan();
+            } else {
+                protocol = PROTO_GRE;
+                add_gre();
+            }
+            if (hdr.outer_ipv4.isValid()) {
+                hdr.ethernet.ether_type = ETHERTYPE_IPV4;
+                hdr.outer_ipv4.total_length = length + 20;
+                hdr.outer_ipv4.protocol = protocol;
+            } else if (hdr.outer_ipv6.isValid()) {
+                hdr.ethernet.ether_type = ETHERTYPE_IPV6;
+                hdr.outer_ipv6.payload_length = length;
+                hdr.outer_ipv6.next_header = protocol;
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+// Steering (Artemis, 3.4; docs/steering.md): at which site is a packet to a service address at home? The first of these that applies:
+//
+//   a connection id that a server chose          the site of that server
+//   long header, service needs a look at SNI     a dispatcher, in user space
+//   long header, service decided by its address  the site that the mapping names for the service and the client's region; a datagram that may hold an Initial
+//                                                (RFC 9000, 14.1) is copied to further ones
+//   anything else                                here
+//
+// A VIP without an entry in `service` is no service address, and is left alone. What came in a tunnel is never steered to yet another site.
+control Steering(in headers_t hdr, inout metadata_t meta) {
+    bit<8> site; // zero: this one
+    bit<16> service_id;
+    bit<16> region;
+    bit<1> dispatched;
+
+    action decided(bit<8> own_site, bit<16> service) {
+        meta.origin = own_site;
+        service_id = service;
+    }
+
+    action needs_dispatcher(bit<8> own_site) {
+        meta.origin = own_site;
+        dispatched = 1;
+    }
+
+    table service {
+        key = { meta.vip_id: exact @name("vip_id"); }
+        actions = { decided; needs_dispatcher; NoAction; }
+        const default_action = NoAction();
+        size = VIPS;
+    }
+
+    action is_in(bit<16> client_region) {
+        region = client_region;
+    }
+
+    table client4 {
+        key = { hdr.ipv4.src: lpm @name("src"); }
+        actions = { is_in; NoAction; }
+        const default_action = NoAction();
+        size = CLIENT_PREFIXES;
+    }
+
+    table client6 {
+        key = { hdr.ipv6.src: lpm @name("src"); }
+        actions = { is_in; NoAction; }
+        const default_action = NoAction();
+        size = CLIENT_PREFIXES;
+    }
+
+    action stay(bit<16> copies) {
+        site = 0;
+        meta.copies = copies;
+    }
+
+    action to_site(bit<8> best, bit<16> copies) {
+        site = best;
+        meta.copies = copies;
+    }
+
+    table mapping {
+        key = {
+            service_id: exact @name("service");
+            region: exact @name("region");
+        }
+        actions = { stay; to_site; NoAction; }
+        const default_action = NoAction();
+        size = MAPPINGS;
+    }
+
+    // Of clients without a region, and regions without an entry above.
+    table default_mapping {
+        key = { service_id: exact @name("service"); }
+        actions = { stay; to_site; NoAction; }
+        const default_action = NoAction();
+        size = VIPS;
+    }
+
+    action here() {
+        site = 0;
+    }
+
+    action there(bit<8> server_site) {
+        site = server_site;
+    }
+
+    // Each site has a range of the SIDs, as prefixes.
+    table sid_site {
+        key = { meta.carried.sid: lpm @name("sid"); }
+        actions = { here; there; NoAction; }
+        const default_action = NoAction();
+        size = SID_RANGES;
+    }
+
+    apply {
+        bit<8> came_in_at = meta.origin;
+        bit<1> is_service = 0;
+        site = 0;
+        service_id = 0;
+        region = 0;
+        dispatched = 0;
+        if (meta.direction == Direction.UP && hdr.udp.isValid() && meta.at_cookie_address == 0) {
+            if (service.apply().hit) {
+                is_service = 1;
+            }
+        }
+
+        if (is_service == 1) {
+            bit<1> is_named = 0;
+            bit<8> steered = OUTCOME_STEERED_SITE;
+            if (meta.carried.what != Carried.NOTHING) {
+                if (sid_site.apply().hit) {
+                    is_named = 1;
+                    steered = OUTCOME_STEERED_CID;
+                }
+            }
+            if (is_named == 0 && hdr.quic_long.isValid()) {
+                if (dispatched == 1) {
+                    meta.remote = Remote.DISPATCHER;
+                    meta.remote_number = 10w0 ++ meta.connection_hash[5:0];
+                    meta.outcome = OUTCOME_STEERED_DISPATCHER;
+                } else if (meta.tunnelled == 0) {
+                    if (hdr.ipv4.isValid()) {
+                        client4.apply();
+                    } else {
+                        client6.apply();
+                    }
+                    if (!mapping.apply().hit) {
+                        default_mapping.apply();
+                    }
+                }
+            }
+            if (hdr.udp.length < 8 + QUIC_INITIAL || (hdr.ipv4.isValid() && hdr.ipv4.ttl <= 1) || (hdr.ipv6.isValid() && hdr.ipv6.hop_limit <= 1)) {
+                meta.copies = 0;
+            }
+            if (meta.tunnelled == 1) {
+                meta.origin = came_in_at;
+            } else if (site != 0) {
+                meta.remote = Remote.SITE;
+                meta.remote_number = (bit<16>)site;
+                meta.outcome = steered;
+            }
+        } else if (meta.tunnelled == 1 && meta.direction != Direction.ANSWER) {
+            meta.drop = DROP_TUNNEL_INNER;
+        }
+    }
+}

@@ -1,0 +1,227 @@
+"""Tunnels as RFC 7348 and RFC 2890 write them, and a site with peers: other sites, a dispatcher, replicas."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, ip_address
+from typing import Any
+
+import finsy as fy
+from finsy.proto import p4r
+
+from base import frame as protocols
+from base.frame import IP, Frame, ones_complement_sum
+from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow
+from base.quic import Conversation, QuicTest, long
+from base.site import HASH, INGRESS, Server, Vip, port_of
+from base.tree import Leaves
+
+OWN = 1
+SITE_ROLE = 3
+SITE_PORT = 2
+VXLAN_PORT = 4789
+VXLAN, GRE = 1, 2
+SITE, DISPATCHER, REPLICA = 1, 2, 3
+ENDS = {4: ip_address("192.0.2.100"), 6: ip_address("2001:db8:f::100")}
+DISPATCHERS = {4: ip_address("10.2.0.9"), 6: ip_address("fd12:3456:b::9")}
+FIRST_VTEP = {4: ip_address("203.0.113.0"), 6: ip_address("2001:db8:2::")}
+INNER_MAC = bytes.fromhex("020000000000")
+
+
+def vtep(site: int, version: int) -> IP:
+    """The end of a site's tunnels; other sites are behind port 2."""
+    return ENDS[version] if site == OWN else FIRST_VTEP[version] + site
+
+
+@dataclass(frozen=True)
+class Tunnel:
+    src: IP
+    dst: IP
+    id: int
+    gre: bool = False
+
+    def back(self) -> "Tunnel":
+        return replace(self, src=self.dst, dst=self.src)
+
+    def around(self, inner: bytes, macs: tuple[str, str], sport: int = 50000) -> bytes:
+        """A frame with these MACs (source, destination) that carries what is behind the Ethernet header of `inner`."""
+        if self.gre:
+            body, protocol = b"\x20\x00" + inner[12:14] + self.id.to_bytes(4, "big") + inner[14:], 47
+        else:
+            head = b"\x08\0\0\0" + self.id.to_bytes(3, "big") + b"\0" + INNER_MAC + INNER_MAC
+            body, protocol = head + inner[12:], 17
+            body = b"".join(n.to_bytes(2, "big") for n in (sport, VXLAN_PORT, 8 + len(body), 0)) + body
+        return ethernet(macs, self.src) + ip_header(self.src, self.dst, protocol, len(body)) + body
+
+    def into(self, inner: bytes, port: int = SITE_PORT) -> bytes:
+        """From the neighbor of `port`."""
+        return self.around(inner, (NEIGHBOR_MAC[port], PORT_MAC[port]))
+
+    def out(self, inner: bytes, flow: Flow, hops: int = 1) -> tuple[int, bytes]:
+        """How the switch sends `inner`, a packet of `flow`: by which port, and the frame."""
+        port = port_of(self.dst)
+        sport = 0xC000 | flow.hash & 0x3FFF
+        return port, self.around(Frame(inner).rewritten(hops=hops), (PORT_MAC[port], NEIGHBOR_MAC[port]), sport)
+
+
+def prefixes(low: int, high: int) -> list[str]:
+    """The prefixes of 16 bits that make up a range."""
+    found = []
+    while low <= high:
+        free = min((low & -low).bit_length() - 1 if low else 16, (high - low + 1).bit_length() - 1)
+        found.append(f"{low}/{16 - free}")
+        low += 1 << free
+    return found
+
+
+def ethernet(macs: tuple[str, str], address: IP) -> bytes:
+    src, dst = (bytes.fromhex(mac.replace(":", "")) for mac in macs)
+    return dst + src + (b"\x08\x00" if address.version == 4 else b"\x86\xdd")
+
+
+def ip_header(src: IP, dst: IP, protocol: int, length: int) -> bytes:
+    """Of `length` bytes, not to be fragmented."""
+    if isinstance(src, IPv4Address):
+        head = b"\x45\0" + (20 + length).to_bytes(2, "big") + b"\0\0\x40\0\x40" + bytes([protocol]) + b"\0\0" + src.packed + dst.packed
+        return head[:10] + (0xFFFF ^ ones_complement_sum(head)).to_bytes(2, "big") + head[12:]
+    return b"\x60\0\0\0" + length.to_bytes(2, "big") + bytes([protocol, 64]) + src.packed + dst.packed
+
+
+class TunnelTest(QuicTest):
+    """Site 1, with the sites 2 to 5 behind port 2, a dispatcher on port 4, and replicas on port 3. No keys: ids are in the clear."""
+
+    def _begin(self) -> None:
+        self.shares = {}
+        self.leaves = Leaves()
+        self.places = set()
+        self._sessions: dict[tuple[int, ...], int] = {}
+        ports = {"ingress_port": SITE_PORT}
+        self.site.modify(self.entry("ports.port", ports, "set_port", role=SITE_ROLE, mac=PORT_MAC[SITE_PORT]))
+        for version in (4, 6):
+            own = vtep(OWN, version)
+            self.site.insert([self._end(own, "own_end"), self.entry(f"vip.address{version}", {"dst": int(own)}, "no_service")])
+            for number in range(2, 6):
+                self.site.insert(self.site_entries(number, version))
+            self.site.insert([self._end(DISPATCHERS[version], "other_end"), self.peer(DISPATCHERS[version], 2, 0, 0)])
+        for number in range(2, 6):
+            self.site.insert([self.origin(number, OWN, "answer"), self.origin(number, number, "first_flight")])
+            self.site.insert([self.origin(0, number, "answer_to", site=number)])
+        self.site.insert([self.origin(0, OWN, "answer")])
+        self.outer_version = 6
+        self.gre = False
+
+    def entry(self, table: str, match: dict[str, Any] | None, action: str, **params: Any) -> fy.P4TableEntry:
+        return self.site.entry(INGRESS + table, match, action, **params)
+
+    def _end(self, address: IP, action: str) -> fy.P4TableEntry:
+        return self.entry(f"tunnel.end{address.version}", {"dst": int(address)}, action)
+
+    def peer(self, address: IP, role: int, site: int, sources: int) -> fy.P4TableEntry:
+        match = {"src": int(address), "role": role}
+        return self.entry(f"tunnel.peer{address.version}", match, "allow", site=site, sources=sources)
+
+    def origin(self, peer_site: int, tunnel_id: int, action: str, **params: int) -> fy.P4TableEntry:
+        return self.entry("tunnel.origin", {"peer_site": peer_site, "tunnel_id": tunnel_id}, action, **params)
+
+    def site_entries(self, number: int, version: int) -> list[fy.P4TableEntry]:
+        return [self._end(vtep(number, version), "other_end"), self.peer(vtep(number, version), SITE_ROLE, number, 0)]
+
+    def through(self, kind: int, number: int, src: IP, dst: IP, gre: bool = False) -> fy.P4TableEntry:
+        match = {"kind": kind, "number": number}
+        params = {"with": GRE if gre else VXLAN, "src": int(src), "dst": int(dst)}
+        return self.entry("encapsulation.remote", match, f"through{src.version}", **params)
+
+    def reach(self, version: int, gre: bool = False) -> None:
+        """Tunnels to all sites over this IP version."""
+        self.outer_version, self.gre = version, gre
+        self.site.insert(self.through(SITE, n, vtep(OWN, version), vtep(n, version), gre) for n in range(2, 6))
+
+    def to_site(self, number: int) -> Tunnel:
+        return Tunnel(vtep(OWN, self.outer_version), vtep(number, self.outer_version), OWN, self.gre)
+
+    def from_site(self, number: int, tunnel_id: int) -> Tunnel:
+        return Tunnel(vtep(number, self.outer_version), vtep(OWN, self.outer_version), tunnel_id, self.gre)
+
+    def make_service(self, at: Endpoint, id: int, count: int = 2, number: int | None = None) -> Vip:
+        """A service address of replicas with tunnels, by the policy hash; `number` of the service if the switch decides."""
+        vip = self.make_quic(count, id, at, HASH, base=16 * id, first_sid=100 * id, prefix=None)
+        if number is None:
+            self.site.insert([self.entry("steering.service", {"vip_id": id}, "needs_dispatcher", own_site=OWN)])
+        else:
+            self.site.insert([self.entry("steering.service", {"vip_id": id}, "decided", own_site=OWN, service=number)])
+        version = at.address.version
+        self.site.insert([self.source(0, at)])
+        for server in vip.servers:
+            dip = server.dip.address
+            self.site.insert([self._end(dip, "other_end"), self.peer(dip, 2, 0, server.sid + 1), self.source(server.sid + 1, at)])
+            self.site.insert([self.through(REPLICA, server.sid, ENDS[version], dip)])
+        return vip
+
+    def mapped(self, service: int, site: int | None, region: int = 0, session: int = 0) -> fy.P4TableEntry:
+        """The mapping's entry: to this site (None) or another, with copies by a clone session; region 0 is the default."""
+        table, match = ("mapping", {"service": service, "region": region}) if region else ("default_mapping", {"service": service})
+        if site is None:
+            return self.entry(f"steering.{table}", match, "stay", copies=session)
+        return self.entry(f"steering.{table}", match, "to_site", best=site, copies=session)
+
+    def map(self, service: int, site: int | None, region: int = 0, copies: Sequence[int] = ()) -> None:
+        session = self.session(copies)
+        self.site.insert([self.mapped(service, site, region, session)])
+
+    def session(self, sites: Sequence[int]) -> int:
+        """The clone session of these sites, written when first asked for."""
+        if not sites:
+            return 0
+        key = tuple(sites)
+        if key not in self._sessions:
+            self._sessions[key] = 100 + len(self._sessions)
+            update = p4r.Update(type=p4r.Update.INSERT)
+            session = update.entity.packet_replication_engine_entry.clone_session_entry
+            session.session_id = self._sessions[key]
+            for site in sites:
+                session.replicas.add(egress_port=SITE_PORT, instance=site)
+            self.client.write_raw([update])
+        return self._sessions[key]
+
+    def copy_entries(self, number: int, version: int, gre: bool) -> list[fy.P4TableEntry]:
+        """What egress needs for a copy to a site."""
+        match = {"kind": SITE, "number": number}
+        params = {"with": GRE if gre else VXLAN, "src": int(vtep(OWN, version)), "dst": int(vtep(number, version))}
+        hop = {"src_mac": PORT_MAC[SITE_PORT], "dst_mac": NEIGHBOR_MAC[SITE_PORT]}
+        return [
+            self.site.entry("FrontageEgress.copies.outer.remote", match, f"through{version}", **params),
+            self.site.entry("FrontageEgress.copies.hop", {"site": number}, "next_hop", **hop),
+        ]
+
+    def ranges(self) -> None:
+        """SIDs: 2000 to 2999 are site 2's, 3000 to 3999 site 3's; ours begin with 0 and end with 1023."""
+        self.site.insert([self.entry("steering.sid_site", {"sid": "0/6"}, "here")])
+        for site in (2, 3):
+            for prefix in prefixes(1000 * site, 1000 * site + 999):
+                self.site.insert([self.entry("steering.sid_site", {"sid": prefix}, "there", server_site=site)])
+
+    def source(self, sources: int, at: Endpoint) -> fy.P4TableEntry:
+        match = {"sources": sources, "src": int(at.address), "src_port": at.port}
+        return self.entry(f"tunnel.source{at.address.version}", match, "NoAction")
+
+    def hashed(self, vip: Vip, flow: Flow) -> Server:
+        return vip.servers[flow.hash % vip.maglev_size % len(vip.servers)]
+
+    def to_replica(self, vip: Vip, server: Server, tunnel_id: int) -> Tunnel:
+        return Tunnel(ENDS[vip.at.address.version], server.dip.address, tunnel_id)
+
+    def initial(self, vip: Vip, size: int = 1200) -> tuple[Conversation, bytes]:
+        """Some client's first packet, with an id of its own choice."""
+        talk = self.talk(vip)
+        return talk, talk.datagram(long(self.some_cid(), size=size))
+
+    def reply(self, talk: Conversation, port: int = 1) -> bytes:
+        """What a replica answers, as its client is to see it; on its way through a tunnel from `port`."""
+        return talk.answer(talk.vip, port=port)
+
+    def leaves_in(self, tunnel: Tunnel, inner: bytes, flow: Flow, sent: bytes, port: int, outcome: str | None = None) -> None:
+        """`sent` must come out as `inner` in `tunnel`."""
+        to, frame = tunnel.out(inner, flow)
+        self.passes(port, sent, to, frame, outcome)
+
+
+__all__ = ["ENDS", "OWN", "SITE_PORT", "Tunnel", "TunnelTest", "protocols", "vtep"]

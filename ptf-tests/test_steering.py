@@ -1,0 +1,225 @@
+"""Steering: at which site a packet to a service address is at home, and which further sites get a copy."""
+
+from base.cookie import plain_cid
+from base.frame import Frame
+from base.packets import Endpoint, Flow
+from base.quic import QUIC4, QUIC6, long, short
+from base.switch import KEY, to_server
+from base.tunnel import DISPATCHERS, OWN, SITE_PORT, Tunnel, TunnelTest, vtep
+
+DECIDED = 77
+
+
+class Stays(TunnelTest):
+    """Where the mapping names this site, or nothing at all, a service address is a VIP like any other."""
+
+    def runTest(self) -> None:
+        self.reach(6)
+        for vip in (self.make_service(QUIC4, 1, number=DECIDED), self.make_service(QUIC6, 2, number=DECIDED)):
+            talk, frame = self.initial(vip)
+            self.goes_to(self.hashed(vip, talk), frame, "ASSIGNED_HASH")
+        self.map(DECIDED, None)
+        talk, frame = self.initial(vip)
+        server = self.hashed(vip, talk)
+        self.goes_to(server, frame, "ASSIGNED_HASH")
+        self.comes_back(vip, talk.answer(server.dip), "NO_INSIGHT")
+
+
+class ToTheSiteOfTheMapping(TunnelTest):
+    """Every kind of tunnel, around both kinds of packet."""
+
+    def runTest(self) -> None:
+        vips = (self.make_service(QUIC4, 1, number=DECIDED), self.make_service(QUIC6, 2, number=DECIDED))
+        self.map(DECIDED, 3)
+        for version, gre in ((4, False), (4, True), (6, False), (6, True)):
+            self.reach(version, gre)
+            for vip in vips:
+                for size in (1200, 1252, 300):  # what is too small for an Initial may be 0-RTT
+                    talk, frame = self.initial(vip, size)
+                    self.leaves_in(self.to_site(3), frame, talk, frame, 1, "STEERED_SITE")
+            self.site.delete(*(self.through(1, n, vtep(OWN, version), vtep(n, version), gre) for n in range(2, 6)))
+
+
+class ByRegion(TunnelTest):
+    """The longest prefix of the client is its region; what a region has no site for goes by default."""
+
+    def runTest(self) -> None:
+        self.reach(6)
+        vip4, vip6 = self.make_service(QUIC4, 1, number=DECIDED), self.make_service(QUIC6, 2, number=DECIDED)
+        self.map(DECIDED, 2)
+        for region, site in ((10, 3), (11, 4), (12, None)):
+            self.map(DECIDED, site, region)
+        for vip, prefixes in (
+            (vip4, {"198.51.100.0/24": 10, "198.51.100.128/25": 11, "198.51.100.192/26": 12, "198.51.100.224/27": 13}),
+            (vip6, {"2001:db8:1::/48": 10, "2001:db8:1:0:8000::/65": 11, "2001:db8:1:0:c000::/66": 12, "2001:db8:1:0:e000::/67": 13}),
+        ):
+            version = vip.at.address.version
+            self.site.insert(self.entry(f"steering.client{version}", {"src": p}, "is_in", client_region=r) for p, r in prefixes.items())
+            expected = {0b000: 3, 0b100: 4, 0b110: None, 0b111: 2}  # by the client's first bits behind the first prefix
+            seen: set[int] = set()
+            while len(seen) < 4:
+                talk, frame = self.initial(vip)
+                bits = int(talk.client.address) >> (5 if version == 4 else 61) & 7
+                kind = max(k for k in expected if bits >= k)
+                if kind in seen:
+                    continue
+                seen.add(kind)
+                site = expected[kind]
+                if site is None:
+                    self.goes_to(self.hashed(vip, talk), frame, "ASSIGNED_HASH")
+                else:
+                    self.leaves_in(self.to_site(site), frame, talk, frame, 1, "STEERED_SITE")
+
+
+class AnotherServiceAnotherSite(TunnelTest):
+    """The mapping is by service too, and changes take effect at once."""
+
+    def runTest(self) -> None:
+        self.reach(6, gre=True)
+        one, other = self.make_service(QUIC6, 2, number=5), self.make_service(Endpoint(QUIC6.address + 1, 443), 3, number=6)
+        self.map(5, 2)
+        self.map(6, 3)
+        for vip, site in ((one, 2), (other, 3)):
+            talk, frame = self.initial(vip)
+            self.leaves_in(self.to_site(site), frame, talk, frame, 1, "STEERED_SITE")
+        self.site.modify(self.mapped(5, 4))
+        talk, frame = self.initial(one)
+        self.leaves_in(self.to_site(4), frame, talk, frame, 1, "STEERED_SITE")
+
+
+class NotAService(TunnelTest):
+    """A VIP that is no service address is not steered, whatever it carries."""
+
+    def runTest(self) -> None:
+        self.reach(6)
+        vip = self.make_quic(2, 7, QUIC6, 1, base=112, first_sid=700, prefix=None)
+        self.map(DECIDED, 3)
+        self.ranges()
+        talk = self.talk(vip)
+        frame = talk.datagram(long(plain_cid(3000)))
+        self.goes_to(self.hashed(vip, talk), frame, "ASSIGNED_HASH")
+
+
+class ToTheSiteOfTheServer(TunnelTest):
+    """A connection id that opens to a server of another site leads there, without a copy; one of ours stays."""
+
+    def runTest(self) -> None:
+        self.reach(6)
+        self.install_keys(KEY)
+        vip = self.make_service(QUIC6, 2, number=DECIDED)
+        self.map(DECIDED, 4, copies=[2, 3])
+        self.ranges()
+        for site in (2, 3):
+            for sid in (site * 1000, site * 1000 + 999):
+                for cid in (KEY.cid(sid, 5), plain_cid(sid)):
+                    for packet in (long(cid), short(cid)):
+                        talk = self.talk(vip)
+                        frame = talk.datagram(packet)
+                        self.leaves_in(self.to_site(site), frame, talk, frame, 1, "STEERED_CID")
+        server = vip.servers[1]
+        for packet in (short(KEY.cid(server.sid, 5)), long(KEY.cid(server.sid, 5))):
+            self.goes_to(server, self.talk(vip).datagram(packet), "RETRIEVED_CID")
+        # No site's server, so a client's own; and a short header that names nobody.
+        talk = self.talk(vip)
+        frame = talk.datagram(long(plain_cid(9999), size=700))
+        self.leaves_in(self.to_site(4), frame, talk, frame, 1, "STEERED_SITE")
+        self.drops(1, self.talk(vip).datagram(short(self.some_cid(12))), "QUIC_NO_CONNECTION")
+
+
+class Copies(TunnelTest):
+    """Redundancy: what may begin a handshake goes to the best site and X - 1 others; hop limits fall by one in all of them."""
+
+    def runTest(self) -> None:
+        vips = (self.make_service(QUIC4, 1, number=DECIDED), self.make_service(QUIC6, 2, number=DECIDED))
+        self.map(DECIDED, 2)
+        for version, gre in ((6, False), (4, False), (4, True), (6, True)):
+            self.reach(version, gre)
+            for n in range(2, 6):
+                self.site.insert(self.copy_entries(n, version, gre))
+            for others in ([], [3], [3, 4], [3, 4, 5]):
+                self.site.modify(self.mapped(DECIDED, 2, session=self.session(others)))
+                for vip in vips:
+                    talk, frame = self.initial(vip)
+                    self.goes_everywhere([2, *others], talk, frame)
+            # Too small for an Initial, or about to expire: no copies.
+            talk, frame = self.initial(vips[1], 1199)
+            self.goes_everywhere([2], talk, frame)
+            self.drops(1, Frame(frame).rewritten(hops=63), "TTL")
+            for n in range(2, 6):
+                self.site.delete(*self.copy_entries(n, version, gre))
+                self.site.delete(self.through(1, n, vtep(OWN, version), vtep(n, version), gre))
+
+    def goes_everywhere(self, sites: list[int], talk: Flow, frame: bytes) -> None:
+        self.send(1, frame)
+        self.sent += len(sites) - 1
+        found = self.receive_all(len(sites))
+        expected = [self.to_site(n).out(frame, talk) for n in sites]
+        self.assertEqual(sorted(expected), sorted(found))
+
+
+class OwnCopy(TunnelTest):
+    """This site is one of those: its own balancer has the packet, the others have copies, also of what is dropped here."""
+
+    def runTest(self) -> None:
+        self.reach(6)
+        for n in range(2, 6):
+            self.site.insert(self.copy_entries(n, 6, False))
+        vip = self.make_service(QUIC6, 2, number=DECIDED)
+        self.map(DECIDED, None, copies=[3, 5])
+        talk, frame = self.initial(vip)
+        server = self.hashed(vip, talk)
+        for _ in range(2):  # the second finds the handshake; it is copied again, since the first may be lost there
+            self.send(1, frame)
+            self.sent += 2
+            found = self.receive_all(3)
+            for site in (3, 5):
+                self.assertEqual(1, found[self.to_site(site).out(frame, talk)])
+            self.assertEqual(1, found[3, to_server(frame, server)])
+        for server in vip.servers:
+            self.site.remove_server(vip, server)
+        talk, frame = self.initial(vip)
+        self.send(1, frame)
+        self.sent += 2
+        found = self.receive_all(2)
+        self.assertEqual({self.to_site(site).out(frame, talk) for site in (3, 5)}, set(found))
+
+
+class ToADispatcher(TunnelTest):
+    """A service that needs a look at SNI: every long header that names no server, from a client or another site; and no copies."""
+
+    def runTest(self) -> None:
+        self.install_keys(KEY)
+        self.ranges()
+        for version, vip in ((4, self.make_service(QUIC4, 1)), (6, self.make_service(QUIC6, 2))):
+            dispatcher = DISPATCHERS[version]
+            self.site.insert(self.through(2, slot, vtep(OWN, version), dispatcher) for slot in range(64))
+            self.outer_version = version
+            for size in (1200, 200):
+                talk, frame = self.initial(vip, size)
+                here = Tunnel(vtep(OWN, version), dispatcher, OWN)
+                self.leaves_in(here, frame, talk, frame, 1, "STEERED_DISPATCHER")
+                from_another = Tunnel(vtep(OWN, version), dispatcher, 3)
+                self.leaves_in(from_another, frame, talk, self.from_site(3, 3).into(frame), SITE_PORT, "STEERED_DISPATCHER")
+            server = vip.servers[0]
+            talk = self.talk(vip)
+            frame = talk.datagram(long(KEY.cid(server.sid, 9)))
+            self.goes_to(server, frame, "RETRIEVED_CID")
+            self.leaves_in(self.to_replica(vip, server, 3), frame, talk, self.from_site(3, 3).into(frame), SITE_PORT, "RETRIEVED_CID")
+            self.site.delete(*(self.through(2, slot, vtep(OWN, version), dispatcher) for slot in range(64)))
+
+
+class NeverTwice(TunnelTest):
+    """What came in a tunnel is not steered to a third site, whatever the mapping and its connection id say."""
+
+    def runTest(self) -> None:
+        self.reach(6)
+        for n in range(2, 6):
+            self.site.insert(self.copy_entries(n, 6, False))
+        self.ranges()
+        vip = self.make_service(QUIC6, 2, number=DECIDED)
+        self.map(DECIDED, 3, copies=[4])
+        talk, frame = self.initial(vip)
+        replica = self.to_replica(vip, self.hashed(vip, talk), 2)
+        self.leaves_in(replica, frame, talk, self.from_site(2, 2).into(frame), SITE_PORT, "ASSIGNED_HASH")
+        strayed = self.talk(vip).datagram(short(plain_cid(3500)))
+        self.drops(SITE_PORT, self.from_site(2, 2).into(strayed), "SERVER_GONE")
