@@ -147,6 +147,11 @@ impl Controller {
         self.threshold = threshold.max(2 * self.mss);
     }
 
+    /// Sets ssthresh to so many bytes, before anything is known of the path.
+    pub fn set_threshold(&mut self, bytes: u64) {
+        self.threshold = bytes;
+    }
+
     /// Sets cwnd to so many bytes.
     pub fn set_window(&mut self, bytes: u64) {
         self.window = bytes;

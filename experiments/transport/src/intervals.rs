@@ -7,7 +7,11 @@ use std::ops::Range;
 /// There are few at a time, and changes are near the end: a vector that is kept is fast and needs
 /// no allocation once it has grown.
 #[derive(Debug, Clone, Default)]
-pub struct Intervals(Vec<Range<u64>>);
+pub struct Intervals {
+    held: Vec<Range<u64>>,
+    /// How many numbers these are.
+    total: u64,
+}
 
 impl Intervals {
     /// Adds a range and returns the whole interval that now holds it. It must not be empty.
@@ -17,51 +21,63 @@ impl Intervals {
         let after = self.count_before(|held| held.start <= range.end);
         let mut first = after;
         let mut whole = range;
-        while let Some(held) = self.0[..first]
+        while let Some(held) = self.held[..first]
             .last()
             .filter(|held| held.end >= whole.start)
         {
+            self.total -= held.end - held.start;
             whole.start = whole.start.min(held.start);
             whole.end = whole.end.max(held.end);
             first -= 1;
         }
+        self.total += whole.end - whole.start;
         if first == after {
-            self.0.insert(first, whole.clone());
+            self.held.insert(first, whole.clone());
         } else {
-            self.0[first] = whole.clone();
-            self.0.drain(first + 1..after);
+            self.held[first] = whole.clone();
+            self.held.drain(first + 1..after);
         }
         whole
     }
 
     /// Removes all numbers below `bound`.
     pub fn remove_below(&mut self, bound: u64) {
-        let gone = self.0.iter().take_while(|held| held.end <= bound).count();
-        self.0.drain(..gone);
-        if let Some(first) = self.0.first_mut() {
-            first.start = first.start.max(bound);
+        let below = |held: &&Range<u64>| held.end <= bound;
+        let gone = self.held.iter().take_while(below).count();
+        for held in self.held.drain(..gone) {
+            self.total -= held.end - held.start;
+        }
+        if let Some(first) = self.held.first_mut() {
+            let start = first.start.max(bound);
+            self.total -= start - first.start;
+            first.start = start;
         }
     }
 
     /// Removes the lowest interval.
     pub fn pop_lowest(&mut self) -> Option<Range<u64>> {
-        (!self.0.is_empty()).then(|| self.0.remove(0))
+        if self.held.is_empty() {
+            return None;
+        }
+        let lowest = self.held.remove(0);
+        self.total -= lowest.end - lowest.start;
+        Some(lowest)
     }
 
     /// The lowest interval.
     pub fn lowest(&self) -> Option<&Range<u64>> {
-        self.0.first()
+        self.held.first()
     }
 
     /// One above the highest number.
     pub fn end(&self) -> Option<u64> {
-        self.0.last().map(|held| held.end)
+        self.held.last().map(|held| held.end)
     }
 
     /// The end of the interval that holds a number; the number itself if none does.
     pub fn end_of_run(&self, number: u64) -> u64 {
         let before = self.count_before(|held| held.start <= number);
-        self.0[..before]
+        self.held[..before]
             .last()
             .map_or(number, |held| held.end.max(number))
     }
@@ -69,37 +85,37 @@ impl Intervals {
     /// Whether all of a range is in the set.
     pub fn contains(&self, range: &Range<u64>) -> bool {
         let before = self.count_before(|held| held.start <= range.start);
-        self.0[..before]
+        self.held[..before]
             .last()
             .is_some_and(|held| held.end >= range.end)
     }
 
     /// From the highest interval to the lowest.
     pub fn descending(&self) -> impl Iterator<Item = &Range<u64>> {
-        self.0.iter().rev()
+        self.held.iter().rev()
     }
 
     /// How many numbers there are.
     pub fn total(&self) -> u64 {
-        self.0.iter().map(|held| held.end - held.start).sum()
+        self.total
     }
 
     /// How many intervals there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.held.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.held.is_empty()
     }
 
     /// How many intervals, from the lowest, meet a condition that a prefix of them meets. Looks at
     /// the last first, where almost all changes are.
     fn count_before(&self, condition: impl Fn(&Range<u64>) -> bool) -> usize {
-        match self.0.last() {
-            Some(last) if condition(last) => self.0.len(),
-            _ => self.0.partition_point(condition),
+        match self.held.last() {
+            Some(last) if condition(last) => self.held.len(),
+            _ => self.held.partition_point(condition),
         }
     }
 }
@@ -127,9 +143,10 @@ mod tests {
                     prop_assert!(intervals.contains(&whole));
                 }
                 prop_assert_eq!(intervals.contains(&range), range.clone().all(|number| set.contains(&number)));
-                let held: Vec<u64> = intervals.0.iter().flat_map(Clone::clone).collect();
+                let held: Vec<u64> = intervals.held.iter().flat_map(Clone::clone).collect();
+                prop_assert_eq!(intervals.total(), set.len() as u64);
                 prop_assert_eq!(held, set.iter().copied().collect::<Vec<_>>());
-                prop_assert!(intervals.0.windows(2).all(|pair| pair[0].end < pair[1].start));
+                prop_assert!(intervals.held.windows(2).all(|pair| pair[0].end < pair[1].start));
             }
         }
     }

@@ -186,6 +186,7 @@ proptest! {
         prop_assert_eq!(world.server().received(), requests.iter().sum::<u64>());
         prop_assert_eq!(world.client.acknowledged(), requests.iter().sum::<u64>());
         prop_assert_eq!(world.server().acknowledged(), response * requests.len() as u64);
+        prop_assert_eq!(world.server().sent(), response * requests.len() as u64);
         // Nothing is in flight when all is acknowledged, but for a probe or a lost PING.
         prop_assert!(world.server().statistics().flight < 3000);
     }

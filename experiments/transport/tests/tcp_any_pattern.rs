@@ -85,7 +85,7 @@ proptest! {
         let server = world.server.as_ref().expect("it was reached");
         prop_assert!(!server.is_aborted());
         prop_assert_eq!(server.readable(), request);
-        prop_assert_eq!(server.acknowledged(), response);
+        prop_assert_eq!((server.sent(), server.acknowledged()), (response, response));
         prop_assert!(matches!(world.client.state(), State::TimeWait | State::Closed));
         prop_assert!(matches!(server.state(), State::TimeWait | State::Closed));
         prop_assert_eq!(world.arrived_in_order(Way::ToClient), response);

@@ -62,6 +62,22 @@ fn slow_start_doubles_each_round_trip() {
     assert_eq!(world.server().statistics().cwnd, 10_000 + 310_000 + 1);
 }
 
+/// RFC 5681, section 3.1: beyond ssthresh a segment a round trip, and a window on it begins there.
+#[test]
+fn slow_start_ends_at_the_initial_threshold() {
+    for (initial_window, expected) in [(10, [10, 20, 30, 31, 32]), (30, [30, 31, 32, 33, 34])] {
+        let config = Config {
+            initial_window,
+            initial_threshold: Some(30),
+            ..plain()
+        };
+        let segments: usize = expected.iter().sum();
+        let mut world = World::new(&config, &config, segments as u64 * 1000, delay(DELAY));
+        world.run(SECOND * 5);
+        assert_eq!(segments_by_round(&world), expected);
+    }
+}
+
 /// With half of the acknowledgements, slow start grows as fast (RFC 3465), and the last segment's
 /// waits for the timer.
 #[test]

@@ -92,6 +92,11 @@ impl Keys {
         Ok(())
     }
 
+    /// How often other keys came into force.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Acquire)
+    }
+
     /// The server's id.
     pub const fn sid(&self) -> u16 {
         self.sid
@@ -112,7 +117,7 @@ impl Keys {
 
     /// `cookie` sealed by the key in force of this `epoch`, or by the newest if none is.
     pub fn seal(&self, cookie: &Cookie, epoch: Option<u32>, sealed: &mut Sealed) -> u64 {
-        let generation = self.generation.load(Acquire);
+        let generation = self.generation();
         if let Some((of, asked, used)) = sealed.by
             && (of, asked) == (generation, epoch)
         {

@@ -1,240 +1,104 @@
-//! RPT and N_FF (`docs/cookie.md`, "Signals") of the responses of QUIC connections, from nothing but the packets themselves, and N_AF.
+//! RPT, N_AF and N_FF (`docs/cookie.md`, "Signals") of the responses of QUIC connections, from nothing but the packets themselves.
 //!
-//! A meter sees the frames of each packet sent and received (see [`crate::session`]). So a response has bytes left until its last one is
-//! acknowledged, whatever the application, HTTP/3 and noq have buffered.
+//! A meter sees the frames of each packet that is about to be sent (see [`crate::session`]). So a response has bytes left until its last one
+//! leaves, whatever the application, HTTP/3 and noq have buffered.
 
-use std::collections::VecDeque;
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) mod batch;
-mod ranges;
-mod response;
 
 use crate::frames::{self, Frame};
 use crate::session::{Observer, Packet};
 use batch::Sent;
-use response::Response;
+pub use frontage_signals::{Loads, Response};
 use rustc_hash::FxHashMap;
-
-/// Packets in flight that are remembered; the window of any connection is far below.
-const IN_FLIGHT: usize = 1 << 16;
-/// Packets behind the last one acknowledged after which one is taken for lost; what it carried was sent again long since.
-const REORDERING: u64 = 1 << 12;
-
-/// The loads of a server.
-#[derive(Debug)]
-pub struct Loads {
-    look_ahead: u64,
-    n_af: AtomicU64,
-    n_ff: AtomicU64,
-}
-
-impl Loads {
-    /// No load; a response counts in N_FF while more than `look_ahead` bytes remain.
-    pub fn new(look_ahead: u64) -> Self {
-        Self {
-            look_ahead,
-            n_af: AtomicU64::new(0),
-            n_ff: AtomicU64::new(0),
-        }
-    }
-
-    /// One more response is under way, until the result is dropped; that should be once all of it is acknowledged (see [`crate::h3`]).
-    pub fn begin(self: &Arc<Self>) -> Active {
-        self.n_af.fetch_add(1, Relaxed);
-        Active(self.clone())
-    }
-
-    /// Responses begun and not yet acknowledged whole.
-    pub fn n_af(&self) -> u64 {
-        self.n_af.load(Relaxed)
-    }
-
-    /// Those of them with more than the look-ahead left, as far as meters see them.
-    pub fn n_ff(&self) -> u64 {
-        self.n_ff.load(Relaxed)
-    }
-}
-
-/// A response that counts in N_AF.
-#[derive(Debug)]
-pub struct Active(Arc<Loads>);
-
-impl Drop for Active {
-    fn drop(&mut self) {
-        self.0.n_af.fetch_sub(1, Relaxed);
-    }
-}
 
 /// Measures the responses of one connection, and tells the socket of the batches of packets that carry them.
 #[derive(Debug)]
 pub struct Meter(Arc<Shared>);
 
+/// Ends the batch of packets that is being made, for those that leave by another way than [`crate::socket::Socket`].
+pub fn end_batch() {
+    let _ = batch::send();
+}
+
 /// With the batch that is being made.
 #[derive(Debug)]
 struct Shared {
     loads: Arc<Loads>,
-    state: Mutex<State>,
+    /// Those not sent whole, by stream.
+    responses: Mutex<FxHashMap<u64, Response>>,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    responses: FxHashMap<u64, Response>,
-    in_flight: VecDeque<Sent>,
-}
+/// The bit of a stream's id that says that only one side sends (RFC 9000, section 2.1), as no response does.
+const UNIDIRECTIONAL: u64 = 0x02;
 
 impl Meter {
-    /// A meter that adds to the N_FF of `loads` what its connection has under way.
+    /// A meter that adds to `loads` what its connection has under way.
     pub fn new(loads: Arc<Loads>) -> Self {
         Self(Arc::new(Shared {
             loads,
-            state: Mutex::default(),
+            responses: Mutex::default(),
         }))
     }
 
     /// A response of `size` bytes, if known, begins on `stream`.
     pub fn begin(&self, stream: u64, size: Option<u64>) {
-        let Shared { loads, .. } = &*self.0;
-        let mut response = Response::new(size);
-        response.account(loads);
-        if let Some(replaced) = self.0.state().responses.insert(stream, response) {
-            replaced.leave(loads);
-        }
+        let response = Response::new(self.0.loads.clone(), size);
+        self.0.responses().insert(stream, response);
     }
 }
 
 impl Shared {
-    /// These packets are sent. What is left then of the response that they carry; of several, the least. `None` if they carry none, while there
-    /// is one.
-    fn sent(&self, packets: &[Sent]) -> Option<u64> {
-        let state = &mut *self.state();
-        // Most batches are of one response: one look-up.
-        let least = packets
-            .chunk_by(|one, next| one.stream == next.stream)
-            .filter_map(|sent| state.sent(sent, &self.loads))
-            .min();
-        least.or_else(|| state.responses.is_empty().then_some(0))
+    /// These are sent. What was left before of the response that they are of; of several, the least. `None` if they are of none, while there is
+    /// one.
+    fn send(&self, sent: &[Sent]) -> Option<u64> {
+        let responses = &mut *self.responses();
+        let least = sent.iter().map(|sent| sent.of(responses)).min();
+        least.or_else(|| responses.is_empty().then_some(0))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics with it")
+    fn responses(&self) -> MutexGuard<'_, FxHashMap<u64, Response>> {
+        self.responses.lock().expect("nobody panics with it")
+    }
+}
+
+impl Sent {
+    /// What was left of its response: nothing if all of that was sent before.
+    fn of(&self, responses: &mut FxHashMap<u64, Response>) -> u64 {
+        if self.fin {
+            let whole = responses.remove(&self.stream);
+            return whole.map_or(0, |response| response.remaining());
+        }
+        responses.get_mut(&self.stream).map_or(0, |response| {
+            let remaining = response.remaining();
+            response.send(self.to);
+            remaining
+        })
     }
 }
 
 impl Observer for Meter {
+    #[inline]
     fn sent(&self, packet: &Packet<'_>) {
         batch::make(&self.0, |batch| {
-            frames::read(packet.payload, |frame| {
+            for frame in frames::read(packet.payload) {
                 match frame {
-                    Frame::Stream { id, from, to, fin } => batch.push(Sent {
-                        packet: packet.number,
-                        stream: id,
-                        from,
-                        to,
-                        fin,
-                    }),
-                    Frame::Reset { id } => self.0.state().leave(id, &self.0.loads),
+                    Frame::Stream { id, to, fin, .. } if id & UNIDIRECTIONAL == 0 => {
+                        batch.add(Sent {
+                            stream: id,
+                            to,
+                            fin,
+                        });
+                    }
+                    Frame::Reset { id } => drop(self.0.responses().remove(&id)),
                     _ => {}
                 }
-                ControlFlow::Continue(())
-            });
+            }
         });
     }
 
-    fn received(&self, packet: &Packet<'_>) {
-        let Shared { loads, .. } = &*self.0;
-        let state = &mut *self.0.state();
-        frames::read(packet.payload, |frame| match frame {
-            Frame::Acknowledged { first, last } => state.acknowledged(first, last, loads),
-            _ => ControlFlow::Continue(()),
-        });
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        let responses = std::mem::take(&mut self.state().responses);
-        responses
-            .into_values()
-            .for_each(|response| response.leave(&self.loads));
-    }
-}
-
-impl State {
-    /// What is left then of the response whose stream all of `sent` are of, if it is one's.
-    fn sent(&mut self, sent: &[Sent], loads: &Loads) -> Option<u64> {
-        let response = self.responses.get_mut(&sent.first()?.stream)?;
-        for packet in sent {
-            response.sent(packet.to, packet.fin);
-        }
-        let remaining = response.account(loads);
-        self.in_flight.extend(sent);
-        let forgotten = self.in_flight.len().saturating_sub(IN_FLIGHT);
-        self.in_flight.drain(..forgotten);
-        Some(remaining)
-    }
-
-    /// Packets `first..=last` arrived; it breaks if none is in flight that is older, as no further range matters then.
-    fn acknowledged(&mut self, first: u64, last: u64, loads: &Loads) -> ControlFlow<()> {
-        // Nearly always these are the oldest, or all known already, as clients repeat themselves; and bytes in a row, which arrive as one.
-        while let Some(mut row) = self.take_oldest(|sent| (first..=last).contains(&sent.packet)) {
-            while let Some(next) = self.take_oldest(|sent| {
-                (first..=last).contains(&sent.packet)
-                    && (sent.stream, sent.from) == (row.stream, row.to)
-            }) {
-                row.to = next.to;
-            }
-            self.arrived(row, loads);
-        }
-        if self
-            .in_flight
-            .front()
-            .is_some_and(|oldest| oldest.packet < first)
-        {
-            let begin = self.in_flight.partition_point(|sent| sent.packet < first);
-            let end = self.in_flight.partition_point(|sent| sent.packet <= last);
-            for i in begin..end {
-                self.arrived(self.in_flight[i], loads);
-            }
-            self.in_flight.drain(begin..end);
-        }
-        while self
-            .in_flight
-            .front()
-            .is_some_and(|sent| sent.packet + REORDERING < last)
-        {
-            self.in_flight.pop_front();
-        }
-        match self.in_flight.front() {
-            Some(oldest) if oldest.packet < first => ControlFlow::Continue(()),
-            _ => ControlFlow::Break(()),
-        }
-    }
-
-    fn take_oldest(&mut self, that: impl Fn(&Sent) -> bool) -> Option<Sent> {
-        let oldest = *self.in_flight.front().filter(|oldest| that(oldest))?;
-        self.in_flight.pop_front();
-        Some(oldest)
-    }
-
-    fn arrived(&mut self, sent: Sent, loads: &Loads) {
-        let Some(response) = self.responses.get_mut(&sent.stream) else {
-            return;
-        };
-        response.acknowledged(sent.from, sent.to);
-        response.account(loads);
-        if response.is_whole() {
-            self.leave(sent.stream, loads);
-        }
-    }
-
-    fn leave(&mut self, stream: u64, loads: &Loads) {
-        if let Some(response) = self.responses.remove(&stream) {
-            response.leave(loads);
-        }
-    }
+    fn received(&self, _: &Packet<'_>) {}
 }
 
 #[cfg(test)]
@@ -252,9 +116,9 @@ mod tests {
     }
 
     /// A packet is made.
-    fn make(meter: &Meter, number: u64, payload: &[u8]) {
+    fn make(meter: &Meter, payload: &[u8]) {
         meter.sent(&Packet {
-            number,
+            number: 0,
             generation: 0,
             header: &[],
             payload,
@@ -262,46 +126,33 @@ mod tests {
     }
 
     /// A batch of one packet; what it tells.
-    fn send(meter: &Meter, number: u64, payload: &[u8]) -> u64 {
-        make(meter, number, payload);
-        batch::send().expect("a packet was made")
+    fn send(meter: &Meter, payload: &[u8]) -> u64 {
+        make(meter, payload);
+        batch::send().expect("it carries a response, or there is none")
     }
 
-    /// What is left of the response nearest to its end.
-    fn remaining(meter: &Meter) -> u64 {
-        let state = meter.0.state();
-        let all = state.responses.values().map(Response::remaining);
-        all.min().unwrap_or(0)
-    }
-
-    fn acknowledge(meter: &Meter, first: u8, last: u8) {
-        let payload = [0x02, last, 0, 0, last - first];
-        meter.received(&Packet {
-            number: 0,
-            generation: 0,
-            header: &[],
-            payload: &payload,
-        });
+    fn counted(loads: &Loads) -> (u64, u64) {
+        (loads.n_af(), loads.n_ff())
     }
 
     #[test]
-    fn a_response_is_measured_until_its_end_is_acknowledged() {
+    fn a_response_is_measured_until_its_end_is_sent() {
         let loads = Arc::new(Loads::new(1500));
         let meter = Meter::new(loads.clone());
         meter.begin(0, Some(3000));
-        assert_eq!((loads.n_ff(), remaining(&meter)), (1, 3000));
-        for i in 0..3 {
-            send(&meter, 1 + u64::from(i), &stream(0, 1000 * i, 1000, i == 2));
-        }
-        assert_eq!(remaining(&meter), 3000);
-        acknowledge(&meter, 2, 3);
-        assert_eq!((loads.n_ff(), remaining(&meter)), (0, 1000));
-        // The first is sent again in another packet; then both arrive.
-        send(&meter, 6, &stream(0, 0, 1000, false));
-        acknowledge(&meter, 6, 6);
-        assert!(meter.0.state().responses.is_empty());
-        acknowledge(&meter, 1, 1);
-        assert_eq!((loads.n_ff(), remaining(&meter)), (0, 0));
+        assert_eq!(counted(&loads), (1, 1));
+        assert_eq!(send(&meter, &stream(0, 0, 1000, false)), 3000);
+        assert_eq!(counted(&loads), (1, 1));
+        assert_eq!(send(&meter, &stream(0, 1000, 1000, false)), 2000);
+        assert_eq!(counted(&loads), (1, 0));
+        // Again: what is left is what was never sent.
+        assert_eq!(send(&meter, &stream(0, 0, 1000, false)), 1000);
+        assert_eq!(send(&meter, &stream(0, 2000, 1000, true)), 1000);
+        assert_eq!(counted(&loads), (0, 0));
+        // Once more, while another is under way.
+        meter.begin(4, Some(9000));
+        assert_eq!(send(&meter, &stream(0, 2000, 1000, true)), 0);
+        assert_eq!(counted(&loads), (1, 1));
     }
 
     #[test]
@@ -309,13 +160,11 @@ mod tests {
         let loads = Arc::new(Loads::new(1500));
         let meter = Meter::new(loads.clone());
         meter.begin(4, None);
-        send(&meter, 0, &stream(4, 0, 1000, false));
-        assert_eq!((remaining(&meter), loads.n_ff()), (2000, 1));
-        acknowledge(&meter, 0, 0);
-        assert_eq!((remaining(&meter), loads.n_ff()), (1000, 0));
-        send(&meter, 3, &stream(4, 1000, 0, true));
-        acknowledge(&meter, 3, 3);
-        assert!(meter.0.state().responses.is_empty());
+        assert_eq!(send(&meter, &stream(4, 0, 1000, false)), 0);
+        assert_eq!(send(&meter, &stream(4, 1000, 1000, false)), 1000);
+        assert_eq!(counted(&loads), (1, 1));
+        assert_eq!(send(&meter, &stream(4, 2000, 0, true)), 2000);
+        assert_eq!(counted(&loads), (0, 0));
     }
 
     #[test]
@@ -325,11 +174,10 @@ mod tests {
         for id in [0, 4, 8] {
             meter.begin(id, Some(100));
         }
-        make(&meter, 0, &[0x04, 4, 0, 0]);
-        assert_eq!(batch::send(), None);
-        assert_eq!((loads.n_ff(), remaining(&meter)), (2, 100));
+        make(&meter, &[0x04, 4, 0, 0]);
+        assert_eq!((batch::send(), counted(&loads)), (None, (2, 2)));
         drop(meter);
-        assert_eq!(loads.n_ff(), 0);
+        assert_eq!(counted(&loads), (0, 0));
     }
 
     #[test]
@@ -338,33 +186,28 @@ mod tests {
         for (id, size) in [(0, 9000), (4, 5000), (8, 2000)] {
             meter.begin(id, Some(size));
         }
-        assert_eq!(send(&meter, 0, &stream(0, 0, 1000, false)), 9000);
+        assert_eq!(send(&meter, &stream(0, 0, 1000, false)), 9000);
         assert_eq!(batch::send(), None);
-        // Three packets, one without bytes of a response, one with two frames; what is acknowledged before counts.
-        acknowledge(&meter, 0, 0);
-        make(&meter, 1, &[0x01]);
-        make(&meter, 2, &stream(0, 1000, 1000, false));
+        // Three packets, one without bytes of a response, one with two frames.
+        make(&meter, &[0x01]);
+        make(&meter, &stream(0, 1000, 1000, false));
         let both = [stream(4, 0, 500, false), stream(0, 2000, 500, false)].concat();
-        make(&meter, 3, &both);
+        make(&meter, &both);
         assert_eq!(batch::send(), Some(5000));
-        acknowledge(&meter, 2, 3);
-        assert_eq!(send(&meter, 4, &stream(0, 2500, 1000, false)), 6500);
-        make(&meter, 5, &[0x01]);
+        // All of them count, and bytes in a row at once.
+        for from in [2500, 3500] {
+            make(&meter, &stream(0, from, 1000, false));
+        }
+        assert_eq!(batch::send(), Some(6500));
+        make(&meter, &[0x01]);
+        assert_eq!(batch::send(), None);
+        // A stream of one direction is no response's.
+        make(&meter, &stream(3, 0, 10, false));
         assert_eq!(batch::send(), None);
         // What nobody sent ends with another connection's.
         let other = Meter::new(meter.0.loads.clone());
-        make(&meter, 6, &stream(0, 3500, 1000, false));
-        assert_eq!(send(&other, 0, &[0x01]), 0);
-        acknowledge(&meter, 6, 6);
-        assert_eq!(send(&meter, 7, &stream(0, 4500, 1000, false)), 5500);
-    }
-
-    #[test]
-    fn responses_begun_are_active_until_they_are_dropped() {
-        let loads = Arc::new(Loads::new(0));
-        let active = [loads.begin(), loads.begin()];
-        assert_eq!(loads.n_af(), 2);
-        drop(active);
-        assert_eq!(loads.n_af(), 0);
+        make(&meter, &stream(0, 4500, 1000, false));
+        assert_eq!(send(&other, &[0x01]), 0);
+        assert_eq!(send(&meter, &stream(0, 5500, 1000, false)), 3500);
     }
 }

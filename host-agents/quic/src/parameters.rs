@@ -5,6 +5,22 @@ use bytes::{BufMut, Bytes};
 /// Ids and values, in order.
 pub type Parameters = Vec<(u64, Bytes)>;
 
+/// For how many seconds a client may use the preferred address for new connections, too: an integer (Artemis, section 3.5; docs/naming.md).
+pub const SERVICE_TTL: u64 = 0xff00;
+
+/// The value of a parameter that is an integer.
+pub fn integer(value: u64) -> Bytes {
+    let mut wire = Vec::new();
+    put_varint(&mut wire, value);
+    wire.into()
+}
+
+/// The integer that `value` is, if it is one and nothing else.
+pub fn read_integer(mut value: &[u8]) -> Option<u64> {
+    let integer = varint(&mut value)?;
+    value.is_empty().then_some(integer)
+}
+
 /// Appends `parameters` to `wire`.
 pub fn write(parameters: &Parameters, wire: &mut Vec<u8>) {
     for (id, value) in parameters {
@@ -33,19 +49,22 @@ fn parameter(wire: &mut &[u8]) -> Option<(u64, Bytes)> {
 
 /// Takes a variable-length integer (RFC 9000, section 16).
 #[inline]
-pub(crate) fn varint(wire: &mut &[u8]) -> Option<u64> {
-    // The first two bits say how long it is.
-    let (value, length) = match wire.first()? >> 6 {
-        0 => (u64::from(wire[0]), 1),
-        1 => (u16::from_be_bytes(*wire.first_chunk()?).into(), 2),
-        2 => (u32::from_be_bytes(*wire.first_chunk()?).into(), 4),
-        _ => (u64::from_be_bytes(*wire.first_chunk()?), 8),
+pub fn varint(wire: &mut &[u8]) -> Option<u64> {
+    // The first two bits say how long it is, which no branch could foresee: where there are eight bytes, they are read whatever it is.
+    let length = 1 << (wire.first()? >> 6);
+    let (here, rest) = wire.split_at_checked(length)?;
+    let value = match wire.first_chunk() {
+        Some(eight) => u64::from_be_bytes(*eight) >> (64 - 8 * length),
+        None => here
+            .iter()
+            .fold(0, |value, octet| value << 8 | u64::from(*octet)),
     };
-    *wire = &wire[length..];
+    *wire = rest;
     Some(value & (u64::MAX >> 2 >> (64 - 8 * length)))
 }
 
-fn put_varint(wire: &mut Vec<u8>, value: u64) {
+/// Appends a variable-length integer, as short as it can be.
+pub fn put_varint(wire: &mut Vec<u8>, value: u64) {
     match value {
         0..0x40 => wire.put_u8(value as u8),
         0x40..0x4000 => wire.put_u16(value as u16 | 1 << 14),
@@ -85,6 +104,9 @@ mod tests {
             put_varint(&mut written, value);
             assert_eq!(written, wire);
             assert_eq!(varint(&mut &wire[..]), Some(value));
+            assert_eq!(integer(value), wire);
+            assert_eq!(read_integer(&wire), Some(value));
+            assert_eq!(read_integer(&[&wire[..], &[0]].concat()), None);
         }
     }
 }

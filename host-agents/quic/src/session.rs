@@ -171,7 +171,7 @@ impl<O: Observer> crypto::ServerConfig for Config<rustls::ServerConfig, O> {
     }
 
     fn retry_tag(&self, _: u32, orig_dst_cid: ConnectionId, packet: &[u8]) -> [u8; 16] {
-        retry::tag(&orig_dst_cid, packet)
+        retry::tag(&retry::V1, &orig_dst_cid, packet)
     }
 
     fn start_session(&self, _: u32, params: &TransportParameters) -> Box<dyn crypto::Session> {
@@ -231,11 +231,7 @@ impl<O: Observer> Session<O> {
     }
 
     fn observed(&self, key: Box<dyn rustls::quic::PacketKey>) -> Box<dyn PacketKey> {
-        Box::new(Observed {
-            key,
-            generation: self.generation,
-            observer: self.observer.clone(),
-        })
+        Box::new(Observed::new(key, self.generation, self.observer.clone()))
     }
 }
 
@@ -358,7 +354,7 @@ impl<O: Observer> crypto::Session for Session<O> {
         let Some((rest, tag)) = payload.split_last_chunk() else {
             return false;
         };
-        retry::tag(&orig_dst_cid, &[header, rest].concat()) == *tag
+        retry::tag(&retry::V1, &orig_dst_cid, &[header, rest].concat()) == *tag
     }
 
     fn export_keying_material(

@@ -8,28 +8,27 @@
 //!
 //! noq takes a connection for moved if its local address changes, and its server forbids it. Here it sees no local address, if there are several,
 //! so that a client may go to the preferred address (RFC 9000, section 9.6) and its path is still the same. A client is answered from the address
-//! that it used last: X = 0 if that was the VIP, 1 if the static cookie's.
+//! that it used last: X = 0 if that was the VIP, 1 if the static cookie's. What comes late to the VIP says nothing ([`crate::stragglers`]).
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::AsRawFd;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use frontage_cookie::ipv6::Cookie;
 use frontage_cookie::tcp::Signals;
+use frontage_signals::rpt_us;
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
 
+use crate::clients::{Clients, Known, Says, Used};
 use crate::keys::{Keys, Sealed};
 use crate::meter::{Loads, batch};
-use crate::recent::Recent;
-
-/// Clients whose last address is remembered, at least. One that was forgotten is answered from the VIP until it sends again.
-const CLIENTS: usize = 1 << 16;
+use crate::stragglers::Shape;
 
 /// Bytes that may wait to be read, as far as the kernel allows (`net.core.rmem_max`): all that a thousand clients begin with at once.
 const RECEIVE_BUFFER: usize = 2 << 20;
@@ -48,14 +47,13 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// The source of a batch of packets whose response has so many bytes `remaining`.
+    /// The source of a batch of packets before which their response had so many bytes `remaining`.
     fn source(&self, cookie_address: Option<u32>, remaining: u64, sealed: &mut Sealed) -> Ipv6Addr {
         let cookie = Cookie {
             sid: self.keys.sid(),
             expects_cookie_address: cookie_address.is_some(),
             signals: Some(Signals {
-                // Above 2 TB no more than that: hours.
-                rpt_us: remaining.saturating_mul(8_000_000) / self.bandwidth,
+                rpt_us: rpt_us(remaining, self.bandwidth),
                 n_af: self.loads.n_af(),
                 n_ff: self.loads.n_ff(),
             }),
@@ -92,25 +90,6 @@ pub struct Counts {
     pub moved: AtomicU64,
 }
 
-/// The address of ours that a client used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Used {
-    Vip,
-    /// With the epoch of the key that sealed it.
-    Cookie(u32),
-    Plain(IpAddr),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Client {
-    used: Used,
-    /// Both addresses are in use while a path is validated (RFC 9000, section 9.6.2), but a client moves once.
-    moved: bool,
-}
-
-/// By address and port.
-type Clients = Mutex<Recent<(u128, u16), Client>>;
-
 #[derive(Debug)]
 struct Shared {
     /// With the clients to whom it writes.
@@ -118,56 +97,52 @@ struct Shared {
     counts: Arc<Counts>,
 }
 
+/// Who sent a datagram, and where it came. Most are like the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Arrival {
+    client: SocketAddr,
+    at: IpAddr,
+    shape: Shape,
+    /// Of the keys.
+    generation: u64,
+}
+
 impl Shared {
-    /// Remembers where datagrams came, unless noq is to.
-    fn received(&self, meta: &mut RecvMeta) {
-        let datagrams = meta.len.div_ceil(meta.stride.max(1)) as u64;
+    /// Remembers where `datagrams` came, unless noq is to.
+    fn received(&self, datagrams: &[u8], meta: &mut RecvMeta, last: &mut Option<(Arrival, Used)>) {
+        let count = meta.len.div_ceil(meta.stride.max(1)) as u64;
         let Some((carrier, clients)) = &self.carrier else {
-            self.counts.at_plain.fetch_add(datagrams, Relaxed);
+            self.counts.at_plain.fetch_add(count, Relaxed);
             return;
         };
         let Some(at) = meta.dst_ip.take() else {
             return;
         };
-        let used = carrier.used(at);
+        let arrival = Arrival {
+            client: meta.addr,
+            at,
+            shape: Shape::of_batch(datagrams, meta.stride),
+            generation: carrier.keys.generation(),
+        };
+        let used = match *last {
+            Some((same, used)) if same == arrival => used,
+            _ => {
+                let used = carrier.used(at);
+                let says = clients.used(meta.addr, used, arrival.shape);
+                let moved = says == Says::Moved;
+                self.counts.moved.fetch_add(u64::from(moved), Relaxed);
+                // The next one may be one too many to be late.
+                *last = (says != Says::Nothing).then_some((arrival, used));
+                used
+            }
+        };
         let counter = match used {
             Used::Vip => &self.counts.at_vip,
             Used::Cookie(_) => &self.counts.at_cookie,
             Used::Plain(_) => &self.counts.at_plain,
         };
-        counter.fetch_add(datagrams, Relaxed);
-        let mut clients = clients.lock().expect("nobody panics with it");
-        clients.change(key(meta.addr), |before| {
-            let was = before.unwrap_or(Client { used, moved: false });
-            let moves = matches!((was.used, used), (Used::Vip, Used::Cookie(_))) && !was.moved;
-            self.counts.moved.fetch_add(u64::from(moves), Relaxed);
-            Client {
-                used,
-                moved: was.moved || moves,
-            }
-        });
+        counter.fetch_add(count, Relaxed);
     }
-
-    /// The source of a batch to `client`, unless noq knows it.
-    fn source(&self, client: SocketAddr, remaining: u64, sealed: &mut Sealed) -> Option<IpAddr> {
-        let (carrier, clients) = self.carrier.as_ref()?;
-        let clients = clients.lock().expect("nobody panics with it");
-        let known = clients.get(&key(client));
-        drop(clients);
-        Some(match known.map(|client| client.used) {
-            Some(Used::Plain(at)) => at,
-            Some(Used::Cookie(epoch)) => carrier.source(Some(epoch), remaining, sealed).into(),
-            Some(Used::Vip) | None => carrier.source(None, remaining, sealed).into(),
-        })
-    }
-}
-
-fn key(client: SocketAddr) -> (u128, u16) {
-    let ip = match client.ip() {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-        IpAddr::V6(v6) => v6,
-    };
-    (ip.to_bits(), client.port())
 }
 
 /// The socket that noq gets.
@@ -175,6 +150,8 @@ fn key(client: SocketAddr) -> (u128, u16) {
 pub struct Socket {
     inner: Box<dyn AsyncUdpSocket>,
     shared: Arc<Shared>,
+    /// What came last.
+    last: Option<(Arrival, Used)>,
 }
 
 impl Socket {
@@ -199,13 +176,19 @@ impl Socket {
     /// The same over another socket.
     pub fn over(inner: Box<dyn AsyncUdpSocket>, carrier: Option<Carrier>) -> Self {
         let shared = Shared {
-            carrier: carrier.map(|carrier| (carrier, Mutex::new(Recent::new(CLIENTS)))),
+            carrier: carrier.map(|carrier| (carrier, Clients::default())),
             counts: Arc::default(),
         };
         Self {
             inner,
             shared: Arc::new(shared),
+            last: None,
         }
+    }
+
+    /// Where clients of this socket came.
+    pub fn arrivals(&self) -> Arrivals {
+        Arrivals(self.shared.clone())
     }
 
     /// What this socket counts.
@@ -214,15 +197,40 @@ impl Socket {
     }
 }
 
+/// Where clients came to a socket.
+#[derive(Clone, Debug)]
+pub struct Arrivals(Arc<Shared>);
+
+impl Arrivals {
+    /// Whether `client` used the static cookie's address last.
+    pub fn at_cookie(&self, client: SocketAddr) -> bool {
+        let carrier = self.0.carrier.as_ref();
+        carrier.is_some_and(|(_, clients)| matches!(clients.get(client), Used::Cookie(_)))
+    }
+}
+
+/// Lets a socket take datagrams over IPv6 that have no checksum, as tunnels may (RFC 6935): a switch that encapsulates does not see all
+/// of a packet, and what is inside has a checksum of its own. The kernel drops them otherwise.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn accept_without_checksum(socket: &UdpSocket) -> io::Result<()> {
+    switch_on(socket, libc::SOL_UDP, libc::UDP_NO_CHECK6_RX)
+}
+
 /// Lets the socket send from addresses that no interface has (ipv6(7), `IPV6_FREEBIND`).
 fn free_bind(socket: &socket2::Socket) -> io::Result<()> {
+    switch_on(socket, libc::IPPROTO_IPV6, libc::IPV6_FREEBIND)
+}
+
+fn switch_on(socket: &impl AsRawFd, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is an int of that size.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_IPV6,
-            libc::IPV6_FREEBIND,
+            level,
+            option,
             (&raw const on).cast(),
             size_of_val(&on) as libc::socklen_t,
         )
@@ -240,6 +248,7 @@ impl AsyncUdpSocket for Socket {
             inner: self.inner.create_sender(),
             shared: self.shared.clone(),
             remaining: 0,
+            client: Known::default(),
             sealed: Sealed::default(),
         })
     }
@@ -251,8 +260,9 @@ impl AsyncUdpSocket for Socket {
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
         let n = ready!(self.inner.poll_recv(cx, bufs, meta))?;
-        for meta in &mut meta[..n] {
-            self.shared.received(meta);
+        for (meta, buffer) in meta[..n].iter_mut().zip(bufs) {
+            let datagrams = &buffer[..meta.len];
+            self.shared.received(datagrams, meta, &mut self.last);
         }
         Poll::Ready(Ok(n))
     }
@@ -275,9 +285,27 @@ impl AsyncUdpSocket for Socket {
 struct Sender {
     inner: Pin<Box<dyn UdpSender>>,
     shared: Arc<Shared>,
-    /// Bytes of which its last batch told.
+    /// Bytes that were left before its last batch.
     remaining: u64,
+    client: Known,
     sealed: Sealed,
+}
+
+impl Sender {
+    /// The source of a batch to `client`, unless noq knows it.
+    fn source(&mut self, client: SocketAddr) -> Option<IpAddr> {
+        let (carrier, clients) = self.shared.carrier.as_ref()?;
+        let mut of = |epoch| {
+            carrier
+                .source(epoch, self.remaining, &mut self.sealed)
+                .into()
+        };
+        Some(match self.client.used(clients, client) {
+            Used::Plain(at) => at,
+            Used::Cookie(epoch) => of(Some(epoch)),
+            Used::Vip => of(None),
+        })
+    }
 }
 
 impl UdpSender for Sender {
@@ -289,9 +317,7 @@ impl UdpSender for Sender {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         this.remaining = batch::send().unwrap_or(this.remaining);
-        let own = this
-            .shared
-            .source(transmit.destination, this.remaining, &mut this.sealed);
+        let own = this.source(transmit.destination);
         let transmit = Transmit {
             src_ip: own.or(transmit.src_ip),
             ..transmit.clone()

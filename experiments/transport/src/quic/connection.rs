@@ -122,7 +122,12 @@ impl Connection {
         self.incoming.bytes()
     }
 
-    /// Bytes of our streams of which the peer has acknowledged all.
+    /// Bytes of our streams that were sent, each once.
+    pub fn sent(&self) -> u64 {
+        self.outgoing.sent()
+    }
+
+    /// Bytes of our streams that the peer has acknowledged, in whatever order, each once.
     pub fn acknowledged(&self) -> u64 {
         self.outgoing.acknowledged()
     }

@@ -15,6 +15,7 @@ pub struct Outgoing {
     streams: Vec<Sending>,
     /// Whose turn it is: they take turns by packet.
     turn: usize,
+    sent: u64,
     acknowledged: u64,
 }
 
@@ -59,9 +60,11 @@ impl Outgoing {
             self.turn = (self.turn + 1) % self.streams.len();
             let stream = &mut self.streams[self.turn];
             while !frames.is_full() && stream.is_waiting() {
+                let before = stream.sent_bytes();
                 let Some(frame) = stream.next(left) else {
                     return room - left;
                 };
+                self.sent += stream.sent_bytes() - before;
                 left -= StreamFrame::overhead(frame.id, frame.offset, frame.len) + frame.len;
                 frames.push(frame);
             }
@@ -75,9 +78,10 @@ impl Outgoing {
             return;
         };
         let stream = &mut self.streams[place];
+        let before = stream.acknowledged_bytes();
         stream.acknowledged.insert(frame.range());
+        self.acknowledged += stream.acknowledged_bytes() - before;
         if stream.acknowledged.contains(&(0..stream.length)) {
-            self.acknowledged += stream.length - 1;
             self.streams.remove(place);
             self.turn = self.turn.saturating_sub(usize::from(place <= self.turn));
         }
@@ -102,7 +106,12 @@ impl Outgoing {
         found.ok()
     }
 
-    /// Bytes of streams that were acknowledged as a whole.
+    /// Bytes of streams that were sent, each once.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Bytes of streams that were acknowledged, each once.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
@@ -113,6 +122,17 @@ impl Outgoing {
 }
 
 impl Sending {
+    /// Of which the FIN is none.
+    fn sent_bytes(&self) -> u64 {
+        self.sent.min(self.length - 1)
+    }
+
+    /// Of which the FIN is none.
+    fn acknowledged_bytes(&self) -> u64 {
+        let fin = self.acknowledged.end() == Some(self.length);
+        self.acknowledged.total() - u64::from(fin)
+    }
+
     fn is_waiting(&self) -> bool {
         self.sent < self.length || !self.lost.is_empty()
     }

@@ -12,6 +12,9 @@ pub struct Config {
     pub mss: u32,
     /// Initial congestion window, in segments (RFC 6928: 10).
     pub initial_window: u32,
+    /// Initial slow start threshold, in segments; `None`: slow start goes on until the first loss or mark, as RFC 5681 advises.
+    #[serde(default)]
+    pub initial_threshold: Option<u32>,
     /// The law of congestion control. DCTCP marks all its packets ECT(0) and echoes exactly.
     pub congestion: Congestion,
     /// Whether to ask for ECN, if the law is not DCTCP, which always does. A peer that asks gets it.
@@ -41,6 +44,7 @@ impl Default for Config {
         Self {
             mss: 1448,
             initial_window: 10,
+            initial_threshold: None,
             congestion: Congestion::Cubic,
             ecn: false,
             min_rto: 200 * MILLISECOND,
@@ -69,6 +73,9 @@ impl Config {
                 Err("mss: must be 1 to 65535 bytes")
             }
             _ if self.initial_window == 0 => Err("initial_window: must be at least 1 segment"),
+            _ if self.initial_threshold.is_some_and(|segments| segments < 2) => {
+                Err("initial_threshold: must be at least 2 segments, or absent")
+            }
             _ if self.min_rto == 0 => Err("min_rto: must be more than 0"),
             _ if self.initial_rto < self.min_rto => Err("initial_rto: must be at least min_rto"),
             _ if self.max_rto < self.initial_rto => Err("max_rto: must be at least initial_rto"),

@@ -28,8 +28,8 @@ pub struct Connection {
     ecn: bool,
     /// The peer closed first.
     passive: bool,
-    /// A RST to be sent.
-    reset: Option<Segment>,
+    /// A RST to be sent, which most never have.
+    reset: Option<Box<Segment>>,
     segments_sent: u64,
 }
 
@@ -155,7 +155,7 @@ impl Connection {
     pub fn abort(&mut self) {
         if self.is_established() {
             let seq = self.origin.number(self.sender.board().sent());
-            self.reset = Some(Segment::bare(seq, 0, Flags::RST));
+            self.reset = Some(Box::new(Segment::bare(seq, 0, Flags::RST)));
         }
         self.stage = Stage::Aborted;
     }
@@ -168,6 +168,11 @@ impl Connection {
     /// Whether all that the peer will send has been received, with its FIN.
     pub fn is_read(&self) -> bool {
         self.receiver.as_ref().is_some_and(Receiver::is_finished)
+    }
+
+    /// Bytes of ours that were sent, each once.
+    pub fn sent(&self) -> u64 {
+        self.sender.sent()
     }
 
     /// Bytes of ours that the peer has acknowledged.

@@ -58,7 +58,7 @@ impl Receiver {
             origin: Origin(syn.seq),
             next: 1,
             beyond: Intervals::default(),
-            recent: Vec::with_capacity(SackBlocks::MOST + 1),
+            recent: Vec::new(),
             fin: None,
             window: config.receive_window,
             acks: Acks {

@@ -91,7 +91,7 @@ impl Sender {
             congestion: config.congestion,
             board: Scoreboard::new(u64::from(mss)),
             phase: Phase::Open,
-            controller: Controller::new(config.congestion, mss, config.initial_window),
+            controller: controller(config, mss),
             timer: Timer::new(config),
             usage: Usage::default(),
             written: 1,
@@ -112,7 +112,7 @@ impl Sender {
         self.mss = u64::from(mss);
         self.sack = config.sack;
         self.board = Scoreboard::new(self.mss);
-        self.controller = Controller::new(config.congestion, mss, config.initial_window);
+        self.controller = controller(config, mss);
     }
 
     /// The handshake is over: its round trip, if it was measured, and how often the SYN was sent.
@@ -149,6 +149,11 @@ impl Sender {
 
     pub fn rto(&self) -> Nanos {
         self.timer.value()
+    }
+
+    /// Bytes sent at least once.
+    pub fn sent(&self) -> u64 {
+        self.board.sent().min(self.written) - 1
     }
 
     /// Bytes acknowledged.
@@ -351,4 +356,12 @@ impl Sender {
         self.timer.restart(now);
         true
     }
+}
+
+fn controller(config: &Config, mss: u32) -> Controller {
+    let mut controller = Controller::new(config.congestion, mss, config.initial_window);
+    if let Some(segments) = config.initial_threshold {
+        controller.set_threshold(u64::from(mss) * u64::from(segments));
+    }
+    controller
 }

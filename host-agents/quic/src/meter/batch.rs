@@ -2,32 +2,34 @@
 //! are gathered there, the meter learns of them once, and the socket need not ask whose they are.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use super::Shared;
 
 thread_local! {
-    static BATCH: RefCell<Batch> = const { RefCell::new(Batch { meter: None, sent: Vec::new() }) };
+    /// Without a destructor, so that no packet has to ask whether it has run. What it would free is gone with the batch.
+    static BATCH: RefCell<ManuallyDrop<Batch>> = const {
+        RefCell::new(ManuallyDrop::new(Batch { meter: None, sent: Vec::new() }))
+    };
 }
 
 /// Of one connection.
-struct Batch {
+pub(super) struct Batch {
     meter: Option<Arc<Shared>>,
     sent: Vec<Sent>,
 }
 
-/// Bytes `from..to` of a stream in a packet; `fin` if they are its last.
+/// Bytes of a stream in packets of a batch, up to `to`; `fin` if they are its last.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent {
-    pub packet: u64,
-    pub stream: u64,
-    pub from: u64,
-    pub to: u64,
-    pub fin: bool,
+pub(super) struct Sent {
+    pub(super) stream: u64,
+    pub(super) to: u64,
+    pub(super) fin: bool,
 }
 
 /// Lets `packet` add what a packet of this meter's connection carries.
-pub(super) fn make(meter: &Arc<Shared>, packet: impl FnOnce(&mut Vec<Sent>)) {
+pub(super) fn make(meter: &Arc<Shared>, packet: impl FnOnce(&mut Batch)) {
     BATCH.with_borrow_mut(|batch| {
         if !batch
             .meter
@@ -37,19 +39,33 @@ pub(super) fn make(meter: &Arc<Shared>, packet: impl FnOnce(&mut Vec<Sent>)) {
             let _ = batch.send();
             batch.meter = Some(meter.clone());
         }
-        packet(&mut batch.sent);
+        packet(batch);
     });
 }
 
-/// Ends the batch: what is made after that is of another. What is left of the response that it carries, 0 if there is none at all; `None` if it
-/// carries none of those that there are, or if no packet was made since the last one, as when that is sent again since the socket did not take it.
+/// Ends the batch: what is made after that is of another. What was left, before it, of the response that it carries, 0 if there is none at all;
+/// `None` if it carries no response while there are some, or if no packet was made since the last one, as when that is sent again since the
+/// socket did not take it.
 pub fn send() -> Option<u64> {
-    BATCH.with_borrow_mut(Batch::send)
+    BATCH.with_borrow_mut(|batch| batch.send())
 }
 
 impl Batch {
+    /// Most packets are of the stream of one before; there are few in a batch.
+    #[inline]
+    pub(super) fn add(&mut self, sent: Sent) {
+        let mut before = self.sent.iter_mut();
+        match before.find(|before| before.stream == sent.stream) {
+            Some(before) => {
+                before.to = before.to.max(sent.to);
+                before.fin |= sent.fin;
+            }
+            None => self.sent.push(sent),
+        }
+    }
+
     fn send(&mut self) -> Option<u64> {
-        let remaining = self.meter.take()?.sent(&self.sent);
+        let remaining = self.meter.take()?.send(&self.sent);
         self.sent.clear();
         remaining
     }

@@ -11,15 +11,32 @@ use super::{NoInitialSuite, Observer, Packet, TrafficSecrets};
 
 /// A 1-RTT key that shows what it protects.
 pub(super) struct Observed<O> {
-    pub(super) key: Box<dyn rustls::quic::PacketKey>,
-    pub(super) generation: u32,
-    pub(super) observer: Arc<O>,
+    key: Box<dyn rustls::quic::PacketKey>,
+    /// The key's, which it would be asked for with every packet.
+    tag_len: usize,
+    generation: u32,
+    observer: Arc<O>,
+}
+
+impl<O> Observed<O> {
+    pub(super) fn new(
+        key: Box<dyn rustls::quic::PacketKey>,
+        generation: u32,
+        observer: Arc<O>,
+    ) -> Self {
+        Self {
+            tag_len: PacketKey::tag_len(&key),
+            key,
+            generation,
+            observer,
+        }
+    }
 }
 
 impl<O: Observer> PacketKey for Observed<O> {
     fn encrypt(&self, path_id: PathId, number: u64, buf: &mut [u8], header_len: usize) {
         let (header, rest) = buf.split_at(header_len);
-        let payload = &rest[..rest.len() - self.tag_len()];
+        let payload = &rest[..rest.len() - self.tag_len];
         self.observer.sent(&Packet {
             number,
             generation: self.generation,
@@ -47,7 +64,7 @@ impl<O: Observer> PacketKey for Observed<O> {
     }
 
     fn tag_len(&self) -> usize {
-        PacketKey::tag_len(&self.key)
+        self.tag_len
     }
 
     fn confidentiality_limit(&self) -> u64 {

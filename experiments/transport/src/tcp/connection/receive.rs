@@ -52,7 +52,7 @@ impl Connection {
             return;
         }
         if segment.ack != self.origin.number(1) || self.syn.sent == 0 {
-            self.reset = segment.reset();
+            self.reset = segment.reset().map(Box::new);
         } else if segment.flags.has(Flags::RST) {
             self.stage = Stage::Aborted;
         } else if segment.flags.has(Flags::SYN) {

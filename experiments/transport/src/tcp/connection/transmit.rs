@@ -18,7 +18,7 @@ impl Connection {
 
     fn next_segment(&mut self, now: Nanos) -> Option<Segment> {
         if let Some(reset) = self.reset.take() {
-            return Some(reset);
+            return Some(*reset);
         }
         if self.syn.pending && self.stage != Stage::Aborted {
             return Some(self.send_syn(now));
