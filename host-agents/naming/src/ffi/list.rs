@@ -1,0 +1,135 @@
+//! Lists as glibc's `getaddrinfo` makes them.
+
+use std::ffi::{CStr, CString, c_int};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::ptr;
+
+use libc::{addrinfo, sockaddr, sockaddr_in, sockaddr_in6, socklen_t};
+
+/// A list that frees itself.
+#[derive(Debug)]
+pub(super) struct List(*mut addrinfo);
+
+impl Default for List {
+    /// The empty one.
+    fn default() -> Self {
+        Self(ptr::null_mut())
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // musl's, for one, takes null ill.
+        if !self.0.is_null() {
+            // SAFETY: elements of getaddrinfo's, which glibc frees one by one.
+            unsafe { libc::freeaddrinfo(self.0) };
+        }
+    }
+}
+
+impl List {
+    /// What `getaddrinfo` says.
+    pub(super) fn of(
+        node: Option<&CStr>,
+        service: Option<&CStr>,
+        hints: &addrinfo,
+    ) -> Result<Self, c_int> {
+        let pointer = |text: Option<&CStr>| text.map_or(ptr::null(), CStr::as_ptr);
+        let mut list = ptr::null_mut();
+        // SAFETY: strings that end, and hints whose other fields are as the caller's caller left them.
+        let code =
+            unsafe { libc::getaddrinfo(pointer(node), pointer(service), hints, &raw mut list) };
+        if code == 0 { Ok(Self(list)) } else { Err(code) }
+    }
+
+    /// The same of a numeric host.
+    pub(super) fn of_address(
+        address: IpAddr,
+        service: Option<&CStr>,
+        hints: &addrinfo,
+    ) -> Result<Self, c_int> {
+        let node = CString::new(address.to_string()).expect("digits and colons");
+        Self::of(Some(&node), service, hints)
+    }
+
+    /// Puts `more` at its end.
+    pub(super) fn append(&mut self, more: Self) {
+        let more = more.into_raw();
+        let mut end = &raw mut self.0;
+        // SAFETY: each element lives as long as the list.
+        unsafe {
+            while let Some(element) = (*end).as_mut() {
+                end = &raw mut element.ai_next;
+            }
+            *end = more;
+        }
+    }
+
+    /// The first element's port; none of the empty list.
+    pub(super) fn port(&self) -> Option<u16> {
+        // SAFETY: null, or an element with its address.
+        let first = unsafe { self.0.as_ref() }?;
+        // SAFETY: as glibc made it.
+        let address = unsafe { socket_address(first.ai_addr, first.ai_addrlen) };
+        Some(address.map_or(0, |address| address.port()))
+    }
+
+    /// Gives the first element this name, and the others none.
+    pub(super) fn set_canonical_name(&mut self, name: &str) -> Result<(), c_int> {
+        let name = CString::new(name).map_err(|_| libc::EAI_NONAME)?;
+        // SAFETY: elements of this list; their names come from malloc, as freeaddrinfo wants them.
+        unsafe {
+            let mut next = self.0;
+            while let Some(element) = next.as_mut() {
+                libc::free(element.ai_canonname.cast());
+                element.ai_canonname = ptr::null_mut();
+                next = element.ai_next;
+            }
+            let first = self.0.as_mut().ok_or(libc::EAI_NONAME)?;
+            first.ai_canonname = libc::strdup(name.as_ptr());
+            if first.ai_canonname.is_null() {
+                return Err(libc::EAI_MEMORY);
+            }
+        }
+        Ok(())
+    }
+
+    /// The list, for somebody else to free.
+    pub(super) fn into_raw(self) -> *mut addrinfo {
+        let list = self.0;
+        std::mem::forget(self);
+        list
+    }
+}
+
+/// The IPv4 or IPv6 address at `address`.
+///
+/// # Safety
+/// It is null, or points to `length` octets.
+pub(super) unsafe fn socket_address(
+    address: *const sockaddr,
+    length: socklen_t,
+) -> Option<SocketAddr> {
+    let holds = |size: usize| length as usize >= size;
+    if address.is_null() || !holds(size_of::<libc::sa_family_t>()) {
+        return None;
+    }
+    // SAFETY: so many octets are there; they need not be aligned.
+    unsafe {
+        let family = address.cast::<libc::sa_family_t>().read_unaligned();
+        match c_int::from(family) {
+            libc::AF_INET if holds(size_of::<sockaddr_in>()) => {
+                let v4 = address.cast::<sockaddr_in>().read_unaligned();
+                let ip = Ipv4Addr::from_bits(u32::from_be(v4.sin_addr.s_addr));
+                Some((ip, u16::from_be(v4.sin_port)).into())
+            }
+            libc::AF_INET6 if holds(size_of::<sockaddr_in6>()) => {
+                let v6 = address.cast::<sockaddr_in6>().read_unaligned();
+                let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
+                let port = u16::from_be(v6.sin6_port);
+                Some(SocketAddrV6::new(ip, port, 0, v6.sin6_scope_id).into())
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::thread;
+
+use artemis::{Cache, Name};
+
+fn folder(name: &str) -> PathBuf {
+    let path =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+#[test]
+fn what_one_finds_others_know() {
+    let folder = folder("shared");
+    let path = folder.join("cache");
+    let name = |text: &str| Name::new(text).unwrap();
+    assert_eq!(Cache::shared(&path).get(&name("a"), 443).unwrap(), None);
+    // Writers at once, each with a cache of its own, as processes have: nothing is lost.
+    thread::scope(|scope| {
+        for writer in 0..8u16 {
+            let path = &path;
+            scope.spawn(move || {
+                let cache = Cache::shared(path);
+                for i in 0..20u16 {
+                    let unicast: SocketAddr = ([192, 0, 2, 1], i + 1).into();
+                    cache
+                        .put(&name(&format!("{writer} {i}")), 443, unicast, 60)
+                        .unwrap();
+                }
+            });
+        }
+    });
+    let cache = Cache::shared(&path);
+    for writer in 0..8 {
+        for i in 0..20u16 {
+            let found = cache.get(&name(&format!("{writer} {i}.")), 443).unwrap();
+            assert_eq!(found, Some(([192, 0, 2, 1], i + 1).into()));
+        }
+    }
+    cache.invalidate(&name("3 7"), 443).unwrap();
+    assert_eq!(Cache::shared(&path).get(&name("3 7"), 443).unwrap(), None);
+    let nowhere = Cache::shared(folder.join("none/cache"));
+    assert!(
+        nowhere
+            .put(&name("a"), 1, ([192, 0, 2, 1], 1).into(), 1)
+            .is_err()
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
