@@ -1,0 +1,138 @@
+//! Active measurement: ICMP echo (RFC 792, RFC 4443, 4.1) to clients' addresses.
+
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use foldhash::HashMap;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::measurements::Measured;
+use crate::regions::Prefix;
+
+/// Most addresses at once.
+pub const MAX: usize = 1024;
+/// How long answers are waited for: no server further away is ever best.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Sends each address an echo request; the round-trip time of each that answers within a second. Blocks as long.
+///
+/// # Errors
+/// If there is no raw socket.
+pub fn probe(addresses: &BTreeSet<IpAddr>) -> io::Result<Vec<Measured>> {
+    let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) =
+        addresses.iter().partition(|address| address.is_ipv4());
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| family(&v4, &ECHO_V4));
+        let mut measured = family(&v6, &ECHO_V6)?;
+        measured.extend(
+            other
+                .join()
+                .map_err(|_| io::Error::other("the prober failed"))??,
+        );
+        Ok(measured)
+    })
+}
+
+/// What differs between the families.
+struct Echo {
+    domain: Domain,
+    protocol: Protocol,
+    request: u8,
+    reply: u8,
+}
+
+const ECHO_V4: Echo = Echo {
+    domain: Domain::IPV4,
+    protocol: Protocol::ICMPV4,
+    request: 8,
+    reply: 0,
+};
+const ECHO_V6: Echo = Echo {
+    domain: Domain::IPV6,
+    protocol: Protocol::ICMPV6,
+    request: 128,
+    reply: 129,
+};
+
+fn family(addresses: &[IpAddr], echo: &Echo) -> io::Result<Vec<Measured>> {
+    let mut measured = Vec::new();
+    if addresses.is_empty() {
+        return Ok(measured);
+    }
+    let socket = Socket::new(echo.domain, Type::RAW, Some(echo.protocol))?;
+    let id: u16 = rand::random();
+    let mut sent = HashMap::default();
+    for (number, address) in (0_u16..).zip(addresses) {
+        // One that has no route costs only its own measurement.
+        if socket
+            .send_to(
+                &request(echo, id, number),
+                &SocketAddr::new(*address, 0).into(),
+            )
+            .is_ok()
+        {
+            sent.insert(number, (*address, Instant::now()));
+        }
+    }
+    let end = Instant::now() + PATIENCE;
+    let mut buffer = [MaybeUninit::uninit(); 256];
+    while !sent.is_empty() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        socket.set_read_timeout(Some(left))?;
+        let (n, from) = match socket.recv_from(&mut buffer) {
+            Ok(received) => received,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                break;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let now = Instant::now();
+        let bytes: Vec<u8> = buffer[..n]
+            .iter()
+            // SAFETY: the system wrote these.
+            .map(|byte| unsafe { byte.assume_init() })
+            .collect();
+        let number = reply(echo, id, &bytes);
+        let from = from.as_socket().map(|from| from.ip());
+        if let Some(number) = number
+            && let Some((address, at)) = sent.get(&number).copied()
+            && from == Some(address)
+        {
+            sent.remove(&number);
+            measured.push(Measured {
+                prefix: Prefix::host(address),
+                rtt_us: (now - at).as_micros() as u64,
+                count: 1,
+            });
+        }
+    }
+    Ok(measured)
+}
+
+/// An echo request; the system writes the checksum of ICMPv6 (RFC 3542, 3.1).
+fn request(echo: &Echo, id: u16, number: u16) -> [u8; 8] {
+    let [i0, i1] = id.to_be_bytes();
+    let [n0, n1] = number.to_be_bytes();
+    let sum = u32::from(echo.request) * 256 + u32::from(id) + u32::from(number);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let [c0, c1] = (!(sum as u16)).to_be_bytes();
+    [echo.request, 0, c0, c1, i0, i1, n0, n1]
+}
+
+/// The number of the request that these bytes answer. Over IPv4 they begin with the IP header.
+fn reply(echo: &Echo, id: u16, bytes: &[u8]) -> Option<u16> {
+    let header = match echo.domain {
+        Domain::IPV4 => usize::from(bytes.first()? & 0x0f) * 4,
+        _ => 0,
+    };
+    let icmp: &[u8; 8] = bytes.get(header..)?.first_chunk()?;
+    let ours = icmp[0] == echo.reply && u16::from_be_bytes([icmp[4], icmp[5]]) == id;
+    ours.then(|| u16::from_be_bytes([icmp[6], icmp[7]]))
+}

@@ -1,0 +1,74 @@
+//! The frames that an Initial may carry (RFC 9000, 12.4): only what CRYPTO frames hold is kept.
+
+use crate::varint::Cursor;
+use crate::{Crypto, Fault};
+
+const PADDING: u64 = 0x00;
+const PING: u64 = 0x01;
+const ACK: u64 = 0x02;
+const ACK_ECN: u64 = 0x03;
+pub const CRYPTO: u8 = 0x06;
+pub const CONNECTION_CLOSE: u8 = 0x1c;
+const CRYPTO_FRAME: u64 = CRYPTO as u64;
+const CLOSE_FRAME: u64 = CONNECTION_CLOSE as u64;
+
+/// Reads an Initial's frames into `crypto`.
+///
+/// # Errors
+/// [`Fault::Frame`], [`Fault::CryptoTooLong`].
+#[inline]
+pub fn gather(frames: &[u8], crypto: &mut Crypto) -> Result<(), Fault> {
+    let mut rest = Cursor(frames);
+    while let Some(first) = rest.0.first() {
+        if u64::from(*first) == PADDING {
+            rest.0 = &rest.0[zeros(rest.0)..];
+            continue;
+        }
+        let (offset, data) = frame(&mut rest).ok_or(Fault::Frame)?;
+        if !data.is_empty() {
+            crypto.insert(offset, data)?;
+        }
+    }
+    Ok(())
+}
+
+/// How many zeros are in front: most of a first flight is PADDING, so not byte by byte.
+#[inline]
+fn zeros(bytes: &[u8]) -> usize {
+    let (words, _) = bytes.as_chunks::<16>();
+    let words = words
+        .iter()
+        .take_while(|word| u128::from_ne_bytes(**word) == 0)
+        .count();
+    let rest = &bytes[16 * words..];
+    16 * words + rest.iter().take_while(|byte| **byte == 0).count()
+}
+
+/// A frame's CRYPTO data and its offset, empty for another frame; nothing if it is wrong.
+#[inline]
+fn frame<'a>(rest: &mut Cursor<'a>) -> Option<(u64, &'a [u8])> {
+    match rest.varint()? {
+        CRYPTO_FRAME => {
+            let offset = rest.varint()?;
+            return Some((offset, rest.counted()?));
+        }
+        PING => {}
+        kind @ (ACK | ACK_ECN) => {
+            rest.varint()?; // largest acknowledged
+            rest.varint()?; // delay
+            let ranges = rest.varint()?;
+            let counts = if kind == ACK_ECN { 3 } else { 0 };
+            // Two numbers a range, behind the first one; more than there are bytes end the loop.
+            for _ in 0..ranges.checked_mul(2)?.checked_add(1 + counts)? {
+                rest.varint()?;
+            }
+        }
+        CLOSE_FRAME => {
+            rest.varint()?; // error code
+            rest.varint()?; // type of the frame at fault
+            rest.counted()?; // reason
+        }
+        _ => return None,
+    }
+    Some((0, &[]))
+}

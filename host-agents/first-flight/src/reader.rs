@@ -1,0 +1,75 @@
+//! From datagrams to the bytes of the ClientHello.
+
+use crate::keys::{Salts, Side};
+use crate::packet::{Kind, Packet};
+use crate::{Crypto, Fault, MIN_DATAGRAM, Version, frames};
+
+/// Fewest bytes of the connection id that a client chooses for its first flight (RFC 9000, 7.2).
+const MIN_DCID: usize = 8;
+
+/// Decrypts first flights.
+#[derive(Debug, Default)]
+pub struct Reader {
+    salts: Salts,
+    scratch: Vec<u8>,
+}
+
+impl Reader {
+    /// Checks what of a first flight's datagram can be seen without keys: its first packet, which is an Initial or 0-RTT.
+    ///
+    /// # Errors
+    /// Those of [`Packet::parse`]; [`Fault::SmallDatagram`], [`Fault::PacketType`], [`Fault::ConnectionId`].
+    #[inline]
+    pub fn inspect(datagram: &[u8]) -> Result<Packet<'_>, Fault> {
+        let (first, _) = Packet::parse(datagram)?;
+        if first.dcid.len() < MIN_DCID {
+            return Err(Fault::ConnectionId);
+        }
+        match first.kind {
+            Kind::Initial if datagram.len() < MIN_DATAGRAM => Err(Fault::SmallDatagram),
+            Kind::Initial | Kind::ZeroRtt => Ok(first),
+            Kind::Handshake | Kind::Retry => Err(Fault::PacketType),
+        }
+    }
+
+    /// Adds to `crypto` what the Initials of a datagram carry. Packets behind the first that do not open are passed over, as
+    /// receivers do (RFC 9000, 12.2).
+    ///
+    /// # Errors
+    /// Those of [`Reader::inspect`]; [`Fault::Undecryptable`] of the first Initial, [`Fault::Frame`],
+    /// [`Fault::CryptoTooLong`].
+    #[inline]
+    pub fn read(&mut self, datagram: &[u8], crypto: &mut Crypto) -> Result<(), Fault> {
+        let first = Self::inspect(datagram)?;
+        let keys = self.salts.keys(first.version, first.dcid, Side::Client);
+        let mut opened = false;
+        let mut rest = datagram;
+        while !rest.is_empty() {
+            // Bytes behind the last packet are padding of some clients, outside of all packets.
+            let Ok((packet, next)) = Packet::parse(rest) else {
+                break;
+            };
+            rest = next;
+            if (packet.version, packet.dcid) != (first.version, first.dcid) {
+                break;
+            }
+            if packet.kind != Kind::Initial {
+                continue;
+            }
+            self.scratch.clear();
+            self.scratch.extend_from_slice(packet.bytes);
+            match keys.open(&mut self.scratch, packet.number_at) {
+                Ok(content) => frames::gather(content, crypto)?,
+                Err(fault) if !opened => return Err(fault),
+                Err(_) => {}
+            }
+            opened = true;
+        }
+        Ok(())
+    }
+
+    /// The keys with which a server would answer.
+    pub(crate) fn server_keys(&self, version: Version, dcid: &[u8]) -> crate::keys::Keys {
+        self.salts.keys(version, dcid, Side::Server)
+    }
+}

@@ -1,0 +1,112 @@
+//! Clients that others wrote, as they are installed here: their first flights, caught live.
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::{Said, read, said};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const PYTHON: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../build/quic-clients/bin/python"
+);
+
+/// A client that ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the client `program` says to the port that takes `{}`'s place, and in how many datagrams; nothing if it is not here.
+fn first_flight(program: &str, fix: &str, arguments: &[&str]) -> Option<(Said, usize)> {
+    if !Path::new(program).exists() {
+        eprintln!("skipped {program}: {fix}");
+        return None;
+    }
+    let socket = UdpSocket::bind("[::]:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let port = socket.local_addr().unwrap().port().to_string();
+    let arguments = arguments
+        .iter()
+        .map(|argument| argument.replace("{}", &port));
+    let client = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _running = Running(client.unwrap());
+    let (mut flight, mut buffer) = (Vec::new(), [0; 65_536]);
+    loop {
+        let n = socket.recv(&mut buffer).expect("the client sends");
+        flight.push(buffer[..n].to_vec());
+        if let Some(said) = read(&flight).unwrap() {
+            return Some((said, flight.len()));
+        }
+    }
+}
+
+/// Its name is that of the host: Debian's GnuTLS build does not heed `--sni`. Nor does it know version 2's final number.
+#[test]
+fn ngtcp2() {
+    let arguments = ["--quiet", "localhost", "{}", "https://films.example/"];
+    let read = first_flight(
+        "/usr/bin/gtlsclient",
+        "apt install ngtcp2-client",
+        &arguments,
+    );
+    if let Some(((name, alpn, _), datagrams)) = read {
+        assert_eq!(name.as_deref(), Some(&b"localhost"[..]));
+        assert_eq!((alpn[0].as_slice(), datagrams), (&b"h3"[..], 1));
+    }
+}
+
+#[test]
+fn aioquic_of_both_versions() {
+    const CLIENT: &str = "
+import asyncio, sys
+from aioquic.asyncio import connect
+from aioquic.quic.configuration import QuicConfiguration
+async def main(port, version):
+    here = QuicConfiguration(alpn_protocols=['h3'], server_name='films.example', original_version=version, supported_versions=[version])
+    async with connect('127.0.0.1', port, configuration=here):
+        pass
+asyncio.run(main(int(sys.argv[1]), int(sys.argv[2], 16)))
+";
+    for version in ["1", "6b3343cf"] {
+        let read = first_flight(
+            PYTHON,
+            "make build/stamps/quic-clients",
+            &["-c", CLIENT, "{}", version],
+        );
+        if let Some(read) = read {
+            assert_eq!(read, (said("films.example", &["h3"]), 1));
+        }
+    }
+}
+
+/// curl as it impersonates Chromium: a post-quantum key share, which needs two packets.
+#[test]
+fn curl_with_a_post_quantum_key_share() {
+    const CLIENT: &str = "
+import sys
+from curl_cffi import requests
+from curl_cffi.const import CurlOpt
+options = {CurlOpt.RESOLVE: ['films.example:' + sys.argv[1] + ':127.0.0.1'], CurlOpt.SSL_EC_CURVES: b'X25519MLKEM768'}
+requests.get('https://films.example:' + sys.argv[1] + '/', http_version='v3only', verify=False, curl_options=options)
+";
+    if let Some(((name, alpn, _), _)) = first_flight(
+        PYTHON,
+        "make build/stamps/quic-clients",
+        &["-c", CLIENT, "{}"],
+    ) {
+        assert_eq!(name.as_deref(), Some(&b"films.example"[..]));
+        assert!(alpn.contains(&b"h3".to_vec()));
+    }
+}

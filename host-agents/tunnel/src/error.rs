@@ -1,0 +1,91 @@
+//! Why a packet is refused: one name each, so that each has its counter.
+
+/// Why a packet did not come out of a tunnel, or cannot go into one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Error {
+    /// Shorter than the tunnel's own headers.
+    TunnelShort,
+    /// VXLAN without a valid network identifier (flag I, RFC 7348, 5).
+    VniAbsent,
+    /// A GRE version other than 0, or one of RFC 1701's routing fields (RFC 2784, 2.2).
+    GreVersion,
+    /// GRE without a key (RFC 2890).
+    KeyAbsent,
+    /// GRE's own checksum is wrong.
+    GreChecksum,
+    /// The network identifier or key is no site's: not 1 to 255.
+    Origin,
+    /// The inner packet is neither IPv4 nor IPv6; a VLAN tag is such a packet (RFC 7348, 6.1).
+    EtherType,
+    /// The inner IP header's version is not what the tunnel announced.
+    Version,
+    /// The inner packet ends before its own length, or within a header.
+    InnerShort,
+    /// The inner IPv4 header's length or checksum is wrong.
+    Ipv4Header,
+    /// The inner packet is a fragment: its ports are in another one.
+    Fragment,
+    /// The inner packet is not UDP, or has IPv6 extension headers.
+    Protocol,
+    /// The inner UDP length contradicts that of the IP packet.
+    UdpLength,
+    /// The inner UDP checksum is wrong, or absent over IPv6.
+    UdpChecksum,
+    /// To be sent: source and destination are of different families.
+    Families,
+    /// To be sent: the payload does not fit an IP packet.
+    TooLong,
+}
+
+impl Error {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 16] = [
+        Self::TunnelShort,
+        Self::VniAbsent,
+        Self::GreVersion,
+        Self::KeyAbsent,
+        Self::GreChecksum,
+        Self::Origin,
+        Self::EtherType,
+        Self::Version,
+        Self::InnerShort,
+        Self::Ipv4Header,
+        Self::Fragment,
+        Self::Protocol,
+        Self::UdpLength,
+        Self::UdpChecksum,
+        Self::Families,
+        Self::TooLong,
+    ];
+
+    /// The name that metrics have for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TunnelShort => "tunnel_short",
+            Self::VniAbsent => "vni_absent",
+            Self::GreVersion => "gre_version",
+            Self::KeyAbsent => "key_absent",
+            Self::GreChecksum => "gre_checksum",
+            Self::Origin => "origin",
+            Self::EtherType => "ether_type",
+            Self::Version => "version",
+            Self::InnerShort => "inner_short",
+            Self::Ipv4Header => "ipv4_header",
+            Self::Fragment => "fragment",
+            Self::Protocol => "protocol",
+            Self::UdpLength => "udp_length",
+            Self::UdpChecksum => "udp_checksum",
+            Self::Families => "families",
+            Self::TooLong => "too_long",
+        }
+    }
+}
+
+impl core::fmt::Display for Error {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl core::error::Error for Error {}
