@@ -1,0 +1,7 @@
+//! Whole proxies on the loopback interface, beside a real resolver (unbound), real QUIC servers and clients.
+
+mod control;
+mod datagrams;
+mod handshakes;
+mod lab;
+mod unmodified;
