@@ -1,14 +1,16 @@
 //! The configuration file (TOML) and the file of keys: what may stand in them, and errors that name file, line and reason.
 
 use std::net::{Ipv6Addr, SocketAddr};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use frontage_cookie::{Secret, ipv6};
+use frontage_program::config::{BANDWIDTHS, amount, at, parse, read};
 use http::Uri;
 use serde::Deserialize;
 use toml::Spanned;
+
+use crate::artemis::Config as Artemis;
 
 /// Instead of the access log's file.
 pub const STANDARD_OUTPUT: &str = "-";
@@ -30,8 +32,14 @@ pub struct Config {
     /// Seconds that requests may take to end once the server was told to.
     #[serde(default = "default_drain_seconds")]
     pub drain_seconds: u64,
+    /// Most handshakes at a time whose clients did not show that they are where they say; each is held until it ends or idles. Beyond, a client is
+    /// sent a Retry, for which nothing is held (RFC 9000, section 8.1.2): a flood from forged addresses stops there. 0 sends one to everybody.
+    #[serde(default = "default_unproven_handshakes")]
+    pub unproven_handshakes: usize,
     /// The CloudCookie; without it this is a plain HTTP/3 server.
     pub cookie: Option<Cookie>,
+    /// What makes it a replica of Artemis; needs the CloudCookie, of which the unicast address is made.
+    pub artemis: Option<Spanned<Artemis>>,
     /// Where requests go, by the longest prefix of their path.
     #[serde(rename = "route")]
     pub routes: Vec<Spanned<Route>>,
@@ -39,6 +47,10 @@ pub struct Config {
 
 const fn default_drain_seconds() -> u64 {
     30
+}
+
+const fn default_unproven_handshakes() -> usize {
+    256
 }
 
 /// This server in its data centre.
@@ -113,12 +125,7 @@ impl TryFrom<String> for Bandwidth {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let units = [
-            ("kbit", 1_000),
-            ("mbit", 1_000_000),
-            ("gbit", 1_000_000_000),
-        ];
-        amount(&text, &units)
+        amount(&text, &BANDWIDTHS)
             .map(Self)
             .ok_or_else(|| format!("{text:?} is no bandwidth; write 1gbit"))
     }
@@ -146,20 +153,9 @@ impl TryFrom<String> for Bytes {
     }
 }
 
-/// A whole number above zero and one of `units`.
-fn amount(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let (number, unit) = units
-        .iter()
-        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
-    number
-        .trim()
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(*unit)
-        .filter(|amount| *amount > 0)
-}
-
-fn origin<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Uri>, D::Error> {
+pub(crate) fn origin<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Uri>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let uri = text.parse::<Uri>().ok().filter(|uri| {
         uri.scheme_str() == Some("http")
@@ -218,6 +214,16 @@ pub fn load(path: &Path) -> Result<Config> {
             bail!("{}", at(path, &text, span, &reason));
         }
     }
+    if let Some(artemis) = &config.artemis {
+        let without = || "needs a [cookie]: the unicast address is made of it".to_owned();
+        let reason = artemis.get_ref().problem();
+        if let Some(reason) = reason.or_else(|| config.cookie.is_none().then(without)) {
+            bail!(
+                "{}",
+                at(path, &text, artemis.span(), &format!("artemis: {reason}"))
+            );
+        }
+    }
     if config.listen.is_empty() {
         bail!(
             "{}: listen: names no address; write [\"[::]:443\"]",
@@ -273,26 +279,6 @@ fn hex(text: &str) -> Option<Vec<u8>> {
         .step_by(2)
         .map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok())
         .collect()
-}
-
-fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
-fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
-    toml::from_str(text).map_err(|error| {
-        let place = error.span().unwrap_or(0..0);
-        anyhow::anyhow!("{}", at(path, text, place, error.message()))
-    })
-}
-
-fn at(path: &Path, text: &str, place: Range<usize>, reason: &str) -> String {
-    let line = 1 + text
-        .bytes()
-        .take(place.start)
-        .filter(|byte| *byte == b'\n')
-        .count();
-    format!("{}:{line}: {reason}", path.display())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use frontage_quic::h3::{BidiStream, Connection, SendStream};
-use frontage_quic::meter::{Loads, Meter};
+use frontage_quic::meter::{self, Loads, Meter};
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -36,7 +36,7 @@ pub struct Shared {
 pub struct Peer {
     /// The client as it came.
     pub client: SocketAddr,
-    /// Takes the sizes of responses, if packets are to tell of them.
+    /// Takes the sizes of responses, if packets are to tell of them; it sees each end.
     pub meter: Option<Arc<Meter>>,
 }
 
@@ -76,12 +76,17 @@ pub async fn run(
         .answer(peer.client, request.map(|()| body))
         .await;
     line.status = response.status().as_u16();
-    let _active = shared.loads.begin();
-    if let Some(meter) = &peer.meter {
-        meter.begin(send.send_id().into_inner(), size(&method, &response));
-    }
+    let size = size(&method, &response);
+    let unmetered = match &peer.meter {
+        Some(meter) => {
+            meter.begin(send.send_id().into_inner(), size);
+            None
+        }
+        None => Some(meter::Response::new(shared.loads.clone(), size)),
+    };
     let sent = answer(&shared, &mut send, response, &mut line.bytes).await;
     line.whole = matches!(sent, Ok(Outcome::Whole));
+    drop(unmetered);
     line.seconds = begun.elapsed().as_secs_f64();
     shared.metrics.answered(line.status);
     shared.log.write(line);

@@ -2,6 +2,7 @@
 //!
 //! `docs/cookie.md` is the cookie's specification, `frontage-quic` writes it into the packets; here is what it is written about.
 
+pub mod artemis;
 pub mod body;
 pub mod conditions;
 pub mod config;

@@ -2,25 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::Loads;
 use frontage_quic::socket::Counts;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use frontage_tunnel::Error;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::artemis::Artemis;
 
 /// Counters of one server.
-#[derive(Debug)]
 pub struct Metrics {
     loads: Arc<Loads>,
     sockets: Vec<Arc<Counts>>,
     keys: Option<Arc<Keys>>,
+    artemis: Option<Arc<Artemis>>,
     open: AtomicU64,
     connections: AtomicU64,
     /// Handshakes that were not.
@@ -34,8 +31,14 @@ pub struct Metrics {
 
 impl Metrics {
     /// Nothing counted yet.
-    pub fn new(loads: Arc<Loads>, sockets: Vec<Arc<Counts>>, keys: Option<Arc<Keys>>) -> Self {
+    pub fn new(
+        loads: Arc<Loads>,
+        sockets: Vec<Arc<Counts>>,
+        keys: Option<Arc<Keys>>,
+        artemis: Option<Arc<Artemis>>,
+    ) -> Self {
         Self {
+            artemis,
             loads,
             sockets,
             keys,
@@ -71,7 +74,7 @@ impl Metrics {
         page.family(
             "active_flows",
             "gauge",
-            "N_AF: responses begun and not yet acknowledged whole.",
+            "N_AF: responses begun and not yet sent whole.",
         );
         page.sample("active_flows", "", self.loads.n_af());
         page.family("connections", "gauge", "Connections.");
@@ -144,6 +147,9 @@ impl Metrics {
             page.family("key_id", "gauge", "Id of the cookie's key that seals.");
             page.sample("key_id", "", keys.newest().id());
         }
+        if let Some(artemis) = &self.artemis {
+            page.artemis(artemis);
+        }
         page.0
     }
 
@@ -156,7 +162,6 @@ impl Metrics {
 }
 
 /// A connection that counts as open.
-#[derive(Debug)]
 pub struct Open(Arc<Metrics>);
 
 impl Drop for Open {
@@ -174,31 +179,64 @@ impl Page {
         writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a String takes it");
     }
 
+    fn artemis(&mut self, artemis: &Artemis) {
+        let (counts, tunnel) = (&artemis.counts, &artemis.tunnel);
+        for (name, help, value) in [
+            (
+                "tunnel_received_total",
+                "Clients' datagrams that came out of the tunnel.",
+                tunnel.counts.received.load(Relaxed),
+            ),
+            (
+                "tunnel_sent_total",
+                "Datagrams to clients that went into the tunnel.",
+                tunnel.counts.sent.load(Relaxed),
+            ),
+            (
+                "tunnel_unsent_total",
+                "Datagrams to clients that the network did not take.",
+                tunnel.counts.unsent.load(Relaxed),
+            ),
+            (
+                "late_bound_clients_total",
+                "Clients that went from the tunnel to the unicast address.",
+                tunnel.ways.moved(),
+            ),
+            (
+                "refused_total",
+                "New connections refused at the unicast address, since there was too much to do.",
+                counts.refused.load(Relaxed),
+            ),
+            (
+                "missed_heartbeats_total",
+                "Heartbeats that a dispatcher did not take.",
+                counts.missed_heartbeats.load(Relaxed),
+            ),
+        ] {
+            self.family(name, "counter", help);
+            self.sample(name, "", value);
+        }
+        self.family(
+            "tunnel_dropped_total",
+            "counter",
+            "What came to the tunnel and was dropped, by reason.",
+        );
+        let malformed = Error::ALL
+            .iter()
+            .map(|error| error.name())
+            .zip(&tunnel.counts.malformed);
+        let others = [
+            ("stranger", &tunnel.counts.stranger),
+            ("nobody", &tunnel.counts.nobody),
+            ("full", &tunnel.counts.full),
+        ];
+        for (reason, counter) in others.into_iter().chain(malformed) {
+            let labels = format!("{{reason=\"{reason}\"}}");
+            self.sample("tunnel_dropped_total", &labels, counter.load(Relaxed));
+        }
+    }
+
     fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
         writeln!(self.0, "frontage_cclb7_quic_{name}{labels} {value}").expect("a String takes it");
     }
-}
-
-/// Answers requests until it is dropped.
-pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
-    loop {
-        // A client that goes away costs only its own answer.
-        if let Ok((stream, _)) = listener.accept().await {
-            let page = metrics.page();
-            tokio::spawn(async move { tokio::time::timeout(PATIENCE, answer(stream, page)).await });
-        }
-    }
-}
-
-async fn answer(mut stream: TcpStream, page: String) -> io::Result<()> {
-    // Reading the request keeps the close from becoming a reset that would cut off the answer.
-    let mut request = [0; 4096];
-    let _ = stream.read(&mut request).await?;
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        page.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(page.as_bytes()).await?;
-    stream.shutdown().await
 }

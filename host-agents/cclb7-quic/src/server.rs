@@ -7,30 +7,28 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
+use frontage_program::prometheus;
 use frontage_quic::cid::Form;
 use frontage_quic::h3::Connection;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
 use frontage_quic::session::{self, Handshake};
-use frontage_quic::socket::{Carrier, Counts, Socket, address};
+use frontage_quic::socket::{Arrivals, Carrier, Socket, address};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use h3::error::Code;
 use noq::crypto::rustls::QuicServerConfig;
-use noq::{Endpoint, EndpointConfig, Incoming, TokioRuntime, VarInt};
+use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, Incoming, PathId, TokioRuntime, VarInt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
+use crate::artemis::{Artemis, socket};
 use crate::config::{Config, Cookie, load_keys};
 use crate::exchange::{self, Peer, Shared};
 use crate::log::Log;
-use crate::metrics::{self, Metrics};
+use crate::metrics::Metrics;
 use crate::routes::Routes;
 use crate::tls;
-
-/// Most handshakes at a time whose clients did not show that they are where they say; each is held until it ends or idles. Beyond, a
-/// client is sent a Retry, for which nothing is held (RFC 9000, section 8.1.2): a flood from forged addresses stops there.
-const UNPROVEN: usize = 256;
 
 /// Most bytes of a request's header (RFC 9114, section 4.2.2).
 const FIELDS: u64 = 1 << 16;
@@ -39,6 +37,9 @@ const FIELDS: u64 = 1 << 16;
 pub struct Server {
     config: Config,
     endpoints: Vec<Endpoint>,
+    /// One for each endpoint.
+    arrivals: Vec<Arrivals>,
+    artemis: Option<Arc<Artemis>>,
     keys: Option<Arc<Keys>>,
     shared: Arc<Shared>,
     ending: watch::Sender<bool>,
@@ -63,20 +64,53 @@ impl Server {
             }
             None => None,
         };
-        let (mut endpoints, mut counts) = (Vec::new(), Vec::new());
-        for listen in &config.listen {
-            let cookie = config.cookie.as_ref().zip(keys.as_ref());
-            let (endpoint, counted) = open(*listen, cookie, &loads)
-                .with_context(|| format!("cannot listen at UDP {listen}"))?;
-            endpoints.push(endpoint);
-            counts.push(counted);
-        }
-        let metrics = Arc::new(Metrics::new(loads.clone(), counts, keys.clone()));
+        let cookie = config.cookie.as_ref().zip(keys.as_ref());
+        let sockets = config.listen.iter().map(|listen| {
+            bind(*listen, cookie, &loads).with_context(|| format!("cannot listen at UDP {listen}"))
+        });
+        let sockets = sockets.collect::<Result<Vec<_>>>()?;
+        let counts = sockets.iter().map(Socket::counts).collect();
+        let arrivals = sockets.iter().map(Socket::arrivals).collect();
+        let artemis = match (&config.artemis, &config.cookie) {
+            (Some(artemis), Some(cookie)) => {
+                let identity = (cookie.sid, cookie.port);
+                Some(Arc::new(Artemis::new(
+                    artemis.get_ref(),
+                    identity,
+                    loads.clone(),
+                )?))
+            }
+            _ => None,
+        };
+        let sockets: Vec<Box<dyn AsyncUdpSocket>> = match &artemis {
+            None => sockets
+                .into_iter()
+                .map(|socket| Box::new(socket) as _)
+                .collect(),
+            Some(artemis) => {
+                let families = config.listen.iter().map(SocketAddr::is_ipv4);
+                let sockets = families.zip(sockets).collect();
+                let beside = socket::beside(&artemis.tunnel, sockets).into_iter();
+                beside.map(|socket| Box::new(socket) as _).collect()
+            }
+        };
+        let endpoints = config.listen.iter().zip(sockets);
+        let endpoints = endpoints.map(|(listen, socket)| {
+            open(*listen, cookie, socket).with_context(|| format!("cannot listen at UDP {listen}"))
+        });
+        let endpoints = endpoints.collect::<Result<_>>()?;
+        let metrics = Arc::new(Metrics::new(
+            loads.clone(),
+            counts,
+            keys.clone(),
+            artemis.clone(),
+        ));
         if let Some(address) = config.metrics {
             let listener = tokio::net::TcpListener::bind(address).await;
             let listener = listener
                 .with_context(|| format!("cannot listen at TCP {address} for Prometheus"))?;
-            tokio::spawn(metrics::serve(listener, metrics.clone()));
+            let metrics = metrics.clone();
+            tokio::spawn(prometheus::serve(listener, move || metrics.page()));
         }
         let log = Log::open(config.access_log.as_deref())?;
         let routes = Routes::new(config.routes.iter().map(toml::Spanned::get_ref));
@@ -89,6 +123,8 @@ impl Server {
         let server = Self {
             config,
             endpoints,
+            arrivals,
+            artemis,
             keys,
             shared,
             ending: watch::Sender::new(false),
@@ -119,7 +155,12 @@ impl Server {
         let loads = self.shared.loads.clone();
         let crypto: Arc<dyn noq::crypto::ServerConfig> = if self.keys.is_some() {
             let observe = move || Arc::new(Meter::new(loads.clone()));
-            Arc::new(session::Config::server(tls, Vec::new(), observe)?)
+            let own = self.artemis.as_ref().map(|artemis| artemis.parameters());
+            Arc::new(session::Config::server(
+                tls,
+                own.unwrap_or_default(),
+                observe,
+            )?)
         } else {
             Arc::new(QuicServerConfig::try_from(tls)?)
         };
@@ -147,20 +188,31 @@ impl Server {
     pub async fn run(&self, end: impl Future<Output = ()>) {
         // Closed once the last connection is.
         let (alive, mut gone) = mpsc::channel::<()>(1);
-        let accepting = self
-            .endpoints
-            .iter()
-            .map(|endpoint| self.accept(endpoint.clone(), alive.clone()));
+        let endpoints = || self.endpoints.iter().cloned().zip(&self.arrivals);
+        let accepting = endpoints()
+            .map(|(endpoint, arrivals)| self.accept(endpoint, arrivals.clone(), alive.clone()));
         let accepting: JoinSet<()> = accepting.collect();
+        let artemis = self.artemis.iter().cloned();
+        let living: JoinSet<()> = artemis
+            .map(|artemis| artemis.live(self.ending.subscribe()))
+            .collect();
         end.await;
         drop((accepting, alive));
-        self.endpoints
-            .iter()
-            .for_each(|endpoint| endpoint.set_server_config(None));
+        let mut turning_away = JoinSet::new();
+        for (endpoint, arrivals) in endpoints() {
+            match &self.artemis {
+                None => endpoint.set_server_config(None),
+                Some(artemis) => {
+                    drop(turning_away.spawn(artemis.clone().turn_away(endpoint, arrivals.clone())))
+                }
+            }
+        }
         self.ending.send_replace(true);
         let patience = Duration::from_secs(self.config.drain_seconds);
         // Nothing is ever sent: this waits for the last sender to go.
         let _ = tokio::time::timeout(patience, gone.recv()).await;
+        living.join_all().await;
+        drop(turning_away);
         for endpoint in &self.endpoints {
             endpoint.close(no_error(), b"the server ends");
         }
@@ -175,12 +227,23 @@ impl Server {
     fn accept(
         &self,
         endpoint: Endpoint,
+        arrivals: Arrivals,
         alive: mpsc::Sender<()>,
     ) -> impl Future<Output = ()> + Send + use<> {
         let (shared, ending) = (self.shared.clone(), self.ending.subscribe());
-        let unproven = Arc::new(Semaphore::new(UNPROVEN));
+        let artemis = self.artemis.clone();
+        let unproven = Arc::new(Semaphore::new(
+            self.config.unproven_handshakes.min(Semaphore::MAX_PERMITS),
+        ));
         async move {
             while let Some(incoming) = endpoint.accept().await {
+                let incoming = match &artemis {
+                    None => incoming,
+                    Some(artemis) => match artemis.admit(incoming, &arrivals) {
+                        Some(incoming) => incoming,
+                        None => continue,
+                    },
+                };
                 let place = match unproven.clone().try_acquire_owned() {
                     _ if incoming.remote_address_validated() => None,
                     Ok(place) => Some(place),
@@ -192,8 +255,9 @@ impl Server {
                     }
                 };
                 let (shared, ending, alive) = (shared.clone(), ending.clone(), alive.clone());
+                let artemis = artemis.clone();
                 tokio::spawn(async move {
-                    let served = serve(shared.clone(), incoming, place, ending);
+                    let served = serve(shared.clone(), (incoming, place), artemis, ending);
                     if served.await.is_err() {
                         shared.metrics.failed_handshakes.fetch_add(1, Relaxed);
                     }
@@ -204,12 +268,12 @@ impl Server {
     }
 }
 
-/// An endpoint at `listen`; over IPv6 its packets carry signals, over either its connection ids name the server.
-fn open(
+/// A socket at `listen`; over IPv6 its packets carry signals.
+fn bind(
     listen: SocketAddr,
     cookie: Option<(&Cookie, &Arc<Keys>)>,
     loads: &Arc<Loads>,
-) -> Result<(Endpoint, Arc<Counts>)> {
+) -> std::io::Result<Socket> {
     let carrier = cookie
         .filter(|_| listen.is_ipv6())
         .map(|(cookie, keys)| Carrier {
@@ -218,15 +282,20 @@ fn open(
             loads: loads.clone(),
             bandwidth: cookie.bandwidth.0,
         });
-    let socket = Socket::bind(listen, carrier)?;
-    let counts = socket.counts();
+    Socket::bind(listen, carrier)
+}
+
+/// An endpoint over `socket`, whose connection ids name the server.
+fn open(
+    listen: SocketAddr,
+    cookie: Option<(&Cookie, &Arc<Keys>)>,
+    socket: Box<dyn AsyncUdpSocket>,
+) -> std::io::Result<Endpoint> {
     let config = cookie.map_or_else(EndpointConfig::default, |(cookie, keys)| {
         let sid_v4 = cookie.sid_v4.filter(|_| listen.is_ipv4());
         Form::sealed(keys.clone(), sid_v4.unwrap_or(cookie.sid)).endpoint_config()
     });
-    let endpoint =
-        Endpoint::new_with_abstract_socket(config, None, Box::new(socket), Arc::new(TokioRuntime))?;
-    Ok((endpoint, counts))
+    Endpoint::new_with_abstract_socket(config, None, socket, Arc::new(TokioRuntime))
 }
 
 fn no_error() -> VarInt {
@@ -241,13 +310,20 @@ async fn told(ending: &mut watch::Receiver<bool>) {
 /// Serves one connection to its end; it gives its `place` among the unproven back once its handshake is complete. An error means that that failed.
 async fn serve(
     shared: Arc<Shared>,
-    incoming: Incoming,
-    place: Option<OwnedSemaphorePermit>,
+    (incoming, place): (Incoming, Option<OwnedSemaphorePermit>),
+    artemis: Option<Arc<Artemis>>,
     mut ending: watch::Receiver<bool>,
 ) -> Result<()> {
     let client: SocketAddr = incoming.remote_address();
     let connection = incoming.await?;
     drop(place);
+    // Of one that came by a detour, once it is at the unicast address.
+    let measure = || {
+        artemis
+            .as_ref()
+            .is_none_or(|artemis| artemis.measured(client, connection.rtt(PathId::ZERO)))
+    };
+    let measured = measure();
     let handshake = connection
         .handshake_data()
         .and_then(|data| data.downcast::<Handshake<Meter>>().ok());
@@ -280,6 +356,9 @@ async fn serve(
                 open &= h3.shutdown(0).await.is_ok();
             }
         }
+    }
+    if !measured {
+        measure();
     }
     connection.close(no_error(), b"");
     Ok(())

@@ -25,7 +25,7 @@ fn at_vip() -> String {
     host(VIP.into())
 }
 
-/// Every packet told loads and RPT, from when the response began to when it was acknowledged.
+/// Every packet told loads and RPT, from when the response began to when it was sent.
 fn check_signals(seen: &Seen) {
     assert_eq!(seen.without_cookie, 0);
     let rpt = seen.down.iter().map(|down| down.signals.rpt_us);
@@ -246,7 +246,7 @@ fn what_is_under_way_ends_before_the_server_does() {
     let (go, asked) = origin(&world, LENGTH);
     thread::scope(|scope| {
         let client = scope.spawn(|| Client::Curl.get(&world, &at_vip(), "origin/a?b=c", &[]));
-        // Half of it is acknowledged, so half as much again is thought to follow.
+        // Half of it is sent, so as much again is thought to follow.
         wait_for("the first half", || {
             world
                 .hop

@@ -2,8 +2,8 @@
 /*
  * CCLB7's signal collector and feeder (CloudCookie, section IV-A) for TCP, beside an unmodified kernel and server:
  *
- *   tc egress    timestamp -> cookie in TSval; remembers what was sent when
- *   tc ingress   counts acknowledged bytes; cookie in TSecr -> the kernel's own timestamp
+ *   tc egress    counts sent bytes; timestamp -> cookie in TSval; remembers what was sent when
+ *   tc ingress   cookie in TSecr -> the kernel's own timestamp
  *   setsockopt   the server's reports of its responses' sizes
  *   sockops      a connection's beginning and end
  */
@@ -49,7 +49,7 @@ static __always_inline void record(struct flow *flow, const struct segment *s)
 	else if (length)
 		record_retransmission(flow, s->seq, s->seq + length, s->tsval);
 	if (fresh > 0)
-		flow->sent += fresh;
+		__sync_fetch_and_add(&flow->sent, fresh);
 }
 
 static __always_inline void begin_cookies(struct flow *flow, const struct handshake *handshake)
@@ -90,10 +90,11 @@ int cclb7_egress(struct __sk_buff *skb)
 		return PASS;
 	}
 	if (flow) {
-		record(flow, &s);
-		settle(flow, server, config->look_ahead);
+		/* What this segment carries is still to be processed; but no load any more if it is the last. */
 		if (config->unit_bytes)
 			rpt = remaining(flow) / config->unit_bytes;
+		record(flow, &s);
+		settle(flow, server, config->look_ahead);
 	}
 	if (!s.timestamp)
 		count(EGRESS_NO_TIMESTAMP);
@@ -135,10 +136,8 @@ int cclb7_ingress(struct __sk_buff *skb)
 		return PASS;
 	find_timestamp(skb, &s);
 	flow = bpf_map_lookup_elem(&flows, &s.connection);
-	if (flow) {
+	if (flow)
 		previous = acknowledge(flow, s.ack);
-		settle(flow, server, config->look_ahead);
-	}
 	if (!s.timestamp) {
 		count(INGRESS_NO_TIMESTAMP);
 		return PASS;

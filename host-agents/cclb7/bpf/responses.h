@@ -2,8 +2,8 @@
 /*
  * Responses of a flow, and what they contribute to its server's N_AF and N_FF (CloudCookie, section IV-A).
  *
- * Three writers share a flow without a lock: the server's reports (under the socket's lock), acknowledgements (ingress) and
- * packets (egress). Each writes its input, passes a full barrier, and then settles the flow's contribution, looking again
+ * A flow has two writers and no lock: the server's reports and the packets that leave, which not every device takes under
+ * the socket's lock. Each writes its input, passes a full barrier, and then settles the flow's contribution, looking again
  * at all inputs after the exchange; so whoever settles last has seen everything, and the counters are exact.
  */
 #pragma once
@@ -14,19 +14,19 @@
 
 static __always_inline __u64 remaining(const struct flow *flow)
 {
-	__u64 acked = flow->acked;
-	__u64 left = flow->expected > acked ? flow->expected - acked : 0;
+	__u64 sent = flow->sent;
+	__u64 left = flow->expected > sent ? flow->expected - sent : 0;
 
 	/* What a response of unknown length still needs is taken to be what it has had: it starts with a high priority,
 	 * and a long one sinks and stays low. */
-	if (flow->open_unknown && flow->sent > flow->unknown_from && flow->sent - flow->unknown_from > left)
-		left = flow->sent - flow->unknown_from;
+	if (flow->open_unknown && sent > flow->unknown_from && sent - flow->unknown_from > left)
+		left = sent - flow->unknown_from;
 	return left;
 }
 
 static __always_inline __u64 contribution(const struct flow *flow, __u64 look_ahead)
 {
-	__u64 acked = flow->acked;
+	__u64 sent = flow->sent;
 	__u32 n_af = flow->open;
 	__u32 n_ff = remaining(flow) > look_ahead ? n_af : 0;
 
@@ -36,9 +36,9 @@ static __always_inline __u64 contribution(const struct flow *flow, __u64 look_ah
 		__u64 end = flow->ends[i] >> END_COUNT_BITS;
 		__u32 responses = flow->ends[i] & ((1 << END_COUNT_BITS) - 1);
 
-		if (end > acked)
+		if (end > sent)
 			n_af += responses;
-		if (end > acked + look_ahead)
+		if (end > sent + look_ahead)
 			n_ff += responses;
 	}
 	return (__u64)n_af << 32 | n_ff;
@@ -64,9 +64,9 @@ static __always_inline void push_end(struct flow *flow, __u64 end)
 	__u32 next = flow->next_end;
 	__u64 latest = flow->ends[(next - 1) & (ENDS - 1)];
 
-	if (end <= flow->acked)
+	if (end <= flow->sent)
 		return;
-	if (flow->ends[next & (ENDS - 1)] >> END_COUNT_BITS > flow->acked) {
+	if (flow->ends[next & (ENDS - 1)] >> END_COUNT_BITS > flow->sent) {
 		__u64 latest_end = latest >> END_COUNT_BITS;
 
 		if (end < latest_end)

@@ -134,9 +134,9 @@ impl Flow {
         self.contribution as u32
     }
 
-    /// Reported bytes that the client has not acknowledged.
+    /// Reported bytes that were never sent.
     pub fn remaining(&self) -> u64 {
-        self.expected.saturating_sub(self.acked)
+        self.expected.saturating_sub(self.sent)
     }
 }
 

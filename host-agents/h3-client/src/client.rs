@@ -21,6 +21,10 @@ use crate::follow;
 use crate::socket::Socket;
 use crate::tls::Trust;
 
+mod through;
+
+pub use through::Migration;
+
 /// Without a byte for so long, a request has failed: far beyond a few retransmission time-outs.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a closed connection may take to tell its server so.
@@ -46,6 +50,55 @@ impl From<ConnectionError> for Failure {
     }
 }
 
+/// A URL of HTTP/3's.
+#[derive(Clone, Debug)]
+pub struct Url {
+    /// As it was written.
+    pub uri: Uri,
+    /// Its host, without the brackets of an IPv6 address.
+    pub host: String,
+    /// Its port, 443 if it names none.
+    pub port: u16,
+}
+
+impl Url {
+    /// Reads `url`.
+    pub fn new(url: &str) -> Result<Self> {
+        let problem = || {
+            format!(
+                "{url:?} is no URL; write https://host:port/path, with an IPv6 address in brackets"
+            )
+        };
+        let uri: Uri = url.parse().with_context(problem)?;
+        let host = uri
+            .host()
+            .filter(|_| uri.scheme_str() == Some("https"))
+            .with_context(problem)?;
+        let host = host.trim_matches(['[', ']']).to_owned();
+        let port = uri.port_u16().unwrap_or(443);
+        Ok(Self { uri, host, port })
+    }
+
+    /// Looks the host up, as this machine does.
+    pub async fn look_up(&self) -> Result<SocketAddr> {
+        let host = &self.host;
+        let found = tokio::net::lookup_host((host.as_str(), self.port)).await;
+        let address = found
+            .with_context(|| format!("cannot find host {host}"))?
+            .next();
+        address.with_context(|| format!("host {host} has no address"))
+    }
+
+    /// This URL at `address`.
+    pub fn at(self, address: SocketAddr) -> Target {
+        Target {
+            uri: self.uri,
+            address,
+            host: self.host,
+        }
+    }
+}
+
 /// Where a URL leads.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -60,24 +113,9 @@ pub struct Target {
 impl Target {
     /// Looks the host up.
     pub async fn new(url: &str) -> Result<Self> {
-        let problem = || {
-            format!(
-                "{url:?} is no URL; write https://host:port/path, with an IPv6 address in brackets"
-            )
-        };
-        let uri: Uri = url.parse().with_context(problem)?;
-        let host = uri
-            .host()
-            .filter(|_| uri.scheme_str() == Some("https"))
-            .with_context(problem)?;
-        let host = host.trim_matches(['[', ']']).to_owned();
-        let port = uri.port_u16().unwrap_or(443);
-        let found = tokio::net::lookup_host((host.as_str(), port)).await;
-        let address = found
-            .with_context(|| format!("cannot find host {host}"))?
-            .next();
-        let address = address.with_context(|| format!("host {host} has no address"))?;
-        Ok(Self { uri, address, host })
+        let url = Url::new(url)?;
+        let address = url.look_up().await?;
+        Ok(url.at(address))
     }
 
     /// Whether a connection to `other` serves this, too.
@@ -90,10 +128,10 @@ impl Target {
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    trust: Trust,
+    pub trust: Trust,
     /// Go to the address that the server prefers, if it names one (RFC 9000, section 9.6), without asking first whether it works
     #[arg(long)]
-    follow: bool,
+    pub follow: bool,
 }
 
 /// Makes connections.
@@ -127,31 +165,43 @@ impl Client {
         let endpoint = endpoint.map_err(Failure::new)?;
         let connecting = endpoint.connect_with(self.0.clone(), target.address, &target.host);
         let quic = connecting.map_err(Failure::new)?.await?;
-        if let Some(address) = follow::preferred_address(&quic, target.address) {
+        let preferred = follow::preferred_address(&quic, target.address);
+        if let Some(address) = preferred.filter(|address| *address != target.address) {
             let (endpoint, socket) = (endpoint.clone(), socket.clone());
             tokio::task::spawn_local(follow::follow(endpoint, quic.clone(), socket, address));
         }
-        let built = h3::client::new(Connection::new(quic.clone())).await;
-        let (mut driver, requests) = built.map_err(|error| lost(&quic, error))?;
-        tokio::task::spawn_local(async move { driver.wait_idle().await });
+        let session = Session::new(endpoint, quic, socket).await?;
         Ok(Session {
-            endpoint,
-            socket,
-            quic,
-            requests,
+            preferred,
+            ..session
         })
     }
 }
 
-/// A connection.
-pub struct Session {
+/// A connection, and what its packets go by.
+pub struct Session<S = Socket> {
     endpoint: Endpoint,
-    socket: Socket,
     quic: noq::Connection,
+    by: S,
     requests: SendRequest<Opener, Bytes>,
+    preferred: Option<SocketAddr>,
 }
 
-impl Session {
+impl<S> Session<S> {
+    /// HTTP/3 on a connection whose handshake is complete.
+    async fn new(endpoint: Endpoint, quic: noq::Connection, by: S) -> Result<Self, Failure> {
+        let built = h3::client::new(Connection::new(quic.clone())).await;
+        let (mut driver, requests) = built.map_err(|error| lost(&quic, error))?;
+        tokio::task::spawn_local(async move { driver.wait_idle().await });
+        Ok(Self {
+            endpoint,
+            quic,
+            by,
+            requests,
+            preferred: None,
+        })
+    }
+
     /// Asks for `uri`, and waits for the answer's header.
     pub async fn get(&mut self, uri: &Uri) -> Result<Answer, Failure> {
         let request = Request::get(uri)
@@ -172,11 +222,6 @@ impl Session {
         })
     }
 
-    /// Its socket.
-    pub const fn socket(&self) -> &Socket {
-        &self.socket
-    }
-
     /// Whether it has ended, whoever ended it.
     pub fn is_over(&self) -> bool {
         self.quic.close_reason().is_some()
@@ -187,6 +232,23 @@ impl Session {
         let code = VarInt::from_u64(Code::H3_NO_ERROR.value()).expect("a small number");
         self.quic.close(code, b"");
         let _ = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+    }
+}
+
+impl Session {
+    /// Its socket.
+    pub const fn socket(&self) -> &Socket {
+        &self.by
+    }
+
+    /// The address that the server prefers, if it names one and is followed.
+    pub const fn preferred(&self) -> Option<SocketAddr> {
+        self.preferred
+    }
+
+    /// For how many seconds that address may be used for new connections, too.
+    pub fn service_ttl(&self) -> Option<u64> {
+        follow::service_ttl(&self.quic)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use bytes::Buf as _;
+use bytes::{Buf as _, Bytes};
+use frontage_quic::parameters::{Parameters, SERVICE_TTL, read_integer};
 use frontage_quic::session::{Config, Handshake, NoInitialSuite, Observer, Packet};
 use noq::Endpoint;
 use rustls::ClientConfig;
@@ -30,10 +31,24 @@ pub fn session(tls: ClientConfig) -> Result<Config<ClientConfig, Blind>, NoIniti
 
 /// The server's preferred address of the family of `known`, if it is to be followed and there is one.
 pub fn preferred_address(quic: &noq::Connection, known: SocketAddr) -> Option<SocketAddr> {
+    address_in(&parameter(quic, PREFERRED_ADDRESS)?, known.is_ipv6())
+}
+
+/// What the server says of how long its preferred address holds, in seconds.
+pub fn service_ttl(quic: &noq::Connection) -> Option<u64> {
+    read_integer(&parameter(quic, SERVICE_TTL)?)
+}
+
+/// The server's transport parameters, if TLS is of [`session`].
+pub fn peer(quic: &noq::Connection) -> Option<Parameters> {
     let handshake = quic.handshake_data()?.downcast::<Handshake<Blind>>().ok()?;
-    let mut parameters = handshake.peer.iter();
-    let (_, value) = parameters.find(|(id, _)| *id == PREFERRED_ADDRESS)?;
-    address_in(value, known.is_ipv6())
+    Some(handshake.peer)
+}
+
+/// A transport parameter of the server's.
+fn parameter(quic: &noq::Connection, id: u64) -> Option<Bytes> {
+    let mut parameters = peer(quic)?.into_iter();
+    parameters.find_map(|(this, value)| (this == id).then_some(value))
 }
 
 /// An IPv4 address and port, those of IPv6, then what does not matter here; port 0 where there is none.

@@ -1,18 +1,10 @@
 //! `frontage-h3-client`: a standard HTTP/3 client, for the demo, the tests and the benchmarks.
 
-mod client;
-mod content;
-mod follow;
-mod get;
-mod load;
-mod plan;
-mod socket;
-mod tls;
-
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use frontage_h3_client::{block_on, get, load, plan};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,16 +45,11 @@ fn main() -> ExitCode {
 
 /// Whether all that was asked for came.
 fn run(command: Command) -> Result<bool> {
-    socket::raise_limit();
-    // One thread: what is measured with this client has the other cores.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(tokio::task::LocalSet::new().run_until(async {
+    block_on(async {
         match command {
             Command::Get(args) => get::run(&args).await,
             Command::Load(args) => load::run(args).await,
             Command::Plan(args) => plan::run(args).await,
         }
-    }))
+    })
 }

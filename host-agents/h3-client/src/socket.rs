@@ -10,28 +10,15 @@ use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Instant;
 
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
 use socket2::{Domain, Protocol, Type};
+use tokio::sync::watch;
 
 /// Bytes that may wait to be read, as far as the kernel allows (net.core.rmem_max): a whole flow-control window.
 const RECEIVE_BUFFER: usize = 2 << 20;
-
-/// Lets this process have as many sockets open as it may.
-pub fn raise_limit() {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: both calls take a pointer to a structure that outlives them; if they fail, the limit stays.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
-}
 
 /// A UDP socket with a port of its own, at the address from which the kernel reaches `remote`.
 fn bind(remote: SocketAddr) -> io::Result<UdpSocket> {
@@ -55,7 +42,11 @@ fn bind(remote: SocketAddr) -> io::Result<UdpSocket> {
 
 /// A socket towards one server, whose ends can change under noq's hands.
 #[derive(Clone, Debug)]
-pub struct Socket(Arc<Mutex<Current>>);
+pub struct Socket {
+    current: Arc<Mutex<Current>>,
+    /// When the first datagram came from another address of the server's.
+    moved: watch::Sender<Option<Instant>>,
+}
 
 #[derive(Debug)]
 struct Current {
@@ -79,7 +70,17 @@ impl Socket {
             server,
             at: server,
         };
-        Ok(Self(Arc::new(Mutex::new(current))))
+        Ok(Self {
+            current: Arc::new(Mutex::new(current)),
+            moved: watch::Sender::new(None),
+        })
+    }
+
+    /// When the server was first heard at another address; waits for it.
+    pub async fn moved(&self) -> Option<Instant> {
+        let mut moved = self.moved.subscribe();
+        let when = moved.wait_for(Option::is_some).await;
+        when.ok().and_then(|when| *when)
     }
 
     /// From now on everything comes and goes by another port; what is under way to the old one is lost.
@@ -105,7 +106,7 @@ impl Socket {
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
-        self.0.lock().expect("nobody panics with it")
+        self.current.lock().expect("nobody panics with it")
     }
 }
 
@@ -129,8 +130,13 @@ impl AsyncUdpSocket for Socket {
         current.reader = Some(cx.waker().clone());
         let n = ready!(current.inner.poll_recv(cx, bufs, meta))?;
         for meta in &mut meta[..n] {
-            if meta.addr == current.at {
+            if meta.addr == current.at && meta.addr != current.server {
                 meta.addr = current.server;
+                self.moved.send_if_modified(|moved| {
+                    let first = moved.is_none();
+                    moved.get_or_insert_with(Instant::now);
+                    first
+                });
             }
         }
         Poll::Ready(Ok(n))

@@ -26,6 +26,14 @@ pub struct Trust {
 }
 
 impl Trust {
+    /// In anyone.
+    pub fn none() -> Self {
+        Self {
+            ca: PathBuf::new(),
+            insecure: true,
+        }
+    }
+
     /// What rustls needs.
     pub fn config(&self) -> Result<ClientConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());

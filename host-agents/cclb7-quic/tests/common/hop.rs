@@ -12,6 +12,8 @@ use frontage_cookie::ipv6::{Cookie, Key};
 use frontage_cookie::tcp::Signals;
 use frontage_quic::socket::address;
 
+use super::gateway;
+
 /// The service's address.
 pub const VIP: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1);
 /// The upper halves of cookie addresses and of the server's own.
@@ -21,10 +23,10 @@ pub const SERVER_PREFIX: u64 = 0x2001_0db8_0005_0000;
 pub const DIP: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 5, 0, 0, 0, 0, 1);
 pub const CLIENT: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xa, 0, 0, 0, 0, 2);
 
-const SOURCE: usize = 8;
-const DESTINATION: usize = 24;
-const PAYLOAD: usize = 40;
-const UDP: u8 = 17;
+pub const SOURCE: usize = 8;
+pub const DESTINATION: usize = 24;
+pub const PAYLOAD: usize = 40;
+pub const UDP: u8 = 17;
 
 /// A packet with a dynamic cookie, on the server's wire.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +49,8 @@ pub struct Seen {
     /// The client's own.
     client_port: u16,
     pub to_cookie: usize,
+    /// Packets to the Service Address, and from there.
+    pub tunnelled: [usize; 2],
 }
 
 #[derive(Clone)]
@@ -95,6 +99,18 @@ impl Hop {
                 // Ends with the interface.
                 while let Ok(n) = from.read(&mut buffer) {
                     let packet = &mut buffer[..n];
+                    let through = if up {
+                        gateway::enter(packet)
+                    } else {
+                        gateway::leave(packet)
+                    };
+                    if let Some(packet) = through {
+                        hop.seen.lock().unwrap().tunnelled[usize::from(!up)] += 1;
+                        if to.write_all(&packet).is_err() {
+                            return;
+                        }
+                        continue;
+                    }
                     let passes = if up { hop.up(packet) } else { hop.down(packet) };
                     if passes && to.write_all(packet).is_err() {
                         return;
@@ -194,11 +210,11 @@ impl Hop {
     }
 }
 
-fn is_ipv6(packet: &[u8]) -> bool {
+pub fn is_ipv6(packet: &[u8]) -> bool {
     packet[0] >> 4 == 6 && packet.len() > PAYLOAD
 }
 
-fn read(packet: &[u8], at: usize) -> Ipv6Addr {
+pub fn read(packet: &[u8], at: usize) -> Ipv6Addr {
     let octets: [u8; 16] = packet[at..at + 16].try_into().unwrap();
     octets.into()
 }
@@ -224,6 +240,6 @@ fn write(packet: &mut [u8], at: usize, new: &[u8]) {
     packet[checksum..checksum + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
-fn word(bytes: &[u8], at: usize) -> u16 {
+pub fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its share")]
 
 pub mod clients;
+pub mod gateway;
 pub mod hop;
 mod tun;
 
@@ -21,6 +22,10 @@ pub const SID: u16 = 0x0123;
 pub const PORT: u16 = 443;
 pub const SERVER_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const METRICS: u16 = 9153;
+/// Where a replica's heartbeats go.
+pub const HEARTBEATS: u16 = 8081;
+/// The replica's site.
+pub const SITE: u8 = 2;
 const SECRET: [u8; 16] = [0x5c; 16];
 
 pub struct World {
@@ -29,7 +34,8 @@ pub struct World {
     pub hop: Hop,
     pub folder: PathBuf,
     pub process: u32,
-    _wires: [File; 2],
+    /// Towards the client and the server.
+    pub wires: [File; 2],
 }
 
 /// The key of this id; a rotation's next is of another secret.
@@ -42,6 +48,22 @@ pub fn key(id: u32) -> (u32, [u8; 16]) {
 impl World {
     /// A world whose server serves `files` by name, and passes `/origin` on to port 8080 of its own.
     pub fn new(name: &str, files: &[(&str, &[u8])]) -> Self {
+        Self::with(name, files, "")
+    }
+
+    /// The same with a replica of Artemis, which tells port 8081 of its own how it is.
+    pub fn replica(name: &str, files: &[(&str, &[u8])]) -> Self {
+        let artemis = format!(
+            "[artemis]\nservices = ['frontage.test']\nservice_ttl = 60\nsite = {SITE}\ncapacity = 1\noverload = 1.0\n\
+             dispatchers = ['http://127.0.0.1:{HEARTBEATS}']\n\
+             tunnel = {{ listen = '[{0}]:4789', gateway = '{1}', peers = ['{1}'] }}\n",
+            gateway::REPLICA,
+            gateway::GATEWAY,
+        );
+        Self::with(name, files, &artemis)
+    }
+
+    fn with(name: &str, files: &[(&str, &[u8])], more: &str) -> Self {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("files")).unwrap();
@@ -54,7 +76,13 @@ impl World {
             folder.display()
         ));
         let (mut server, client) = (Namespace::new("s"), Namespace::new("c"));
-        let at_server = tun::open(&server, &[&format!("{SERVER_V4}/24")]);
+        let at_server = tun::open(
+            &server,
+            &[
+                &format!("{SERVER_V4}/24"),
+                &format!("{}/64", gateway::REPLICA),
+            ],
+        );
         let at_client = tun::open(&client, &[&format!("{CLIENT}/64"), "192.0.2.2/24"]);
         server.sh(&format!("ip -6 route add local {}/64 dev lo", hop::DIP));
         let (id, secret) = key(1);
@@ -67,7 +95,7 @@ impl World {
              metrics = '127.0.0.1:{METRICS}'\naccess_log = '{0}/access.log'\ndrain_seconds = 10\n\
              [cookie]\nsid = {SID}\nserver_prefix = '{1}/64'\ncookie_prefix = '{2}/64'\nport = {PORT}\nkeys = 'keys.toml'\n\
              [[route]]\npath = '/'\ndirectory = 'files'\n\
-             [[route]]\npath = '/origin'\norigin = 'http://127.0.0.1:8080'\n",
+             [[route]]\npath = '/origin'\norigin = 'http://127.0.0.1:8080'\n{more}",
             folder.display(),
             prefix(SERVER_PREFIX),
             prefix(COOKIE_PREFIX),
@@ -84,7 +112,7 @@ impl World {
             hop,
             folder,
             process,
-            _wires: [at_client, at_server],
+            wires: [at_client, at_server],
         };
         wait_for("the server to listen", || world.is_up());
         world

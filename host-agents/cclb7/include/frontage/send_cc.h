@@ -25,7 +25,7 @@ ssize_t send_cc(int fd, const void *buf, size_t len, int flags, uint64_t flow_si
 
 /*
  * A response of exactly `bytes` bytes begins with the next byte written. It ends by itself, once they are
- * acknowledged; responses may be reported one after the other without waiting. Returns 0, or -1 with errno.
+ * sent; responses may be reported one after the other without waiting. Returns 0, or -1 with errno.
  */
 int cc_report(int fd, uint64_t bytes);
 

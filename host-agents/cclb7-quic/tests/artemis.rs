@@ -1,0 +1,311 @@
+//! A replica of Artemis: late binding, invalidation, heartbeats, and what comes to the tunnel that should not.
+
+mod common;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use common::clients::Client;
+use common::gateway::{self, GATEWAY, SERVICE};
+use common::hop::CLIENT;
+use common::hop::COOKIE_PREFIX;
+use common::{HEARTBEATS, PORT, SID, World, host};
+use frontage_h3_client::artemis::{Fetch, Lookup, Report, Way};
+use frontage_h3_client::client::{self, Options, Url};
+use frontage_h3_client::{Trust, block_on};
+use frontage_lab::{privileged, wait_for};
+use frontage_tunnel::{Error, Flow};
+use serde_json::Value;
+
+const LENGTH: usize = 2_000_000;
+
+fn object() -> Vec<u8> {
+    (0..LENGTH).map(|i| (i * 31 % 251) as u8).collect()
+}
+
+fn options() -> Options {
+    Options {
+        trust: Trust::none(),
+        follow: true,
+    }
+}
+
+/// What `frontage-get --artemis 2001:db8:5a::/48+0 --cache cache` does in the client's namespace.
+fn get(world: &World, path: &str) -> Report {
+    let fetch = Fetch {
+        url: format!("https://frontage.test/{path}"),
+        way: Way::Lookup(Lookup::Artemis("2001:db8:5a::/48+0".parse().unwrap())),
+        cache: Some(cache(world)),
+        output: Some(world.folder.join("got")),
+        options: options(),
+    };
+    world.client.run(|| block_on(fetch.run())).unwrap()
+}
+
+fn cache(world: &World) -> PathBuf {
+    world.folder.join("cache")
+}
+
+fn service() -> Option<SocketAddr> {
+    Some((SERVICE, PORT).into())
+}
+
+#[test]
+fn a_client_binds_late_and_comes_back_to_the_unicast_address() {
+    if !privileged() {
+        return;
+    }
+    let world = World::replica("late", &[("object", &object())]);
+    let report = get(&world, "object");
+    assert!(
+        report.is_good() && std::fs::read(world.folder.join("got")).unwrap() == object(),
+        "{report}"
+    );
+    assert_eq!(
+        (report.connected, report.service_ttl),
+        (service(), Some(60))
+    );
+    let unicast = report.preferred.unwrap();
+    assert!(
+        matches!(unicast, SocketAddr::V6(v6) if v6.ip().to_bits() >> 64 == COOKIE_PREFIX.into())
+    );
+    assert!(report.seconds.migrated > report.seconds.connect, "{report}");
+    let seen = world.hop.seen();
+    assert!(
+        seen.to_cookie > seen.tunnelled[0] && seen.to_vip == 0,
+        "{:?}",
+        seen.tunnelled
+    );
+    assert_eq!(world.metric("late_bound_clients_total"), 1);
+    wait_for("every datagram to be counted", || {
+        world.metric("tunnel_received_total") == world.hop.seen().tunnelled[0] as u64
+    });
+    // Nothing by the tunnel any more.
+    let report = get(&world, "object");
+    assert!(report.is_good(), "{report}");
+    assert_eq!(
+        (report.connected, report.cached),
+        (Some(unicast), Some(unicast))
+    );
+    assert_eq!(world.hop.seen().tunnelled, seen.tunnelled);
+}
+
+#[test]
+fn clients_that_know_nothing_of_it_bind_late_too() {
+    for client in [Client::Ngtcp2, Client::Aioquic] {
+        if !privileged() || !client.is_here() {
+            continue;
+        }
+        let world = World::replica("unmodified", &[("object", &object())]);
+        assert!(client.get(&world, &host(SERVICE.into()), "object", &[]).0 == object());
+        assert_eq!(world.metric("late_bound_clients_total"), 1);
+        let seen = world.hop.seen();
+        assert!(seen.to_cookie > seen.tunnelled[0], "{:?}", seen.tunnelled);
+    }
+}
+
+/// A dispatcher, as far as replicas see it: what they told it, as `METHOD path` and body.
+#[derive(Clone, Default)]
+struct Dispatcher(Arc<Mutex<Vec<(String, Value)>>>);
+
+impl Dispatcher {
+    fn at(world: &World) -> Self {
+        let dispatcher = Self::default();
+        let listener = world
+            .server
+            .run(|| TcpListener::bind(("127.0.0.1", HEARTBEATS)).unwrap());
+        let here = dispatcher.clone();
+        thread::spawn(move || {
+            listener
+                .incoming()
+                .for_each(|stream| here.take(stream.unwrap()))
+        });
+        dispatcher
+    }
+
+    fn take(&self, stream: TcpStream) {
+        let mut reader = BufReader::new(stream);
+        let (mut head, mut length) = (String::new(), 0);
+        let mut line = String::new();
+        while reader.read_line(&mut line).unwrap() > 2 {
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            head = if head.is_empty() { line.clone() } else { head };
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        let request = head.strip_suffix(" HTTP/1.1\r\n").unwrap().to_owned();
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        self.0.lock().unwrap().push((request, body));
+        let answer = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
+        reader.into_inner().write_all(answer).unwrap();
+    }
+
+    fn heard(&self) -> Vec<(String, Value)> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// The first heartbeat of which `this` holds.
+    fn wait(&self, what: &str, this: impl Fn(&Value) -> bool) -> Value {
+        let find = || self.heard().into_iter().find(|(_, body)| this(body));
+        wait_for(what, || find().is_some());
+        find().unwrap().1
+    }
+}
+
+#[test]
+fn dispatchers_hear_how_a_replica_is() {
+    if !privileged() {
+        return;
+    }
+    let world = World::replica("heart", &[("object", &object())]);
+    wait_for("a dispatcher to be missed", || {
+        world.metric("missed_heartbeats_total") > 0
+    });
+    let dispatcher = Dispatcher::at(&world);
+    let first = dispatcher.wait("a heartbeat", |_| true);
+    let expected = serde_json::json!({
+        "services": ["frontage.test"], "address": gateway::REPLICA.to_string(), "load": 0.0, "weight": 1,
+        "accepting": true, "ttl": 3, "rtts": [],
+    });
+    assert_eq!(
+        (dispatcher.heard()[0].0.as_str(), &first),
+        (format!("PUT /replicas/{SID}").as_str(), &expected)
+    );
+    // The client came by another site, so its RTT is taken once it has moved.
+    assert!(get(&world, "object").is_good());
+    let told = dispatcher.wait("an RTT", |body| body["rtts"][0].is_object());
+    let rtt = &told["rtts"][0];
+    assert_eq!(
+        (&rtt["prefix"], &rtt["count"]),
+        (&"2001:db8:a::/48".into(), &1.into())
+    );
+    assert!(rtt["rtt_us"].as_u64().unwrap() > 0);
+    world.signal(libc::SIGTERM);
+    wait_for("the farewell", || {
+        dispatcher.heard().last().unwrap().0 == format!("DELETE /replicas/{SID}")
+    });
+}
+
+/// Begins an answer of an origin's, and ends it when told to.
+fn slow_origin(world: &World, begun: &mpsc::Sender<()>, end: &mpsc::Receiver<()>) {
+    let listener = world
+        .server
+        .run(|| TcpListener::bind("127.0.0.1:8080").unwrap());
+    begun.send(()).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
+        .unwrap();
+    let _ = end.recv();
+    stream.write_all(b"cd").unwrap();
+}
+
+#[test]
+fn a_replica_with_too_much_to_do_sends_clients_back_to_the_service_address() {
+    if !privileged() {
+        return;
+    }
+    let world = World::replica("overload", &[("object", &object())]);
+    let dispatcher = Dispatcher::at(&world);
+    let unicast = get(&world, "object").preferred.unwrap();
+    let refused = |what: &str| {
+        let attempt = async || {
+            let url = Url::new("https://frontage.test/object")?;
+            let client = client::Client::new(&options(), None)?;
+            Ok(client.connect(&url.at(unicast)).await.err())
+        };
+        let error = world
+            .client
+            .run(|| block_on(attempt()))
+            .unwrap()
+            .expect(what);
+        assert!(error.0.contains("refused"), "{what}: {}", error.0);
+    };
+    let ((begin, begun), (end, ended)) = (mpsc::channel(), mpsc::channel());
+    thread::scope(|scope| {
+        // Ends with the scope, however that ends.
+        let (here, end) = (&world, end);
+        scope.spawn(move || slow_origin(here, &begin, &ended));
+        begun.recv().unwrap();
+        let slow = scope.spawn(|| get(&world, "origin"));
+        wait_for("the load", || world.metric("active_flows") == 1);
+        dispatcher.wait("it to go", |body| {
+            body["accepting"] == false && body["load"] == 1.0
+        });
+        let report = get(&world, "object");
+        assert!(report.is_good(), "{report}");
+        assert_eq!(
+            (report.cached, report.connected),
+            (Some(unicast), service())
+        );
+        assert!(
+            report.invalidated.as_ref().unwrap().contains("refused"),
+            "{report}"
+        );
+        assert_eq!(world.metric("refused_total"), 1);
+        // It drains: the same, until it ends.
+        world.signal(libc::SIGTERM);
+        wait_for("the farewell", || {
+            dispatcher.heard().last().unwrap().0.starts_with("DELETE")
+        });
+        refused("a server that drains");
+        end.send(()).unwrap();
+        assert!(slow.join().unwrap().is_good());
+    });
+    wait_for("the server to end", || !world.is_up());
+}
+
+#[test]
+fn what_should_not_come_to_the_tunnel_is_counted_and_dropped() {
+    if !privileged() {
+        return;
+    }
+    let world = World::replica("tunnel", &[("object", &object())]);
+    let client = SocketAddr::new(CLIENT.into(), 5000);
+    let whole = |port| {
+        let flow = Flow {
+            source: client,
+            destination: (SERVICE, port).into(),
+        };
+        gateway::datagram(flow, &[0xc0; 1200])
+    };
+    let dropped =
+        |reason: &str| world.metric(&format!("tunnel_dropped_total{{reason=\"{reason}\"}}"));
+    let send = |peer, content: &[u8], reason: &str| {
+        let before = dropped(reason);
+        gateway::send(&mut &world.wires[1], peer, content);
+        wait_for(reason, || dropped(reason) == before + 1);
+    };
+    let good = whole(PORT);
+    let stranger = Ipv6Addr::from_bits(GATEWAY.to_bits() + 1);
+    send(stranger, &good, "stranger");
+    send(GATEWAY, &whole(PORT + 1), "nobody");
+    send(GATEWAY, &[], Error::TunnelShort.name());
+    send(GATEWAY, &good[..100], Error::InnerShort.name());
+    let changed = |at: usize, to: u8| {
+        let mut content = good.clone();
+        content[at] = to;
+        content
+    };
+    send(GATEWAY, &changed(0, 0), Error::VniAbsent.name());
+    send(GATEWAY, &changed(4, 1), Error::Origin.name());
+    send(
+        GATEWAY,
+        &changed(good.len() - 1, 1),
+        Error::UdpChecksum.name(),
+    );
+    assert_eq!(world.metric("tunnel_received_total"), 0);
+    // What is a datagram, if no QUIC, is noq's to drop; and the replica serves on.
+    gateway::send(&mut &world.wires[1], GATEWAY, &good);
+    wait_for("the datagram", || {
+        world.metric("tunnel_received_total") == 1
+    });
+    assert!(get(&world, "object").is_good());
+}

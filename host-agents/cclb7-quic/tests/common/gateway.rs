@@ -1,0 +1,97 @@
+//! Stands in for the site's switch, as a gateway between the Service Address and a replica's tunnel.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::num::NonZeroU8;
+
+use frontage_tunnel::{Encapsulation, Flow, Head, decode, vxlan};
+
+use super::hop::{DESTINATION, PAYLOAD, SOURCE, UDP, is_ipv6, read, word};
+
+/// Anycast: 2001:db8:5a::/48+0 for any name.
+pub const SERVICE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x5a, 0, 0, 0, 0, 0);
+/// The replica's end of the tunnel, and the switch's (VTEP).
+pub const REPLICA: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x11, 0, 0, 0, 0, 0x11);
+pub const GATEWAY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x101, 0, 0, 0, 0, 1);
+/// Where the client's packets enter: not the replica's own site.
+pub const ORIGIN: NonZeroU8 = NonZeroU8::new(7).unwrap();
+
+const UDP_HEADER: usize = 8;
+/// VXLAN and Ethernet.
+const HEADERS: usize = 8 + 14;
+
+/// What a packet to the Service Address is in the tunnel.
+pub fn enter(packet: &[u8]) -> Option<Vec<u8>> {
+    if !is_ipv6(packet) || packet[6] != UDP || read(packet, DESTINATION) != SERVICE {
+        return None;
+    }
+    let port = |at| word(packet, PAYLOAD + at);
+    let flow = Flow {
+        source: SocketAddr::new(read(packet, SOURCE).into(), port(0)),
+        destination: SocketAddr::new(SERVICE.into(), port(2)),
+    };
+    let payload = &packet[PAYLOAD + UDP_HEADER..];
+    Some(carried(GATEWAY, &datagram(flow, payload)))
+}
+
+/// A tunnelled datagram.
+pub fn datagram(flow: Flow, payload: &[u8]) -> Vec<u8> {
+    let head = Head::new(Encapsulation::Vxlan, ORIGIN, flow, 0, payload).unwrap();
+    [&head, payload].concat()
+}
+
+/// What a packet of the tunnel's is outside of it.
+pub fn leave(packet: &[u8]) -> Option<Vec<u8>> {
+    let from_replica = is_ipv6(packet) && packet[6] == UDP && read(packet, SOURCE) == REPLICA;
+    if !from_replica || read(packet, DESTINATION) != GATEWAY {
+        return None;
+    }
+    assert_eq!(word(packet, PAYLOAD + 2), vxlan::PORT);
+    let tunnelled = decode(Encapsulation::Vxlan, &packet[PAYLOAD + UDP_HEADER..]).unwrap();
+    assert_eq!(
+        (tunnelled.origin, tunnelled.inner.flow.source.ip()),
+        (ORIGIN, SERVICE.into())
+    );
+    Some(packet[PAYLOAD + UDP_HEADER + HEADERS..].to_vec())
+}
+
+/// Sends `content` to the replica's tunnel as if from `peer`.
+pub fn send(wire: &mut &File, peer: Ipv6Addr, content: &[u8]) {
+    wire.write_all(&carried(peer, content)).unwrap();
+}
+
+/// An IPv6 packet of `peer` to the replica's tunnel.
+fn carried(peer: Ipv6Addr, content: &[u8]) -> Vec<u8> {
+    let length = (UDP_HEADER + content.len()) as u16;
+    let mut udp = Vec::new();
+    for field in [49_152, vxlan::PORT, length, 0] {
+        udp.extend(field.to_be_bytes());
+    }
+    udp.extend(content);
+    let pseudo = [
+        &peer.octets()[..],
+        &REPLICA.octets(),
+        &[0, 0],
+        &length.to_be_bytes(),
+        &[0, 0, 0, UDP],
+        &udp,
+    ];
+    let mut sum: u32 = pseudo
+        .concat()
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)))
+        .sum();
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    udp[6..8].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    let header = [
+        &[0x60, 0, 0, 0][..],
+        &length.to_be_bytes(),
+        &[UDP, 64],
+        &peer.octets(),
+        &REPLICA.octets(),
+    ];
+    [header.concat(), udp].concat()
+}
