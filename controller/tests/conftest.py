@@ -1,7 +1,7 @@
 """What the tests against a real switch need: the switch, the compiled program, a configuration file.
 
 ``TARGET=bmv2`` runs them against ``simple_switch_grpc``; by default it is softswitch. Where these files are can be said with
-FRONTAGE_SOFTSWITCH (the binary), FRONTAGE_BMV2 (the binary) and FRONTAGE_P4 (the folder of the compiled program).
+FRONTAGE_SOFTSWITCH (the binary), BMV2 (the binary) and FRONTAGE_P4 (the folder of the compiled program).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ QUIC_EXAMPLE = EXAMPLE.with_name("quic.yaml")
 
 def _binary() -> str | None:
     if os.environ.get("TARGET") == "bmv2":
-        return os.environ.get("FRONTAGE_BMV2") or shutil.which("simple_switch_grpc")
+        return os.environ.get("BMV2") or shutil.which("simple_switch_grpc")
     builds = [ROOT / "target" / "release" / "softswitch", ROOT / "target" / "debug" / "softswitch"]
     return os.environ.get("FRONTAGE_SOFTSWITCH") or next((str(b) for b in builds if b.exists()), None)
 
@@ -94,16 +94,16 @@ def switch(folder: Path) -> Iterator[Switch]:
 @pytest.fixture
 def config_file(folder: Path, switch: Switch) -> Path:
     """The example configuration, for this switch."""
-    return _for_switch(EXAMPLE, folder, switch)
+    return for_switch(EXAMPLE, folder, switch)
 
 
 @pytest.fixture
 def quic_file(folder: Path, switch: Switch) -> Path:
     """The example of QUIC services, for this switch."""
-    return _for_switch(QUIC_EXAMPLE, folder, switch)
+    return for_switch(QUIC_EXAMPLE, folder, switch)
 
 
-def _for_switch(example: Path, folder: Path, switch: Switch) -> Path:
+def for_switch(example: Path, folder: Path, switch: Switch) -> Path:
     text = example.read_text(encoding="utf-8")
     text = text.replace("../../build/p4", str(PROGRAM)).replace("127.0.0.1:9559 ", switch.address)
     text = text.replace("127.0.0.1:9464", "127.0.0.1:0")

@@ -25,6 +25,7 @@ from frontage.config import Config, loads
 from frontage.cookie import CookieKey, Ip6Cookie
 from frontage.desired import desired
 from frontage.p4info import Schema
+from frontage.replication import replicas_of
 from frontage.state import Action, Key
 from frontage.worker import sessions
 
@@ -75,7 +76,7 @@ def switch(program: softswitch.Program, config: Config, folder: Path) -> softswi
             pipeline.set_default(name, action_name, params)
     for key, action in sessions(config).items():
         assert isinstance(key.match[0], int)
-        pipeline.set_clone_session(key.match[0], list(action.params))
+        pipeline.set_clone_session(key.match[0], [port for port, _ in replicas_of(action)])
     return pipeline
 
 
@@ -243,4 +244,4 @@ def test_limits_are_the_formula() -> None:
 def test_a_session_is_wanted_where_workers_run() -> None:
     assert sessions(configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})) == {}
     wanted = sessions(configuration({2: {"scheduler": {"kind": "sp-pifo"}}}))
-    assert wanted == {Key("clone_session", (1,)): Action("replica", (510,))}
+    assert wanted == {Key("clone_session", (1,)): Action("replicas", (510, 1))}

@@ -35,7 +35,8 @@ async def running(config: Config, election_id: int | None = None) -> AsyncIterat
         yield controller
     finally:
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await asyncio.wait([task])
+    assert task.cancelled(), f"it ended by itself: {task.exception()!r}"
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -123,6 +124,19 @@ async def test_two_standbys_one_takes_over(config_file: Path) -> None:
         await until(lambda: one.primary or two.primary)
         await until(lambda: {one.health.phase, two.health.phase} == {Phase.STANDBY, Phase.INSTALLED})
         assert one.primary != two.primary
+
+
+async def test_stops_although_it_was_just_woken(config_file: Path) -> None:
+    """A role changes in the very moment in which the controller is cancelled."""
+    controller = Controller(load(config_file))
+    task = asyncio.create_task(controller.run())
+    async with asyncio.timeout(LIMIT):
+        await controller.installed()
+        await asyncio.sleep(0)
+        controller._wake.set()
+        task.cancel()
+        await asyncio.wait([task])
+    assert task.cancelled()
 
 
 async def test_drain(config_file: Path) -> None:

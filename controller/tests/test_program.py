@@ -41,6 +41,9 @@ def test_limits() -> None:
     assert sizes["NEXT_HOPS"] == limits.MAX_NEXT_HOPS
     assert sizes["AIFO_LIMITS"] == sizes["PORTS"] * (limits.AIFO_WINDOW + 1)
     assert sizes["RANK_BANDS"] == limits.RANK_BANDS
+    assert sizes["SITES"] == limits.MAX_SITE + 1
+    assert sizes["DISPATCHER_SLOTS"] == limits.DISPATCHER_SLOTS
+    assert sizes["TUNNEL_ENDS"] == limits.MAX_TUNNEL_ENDS
     aifo = (SOURCE / "control" / "aifo.p4").read_text()
     assert len(re.findall(r"WindowSlot\(\d+\)", aifo)) == limits.AIFO_WINDOW
     assert f"#define WORKER_SESSION {limits.WORKER_SESSION}\n" in (SOURCE / "v1model" / "worker.p4").read_text()

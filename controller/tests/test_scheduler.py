@@ -10,9 +10,9 @@ from conftest import EXAMPLE
 from frontage import limits, reasons
 from frontage.blocks import aifo, scheduler
 from frontage.config import Config, ConfigError, loads
+from frontage.replication import CLONE_SESSION
 from frontage.state import Action, Key
 from frontage.status import read_status
-from frontage.worker import CLONE_SESSION
 from test_live import installed, running
 
 SESSION = Key(CLONE_SESSION, (limits.WORKER_SESSION,))
@@ -105,7 +105,7 @@ async def test_schedulers_come_change_and_go(config_file: Path, text: str) -> No
     first, second = (scheduled(text, f"scheduler: {{ kind: aifo, capacity: 100, k: {k} }}") for k in (0.1, 0.5))
     async with running(loads(first, config_file)) as controller:
         state = await installed(controller)
-        assert state[SESSION] == Action("replica", (510,))
+        assert state[SESSION] == Action("replicas", (510, 1))
         assert state[Key(aifo.LIMIT, (1, 20))] == Action("set_limit", (10,))
         writes = controller.health.writes.copy()
         await controller.apply(loads(second, config_file))

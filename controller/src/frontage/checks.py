@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
 from fractions import Fraction
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_network
 from typing import TYPE_CHECKING
 
-from frontage import limits
+from frontage import checks_endusers, checks_sites, limits
+from frontage.findings import Finding, duplicates
 from frontage.yamlfile import Path
 
 if TYPE_CHECKING:
     from frontage.config import Config
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A problem whose position is still to be looked up; ``at_key`` points at the field's name, not at its value."""
-
-    path: Path
-    what: str
-    fix: str
-    at_key: bool = False
 
 
 def check(config: Config) -> list[Finding]:
@@ -34,30 +24,22 @@ def check(config: Config) -> list[Finding]:
         *_vips(config),
         *_servers(config),
         *_quic(config),
+        *checks_sites.check(config),
         *_keys(config),
         *_sizes(config),
+        *checks_endusers.check(config),
     ]
-
-
-def _duplicates(items: Iterable[tuple[Path, Hashable]], what: str, fix: str) -> Iterator[Finding]:
-    seen: set[Hashable] = set()
-    for path, value in items:
-        if value in seen:
-            yield Finding(path, what.format(value), fix)
-        seen.add(value)
 
 
 def _ports(config: Config) -> Iterator[Finding]:
     ports = config.ports
-    yield from _duplicates(((("ports", i, "id"), p.id) for i, p in enumerate(ports)), "port id {} is used twice", "renumber one")
-    yield from _duplicates(
-        ((("ports", i, "name"), p.name) for i, p in enumerate(ports)), "port name {} is used twice", "rename one"
-    )
+    yield from duplicates(((("ports", i, "id"), p.id) for i, p in enumerate(ports)), "port id {} is used twice", "renumber one")
+    yield from duplicates(((("ports", i, "name"), p.name) for i, p in enumerate(ports)), "port name {} is used twice", "rename one")
     for i, port in enumerate(ports):
         if port.id == config.device.cpu_port:
             yield Finding(("ports", i, "id"), f"port {port.id} is the CPU port", "give the number of another port")
     gateways = [(("ports", i, "gateways", j), g.ip) for i, p in enumerate(ports) for j, g in enumerate(p.gateways)]
-    yield from _duplicates(gateways, "gateway address {} is used twice", "give every gateway its own address")
+    yield from duplicates(gateways, "gateway address {} is used twice", "give every gateway its own address")
 
 
 def _schedulers(config: Config) -> Iterator[Finding]:
@@ -96,13 +78,13 @@ def _forwarding(config: Config) -> Iterator[Finding]:
             yield Finding(("neighbors", i, "port"), f"there is no port {neighbor.port}", known)
     prefixes: list[tuple[Path, Hashable]] = [(("routes", i, "prefix"), r.prefix) for i, r in enumerate(config.routes)]
     prefixes += [(("neighbors", i, "address"), ip_network(n.address)) for i, n in enumerate(config.neighbors)]
-    yield from _duplicates(prefixes, "there are two ways to {}", "keep one of them")
+    yield from duplicates(prefixes, "there are two ways to {}", "keep one of them")
 
 
 def _vips(config: Config) -> Iterator[Finding]:
     vips = config.vips
-    yield from _duplicates(((("vips", i, "name"), v.name) for i, v in enumerate(vips)), "VIP name {} is used twice", "rename one")
-    yield from _duplicates(
+    yield from duplicates(((("vips", i, "name"), v.name) for i, v in enumerate(vips)), "VIP name {} is used twice", "rename one")
+    yield from duplicates(
         ((("vips", i, "address"), _endpoint(v.address, v.protocol, v.port)) for i, v in enumerate(vips)),
         "two VIPs have address {}",
         "give one of them another address or port",
@@ -127,7 +109,7 @@ def _quic(config: Config) -> Iterator[Finding]:
         for i, v in enumerate(config.vips)
         if v.cookie_prefix
     ]
-    yield from _duplicates(prefixes, "two VIPs have cookie prefix {}", "give every service a /64 of its own")
+    yield from duplicates(prefixes, "two VIPs have cookie prefix {}", "give every service a /64 of its own")
     for i, vip in enumerate(config.vips):
         udp, ipv6 = vip.protocol == "udp", vip.address.version == 6
         if vip.cookie_prefix and not (udp and ipv6):
@@ -158,21 +140,21 @@ def _quic(config: Config) -> Iterator[Finding]:
         if served.cookie_prefix and (way is None or way in outside):
             what = f"no route leads to {own} on the servers' side, where this server has its cookie addresses"
             yield Finding(("servers", i, "address"), what, "add the prefix to `routes`")
-    yield from _duplicates(networks, "two servers send from {}", "a QUIC server on IPv6 needs a /64 of its own: move one")
+    yield from duplicates(networks, "two servers send from {}", "a QUIC server on IPv6 needs a /64 of its own: move one")
 
 
 def _servers(config: Config) -> Iterator[Finding]:
     servers = config.servers
     vips = {vip.name: vip for vip in config.vips}
-    yield from _duplicates(
+    yield from duplicates(
         ((("servers", i, "name"), s.name) for i, s in enumerate(servers)), "server name {} is used twice", "rename one"
     )
-    yield from _duplicates(
+    yield from duplicates(
         ((("servers", i, "sid"), s.sid) for i, s in enumerate(servers)),
         "sid {} is used twice",
         f"give a free one from 0 to {limits.MAX_SID}",
     )
-    yield from _duplicates(
+    yield from duplicates(
         (
             (("servers", i, "address"), _endpoint(s.address, vips[s.vip].protocol if s.vip in vips else "tcp", s.port))
             for i, s in enumerate(servers)

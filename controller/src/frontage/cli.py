@@ -8,13 +8,13 @@ import logging
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from frontage import edit
-from frontage.config import Config, ConfigError, Policy, ServerState, load
+from frontage import cli_mapping, edit
+from frontage.cli_common import DEFAULT_CONFIG, ConfigArgument, ConfigOption, JsonOption, err, example, fail, load_config, out
+from frontage.config import ConfigError, Policy, ServerState, load
 from frontage.control import ControlError, ask, is_listening, socket_path
 from frontage.keyfile import OWNER_ONLY, key_file, replace
 
@@ -25,15 +25,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     help="Frontage's controller: programs the edge switch from one configuration file.",
 )
-out = Console()
-err = Console(stderr=True)
-
-ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration file.")]
-ConfigOption = Annotated[
-    Path, typer.Option("--config", "-c", metavar="CONFIG", envvar="FRONTAGE_CONFIG", help="The configuration file.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-DEFAULT_CONFIG = Path("frontage.yaml")
+app.add_typer(cli_mapping.app, name="mapping")
 
 WAIT = 65.0
 """Seconds that a command waits for the running controller: a little longer than the controller waits for the switch."""
@@ -41,18 +33,6 @@ WAIT = 65.0
 
 def main() -> None:
     app()
-
-
-def fail(message: object, *, as_json: bool = False, code: int = 1) -> NoReturn:
-    if as_json:
-        out.print_json(json.dumps({"ok": False, "error": str(message)}))
-    else:
-        err.print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(code)
-
-
-def example(text: str) -> str:
-    return f"[dim]Example:[/dim] {text}"
 
 
 @app.command(epilog=example("frontage up frontage.yaml"))
@@ -95,8 +75,11 @@ def up(
 @app.command(epilog=example("frontage check frontage.yaml"))
 def check(config: ConfigArgument, as_json: JsonOption = False) -> None:
     """Check CONFIG without installing it. Every problem is one line: file:line:column: field: what is wrong; the fix."""
+    from frontage import mappingfile
+
     try:
         found = load(config)
+        mappingfile.of(found)
     except ConfigError as error:
         if as_json:
             problems = [
@@ -124,7 +107,7 @@ def status(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -
     """Show what is installed against what is wanted, VIPs and servers with their traffic, drops by reason, keys."""
     from frontage import show
 
-    found = _load(config, as_json=as_json)
+    found = load_config(config, as_json=as_json)
     try:
         path = socket_path(found, config)
         if is_listening(path):
@@ -211,7 +194,7 @@ def keys(
 
     What a server seals with a key that the switch does not have yet is dropped.
     """
-    found = _load(config, as_json=False)
+    found = load_config(config, as_json=False)
     try:
         path = socket_path(found, config)
         if is_listening(path):
@@ -227,13 +210,6 @@ def keys(
         replace(output, key_file(found), OWNER_ONLY)
     except OSError as error:
         fail(f"{output}: cannot be written: {error}; make its folder writable")
-
-
-def _load(config: Path, *, as_json: bool) -> Config:
-    try:
-        return load(config)
-    except ConfigError as error:
-        fail(error, as_json=as_json)
 
 
 def _change(config: Path, change: edit.Edit, done: str, *, as_json: bool) -> None:

@@ -10,14 +10,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from frontage import checks
+from frontage.artemis import Artemis, Dispatcher, OwnSite, Site
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
+from frontage.enduser.settings import EndUsers, in_folder
 from frontage.explain import explain
 from frontage.fields import (
     AddressField,
     InterfaceField,
+    IPAddress,
     L4Port,
     MacField,
     Name,
@@ -27,21 +30,18 @@ from frontage.fields import (
     parse_secret,
 )
 from frontage.limits import AIFO_WINDOW, MAX_DEPTH, MAX_PORT_ID, MAX_RANK_US, MAX_SID, MAX_WEIGHT
+from frontage.model import Model
 from frontage.yamlfile import Document, DocumentError, Problem, parse
 from frontage.yamlfile import Path as FieldPath
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
-
-
-class Pipeline(_Model):
+class Pipeline(Model):
     p4info: Path = Field(description="the path of the compiled program's P4Info in text form", examples=["frontage.p4info.txtpb"])
     # The field's name in the file is ``json``; BaseModel has a method of that name.
     json_file: Path = Field(alias="json", description="the path of the compiled program's BMv2 JSON", examples=["frontage.json"])
 
 
-class Device(_Model):
+class Device(Model):
     address: str = Field(
         description="host:port of the switch's P4Runtime server, or unix:PATH", examples=["127.0.0.1:9559"], min_length=1
     )
@@ -56,6 +56,7 @@ class Device(_Model):
 class Role(StrEnum):
     CLIENT = "client"
     SERVER = "server"
+    SITE = "site"
 
 
 class Discipline(StrEnum):
@@ -66,7 +67,7 @@ class Discipline(StrEnum):
     SP_PIFO = "sp-pifo"
 
 
-class Scheduler(_Model):
+class Scheduler(Model):
     kind: Discipline = Field(description="one of " + ", ".join(Discipline), examples=["aifo"])
     default_rank: int = Field(
         0,
@@ -91,10 +92,13 @@ class Scheduler(_Model):
         return self.kind is not Discipline.FIFO
 
 
-class Port(_Model):
+class Port(Model):
     id: int = Field(ge=1, le=MAX_PORT_ID, description="the data plane's port number", examples=[1])
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["uplink"])
-    role: Role = Field(description="'client' (towards the outside) or 'server' (towards the servers)", examples=["client"])
+    role: Role = Field(
+        description="'client' (towards the outside), 'server' (towards the servers) or 'site' (towards other sites)",
+        examples=["client"],
+    )
     mac: MacField = Field(description="the switch's unicast Ethernet address on this port", examples=["02:00:00:00:01:01"])
     gateways: tuple[InterfaceField, ...] = Field(
         (), description="the addresses with prefix length that the switch answers for", examples=["[192.0.2.1/24]"]
@@ -114,13 +118,13 @@ class Port(_Model):
         return self.scheduler is not None and self.scheduler.ranks
 
 
-class Route(_Model):
+class Route(Model):
     prefix: NetworkField = Field(description="an IP prefix without host bits", examples=["198.51.100.0/24"])
     port: Name = Field(description="the name of one of `ports`", examples=["uplink"])
     mac: MacField = Field(description="the next hop's unicast Ethernet address", examples=["02:00:00:00:02:01"])
 
 
-class Neighbor(_Model):
+class Neighbor(Model):
     address: AddressField = Field(description="an IP address that is reached directly", examples=["10.0.1.11"])
     port: Name = Field(description="the name of one of `ports`", examples=["rack1"])
     mac: MacField = Field(description="its unicast Ethernet address", examples=["02:00:00:00:03:01"])
@@ -149,7 +153,7 @@ class Protocol(StrEnum):
         return 6 if self is Protocol.TCP else 17
 
 
-class Vip(_Model):
+class Vip(Model):
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["shop"])
     address: AddressField = Field(description="the address that clients connect to", examples=["203.0.113.10"])
     protocol: Protocol = Field(Protocol.TCP, description="'tcp', or 'udp' for QUIC", examples=["udp"])
@@ -167,6 +171,8 @@ class Vip(_Model):
         examples=["2001:db8:c00c:1e::/64"],
     )
 
+    artemis: Artemis | None = Field(None, description="makes the address a service address of Artemis; none if absent")
+
     @property
     def effective_alpha(self) -> float:
         """``cclb4-current`` and ``cclb4-future`` are cclb4 with the extreme weights."""
@@ -178,23 +184,33 @@ class ServerState(StrEnum):
     DRAINING = "draining"
 
 
-class Server(_Model):
+class Server(Model):
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["web1"])
     vip: Name = Field(description="the name of one of `vips`", examples=["shop"])
     address: AddressField = Field(description="the server's own address (DIP)", examples=["10.0.1.11"])
     port: L4Port = Field(description="the server's own TCP or UDP port", examples=[8080])
     sid: int = Field(ge=0, le=MAX_SID, description="a server id, unique in the file", examples=[11])
     weight: int = Field(1, ge=1, le=MAX_WEIGHT, description="the share of new connections against the VIP's others", examples=[1])
+    tunnel: AddressField | None = Field(
+        None,
+        description="where a replica of an Artemis service ends its tunnels; `address` if absent",
+        examples=["2001:db8:1:11::11"],
+    )
     state: ServerState = Field(
         ServerState.ACTIVE, description="'active', or 'draining': keeps its connections, gets no new ones", examples=["active"]
     )
+
+    @property
+    def tunnel_end(self) -> IPAddress:
+        """Its own end of tunnels."""
+        return self.tunnel or self.address
 
     @property
     def active(self) -> bool:
         return self.state is ServerState.ACTIVE
 
 
-class Key(_Model):
+class Key(Model):
     id: int = Field(ge=1, lt=1 << 32, description="a key id; the newest key has the largest and seals", examples=[1])
     secret: SecretField | None = Field(
         None,
@@ -213,35 +229,42 @@ class Key(_Model):
         return self
 
 
-class Metrics(_Model):
+class Metrics(Model):
     address: str = Field(
         "127.0.0.1:9464", pattern=r"^.+:\d{1,5}$", description="host:port of the Prometheus endpoint", examples=["127.0.0.1:9464"]
     )
 
 
-class Fallback(_Model):
+class Fallback(Model):
     idle_timeout: int = Field(
         120, ge=1, le=65535, description="the seconds after which an idle entry of the connection table expires", examples=[120]
     )
 
 
-class Handshake(_Model):
+class Handshake(Model):
     timeout: int = Field(
         10, ge=1, le=65535, description="the seconds after which an idle entry of the handshake table expires", examples=[10]
     )
 
 
-class Config(_Model):
+class Config(Model):
     device: Device = Field(description="the switch")
     ports: tuple[Port, ...] = Field(min_length=1, description="the switch's ports")
     routes: tuple[Route, ...] = Field((), description="prefixes behind a next hop")
     neighbors: tuple[Neighbor, ...] = Field((), description="hosts on the switch's own links")
     vips: tuple[Vip, ...] = Field((), description="the services")
     servers: tuple[Server, ...] = Field((), description="the servers, each one endpoint of one VIP")
+    site: OwnSite | None = Field(None, description="this site, where there are others")
+    sites: tuple[Site, ...] = Field((), description="the sites; this one may be among them")
+    dispatchers: tuple[Dispatcher, ...] = Field((), description="this site's dispatchers")
+    mapping: Path | None = Field(
+        None, description="the path of the end-user mapping in JSON; none if absent", examples=["mapping.json"]
+    )
     keys: tuple[Key, ...] = Field(min_length=1, max_length=2, description="one or two cookie keys of consecutive ids")
     metrics: Metrics | None = Field(None, description="the Prometheus endpoint; none if absent")
     fallback: Fallback = Field(default_factory=Fallback, description="the connection table of flows that carry no cookie")
     handshake: Handshake = Field(default_factory=Handshake, description="the handshake table of QUIC")
+    end_users: EndUsers | None = Field(None, description="how the end-user mapping is computed; it is not, if absent")
     control_socket: Path | None = Field(
         None, description="unix socket through which commands reach the running controller; beside this file if absent"
     )
@@ -251,6 +274,15 @@ class Config(_Model):
         """The keys with their secrets, oldest first; the last one seals."""
         keys = [CookieKey(key.id, key.secret) for key in self.keys if key.secret is not None]
         return tuple(sorted(keys, key=lambda key: key.id))
+
+    @property
+    def other_sites(self) -> tuple[Site, ...]:
+        return tuple(site for site in self.sites if self.site is not None and site.id != self.site.id)
+
+    @property
+    def services(self) -> dict[int, Artemis]:
+        """Of Artemis, by number."""
+        return {vip.artemis.id: vip.artemis for vip in self.vips if vip.artemis is not None}
 
     @property
     def servers_by_vip(self) -> dict[str, list[Server]]:
@@ -346,6 +378,10 @@ def _resolve(config: Config, folder: Path, document: Document) -> tuple[Config, 
         "keys": tuple(keys),
         "device": config.device.model_copy(update={"pipeline": pipeline}),
     }
+    if config.mapping is not None:
+        update["mapping"] = (folder / config.mapping).absolute()
+    if config.end_users is not None:
+        update["end_users"] = in_folder(config.end_users, folder)
     if config.control_socket is not None:
         update["control_socket"] = (folder / config.control_socket).absolute()
     return config.model_copy(update=update), problems

@@ -87,11 +87,11 @@ class ControlServer:
         return False
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, ValueError):
+        # Whatever fails, who asked is not left waiting.
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError, ValueError):
             while line := await reader.readline():
                 writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
                 await writer.drain()
-        writer.close()
 
     async def _answer(self, line: bytes) -> Answer:
         try:

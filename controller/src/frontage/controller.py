@@ -20,9 +20,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from frontage.config import Config, Device
+from frontage.mapping import Change, EndUserMapping, MappingEntries
 from frontage.p4info import Pipeline, PipelineError
 from frontage.p4runtime import ElectionIdInUseError, Role, Session, SwitchError, UnreachableError, WriteRefusedError
-from frontage.reconcile import Outcome, ReconcileError, reconcile
+from frontage.reconcile import Outcome, ReconcileError, push, reconcile
 
 log = logging.getLogger(__name__)
 
@@ -87,10 +88,15 @@ class Health:
 
 
 class Controller:
-    """One switch, one configuration. `run` until cancelled; `apply` to change the configuration."""
+    """One switch, a configuration, an end-user mapping. `run` until cancelled; `apply` changes the one, `steer` the other."""
 
-    def __init__(self, config: Config, *, election_id: int | None = None):
+    def __init__(self, config: Config, *, election_id: int | None = None, mapping: EndUserMapping | None = None):
         self.config = config
+        self.mapping = mapping or EndUserMapping()
+        self._changes: list[Change] = []
+        """Of the mapping, not yet written."""
+        self._mapped: tuple[Config, MappingEntries] | None = None
+        """What the switch has of the mapping, and under which configuration; None if that is uncertain."""
         self.health = Health()
         self.pipeline: Pipeline | None = None
         self.session: Session | None = None
@@ -128,10 +134,22 @@ class Controller:
             await asyncio.sleep(backoff)
             backoff = min(2 * backoff, BACKOFF_LAST)
 
-    async def change(self, config: Config) -> None:
-        """Replace the configuration, without waiting for its installation."""
+    async def change(self, config: Config, mapping: Change | None = None) -> None:
+        """Replace the configuration, and with it some of the end-user mapping, without waiting for their installation."""
         async with self._condition:
             self.config = config
+            if mapping is not None:
+                self.mapping.apply(mapping)
+            self._wanted += 1
+        self._wake.set()
+
+    async def steer(self, change: Change) -> None:
+        """Change the end-user mapping, without waiting for its installation (`installed` does). Only the difference is written, and
+        nothing is read. Raises MappingError, and then nothing has changed."""
+        async with self._condition:
+            MappingEntries(self.config, EndUserMapping()).check(change)
+            self.mapping.apply(change)
+            self._changes.append(change)
             self._wanted += 1
         self._wake.set()
 
@@ -164,7 +182,7 @@ class Controller:
         self.pipeline = pipeline = await asyncio.to_thread(Pipeline.load, device.pipeline.p4info, device.pipeline.json_file)
         async with Session(device.address, device.device_id) as session:
             await session.connect(CONNECT_TIMEOUT)
-            self._role, self._resync = Role.BACKUP, True
+            self._role, self._resync, self._mapped = Role.BACKUP, True, None
             self.health.connections += 1
             await session.arbitrate(self._election_id)
             self.session = session
@@ -225,7 +243,9 @@ class Controller:
     async def _woken(self, seconds: float) -> bool:
         """Wait for a reason to look again; False if there is none in time."""
         try:
-            await asyncio.wait_for(self._wake.wait(), seconds)
+            # Not wait_for: before Python 3.12 it loses a cancellation that comes together with the event.
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
         except TimeoutError:
             return False
         self._wake.clear()
@@ -234,14 +254,27 @@ class Controller:
     async def _install(self, session: Session, pipeline: Pipeline, wanted: int) -> None:
         if self.health.phase is not Phase.INSTALLED:
             await self._report(Phase.INSTALLING)
-        config = self.config
+        config, changes = self.config, self._changes
+        self._changes = []
+        mapped, self._mapped = self._mapped, None  # uncertain, until it is written
+        if changes and mapped is not None and mapped[0] is config and not self._resync:
+            for change in changes:
+                entries = self.health.last.entries if self.health.last else 0
+                outcome = await push(session, pipeline.schema, mapped[1], mapped[1].change(change), entries)
+                await self._count(outcome, wanted)
+            self._mapped = mapped
+            return
         if await session.installed_pipeline() != pipeline.cookie:
             log.info("setting the pipeline")
             await session.set_pipeline(pipeline)
             self.health.pipelines_set += 1
             self._resync = True
-        outcome = await reconcile(session, pipeline.schema, config, resync=self._resync)
+        outcome = await reconcile(session, pipeline.schema, config, self.mapping, resync=self._resync)
         self._resync = False
+        self._mapped = config, outcome.mapped
+        await self._count(outcome, wanted)
+
+    async def _count(self, outcome: Outcome, wanted: int) -> None:
         if outcome.writes or outcome.leaf_ops:
             log.info(
                 "%d entries: %d inserted, %d modified, %d deleted, %d leaf operations, %.3f s",

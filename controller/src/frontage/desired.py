@@ -7,6 +7,8 @@ from frontage.blocks import (
     aifo,
     assign,
     choice,
+    copies,
+    encapsulation,
     fallback,
     forwarding,
     handshake,
@@ -18,6 +20,8 @@ from frontage.blocks import (
     retrieve,
     scheduler,
     server,
+    steering,
+    tunnel,
     unseal,
     vip,
 )
@@ -37,12 +41,12 @@ STAGES: tuple[tuple[str, ...], ...] = (
         *handshake.TABLES,
         *aifo.TABLES,
     ),
-    server.TABLES,
+    (*server.TABLES, *encapsulation.TABLES, *copies.TABLES),
     (*choice.TABLES, *vip.DIPS),
     (*maglev.TABLES, *assign.TABLES),
-    (vip.POLICY,),
+    (*steering.TABLES, vip.POLICY),
     (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.COOKIE_ADDRESS, vip.ADDRESS4, vip.ADDRESS6, vip.COOKIE_PREFIX),
-    scheduler.TABLES,
+    (*tunnel.TABLES, *scheduler.TABLES),
     ports.TABLES,
 )
 """The order of writing: what an entry leads to is there before it, so that no packet meets half of a change. Deleting goes
@@ -70,6 +74,10 @@ BLOCKS = (
     assign,
     choice,
     server,
+    tunnel,
+    encapsulation,
+    copies,
+    steering,
     masking,
 )
 """The controller's side of each control of the P4 program that has tables."""

@@ -28,7 +28,7 @@ def _spurious(detail: ErrorDetails) -> bool:
 
 @cache
 def _fields(schema: type[BaseModel]) -> dict[tuple[str, ...], FieldInfo]:
-    """Every field of the schema by its path without list indices."""
+    """Every field of the schema by its path without list indices; those of a union's member also below the member's tag."""
     found: dict[tuple[str, ...], FieldInfo] = {}
 
     def visit(model: type[BaseModel], prefix: tuple[str, ...]) -> None:
@@ -38,6 +38,9 @@ def _fields(schema: type[BaseModel]) -> dict[tuple[str, ...], FieldInfo]:
             for part in (field.annotation, *typing.get_args(field.annotation)):
                 if isinstance(part, type) and issubclass(part, BaseModel):
                     visit(part, path)
+                    if isinstance(field.discriminator, str):
+                        for tag in typing.get_args(part.model_fields[field.discriminator].annotation):
+                            visit(part, (*path, tag))
 
     visit(schema, ())
     return found
@@ -65,14 +68,20 @@ _WHAT = {
 
 def _explain(detail: ErrorDetails, document: Document, fields: Mapping[tuple[str, ...], FieldInfo]) -> Problem:
     """Turn one of pydantic's errors into what is wrong, where, and the fix."""
-    # Pydantic appends the name of a union's member to the path; the file has no such level.
+    # Pydantic puts the name of a union's member into the path; the file has no such level.
     path: Path = ()
+    names: tuple[str, ...] = ()
     for part in detail["loc"]:
-        known = (*(p for p in (*path, part) if isinstance(p, str)),)
-        if isinstance(part, str) and known not in fields and detail["type"] != "extra_forbidden":
-            break
+        if isinstance(part, str):
+            names = (*names, part)
+            if names not in fields:
+                if any(known[: len(names)] == names for known in fields):
+                    continue
+                if detail["type"] != "extra_forbidden":
+                    names = names[:-1]
+                    break
         path = (*path, part)
-    field = fields.get(tuple(part for part in path if isinstance(part, str)))
+    field = fields.get(names)
     given = detail["input"]
     # Secrets must not end up in logs.
     shown = repr(given) if isinstance(given, str | int | float) and path[-1:] != ("secret",) else "this"
@@ -88,9 +97,8 @@ def _explain(detail: ErrorDetails, document: Document, fields: Mapping[tuple[str
         what = f"{shown} {message}"
 
     if detail["type"] == "extra_forbidden":
-        parent = tuple(part for part in path[:-1] if isinstance(part, str))
-        names = [known[-1] for known in fields if known[:-1] == parent]
-        fix = f"remove it or use one of: {', '.join(names)}"
+        siblings = [known[-1] for known in fields if known[:-1] == names[:-1]]
+        fix = f"remove it or use one of: {', '.join(siblings)}"
         return Problem(path, what, fix, document.key_position(path))
     if field is None:
         return Problem(path, what, "see the example configuration", document.position(path))

@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN
 
 IPAddress = IPv4Address | IPv6Address
+IPNetwork = IPv4Network | IPv6Network
 
 
 class Mac(int):

@@ -20,6 +20,14 @@ MAX_ROUTES = 16384
 """Of one address family, neighbors included."""
 MAX_NEXT_HOPS = 8192
 
+MAX_SITE = 255
+MAX_SERVICE = 65535
+MAX_REDUNDANCY = 4
+"""Sites that a first flight may go to."""
+MAX_REGION = 65535
+DISPATCHER_SLOTS = 64
+MAX_TUNNEL_ENDS = 8192
+
 AIFO_WINDOW = 20
 """Slots of AIFO's window."""
 MAX_DEPTH = (1 << 19) - 1
@@ -29,3 +37,5 @@ MAX_RANK_US = 8 * (15 << 30)
 """The largest remaining time that a rank can say, in microseconds (docs/cookie.md, Quantisation)."""
 WORKER_SESSION = 1
 """The clone session of worker packets."""
+COPY_SESSIONS = range(2, 1 << 15)
+"""Clone sessions of first flights that go to further sites; of softswitch and BMv2, 2^15 - 1 is the last."""

@@ -13,6 +13,8 @@ from prometheus_client.registry import Collector
 
 from frontage.config import Config, Metrics
 from frontage.controller import DURATIONS, Controller, Health, Phase
+from frontage.enduser import measures
+from frontage.enduser.attached import Attached
 from frontage.p4info import PipelineError
 from frontage.p4runtime import Count, SwitchError
 from frontage.status import Counters, read_counters
@@ -25,14 +27,18 @@ SCRAPE_TIMEOUT = 10.0
 class FrontageCollector(Collector):
     """Everything that Prometheus gets to see of one controller."""
 
-    def __init__(self, controller: Controller, loop: asyncio.AbstractEventLoop):
+    def __init__(self, controller: Controller, loop: asyncio.AbstractEventLoop, end_users: Attached | None = None):
         self._controller = controller
+        self._end_users = end_users
         self._loop = loop
 
     def collect(self) -> Iterable[Metric]:
         """Called on the endpoint's thread."""
         controller = self._controller
         yield from _health_metrics(controller.health, primary=controller.primary)
+        mapper = self._end_users.mapper if self._end_users is not None else None
+        if mapper is not None:
+            yield from measures.metrics(mapper)
         config, counters = controller.config, None
         try:
             counters = asyncio.run_coroutine_threadsafe(self._read(config), self._loop).result(SCRAPE_TIMEOUT)
@@ -126,12 +132,14 @@ def _counter_metrics(config: Config, counters: Counters) -> Iterable[Metric]:
 class Endpoint:
     """The HTTP server of one controller's metrics, on a thread of its own."""
 
-    def __init__(self, metrics: Metrics, controller: Controller, loop: asyncio.AbstractEventLoop):
+    def __init__(
+        self, metrics: Metrics, controller: Controller, loop: asyncio.AbstractEventLoop, end_users: Attached | None = None
+    ):
         self.metrics = metrics
         registry = CollectorRegistry(auto_describe=False)
         host, _, port = metrics.address.rpartition(":")
         self._server, self._thread = start_http_server(int(port), host.strip("[]"), registry)
-        registry.register(FrontageCollector(controller, loop))
+        registry.register(FrontageCollector(controller, loop, end_users))
         bound = self._server.server_address
         self.address = str(bound[0]), int(bound[1])
 

@@ -13,6 +13,7 @@ from frontage.allocation import Installed, allocate
 from frontage.config import Config
 from frontage.desired import TABLES, desired
 from frontage.p4info import Schema
+from frontage.replication import replicas_of
 from frontage.state import Match, State, exact
 from frontage.tree import leaf_ops, packets
 from frontage.worker import sessions
@@ -50,7 +51,7 @@ def plain_sessions(config: Config) -> Iterator[dict[str, Any]]:
     """The clone sessions."""
     for key, action in sessions(config).items():
         (session,) = exact(key.match)
-        replicas = [{"port": port, "instance": 1} for port in action.params]
+        replicas = [{"port": port, "instance": instance} for port, instance in replicas_of(action)]
         yield {"id": session, "replicas": replicas, "truncate_to": 0, "class_of_service": 0}
 
 

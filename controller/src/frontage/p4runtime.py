@@ -20,7 +20,7 @@ from finsy.grpcutil import GRPC_EOF
 from finsy.p4client import P4RpcStatus
 from finsy.proto import p4r, p4r_grpc, rpc_code
 
-from frontage import worker
+from frontage import replication
 from frontage.p4info import Pipeline, Schema, TableInfo
 from frontage.state import Action, Key, State
 
@@ -109,7 +109,8 @@ class Session:
     async def connect(self, seconds: float) -> None:
         """Wait until the switch accepts connections. Raises UnreachableError."""
         try:
-            await asyncio.wait_for(self.channel.channel_ready(), seconds)
+            async with asyncio.timeout(seconds):
+                await self.channel.channel_ready()
         except TimeoutError:
             raise UnreachableError(
                 f"no P4Runtime server answers at {self.address}; start the switch or correct device.address"
@@ -212,13 +213,13 @@ class Session:
         return state
 
     async def read_clone_sessions(self) -> State:
-        """The program's clone sessions, as `worker` writes them."""
+        """The program's clone sessions, as `replication` writes them."""
         request = p4r.ReadRequest(device_id=self.device_id)
         request.entities.add().packet_replication_engine_entry.clone_session_entry.session_id = 0
         state: State = {}
 
         def take(entity: p4r.Entity) -> None:
-            key, action = worker.decode(entity.packet_replication_engine_entry)
+            key, action = replication.decode(entity.packet_replication_engine_entry)
             state[key] = action
 
         await self._read(request, take)
@@ -274,8 +275,8 @@ class Session:
             request = p4r.WriteRequest(device_id=self.device_id, election_id=_uint128(self.election_id))
             for key, action in batch:
                 entity = request.updates.add(type=kind).entity
-                if key.table == worker.CLONE_SESSION:
-                    entity.packet_replication_engine_entry.CopyFrom(worker.encode(key, action))
+                if key.table == replication.CLONE_SESSION:
+                    entity.packet_replication_engine_entry.CopyFrom(replication.encode(key, action))
                 else:
                     entity.table_entry.CopyFrom(schema.encode(key, action))
             # The switch works on one batch while the next is being built.

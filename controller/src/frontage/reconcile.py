@@ -15,14 +15,16 @@ from finsy.proto import p4r
 
 from frontage import worker
 from frontage.allocation import Allocation, AllocationError, Installed, allocate
-from frontage.blocks import masking
+from frontage.blocks import masking, steering
 from frontage.config import Config
 from frontage.desired import STAGES, TABLES, TREE_STAGE, desired
+from frontage.limits import WORKER_SESSION
+from frontage.mapping import EndUserMapping, MappingEntries, MappingError
 from frontage.p4info import Schema
 from frontage.p4runtime import Session
-from frontage.state import Action, Difference, Key, State, difference
+from frontage.replication import CLONE_SESSION
+from frontage.state import Action, Difference, Key, State, difference, exact
 from frontage.tree import leaf_ops, packets
-from frontage.worker import CLONE_SESSION
 
 
 class ReconcileError(Exception):
@@ -38,6 +40,8 @@ class Plan:
     allocation: Allocation
     wanted: State
     difference: Difference
+    mapped: MappingEntries | None
+    """The mapping's part of what is wanted, ready for changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,34 +54,46 @@ class Outcome:
     deleted: int
     leaf_ops: int
     seconds: float
+    mapped: MappingEntries
+    """The mapping's part of it, ready for changes."""
 
     @property
     def writes(self) -> int:
         return self.inserted + self.modified + self.deleted
 
 
-async def plan(session: Session, schema: Schema, config: Config) -> Plan:
-    """Read what is installed and compute what is to be done; writes nothing. Raises ReconcileError."""
-    installed = await session.read_tables(schema, [schema.table(name) for name in TABLES])
+async def plan(session: Session, schema: Schema, config: Config, mapping: EndUserMapping | None = None) -> Plan:
+    """Read what is installed and compute what is to be done; writes nothing. Without a mapping, what the switch has of one is not
+    looked at. Raises ReconcileError."""
+    unknown = () if mapping is not None else steering.MAPPED
+    installed = await session.read_tables(schema, [schema.table(name) for name in TABLES if name not in unknown])
     sessions = await session.read_clone_sessions()
+    if mapping is None:
+        sessions = {key: action for key, action in sessions.items() if exact(key.match)[0] == WORKER_SESSION}
     numbers = Installed(installed)
     try:
         allocation = allocate(config, numbers)
     except AllocationError as error:
         raise ReconcileError(str(error)) from None
-    wanted = desired(config, allocation)
-    _check_sizes(schema, wanted)
+    wanted = desired(config, allocation) | worker.sessions(config)
+    mapped = None
+    if mapping is not None:
+        try:
+            mapped = MappingEntries(config, mapping, sessions)
+        except MappingError as error:
+            raise ReconcileError(str(error)) from None
+        wanted |= mapped.state
+    _check_sizes(schema, Counter(key.table for key in wanted))
     _check_key(config, installed)
     installed |= sessions
-    wanted |= worker.sessions(config)
-    return Plan(installed, numbers, allocation, wanted, difference(wanted, installed))
+    return Plan(installed, numbers, allocation, wanted, difference(wanted, installed), mapped)
 
 
-async def reconcile(session: Session, schema: Schema, config: Config, *, resync: bool) -> Outcome:
+async def reconcile(session: Session, schema: Schema, config: Config, mapping: EndUserMapping, *, resync: bool) -> Outcome:
     """Install ``config``. ``resync`` also tells the tournament trees all that cannot be read back: do so on every new
     connection. Raises ReconcileError, SwitchError."""
     started = time.monotonic()
-    todo = await plan(session, schema, config)
+    todo = await plan(session, schema, config, mapping)
     ops = leaf_ops(config, todo.allocation, todo.numbers, resync=resync)
     changes = todo.difference
     missing, different = _by_table(changes.missing), _by_table(changes.different)
@@ -114,7 +130,24 @@ async def reconcile(session: Session, schema: Schema, config: Config, *, resync:
         deleted=deleted,
         leaf_ops=len(ops.before) + len(ops.after),
         seconds=time.monotonic() - started,
+        mapped=todo.mapped or MappingEntries(config, mapping),
     )
+
+
+async def push(session: Session, schema: Schema, mapped: MappingEntries, changes: Difference, entries: int) -> Outcome:
+    """Write what a change of the mapping made different, and read nothing; ``entries`` were wanted before. Raises SwitchError,
+    ReconcileError."""
+    started = time.monotonic()
+    _check_sizes(schema, mapped.counts)
+    missing, different, unexpected = (_by_table(part) for part in (changes.missing, changes.different, changes.unexpected))
+    order = (CLONE_SESSION, *steering.MAPPED)
+    inserted = modified = deleted = 0
+    for table in order:
+        inserted += await session.write(schema, p4r.Update.INSERT, missing.get(table, {}).items())
+        modified += await session.write(schema, p4r.Update.MODIFY, different.get(table, {}).items())
+    for table in reversed(order):
+        deleted += await session.write(schema, p4r.Update.DELETE, _keys(unexpected.get(table, {})))
+    return Outcome(entries + inserted - deleted, inserted, modified, deleted, 0, time.monotonic() - started, mapped)
 
 
 def _by_table(state: Mapping[Key, Action]) -> dict[str, State]:
@@ -128,8 +161,10 @@ def _keys(state: Mapping[Key, Action]) -> Iterable[tuple[Key, Action | None]]:
     return ((key, None) for key in state)
 
 
-def _check_sizes(schema: Schema, wanted: State) -> None:
-    for name, count in Counter(key.table for key in wanted).items():
+def _check_sizes(schema: Schema, counts: Mapping[str, int]) -> None:
+    for name, count in counts.items():
+        if name == CLONE_SESSION:
+            continue
         table = schema.table(name)
         if count > table.size > 0 and table.fields:
             raise ReconcileError(

@@ -8,9 +8,12 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from frontage import mappingfile
 from frontage.config import Config, ConfigError, load
 from frontage.control import Answer, ControlServer, Request, socket_path
 from frontage.controller import Controller
+from frontage.enduser.attached import Attached
+from frontage.mapping import Change
 from frontage.metrics import Endpoint
 from frontage.p4info import PipelineError
 from frontage.p4runtime import SwitchError
@@ -34,9 +37,11 @@ class Service:
         self.file = file
         self.config_error: str | None = None
         self._stamp = _stamp(file)
-        self.controller = Controller(load(file), election_id=election_id)
-        self._secrets = _secret_stamps(self.controller.config)
+        config = load(file)
+        self.controller = Controller(config, election_id=election_id, mapping=mappingfile.of(config))
+        self._others = _other_stamps(config)
         self.control = ControlServer(socket_path(self.controller.config, file), self._handle)
+        self.end_users = Attached(self.controller)
         self.endpoint: Endpoint | None = None
         self._metrics_error: str | None = None
         self._loading = asyncio.Lock()
@@ -50,6 +55,7 @@ class Service:
                 tasks.create_task(self.controller.run())
                 tasks.create_task(self._watch())
         finally:
+            await self.end_users.close()
             await self.control.close()
             if self.endpoint is not None:
                 await asyncio.to_thread(self.endpoint.close)
@@ -59,7 +65,8 @@ class Service:
             await asyncio.sleep(POLL_INTERVAL)
             await self.control.start(take_over=self.controller.primary)
             await self._serve_metrics()
-            if _stamp(self.file) != self._stamp or _secret_stamps(self.controller.config) != self._secrets:
+            await self.end_users.follow()
+            if _stamp(self.file) != self._stamp or _other_stamps(self.controller.config) != self._others:
                 with contextlib.suppress(ConfigError):
                     await self.reload()
 
@@ -72,7 +79,7 @@ class Service:
         if self.endpoint is not None or wanted is None:
             return
         try:
-            self.endpoint = Endpoint(wanted, self.controller, asyncio.get_running_loop())
+            self.endpoint = Endpoint(wanted, self.controller, asyncio.get_running_loop(), self.end_users)
         except OSError as error:
             if self._metrics_error != str(error):
                 log.warning("no metrics yet at %s: %s", wanted.address, error)
@@ -86,15 +93,21 @@ class Service:
             stamp = _stamp(self.file)
             try:
                 config = await asyncio.to_thread(load, self.file)
+                mapping = await asyncio.to_thread(mappingfile.of, config)
             except ConfigError as error:
                 self._stamp, self.config_error = stamp, str(error)
                 log.error("the configuration stays as it was:\n%s", error)
                 raise
             self._stamp, self.config_error = stamp, None
-            self._secrets = _secret_stamps(config)
+            followed = _other_stamps(config) != self._others or config.mapping != self.controller.config.mapping
+            self._others = _other_stamps(config)
+            change = self.controller.mapping.change_to(mapping) if followed else Change()
             if config != self.controller.config:
                 log.info("%s has changed", self.file)
-                await self.controller.change(config)
+                await self.controller.change(config, change)
+            elif change:
+                log.info("%s has changed", config.mapping)
+                await self.controller.steer(change)
 
     async def _handle(self, request: Request) -> Answer:
         try:
@@ -122,7 +135,7 @@ class Service:
                 return {"ok": True, "role": "primary"}
             # Another controller, which follows the same file, writes; this one can tell when it is done.
             if controller.pipeline is not None:
-                found = await plan(controller.session, controller.pipeline.schema, controller.config)
+                found = await plan(controller.session, controller.pipeline.schema, controller.config, controller.mapping)
                 if not len(found.difference):
                     return {"ok": True, "role": "standby"}
             await asyncio.sleep(POLL_INTERVAL)
@@ -134,7 +147,7 @@ class Service:
         problem = controller.health.error
         if session is not None and pipeline is not None:
             try:
-                status = await read_status(session, pipeline.schema, controller.config)
+                status = await read_status(session, pipeline.schema, controller.config, controller.mapping)
             except (ReconcileError, SwitchError, PipelineError) as error:
                 problem = str(error)
         status["controller"] = {
@@ -156,5 +169,7 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _secret_stamps(config: Config) -> list[tuple[int, int, int] | None]:
-    return [_stamp(key.secret_file) for key in config.keys if key.secret_file is not None]
+def _other_stamps(config: Config) -> list[tuple[int, int, int] | None]:
+    """Of the files that the configuration names: secrets, and the mapping."""
+    files = [key.secret_file for key in config.keys] + [config.mapping]
+    return [_stamp(file) for file in files if file is not None]

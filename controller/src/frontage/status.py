@@ -10,9 +10,10 @@ from frontage.blocks import server as server_block
 from frontage.blocks import vip as vip_block
 from frontage.config import Config, Server
 from frontage.controller import Health
+from frontage.mapping import EndUserMapping
 from frontage.p4info import Schema
 from frontage.p4runtime import Count, Session
-from frontage.reconcile import plan
+from frontage.reconcile import Outcome, plan
 from frontage.state import Key
 
 _CLAIMS = "fallback.claims"
@@ -77,8 +78,12 @@ def describe_health(health: Health) -> dict[str, Any]:
         "connections": health.connections,
         "reconciliations": health.reconciliations,
         "failures": health.failures,
-        "last_reconciliation": asdict(health.last) if health.last else None,
+        "last_reconciliation": _describe_outcome(health.last) if health.last else None,
     }
+
+
+def _describe_outcome(outcome: Outcome) -> dict[str, Any]:
+    return {name: getattr(outcome, name) for name in ("entries", "inserted", "modified", "deleted", "leaf_ops", "seconds")}
 
 
 def describe_config(config: Config) -> dict[str, Any]:
@@ -117,10 +122,10 @@ def describe_config(config: Config) -> dict[str, Any]:
     }
 
 
-async def read_status(session: Session, schema: Schema, config: Config) -> dict[str, Any]:
+async def read_status(session: Session, schema: Schema, config: Config, mapping: EndUserMapping | None = None) -> dict[str, Any]:
     """The whole status. Raises SwitchError, ReconcileError."""
     status = describe_config(config)
-    found = await plan(session, schema, config)
+    found = await plan(session, schema, config, mapping)
     counters = await read_counters(session, schema, config)
     changes = found.difference
     status["difference"] = {

@@ -1,4 +1,4 @@
-"""``neighbor.p4``: the addresses that are the switch's own, for ARP, neighbor discovery and pings: gateways and VIPs."""
+"""``neighbor.p4``: the addresses that are the switch's own, for ARP, neighbor discovery and pings: gateways, VIPs, tunnel ends."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ TABLES = (ARP, NDP, ECHO4, ECHO6)
 
 def entries(config: Config, allocation: Allocation) -> State:
     own: dict[IPAddress, Mac] = {vip.address: _mac_of(config, vip.address) for vip in config.vips}
+    if config.site is not None:
+        own.update((address, _mac_of(config, address)) for address in config.site.vtep)
     for port in config.ports:
         own.update((gateway.ip, port.mac) for gateway in port.gateways)
     state: State = {}
@@ -31,7 +33,8 @@ def entries(config: Config, allocation: Allocation) -> State:
 
 
 def _mac_of(config: Config, vip: IPAddress) -> Mac:
-    """Who asks for a VIP is on a link that contains it; where none does, nobody asks, and any client port's will do."""
+    """Who asks for a VIP (or a tunnel's end) is on a link that contains it; where none does, nobody asks, and any client port's
+    will do."""
     for port in config.ports:
         if any(vip in gateway.network for gateway in port.gateways):
             return port.mac

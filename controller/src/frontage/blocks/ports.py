@@ -9,8 +9,8 @@ from frontage.state import Action, Key, State
 PORT = "ports.port"
 TABLES = (PORT,)
 
-_ROLES = {Role.CLIENT: 1, Role.SERVER: 2}
+ROLES = {Role.CLIENT: 1, Role.SERVER: 2, Role.SITE: 3}
 
 
 def entries(config: Config, allocation: Allocation) -> State:
-    return {Key(PORT, (port.id,)): Action("set_port", (_ROLES[port.role], port.mac)) for port in config.ports}
+    return {Key(PORT, (port.id,)): Action("set_port", (ROLES[port.role], port.mac)) for port in config.ports}

@@ -37,6 +37,8 @@ _POLICIES = {
 def entries(config: Config, allocation: Allocation) -> State:
     state: State = {}
     servers = config.servers_by_vip
+    for address in config.site.vtep if config.site is not None else ():
+        state[Key(ADDRESS4 if address.version == 4 else ADDRESS6, (int(address),))] = Action("no_service")
     for vip in config.vips:
         vip_id = allocation.vip_ids[vip.name]
         ipv4 = vip.address.version == 4

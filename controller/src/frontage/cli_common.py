@@ -1,0 +1,41 @@
+"""What all commands have in common."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from frontage.config import Config, ConfigError, load
+
+out = Console()
+err = Console(stderr=True)
+
+ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration file.")]
+ConfigOption = Annotated[
+    Path, typer.Option("--config", "-c", metavar="CONFIG", envvar="FRONTAGE_CONFIG", help="The configuration file.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DEFAULT_CONFIG = Path("frontage.yaml")
+
+
+def fail(message: object, *, as_json: bool = False, code: int = 1) -> NoReturn:
+    if as_json:
+        out.print_json(json.dumps({"ok": False, "error": str(message)}))
+    else:
+        err.print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def example(text: str) -> str:
+    return f"[dim]Example:[/dim] {text}"
+
+
+def load_config(config: Path, *, as_json: bool) -> Config:
+    try:
+        return load(config)
+    except ConfigError as error:
+        fail(error, as_json=as_json)

@@ -1,0 +1,275 @@
+"""The running mapping: every interval it collects, computes if it is the one to do so, and pushes what has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from frontage.enduser import tables as published
+from frontage.enduser.database import StoreError
+from frontage.enduser.dispatcher import Dispatcher, DispatcherError
+from frontage.enduser.engine import Engine
+from frontage.enduser.orders import Margin
+from frontage.enduser.prefixes import parse
+from frontage.enduser.settings import EndUsers
+from frontage.enduser.store import Replica, Sample, Service, Store
+from frontage.enduser.tables import Tables
+from frontage.enduser.values import Changes
+from frontage.fields import IPAddress
+
+log = logging.getLogger(__name__)
+
+LEASE_INTERVALS = 5
+"""Intervals after which another controller computes when the one that does is silent."""
+EXPIRY_INTERVAL = 60.0
+"""Seconds between looks for RTTs that are too old."""
+SITES_PROBED_EVERY = 60.0
+"""Seconds between probes from site to site, by which clients are served of whom nothing is known."""
+MAX_PROBES = 1024
+"""Addresses that a dispatcher takes at once."""
+_FRESH = 2
+"""Windows after which a client prefix is probed again."""
+
+
+def _is_known(service: Service, have: Service | None) -> bool:
+    return have is not None and replace(service, number=service.number or have.number) == have
+
+
+def _forget_others(changes: Changes, engine: Engine, tables: Tables) -> None:
+    """What is published, but an engine that has just begun has not found again."""
+    clients = engine.clients
+    changes.clients |= {prefix: 0 for prefix in tables.clients if prefix not in clients}
+    changes.deployments |= dict.fromkeys(tables.deployments.keys() - set(engine.deployments.values()))
+    changes.services |= dict.fromkeys(tables.services.keys() - engine.services.keys())
+
+
+@dataclass(slots=True)
+class Counters:
+    """What was done so far, for metrics."""
+
+    rounds: int = 0
+    failures: int = 0
+    """Rounds that the store did not let end."""
+    computations: int = 0
+    compute_seconds: float = 0.0
+    samples: int = 0
+    probes: int = 0
+    changed_entries: int = 0
+    error: str | None = None
+    left_out: int = 0
+    memory_bytes: int = 0
+    sites_out: set[int] = field(default_factory=set)
+
+
+class Mapper:
+    """One controller's part in the mapping. `run` until cancelled."""
+
+    def __init__(
+        self,
+        settings: EndUsers,
+        sites: Mapping[int, IPAddress],
+        services: Iterable[Service] = (),
+        on_change: Callable[[Tables], Awaitable[None]] | None = None,
+        *,
+        name: str | None = None,
+    ):
+        """``sites``: ids and the addresses at which their switches take tunnels. ``services``: with the numbers that they must
+        have, 0 for any. ``name`` tells controllers apart. Raises StoreError."""
+        self.settings = settings
+        self.sites = dict(sites)
+        self.services = tuple(services)
+        self.store = Store(settings.store, window=settings.window)
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self.tables = Tables()
+        self.counters = Counters()
+        self.engine: Engine | None = None
+        """While this one computes."""
+        timeout = max(1.0, settings.interval / 2)
+        self.dispatchers = [Dispatcher(one.url, one.site, timeout) for one in settings.dispatchers]
+        self.probing: asyncio.Future[list[None]] | None = None
+        """Probes under way."""
+        self._on_change = on_change
+        self._seen = 0
+        self._redundancy: dict[str, int] = {}
+        self._expired = -math.inf
+        self._sites_probed = -math.inf
+        self._cursors: dict[str, str] = {}
+
+    async def run(self) -> None:
+        try:
+            await self.register()
+            while True:
+                started = time.monotonic()
+                await self.step(time.time())
+                await asyncio.sleep(max(0.0, self.settings.interval - (time.monotonic() - started)))
+        finally:
+            if self.probing is not None:
+                await asyncio.gather(self.probing, return_exceptions=True)
+            self.store.close()
+
+    async def register(self) -> None:
+        """Tell the store of the services that the configuration names."""
+        await asyncio.to_thread(self._register)
+
+    def _register(self) -> None:
+        have = self.store.services()
+        new = [one for one in self.services if not _is_known(one, have.get(one.name))]
+        self.store.register(new)
+
+    async def step(self, now: float) -> None:
+        """One round at Unix time ``now``. What fails is told in `counters` and `Dispatcher.error`, and tried again in the next."""
+        self.counters.rounds += 1
+        try:
+            await self._collect(now)
+            await asyncio.to_thread(self._compute, now)
+            before = self.tables
+            self.tables = await asyncio.to_thread(published.read, self.store, before)
+        except StoreError as error:
+            self.counters.failures += 1
+            if self.counters.error != str(error):
+                log.error("mapping: %s", error)
+            self.counters.error = str(error)
+            return
+        self.counters.error = None
+        if self.tables.content != before.content and self._on_change is not None:
+            await self._on_change(self.tables)
+        await asyncio.gather(*(asyncio.to_thread(self._push, dispatcher) for dispatcher in self.dispatchers))
+        self._order_probes(now)
+
+    async def _collect(self, now: float) -> None:
+        asked = [asyncio.to_thread(self._ask, dispatcher) for dispatcher in self.dispatchers]
+        answers = await asyncio.gather(*asked)
+        heard = {dispatcher.site for dispatcher, answer in zip(self.dispatchers, answers, strict=True) if answer is not None}
+        replicas: dict[int, dict[tuple[int, str], Replica]] = {dispatcher.site: {} for dispatcher in self.dispatchers}
+        samples: list[Sample] = []
+        for answer in answers:
+            if answer is not None:
+                samples += answer[0]
+                for replica in answer[1]:
+                    replicas[replica.site][replica.sid, replica.service] = replica
+        self.counters.samples += len(samples)
+        # If nobody answers, it is this controller that is cut off: no reason to take all sites out.
+        if heard:
+            self.counters.sites_out = replicas.keys() - heard
+        else:
+            replicas = {}
+        await asyncio.to_thread(self._record, samples, replicas, now)
+
+    def _order_probes(self, now: float) -> None:
+        """Probes take their time, so they are not waited for."""
+        if not self.settings.probes_per_second or (self.probing is not None and not self.probing.done()):
+            return
+        sites = now - self._sites_probed >= SITES_PROBED_EVERY
+        if sites:
+            self._sites_probed = now
+        asked = [asyncio.to_thread(self._probe, one, now, sites=sites) for one in self.dispatchers if one.error is None]
+        self.probing = asyncio.gather(*asked)
+
+    def _ask(self, dispatcher: Dispatcher) -> tuple[list[Sample], list[Replica]] | None:
+        try:
+            dispatcher.look()
+            answer = dispatcher.measurements(self.settings), dispatcher.replicas()
+        except DispatcherError as error:
+            self._failed(dispatcher, error)
+            return None
+        if dispatcher.error is not None:
+            log.info("mapping: %s answers again", dispatcher.url)
+            dispatcher.error = None
+        return answer
+
+    def _failed(self, dispatcher: Dispatcher, error: DispatcherError) -> None:
+        if dispatcher.error is None:
+            log.warning("mapping: %s", error)
+        dispatcher.error = str(error)
+
+    def _record(self, samples: Iterable[Sample], replicas: dict[int, dict[tuple[int, str], Replica]], now: float) -> None:
+        self.store.record(samples, now)
+        for site, found in replicas.items():
+            self.store.report(site, list(found.values()), now)
+
+    def _probe(self, dispatcher: Dispatcher, now: float, *, sites: bool) -> None:
+        """Order pings from this site to client prefixes that others have news of and it has not: each at its first address."""
+        addresses: list[IPAddress] = []
+        if sites:
+            addresses += [vtep for site, vtep in self.sites.items() if site != dispatcher.site]
+        limit = min(int(self.settings.probes_per_second * self.settings.interval), MAX_PROBES - len(addresses))
+        after = now - _FRESH * self.settings.window
+        found = self.store.unmeasured(dispatcher.site, after, self._cursors.get(dispatcher.url, ""), limit)
+        self._cursors[dispatcher.url] = found[-1] if len(found) == limit and found else ""
+        addresses += [parse(prefix).network.network_address + 1 for prefix in found]
+        if not addresses:
+            return
+        try:
+            dispatcher.probe(addresses)
+        except DispatcherError as error:
+            log.warning("mapping: %s", error)
+        else:
+            self.counters.probes += len(addresses)
+
+    def _compute(self, now: float) -> None:
+        lease = self.store.lead(self.name, now, LEASE_INTERVALS * self.settings.interval)
+        if lease is None:
+            if self.engine is not None:
+                log.info("mapping: another controller computes")
+            self.engine = None
+            return
+        started = time.perf_counter()
+        version = self.store.version()
+        engine = self.engine
+        if engine is None:
+            log.info("mapping: this controller computes")
+            engine = self.engine = self._begin()
+        cells = self.store.measurements(self._seen)
+        if now - self._expired >= EXPIRY_INTERVAL:
+            cells = cells.then(self.store.expire(now - self.settings.max_age))
+            self._expired = now
+        services = self.store.services()
+        deployed = self.store.deployments(self._seen)
+        wanted = {name: service.redundancy for name, service in services.items()}
+        if others := {name for name in wanted if self._redundancy.get(name) != wanted[name]} - deployed.keys():
+            deployed |= {name: sites for name, sites in self.store.deployments().items() if name in others}
+        known = self.sites.keys()
+        changes = engine.update(
+            cells.at(known),
+            {name: (sites & known, wanted[name]) for name, sites in deployed.items()},
+        )
+        if self._seen == 0:
+            _forget_others(changes, engine, self.tables)
+        orders = {site: engine.order_of(vtep) for site, vtep in self.sites.items()}
+        try:
+            published.publish(self.store, self.name, lease, engine, changes, orders, self.tables)
+        except StoreError:
+            # What was computed is not in the store: begin again.
+            self.engine = None
+            raise
+        self._seen, self._redundancy = version, wanted
+        if len(changes):
+            self.counters.computations += 1
+            self.counters.changed_entries += len(changes)
+        self.counters.compute_seconds += time.perf_counter() - started
+        self.counters.left_out = engine.partition.left_out
+        self.counters.memory_bytes = engine.nbytes
+
+    def _begin(self) -> Engine:
+        """An engine that knows nothing yet but the numbers in use."""
+        self._seen, self._redundancy = 0, {}
+        self.tables = published.read(self.store, self.tables)
+        settings = self.settings
+        engine = Engine(self.sites, Margin(settings.hysteresis, settings.slack_us), max_regions=settings.max_regions)
+        deployments = {number: (choices.sites, choices.redundancy) for number, choices in self.tables.deployments.items()}
+        engine.adopt(self.tables.clients, deployments)
+        return engine
+
+    def _push(self, dispatcher: Dispatcher) -> None:
+        if dispatcher.error is not None:
+            return
+        try:
+            dispatcher.push(self.tables, self.sites)
+        except DispatcherError as error:
+            self._failed(dispatcher, error)

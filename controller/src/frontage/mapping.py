@@ -1,0 +1,227 @@
+"""The end-user mapping (Artemis, section 3.3) as the switch has it: regions of clients, and a service's sites in each of them.
+
+    mapping = EndUserMapping()
+    mapping.regions[ip_network("2001:db8:c1::/48")] = 5
+    mapping.choices[3, 5] = (2, 1)               # service 3, region 5: site 2 is best, then site 1
+    entries = MappingEntries(config, mapping)    # all of it
+    entries.change(Change(choices={(3, 5): (1,)}))    # the difference, and nothing but the difference, is computed
+
+A region of 0 stands for clients without one, and for regions in which a service has no choice of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from frontage import limits, replication
+from frontage.blocks.steering import CLIENT4, CLIENT6, DEFAULT_MAPPING
+from frontage.blocks.steering import MAPPING as MAPPING_TABLE
+from frontage.config import Config
+from frontage.fields import IPNetwork
+from frontage.replication import CLONE_SESSION
+from frontage.state import Action, Difference, Key, State, exact
+from frontage.ways import Ways
+
+ServiceRegion = tuple[int, int]
+Sites = tuple[int, ...]
+"""Ids, the best first."""
+
+
+class MappingError(Exception):
+    """A mapping that the switch cannot have; the text says what is wrong and the fix."""
+
+
+@dataclass(slots=True)
+class EndUserMapping:
+    regions: dict[IPNetwork, int] = field(default_factory=dict)
+    """By prefix of clients; 1 to 65535."""
+    choices: dict[ServiceRegion, Sites] = field(default_factory=dict)
+    """By service and region."""
+
+    def apply(self, change: Change) -> None:
+        _merge(self.regions, change.regions)
+        _merge(self.choices, change.choices)
+
+    def change_to(self, other: EndUserMapping) -> Change:
+        """What turns this mapping into another."""
+        return Change(_changes(self.regions, other.regions), _changes(self.choices, other.choices))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """New values by key; None takes the key away."""
+
+    regions: Mapping[IPNetwork, int | None] = field(default_factory=dict)
+    choices: Mapping[ServiceRegion, Sites | None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.regions or self.choices)
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _merge(old: dict[K, V], new: Mapping[K, V | None]) -> None:
+    for key, value in new.items():
+        if value is None:
+            old.pop(key, None)
+        else:
+            old[key] = value
+
+
+def _changes(old: Mapping[K, V], new: Mapping[K, V]) -> dict[K, V | None]:
+    changes: dict[K, V | None] = {key: value for key, value in new.items() if old.get(key) != value}
+    changes.update((key, None) for key in old if key not in new)
+    return changes
+
+
+class MappingEntries:
+    """The mapping's entries and clone sessions in one switch, kept up to date by differences.
+
+    A session of copies belongs to a set of sites, and is kept while an entry leads to it. ``installed`` are sessions that the
+    switch has: sets that are there already keep their numbers, so that a restarted controller writes nothing. Raises MappingError.
+    """
+
+    def __init__(self, config: Config, mapping: EndUserMapping, installed: Mapping[Key, Action] | None = None):
+        self.state: State = {}
+        self.counts: Counter[str] = Counter()
+        """Entries by table."""
+        self._own = config.site.id if config.site else 0
+        self._services = {number: service for number, service in config.services.items() if service.decided}
+        ways = Ways(config)
+        ports = {port.name: port.id for port in config.ports}
+        self._ports = {site.id: ports[way.port] for site in config.other_sites if (way := ways.to(site.vtep)) is not None}
+        self._numbers: dict[frozenset[int], int] = {}
+        self._taken: set[int] = set()
+        self._uses: Counter[frozenset[int]] = Counter()
+        self._sets: dict[Key, frozenset[int]] = {}
+        self._next = limits.COPY_SESSIONS.start
+        for key, action in (installed or {}).items():
+            self._recover(key, action)
+        self.change(Change(mapping.regions, mapping.choices))
+
+    def _recover(self, key: Key, action: Action) -> None:
+        (number,) = exact(key.match)
+        sites = frozenset(site for _, site in replication.replicas_of(action))
+        if number in limits.COPY_SESSIONS and sites not in self._numbers:
+            self._numbers[sites] = number
+            self._taken.add(number)
+
+    def check(self, change: Change) -> None:
+        """Whether the switch can have it. Raises MappingError."""
+        for prefix, region in change.regions.items():
+            if region is not None and not 1 <= region <= limits.MAX_REGION:
+                raise MappingError(f"{prefix} is in region {region}; give a region from 1 to {limits.MAX_REGION}")
+        for (service, region), sites in change.choices.items():
+            if not 0 <= region <= limits.MAX_REGION:
+                raise MappingError(
+                    f"service {service} has a choice for region {region}; give a region from 0 to {limits.MAX_REGION}"
+                )
+            if service not in self._services or sites is None:
+                continue
+            if not sites or len(set(sites)) != len(sites):
+                raise MappingError(
+                    f"service {service} has the sites {list(sites)} in region {region}; give at least one, each once"
+                )
+            for site in sites:
+                if site != self._own and site not in self._ports:
+                    raise MappingError(
+                        f"service {service} is at site {site} in region {region}, but there is no such site; add it to `sites`"
+                    )
+
+    def change(self, change: Change) -> Difference:
+        """Take the change over. What there is to write, sessions included. Raises MappingError, and then nothing has changed."""
+        self.check(change)
+        wanted: dict[Key, Action | None] = {}
+        for prefix, region in change.regions.items():
+            key = Key(CLIENT4 if prefix.version == 4 else CLIENT6, ((int(prefix.network_address), prefix.prefixlen),))
+            wanted[key] = None if region is None else Action("is_in", (region,))
+        sets = {
+            self._others(service, sites) for (service, _), sites in change.choices.items() if sites and service in self._services
+        }
+        if len(self._numbers.keys() | sets - {frozenset()}) > len(limits.COPY_SESSIONS):
+            raise MappingError(
+                f"more than {len(limits.COPY_SESSIONS)} different sets of sites would get copies; lower the services' redundancy"
+            )
+        before = dict(self._numbers)
+        used = set(self._uses)
+        for (service, region), sites in change.choices.items():
+            if service in self._services:
+                key = Key(MAPPING_TABLE, (service, region)) if region else Key(DEFAULT_MAPPING, (service,))
+                wanted[key] = None if sites is None else self._choose(service, sites)
+                self._use(key, frozenset() if sites is None else self._others(service, sites))
+        wanted |= self._session_changes(used, before)
+        return self._take(wanted)
+
+    def _take(self, wanted: Mapping[Key, Action | None]) -> Difference:
+        found = Difference()
+        for key, action in wanted.items():
+            old = self.state.get(key)
+            if action is None:
+                if old is not None:
+                    found.unexpected[key] = self.state.pop(key)
+                    self.counts[key.table] -= 1
+                continue
+            if old is None:
+                found.missing[key] = action
+                self.counts[key.table] += 1
+            elif old != action:
+                found.different[key] = action
+            self.state[key] = action
+        return found
+
+    def _top(self, service: int, sites: Sites) -> Sites:
+        return sites[: self._services[service].redundancy]
+
+    def _others(self, service: int, sites: Sites) -> frozenset[int]:
+        """Where copies go: to all of the top X but the one that has the packet itself, which is this site if it is among them."""
+        top = self._top(service, sites)
+        return frozenset(top) - {self._own if self._own in top else top[0]}
+
+    def _choose(self, service: int, sites: Sites) -> Action:
+        session = self._number(self._others(service, sites))
+        if self._own in self._top(service, sites):
+            return Action("stay", (session,))
+        return Action("to_site", (sites[0], session))
+
+    def _number(self, sites: frozenset[int]) -> int:
+        """The session of these sites; 0 for none."""
+        if not sites:
+            return 0
+        if sites not in self._numbers:
+            number = next(n for n in self._candidates() if n not in self._taken)
+            self._next = number + 1
+            self._numbers[sites] = number
+            self._taken.add(number)
+        return self._numbers[sites]
+
+    def _candidates(self) -> Iterable[int]:
+        yield from range(self._next, limits.COPY_SESSIONS.stop)
+        yield from range(limits.COPY_SESSIONS.start, self._next)
+
+    def _use(self, key: Key, sites: frozenset[int]) -> None:
+        """The entry leads to the session of these sites now."""
+        old = self._sets.pop(key, None)
+        if old is not None:
+            self._uses[old] -= 1
+            if not self._uses[old]:
+                del self._uses[old]
+        if sites:
+            self._sets[key] = sites
+            self._uses[sites] += 1
+
+    def _session_changes(self, used: set[frozenset[int]], before: Mapping[frozenset[int], int]) -> dict[Key, Action | None]:
+        changes: dict[Key, Action | None] = {}
+        for sites in self._uses.keys() - used:
+            key, action = replication.session(self._numbers[sites], [(self._ports[site], site) for site in sites])
+            changes[key] = action
+        for sites in (used | before.keys()) - self._uses.keys():
+            number = self._numbers.pop(sites, None)
+            if number is not None:
+                self._taken.discard(number)
+                changes[Key(CLONE_SESSION, (number,))] = None
+        return changes

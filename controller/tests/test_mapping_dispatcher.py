@@ -1,0 +1,148 @@
+"""The running mapping against `frontage-dispatcher` itself, where it is built: what it is told, it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from conftest import ROOT
+from frontage.enduser.prefixes import parse
+from frontage.enduser.run import Mapper
+from frontage.enduser.settings import EndUsers, TendedDispatcher
+from frontage.enduser.store import Service
+
+LIMIT = 30.0
+
+
+def binary() -> str:
+    builds = [ROOT / "target" / kind / "frontage-dispatcher" for kind in ("release", "debug")]
+    found = os.environ.get("FRONTAGE_DISPATCHER") or next((str(b) for b in builds if b.exists()), None)
+    if found is None or shutil.which(found) is None:
+        pytest.skip("no dispatcher: build frontage-dispatcher, or set FRONTAGE_DISPATCHER to it")
+    return found
+
+
+class Process:
+    """One dispatcher, at a loopback address of its own, because the port of tunnels is fixed."""
+
+    def __init__(self, site: int, folder: Path):
+        self.site = site
+        self._address = f"127.{64 + (os.getpid() >> 8) % 64}.{os.getpid() % 256}.{site}"
+        with socket.create_server((self._address, 0)) as free:
+            self.url = f"http://{self._address}:{free.getsockname()[1]}"
+        self._file = folder / f"dispatcher-{site}.toml"
+        self._file.write_text(
+            f'control = "{self.url.removeprefix("http://")}"\nthreads = 1\n[tunnel]\nlisten = "{self._address}:4789"\n'
+            f'peers = ["127.0.0.{100 + site}"]\n',
+            encoding="ascii",
+        )
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        with self._file.with_suffix(".log").open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(binary(), str(self._file), stdout=log, stderr=log)
+        async with asyncio.timeout(LIMIT):
+            while not await asyncio.to_thread(self._answers):
+                assert self._process.returncode is None, self._file.with_suffix(".log").read_text()
+                await asyncio.sleep(0.02)
+
+    def _answers(self) -> bool:
+        try:
+            self.ask("GET", "/replicas")
+        except OSError:
+            return False
+        return True
+
+    async def stop(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        with urlopen(Request(self.url + path, data, {"Content-Type": "application/json"}, method=method), timeout=LIMIT) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
+
+    def beat(self, sid: int, name: str, *, accepting: bool = True, rtts: dict[str, int] | None = None) -> None:
+        heard = [{"prefix": prefix, "rtt_us": rtt, "count": 2} for prefix, rtt in (rtts or {}).items()]
+        body = {"services": [name], "address": f"127.0.1.{sid}", "load": 0.2, "accepting": accepting, "ttl": 600, "rtts": heard}
+        self.ask("PUT", f"/replicas/{sid}", body)
+
+    def sizes(self) -> tuple[int, int, int]:
+        """(services, clients, mapping)"""
+        table = self.ask("GET", "/table")
+        return table["services"], table["clients"], table["mapping"]
+
+
+@pytest.fixture
+async def three(tmp_path: Path) -> AsyncIterator[list[Process]]:
+    all_ = [Process(site, tmp_path) for site in (1, 2, 3)]
+    try:
+        for one in all_:
+            await one.start()
+        yield all_
+    finally:
+        for one in all_:
+            await one.stop()
+
+
+def mapper_of(folder: Path, all_: list[Process], *, probes_per_second: float) -> Mapper:
+    dispatchers = tuple(TendedDispatcher(site=one.site, url=one.url) for one in all_)
+    settings = EndUsers(store=f"sqlite:///{folder}/mapping.db", dispatchers=dispatchers, probes_per_second=probes_per_second)
+    return Mapper(settings, {site: ip_address(f"127.0.0.{100 + site}") for site in (1, 2, 3)}, (Service("films.example", 3, 2),))
+
+
+async def test_the_dispatcher_takes_tables_and_differences(tmp_path: Path, three: list[Process]) -> None:
+    mapper = mapper_of(tmp_path, three, probes_per_second=0)
+    await mapper.register()
+    for one in three:
+        rtts = {"198.51.100.0/24": 10_000 * one.site, "2001:db8:c1::/48": 10_000 * (4 - one.site)}
+        one.beat(one.site, "films.example", rtts=rtts)
+    await mapper.step(1000.0)
+    assert [one.sizes() for one in three] == [(1, 0, 1)] * 3
+    await mapper.step(1002.0)
+    # Each site has two regions, and says nothing of the one whose choice is its default.
+    assert {one.sizes()[:2] for one in three} == {(1, 2)}
+    assert all(one.error is None for one in mapper.dispatchers), [one.error for one in mapper.dispatchers]
+    three[0].beat(1, "films.example", accepting=False)
+    three[1].beat(22, "books.example")
+    await mapper.step(1004.0)
+    assert [one.sizes()[0] for one in three] == [2, 2, 2]
+    three[1].ask("DELETE", "/replicas/22")
+    await mapper.step(1006.0)
+    assert [one.sizes()[0] for one in three] == [1, 1, 1]
+    assert [one.replaced for one in mapper.dispatchers] == [1, 1, 1]
+    # One dies and loses everything; it gets the whole table when it is back.
+    await three[2].stop()
+    await mapper.step(1008.0)
+    assert mapper.counters.sites_out == {3}
+    await three[2].start()
+    await mapper.step(1010.0)
+    assert [one.replaced for one in mapper.dispatchers] == [1, 1, 2]
+    assert mapper.dispatchers[2].version == mapper.tables.content
+    mapper.store.close()
+
+
+async def test_the_dispatcher_probes_the_other_sites(tmp_path: Path, three: list[Process]) -> None:
+    mapper = mapper_of(tmp_path, three, probes_per_second=10)
+    await mapper.register()
+    await mapper.step(1000.0)
+    assert mapper.probing is not None
+    await mapper.probing
+    if any("CAP_NET_RAW" in (one.error or "") for one in mapper.dispatchers) or not mapper.counters.probes:
+        pytest.skip("no raw sockets: run as root")
+    await mapper.step(1002.0)
+    found = mapper.store.rtts([parse("127.0.0.0/24")])
+    assert [(site, source) for _, site, source, *_ in found] == [(1, "active"), (2, "active"), (3, "active")]
+    mapper.store.close()

@@ -1,0 +1,234 @@
+"""The mapping's store, in SQLite and, where a server is installed, in PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sql
+
+from frontage.enduser import schema
+from frontage.enduser.database import LeaseLostError, StoreError
+from frontage.enduser.engine import Engine
+from frontage.enduser.orders import Margin
+from frontage.enduser.prefixes import parse
+from frontage.enduser.store import Replica, Sample, Service, Store
+from frontage.enduser.tables import Tables, difference, publish, read
+from frontage.enduser.values import Measurements
+
+A, B = parse("198.51.100.0/24"), parse("2001:db8:c1::/48")
+WINDOW = 100.0
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[str]:
+    """The URL of a server of our own, without network."""
+    binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not binaries or shutil.which("runuser") is None or os.geteuid() != 0:
+        pytest.skip("no PostgreSQL server (Debian: postgresql), or not root: its server runs as another user")
+    with tempfile.TemporaryDirectory(prefix="pg-") as folder:
+        shutil.chown(folder, "postgres")
+        data = f"{folder}/data"
+
+        def run(*words: str) -> None:
+            subprocess.run(["runuser", "-u", "postgres", "--", *words], check=True, capture_output=True, cwd=folder)
+
+        run(str(binaries[-1] / "initdb"), "-D", data, "-A", "trust", "-U", "frontage", "--no-sync")
+        options = f"-k {folder} -c listen_addresses= -c fsync=off"
+        run(str(binaries[-1] / "pg_ctl"), "-D", data, "-w", "-l", f"{folder}/log", "-o", options, "start")
+        try:
+            yield f"postgresql+psycopg://frontage@/postgres?host={folder}"
+        finally:
+            run(str(binaries[-1] / "pg_ctl"), "-D", data, "-m", "immediate", "stop")
+
+
+Opener = Callable[[], Store]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
+    """Opens the same, at first empty, store again and again."""
+    url = f"sqlite:///{tmp_path}/mapping.db" if request.param == "sqlite" else request.getfixturevalue("postgresql")
+    opened: list[Store] = []
+
+    def open_() -> Store:
+        opened.append(Store(url, window=WINDOW))
+        return opened[-1]
+
+    yield open_
+    for store in opened[1:]:
+        store.close()
+    if opened:
+        schema.metadata.drop_all(opened[0].engine)
+        opened[0].close()
+
+
+def test_the_least_rtt_of_two_windows_counts(opener: Opener) -> None:
+    store = opener()
+    for now, rtt, expected in [
+        (1000.0, 9.0, 9.0),
+        (1010.0, 7.0, 7.0),
+        (1020.0, 8.0, 7.0),
+        (1100.0, 9.0, 7.0),  # the window before still counts
+        (1200.0, 9.5, 9.0),  # it is over
+        (1900.0, 30.0, 30.0),  # and nothing of long ago counts
+    ]:
+        store.record([Sample(A, 1, rtt)], now)
+        assert store.measurements().cells == {(A, 1): expected}
+    # Late and twice makes no difference.
+    store.record([Sample(A, 1, 2.0)], 1850.0)
+    store.record([Sample(A, 1, 31.0), Sample(A, 1, 30.0)], 1910.0)
+    assert store.measurements().cells[A, 1] == 2.0
+    # Of active and passive the least.
+    store.record([Sample(A, 1, 1.0, source="active"), Sample(B, 2, 5.0)], 1910.0)
+    assert store.measurements().cells == {(A, 1): 1.0, (B, 2): 5.0}
+
+
+def test_a_reader_asks_for_news_only(opener: Opener) -> None:
+    store, other = opener(), opener()
+    store.record([Sample(A, 1, 9.0), Sample(A, 2, 8.0)], 1000.0)
+    store.deploy([("films.example", 1), ("films.example", 2), ("books.example", 1)])
+    seen = other.version()
+    assert (other.measurements(seen).cells, other.deployments(seen)) == ({}, {})
+    store.record([Sample(A, 2, 7.0)], 1000.0)
+    store.deploy([("films.example", 2)], present=False)
+    assert other.measurements(seen).cells == {(A, 2): 7.0}
+    assert other.deployments(seen) == {"films.example": {1}}
+    assert other.deployments() == {"films.example": {1}, "books.example": {1}}
+
+
+def test_what_is_old_expires(opener: Opener) -> None:
+    store = opener()
+    store.record([Sample(A, 1, 9.0), Sample(A, 2, 8.0, source="active")], 1000.0)
+    store.record([Sample(A, 2, 9.0), Sample(B, 1, 5.0)], 2000.0)
+    left = store.expire(1500.0).cells
+    assert left.keys() == {(A, 1), (A, 2)}
+    assert np.isnan(left[A, 1])
+    assert left[A, 2] == 9.0
+    assert store.measurements().cells == {(A, 2): 9.0, (B, 1): 5.0}
+
+
+def replica(site: int, sid: int, name: str, *, accepting: bool = True) -> Replica:
+    return Replica(site, sid, name, f"2001:db8::{sid}", 0.5, 1.0, accepting)
+
+
+def test_a_site_whose_replicas_all_refuse_is_left_out(opener: Opener) -> None:
+    store = opener()
+    store.deploy([("films.example", 1), ("films.example", 2), ("films.example", 3)])
+    store.report(1, [replica(1, 11, "films.example"), replica(1, 12, "films.example", accepting=False)], 1000.0)
+    assert store.deployments() == {"films.example": {1, 2, 3}}
+    store.report(1, [replica(1, 11, "films.example", accepting=False), replica(1, 12, "films.example", accepting=False)], 1001.0)
+    assert store.deployments() == {"films.example": {2, 3}}
+    assert [one.accepting for one in store.replicas()] == [False, False]
+    store.report(1, [replica(1, 11, "films.example"), replica(1, 13, "news.example")], 1002.0)
+    assert store.deployments() == {"films.example": {1, 2, 3}, "news.example": {1}}
+    store.report(1, [], 1003.0)
+    # Site 2 has never reported: what the operator said of it holds.
+    assert store.deployments() == {"films.example": {2, 3}, "news.example": set()}
+    seen = store.version()
+    store.report(1, [], 1004.0)
+    assert store.deployments(seen) == {}
+
+
+def test_services_keep_their_numbers(opener: Opener) -> None:
+    store = opener()
+    store.deploy([("a", 1), ("b", 1)])
+    assert {name: one.number for name, one in store.services().items()} == {"a": 1, "b": 2}
+    store.register([Service("c", 1, 2, "load", ("h3", "h3-29")), Service("b", 0, 3)])
+    found = store.services()
+    assert found["c"] == Service("c", 1, 2, "load", ("h3", "h3-29"))
+    assert (found["b"].number, found["b"].redundancy) == (2, 3)
+    assert sorted(one.number for one in found.values()) == [1, 2, found["a"].number]
+
+
+def test_prefixes_to_probe_come_in_turn(opener: Opener) -> None:
+    store = opener()
+    prefixes = [parse(f"10.{i}.0.0/24") for i in range(5)]
+    store.record([Sample(prefix, 1, 5.0) for prefix in prefixes], 1000.0)
+    store.record([Sample(prefixes[2], 2, 5.0)], 1000.0)
+    assert store.unmeasured(2, 900.0, "", 2) == ["10.0.0.0/24", "10.1.0.0/24"]
+    assert store.unmeasured(2, 900.0, "10.1.0.0/24", 9) == ["10.3.0.0/24", "10.4.0.0/24"]
+    assert store.unmeasured(1, 900.0, "", 9) == []
+    assert store.unmeasured(2, 1000.0, "", 9) == []
+
+
+def test_of_two_controllers_one_computes(opener: Opener) -> None:
+    one, two = opener(), opener()
+    first = one.lead("one", 1000.0, 10.0)
+    assert first is not None
+    assert two.lead("two", 1005.0, 10.0) is None
+    assert one.lead("one", 1009.0, 10.0) is not None
+    assert two.lead("two", 1018.0, 10.0) is None
+    # One is silent; two takes over, and what one still writes with its old lease is refused whole.
+    assert two.lead("two", 1020.0, 10.0) is not None
+    engine = Engine([1, 2], Margin(0.0, 0.0))
+    changes = engine.update(Measurements.of({(A, 1): 5.0}), {"films.example": ([1, 2], 1)})
+    one.deploy([("films.example", 1), ("films.example", 2)])
+    with pytest.raises(LeaseLostError):
+        publish(one, "one", first, engine, changes, {}, Tables())
+    assert read(two, Tables()).clients == {}
+    assert one.lead("one", 1021.0, 10.0) is None
+
+
+def test_tables_come_back_as_they_were_published(opener: Opener) -> None:
+    store, other = opener(), opener()
+    store.deploy([("a", 1), ("a", 2), ("b", 2)])
+    lease = store.lead("one", 1000.0, 10.0)
+    assert lease is not None
+    engine = Engine([1, 2, 3], Margin(0.0, 0.0))
+    changes = engine.update(
+        Measurements.of({(A, 1): 5.0, (A, 2): 6.0, (B, 2): 1.0, (B, 1): 3.0}), {"a": ([1, 2], 2), "b": ([2], 1)}
+    )
+    publish(store, "one", lease, engine, changes, {1: (1, 2), 3: (2, 1)}, Tables())
+    first = read(other, Tables())
+    assert first.clients == engine.clients
+    assert first.default(1, first.services["a"]) == (1, 2)
+    assert first.default(3, first.services["a"]) == (2, 1)
+    assert first.default(2, first.services["a"]) == (2, 1)
+    # Region 0 is the site's default, and what equals it needs no entry.
+    number, region = first.services["a"], first.clients[A]
+    assert first.entries(1, number)[[0, region]].tolist() == [[1, 2], [0, 0]]
+    assert first.entries(2, number)[[0, region]].tolist() == [[2, 1], [1, 2]]
+    assert read(other, first) is first
+    # Only the difference travels, whatever it is that changes.
+    changes = engine.update(Measurements.of({(A, 1): 9.0}), {"b": None, "c": ([1, 3], 1)})
+    store.deploy([("c", 1), ("c", 3)])
+    publish(store, "one", lease, engine, changes, {1: (1, 2), 3: (2, 1)}, first)
+    second = read(other, first)
+    whole = read(store, Tables())
+    assert second.content == whole.content > first.content
+    assert (second.clients, second.services, second.details) == (whole.clients, whole.services, whole.details)
+    assert second.services.keys() == {"a", "c"}
+    for site in (1, 2, 3):
+        step = difference(first, second, site)
+        assert step.services.keys() == {"b", "c"}
+        for number in second.deployments:
+            np.testing.assert_array_equal(second.entries(site, number), whole.entries(site, number))
+
+
+def test_a_store_of_another_schema_is_refused(opener: Opener) -> None:
+    store = opener()
+    with store.engine.begin() as connection:
+        connection.execute(sql.update(schema.counter).where(schema.counter.c.name == "schema").values(value=99))
+    with pytest.raises(StoreError, match=r"schema 99, and this program 1: .* import into a new store"):
+        opener()
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("mysql://host/db", "give sqlite:///FILE or postgresql"),
+        ("nonsense", "give sqlite:///FILE or postgresql"),
+        ("sqlite:////nowhere/at/all.db", "unable to open database file; .*make the folder writable"),
+        ("postgresql+psycopg://frontage@/db?host=/nowhere", "start the server"),
+    ],
+)
+def test_a_store_that_cannot_be_had_says_why(url: str, message: str) -> None:
+    with pytest.raises(StoreError, match=message):
+        Store(url)

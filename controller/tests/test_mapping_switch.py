@@ -1,0 +1,104 @@
+"""The computed mapping in a real switch: `frontage up`'s service, with two sites' dispatchers beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import urllib.request
+from pathlib import Path
+
+from conftest import EXAMPLE, Switch, for_switch
+from dispatchers import StandIn, running
+from frontage.blocks import steering
+from frontage.reconcile import plan
+from frontage.service import Service
+from frontage.state import State
+from test_live import LIMIT, until
+
+CLIENT = "2001:db8:c1::/48"
+
+
+def with_mapping(folder: Path, switch: Switch, sites: list[StandIn]) -> Path:
+    """The example of Artemis, whose mapping is computed instead of read."""
+    file = for_switch(EXAMPLE.with_name("artemis.yaml"), folder, switch)
+    section = "end_users:\n  store: sqlite:///mapping.db\n  interval: 0.1\n  dispatchers:\n"
+    section += "".join(f"    - {{ site: {one.site}, url: '{one.url}' }}\n" for one in sites)
+    section += "metrics: { address: '127.0.0.1:0' }\n"
+    text, replaced = re.subn(r"^mapping: .*\n", section, file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert replaced == 1
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+async def installed(service: Service) -> State:
+    """What the switch holds of the mapping, when nothing is left to be written."""
+    await service.controller.installed()
+    session, pipeline = service.controller.session, service.controller.pipeline
+    assert session is not None
+    assert pipeline is not None
+    # A change of the mapping is known here before the switch has it.
+    async with asyncio.timeout(LIMIT):
+        while True:
+            found = await plan(session, pipeline.schema, service.controller.config, service.controller.mapping)
+            if len(found.difference) == 0:
+                break
+    return {key: action for key, action in found.installed.items() if key.table in steering.MAPPED}
+
+
+async def test_the_switch_follows_measurements_and_the_death_of_a_site(folder: Path, switch: Switch) -> None:
+    with running(2) as sites:
+        for one in sites:
+            one.replica(one.site, "films.example")
+        service = Service(with_mapping(folder, switch, sites))
+        mapping = service.controller.mapping
+        task = asyncio.create_task(service.run())
+        try:
+            async with asyncio.timeout(LIMIT):
+                await until(lambda: mapping.choices.get((3, 0)) == (1, 2))
+                sites[0].measure(CLIENT, 30_000)
+                sites[1].measure(CLIENT, 10_000)
+                await until(lambda: (3, 1) in mapping.choices)
+                assert mapping.choices[3, 1] == (2, 1)
+                state = await installed(service)
+                assert {key.table for key in state} == {steering.MAPPING, steering.DEFAULT_MAPPING, steering.CLIENT6}
+                sites[1].stop()
+                await until(lambda: mapping.choices.get((3, 0)) == (1,))
+                # What is no longer told from the default has no entry.
+                assert mapping.choices == {(3, 0): (1,)}
+                assert {key.table for key in await installed(service)} <= {steering.DEFAULT_MAPPING, steering.CLIENT6}
+                assert service.endpoint is not None
+                url = "http://{}:{}/metrics".format(*service.endpoint.address)
+                page = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
+                assert 'frontage_mapping_site_out{site="2"} 1.0' in page
+                assert "frontage_mapping_leads 1.0" in page
+                assert "frontage_mapping_samples_total 2.0" in page
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_changed_section_begins_anew(folder: Path, switch: Switch) -> None:
+    with running(2) as sites:
+        for one in sites:
+            one.replica(one.site, "films.example")
+        file = with_mapping(folder, switch, sites)
+        service = Service(file)
+        mapping = service.controller.mapping
+        task = asyncio.create_task(service.run())
+        try:
+            async with asyncio.timeout(LIMIT):
+                await until(lambda: mapping.choices.get((3, 0)) == (1, 2))
+                first = service.end_users.mapper
+                text = file.read_text(encoding="utf-8")
+                file.write_text(text.replace("id: 3, redundancy: 2", "id: 3, redundancy: 1"), encoding="utf-8")
+                await until(lambda: mapping.choices.get((3, 0)) == (1,))
+                assert service.end_users.mapper is not first
+                await installed(service)
+                # Without the section, and without a file, there is no mapping.
+                file.write_text(re.sub(r"end_users:\n(  .*\n)+", "", text), encoding="utf-8")
+                await until(lambda: not mapping.choices)
+                assert await installed(service) == {}
+                assert service.end_users.mapper is None
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

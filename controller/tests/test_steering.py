@@ -1,0 +1,249 @@
+"""Sites and the end-user mapping: what a configuration may say, what the switch then holds, what a change writes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+import pytest
+
+from conftest import EXAMPLE, Switch, for_switch
+from frontage import limits, mappingfile
+from frontage.allocation import Installed, allocate
+from frontage.blocks import copies, encapsulation, neighbor, steering, tunnel, vip
+from frontage.config import Config, ConfigError, load, loads
+from frontage.desired import desired
+from frontage.mapping import Change, EndUserMapping, MappingEntries, MappingError
+from frontage.reconcile import plan
+from frontage.replication import CLONE_SESSION
+from frontage.service import Service
+from frontage.state import Action, Key, State
+from test_live import LIMIT, running, until
+
+ARTEMIS = EXAMPLE.with_name("artemis.yaml")
+TEXT = ARTEMIS.read_text(encoding="utf-8")
+
+
+def end(address: str) -> int:
+    return int(ip_address(address))
+
+
+def edited(old: str, new: str) -> str:
+    assert old in TEXT
+    return TEXT.replace(old, new, 1)
+
+
+def with_sites(count: int) -> Config:
+    """The example with more sites, and copies to up to four."""
+    more = "".join(
+        f'  - {{ id: {n}, name: site{n}, vtep: "2001:db8:102::{n:x}", sids: [{1600 + n}, {1600 + n}], tunnel: gre }}\n'
+        for n in range(3, count + 1)
+    )
+    text = edited("\ndispatchers:", more + "\ndispatchers:").replace("redundancy: 2", "redundancy: 4")
+    return loads(text, ARTEMIS)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "says"),
+    [
+        (edited("site: { id: 1,", "site: { id: 256,"), "site.id", "'256' is larger than 255; give this site's number"),
+        (edited('site: { id: 1, vtep: "2001:db8:101::1" }\n', ""), "sites", "does not say which site this is; add `site`"),
+        (edited("sids: [800, 1599]", "sids: [799, 1599]"), "sites[1].sids", "sites 1 and 2 share SIDs from 799 on"),
+        (edited("sids: [800, 1599]", "sids: [1599, 800]"), "sites[1]", "has a range of sids whose last is below its first"),
+        (edited("sid: 2 }", "sid: 900 }"), "servers[1].sid", "SID 900 is not in the range of site 1, 0 to 799"),
+        (edited("id: 2, name: tokyo", "id: 1, name: tokyo"), "sites[1].id", "site id 1 is used twice"),
+        (edited("role: site", "role: client"), "sites[1].vtep", "no route leads to 2001:db8:102::1 by a port of role 'site'"),
+        (
+            edited("role: server", "role: client"),
+            "dispatchers[0].address",
+            "no route leads to 2001:db8:2::d by a port of role 'server'",
+        ),
+        (edited("tunnel: vxlan", "tunnel: ipip"), "sites[1].tunnel", "'ipip' is not one of"),
+        (edited('vtep: "2001:db8:101::1" }', 'vtep: "192.0.2.1" }'), "sites[0].vtep", "site 1 is this one, whose vtep is not"),
+        (
+            edited('  - { name: dispatcher1, address: "2001:db8:2::d" }', "  []"),
+            "vips[1].artemis.decided",
+            "no dispatcher is there",
+        ),
+        (
+            edited("id: 4, decided", "id: 3, decided"),
+            "vips[1].artemis.id",
+            "VIP films is service 3 too, and says other things of it",
+        ),
+        (edited("protocol: udp", "protocol: tcp"), "vips[0].artemis", "VIP films is TCP, and Artemis binds late by QUIC"),
+        (edited("port: 443", "port: 4789"), "vips[0].port", "UDP port 4789 is that of tunnels"),
+        (edited("redundancy: 2", "redundancy: 5"), "vips[0].artemis.redundancy", "'5' is larger than 4"),
+    ],
+)
+def test_problems(text: str, where: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loads(text, ARTEMIS)
+    assert any(f": {where}: " in line and says in line for line in str(caught.value).splitlines()), str(caught.value)
+
+
+def test_entries_of_sites() -> None:
+    config = load(ARTEMIS)
+    allocation = allocate(config, Installed({}))
+    state = desired(config, allocation)
+    own, tokyo, replica, sender = (end(a) for a in ("2001:db8:101::1", "2001:db8:102::1", "2001:db8:a:1::10", "2001:db8:102::d"))
+    assert state[Key(tunnel.END6, (own,))] == Action("own_end")
+    assert state[Key(tunnel.END6, (replica,))] == Action("other_end")
+    assert state[Key(vip.ADDRESS6, (own,))] == Action("no_service")  # what is no tunnel goes nowhere
+    assert state[Key(neighbor.ECHO6, (own,))] == Action("echo_reply")
+    assert state[Key(tunnel.PEER6, (tokyo, 3))] == Action("allow", (2, 0))
+    assert state[Key(tunnel.PEER6, (sender, 3))] == Action("allow", (2, 0))
+    assert state[Key(tunnel.PEER6, (replica, 2))] == Action("allow", (0, 2))
+    assert Key(tunnel.PEER6, (own, 3)) not in state
+    # Servers 1 and 3 share an address: it answers for both of their services.
+    films, small = (end(a) for a in ("2001:db8:a57e:8cf0::", "2001:db8:a57e:ffff::"))
+    groups = {key.match for key in state if key.table == tunnel.SOURCE6}
+    assert groups == {(g, films, 443) for g in (0, 2, 3)} | {(g, small, 443) for g in (0, 2)}
+    assert state[Key(tunnel.ORIGIN, (0, 2))] == Action("answer_to", (2,))
+    assert state[Key(encapsulation.REMOTE, (1, 2))] == Action("through6", (1, own, tokyo))
+    assert state[Key(encapsulation.REMOTE, (3, 1))] == Action("through6", (1, own, replica))
+    assert sum(key.table == encapsulation.REMOTE and key.match[0] == 2 for key in state) == limits.DISPATCHER_SLOTS
+    assert state[Key(copies.HOP, (2,))] == Action("next_hop", (0x020000000103, 0x020000000202))
+    assert state[Key(steering.SERVICE, (allocation.vip_ids["films"],))] == Action("decided", (1, 3))
+    assert state[Key(steering.SERVICE, (allocation.vip_ids["small"],))] == Action("needs_dispatcher", (1,))
+
+
+def test_a_range_of_sids_is_its_prefixes() -> None:
+    for first, last in ((0, 799), (800, 1599), (0, 4095), (7, 7), (1, 4094)):
+        found = [range(v, v + (1 << 16 - length)) for v, length in steering.prefixes(first, last)]
+        assert [sid for part in found for sid in part] == list(range(first, last + 1))
+        assert len(found) <= 22
+
+
+def sessions(state: State) -> dict[int, set[int]]:
+    """Sites by session."""
+    return {key.match[0]: set(action.params[1::2]) for key, action in state.items() if key.table == CLONE_SESSION}  # type: ignore[misc]
+
+
+def test_choices_become_entries_and_sessions() -> None:
+    mapping = EndUserMapping(
+        {ip_network("2001:db8:c1::/48"): 5}, {(3, 5): (2, 3, 4, 5, 6), (3, 6): (2, 1, 3), (3, 0): (1,), (4, 5): (2,)}
+    )
+    state = MappingEntries(with_sites(6), mapping).state
+    assert state[Key(steering.CLIENT6, ((end("2001:db8:c1::"), 48),))] == Action("is_in", (5,))
+    best = state[Key(steering.MAPPING, (3, 5))]
+    assert best.name == "to_site"
+    assert best.params[0] == 2
+    assert sessions(state)[best.params[1]] == {3, 4, 5}  # of the top four, the first has the packet itself
+    ours = state[Key(steering.MAPPING, (3, 6))]
+    assert ours.name == "stay"  # this site is one of them, and needs no tunnel to itself
+    assert sessions(state)[ours.params[0]] == {2, 3}
+    assert state[Key(steering.DEFAULT_MAPPING, (3,))] == Action("stay", (0,))
+    assert not any(key.match[0] == 4 for key in state if key.table == steering.MAPPING)  # service 4 is a dispatcher's
+
+
+def test_a_change_is_its_difference() -> None:
+    """After any changes, what is held is what the whole mapping would be; sessions come and go with their last use."""
+    config = with_sites(9)
+    mapping = EndUserMapping({}, {(3, region): (2 + region % 7, 2 + (region + 1) % 7) for region in range(1, 2000)})
+    entries = MappingEntries(config, mapping)
+    assert len(sessions(entries.state)) == 7
+    for change in (
+        Change(choices={(3, 7): (9, 8, 1), (3, 8): None}),
+        Change(regions={ip_network("198.51.100.0/24"): 7}),
+        Change(choices={(3, 7): (9,)}, regions={ip_network("198.51.100.0/24"): None}),
+    ):
+        before = dict(entries.state)
+        mapping.apply(change)
+        found = entries.change(change)
+        after = {k: a for k, a in (before | found.missing | found.different).items() if k not in found.unexpected}
+        assert after == entries.state
+        assert len(found) <= 4
+        fresh = MappingEntries(config, mapping, {k: a for k, a in after.items() if k.table == CLONE_SESSION})
+        assert fresh.state == after
+    assert len(sessions(entries.state)) == 7
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (Change(choices={(3, 5): (9,)}), "service 3 is at site 9 in region 5, but there is no such site; add it to `sites`"),
+        (Change(choices={(3, 5): ()}), "has the sites [] in region 5; give at least one, each once"),
+        (Change(choices={(3, 5): (2, 2)}), "has the sites [2, 2] in region 5; give at least one, each once"),
+        (Change(choices={(3, 65536): (2,)}), "give a region from 0 to 65535"),
+        (Change(regions={ip_network("192.0.2.0/24"): 0}), "192.0.2.0/24 is in region 0; give a region from 1"),
+    ],
+)
+def test_a_wrong_change_changes_nothing(change: Change, says: str) -> None:
+    entries = MappingEntries(load(ARTEMIS), EndUserMapping({}, {(3, 0): (1, 2)}))
+    before = dict(entries.state)
+    with pytest.raises(MappingError) as caught:
+        entries.change(change)
+    assert says in str(caught.value)
+    assert entries.state == before
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "mapping.json:1:2: is no JSON"),
+        ('{"mapping": [\n {"service": 3, "region": 5, "sites": []}]}', "mapping.json:2:39: mapping[0].sites: has 0 items"),
+        ('{"mapping": [], "clients": [{"prefix": "10.0.0.1/8", "region": 5}]}', "clients[0].prefix: '10.0.0.1/8' is not a prefix"),
+        ('{"mapping": [{"service": 3, "region": 5, "sites": [7]}]}', "mapping.json: service 3 is at site 7 in region 5, but"),
+    ],
+)
+def test_problems_of_a_mapping_file(text: str, says: str, folder: Path) -> None:
+    (folder / "mapping.json").write_text(text)
+    config = load(ARTEMIS).model_copy(update={"mapping": folder / "mapping.json"})
+    with pytest.raises(ConfigError) as caught:
+        mappingfile.of(config)
+    assert says in str(caught.value)
+
+
+async def test_a_difference_is_pushed_and_nothing_read(folder: Path, switch: Switch) -> None:
+    """Into a real switch: 2,000 clients and choices; then a difference of three, which writes three and reads nothing."""
+    config = load(for_switch(ARTEMIS, folder, switch))
+    whole = Change(
+        {ip_network((0x20010DB8 << 96 | n << 64, 64)): 1 + n for n in range(1000)}, {(3, 1 + n): (1 + n % 2,) for n in range(1000)}
+    )
+    async with asyncio.timeout(LIMIT), running(config) as controller:
+        await controller.installed()
+        await controller.steer(whole)
+        await controller.installed()
+        session, pipeline = controller.session, controller.pipeline
+        assert session is not None
+        assert pipeline is not None
+        reads: list[object] = []
+        session.read_tables = session.read_clone_sessions = lambda *a: reads.append(a)  # type: ignore[method-assign,assignment]
+        writes = controller.health.writes.total()
+        await controller.steer(Change({ip_network("192.0.2.0/24"): 7}, {(3, 1): (2, 1), (3, 2): None}))
+        await controller.installed()
+        assert controller.health.writes.total() - writes == 4  # with the session of copies
+        assert not reads
+        del session.read_tables, session.read_clone_sessions
+        assert len((await plan(session, pipeline.schema, config, controller.mapping)).difference) == 0
+    async with asyncio.timeout(LIMIT), running(config) as second:
+        second.mapping = controller.mapping
+        await second.installed()
+        assert second.health.writes.total() == 0
+
+
+async def test_the_mapping_file_is_followed(folder: Path, switch: Switch) -> None:
+    file = for_switch(ARTEMIS, folder, switch)
+    mapping = folder / "artemis-mapping.json"
+    mapping.write_text(ARTEMIS.with_name(mapping.name).read_text())
+    service = Service(file)
+    task = asyncio.create_task(service.run())
+    try:
+        async with asyncio.timeout(LIMIT):
+            await service.controller.installed()
+            assert service.controller.mapping.choices[3, 5] == (2, 1)
+            changed = json.loads(mapping.read_text())
+            changed["mapping"][1]["sites"] = [1]
+            mapping.write_text(json.dumps(changed))
+            await until(lambda: service.controller.mapping.choices[3, 5] == (1,))
+            await service.controller.installed()
+            session, pipeline = service.controller.session, service.controller.pipeline
+            assert session is not None
+            assert pipeline is not None
+            state = await session.read_tables(pipeline.schema, [pipeline.schema.table(steering.MAPPING)])
+            assert state[Key(steering.MAPPING, (3, 5))] == Action("stay", (0,))
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
