@@ -14,6 +14,7 @@ from .addresses import EDGE_CLIENT_PORT, ServerAddresses
 from .configuration import configuration, with_scheduler
 from .metricsclient import scrape
 from .nodes import NodeError, run_script, spawn
+from .processes import end
 from .services import Service
 from .settings import Settings, Treatment
 from .topology import edge_interface
@@ -23,7 +24,6 @@ METRICS = "127.0.0.1:9464"
 SWITCH_METRICS = "127.0.0.1:9465"
 CPU_PORT = 510
 COMMAND_TIMEOUT = 30.0
-STOP_TIMEOUT = 5.0
 LAST_LINES = 12
 """Of a log, to show with an error."""
 
@@ -172,11 +172,11 @@ class EdgeSwitch:
 
     def stop_switch(self) -> None:
         """End the switch; what it held is gone."""
-        _end(self._switch)
+        end(self._switch)
 
     def stop_controller(self) -> None:
         """End the controller; the switch goes on without."""
-        _end(self._controller)
+        end(self._controller)
 
     def apply(self, treatment: Treatment) -> None:
         """A fresh switch, so that no run inherits another's counts; the controller finds it and programs it."""
@@ -273,17 +273,6 @@ class EdgeSwitch:
         """End both."""
         self.stop_controller()
         self.stop_switch()
-
-
-def _end(process: subprocess.Popen[bytes] | None) -> None:
-    if process is None:
-        return
-    process.terminate()
-    try:
-        process.wait(STOP_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def executable(name: str) -> Path | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from frontage.cookie import CookieKey
 
 from .addresses import COOKIE_PREFIX, QUIC_PORT, QUIC_SERVER_PORT, QUIC_VIP6
+from .certificate import make_certificate
 from .clients import Generator
 from .configuration import LOOK_AHEAD
 from .edge import EdgeSwitch
@@ -130,7 +131,7 @@ class QuicWorld(World):
 
     def _start_servers(self) -> None:
         self._directory.mkdir()
-        self._make_certificate()
+        make_certificate(self._directory, "/CN=films")
         self.edge.write_keys(self.key_file)
         for server in self.server_addresses:
             host = self.servers[server.index]
@@ -154,13 +155,6 @@ class QuicWorld(World):
             )
             with (self._directory / f"{server.name}.log").open("wb") as log:
                 self._processes.append(host.spawn([self._server, configuration], stdout=log, stderr=log))
-
-    def _make_certificate(self) -> None:
-        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-        command += ["-subj", "/CN=films", "-keyout", "key.pem", "-out", "certificate.pem"]
-        done = subprocess.run(command, cwd=self._directory, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise NodeError(f"openssl made no certificate: {done.stderr.strip()}")
 
     def __exit__(self, *error: object) -> None:
         super().__exit__()

@@ -19,7 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
-def _network_of(pid: int) -> Iterator[None]:
+def network_of(pid: int) -> Iterator[None]:
     """This thread in the network namespace of a process."""
     own, other = (os.open(Path("/proc") / of / "ns" / "net", os.O_RDONLY) for of in ("thread-self", str(pid)))
     try:
@@ -59,7 +59,7 @@ class QuicAgents:
     @staticmethod
     def _ask(host: Namespace) -> socket.socket:
         # A socket stays in the namespace in which it was made.
-        with _network_of(host.pid):
+        with network_of(host.pid):
             connection = socket.create_connection(METRICS, TIMEOUT)
         connection.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
         return connection

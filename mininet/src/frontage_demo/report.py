@@ -160,7 +160,7 @@ def _active_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
         key = legend(lines)
         cells.append(f"<div><h3>{run.name}</h3>{plot(f'Active flows under {run.name}', x, y, lines, 400, 220)}</div>")
     return (
-        "<h2>Active flows of each server</h2><p>One line a server: responses begun and not yet acknowledged whole. Lines that stay close together are what a "
+        "<h2>Active flows of each server</h2><p>One line a server: responses begun and not yet sent whole. Lines that stay close together are what a "
         "balancer is for; one that climbs alone is a server that was given more than its link carries. All plots have the same scale.</p>"
         f'{key}<div class="small">{"".join(cells)}</div>'
     )

@@ -1,0 +1,106 @@
+"""`python -m frontage_demo.artemis`: Artemis, DNS and anycast over the same worlds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from .. import sandbox
+from ..deployment import DeploymentError
+from ..nodes import NodeError
+from . import events, report
+from .measure import by_anycast, measure, redundant
+from .programs import find
+from .results import Result, read, read_tries, save, save_tries
+from .scenarios import SCENARIOS
+from .settings import Settings, parse
+from .site import Programs
+from .tables import unmet
+from .world import ArtemisWorld
+
+
+def deployment(settings: Settings, name: str, programs: Programs, box: sandbox.Sandbox) -> None:
+    """Measure one deployment, and write what came out."""
+    scenario = SCENARIOS[name]
+    print(f"{scenario.title}: bringing up {len(scenario.sites)} sites ...", flush=True)
+    directory = box.scratch / name
+    with ArtemisWorld(scenario, programs, directory, seed=settings.seed, dispatched=settings.dispatched) as world:
+        steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in world.startup.items())
+        print(f"Up ({steps}). To look inside: nsenter --all --target {box.process}", flush=True)
+        samples = measure(world, settings.rounds, settings.seed, settings.ways)
+        if name == settings.scenarios[0] and "artemis" in settings.ways:
+            samples += redundant(world, settings.rounds, settings.degrees)
+        save([Result.of(world, settings.seed, settings.rounds, samples)], settings.output / f"{name}.json")
+
+
+def redundancy(settings: Settings, programs: Programs, box: sandbox.Sandbox) -> None:
+    """Show what redundancy routing is for, and write what came out."""
+    scenario = events.DETOUR
+    (client,) = scenario.clients
+    loss = events.between_sites(events.LOSS, scenario.sites)
+    print(f"Loss, and the death of a site: bringing up {len(scenario.sites)} sites ...", flush=True)
+    directory = box.scratch / scenario.name
+    with ArtemisWorld(
+        scenario, programs, directory, seed=settings.seed, loss=loss, dispatched=settings.dispatched
+    ) as world:
+        by_anycast(world, client)
+        tries = events.losses(world, client, settings.tries) + events.site_dies(world, client, settings.rounds)
+        save_tries(tries, settings.output / "events.json")
+
+
+def in_sandbox(body: Callable[[sandbox.Sandbox], None], directory: Path) -> None:
+    """Run this in namespaces of its own, which are gone afterwards. Raises NodeError if it failed."""
+
+    def kept(box: sandbox.Sandbox) -> int:
+        try:
+            body(box)
+        except BaseException:
+            box.keep_logs(directory / "logs")
+            print(f"Logs are in {directory / 'logs'}", file=sys.stderr)
+            raise
+        return 0
+
+    # A process can enter a sandbox only once.
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = sandbox.run(kept, directory)
+        except sandbox.SandboxError as error:
+            print(f"frontage artemis: {error}", file=sys.stderr)
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        raise NodeError("a world failed; what went wrong stands above")
+
+
+def main() -> int:
+    """Measure all that is asked for, and write the page; 0 if the goals are reached."""
+    settings = parse()
+    try:
+        programs = find()
+        found, tries = [], []
+        for name in settings.scenarios:
+            in_sandbox(lambda box, name=name: deployment(settings, name, programs, box), settings.output)  # type: ignore[misc]
+            found += read(settings.output / f"{name}.json")
+        if settings.tries:
+            in_sandbox(lambda box: redundancy(settings, programs, box), settings.output)
+            tries = read_tries(settings.output / "events.json")
+    except (DeploymentError, NodeError) as error:
+        print(f"frontage artemis: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    print(report.terminal(found, tries), flush=True)
+    print(f"Page: {report.write(found, tries, settings.page)}", flush=True)
+    missed = unmet(found) + events.unmet(tries)
+    for goal in missed:
+        print(f"not reached: {goal}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""A site's dispatcher, for services whose name has to be read from the first flight."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..nodes import Namespace
+from ..quicagents import network_of
+from .addresses import DISPATCHER_PORT, TUNNEL_PORT, SiteAddresses
+from .names import ZONE
+from .siteconfig import SERVICE_ID
+
+CONFIGURATION = """\
+control = "[{own}]:{control}"
+threads = 1
+
+[tunnel]
+listen = "[{own}]:{tunnel}"
+peers = ["{vtep}"]
+"""
+TIMEOUT = 10.0
+
+
+def start(host: Namespace, program: Path, site: SiteAddresses, directory: Path) -> subprocess.Popen[bytes]:
+    """Start it; it knows nothing before `tell`."""
+    file = directory / "dispatcher.toml"
+    file.write_text(
+        CONFIGURATION.format(own=site.dispatcher, control=DISPATCHER_PORT, tunnel=TUNNEL_PORT, vtep=site.vtep)
+    )
+    with (directory / "dispatcher.log").open("ab") as log:
+        return host.spawn([program, file], stdout=log, stderr=log)
+
+
+def tell(
+    host: Namespace,
+    site: SiteAddresses,
+    sites: Sequence[SiteAddresses],
+    mapping: Mapping[str, object],
+    redundancy: int,
+    version: int,
+) -> None:
+    """Replace all that it knows of sites, services and the mapping."""
+    service = {"name": ZONE, "id": SERVICE_ID, "redundancy": redundancy, "alpn": ["h3"], "policy": "latency"}
+    table = {
+        "version": version,
+        "site": site.id,
+        "sites": [{"id": s.id, "vtep": s.vtep} for s in sites],
+        "services": [service],
+        **mapping,
+    }
+    _request(host, site, "PUT", "/table", json.dumps(table).encode())
+
+
+def replicas(host: Namespace, site: SiteAddresses) -> object:
+    """Those that it has heard of."""
+    return json.loads(_request(host, site, "GET", "/replicas"))
+
+
+def _request(host: Namespace, site: SiteAddresses, method: str, path: str, body: bytes | None = None) -> bytes:
+    url = f"http://[{site.dispatcher}]:{DISPATCHER_PORT}{path}"
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method=method)
+    with network_of(host.pid), urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+        content: bytes = answer.read()
+    return content

@@ -1,0 +1,68 @@
+"""Figures 12 and 13 of the paper, with our numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .results import Result, mean
+from .tables import WAYS
+
+mpl.rcParams |= {
+    "svg.hashsalt": "frontage",  # else the same plot is another file each time
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "figure.constrained_layout.use": True,
+}
+COLOURS = {"artemis": "tab:blue", "dns": "tab:orange", "anycast": "tab:green"}
+
+
+def figure12(result: Result, file: Path) -> None:
+    """How often set-up and query take how long, in one scenario."""
+    figure = Figure(figsize=(7, 3))
+    for axes, what, title in zip(
+        figure.subplots(1, 2), ("setup", "query"), ("connection set-up", "query"), strict=True
+    ):
+        for way, name in WAYS.items():
+            if times := sorted(getattr(sample, what) for sample in result.by(way)):
+                shares = [(number + 1) / len(times) for number in range(len(times))]
+                axes.step(times, shares, where="post", label=name, color=COLOURS[way])
+        axes.set_xscale("log")
+        axes.set_xlabel(f"{title} latency (ms)")
+        axes.set_ylabel("share of connections")
+        axes.legend(frameon=False)
+    figure.savefig(file, metadata={"Date": None})
+
+
+def figure13(results: Sequence[Result], file: Path) -> None:
+    """Every client's mean query latency, its set-up shaded."""
+    figure = Figure(figsize=(8, 2.4 * len(results)))
+    for axes, result in zip(figure.subplots(len(results), 1, squeeze=False)[:, 0], results, strict=True):
+        _bars(axes, result)
+    figure.savefig(file, metadata={"Date": None})
+
+
+def _bars(axes: Axes, result: Result) -> None:
+    clients = list(result.scenario.clients)
+    for offset, (way, name) in enumerate(WAYS.items()):
+        if not result.by(way):
+            continue
+        at = [number + 0.27 * (offset - 1) for number in range(len(clients))]
+        means = [
+            tuple(mean(getattr(s, what) for s in result.by(way) if s.client == client) for what in ("setup", "query"))
+            for client in clients
+        ]
+        axes.bar(at, [query for _, query in means], 0.25, color=COLOURS[way], alpha=0.45, label=name)
+        axes.bar(at, [setup for setup, _ in means], 0.25, color=COLOURS[way])
+    axes.set_xticks(range(len(clients)), clients, rotation=45, ha="right")
+    axes.set_ylabel("ms")
+    axes.set_title(result.scenario.title, loc="left")
+    axes.legend(frameon=False, ncols=3)

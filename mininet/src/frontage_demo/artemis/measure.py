@@ -1,0 +1,144 @@
+"""Measures what a client waits for: connection set-up and query latency, by the ways of finding a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address, IPv6Network
+from pathlib import Path
+from typing import Any
+
+from . import names
+from .addresses import DNS_PORT, PLAIN_ADDRESS
+from .scenarios import cache_plan
+from .world import INSTANCE, OBJECT, ArtemisWorld
+
+HIT_RATE = 0.835
+"""Share of names that are in the resolver's cache (Table 3, after Jung et al.)."""
+TIMEOUT = 30.0
+CACHED = "www"
+"""The label of the name that every resolver has in its cache."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One connection with one query. Times are milliseconds."""
+
+    client: str
+    way: str
+    """artemis, dns or anycast."""
+    redundancy: int
+    """X: how many sites the first flight went to."""
+    hit: bool | None
+    """With DNS: whether the name was in the resolver's cache."""
+    resolution: float
+    """What the name took."""
+    handshake: float
+    response: float
+    """From the query to its answer."""
+    site: str
+    """The place of the site that answered."""
+
+    @property
+    def setup(self) -> float:
+        """Connection set-up latency (section 5.1): the name and the handshake."""
+        return self.resolution + self.handshake
+
+    @property
+    def query(self) -> float:
+        """Query latency (section 5.1): set-up and one request."""
+        return self.setup + self.response
+
+
+class Failed(RuntimeError):
+    """A client did not get its answer."""
+
+
+def fetch(world: ArtemisWorld, client: str, host: str, *options: str) -> Mapping[str, Any]:
+    """Fetch the object from a host by `frontage-get`, in a client's network; what it reports. Raises Failed."""
+    command: list[str | Path] = [world.programs.client, f"https://{host}{OBJECT}", "--insecure", "--json", *options]
+    done = world.client(client).spawn(command, stdout=-1, stderr=-1)
+    output, errors = done.communicate(timeout=TIMEOUT)
+    if done.returncode != 0:
+        raise Failed(f"{client}: {' '.join(map(str, command))}: {output.decode()}{errors.decode()}")
+    report: Mapping[str, Any] = json.loads(output)
+    return report
+
+
+def by_artemis(world: ArtemisWorld, client: str) -> Mapping[str, Any]:
+    """By the name's service address."""
+    return fetch(world, client, names.ZONE, "--artemis", INSTANCE)
+
+
+def by_dns(world: ArtemisWorld, client: str, label: str) -> Mapping[str, Any]:
+    """By a name of the client's region that the client's resolver is asked for."""
+    return fetch(world, client, names.name(client, label), "--resolver", f"[{world.resolver(client)}]:{DNS_PORT}")
+
+
+def by_anycast(world: ArtemisWorld, client: str) -> Mapping[str, Any]:
+    """By an address to which the network leads."""
+    return fetch(world, client, f"[{PLAIN_ADDRESS}]")
+
+
+def sample(
+    world: ArtemisWorld, client: str, way: str, report: Mapping[str, Any], redundancy: int = 1, hit: bool | None = None
+) -> Sample:
+    """What a report says of latency, and which site it came from."""
+    seconds = report["seconds"]
+    name, connect, first = (seconds[step] * 1e3 for step in ("name", "connect", "first_byte"))
+    match way:
+        case "artemis":
+            site = _of_cookie(world, report["preferred"])
+        case "dns":
+            site = next(s.place for s in world.sites if s.replica == _address(report["service"]))
+        case _:
+            site = world.routes[world.scenario.clients[client]]
+    return Sample(client, way, redundancy, hit, name, connect - name, first - connect, site)
+
+
+def _address(endpoint: str) -> str:
+    return endpoint.rpartition(":")[0].strip("[]")
+
+
+def _of_cookie(world: ArtemisWorld, endpoint: str | None) -> str:
+    if endpoint is None:
+        raise Failed("a replica named no address of its own, so its site is not known")
+    address = IPv6Address(_address(endpoint))
+    return next(s.place for s in world.sites if address in IPv6Network(s.cookie_prefix))
+
+
+def measure(
+    world: ArtemisWorld, rounds: int, seed: int, ways: Sequence[str], tell: Callable[[str], None] = lambda _: None
+) -> list[Sample]:
+    """Every client, one after the other, `rounds` times by each way. Names are in the resolvers' caches as planned."""
+    clients = list(world.scenario.clients)
+    plan = cache_plan(clients, rounds, HIT_RATE, seed)
+    for client in clients:
+        # The cached name, and whatever the kernels learn with a first packet.
+        by_dns(world, client, CACHED)
+        by_anycast(world, client)
+    samples = []
+    for number in range(rounds):
+        tell(f"round {number + 1} of {rounds}")
+        for client in clients:
+            for way in ways:
+                hit = plan[client][number] if way == "dns" else None
+                if way == "dns":
+                    report = by_dns(world, client, CACHED if hit else f"n{number}")
+                else:
+                    report = (by_artemis if way == "artemis" else by_anycast)(world, client)
+                samples.append(sample(world, client, way, report, hit=hit))
+    return samples
+
+
+def redundant(world: ArtemisWorld, rounds: int, degrees: Sequence[int]) -> list[Sample]:
+    """Artemis with first flights copied to the best X sites, for several X."""
+    samples = []
+    for degree in degrees:
+        world.set_redundancy(degree)
+        for _ in range(rounds):
+            for client in world.scenario.clients:
+                samples.append(sample(world, client, "artemis", by_artemis(world, client), redundancy=degree))
+    world.set_redundancy(1)
+    return samples

@@ -1,0 +1,103 @@
+"""DNS, for comparison: an authoritative server at one place, nsd, and a recursive one near each client, unbound.
+
+The authoritative server names, for clients of each region, the site that is best for them, as DNS-based redirection
+with the client's subnet does (RFC 7871): `anything.REGION.films.example`. A name that its resolver has not seen yet
+costs one query to the authoritative server, as in the paper's measurement (section 5.2.1), and no more: the zone's
+servers are known.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..nodes import Namespace
+from .addresses import AUTHORITY_ADDRESS, DNS_PORT
+
+ZONE = "films.example"
+TTL = 3600
+"""Seconds; the paper's names live for 60 minutes."""
+
+NSD = """\
+server:
+    ip-address: {address}
+    port: {port}
+    server-count: 1
+    username: ""
+    chroot: ""
+    database: ""
+    zonesdir: "{directory}"
+    pidfile: "{directory}/nsd.pid"
+    xfrdfile: ""
+    zonelistfile: "{directory}/zone.list"
+    hide-version: yes
+remote-control:
+    control-enable: no
+zone:
+    name: {zone}
+    zonefile: zone
+"""
+UNBOUND = """\
+server:
+    interface: {address}
+    port: {port}
+    access-control: ::/0 allow
+    do-ip4: no
+    do-daemonize: no
+    use-syslog: no
+    logfile: ""
+    username: ""
+    chroot: ""
+    directory: "{directory}"
+    pidfile: ""
+    module-config: "iterator"
+    num-threads: 1
+    outgoing-range: 64
+    msg-cache-size: 1m
+    rrset-cache-size: 1m
+    # One query a miss: no queries for parts of the name, none for servers' addresses.
+    qname-minimisation: no
+    target-fetch-policy: "0 0 0 0 0"
+    do-not-query-localhost: no
+remote-control:
+    control-enable: no
+stub-zone:
+    name: {zone}
+    stub-addr: {authority}@{port}
+"""
+
+
+def label(client: str) -> str:
+    """A client's region in names."""
+    return client.lower().replace(". ", "-").replace(" ", "-")
+
+
+def name(client: str, number: str) -> str:
+    """A name of the service as clients of this region ask for it."""
+    return f"{number}.{label(client)}.{ZONE}"
+
+
+def start_authority(host: Namespace, directory: Path, best: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start nsd; `best` is the address of the best site by client."""
+    directory.mkdir()
+    lines = [f"$TTL {TTL}", f"@ IN SOA ns.{ZONE}. admin.{ZONE}. 1 3600 600 86400 60", "@ IN NS ns"]
+    lines.append(f"ns IN AAAA {AUTHORITY_ADDRESS}")
+    lines += [f"*.{label(client)} IN AAAA {address}" for client, address in best.items()]
+    (directory / "zone").write_text("\n".join(lines) + "\n")
+    configuration = directory / "nsd.conf"
+    text = NSD.format(address=AUTHORITY_ADDRESS, port=DNS_PORT, directory=directory, zone=ZONE)
+    configuration.write_text(text)
+    with (directory / "nsd.log").open("wb") as log:
+        return host.spawn(["nsd", "-d", "-c", configuration], stdout=log, stderr=log)
+
+
+def start_resolver(host: Namespace, address: str, directory: Path) -> subprocess.Popen[bytes]:
+    """Start unbound."""
+    directory.mkdir()
+    configuration = directory / "unbound.conf"
+    configuration.write_text(
+        UNBOUND.format(address=address, port=DNS_PORT, directory=directory, zone=ZONE, authority=AUTHORITY_ADDRESS)
+    )
+    with (directory / "unbound.log").open("wb") as log:
+        return host.spawn(["unbound", "-d", "-p", "-c", configuration], stdout=log, stderr=log)

@@ -1,0 +1,38 @@
+"""Finds what the world is made of."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from .. import settings
+from ..deployment import DeploymentError
+from ..deployment import find as find_deployment
+from .site import Programs
+
+PACKAGES = {"nsd": "nsd", "unbound": "unbound"}
+
+
+def find(env: Mapping[str, str] = os.environ) -> Programs:
+    """Everything, or an error that says what is missing and how to get it."""
+    found = find_deployment(settings.Settings(), env)
+    client = Path(env.get("FRONTAGE_GET") or found.h3_client.with_name("frontage-get"))
+    dispatcher = Path(env.get("FRONTAGE_DISPATCHER") or found.h3_client.with_name("frontage-dispatcher"))
+    compiler = Path(env.get("FRONTAGE_P4C") or found.switch.with_name("softswitch-p4c"))
+    if absent := [str(program) for program in (client, dispatcher, compiler) if not program.exists()]:
+        raise DeploymentError(f"not there: {', '.join(absent)}; `make setup` builds them")
+    path = f"{env.get('PATH', os.defpath)}:/usr/sbin"
+    if missing := sorted(package for program, package in PACKAGES.items() if not shutil.which(program, path=path)):
+        raise DeploymentError(f"Debian packages are missing; apt-get install {' '.join(missing)}")
+    return Programs(
+        switch=found.switch,
+        compiler=compiler,
+        controller=found.controller,
+        server=found.quic_agent,
+        client=client,
+        dispatcher=dispatcher,
+        p4info=found.p4 / "frontage.p4info.txtpb",
+        json_file=found.p4 / "frontage.json",
+    )

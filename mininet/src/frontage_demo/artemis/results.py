@@ -1,0 +1,86 @@
+"""What was measured in a scenario, kept as JSON so that the page can be written again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .events import Try
+from .latency import Latencies
+from .measure import Sample
+from .scenarios import SCENARIOS, Scenario, extra
+from .world import ArtemisWorld
+
+
+@dataclass(frozen=True)
+class Result:
+    """One scenario's."""
+
+    name: str
+    seed: int
+    rounds: int
+    startup: Mapping[str, float]
+    """Seconds that each step of coming up took."""
+    suboptimal: float
+    """Share of the clients that anycast does not lead to their best site."""
+    extra: float
+    """Mean over all clients of the milliseconds that this costs."""
+    samples: tuple[Sample, ...]
+
+    @classmethod
+    def of(cls, world: ArtemisWorld, seed: int, rounds: int, samples: Sequence[Sample]) -> Result:
+        """Of a world that is up."""
+        best = {place: world.nearest(place)[0] for place in world.scenario.clients.values()}
+        wrong = sum(world.routes[place] != site for place, site in best.items())
+        return cls(
+            world.scenario.name,
+            seed,
+            rounds,
+            dict(world.startup),
+            wrong / len(best),
+            extra(world.latencies, best, world.routes),
+            tuple(samples),
+        )
+
+    @property
+    def scenario(self) -> Scenario:
+        """Where it was measured."""
+        return SCENARIOS[self.name]
+
+    def rank(self, sample: Sample) -> int:
+        """How many sites are nearer to the client than the one that answered it."""
+        place = self.scenario.clients[sample.client]
+        return Latencies.published().by_distance(place, self.scenario.sites).index(sample.site)
+
+    def by(self, way: str) -> list[Sample]:
+        """The samples of a way of finding servers, without redundancy."""
+        return [sample for sample in self.samples if sample.way == way and sample.redundancy == 1]
+
+
+def mean(values: Iterable[float]) -> float:
+    """Of at least one number."""
+    numbers = list(values)
+    return sum(numbers) / len(numbers)
+
+
+def save(results: Iterable[Result], file: Path) -> None:
+    """Write them all."""
+    file.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
+
+
+def save_tries(tries: Iterable[Try], file: Path) -> None:
+    """Write what `events` saw."""
+    file.write_text(json.dumps([asdict(one) for one in tries], indent=1) + "\n")
+
+
+def read_tries(file: Path) -> list[Try]:
+    """What `save_tries` wrote."""
+    return [Try(**one) for one in json.loads(file.read_text())]
+
+
+def read(file: Path) -> list[Result]:
+    """What `save` wrote."""
+    results = json.loads(file.read_text())
+    return [Result(**{**r, "samples": tuple(Sample(**s) for s in r["samples"])}) for r in results]

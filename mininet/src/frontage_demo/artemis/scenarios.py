@@ -1,0 +1,141 @@
+"""Who is where: the clients and the deployments of the paper's evaluation, on the regions of the latency matrix.
+
+The paper's clients are 15 AWS regions, which are regions of the matrix, in the same order. Its sites are 11 Google
+Cloud regions of 5 continents that it does not name; here they are AWS regions too. Of the choices with the paper's
+numbers of sites and continents we took ones whose mean round trip from a client to its best site is near the published
+one, which is Table 5's query latency less its set-up latency, both for DNS.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .latency import Latencies
+
+CLIENTS = {
+    "Japan": "ap-northeast-1",
+    "Korea": "ap-northeast-2",
+    "India": "ap-south-1",
+    "Singapore": "ap-southeast-1",
+    "Australia": "ap-southeast-2",
+    "Canada": "ca-central-1",
+    "Germany": "eu-central-1",
+    "Sweden": "eu-north-1",
+    "Ireland": "eu-west-1",
+    "United Kingdom": "eu-west-2",
+    "France": "eu-west-3",
+    "N. Virginia": "us-east-1",
+    "Ohio": "us-east-2",
+    "N. California": "us-west-1",
+    "Oregon": "us-west-2",
+}
+"""The paper's clients, in its order (footnote 8)."""
+
+AUTHORITY = "us-east-1"
+"""Where the authoritative name server is."""
+
+DRAWS = 5000
+"""Assignments among which the one is taken whose extra latency is nearest to the published one."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """The paper's means, milliseconds: Artemis, DNS, anycast (Table 5)."""
+
+    setup: tuple[float, float, float]
+    query: tuple[float, float, float]
+    suboptimal: float
+    """Share of clients that anycast does not lead to their best site (Table 6)."""
+    extra: float
+    """What that costs, as a mean over all clients, milliseconds (Table 6)."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A deployment: sites, and what the paper published of it."""
+
+    name: str
+    title: str
+    sites: tuple[str, ...]
+    published: Published
+    clients: Mapping[str, str]
+    """Place by name."""
+
+
+SCENARIOS = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario(
+            "global-large",
+            "Global Large",
+            (
+                *("ap-east-1", "ap-northeast-1", "ap-northeast-3", "ap-southeast-2", "ca-central-1", "eu-central-1"),
+                *("eu-south-1", "eu-west-2", "sa-east-1", "us-east-2", "us-west-1"),
+            ),
+            Published((23.2, 38.3, 20.9), (41.0, 56.5, 40.8), 0.2, 1.78),
+            CLIENTS,
+        ),
+        Scenario(
+            "global-small",
+            "Global Small",
+            ("ap-south-1", "ap-southeast-2", "eu-central-1", "sa-east-1", "us-west-1"),
+            Published((77.8, 55.1, 76.4), (113.4, 95.8, 151.6), 0.2, 41.08),
+            CLIENTS,
+        ),
+        Scenario(
+            "europe",
+            "Regional Europe",
+            ("eu-central-1", "eu-north-1", "eu-south-1", "eu-west-2", "eu-west-3"),
+            Published((135.9, 140.6, 132.4), (260.9, 265.5, 263.7), 0.133, 6.00),
+            CLIENTS,
+        ),
+        # The matrix has four regions of the US; Canada's, next to them, is the fifth.
+        Scenario(
+            "us",
+            "Regional US",
+            ("us-east-1", "us-east-2", "us-west-1", "us-west-2", "ca-central-1"),
+            Published((94.6, 98.7, 90.8), (179.0, 183.7, 180.2), 0.067, 4.33),
+            CLIENTS,
+        ),
+    )
+}
+
+
+def anycast(latencies: Latencies, scenario: Scenario, seed: int) -> dict[str, str]:
+    """The site to which the network's routing leads each client's place.
+
+    As many clients as were published do not get their best site. Which ones, and what they get, is drawn until the
+    extra latency is near the published one: BGP knows nothing of latency, so any other site may come.
+    """
+    rng = random.Random(f"anycast {scenario.name} {seed}")
+    places = list(scenario.clients.values())
+    nearest = {place: latencies.by_distance(place, scenario.sites) for place in places}
+    best = {place: sites[0] for place, sites in nearest.items()}
+    count = round(scenario.published.suboptimal * len(places))
+    if count == 0 or len(scenario.sites) == 1:
+        return best
+
+    def draw() -> dict[str, str]:
+        return best | {place: rng.choice(nearest[place][1:]) for place in rng.sample(places, count)}
+
+    def miss(routes: Mapping[str, str]) -> float:
+        return abs(extra(latencies, best, routes) - scenario.published.extra)
+
+    return min((draw() for _ in range(DRAWS)), key=miss)
+
+
+def extra(latencies: Latencies, best: Mapping[str, str], routes: Mapping[str, str]) -> float:
+    """Mean over all places of the milliseconds by which a route's round trip is longer than the best site's."""
+    return sum(latencies.rtt(p, routes[p]) - latencies.rtt(p, best[p]) for p in best) / len(best)
+
+
+def cache_plan(clients: Sequence[str], rounds: int, hit_rate: float, seed: int) -> dict[str, list[bool]]:
+    """For each client and round whether the name that it resolves is in its resolver's cache. Exactly the given share
+    of all is, as far as whole numbers allow.
+    """
+    total = rounds * len(clients)
+    hits = [index < round(total * hit_rate) for index in range(total)]
+    random.Random(f"names {seed}").shuffle(hits)
+    return {client: hits[index * rounds : (index + 1) * rounds] for index, client in enumerate(clients)}

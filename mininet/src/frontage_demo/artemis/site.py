@@ -1,0 +1,182 @@
+"""One site: its edge switch with a controller, and its servers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from frontage.control import ControlError, ask
+
+from ..metricsclient import scrape
+from ..nodes import Namespace, NodeError, spawn
+from . import dispatchers, siteconfig
+from .addresses import SiteAddresses
+from .topology import BACKBONE_PORT, DISPATCHER_PORT, REPLICA_PORT, WAN_PORT, edge_interface
+
+COMMAND_TIMEOUT = 180.0
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What a site is made of."""
+
+    switch: Path
+    compiler: Path
+    controller: Path
+    server: Path
+    client: Path
+    dispatcher: Path
+    p4info: Path
+    json_file: Path
+
+
+class Site:
+    """A site's processes."""
+
+    def __init__(
+        self,
+        addresses: SiteAddresses,
+        sites: Sequence[SiteAddresses],
+        service_address: str,
+        programs: Programs,
+        directory: Path,
+        *,
+        dispatched: bool,
+    ) -> None:
+        """`directory` is this site's, not there yet, in the folder of `certificate.pem`, `key.pem` and `objects`. With
+        `dispatched`, first flights go to the dispatcher, as if the address did not name the service.
+        """
+        self.addresses = addresses
+        self._sites = sites
+        self._service_address = service_address
+        self._programs = programs
+        self._directory = directory
+        self._dispatched = dispatched
+        self._version = 0
+        self._config = directory / "frontage.yaml"
+        self._switch: subprocess.Popen[bytes] | None = None
+        self._controller: subprocess.Popen[bytes] | None = None
+        self._servers: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def _grpc(self) -> str:
+        return f"127.0.0.1:{9500 + self.addresses.id}"
+
+    @property
+    def _metrics(self) -> str:
+        return f"127.0.0.1:{9700 + self.addresses.id}"
+
+    @property
+    def access_log(self) -> Path:
+        """What the replica behind the switch has answered, a line of JSON each."""
+        return self._directory / "replica.json"
+
+    def start(self, mapping: Mapping[str, object], redundancy: int) -> None:
+        """Start the switch, and the controller, which waits for it."""
+        self._directory.mkdir()
+        self.write(mapping, redundancy)
+        command: list[str | Path] = [self._programs.switch, "--no-p4", "--device-id", "1", "--threads", "1"]
+        for port in (WAN_PORT, REPLICA_PORT, DISPATCHER_PORT, BACKBONE_PORT):
+            command += ["-i", f"{port}@{edge_interface(self.addresses, port)}"]
+        command += ["--", "--grpc-server-addr", self._grpc, "--cpu-port", str(siteconfig.CPU_PORT)]
+        self._switch = self._spawn("switch", command)
+        self._controller = self._spawn("controller", [self._programs.controller, "up", self._config])
+
+    def write(self, mapping: Mapping[str, object], redundancy: int) -> None:
+        """Write what the controller follows: its configuration, and the end-user mapping."""
+        for file, text in (
+            (self._directory / "mapping.json", json.dumps(mapping)),
+            (self._config, yaml.safe_dump(self._configuration(redundancy), sort_keys=False)),
+        ):
+            new = file.with_suffix(".new")
+            new.write_text(text)
+            new.replace(file)
+
+    def _configuration(self, redundancy: int) -> dict[str, object]:
+        return siteconfig.controller(
+            self.addresses,
+            self._sites,
+            service_address=self._service_address,
+            redundancy=redundancy,
+            dispatched=self._dispatched,
+            grpc=self._grpc,
+            metrics=self._metrics,
+            p4info=self._programs.p4info,
+            json_file=self._programs.json_file,
+            directory=self._directory,
+        )
+
+    def _spawn(self, name: str, command: list[str | Path]) -> subprocess.Popen[bytes]:
+        with (self._directory / f"{name}.log").open("ab") as log:
+            return spawn(command, log)
+
+    def start_servers(self, host: Namespace, dispatcher: Namespace) -> None:
+        """Start the replica that is behind the switch's VIPs, the plain server that clients reach directly, and the
+        dispatcher if it has something to do.
+        """
+        self._dispatcher_host = dispatcher
+        if self._dispatched:
+            program = self._programs.dispatcher
+            self._servers["dispatcher"] = dispatchers.start(dispatcher, program, self.addresses, self._directory)
+        (self._directory / "keys.toml").write_text(siteconfig.KEYS)
+        replica = siteconfig.replica(self.addresses, self.access_log, dispatched=self._dispatched)
+        for name, text in (("replica", replica), ("plain", siteconfig.plain())):
+            configuration = self._directory / f"{name}.toml"
+            configuration.write_text(text)
+            with (self._directory / f"{name}.log").open("ab") as log:
+                self._servers[name] = host.spawn([self._programs.server, configuration], stdout=log, stderr=log)
+
+    @property
+    def ended(self) -> bool:
+        """Whether a process has ended that should not have."""
+        return any(process.poll() is not None for process in self._processes)
+
+    @property
+    def _processes(self) -> list[subprocess.Popen[bytes]]:
+        started = (*self._servers.values(), self._controller, self._switch)
+        return [process for process in started if process is not None]
+
+    def wait_until_installed(self) -> None:
+        """Wait until the controller has installed everything."""
+        deadline = time.monotonic() + COMMAND_TIMEOUT
+        while not self._installed():
+            if time.monotonic() > deadline or self.ended:
+                raise NodeError(f"site {self.addresses.name}: the switch is not programmed; see {self._directory}")
+            time.sleep(0.1)
+
+    def _installed(self) -> bool:
+        try:
+            return scrape(self._metrics).total("frontage_phase", phase="installed") == 1
+        except OSError:
+            return False
+
+    def tell_dispatcher(self, mapping: Mapping[str, object], redundancy: int) -> None:
+        """Give the dispatcher, if there is one, what the switch has in its place without it."""
+        if self._dispatched:
+            self._version += 1
+            about = (self._dispatcher_host, self.addresses, self._sites, mapping, redundancy, self._version)
+            dispatchers.tell(*about)
+
+    @property
+    def has_replicas(self) -> bool:
+        """Whether the dispatcher, if there is one, knows a replica."""
+        return not self._dispatched or bool(dispatchers.replicas(self._dispatcher_host, self.addresses))
+
+    def apply(self) -> None:
+        """Wait until what was written last is installed."""
+        try:
+            ask(self._directory / "control", {"command": "apply"}, COMMAND_TIMEOUT)
+        except ControlError as error:
+            raise NodeError(f"site {self.addresses.name}: {error}") from None
+
+    def kill(self) -> None:
+        """The site is gone, without a word."""
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()

@@ -1,0 +1,138 @@
+"""What the controller and the servers of a site are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .addresses import DISPATCHER_PORT, PLAIN_PREFIX, PORT, SERVER_PORT, TUNNEL_PORT, WAN_MAC, SiteAddresses
+from .names import ZONE
+from .topology import BACKBONE_PORT, REPLICA_PORT, WAN_PORT
+from .topology import DISPATCHER_PORT as DISPATCHER_LINK
+
+CPU_PORT = 510
+SERVICE_ID = 1
+SERVICE_TTL = 60
+"""Seconds for which clients may go to the replica's own address without asking."""
+KEY = {"id": 1, "secret": "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"}
+"""The cookie key of all sites: the world's packets never leave its namespaces."""
+
+KEYS = f"""\
+[[keys]]
+id = {KEY["id"]}
+secret = "{KEY["secret"]}"
+"""
+_SERVER = """\
+listen = ["[::]:{port}"]
+certificate = "../certificate.pem"
+private_key = "../key.pem"
+{more}
+[[route]]
+path = "/"
+directory = "../objects"
+"""
+_REPLICA = """\
+access_log = "{log}"
+
+[cookie]
+sid = {sid}
+server_prefix = "{server_prefix}"
+cookie_prefix = "{cookie_prefix}"
+port = {port}
+keys = "keys.toml"
+bandwidth = "100mbit"
+look_ahead = "10kB"
+"""
+_ARTEMIS = """
+[artemis]
+service_ttl = {ttl}
+services = ["{service}"]
+site = {site}
+tunnel = {{ listen = "[{own}]:{tunnel}", gateway = "{vtep}", peers = [{peers}] }}
+dispatchers = [{dispatchers}]
+capacity = 200
+overload = 0.9
+"""
+
+
+def replica(site: SiteAddresses, log: Path, *, dispatched: bool) -> str:
+    """Of the replica behind the switch: a producer of cookies that answers on the service address through tunnels."""
+    text = _REPLICA.format(
+        log=log, sid=site.sids[0], server_prefix=site.server_prefix, cookie_prefix=site.cookie_prefix, port=PORT
+    )
+    text += _ARTEMIS.format(
+        ttl=SERVICE_TTL,
+        service=ZONE,
+        site=site.id,
+        own=site.replica,
+        tunnel=TUNNEL_PORT,
+        vtep=site.vtep,
+        peers=", ".join(f'"{peer}"' for peer in (site.vtep, *([site.dispatcher] if dispatched else []))),
+        dispatchers=f'"http://[{site.dispatcher}]:{DISPATCHER_PORT}"' if dispatched else "",
+    )
+    return _SERVER.format(port=SERVER_PORT, more=text)
+
+
+def plain() -> str:
+    """Of the server that clients reach directly."""
+    return _SERVER.format(port=PORT, more="")
+
+
+def controller(
+    site: SiteAddresses,
+    sites: Sequence[SiteAddresses],
+    *,
+    service_address: str,
+    redundancy: int,
+    dispatched: bool,
+    grpc: str,
+    metrics: str,
+    p4info: Path,
+    json_file: Path,
+    directory: Path,
+) -> dict[str, object]:
+    """Of the edge switch. `redundancy` is X; `directory` has `mapping.json`; with `dispatched`, first flights go to the
+    dispatchers, else the service address alone decides.
+    """
+    ports, neighbors = [], []
+    for number, name, role, mac, gateway in (
+        (WAN_PORT, "wan", "client", site.mac, site.wan_gateway),
+        (BACKBONE_PORT, "backbone", "site", site.backbone_mac, None),
+        (REPLICA_PORT, "replica", "server", site.link_macs(REPLICA_PORT)[0], site.replica_gateway),
+        (DISPATCHER_LINK, "dispatcher", "server", site.link_macs(DISPATCHER_LINK)[0], site.dispatcher_gateway),
+    ):
+        port: dict[str, object] = {"id": number, "name": name, "role": role, "mac": mac}
+        ports.append(port | ({"gateways": [f"{gateway}/64"]} if gateway else {}))
+    replica_mac = site.link_macs(REPLICA_PORT)[1]
+    neighbors.append({"address": site.replica, "port": "replica", "mac": replica_mac})
+    dispatcher_mac = site.link_macs(DISPATCHER_LINK)[1]
+    neighbors.append({"address": site.dispatcher, "port": "dispatcher", "mac": dispatcher_mac})
+    routes = [{"prefix": p, "port": "replica", "mac": replica_mac} for p in (site.server_prefix, PLAIN_PREFIX)]
+    routes.append({"prefix": "::/0", "port": "wan", "mac": WAN_MAC})
+    routes += [{"prefix": f"{s.vtep}/128", "port": "backbone", "mac": WAN_MAC} for s in sites if s != site]
+    artemis = {"name": ZONE, "id": SERVICE_ID, "redundancy": redundancy, "decided": not dispatched}
+    vip: dict[str, object] = {"name": "films", "address": service_address, "protocol": "udp", "port": PORT}
+    vip |= {"policy": "cclb4", "cookie_prefix": site.cookie_prefix, "artemis": artemis}
+    server: dict[str, object] = {"name": f"{site.name}-replica", "vip": "films", "address": site.dip}
+    server |= {"port": SERVER_PORT, "sid": site.sids[0], "tunnel": site.replica}
+    pipeline = {"p4info": str(p4info), "json": str(json_file)}
+    return {
+        "device": {"address": grpc, "device_id": 1, "cpu_port": CPU_PORT, "pipeline": pipeline},
+        "ports": ports,
+        "routes": routes,
+        "neighbors": neighbors,
+        "vips": [vip],
+        "servers": [server],
+        "site": {"id": site.id, "vtep": site.vtep},
+        "sites": [_site(s, dispatched=dispatched and s != site) for s in sites],
+        "dispatchers": [{"name": "dispatcher", "address": site.dispatcher}] if dispatched else [],
+        "mapping": "mapping.json",
+        "keys": [KEY],
+        "control_socket": str(directory / "control"),
+        "metrics": {"address": metrics},
+    }
+
+
+def _site(site: SiteAddresses, *, dispatched: bool) -> dict[str, object]:
+    about: dict[str, object] = {"id": site.id, "name": site.name, "vtep": site.vtep, "sids": list(site.sids)}
+    return about | ({"dispatchers": [site.dispatcher]} if dispatched else {})

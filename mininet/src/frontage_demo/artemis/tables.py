@@ -1,0 +1,146 @@
+"""The paper's tables beside ours, as rows of text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from .events import Try, late
+from .measure import HIT_RATE
+from .results import Result, mean
+
+WAYS = {"artemis": "Artemis", "dns": "DNS", "anycast": "anycast"}
+"""In the order of `Published`."""
+GOALS = {"setup": 39.4, "query": 24.0}
+"""Per cent by which Artemis is to be below DNS in the global world."""
+PUBLISHED_SHARES = {
+    1: ("100%",),
+    2: ("100%", "0%"),
+    3: ("93.3%", "6.7%", "0%"),
+    4: ("93.3%", "6.7%", "0%", "0%"),
+}
+"""Table 7, by X."""
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""Head and rows."""
+
+
+def latencies(results: Sequence[Result]) -> Table:
+    """Table 5: mean set-up and query latency."""
+    head = ["deployment", "", "published set-up", "ours", "published query", "ours"]
+    rows = []
+    for result in results:
+        published = result.scenario.published
+        for index, (way, title) in enumerate(WAYS.items()):
+            if samples := result.by(way):
+                setup, query = mean(s.setup for s in samples), mean(s.query for s in samples)
+                ours = [
+                    f"{published.setup[index]:.1f}",
+                    f"{setup:.1f}",
+                    f"{published.query[index]:.1f}",
+                    f"{query:.1f}",
+                ]
+                rows.append([result.scenario.title, title, *ours])
+    return head, rows
+
+
+def reductions(results: Sequence[Result]) -> Table:
+    """By how much Artemis is below the others, per cent of theirs."""
+    head = ["deployment", "against", "published set-up", "ours", "published query", "ours"]
+    rows = []
+    for result in results:
+        published = result.scenario.published
+        for index, way in ((1, "dns"), (2, "anycast")):
+            pair = result.by("artemis"), result.by(way)
+            if all(pair):
+                ours = [[mean(getattr(s, what) for s in samples) for samples in pair] for what in GOALS]
+                theirs = [(published.setup[0], published.setup[index]), (published.query[0], published.query[index])]
+                cells = [f"{below(*x):.1f} %" for both in zip(theirs, ours, strict=True) for x in both]
+                rows.append([result.scenario.title, WAYS[way], *cells])
+    return head, rows
+
+
+def below(ours: float, other: float) -> float:
+    """Per cent by which a number is below another."""
+    return (1 - ours / other) * 100
+
+
+def routing(results: Sequence[Result]) -> Table:
+    """Table 6: how often anycast leads elsewhere, and what that costs."""
+    head = ["deployment", "published share not optimal", "ours", "published additional latency", "ours"]
+    rows = []
+    for result in results:
+        published = result.scenario.published
+        shares = [f"{published.suboptimal:.1%}", f"{result.suboptimal:.1%}"]
+        rows.append([result.scenario.title, *shares, f"{published.extra:.2f} ms", f"{result.extra:.2f} ms"])
+    return head, rows
+
+
+def resolution(results: Sequence[Result]) -> Table:
+    """What names cost."""
+    head = ["deployment", "names in the cache", "planned", "hit", "miss", "mean"]
+    rows = []
+    for result in results:
+        samples = result.by("dns")
+        if not samples:
+            continue
+        cells = [f"{mean(float(bool(s.hit)) for s in samples):.1%}", f"{HIT_RATE:.1%}"]
+        for times in ([s.resolution for s in samples if s.hit is hit] for hit in (True, False)):
+            cells.append(f"{mean(times):.1f} ms" if times else "")
+        rows.append([result.scenario.title, *cells, f"{mean(s.resolution for s in samples):.1f} ms"])
+    return head, rows
+
+
+def redundancy(results: Sequence[Result]) -> Table:
+    """Table 7: which of the sites, by distance, answered a client whose first flight went to the best X of them."""
+    head = ["deployment", "X", *(f"{rank} (published)" for rank in ("1st", "2nd", "3rd", "4th")), "mean set-up"]
+    rows = []
+    for result in results:
+        for degree, published in PUBLISHED_SHARES.items():
+            if samples := [s for s in result.samples if s.way == "artemis" and s.redundancy == degree]:
+                cells = []
+                for rank in range(len(PUBLISHED_SHARES)):
+                    share = mean(float(result.rank(s) == rank) for s in samples)
+                    cells.append(f"{share:.1%} ({published[rank]})" if rank < degree else "/")
+                rows.append([result.scenario.title, str(degree), *cells, f"{mean(s.setup for s in samples):.1f} ms"])
+    return head, rows
+
+
+def events(tries: Sequence[Try]) -> Table:
+    """What clients met when packets were lost, and when a site died."""
+    head = ["what happened", "X", "attempts", "failed", "waited for a retransmission", "mean set-up", "answered by"]
+    rows = []
+    for event, degree in dict.fromkeys((t.event, t.degree) for t in tries):
+        mine = [t for t in tries if (t.event, t.degree) == (event, degree)]
+        good = [t for t in mine if t.site is not None]
+        sites = Counter(t.site for t in good)
+        counts = [str(len(mine)), str(len(mine) - len(good)), str(late(mine))]
+        time = f"{mean(t.setup for t in good):.1f} ms" if good else ""
+        rows.append([event, str(degree), *counts, time, ", ".join(f"{s} {n}" for s, n in sites.most_common())])
+    return head, rows
+
+
+def unmet(results: Sequence[Result]) -> list[str]:
+    """Of the goals in the global world, those that were not met, in words; empty where they do not apply."""
+    missed = []
+    for result in results:
+        artemis, dns = result.by("artemis"), result.by("dns")
+        if result.name == "global-large" and artemis and dns:
+            for what, goal in GOALS.items():
+                found = below(mean(getattr(s, what) for s in artemis), mean(getattr(s, what) for s in dns))
+                if found < goal:
+                    missed.append(f"{what} latency is {found:.1f} % below DNS, not {goal:g} %")
+    return missed
+
+
+def markdown(table: Table) -> str:
+    """As a page has it."""
+    head, rows = table
+    rule = ["---" if number == 0 or not head[number] else "---:" for number in range(len(head))]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *rows))
+
+
+def plain(table: Table) -> str:
+    """As a terminal has it."""
+    lines = [table[0], *table[1]]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(table[0]))]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)

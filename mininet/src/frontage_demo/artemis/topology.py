@@ -1,0 +1,98 @@
+"""Hosts and links.
+
+    client, resolver of each region --+
+    name server ----------------------+-- wan --+== edge switch of each site --+-- replica
+                                                                              +-- dispatcher
+
+`wan` is one softswitch that stands for the Internet (see `wan.py`). All links are plain; delays are the network's. A
+site has two links to it: for clients, and for the tunnels to other sites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..nodes import CONGESTION_CONTROL, Topo
+from .addresses import PLAIN_PREFIX, WAN_MAC, Host, SiteAddresses
+
+WAN = "wan"
+MTU = 1600
+"""Of a site's links. A tunnel's headers come on top of what clients send."""
+WAN_PORT, REPLICA_PORT, DISPATCHER_PORT, BACKBONE_PORT = 1, 2, 3, 4
+"""Of an edge switch."""
+
+
+def wan_interface(port: int) -> str:
+    """Name of the interface that is a port of the network's switch."""
+    return f"{WAN}-{port}"
+
+
+def edge_interface(site: SiteAddresses, port: int) -> str:
+    """Name of the interface that is a port of a site's edge switch."""
+    return f"e{site.id}-{port}"
+
+
+def replica_host(site: SiteAddresses) -> str:
+    """Name of the replica's host."""
+    return f"p{site.id}"
+
+
+def dispatcher_host(site: SiteAddresses) -> str:
+    """Name of the dispatcher's host."""
+    return f"d{site.id}"
+
+
+class Internet(Topo):  # type: ignore[misc]
+    """Hosts at the network's switch, and sites."""
+
+    def build(self, hosts: Sequence[Host], sites: Sequence[SiteAddresses]) -> None:
+        """Called by mininet with the constructor's arguments."""
+        ports = [f"ip link set {wan_interface(end.port)} mtu {MTU}" for site in sites for end in site.attachments]
+        self.addSwitch(WAN, dpid="1", inNamespace=False, setup=ports)
+        for host in hosts:
+            self.addHost(host.name, setup=_host_setup(host))
+            self.addLink(WAN, host.name, intfName1=wan_interface(host.port), intfName2="eth0", addr2=host.mac)
+        for site in sites:
+            self._add_site(site)
+
+    def _add_site(self, site: SiteAddresses) -> None:
+        edge = f"e{site.id}"
+        numbers = (WAN_PORT, REPLICA_PORT, DISPATCHER_PORT, BACKBONE_PORT)
+        setup = [f"ip link set {edge_interface(site, port)} mtu {MTU}" for port in numbers]
+        self.addSwitch(edge, dpid=f"{1 + site.id:x}", inNamespace=False, setup=setup)
+        for number, port in ((site.port, WAN_PORT), (site.backbone_port, BACKBONE_PORT)):
+            self.addLink(WAN, edge, intfName1=wan_interface(number), intfName2=edge_interface(site, port))
+        for port, name, setup in (
+            (REPLICA_PORT, replica_host(site), _replica_setup(site)),
+            (DISPATCHER_PORT, dispatcher_host(site), _dispatcher_setup(site)),
+        ):
+            self.addHost(name, setup=setup)
+            interface, (_, mac) = edge_interface(site, port), site.link_macs(port)
+            self.addLink(edge, name, intfName1=interface, intfName2="eth0", addr2=mac)
+
+
+def _host_setup(host: Host) -> list[str]:
+    return [
+        f"ip addr add {host.address}/64 dev eth0 nodad",
+        # The network's switch has no address of its own to ask for.
+        f"ip -6 neigh replace {host.gateway} lladdr {WAN_MAC} dev eth0 nud permanent",
+        f"ip -6 route add default via {host.gateway} {CONGESTION_CONTROL}",
+    ]
+
+
+def _replica_setup(site: SiteAddresses) -> list[str]:
+    return [
+        f"ip link set eth0 mtu {MTU}",
+        f"ip addr add {site.replica}/64 dev eth0 nodad",
+        f"ip -6 route add local {site.server_prefix} dev lo",
+        f"ip -6 route add local {PLAIN_PREFIX} dev lo",
+        f"ip -6 route add default via {site.replica_gateway} {CONGESTION_CONTROL}",
+    ]
+
+
+def _dispatcher_setup(site: SiteAddresses) -> list[str]:
+    return [
+        f"ip link set eth0 mtu {MTU}",
+        f"ip addr add {site.dispatcher}/64 dev eth0 nodad",
+        f"ip -6 route add default via {site.dispatcher_gateway}",
+    ]

@@ -1,0 +1,150 @@
+"""The network between clients, name servers and sites: one softswitch that runs `data/wan.p4`.
+
+Every unordered pair of places has a delay line, a port in loopback mode whose link delays by half of the pair's
+round-trip time. A packet waits in one of them, whatever way it goes, so every path has the delay that was measured
+between its ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_network
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+from finsy.proto import p4r
+from frontage.p4info import Pipeline
+from frontage.p4runtime import Session
+from frontage.state import Action, Key, State
+
+from ..nodes import NodeError, spawn
+from ..processes import end as end_process
+from .addresses import PLAIN_PREFIX, SERVICE_PREFIX, WAN_MAC, Host, SiteAddresses
+from .latency import Latencies
+from .topology import wan_interface
+
+GRPC = "127.0.0.1:9500"
+FIRST_DELAY_LINE = 128
+"""As in wan.p4."""
+CONNECT_TIMEOUT = 180.0
+PROGRAM = Path(__file__).parent / "data" / "wan.p4"
+
+
+class Wan:
+    """The network's switch and its routes."""
+
+    def __init__(
+        self,
+        *,
+        switch: Path,
+        compiler: Path,
+        directory: Path,
+        latencies: Latencies,
+        hosts: Sequence[Host],
+        sites: Sequence[SiteAddresses],
+        seed: int,
+        loss: Mapping[tuple[str, str], float],
+    ) -> None:
+        """`loss` is the share of packets lost, either way, between two places, by pair in the order of the alphabet."""
+        self._switch = switch
+        self._compiler = compiler
+        self._directory = directory
+        self._seed = seed
+        self._ends = [host.attachment for host in hosts] + [end for site in sites for end in site.attachments]
+        self._hosts = hosts
+        self._sites = {site.place: site for site in sites}
+        places = sorted({end.place for end in self._ends})
+        pairs = list(combinations_with_replacement(places, 2))
+        self._lines = {pair: FIRST_DELAY_LINE + number for number, pair in enumerate(pairs)}
+        self._links = {
+            self._lines[pair]: f"delay={round(latencies.rtt(*pair) / 2 * 1e6)}ns"
+            + (f",loss={share:.9f}" if (share := loss.get(pair, 0)) else "")
+            for pair in pairs
+        }
+        self._loop = asyncio.new_event_loop()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._session: Session | None = None
+        self._pipeline: Pipeline | None = None
+        self._anycast: State = {}
+
+    def start(self) -> None:
+        """Compile the program, start the switch and install all routes but the anycast ones."""
+        self._directory.mkdir()
+        self._pipeline = self._compile()
+        command: list[str | Path] = [self._switch, "--no-p4", "--device-id", "1", "--seed", str(self._seed)]
+        for end in self._ends:
+            command += ["-i", f"{end.port}@{wan_interface(end.port)}"]
+        for line, link in self._links.items():
+            command += ["--loopback", str(line), "--link", f"{line}:{link}"]
+        with (self._directory / "wan.log").open("wb") as log:
+            self._process = spawn([*command, "--", "--grpc-server-addr", GRPC], log)
+        self._loop.run_until_complete(self._take())
+        self._write(p4r.Update.INSERT, self._fixed())
+
+    async def _take(self) -> None:
+        assert self._pipeline is not None
+        self._session = Session(GRPC, 1)
+        await self._session.take(self._pipeline, CONNECT_TIMEOUT)
+
+    def _compile(self) -> Pipeline:
+        json, info = self._directory / "wan.json", self._directory / "wan.p4info.txtpb"
+        command: list[str | Path] = [self._compiler, "-o", json, "--p4runtime-files", info, PROGRAM]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise NodeError(f"wan.p4 does not compile: {done.stderr.strip()}")
+        return Pipeline.load(info, json)
+
+    def route_anycast(self, routes: Mapping[str, str]) -> None:
+        """Lead the anycast prefixes, from each place of clients, to this site; replaces what was."""
+        wanted = {}
+        for host in self._hosts:
+            if host.place in routes:
+                action = Action("leave_by", (self._sites[routes[host.place]].port,))
+                for prefix in (SERVICE_PREFIX, PLAIN_PREFIX):
+                    wanted[Key("WanIngress.anycast", (host.port, _lpm(prefix)))] = action
+        self._write(p4r.Update.DELETE, {k: a for k, a in self._anycast.items() if k not in wanted})
+        self._write(p4r.Update.MODIFY, {k: a for k, a in wanted.items() if k in self._anycast})
+        self._write(p4r.Update.INSERT, {k: a for k, a in wanted.items() if k not in self._anycast})
+        self._anycast = wanted
+
+    def _fixed(self) -> State:
+        state: State = {}
+        for here in self._ends:
+            state[Key("WanIngress.neighbor", (here.port,))] = Action("deliver", (_mac(here.mac), _mac(WAN_MAC)))
+            for prefix in here.prefixes:
+                state[Key("WanIngress.unicast", (_lpm(prefix),))] = Action("leave_by", (here.port,))
+            for there in self._ends:
+                line = self._lines[min(here.place, there.place), max(here.place, there.place)]
+                state[Key("WanIngress.delay_line", (here.port, there.port))] = Action("wait_in", (line,))
+        return state
+
+    def _write(self, kind: int, state: State) -> None:
+        assert self._session is not None and self._pipeline is not None
+        self._loop.run_until_complete(self._session.write(self._pipeline.schema, kind, list(state.items())))
+
+    def stop(self) -> None:
+        """End it."""
+        if self._session is not None:
+            self._loop.run_until_complete(_close(self._session))
+        end_process(self._process)
+        self._loop.close()
+
+
+async def _close(session: Session) -> None:
+    await session.close()
+    # gRPC's own tasks end only now.
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def _lpm(prefix: str) -> tuple[int, int]:
+    network = ip_network(prefix)
+    return int(network.network_address), network.prefixlen
+
+
+def _mac(text: str) -> int:
+    return int(text.replace(":", ""), 16)

@@ -1,0 +1,239 @@
+"""A world of clients, name servers and sites, brought up and taken down."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from frontage.naming import ServicePrefix
+
+from ..certificate import make_certificate
+from ..nodes import Namespace, Network, NodeError
+from .addresses import (
+    AUTHORITY_ADDRESS,
+    DNS_PORT,
+    PORT,
+    SERVER_PORT,
+    SERVICE_PREFIX,
+    SID_BITS,
+    TUNNEL_PORT,
+    Host,
+    SiteAddresses,
+)
+from .latency import Latencies
+from .names import ZONE, start_authority, start_resolver
+from .scenarios import AUTHORITY, Scenario, anycast
+from .site import Programs, Site
+from .siteconfig import SERVICE_ID
+from .topology import Internet, dispatcher_host, replica_host
+from .wan import Wan
+
+READY_TIMEOUT = 180.0
+INSTANCE = f"{SERVICE_PREFIX}+{SID_BITS}"
+"""What clients know of Artemis."""
+OBJECT = "/1"
+OBJECT_BYTES = 1000
+"""Of the answer to a query: fits a packet."""
+LONG_OBJECT = "/2"
+LONG_OBJECT_BYTES = 1_000_000
+"""Of an answer that takes many round trips, for those who look at the rest of a connection."""
+
+
+class ArtemisWorld:
+    """A context manager: inside it, the service answers at its service address and all others."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        programs: Programs,
+        directory: Path,
+        *,
+        seed: int = 1,
+        loss: Mapping[tuple[str, str], float] | None = None,
+        dispatched: bool = False,
+    ) -> None:
+        """`directory` is not there yet; `loss` is the share of packets lost between two places, by pair in the order of
+        the alphabet. With `dispatched`, dispatchers read the service's name; else its address decides, in the switch.
+        """
+        self.scenario = scenario
+        self.programs = programs
+        self.directory = directory
+        self.latencies = Latencies.published()
+        self.routes = anycast(self.latencies, scenario, seed)
+        """The site's place to which anycast leads, by the client's."""
+        number = {place: index for index, place in enumerate(self.latencies.places)}
+        count = len(scenario.sites)
+        self.sites = [SiteAddresses(i, place, i, count + i) for i, place in enumerate(scenario.sites, 1)]
+        ports = iter(range(2 * count + 1, 128))
+        self._clients = {
+            client: Host(f"c{i}", place, f"2001:db8:c{number[place]:02x}::", next(ports))
+            for i, (client, place) in enumerate(scenario.clients.items(), 1)
+        }
+        self._resolvers = {
+            client: Host(f"r{i}", place, f"2001:db8:e{number[place]:02x}::", next(ports))
+            for i, (client, place) in enumerate(scenario.clients.items(), 1)
+        }
+        self._authority = Host("ns", AUTHORITY, AUTHORITY_ADDRESS.removesuffix("53"), next(ports))
+        self.service_address = str(ServicePrefix.parse(INSTANCE).service_address(ZONE))
+        self._site_processes = {
+            site.place: Site(
+                site, self.sites, self.service_address, programs, directory / site.name, dispatched=dispatched
+            )
+            for site in self.sites
+        }
+        hosts = [*self._clients.values(), *self._resolvers.values(), self._authority]
+        self._network = Network(Internet(hosts=hosts, sites=self.sites))
+        self.wan = Wan(
+            switch=programs.switch,
+            compiler=programs.compiler,
+            directory=directory / "wan",
+            latencies=self.latencies,
+            hosts=hosts,
+            sites=self.sites,
+            seed=seed,
+            loss=loss or {},
+        )
+        self._name_servers: list[subprocess.Popen[bytes]] = []
+        self.startup: dict[str, float] = {}
+        """Seconds that each step of coming up took."""
+
+    def __enter__(self) -> ArtemisWorld:
+        self.directory.mkdir()
+        (self.directory / "objects").mkdir()
+        for path, size in ((OBJECT, OBJECT_BYTES), (LONG_OBJECT, LONG_OBJECT_BYTES)):
+            (self.directory / "objects" / path.removeprefix("/")).write_bytes(b"." * size)
+        make_certificate(self.directory, f"/CN={ZONE}", f"subjectAltName=DNS:{ZONE},DNS:*.{ZONE}")
+        began = time.monotonic()
+        for step, do in (
+            ("hosts and links", self._network.start),
+            ("the network's switch", self.wan.start),
+            ("sites", self._start_sites),
+            ("name servers", self._start_names),
+        ):
+            do()
+            self.startup[step] = time.monotonic() - began
+            began = time.monotonic()
+        self.wan.route_anycast(self.routes)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        # Hosts and links end with the namespaces in which all this lives (see sandbox), which has a world only once.
+        for process in self._name_servers:
+            process.kill()
+        for site in self._site_processes.values():
+            site.kill()
+        self.wan.stop()
+
+    def _start_sites(self) -> None:
+        for site in self._site_processes.values():
+            site.start(self.mapping(), redundancy=1)
+        for site in self._site_processes.values():
+            here = site.addresses
+            site.start_servers(self._network[replica_host(here)], self._network[dispatcher_host(here)])
+        for site in self._site_processes.values():
+            site.wait_until_installed()
+        self._wait_until_listening()
+        self._wait_until_dispatched()
+
+    def mapping(self, without: Collection[str] = ()) -> dict[str, object]:
+        """The end-user mapping: every client's place is a region, whose sites stand in the order of their distance.
+        Sites at places `without` are left out.
+        """
+        regions = {place: number for number, place in enumerate(self.scenario.clients.values(), 1)}
+        ids = {site.place: site.id for site in self.sites if site.place not in without}
+        choices = []
+        for place, region in regions.items():
+            alive = [ids[near] for near in self.nearest(place) if near in ids]
+            choices.append({"service": SERVICE_ID, "region": region, "sites": alive})
+        anywhere = {"service": SERVICE_ID, "region": 0, "sites": list(ids.values())}
+        clients = [{"prefix": f"{h.prefix}/64", "region": regions[h.place]} for h in self._clients.values()]
+        return {"clients": clients, "mapping": [*choices, anywhere]}
+
+    def _wait_until_listening(self) -> None:
+        deadline = time.monotonic() + READY_TIMEOUT
+        for site in self.sites:
+            host = self._network[replica_host(site)]
+            while not {PORT, SERVER_PORT, TUNNEL_PORT} <= _udp_ports(host):
+                if time.monotonic() > deadline or self._site_processes[site.place].ended:
+                    raise NodeError(f"the servers of site {site.name} do not listen; logs are in {self.directory}")
+                time.sleep(0.05)
+
+    def _wait_until_dispatched(self) -> None:
+        deadline = time.monotonic() + READY_TIMEOUT
+        for site in self._site_processes.values():
+            while not _answers(site, self.mapping()):
+                if time.monotonic() > deadline or site.ended:
+                    name = site.addresses.name
+                    raise NodeError(f"the dispatcher of site {name} knows no replica; logs are in {self.directory}")
+                time.sleep(0.1)
+
+    def _start_names(self) -> None:
+        best = {client: self.direct_address(self.best_site(client)) for client in self.scenario.clients}
+        directory = self.directory / "names"
+        directory.mkdir()
+        self._name_servers.append(start_authority(self._network["ns"], directory / "ns", best))
+        for resolver in self._resolvers.values():
+            process = start_resolver(self._network[resolver.name], resolver.address, directory / resolver.name)
+            self._name_servers.append(process)
+        deadline = time.monotonic() + READY_TIMEOUT
+        for name in ("ns", *(r.name for r in self._resolvers.values())):
+            while DNS_PORT not in _udp_ports(self._network[name]):
+                if time.monotonic() > deadline:
+                    raise NodeError(f"name server {name} does not listen; logs are in {directory}")
+                time.sleep(0.05)
+
+    def set_redundancy(self, degree: int) -> None:
+        """Have first flights copied to the best so many sites."""
+        self.remap((), degree)
+
+    def remap(self, without: Collection[str], redundancy: int) -> None:
+        """Give every site that is not dead a new mapping, and wait until its switch has it."""
+        living = [site for place, site in self._site_processes.items() if place not in without]
+        for site in living:
+            site.write(self.mapping(without), redundancy)
+            site.tell_dispatcher(self.mapping(without), redundancy)
+        for site in living:
+            site.apply()
+
+    def client(self, name: str) -> Namespace:
+        """A client's host."""
+        host: Namespace = self._network[self._clients[name].name]
+        return host
+
+    def resolver(self, client: str) -> str:
+        """The address of a client's recursive name server."""
+        return self._resolvers[client].address
+
+    def site(self, place: str) -> Site:
+        """The site there."""
+        return self._site_processes[place]
+
+    def nearest(self, place: str) -> list[str]:
+        """The places of all sites, the nearest to a client's first."""
+        return self.latencies.by_distance(place, self.scenario.sites)
+
+    def best_site(self, client: str) -> SiteAddresses:
+        """The nearest to a client."""
+        return self.site(self.nearest(self.scenario.clients[client])[0]).addresses
+
+    @staticmethod
+    def direct_address(site: SiteAddresses) -> str:
+        """Where clients reach a site's plain server by unicast."""
+        return site.replica
+
+
+def _udp_ports(host: Namespace) -> set[int]:
+    """Those that a host listens to."""
+    lines = host.run(["ss", "-Hlun"]).stdout.splitlines()
+    return {int(line.split()[3].rpartition(":")[2]) for line in lines}
+
+
+def _answers(site: Site, mapping: Mapping[str, object]) -> bool:
+    """Whether a site's dispatcher has the mapping and a replica."""
+    try:
+        site.tell_dispatcher(mapping, redundancy=1)
+        return site.has_replicas
+    except OSError:
+        return False

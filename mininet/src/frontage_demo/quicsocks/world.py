@@ -1,0 +1,134 @@
+"""Brings the world up: wires, resolver, proxy, authoritative server, HTTP/3 servers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ..nodes import Namespace, Network, NodeError, run_script, spawn
+from . import files
+from .topology import CLIENT, ISP, ISP_ADDRESS, ONE_WAY_MS, SERVER, SERVER_ADDRESS, WIRES, Lte, interface
+
+PATIENCE = 20.0
+PACKAGES = {"unbound": "unbound", "nsd": "nsd", "openssl": "openssl", "ping": "iputils-ping", "ss": "iproute2"}
+"""Programs that the world needs from Debian, and their packages."""
+GRPC = "127.0.0.1:9559"
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Our own programs."""
+
+    switch: Path
+    compiler: Path
+    server: Path
+    proxy: Path
+    load: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> Programs:
+        """Those of a folder; one that is missing is an error."""
+        names = ("softswitch", "softswitch-p4c", "frontage-cclb7-quic", "frontage-quicsocks", "frontage-quicsocks-load")
+        for name in names:
+            if not (folder / name).is_file():
+                raise NodeError(f"{folder / name} is missing: `make setup` builds it")
+        return cls(*(folder / name for name in names))
+
+
+def missing() -> list[str]:
+    """Debian packages that are not here."""
+    return [package for program, package in PACKAGES.items() if shutil.which(program) is None]
+
+
+@dataclass(frozen=True)
+class World:
+    """One that is up."""
+
+    folder: Path
+    programs: Programs
+    client: Namespace
+    isp: Namespace
+    server: Namespace
+
+    def load(self, host: Namespace, *options: str, retry: bool, names: str, handshakes: int) -> dict[str, Any]:
+        """What `frontage-quicsocks-load` reports of handshakes with servers of these names."""
+        command: list[str | Path] = [self.programs.load, "--ca", self.folder / "certificate.pem"]
+        command += ["--names", f"{names}.{files.ZONE_NAME}"]
+        command += ["--port", str(files.PORTS[retry]), "--handshakes", str(handshakes), *options]
+        report: dict[str, Any] = json.loads(host.run(command).stdout)
+        return report
+
+    def proxy_metrics(self) -> str:
+        """The proxy's page for Prometheus."""
+        return self.isp.run(["curl", "-s", f"http://{files.PROXY_METRICS}/metrics"]).stdout
+
+    def round_trip(self, host: Namespace, address: str) -> float:
+        """The median of some pings, ms."""
+        said = host.run(["ping", "-n", "-c", "7", "-i", "0.05", address]).stdout
+        times = [float(line.split("time=")[1].split()[0]) for line in said.splitlines() if "time=" in line]
+        return median(times)
+
+
+@contextlib.contextmanager
+def world(programs: Programs, scratch: Path) -> Iterator[World]:
+    """A world, until the end of the context. Its processes end with the namespaces in which this is called."""
+    if absent := missing():
+        raise NodeError(f"the world needs programs of Debian's: apt-get install {' '.join(absent)}")
+    folder = scratch / "quicsocks"
+    folder.mkdir()
+    files.write(folder)
+    program = folder / "wire.json"
+    source = Path(__file__).with_name("wire.p4")
+    run_script(WIRES, [f"{programs.compiler} -o {program} {source}"])
+    network = Network(Lte())
+    network.start()
+    wires: list[str | Path] = [programs.switch, program]
+    for port, delay in ONE_WAY_MS.items():
+        wires += ["-i", f"{port}@{interface(port)}", "--link", f"{port}:delay={round(delay * 1000)}us"]
+    hosts = [network.get(name) for name in (CLIENT, ISP, SERVER)]
+    here = World(folder, programs, *hosts)
+    with (folder / f"{WIRES}.log").open("wb") as log:
+        spawn([*wires, "--", "--grpc-server-addr", GRPC], log)
+    started: list[tuple[Namespace, str, int, Sequence[str | Path]]] = [
+        (here.server, "nsd", 53, ["nsd", "-d", "-c", folder / "nsd.conf"]),
+        (here.isp, "unbound", 53, ["unbound", "-d", "-c", folder / "unbound.conf"]),
+        (here.isp, "proxy", files.PROXY_PORT, [programs.proxy, folder / "proxy.toml"]),
+    ]
+    for port in files.PORTS.values():
+        started.append((here.server, f"server-{port}", port, [programs.server, folder / f"server-{port}.toml"]))
+    for host, name, port, command in started:
+        log_file = folder / f"{name}.log"
+        with log_file.open("wb") as log:
+            process = host.spawn(command, stdout=log, stderr=log, cwd=folder)
+        _wait_for(host, port, process, log_file)
+    _reach(here)
+    yield here
+
+
+def _wait_for(host: Namespace, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not host.run(["ss", "-Hltun", "sport", "=", f":{port}"]).stdout:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise NodeError(f"{log.stem} did not start: {log.read_text(errors='replace').strip()[-500:]}")
+        time.sleep(0.05)
+
+
+def _reach(here: World) -> None:
+    """Neighbours are found once, before anything is measured."""
+    deadline = time.monotonic() + PATIENCE
+    for address in (ISP_ADDRESS, SERVER_ADDRESS):
+        while True:
+            try:
+                here.client.run(["ping", "-n", "-c", "1", "-W", "1", address])
+                break
+            except NodeError:
+                if time.monotonic() > deadline:
+                    raise
