@@ -4,9 +4,10 @@ from collections import Counter
 
 import pytest
 
-from frontage_sim import scenario
-from frontage_sim.addresses import VIP, host_address
+from frontage_sim import compiled, scenario
+from frontage_sim.addresses import QUIC, TCP
 from frontage_sim.graph import Graph, Host, Link, Switch
+from frontage_sim.switches import contents_of
 from frontage_sim.worlds import graph
 
 
@@ -41,6 +42,21 @@ def test_leaf_spine_spreads_destinations_over_spines() -> None:
     assert [port.peer for port in net.next_hops("leaf1", "h17")] == [f"spine{n}" for n in range(1, 5)]
 
 
+def test_a_nic_stands_between_host_and_leaf() -> None:
+    world = scenario.LeafSpine(kind="leaf-spine", leaves=2, spines=1, hosts=2, nics=True, overhead=24)
+    net = graph(world)
+    assert not list(net.problems())
+    assert walk(net, "h1", "h4", 0) == ["h1", "nic1", "leaf1", "spine1", "leaf2", "nic4", "h4"]
+    bus, wire = net.ports["nic1"][1].link, net.ports["nic1"][0].link
+    assert (wire.rate, wire.delay, wire.overhead) == (world.access_rate, world.delay, 24)
+    assert bus.rate > 10 * wire.rate  # so that what a host sends waits in the NIC
+    assert {host.rate for host in net.hosts} == {world.access_rate}
+    scheduled = contents_of(
+        net, net.switches[-1], scenario.Balancer(), scenario.Scheduler(kind=scenario.SchedulerKind.AIFO), scenario.Protocol.TCP, compiled()
+    )
+    assert sum(entry["table"].endswith("aifo.limit") for entry in scheduled["entries"]) == len(net.ports["nic4"]) * 21
+
+
 def test_hosts_forward_nothing() -> None:
     links = (Link("s", "h1", 1, 0, 1), Link("h1", "t", 1, 0, 1), Link("t", "h2", 1, 0, 1))
     net = Graph((Switch("s"), Switch("t")), (Host("h1", "peer"), Host("h2", "peer")), links, 1)
@@ -61,6 +77,15 @@ def test_what_is_no_network(links: tuple[Link, ...], problem: str) -> None:
 
 def test_addresses_are_unique() -> None:
     net = graph(scenario.LeafSpine(kind="leaf-spine"))
-    addresses = {host_address(net, host.name) for host in net.hosts}
+    addresses = {TCP.address(net, host.name) for host in net.hosts}
     assert len(addresses) == 144
-    assert VIP not in addresses
+    assert TCP.vip not in addresses
+
+
+def test_quic_hosts_have_a_64_of_their_own() -> None:
+    net = graph(scenario.Testbed())
+    networks = [QUIC.network(net, host.name) for host in net.hosts]
+    assert {network.prefixlen for network in networks} == {64}
+    assert len(set(networks)) == 16
+    assert not any(QUIC.vip in network or network == QUIC.cookie_prefix for network in networks)
+    assert [str(QUIC.address(net, name)) for name in ("c1", "s12")] == ["2001:db8:0:1::1", "2001:db8:0:10::1"]

@@ -3,8 +3,9 @@
 import polars as pl
 import pytest
 
-from frontage_sim.measures import LONG_MEAN, SHORT_MEAN, SHORT_P99, active, variance
-from frontage_sim.results import over_seeds
+from frontage_sim.comparison import compare
+from frontage_sim.measures import LONG_MEAN, SHORT_MEAN, SHORT_P99, active, shares, summary, variance
+from frontage_sim.results import against, over_seeds, per_seed
 
 FLOWS = pl.DataFrame(
     {
@@ -38,6 +39,12 @@ def test_servers_without_a_flow_count() -> None:
     assert variance(FLOWS, [], servers=4)["variance"][0] == pytest.approx(1 / 4 - 1 / 16)
 
 
+def test_shares_of_time() -> None:
+    spread = pl.DataFrame({"policy": ["x"] * 4, "variance": [3.0, 1.0, 2.0, 1.0], "lasts": [10, 30, 40, 20]})
+    assert shares(spread, ["policy"]).select("variance", "share").rows() == [(1.0, 0.3), (1.0, 0.5), (2.0, 0.9), (3.0, 1.0)]
+    assert summary(spread, ["policy"]).row(0, named=True) == {"policy": "x", "mean": 1.6, "median": 1.0, "90 %": 2.0, "99 %": 3.0}
+
+
 def test_completion_times_by_size() -> None:
     found = FLOWS.select(SHORT_MEAN.alias("mean"), SHORT_P99.alias("p99"), LONG_MEAN.alias("long")).row(0)
     assert found == pytest.approx((30e-6, 30e-6, 1.0))
@@ -49,3 +56,21 @@ def test_confidence_is_of_the_seeds() -> None:
     assert found["mean"] == pytest.approx(3.5)
     # Seeds' means 2 and 5: deviation 2.1213, t(0.975, 1) = 12.706.
     assert found["half_width"] == pytest.approx(12.706 * 2.12132 / 2**0.5, rel=1e-4)
+
+
+PAIRED = pl.DataFrame(
+    {
+        "load": ["0.5"] * 4 + ["0.8"] * 4,
+        "policy": ["x", "y"] * 4,
+        "seed": [1, 1, 2, 2] * 2,
+        "value": [2.0, 3.0, 10.0, 15.0, 4.0, 2.0, 8.0, 4.0],
+    }
+)
+
+
+def test_what_seeds_have_in_common_does_not_widen_a_comparison() -> None:
+    each = per_seed(PAIRED, ["load", "policy"], pl.col("value").mean())
+    assert against(each, ["load", "policy"], {"policy": "x"})["value"].to_list() == [1, 1.5, 1, 1.5, 1, 0.5, 1, 0.5]
+    table = compare({"value (ms)": each}, "policy", "load", {"policy": "x"}).table
+    assert table.columns == ["load", "policy", "value (ms)", "value, / x"]
+    assert table.rows()[1] == ("0.5", "y", 9.0, "1.5 ± 0.0")

@@ -1,54 +1,47 @@
-//! CCLB7's signal logic (CloudCookie, section IV-A; docs/cookie.md): what a server's connections still need, its loads, the cookie
-//! that says so, and the server's own timestamps put back where clients echo the cookie.
+//! CCLB7's agent (CloudCookie, section IV-A; docs/cookie.md): the signals of a server's connections, the cookie that carries them, and the
+//! server's own timestamps put back where clients echo the cookie.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use frontage_cookie::cid;
 use frontage_cookie::ipv6::{Cookie, Key, NONCE_MAX};
 use frontage_cookie::quant::{IPV6, RPT_UNIT_US};
 use frontage_cookie::tcp::{Signals, encode_dynamic};
+use frontage_signals::{Loads, Response, rpt_us};
 use frontage_transport::tcp::{Flags, Segment};
+use softswitch_pipeline::Nanos;
 
 use crate::frame::{Body, ConnectionId};
 use crate::scenario;
 
-const BITS: u64 = 8;
-const MICROSECONDS: u64 = 1_000_000;
-
 /// A server's loads, and how it tells them.
-#[derive(Clone)]
 pub struct Agent {
     sid: u16,
     /// Seals what QUIC carries.
     key: Option<Box<Key>>,
     /// Connection ids given out.
     ids: u32,
-    look_ahead: u64,
     bandwidth: u64,
     cookie: bool,
-    loads: Loads,
+    loads: Arc<Loads>,
 }
 
-/// N_AF and N_FF: responses begun and not yet acknowledged whole, and those of them that will take longer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Loads {
-    /// Active flows.
-    pub n_af: u64,
-    /// Those with more left than the look-ahead.
-    pub n_ff: u64,
-}
+/// Pairs of a time and the microseconds of RPT that are told from then on, in order of time.
+pub type GivenRpt = Arc<[(Nanos, u64)]>;
 
 /// What the agent knows of a connection.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Responses {
-    /// Where each response ends that is not acknowledged whole, in bytes of the stream.
-    ends: VecDeque<u64>,
+    /// Those not sent whole, one behind the other on a stream.
+    under_way: Vec<Response>,
     /// Where the last one ends or ended.
     expected: u64,
-    acknowledged: u64,
-    contribution: Loads,
+    sent: u64,
+    /// What is told as RPT instead of what is left.
+    given: Option<GivenRpt>,
     echoes: Echoes,
 }
 
@@ -68,58 +61,57 @@ impl Agent {
             sid: server.sid,
             key: server.key.as_ref().map(|key| Box::new(key.ipv6())),
             ids: 0,
-            look_ahead: server.look_ahead,
             bandwidth: server.bandwidth,
             cookie: server.cookie,
-            loads: Loads::default(),
+            loads: Arc::new(Loads::new(server.look_ahead)),
         }
     }
 
     /// The server's loads.
-    pub fn loads(&self) -> Loads {
-        self.loads
+    pub fn loads(&self) -> &Loads {
+        &self.loads
     }
 
-    /// A response of so many bytes begins, behind those that began before.
-    pub fn begin(&mut self, responses: &mut Responses, bytes: u64) {
+    /// A response of so many bytes begins, behind those that began before; `rpt` is told instead of what it needs.
+    pub fn begin(&self, responses: &mut Responses, bytes: u64, rpt: Option<GivenRpt>) {
+        responses.given = rpt;
         responses.expected += bytes;
-        responses.ends.push_back(responses.expected);
-        self.settle(responses);
+        let mut response = Response::new(self.loads.clone(), Some(responses.expected));
+        response.send(responses.sent);
+        responses.under_way.reserve_exact(1);
+        responses.under_way.push(response);
     }
 
-    /// The client has acknowledged so many bytes in all.
-    pub fn acknowledge(&mut self, responses: &mut Responses, bytes: u64) {
-        responses.acknowledged = bytes.min(responses.expected);
-        while responses
-            .ends
-            .front()
-            .is_some_and(|&end| end <= responses.acknowledged)
-        {
-            responses.ends.pop_front();
+    /// Writes the cookie into what leaves, with which the connection has `sent` so many bytes in all: into a segment's TSval, or into the
+    /// address that a datagram comes from. Gives its rank: the RPT code on the scale of the IPv6 carrier.
+    pub fn outgoing(
+        &self,
+        responses: &mut Responses,
+        sent: u64,
+        body: &mut Body,
+        from: &mut SocketAddr,
+        now: Nanos,
+    ) -> u8 {
+        // What this packet carries is still to be processed; but no load any more if it is the last.
+        let rpt_us = self.rpt_us(responses, now);
+        responses.send(sent);
+        if self.cookie {
+            self.write_cookie(responses, body, from, rpt_us);
         }
-        self.settle(responses);
+        IPV6.encode(rpt_us / RPT_UNIT_US) as u8
     }
 
-    /// The connection is gone.
-    pub fn close(&mut self, responses: &mut Responses) {
-        responses.ends.clear();
-        self.settle(responses);
-    }
-
-    /// The RPT code on the scale of the IPv6 carrier.
-    pub fn rank(&self, responses: &Responses) -> u8 {
-        IPV6.encode(self.rpt_us(responses) / RPT_UNIT_US) as u8
-    }
-
-    /// Writes the cookie into what leaves: into a segment's TSval, or into the address that a datagram comes from.
-    pub fn outgoing(&self, responses: &mut Responses, body: &mut Body, from: &mut SocketAddr) {
-        if !self.cookie {
-            return;
-        }
+    fn write_cookie(
+        &self,
+        responses: &mut Responses,
+        body: &mut Body,
+        from: &mut SocketAddr,
+        rpt_us: u64,
+    ) {
         let signals = Signals {
-            rpt_us: self.rpt_us(responses),
-            n_af: self.loads.n_af,
-            n_ff: self.loads.n_ff,
+            rpt_us,
+            n_af: self.loads.n_af(),
+            n_ff: self.loads.n_ff(),
         };
         match (body, from.ip(), &self.key) {
             (Body::Tcp { segment, ck }, _, _) => {
@@ -167,27 +159,27 @@ impl Agent {
         }
     }
 
-    fn rpt_us(&self, responses: &Responses) -> u64 {
-        let remaining = responses.expected - responses.acknowledged;
-        let micros =
-            u128::from(remaining * BITS) * u128::from(MICROSECONDS) / u128::from(self.bandwidth);
-        u64::try_from(micros).unwrap_or(u64::MAX)
+    fn rpt_us(&self, responses: &Responses, now: Nanos) -> u64 {
+        if let Some(rpt) = &responses.given
+            && let Some(&(_, given)) = rpt[..rpt.partition_point(|&(from, _)| from <= now)].last()
+        {
+            return given;
+        }
+        let last = responses.under_way.last();
+        rpt_us(last.map_or(0, Response::remaining), self.bandwidth)
     }
+}
 
-    fn settle(&mut self, responses: &mut Responses) {
-        let long = responses.acknowledged + self.look_ahead;
-        let now = Loads {
-            n_af: responses.ends.len() as u64,
-            n_ff: responses
-                .ends
-                .iter()
-                .rev()
-                .take_while(|&&end| end > long)
-                .count() as u64,
-        };
-        let before = std::mem::replace(&mut responses.contribution, now);
-        self.loads.n_af = self.loads.n_af + now.n_af - before.n_af;
-        self.loads.n_ff = self.loads.n_ff + now.n_ff - before.n_ff;
+impl Responses {
+    /// So many bytes are sent in all.
+    fn send(&mut self, bytes: u64) {
+        if bytes > self.sent {
+            self.sent = bytes;
+            self.under_way.retain_mut(|response| {
+                response.send(bytes);
+                response.remaining() > 0
+            });
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 use softswitch_pipeline::Nanos;
 
+use crate::agent::GivenRpt;
+
 /// A request and its response.
 #[derive(Debug, Clone)]
 pub struct Flow {
@@ -22,6 +24,8 @@ pub struct Flow {
     pub size: u64,
     /// Whether its connection ends with it.
     pub last: bool,
+    /// The RPT that its response tells, if not what it needs.
+    pub rpt: Option<GivenRpt>,
     /// Bytes of the response that the client has.
     pub received: u64,
     /// The host that answers and its connection, once the request is there.
@@ -78,6 +82,7 @@ impl Flows {
         request: u64,
         size: u64,
         last: bool,
+        rpt: Option<GivenRpt>,
     ) -> usize {
         self.begun += 1;
         self.active.insert(Flow {
@@ -87,6 +92,7 @@ impl Flows {
             request,
             size,
             last,
+            rpt,
             received: 0,
             server: None,
             effort: Effort::default(),

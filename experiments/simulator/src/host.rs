@@ -5,11 +5,13 @@ mod server;
 mod transport;
 
 use std::collections::VecDeque;
+use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
 
 use frontage_transport::tcp::{Connection, Flags};
 use frontage_transport::{quic, tcp};
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 use serde::Serialize;
 use slab::Slab;
 use softswitch_pipeline::{Nanos, Rng};
@@ -65,7 +67,8 @@ pub struct Host {
     server: Option<Server>,
     masks: bool,
     sockets: Slab<Socket>,
-    by_ends: FxHashMap<Ends, u32>,
+    /// Sockets by the ends of their connections, which they know themselves.
+    by_ends: HashTable<u32>,
     /// Sockets that may have something to send, each once.
     ready: VecDeque<u32>,
     /// Answers to what belongs to no connection.
@@ -98,7 +101,7 @@ struct Socket {
 #[derive(Debug)]
 enum Purpose {
     Asking(Asking),
-    Answering(Answering),
+    Answering(Box<Answering>),
 }
 
 /// Who a host is in the network.
@@ -142,7 +145,7 @@ impl Host {
             server: server.map(Server::new),
             masks: identity.masks,
             sockets: Slab::new(),
-            by_ends: FxHashMap::default(),
+            by_ends: HashTable::new(),
             ready: VecDeque::new(),
             resets: VecDeque::new(),
         }
@@ -204,7 +207,7 @@ impl Host {
             ts.val = mask(ts.val);
         }
         let ends = (protocol(&body), way.from, way.to);
-        if let Some(&socket) = self.by_ends.get(&ends) {
+        if let Some(socket) = self.find(&ends) {
             network.tally.delivered += 1;
             let it = &mut self.sockets[socket as usize];
             if let (Some(server), Purpose::Answering(answering)) = (&self.server, &mut it.purpose) {
@@ -214,7 +217,7 @@ impl Host {
             self.advance(socket, network);
         } else if let Some(transport) = self.accept(&way, &body, network.now) {
             network.tally.delivered += 1;
-            let socket = self.insert(transport, ends, Purpose::Answering(Answering::default()));
+            let socket = self.insert(transport, ends, Purpose::Answering(Box::default()));
             self.advance(socket, network);
         } else {
             self.dropped.no_connection += 1;
@@ -266,7 +269,10 @@ impl Host {
             ready: false,
             purpose,
         }) as u32;
-        self.by_ends.insert(ends, socket);
+        let sockets = &self.sockets;
+        self.by_ends.insert_unique(hash(&ends), socket, |&other| {
+            hash(&sockets[other as usize].ends())
+        });
         socket
     }
 
@@ -317,10 +323,10 @@ impl Host {
             }
             return;
         };
-        let mut way = it.way;
+        let (mut way, sent) = (it.way, it.transport.sent());
         let rank = match (&self.server, &mut it.purpose) {
             (Some(server), Purpose::Answering(answering)) => {
-                server.outgoing(answering, &mut body, &mut way)
+                server.outgoing(answering, sent, &mut body, &mut way, network.now)
             }
             _ => 0,
         };
@@ -329,22 +335,22 @@ impl Host {
         self.send(&way, &body, rank, network);
     }
 
+    fn find(&self, ends: &Ends) -> Option<u32> {
+        let is_theirs = |&socket: &u32| self.sockets[socket as usize].ends() == *ends;
+        self.by_ends.find(hash(ends), is_theirs).copied()
+    }
+
     fn remove(&mut self, socket: u32) {
-        let Socket {
-            transport,
-            way,
-            purpose,
-            ..
-        } = self.sockets.remove(socket as usize);
-        let protocol = match transport {
-            Transport::Tcp(_) => Protocol::Tcp,
-            Transport::Quic(_) => Protocol::Quic,
+        let Socket { way, purpose, .. } = {
+            let removed = self.sockets.remove(socket as usize);
+            let place = hash(&removed.ends());
+            if let Ok(entry) = self.by_ends.find_entry(place, |&other| other == socket) {
+                entry.remove();
+            }
+            removed
         };
-        self.by_ends.remove(&(protocol, way.to, way.from));
-        match (purpose, &mut self.server) {
-            (Purpose::Asking(_), _) => self.client.closed(&way.from),
-            (Purpose::Answering(mut answering), Some(server)) => server.closed(&mut answering),
-            (Purpose::Answering(_), None) => {}
+        if let Purpose::Asking(_) = purpose {
+            self.client.closed(&way.from);
         }
     }
 
@@ -365,7 +371,19 @@ impl Host {
     }
 }
 
+fn hash(ends: &Ends) -> u64 {
+    FxBuildHasher.hash_one(ends)
+}
+
 impl Socket {
+    fn ends(&self) -> Ends {
+        let protocol = match self.transport {
+            Transport::Tcp(_) => Protocol::Tcp,
+            Transport::Quic(_) => Protocol::Quic,
+        };
+        (protocol, self.way.to, self.way.from)
+    }
+
     fn effort(&self) -> Effort {
         self.transport.effort()
     }

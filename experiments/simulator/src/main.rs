@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use frontage_simulator::{Scenario, Simulation};
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -52,6 +53,7 @@ fn main() -> Result<()> {
     let timing = json!({
         "wall_seconds": begun.elapsed().as_secs_f64(),
         "core_seconds": seconds,
+        "peak_memory_bytes": peak_memory()?,
         "p4_packets_per_core_second": summary.packets.p4 as f64 / seconds,
         "hops_per_core_second": summary.packets.hops as f64 / seconds,
     });
@@ -63,6 +65,12 @@ fn main() -> Result<()> {
         fs::write(&path, text + "\n").with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
+}
+
+/// The most that this process has had in memory at a time.
+fn peak_memory() -> Result<u64> {
+    let kibibytes = getrusage(UsageWho::RUSAGE_SELF)?.max_rss();
+    Ok(u64::try_from(kibibytes)? << 10)
 }
 
 /// What this process has had of a core, so that others on the machine hardly matter.

@@ -7,9 +7,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use frontage_signals::Loads;
 use softswitch_pipeline::Nanos;
 
-use crate::agent::Loads;
 use crate::flows::{Effort, Flow};
 use crate::network::Channel;
 use crate::scenario;
@@ -137,9 +137,9 @@ impl Record {
     }
 
     /// A server's loads.
-    pub fn loads(&mut self, now: Nanos, server: &str, loads: Loads) -> Result<()> {
+    pub fn loads(&mut self, now: Nanos, server: &str, loads: &Loads) -> Result<()> {
         if let Some(csv) = &mut self.loads {
-            writeln!(csv, "{now},{server},{},{}", loads.n_af, loads.n_ff)?;
+            writeln!(csv, "{now},{server},{},{}", loads.n_af(), loads.n_ff())?;
         }
         Ok(())
     }

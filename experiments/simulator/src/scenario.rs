@@ -124,6 +124,9 @@ pub struct Link {
     pub b: End,
     /// Bits per second.
     pub rate: u64,
+    /// Bytes of that rate that a frame takes besides its own: Ethernet's preamble, frame check sequence and gap are 24.
+    #[serde(default)]
+    pub overhead: u32,
     /// Propagation delay in nanoseconds.
     pub delay: Nanos,
     /// Frames lost in 10^9.
@@ -172,6 +175,10 @@ pub struct Workload {
     /// What connections speak.
     #[serde(default)]
     pub protocol: Protocol,
+    /// The RPT that its responses tell, whatever they still need: pairs of a time in nanoseconds and the microseconds told from then on,
+    /// in order of time. Before the first, or without any, it is what they need.
+    #[serde(default)]
+    pub rpt: Option<Vec<(Nanos, u64)>>,
 }
 
 /// What connections speak.

@@ -9,6 +9,7 @@ use anyhow::Result;
 use softswitch_pipeline::Nanos;
 
 use crate::agenda::Event;
+use crate::agent::GivenRpt;
 use crate::flows::{Effort, Flow};
 use crate::host::Host;
 use crate::network::Network;
@@ -53,6 +54,7 @@ struct Workload {
     starts: Starts,
     servers: Servers,
     lengths: Lengths,
+    rpt: Option<GivenRpt>,
 }
 
 /// How far a run has come.
@@ -159,9 +161,10 @@ impl Simulation {
         let scenario = &workload.scenario;
         let last = scenario.connection == ConnectionUse::OneAFlow;
         let network = &mut self.network;
+        let (request, rpt) = (scenario.request_bytes, workload.rpt.clone());
         let flow = network
             .flows
-            .begin(number, network.now, scenario.request_bytes, size, last);
+            .begin(number, network.now, request, size, last, rpt);
         if let Node::Host(host) = &mut self.nodes[workload.client as usize] {
             host.ask(flow, number, scenario, server, network);
         }

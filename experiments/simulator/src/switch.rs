@@ -115,11 +115,12 @@ impl Switch {
     }
 
     /// A frame has come in by a port.
-    pub fn receive(&mut self, port: u32, frame: Frame, network: &mut Network) {
+    pub fn receive(&mut self, port: u32, mut frame: Frame, network: &mut Network) {
         self.counts.received += 1;
+        let (now, made) = (network.now, &mut self.made);
         let outcome = self
             .pipeline
-            .ingress(port, &frame.bytes, network.now, &mut self.made);
+            .ingress_keeping(port, &mut frame.bytes, now, made);
         network.reuse(frame.bytes);
         self.after_ingress(outcome, frame.rank, network);
         self.settle(network);
@@ -241,10 +242,12 @@ impl Switch {
         let outcome = self
             .pipeline
             .egress(descriptor, info, network.now, &mut self.output);
-        self.counts.copied += self.output.clones.len() as u64;
-        let clones = self.output.clones.drain(..);
-        self.pending
-            .extend(clones.map(|descriptor| (descriptor, rank)));
+        if !self.output.clones.is_empty() {
+            self.counts.copied += self.output.clones.len() as u64;
+            let clones = self.output.clones.drain(..);
+            self.pending
+                .extend(clones.map(|descriptor| (descriptor, rank)));
+        }
         match outcome {
             EgressOutcome::Transmit { .. } => return true,
             EgressOutcome::Dropped => self.counts.dropped.egress += 1,

@@ -34,6 +34,17 @@ fn serialisation_and_propagation_are_exact() {
 }
 
 #[test]
+fn overhead_is_time_on_the_wire() {
+    let mut scenario = line(1000);
+    scenario["links"][0]["overhead"] = json!(24);
+    let end = |scenario| run(scenario).flows()[0].end;
+    assert_eq!(
+        end(&scenario),
+        end(&line(1000)) + 4 * nanoseconds(24, GIGABIT)
+    );
+}
+
+#[test]
 fn over_ipv6_frames_are_20_bytes_longer() {
     let mut scenario = line(1000);
     scenario["hosts"][0]["addresses"] = json!(["2001:db8::1"]);

@@ -62,6 +62,11 @@ fn a_wrong_field_is_named_with_its_fault() {
         ),
         ("/hosts/2/tcp/mss", json!(0), "hosts[2].tcp.mss: must be"),
         (
+            "/hosts/2/tcp/initial_threshold",
+            json!(1),
+            "hosts[2].tcp.initial_threshold: must be at least 2",
+        ),
+        (
             "/hosts/2/tcp/congestion",
             json!("bbr"),
             "hosts[2].tcp.congestion: unknown variant `bbr`",
@@ -141,6 +146,21 @@ fn a_wrong_field_is_named_with_its_fault() {
             json!("a,b"),
             "workload[0].label: 'a,b' has a comma",
         ),
+        (
+            "/workload/0/rpt",
+            json!([]),
+            "workload[0].rpt: no time is given",
+        ),
+        (
+            "/workload/0/rpt",
+            json!([[5, 80], [5, 8]]),
+            "workload[0].rpt: the times must ascend",
+        ),
+        (
+            "/workload/0/rpt",
+            json!([[5, -8]]),
+            "workload[0].rpt[0][1]: invalid value",
+        ),
         ("/seed", json!(-1), "seed: invalid value"),
     ] {
         let mut scenario = dumbbell();
@@ -203,6 +223,11 @@ fn a_wrong_program_or_entry_is_named_with_its_fault() {
         );
         assert!(error.contains(expected), "{pointer} = {value}: {error}");
     }
+}
+
+#[test]
+fn the_example_is_not_refused() {
+    Scenario::parse(include_str!("../examples/long_flows.json")).unwrap();
 }
 
 fn set(scenario: &mut Value, pointer: &str, value: Value) {

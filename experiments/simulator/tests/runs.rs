@@ -131,6 +131,24 @@ fn hosts_can_ask_each_other() {
     }
 }
 
+#[test]
+fn a_long_response_leaves_n_ff_before_its_end() {
+    for protocol in ["tcp", "quic"] {
+        let mut scenario = dumbbell();
+        let workload = scenario["workload"].as_array_mut().unwrap();
+        workload.truncate(1);
+        workload[0]["arrivals"] = json!({"times": [0]});
+        workload[0]["sizes"] = json!({"fixed": 1_000_000});
+        workload[0]["protocol"] = json!(protocol);
+        let results = run(&scenario);
+        let loads = |expected: &str| {
+            let mut lines = results.files["loads.csv"].lines();
+            lines.any(|line| line.ends_with(&format!(",h3,{expected}")))
+        };
+        assert!(loads("1,1") && loads("1,0"), "{protocol}");
+    }
+}
+
 /// A dynamic cookie that nobody masks goes back and forth in TSval, and a receiver drops what went back (RFC 7323, section 5.3).
 #[test]
 fn a_client_in_the_data_centre_masks_for_itself() {
@@ -168,6 +186,37 @@ fn a_persistent_connection_is_used_again() {
     // The first one alone waits for a handshake: a SYN and a SYN-ACK over three links of 10 us.
     assert!(taken[0] > taken[1] + 2 * 30_000, "{taken:?}");
     assert_eq!(taken[1], taken[2]);
+}
+
+/// CloudCookie, figure 11.
+#[test]
+fn bandwidth_goes_to_the_least_rpt_that_is_given() {
+    const TURN: u64 = 100 * MILLISECOND;
+    let mut scenario = dumbbell();
+    scenario["end"] = json!(4 * TURN);
+    scenario["record"]["throughput"] = json!(TURN);
+    let trunk = trunk(&mut scenario);
+    trunk["discipline"] = json!("pifo");
+    trunk["rate"] = json!(100_000_000);
+    let workload = scenario["workload"].as_array_mut().unwrap();
+    workload.truncate(2);
+    for (workload, rpt) in workload.iter_mut().zip([[1000, 8], [80, 80]]) {
+        workload["arrivals"] = json!({"times": [0]});
+        workload["sizes"] = json!({"fixed": 1_000_000_000});
+        workload["rpt"] = json!([[0, rpt[0]], [TURN, rpt[1]]]);
+    }
+    let results = run(&scenario);
+    let received: Vec<f64> = results.files["throughput.csv"]
+        .lines()
+        .skip(1)
+        .map(|line| line.rsplit(',').next().unwrap().parse().unwrap())
+        .collect();
+    // A line a flow and turn. The one that begins with nothing has to come out of its time-outs first.
+    let in_turn =
+        |turn: usize| [0, 1].map(|flow| received[2 * turn + flow] - received[2 * turn - 2 + flow]);
+    assert!(received[1] > 4.0 * received[0], "{received:?}");
+    let [one, two] = in_turn(3);
+    assert!(one > 4.0 * two, "{received:?}");
 }
 
 #[test]

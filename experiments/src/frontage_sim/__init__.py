@@ -11,8 +11,10 @@ from pathlib import Path
 
 import polars as pl
 
-from frontage_sim.grid import runs
-from frontage_sim.results import collect
+from frontage_sim import scenario
+from frontage_sim.grid import Run, runs
+from frontage_sim.overlay import build
+from frontage_sim.results import Table, collect
 from frontage_sim.runner import run_all
 from frontage_sim.scenario import load
 from frontage_sim.switches import Program
@@ -20,6 +22,8 @@ from frontage_sim.switches import Program
 __all__ = ["simulate"]
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+RUNS = REPOSITORY / "build" / "experiments"
+"""A folder for each scenario, with one for each run in it."""
 
 
 def found(variable: str, default: Path) -> Path:
@@ -36,17 +40,28 @@ def simulator() -> Path:
 
 
 def compiled() -> Program:
-    """The P4 program in every switch [FRONTAGE_P4INFO, FRONTAGE_P4]."""
+    """The project's P4 program [FRONTAGE_P4INFO, FRONTAGE_P4]."""
     p4 = Path("build/p4")
     return Program(found("FRONTAGE_P4INFO", p4 / "frontage.p4info.txtpb"), found("FRONTAGE_P4", p4 / "frontage.json"))
 
 
-def simulate(file: Path | str, out: Path | None = None, *, full: bool = False, workers: int | None = None) -> pl.DataFrame:
-    """Runs a scenario and gives its flows, a row each; ``out`` keeps every run (``build/experiments/NAME``).
+def program(run: Run, file: Path) -> Program:
+    """The P4 program in every switch of a run: the project's, or the one that the scenario edits, compiled [FRONTAGE_P4C]."""
+    wanted = run.scenario.program
+    if wanted == scenario.Program():
+        return compiled()
+    compiler = found("FRONTAGE_P4C", Path("target/release/softswitch-p4c"))
+    return build(wanted, file, REPOSITORY / "p4src", compiler, REPOSITORY / "build" / "p4" / "edited")
+
+
+def simulate(
+    file: Path | str, out: Path | None = None, *, full: bool = False, workers: int | None = None, table: Table = "flows"
+) -> pl.DataFrame:
+    """Runs a scenario and gives its flows, a row each, or another table; ``out`` keeps every run (``build/experiments/NAME``).
 
     Raises ConfigError for a bad scenario, SimulationError if a run fails."""
     file = Path(file)
-    out = out or REPOSITORY / "build" / "experiments" / (file.stem + ("-full" if full else ""))
+    out = out or RUNS / (file.stem + ("-full" if full else ""))
     every = runs(load(file), file, full)
-    run_all(every, compiled(), simulator(), out, workers)
-    return collect(every, out)
+    run_all(every, [program(run, file) for run in every], simulator(), out, RUNS, workers)
+    return collect(every, out, table)

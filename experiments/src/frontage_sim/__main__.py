@@ -52,7 +52,11 @@ def figures(
     for paper in papers or known:
         if paper not in known:
             raise typer.BadParameter(f"there is no {paper}; there are {', '.join(known)}")
-        print(page(rooms / paper, REPOSITORY / "docs" / "results", lambda file: simulate(file, full=full, workers=workers)))
+        print(
+            page(
+                rooms / paper, REPOSITORY / "docs" / "results", lambda file, table: simulate(file, full=full, workers=workers, table=table)
+            )
+        )
 
 
 def main() -> None:

@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
 from frontage_sim.graph import Graph, Port
 
-VIP = IPv4Address("203.0.113.10")
-VIP_PORT = 80
 SERVER_PORT = 8080
 
 
-def host_address(graph: Graph, name: str) -> IPv4Address:
-    """10.0.0.1 and so on, in the order of the hosts."""
-    return IPv4Address("10.0.0.0") + 1 + sid(graph, name)
+@dataclass(frozen=True)
+class Service:
+    """Where clients find the servers, and what lies behind."""
+
+    protocol: str
+    """As the controller calls it."""
+    vip: IPv4Address | IPv6Address
+    port: int
+    cookie_prefix: IPv6Network | None
+    hosts: IPv4Network | IPv6Network
+    """All of the hosts' own networks."""
+    host_prefix: int
+    """The length of one: over IPv6 a server has a /64, since its cookie is in the rest of its address (docs/quic.md)."""
+
+    def network(self, graph: Graph, name: str) -> IPv4Network | IPv6Network:
+        """A host's own, in the order of the hosts."""
+        bits = self.hosts.max_prefixlen - self.host_prefix
+        return ip_network((int(self.hosts.network_address) + ((1 + sid(graph, name)) << bits), self.host_prefix))
+
+    def address(self, graph: Graph, name: str) -> IPv4Address | IPv6Address:
+        """A host's: 10.0.0.1 and so on, or 2001:db8:0:1::1 and so on."""
+        network = self.network(graph, name)
+        return network.network_address + (network.num_addresses > 1)
+
+
+TCP = Service("tcp", IPv4Address("203.0.113.10"), 80, None, IPv4Network("10.0.0.0/8"), 32)
+QUIC = Service(
+    "udp",
+    IPv6Address("2001:db8:ffff::10"),
+    443,
+    IPv6Network("2001:db8:c00c:1e::/64"),
+    IPv6Network("2001:db8::/48"),
+    64,
+)
+SERVICES = {"tcp": TCP, "quic": QUIC}
 
 
 def sid(graph: Graph, name: str) -> int:

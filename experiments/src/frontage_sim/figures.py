@@ -1,20 +1,23 @@
 """Published figures, made again: each has a scenario, a module that measures and draws, and a text.
 
 Beside ``figure8.yaml`` stand ``figure8.py``, whose ``evaluate(flows)`` gives a `Result`, and ``figure8.md``, which says
-what to see. A page is what a folder of them makes.
+what to see. A module with another ``TABLE`` than flows is given that. A page is what a folder of them makes.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import matplotlib as mpl
 import polars as pl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from frontage_sim.results import Table
 from frontage_sim.scenario import load
 
 mpl.rcParams |= {
@@ -37,17 +40,35 @@ class Result:
     plot: Figure
 
 
+def plus_minus(found: Mapping[str, pl.DataFrame], by: Sequence[str], unit: str) -> pl.DataFrame:
+    """Of measures by name, each as `over_seeds` gives it, one table: means with half the width of their confidence interval."""
+    mean, half = pl.col("mean").round_sig_figs(3), pl.col("half_width").round_sig_figs(2)
+    columns = [frame.select(pl.format("{} ± {}", mean, half).alias(f"{name} ({unit})")) for name, frame in found.items()]
+    return pl.concat([next(iter(found.values())).select(by), *columns], how="horizontal")
+
+
+def distribution() -> tuple[Figure, Axes]:
+    """An empty plot for how often the variance of active flows is how large."""
+    figure = Figure(figsize=(5, 3))
+    axes: Axes = figure.subplots()
+    axes.set_xscale("symlog", linthresh=1)
+    axes.set_xlabel("variance of active flows over the servers")
+    axes.set_ylabel("share of time")
+    return figure, axes
+
+
 def scenarios(paper: Path) -> list[Path]:
     """The scenario files of a paper's folder, by number."""
     return sorted(paper.glob("*.yaml"), key=lambda file: (len(file.stem), file.stem))
 
 
-def page(paper: Path, out: Path, simulate: Callable[[Path], pl.DataFrame]) -> Path:
+def page(paper: Path, out: Path, simulate: Callable[[Path, Table], pl.DataFrame]) -> Path:
     """Runs every scenario of a paper's folder and writes ``out/PAPER.md`` with its plots beside it."""
     text = [(paper / "README.md").read_text().rstrip()]
     for file in scenarios(paper):
         title = load(file).title
-        result = _module(file.with_suffix(".py"))(simulate(file))
+        module = _module(file.with_suffix(".py"))
+        result: Result = module.evaluate(simulate(file, getattr(module, "TABLE", "flows")))
         plot = out / paper.name / f"{file.stem}.svg"
         plot.parent.mkdir(parents=True, exist_ok=True)
         result.plot.savefig(plot, metadata={"Date": None})
@@ -63,13 +84,12 @@ def page(paper: Path, out: Path, simulate: Callable[[Path], pl.DataFrame]) -> Pa
     return target
 
 
-def _module(file: Path) -> Callable[[pl.DataFrame], Result]:
+def _module(file: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    evaluate: Callable[[pl.DataFrame], Result] = module.evaluate
-    return evaluate
+    return module
 
 
 def _table(frame: pl.DataFrame) -> Iterator[str]:

@@ -22,6 +22,8 @@ class Switch:
 class Host:
     name: str
     role: Literal["client", "server", "peer"]
+    rate: int | None = None
+    """Bits/s that it can send, if its link does not say."""
 
     @property
     def asks(self) -> bool:
@@ -34,7 +36,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Link:
-    """Both ways alike. ``rate`` bits/s, ``delay`` ns, ``queue`` packets at either end."""
+    """Both ways alike. ``rate`` bits/s, ``delay`` ns, ``queue`` packets at either end, ``overhead`` bytes a frame."""
 
     a: str
     b: str
@@ -42,6 +44,7 @@ class Link:
     delay: int
     queue: int
     loss_ppb: int = 0
+    overhead: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,11 @@ class Graph:
     def names(self) -> list[str]:
         """Of all nodes: the switches, then the hosts."""
         return [switch.name for switch in self.switches] + [host.name for host in self.hosts]
+
+    @property
+    def balances(self) -> bool:
+        """Whether a switch serves the VIP; else hosts ask each other."""
+        return any(switch.balances for switch in self.switches)
 
     @cached_property
     def ports(self) -> dict[str, list[Port]]:

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from frontage.config import ConfigError
+from frontage.config import ConfigError, Policy
+from frontage.yamlfile import Path as YamlPath
 from frontage.yamlfile import Problem
 from pydantic import ValidationError
 
-from frontage_sim.scenario import Scenario
+from frontage_sim.graph import Graph
+from frontage_sim.scenario import Protocol, Scenario, Workload, read
 from frontage_sim.worlds import graph
 
 
@@ -35,9 +37,6 @@ class Run:
 def runs(scenario: Scenario, file: Path, full: bool = False) -> list[Run]:
     """All runs, in the order of the file. Raises ConfigError where a combination is not possible."""
     plain = scenario.model_dump(mode="json", exclude_unset=True, exclude={"vary", "full"})
-    if full:
-        for field, value in scenario.full.items():
-            _set(plain, field, value)
     made = []
     for labels in _combinations(scenario.vary):
         changed = deepcopy(plain)
@@ -45,17 +44,53 @@ def runs(scenario: Scenario, file: Path, full: bool = False) -> list[Run]:
             choices = scenario.vary[axis]
             for field, given in (choices[value] if isinstance(choices, dict) else {axis: value}).items():
                 _set(changed, field, given)
+        for field, value in scenario.full.items() if full else ():
+            _set(changed, field, value)
         try:
             one = Scenario.model_validate(changed)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             what = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}, in {dict(labels)}"
-            raise ConfigError(file, [Problem(("vary",), what, "vary fields of the scenario, with values that they take")]) from None
-        for problem in graph(one.world).problems():
-            raise ConfigError(file, [Problem(("world",), problem, "give every host one link, and every link two nodes that there are")])
+            raise _refused(file, ("vary",), what, "vary fields of the scenario, with values that they take") from None
+        for field, what, fix in _problems(one):
+            raise _refused(file, ("vary", field) if field in scenario.vary else (*field.split("."),), what, fix)
         shown = {field: str(value) for field, value in labels.items()}
         made += [Run(shown, seed, one) for seed in range(1, one.seeds + 1)]
     return made
+
+
+def _problems(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
+    """What the fields of a run make impossible together: the field, what is wrong with it, and the fix."""
+    net = graph(scenario.world)
+    for problem in net.problems():
+        yield "world", problem, "give every host one link, and every link two nodes that there are"
+    if scenario.workload.flows:
+        yield from _problems_of_flows(scenario.workload, net)
+    if scenario.transport.protocol is Protocol.QUIC:
+        if scenario.balancer.policy is Policy.CHEETAH_LL:
+            what = "cheetah-ll counts FIN and RST, and QUIC has none that a switch could see"
+            yield "balancer.policy", what, "use cheetah-rr, or protocol tcp"
+        if not net.balances:
+            what = "QUIC's cookie is in the server's address, which only a switch that serves the VIP hides from clients"
+            yield "transport.protocol", what, "use protocol tcp, or a world with a switch that balances"
+
+
+def _problems_of_flows(workload: Workload, net: Graph) -> Iterator[tuple[str, str, str]]:
+    if net.balances:
+        yield "workload.flows", "behind a switch that serves the VIP a server is reached as the VIP only", "use a world without `balances`"
+    for unused in sorted({"sizes", "load", "incast"} & workload.model_fields_set):
+        yield f"workload.{unused}", "the flows are listed one by one", "remove it, or `flows`"
+    asking = [host.name for host in net.hosts if host.asks]
+    answering = [host.name for host in net.hosts if host.answers]
+    for flow in workload.flows:
+        if flow.client not in asking:
+            yield "workload.flows", f"there is no client {flow.client}", f"use one of {', '.join(asking)}"
+        if flow.server not in answering:
+            yield "workload.flows", f"there is no server {flow.server}", f"use one of {', '.join(answering)}"
+
+
+def _refused(file: Path, path: YamlPath, what: str, fix: str) -> ConfigError:
+    return ConfigError(file, [Problem(path, what, fix, read(file).position(path))])
 
 
 def _combinations(vary: Mapping[str, Collection[Any]]) -> Iterator[dict[str, Any]]:

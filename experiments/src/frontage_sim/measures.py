@@ -17,6 +17,8 @@ FCT = (pl.col("end") - pl.col("start")) / 1e6
 SHORT_MEAN = FCT.filter(pl.col("size") <= SHORT).mean()
 SHORT_P99 = FCT.filter(pl.col("size") <= SHORT).quantile(0.99)
 LONG_MEAN = FCT.filter(pl.col("size") > LONG).mean()
+COMPLETION = {"mean, to 100 kB": SHORT_MEAN, "99th percentile, to 100 kB": SHORT_P99, "mean, above 1 MB": LONG_MEAN}
+"""What CloudCookie's figures show of completion times, by name."""
 
 
 def active(flows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
@@ -46,6 +48,27 @@ def variance(flows: pl.DataFrame, by: Sequence[str], servers: int) -> pl.DataFra
         "time",
         lasts=(_within(pl.col("time").shift(-1), by) - pl.col("time")).fill_null(0),
         variance=pl.col("squared") / servers - (pl.col("total") / servers) ** 2,
+    )
+
+
+def shares(spread: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The distribution over time of what `variance` gives: with each value, in order, the ``share`` of time that it is no larger."""
+    lasts = pl.col("lasts")
+    ordered = spread.sort([*by, "variance"], maintain_order=True)
+    return ordered.with_columns(share=_within(lasts.cum_sum(), by) / _within(lasts.sum(), by))
+
+
+def summary(spread: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Of what `variance` gives, over time: the mean, and what it does not exceed for half of it, for 90 and for 99 %."""
+    at, lasts = pl.col("variance"), pl.col("lasts")
+    quantiles = {"median": 0.5, "90 %": 0.9, "99 %": 0.99}
+    return (
+        shares(spread, by)
+        .group_by(list(by), maintain_order=True)
+        .agg(
+            ((at * lasts).sum() / lasts.sum()).alias("mean"),
+            *(at.filter(pl.col("share") >= share).first().alias(name) for name, share in quantiles.items()),
+        )
     )
 
 

@@ -28,12 +28,6 @@ def parse(value: object, units: dict[str, int]) -> int:
     return int(exact)
 
 
-def show(value: int, units: dict[str, int]) -> str:
-    """The shortest text that `parse` reads back as ``value``."""
-    unit = max((name for name in units if value % units[name] == 0), key=units.__getitem__) if value else next(iter(units))
-    return f"{value // units[unit]}{unit}"
-
-
 Rate = Annotated[int, BeforeValidator(lambda value: parse(value, RATE)), Field(gt=0)]
 """Bits a second."""
 Duration = Annotated[int, BeforeValidator(lambda value: parse(value, TIME)), Field(ge=0)]

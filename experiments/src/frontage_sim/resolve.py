@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from frontage_sim.addresses import SERVER_PORT, VIP, VIP_PORT, host_address, mac, peer_mac, sid
+from frontage_sim.addresses import SERVER_PORT, SERVICES, mac, peer_mac, sid
 from frontage_sim.graph import Graph, Host, Link
 from frontage_sim.grid import Run
-from frontage_sim.scenario import Balancer, Scenario, Scheduler, SchedulerKind
+from frontage_sim.scenario import Balancer, Protocol, Quic, Scenario, Scheduler, SchedulerKind, Tcp
 from frontage_sim.sizes import sizes
-from frontage_sim.switches import CPU_PORT, Program, contents_of
+from frontage_sim.switches import CPU_PORT, KEY, Program, contents_of
 from frontage_sim.worlds import graph
 
+MICROSECOND = 1000
 MAX_RTO = 60 * 10**9
 """Nanoseconds (RFC 6298, 2.5)."""
 
@@ -25,23 +27,23 @@ def resolve(run: Run, program: Program) -> dict[str, Any]:
         "seed": run.seed,
         "end": scenario.workload.duration + scenario.workload.drain,
         "programs": {"frontage": str(program.json_file)},
-        "switches": _switches(net, scenario.balancer, scenario.scheduler, program),
+        "switches": _switches(net, scenario.balancer, scenario.scheduler, scenario.transport.protocol, program),
         "hosts": [_host(net, host, scenario) for host in net.hosts],
         "links": [_link(net, link, scenario.scheduler) for link in net.links],
         "workload": _workload(net, scenario),
-        "record": {"flows": True, "queues": scenario.record, "loads": scenario.record, "throughput": None},
+        "record": {"flows": True, "queues": scenario.record, "loads": scenario.record, "throughput": scenario.record},
     }
 
 
 @cache
-def _switches(net: Graph, balancer: Balancer, scheduler: Scheduler, program: Program) -> list[dict[str, Any]]:
+def _switches(net: Graph, balancer: Balancer, scheduler: Scheduler, protocol: Protocol, program: Program) -> list[dict[str, Any]]:
     return [
         {
             "name": switch.name,
             "program": "frontage",
             "cpu_port": CPU_PORT,
             "ports": [{"number": port.number, "link": _name(port.link)} for port in net.ports[switch.name]],
-            **contents_of(net, switch, balancer, scheduler, program),
+            **contents_of(net, switch, balancer, scheduler, protocol, program),
         }
         for switch in net.switches
     ]
@@ -53,21 +55,25 @@ def _name(link: Link) -> str:
 
 def _host(net: Graph, host: Host, scenario: Scenario) -> dict[str, Any]:
     (port,) = net.ports[host.name]
+    transport = scenario.transport
     server = {
         "sid": sid(net, host.name),
         "port": SERVER_PORT,
         "look_ahead": scenario.balancer.look_ahead,
-        "bandwidth": port.link.rate,
+        "bandwidth": host.rate or port.link.rate,
         "cookie": True,
+        "key": KEY if transport.protocol is Protocol.QUIC else None,
     }
     return {
         "name": host.name,
         "mac": mac(net, port),
-        "addresses": [str(host_address(net, host.name))],
+        "addresses": [str(SERVICES[transport.protocol].address(net, host.name))],
         "gateway_mac": peer_mac(net, port),
         "link": _name(port.link),
-        "masks": host.role == "peer",
-        "tcp": scenario.transport.model_dump() | {"max_rto": MAX_RTO, "timestamps": True},
+        "masks": host.asks and not net.balances,
+        "tcp": (transport if isinstance(transport, Tcp) else Tcp()).model_dump(exclude={"protocol"})
+        | {"max_rto": MAX_RTO, "timestamps": True},
+        "quic": transport.model_dump(exclude={"protocol"}) if isinstance(transport, Quic) else None,
         "server": server if host.answers else None,
     }
 
@@ -81,6 +87,7 @@ def _link(net: Graph, link: Link, scheduler: Scheduler) -> dict[str, Any]:
         "a": f"{a.node}:{a.number}",
         "b": f"{b.node}:{b.number}",
         "rate": link.rate,
+        "overhead": link.overhead,
         "delay": link.delay,
         "loss_ppb": link.loss_ppb,
         "queue_packets": link.queue,
@@ -89,23 +96,39 @@ def _link(net: Graph, link: Link, scheduler: Scheduler) -> dict[str, Any]:
     }
 
 
+def _socket(address: IPv4Address | IPv6Address, port: int) -> str:
+    return f"{address}:{port}" if address.version == 4 else f"[{address}]:{port}"
+
+
 def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
     load = scenario.workload
+    service = SERVICES[scenario.transport.protocol]
+    alike = {"request_bytes": load.request, "start": 0, "connection": "one a flow", "protocol": scenario.transport.protocol}
+    direct = {host.name: _socket(service.address(net, host.name), SERVER_PORT) for host in net.hosts if host.answers}
+    if load.flows:
+        return [
+            {
+                "client": flow.client,
+                "servers": [direct[flow.server]],
+                "arrivals": {"times": [flow.start]},
+                "sizes": {"fixed": flow.size},
+                "rpt": [[at, rpt // MICROSECOND] for at, rpt in flow.rpt],
+                "stop": None,
+                **alike,
+            }
+            for flow in load.flows
+        ]
     flow_sizes = sizes(load.sizes)
     clients = [host.name for host in net.hosts if host.asks]
-    balanced = any(switch.balances for switch in net.switches)
-    direct = [(host.name, f"{host_address(net, host.name)}:{SERVER_PORT}") for host in net.hosts if host.answers]
     rate = load.load * net.bottleneck / 8 / flow_sizes.mean() / len(clients)
     return [
         {
             "client": client,
-            "servers": [f"{VIP}:{VIP_PORT}"] if balanced else [address for name, address in direct if name != client],
+            "servers": [_socket(service.vip, service.port)] if net.balances else [direct[name] for name in direct if name != client],
             "arrivals": {"poisson": rate},
             "sizes": {"cdf": flow_sizes.points},
-            "request_bytes": load.request,
-            "start": 0,
             "stop": load.duration,
-            "connection": "one a flow",
+            **alike,
         }
         for client in clients
     ]

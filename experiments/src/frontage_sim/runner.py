@@ -27,8 +27,11 @@ class SimulationError(RuntimeError):
     """The simulator refused a run or died of it."""
 
 
-def run_all(runs: Sequence[Run], program: Program, simulator: Path, out: Path, workers: int | None = None) -> None:
-    """Simulates every run that ``out`` does not hold already, each into the folder of its name."""
+def run_all(
+    runs: Sequence[Run], programs: Sequence[Program], simulator: Path, out: Path, finished: Path, workers: int | None = None
+) -> None:
+    """Simulates every run, with its program, that ``out`` does not hold already, each into the folder of its name. What a scenario below
+    ``finished`` has simulated already is taken from there: figures share what they have in common."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -36,32 +39,45 @@ def run_all(runs: Sequence[Run], program: Program, simulator: Path, out: Path, w
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    version = hashlib.sha256(simulator.read_bytes() + program.json_file.read_bytes()).hexdigest()
+    versions = {program: hashlib.sha256(simulator.read_bytes() + program.json_file.read_bytes()).hexdigest() for program in set(programs)}
     resolving = Lock()  # whose cache is filled once
+    known = {file.read_text(): file.parent for file in finished.glob(f"*/*/{RESOLVED}")}
     with Progress(*columns) as progress, ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         task = progress.add_task(out.name, total=len(runs))
 
-        def one(run: Run) -> None:
+        def one(run: Run, program: Program) -> None:
             with resolving:
                 text = json.dumps(resolve(run, program))
             seconds = run.scenario.workload.duration / 1e9
-            simulate(text, seconds, version, simulator, out / run.name, lambda share: progress.advance(task, share))
+            digest = hashlib.sha256((versions[program] + text).encode()).hexdigest()
+            folder, twin = out / run.name, known.get(digest)
+            if is_of(folder, digest):
+                progress.advance(task)
+                return
+            making = folder.with_name(folder.name + ".part")
+            for stale in (making, folder):
+                shutil.rmtree(stale, ignore_errors=True)
+            if twin is not None and is_of(twin, digest):
+                shutil.copytree(twin, making)
+                progress.advance(task)
+            else:
+                simulate(text, seconds, simulator, making, lambda share: progress.advance(task, share))
+                (making / RESOLVED).write_text(digest)
+            making.rename(folder)
 
-        for done in [pool.submit(one, run) for run in runs]:
+        for done in [pool.submit(one, *pair) for pair in zip(runs, programs, strict=True)]:
             done.result()
 
 
-def simulate(resolved: str, seconds: float, version: str, simulator: Path, folder: Path, advance: Callable[[float], None]) -> None:
-    """One run of about so many simulated seconds. It stands in its folder whole or not at all."""
-    digest = hashlib.sha256((version + resolved).encode()).hexdigest()
-    if (folder / RESOLVED).exists() and (folder / RESOLVED).read_text() == digest:
-        advance(1)
-        return
-    making = folder.with_name(folder.name + ".part")
-    for stale in (making, folder):
-        shutil.rmtree(stale, ignore_errors=True)
-    making.mkdir(parents=True)
-    command: list[str | Path] = [simulator, "run", "-", "--out", making, "--progress"]
+def is_of(folder: Path, digest: str) -> bool:
+    """Whether a folder holds the run of this digest, whole."""
+    return (folder / RESOLVED).exists() and (folder / RESOLVED).read_text() == digest
+
+
+def simulate(resolved: str, seconds: float, simulator: Path, folder: Path, advance: Callable[[float], None]) -> None:
+    """One run of about so many simulated seconds, into a folder that is not there yet."""
+    folder.mkdir(parents=True)
+    command: list[str | Path] = [simulator, "run", "-", "--out", folder, "--progress"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdin and process.stdout and process.stderr
     with suppress(BrokenPipeError):  # its own words say more
@@ -74,7 +90,5 @@ def simulate(resolved: str, seconds: float, version: str, simulator: Path, folde
         reached = share
     complaint = process.stderr.read().strip()
     if process.wait() != 0:
-        raise SimulationError(f"{folder.name}: {complaint or f'the simulator ended with {process.returncode}'}")
-    (making / RESOLVED).write_text(digest)
-    making.rename(folder)
+        raise SimulationError(f"{folder.stem}: {complaint or f'the simulator ended with {process.returncode}'}")
     advance(1 - reached)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
+from ipaddress import ip_network
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,9 @@ from frontage.config import Config, loads
 from frontage.offline import contents, plain_entries, plain_packets, plain_sessions
 from frontage.p4info import Schema
 
-from frontage_sim.addresses import SERVER_PORT, VIP, VIP_PORT, host_address, mac, peer_mac, sid
+from frontage_sim.addresses import SERVER_PORT, SERVICES, mac, peer_mac, sid
 from frontage_sim.graph import Graph, Port, Switch
-from frontage_sim.scenario import Balancer, Scheduler, SchedulerKind
+from frontage_sim.scenario import Balancer, Protocol, Scheduler, SchedulerKind
 
 CPU_PORT = 510
 KEY = {"id": 1, "secret": "00112233445566778899aabbccddeeff"}
@@ -29,10 +31,11 @@ class Program:
     json_file: Path
 
 
-def configuration(graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, program: Program) -> Config:
+def configuration(graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, protocol: Protocol, program: Program) -> Config:
     """What an operator would write for this switch."""
-    hosts = {host.name: host_address(graph, host.name) for host in graph.hosts}
-    ways = [(address, graph.next_hop(switch.name, name, place)) for place, (name, address) in enumerate(hosts.items())]
+    service = SERVICES[protocol]
+    ways = [(service.network(graph, host.name), graph.next_hop(switch.name, host.name, n)) for n, host in enumerate(graph.hosts)]
+    routes = [{"prefix": str(network), **_next_hop(graph, port)} for network, port in ways if port]
     # From all of them servers' packets come.
     inside = {port.number for host in graph.hosts if host.answers for port in graph.next_hops(switch.name, host.name)}
     known: dict[str, Any] = {
@@ -51,24 +54,35 @@ def configuration(graph: Graph, switch: Switch, balancer: Balancer, scheduler: S
             }
             for port in graph.ports[switch.name]
         ],
-        "neighbors": [{"address": str(address), **_next_hop(graph, port)} for address, port in ways if port],
+        "routes": routes,
         "keys": [KEY],
     }
     if switch.balances:
-        known["vips"] = [{"name": "vip", "address": str(VIP), "port": VIP_PORT, "policy": balancer.policy.value, "alpha": balancer.alpha}]
+        vip = {"name": "vip", "protocol": service.protocol, "address": str(service.vip), "port": service.port}
+        cookies = {"cookie_prefix": str(service.cookie_prefix)} if service.cookie_prefix else {}
+        known["vips"] = [{**vip, **cookies, "policy": balancer.policy.value, "alpha": balancer.alpha}]
+        servers = [host.name for host in graph.hosts if host.role == "server"]
         known["servers"] = [
-            {"name": host.name, "vip": "vip", "address": str(hosts[host.name]), "port": SERVER_PORT, "sid": sid(graph, host.name)}
-            for host in graph.hosts
-            if host.role == "server"
+            {
+                "name": name,
+                "vip": "vip",
+                "address": str(service.address(graph, name)),
+                "port": SERVER_PORT,
+                "sid": sid(graph, name),
+                "weight": weight,
+            }
+            for name, weight in zip(servers, cycle(balancer.weights or (1,)), strict=False)
         ]
     elif (way := _to_balancer(graph, switch)) is not None:
-        known["routes"] = [{"prefix": f"{VIP}/32", **_next_hop(graph, way)}]
+        routes.append({"prefix": str(ip_network(service.vip)), **_next_hop(graph, way)})
     return loads(json.dumps(known), Path(f"{switch.name}.yaml"))
 
 
-def contents_of(graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, program: Program) -> dict[str, Any]:
+def contents_of(
+    graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, protocol: Protocol, program: Program
+) -> dict[str, Any]:
     """What the controller installs there, as the simulator reads it."""
-    config = configuration(graph, switch, balancer, scheduler, program)
+    config = configuration(graph, switch, balancer, scheduler, protocol, program)
     schema = _schema(program.p4info)
     state, packets_out = contents(config, schema)
     return {

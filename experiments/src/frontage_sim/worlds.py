@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from frontage_sim import scenario
 from frontage_sim.graph import Graph, Host, Link, Switch
 
 CLIENTS_NIC = "nic"
 TOR = "tor"
+BUS = 100
+"""How many times faster than its wire a host reaches its NIC."""
 
 
 def graph(world: scenario.Testbed | scenario.LeafSpine | scenario.Graph) -> Graph:
@@ -28,39 +32,48 @@ def testbed(world: scenario.Testbed) -> Graph:
         c3 - lb3 /   (the bottleneck)\\ ...
 
     The machine's NIC switches between its virtual functions and the wire, and so is a switch here. The servers' links together carry no
-    more than the bottleneck unless ``server_rates`` says so: where assignments cluster, one server's link fills while others idle.
+    more than the bottleneck unless ``server_share`` says so: where assignments cluster, one server's link fills while others idle.
     """
     clients = [Host(f"c{n}", "client") for n in range(1, world.clients + 1)]
     servers = [Host(f"s{n}", "server") for n in range(1, world.servers + 1)]
     balancers = [Switch(f"lb{n}", balances=True, scheduled=False) for n in range(1, world.clients + 1)]
-    rates = world.server_rates or (world.rate // world.servers,)
+    rates = world.server_rates or (int(world.rate * world.server_share / world.servers),)
+    wire = Link("", "", world.rate, world.delay, world.queue, overhead=world.overhead)
     links = [
         link
         for client, balancer in zip(clients, balancers, strict=True)
         for link in (
-            Link(client.name, balancer.name, world.rate, world.delay, world.queue),
-            Link(balancer.name, CLIENTS_NIC, world.rate, world.delay, world.queue),
+            replace(wire, a=client.name, b=balancer.name),
+            replace(wire, a=balancer.name, b=CLIENTS_NIC),
         )
     ]
-    links.append(Link(CLIENTS_NIC, TOR, world.rate, world.delay, world.queue))
-    links += [Link(TOR, server.name, rates[n % len(rates)], world.delay, world.queue) for n, server in enumerate(servers)]
+    links.append(replace(wire, a=CLIENTS_NIC, b=TOR))
+    links += [replace(wire, a=TOR, b=server.name, rate=rates[n % len(rates)]) for n, server in enumerate(servers)]
     switches = (*balancers, Switch(CLIENTS_NIC, scheduled=False), Switch(TOR))
     return Graph(switches, (*clients, *servers), tuple(links), bottleneck=world.rate)
 
 
 def leaf_spine(world: scenario.LeafSpine) -> Graph:
-    """Racks of peers; flows go between any two of them. Load is that of the hosts' links."""
+    """Racks of peers; flows go between any two of them. Load is that of the hosts' links.
+
+    With ``nics``, what a host sends waits in its NIC, a switch that drops, marks and orders as the others do: hosts of NetBench and of
+    pFabric are so. Else a host loses nothing, and its connections take turns, as with Linux's fq.
+    """
     spines = [Switch(f"spine{n}") for n in range(1, world.spines + 1)]
     leaves = [Switch(f"leaf{n}") for n in range(1, world.leaves + 1)]
-    hosts = [Host(f"h{n}", "peer") for n in range(1, world.leaves * world.hosts + 1)]
-    links = [Link(leaves[n // world.hosts].name, host.name, world.access_rate, world.delay, world.queue) for n, host in enumerate(hosts)]
-    links += [Link(leaf.name, spine.name, world.spine_rate, world.delay, world.queue) for leaf in leaves for spine in spines]
-    return Graph((*leaves, *spines), tuple(hosts), tuple(links), bottleneck=world.access_rate * len(hosts))
+    hosts = [Host(f"h{n}", "peer", world.access_rate) for n in range(1, world.leaves * world.hosts + 1)]
+    nics = [Switch(f"nic{n}") for n, _ in enumerate(hosts, 1)] if world.nics else []
+    wire = Link("", "", world.access_rate, world.delay, world.queue, overhead=world.overhead)
+    racked = [nic.name for nic in nics] or [host.name for host in hosts]
+    links = [replace(wire, a=leaves[n // world.hosts].name, b=name) for n, name in enumerate(racked)]
+    links += [Link(nic.name, host.name, BUS * world.access_rate, 0, world.queue) for nic, host in zip(nics, hosts, strict=False)]
+    links += [replace(wire, a=leaf.name, b=spine.name, rate=world.spine_rate) for leaf in leaves for spine in spines]
+    return Graph((*leaves, *spines, *nics), tuple(hosts), tuple(links), bottleneck=world.access_rate * len(hosts))
 
 
 def own(world: scenario.Graph) -> Graph:
     """As the scenario says; load is that of the slowest link of all."""
     switches = tuple(Switch(node.name, node.balances, node.scheduled) for node in world.switches)
     hosts = tuple(Host(node.name, node.role) for node in world.hosts)
-    links = tuple(Link(*edge.ends, edge.rate, edge.delay, edge.queue, edge.loss_ppb) for edge in world.links)
+    links = tuple(Link(*edge.ends, edge.rate, edge.delay, edge.queue, edge.loss_ppb, edge.overhead) for edge in world.links)
     return Graph(switches, hosts, links, bottleneck=min(link.rate for link in links))

@@ -38,10 +38,15 @@ fn here() -> SocketAddr {
     "[2001:db8::1]:443".parse().unwrap()
 }
 
-/// What leaves instead of a segment, and whether it says that it carries a cookie.
-fn outgoing(agent: &Agent, responses: &mut Responses, segment: Segment) -> (Segment, bool) {
+/// What leaves instead of a segment with which so many bytes are `sent`, and whether it says that it carries a cookie.
+fn outgoing(
+    agent: &Agent,
+    responses: &mut Responses,
+    sent: u64,
+    segment: Segment,
+) -> (Segment, bool) {
     let mut body = Body::Tcp { segment, ck: false };
-    agent.outgoing(responses, &mut body, &mut here());
+    agent.outgoing(responses, sent, &mut body, &mut here(), 0);
     match body {
         Body::Tcp { segment, ck } => (segment, ck),
         Body::Quic(_) => unreachable!(),
@@ -59,52 +64,58 @@ fn incoming(agent: &Agent, responses: &mut Responses, segment: Segment) -> Segme
 }
 
 #[test]
-fn loads_count_responses_until_they_are_acknowledged() {
-    let mut agent = agent();
+fn loads_count_responses_until_they_are_sent() {
+    let agent = agent();
     let (mut one, mut two) = (Responses::default(), Responses::default());
-    let loads = |agent: &Agent| (agent.loads().n_af, agent.loads().n_ff);
-    agent.begin(&mut one, MEGABYTE);
-    agent.begin(&mut two, 100_000);
+    let loads = || (agent.loads().n_af(), agent.loads().n_ff());
+    let send = |responses: &mut Responses, sent| {
+        outgoing(&agent, responses, sent, segment(0, 0, Flags::ACK, 1448, 5));
+        loads()
+    };
+    agent.begin(&mut one, MEGABYTE, None);
+    agent.begin(&mut two, 100_000, None);
     assert_eq!(
-        loads(&agent),
+        loads(),
         (2, 1),
         "the second has no more left than the look-ahead"
     );
-    agent.acknowledge(&mut one, 899_999);
-    assert_eq!(loads(&agent), (2, 1));
-    agent.acknowledge(&mut one, 900_000);
-    assert_eq!(loads(&agent), (2, 0));
-    agent.acknowledge(&mut one, MEGABYTE);
-    assert_eq!(loads(&agent), (1, 0));
-    agent.begin(&mut one, MEGABYTE);
-    agent.begin(&mut one, 1);
-    assert_eq!(loads(&agent), (3, 2), "two on a connection count as two");
-    agent.close(&mut one);
-    agent.acknowledge(&mut two, 100_000);
-    assert_eq!(loads(&agent), (0, 0));
+    assert_eq!(send(&mut one, 899_999), (2, 1));
+    assert_eq!(send(&mut one, 900_000), (2, 0));
+    assert_eq!(send(&mut one, MEGABYTE), (1, 0));
+    agent.begin(&mut one, MEGABYTE, None);
+    agent.begin(&mut one, 1, None);
+    assert_eq!(loads(), (3, 2), "two on a connection count as two");
+    // The connection is gone.
+    drop(one);
+    assert_eq!(loads(), (1, 0));
+    assert_eq!(send(&mut two, 100_000), (0, 0));
 }
 
 #[test]
 fn the_cookie_tells_loads_and_what_remains() {
-    let mut agent = agent();
+    let agent = agent();
     let mut responses = Responses::default();
     let ts = 123_456;
     let syn_ack = segment(9, 0, Flags::SYN | Flags::ACK, 0, ts);
-    let (syn_ack, ck) = outgoing(&agent, &mut responses, syn_ack);
+    let (syn_ack, ck) = outgoing(&agent, &mut responses, 0, syn_ack);
     assert!(ck);
     assert_eq!(
         decode_dynamic(syn_ack.ts.unwrap().val),
         (coarse_clock(ts), Signals::default())
     );
-    agent.begin(&mut responses, MEGABYTE);
-    agent.acknowledge(&mut responses, 936_000);
-    let (data, ck) = outgoing(&agent, &mut responses, segment(10, 0, Flags::ACK, 1448, ts));
-    assert!(ck);
-    let (_, signals) = decode_dynamic(data.ts.unwrap().val);
-    // 64,000 bytes are 64 us, or 8 units.
-    assert_eq!((signals.rpt_us, signals.n_af, signals.n_ff), (64, 1, 0));
-    assert_eq!(agent.rank(&responses), 8);
-    assert_eq!(data.ts.unwrap().ecr, 77);
+    agent.begin(&mut responses, MEGABYTE, None);
+    let mut send = |sent| {
+        let data = segment(10, 0, Flags::ACK, 1448, ts);
+        let (data, ck) = outgoing(&agent, &mut responses, sent, data);
+        assert!(ck);
+        assert_eq!(data.ts.unwrap().ecr, 77);
+        let (_, signals) = decode_dynamic(data.ts.unwrap().val);
+        (signals.rpt_us, signals.n_af, signals.n_ff)
+    };
+    assert_eq!(send(936_000), (896, 1, 0), "1000 us are 125 units, or 112");
+    // 64,000 bytes are 64 us, or 8 units; and what it carries itself is one load less.
+    assert_eq!(send(MEGABYTE), (64, 0, 0));
+    assert_eq!(send(MEGABYTE), (0, 0, 0), "again");
 }
 
 #[test]
@@ -112,7 +123,7 @@ fn the_server_gets_its_own_timestamp_back() {
     let agent = agent();
     let mut responses = Responses::default();
     let mut send = |seq, flags, len, ts| {
-        outgoing(&agent, &mut responses, segment(seq, 0, flags, len, ts));
+        outgoing(&agent, &mut responses, 0, segment(seq, 0, flags, len, ts));
     };
     send(99, Flags::SYN | Flags::ACK, 0, 5);
     for (n, ts) in [(0, 20), (1, 20), (2, 21), (3, 21), (4, 30)] {
@@ -143,8 +154,29 @@ fn without_cookies_segments_stay_as_they_are() {
     agent.cookie = false;
     let mut responses = Responses::default();
     let sent = segment(1, 2, Flags::ACK, 3, 4);
-    assert_eq!(outgoing(&agent, &mut responses, sent), (sent, false));
+    assert_eq!(outgoing(&agent, &mut responses, 0, sent), (sent, false));
     assert_eq!(incoming(&agent, &mut responses, sent), sent);
+}
+
+#[test]
+fn an_rpt_that_is_given_is_told_from_its_time_on() {
+    let agent = agent();
+    let mut responses = Responses::default();
+    agent.begin(&mut responses, MEGABYTE, Some([(10, 80), (20, 0)].into()));
+    for (now, expected) in [(9, 896), (10, 80), (19, 80), (20, 0), (99, 0)] {
+        let segment = segment(0, 0, Flags::ACK, 1448, 5);
+        let mut body = Body::Tcp { segment, ck: false };
+        let rank = agent.outgoing(&mut responses, 0, &mut body, &mut here(), now);
+        let Body::Tcp { segment, .. } = body else {
+            unreachable!()
+        };
+        let (_, signals) = decode_dynamic(segment.ts.unwrap().val);
+        assert_eq!(signals.rpt_us, expected, "at {now}");
+        assert_eq!(
+            IPV6.decode(rank.into()),
+            [expected, 960][usize::from(now == 9)] / RPT_UNIT_US
+        );
+    }
 }
 
 #[test]
@@ -153,7 +185,7 @@ fn over_quic_the_address_tells_loads_and_ids_name_the_server() {
     let mut agent = agent();
     agent.key = Some(Box::new(key.clone()));
     let mut responses = Responses::default();
-    agent.begin(&mut responses, MEGABYTE);
+    agent.begin(&mut responses, MEGABYTE, None);
     let ids = [agent.connection_id(1), agent.connection_id(1)];
     assert!(ids[0] != ids[1] && ids.iter().all(|id| cid::open([&key], id) == Some(1)));
     let mut from = here();
@@ -165,7 +197,7 @@ fn over_quic_the_address_tells_loads_and_ids_name_the_server() {
         to: ids[0],
         from: None,
     });
-    agent.outgoing(&mut responses, &mut body, &mut from);
+    let rank = agent.outgoing(&mut responses, 0, &mut body, &mut from, 0);
     let IpAddr::V6(address) = from.ip() else {
         panic!("{from} is not of its family");
     };
@@ -178,6 +210,7 @@ fn over_quic_the_address_tells_loads_and_ids_name_the_server() {
         n_ff: 1,
     };
     assert_eq!((cookie.sid, cookie.signals), (1, Some(signals)));
+    assert_eq!(IPV6.decode(rank.into()) * RPT_UNIT_US, 960);
     agent.key = None;
     assert_eq!(
         cid::open([], &agent.connection_id(1)),

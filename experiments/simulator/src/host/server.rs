@@ -1,8 +1,11 @@
 //! A server: accepts connections and answers, and tells its loads.
 
+use frontage_signals::Loads;
+use softswitch_pipeline::Nanos;
+
 use super::Host;
 use super::transport::Transport;
-use crate::agent::{Agent, Loads, Responses};
+use crate::agent::{Agent, Responses};
 use crate::frame::{Body, ConnectionId, Way};
 use crate::network::Network;
 use crate::scenario;
@@ -37,8 +40,6 @@ impl Server {
         way: &Way,
         network: &mut Network,
     ) {
-        self.agent
-            .acknowledge(&mut answering.responses, transport.acknowledged());
         let Some(flow) = network
             .flows
             .asked_by(&way.to)
@@ -52,7 +53,8 @@ impl Server {
         answering.answered += flow.request;
         flow.server = Some(socket);
         flow.effort = transport.effort();
-        self.agent.begin(&mut answering.responses, flow.size);
+        let rpt = flow.rpt.take();
+        self.agent.begin(&mut answering.responses, flow.size, rpt);
         transport.write(flow.size);
         if flow.last {
             transport.finish(false);
@@ -63,26 +65,28 @@ impl Server {
         self.agent.incoming(&mut answering.responses, body);
     }
 
-    /// Writes the cookie into what leaves, and gives its rank.
-    pub(super) fn outgoing(&self, answering: &mut Answering, body: &mut Body, way: &mut Way) -> u8 {
+    /// Writes the cookie into what leaves, with which the connection has sent so many bytes in all; gives its rank.
+    pub(super) fn outgoing(
+        &self,
+        answering: &mut Answering,
+        sent: u64,
+        body: &mut Body,
+        way: &mut Way,
+        now: Nanos,
+    ) -> u8 {
         self.agent
-            .outgoing(&mut answering.responses, body, &mut way.from);
-        self.agent.rank(&answering.responses)
+            .outgoing(&mut answering.responses, sent, body, &mut way.from, now)
     }
 
     /// A new id by which a switch finds this server.
     pub(super) fn connection_id(&mut self, random: u64) -> ConnectionId {
         self.agent.connection_id(random)
     }
-
-    pub(super) fn closed(&mut self, answering: &mut Answering) {
-        self.agent.close(&mut answering.responses);
-    }
 }
 
 impl Host {
     /// Its server's loads, if it has one.
-    pub fn loads(&self) -> Option<Loads> {
+    pub fn loads(&self) -> Option<&Loads> {
         self.server.as_ref().map(|server| server.agent.loads())
     }
 }

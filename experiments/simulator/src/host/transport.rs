@@ -135,11 +135,11 @@ impl Transport {
         }
     }
 
-    /// Bytes of ours that the other has, in all.
-    pub fn acknowledged(&self) -> u64 {
+    /// Bytes of requests or responses sent in all, each once.
+    pub fn sent(&self) -> u64 {
         match self {
-            Self::Tcp(tcp) => tcp.acknowledged(),
-            Self::Quic(quic) => quic.connection.acknowledged(),
+            Self::Tcp(tcp) => tcp.sent(),
+            Self::Quic(quic) => quic.connection.sent(),
         }
     }
 

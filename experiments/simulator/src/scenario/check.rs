@@ -220,6 +220,16 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
         workload.request_bytes > 0,
         "{field}.request_bytes: nothing would be asked"
     );
+    if let Some(rpt) = &workload.rpt {
+        ensure!(
+            !rpt.is_empty(),
+            "{field}.rpt: no time is given; use null for what responses need"
+        );
+        ensure!(
+            rpt.is_sorted_by(|a, b| a.0 < b.0),
+            "{field}.rpt: the times must ascend"
+        );
+    }
     match &workload.arrivals {
         Arrivals::Poisson(rate) => {
             ensure!(

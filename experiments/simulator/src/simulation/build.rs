@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use softswitch_queue::{self as queue, EgressQueue, LinkConfig, Loss};
 
 use super::{Node, Sample, Simulation, Workload};
+use crate::agent::GivenRpt;
 use crate::flows::Flows;
 use crate::host::{Config, Host, Identity};
 use crate::network::{Channel, Network};
@@ -43,6 +44,7 @@ pub fn build(scenario: &Scenario, folder: &Path) -> Result<Simulation> {
                 starts: Starts::new(workload, seed),
                 servers: Servers::new(workload, seed),
                 lengths: Lengths::new(workload, seed),
+                rpt: workload.rpt.as_deref().map(GivenRpt::from),
             }
         })
         .collect();
@@ -78,6 +80,7 @@ fn name(end: &End) -> String {
 fn channel(link: &Link, from: &End, to: &End, numbers: &Numbers, seed: u64) -> Channel {
     let config = LinkConfig {
         rate: NonZeroU64::new(link.rate),
+        overhead: link.overhead,
         queue_bytes: link.queue_bytes,
         queue_packets: link.queue_packets,
         delay: link.delay,

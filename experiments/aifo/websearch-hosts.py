@@ -1,0 +1,28 @@
+"""AIFO and DCTCP at the low load, by what the hosts do with what they send."""
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from frontage_sim.figures import Result
+from frontage_sim.measures import SHORT_MEAN, SHORT_P99
+
+
+def evaluate(flows: pl.DataFrame) -> Result:
+    again = (pl.col("retransmitted").sum() / (pl.col("size") / 1380).ceil().sum()).alias("sent again")
+    measures = {"mean_below_100KB (ms)": SHORT_MEAN, "p99_below_100KB (ms)": SHORT_P99}
+    table = flows.group_by("hosts", "rival", maintain_order=True).agg(again, **measures)
+    return Result(table, _plot(table))
+
+
+def _plot(table: pl.DataFrame) -> Figure:
+    figure = Figure(figsize=(6, 3))
+    axes = figure.subplots()
+    rivals = table["rival"].unique(maintain_order=True).to_list()
+    for place, hosts in enumerate(table["hosts"].unique(maintain_order=True)):
+        shown = table.filter(pl.col("hosts") == hosts)
+        places = [n + 0.4 * place - 0.2 for n in range(shown.height)]
+        axes.bar(places, shown["mean_below_100KB (ms)"], 0.38, label=f"hosts {hosts}")
+    axes.set_xticks(range(len(rivals)), rivals)
+    axes.set_ylabel("mean FCT below 100 kB (ms)")
+    axes.legend()
+    return figure

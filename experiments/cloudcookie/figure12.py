@@ -1,0 +1,31 @@
+"""FCT of four variants of CCLB4, and how far each is from the first."""
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from frontage_sim.figures import Result, plus_minus
+from frontage_sim.measures import FCT, SHORT_MEAN, SHORT_P99
+from frontage_sim.results import over_seeds
+
+MEASURES = {"mean": FCT.mean(), "mean, to 100 kB": SHORT_MEAN, "99th percentile, to 100 kB": SHORT_P99}
+
+
+def evaluate(flows: pl.DataFrame) -> Result:
+    found = {name: over_seeds(flows, ["variant"], value) for name, value in MEASURES.items()}
+    relative = [
+        frame.select(
+            pl.format("{} %", ((pl.col("mean") / pl.col("mean").first() - 1) * 100).round().cast(pl.Int64)).alias(f"{name}, to QUIC's")
+        )
+        for name, frame in found.items()
+    ]
+    return Result(pl.concat([plus_minus(found, ["variant"], "ms"), *relative], how="horizontal"), _plot(found))
+
+
+def _plot(found: dict[str, pl.DataFrame]) -> Figure:
+    figure = Figure(figsize=(9, 3))
+    for axes, (name, frame) in zip(figure.subplots(1, len(found)), found.items(), strict=True):
+        axes.bar(frame["variant"], frame["mean"], 0.6, yerr=frame["half_width"], capsize=2)
+        axes.tick_params("x", rotation=25)
+        axes.set_title(name, fontsize=9)
+        axes.set_ylabel("FCT (ms)")
+    return figure

@@ -1,0 +1,61 @@
+"""Settings held against one of them, on the same arrivals: a table, and a panel for each measure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from frontage_sim.figures import Result
+from frontage_sim.measures import COMPLETION
+from frontage_sim.results import against, confidence, per_seed
+
+
+def completion(flows: pl.DataFrame, by: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """The measures of completion times that papers have, of each seed."""
+    return {f"{name} (ms)": per_seed(flows, by, value) for name, value in COMPLETION.items()}
+
+
+def compare(each: Mapping[str, pl.DataFrame], x: str, line: str, base: Mapping[str, str], *, ordered: bool = True) -> Result:
+    """Of measures by name, each as `per_seed` gives it for ``x`` and ``line``: the means, and every setting as a multiple of ``base``
+    with the 95 % confidence interval of that, which is narrow where seeds differ and settings do not. ``ordered``: lines join what stands
+    at neighbouring ``x``."""
+    by = [line, x]
+    means = {name: confidence(values, by) for name, values in each.items()}
+    ratios = {name: confidence(against(values, by, base), by) for name, values in each.items()}
+    shown = ", ".join(base.values())
+    held = ", ".join(f"{field.rpartition('.')[2]} = {value}" for field, value in base.items())
+    table = next(iter(means.values())).select(by)
+    for name, frame in means.items():
+        multiple = pl.format("{} ± {}", pl.col("mean").round(2), pl.col("half_width").round(2))
+        columns = frame.select(*by, pl.col("mean").alias(name)), ratios[name].select(*by, multiple.alias(f"{_short(name)}, / {shown}"))
+        for column in columns:
+            table = table.join(column, on=by, maintain_order="left")
+    return Result(table, _plot(ratios, x, line, held, ordered))
+
+
+def _plot(ratios: Mapping[str, pl.DataFrame], x: str, line: str, held: str, ordered: bool) -> Figure:
+    figure = Figure(figsize=(9, 3))
+    first = next(iter(ratios.values()))
+    values, lines = (first[field].unique(maintain_order=True).to_list() for field in (x, line))
+    for axes, (name, frame) in zip(figure.subplots(1, len(ratios), squeeze=False)[0], ratios.items(), strict=True):
+        for number, label in enumerate(lines):
+            rows = frame.filter(pl.col(line) == label).sort(pl.col(x).replace_strict(values, range(len(values))))
+            places = [values.index(value) + 0.08 * (number - (len(lines) - 1) / 2) for value in rows[x]]
+            axes.errorbar(
+                places, rows["mean"], rows["half_width"], fmt="o-" if ordered else "o", markersize=3, capsize=2, linewidth=1, label=label
+            )
+        axes.set_ylim(0, 1.5 * max(frame["mean"]))  # an interval may be wider: the table has it
+        axes.axhline(1, color="0.6", linewidth=0.8)
+        axes.set_xticks(range(len(values)), values, rotation=25)
+        axes.set_xlabel(x)
+        axes.set_title(_short(name), fontsize=9)
+    figure.supylabel(f"multiple of {held}", fontsize=8)
+    axes.legend(title=line, fontsize=7, title_fontsize=7)
+    return figure
+
+
+def _short(name: str) -> str:
+    """Of a measure without its unit."""
+    return name.partition(" (")[0]

@@ -1,0 +1,25 @@
+"""How evenly flows are spread, and how long they take, as L4 load balancers multiply."""
+
+import polars as pl
+
+from frontage_sim.comparison import compare
+from frontage_sim.figures import Result
+from frontage_sim.measures import FCT, variance
+from frontage_sim.results import per_seed
+
+SERVERS = 16
+OVER_TIME = (pl.col("variance") * pl.col("lasts")).sum() / pl.col("lasts").sum()
+
+
+def evaluate(flows: pl.DataFrame) -> Result:
+    by = ["balancer", "world.clients"]
+    spread = variance(flows, [*by, "seed"], SERVERS)
+    arriving = spread.join(flows.group_by(*by, "seed").agg(last=pl.col("start").max()), on=[*by, "seed"]).filter(
+        pl.col("time") <= pl.col("last")
+    )
+    each = {
+        "mean FCT (ms)": per_seed(flows, by, FCT.mean()),
+        "99th percentile of FCT (ms)": per_seed(flows, by, FCT.quantile(0.99)),
+        "variance of active flows": per_seed(arriving, by, OVER_TIME),
+    }
+    return compare(each, "world.clients", "balancer", {"balancer": "shipped"})

@@ -1,0 +1,15 @@
+"""Thresholds from which a flow counts as one that lasts."""
+
+import polars as pl
+
+from frontage_sim.comparison import compare, completion
+from frontage_sim.figures import Result
+
+
+def evaluate(flows: pl.DataFrame) -> Result:
+    return compare(
+        completion(flows, ["balancer.alpha", "balancer.look_ahead"]),
+        "balancer.look_ahead",
+        "balancer.alpha",
+        {"balancer.look_ahead": "64KiB"},
+    )

@@ -1,0 +1,100 @@
+// The tournament (p4src/control/tree.p4) with ageing: a leaf that nobody reports on loses an eighth of its score at each visit, so that an old report is
+// believed less and less, until the server looks good enough for a flow, and tells how it is. Servers that have flows by this switch report with each
+// packet, and hardly age. Who visits are packets without business in the tree, one in 2^AGE_SHIFT, each the next leaf; of the first VIP, for a simulation
+// has no other.
+const bit<8> TREE_AGE = 7;
+
+#ifndef AGE_SHIFT
+#define AGE_SHIFT 4
+#endif
+
+control Sweep(inout tree_t tree) {
+    register<bit<32>>(1) visits;
+
+    apply {
+        bit<32> visit;
+        visits.read(visit, 0);
+        visits.write(0, visit + 1);
+        if ((visit & ((32w1 << AGE_SHIFT) - 1)) == 0) {
+            tree.op = TREE_AGE;
+            tree.slot = (bit<16>)(visit >> AGE_SHIFT) & ((16w1 << tree.depth) - 1);
+        }
+    }
+}
+
+// As TreeLeaf, and ageing.
+control AgeingLeaf(inout tree_t tree) {
+    register<bit<32>>(TREE_SLOTS) leaves;
+
+    apply {
+        bit<32> leaf;
+        leaves.read(leaf, (bit<32>)tree.slot);
+        bit<16> headroom = leaf[31:16];
+        if (tree.op == TREE_SET) {
+            headroom = 16w0xffff |-| tree.score;
+            if (headroom == 0) {
+                headroom = 1;
+            }
+        } else if (tree.op == TREE_ADD && headroom != 0) {
+            headroom = headroom |-| tree.score;
+            if (headroom == 0) {
+                headroom = 1;
+            }
+        } else if (tree.op == TREE_SUB && headroom != 0) {
+            headroom = headroom |+| tree.score;
+        } else if (tree.op == TREE_SEED && (headroom == 0 || leaf[15:0] != tree.sid)) {
+            headroom = 0xffff;
+        } else if (tree.op == TREE_CLEAR) {
+            headroom = 0;
+        } else if (tree.op == TREE_AGE && headroom != 0) {
+            headroom = headroom + ((16w0xffff - headroom) >> 3);
+            tree.sid = leaf[15:0];
+        }
+        if (tree.op != TREE_READ) {
+            leaf = headroom ++ tree.sid;
+            if (headroom == 0) {
+                leaf = 0;
+            }
+            leaves.write((bit<32>)tree.slot, leaf);
+        }
+        tree.best = leaf;
+    }
+}
+
+control Tree(inout tree_t tree) {
+    Sweep() sweep;
+    AgeingLeaf() leaf;
+    TreeLevel(1, TREE_SLOTS >> 1) level1;
+    TreeLevel(2, TREE_SLOTS >> 2) level2;
+    TreeLevel(3, TREE_SLOTS >> 3) level3;
+    TreeLevel(4, TREE_SLOTS >> 4) level4;
+    TreeLevel(5, TREE_SLOTS >> 5) level5;
+    TreeLevel(6, TREE_SLOTS >> 6) level6;
+    TreeLevel(7, TREE_SLOTS >> 7) level7;
+    TreeLevel(8, TREE_SLOTS >> 8) level8;
+    TreeLevel(9, TREE_SLOTS >> 9) level9;
+    TreeLevel(10, TREE_SLOTS >> 10) level10;
+    TreeLevel(11, TREE_SLOTS >> 11) level11;
+    TreeLevel(12, TREE_SLOTS >> 12) level12;
+
+    apply {
+        if (tree.op == TREE_NONE) {
+            sweep.apply(tree);
+        }
+        if (tree.op != TREE_NONE) {
+            leaf.apply(tree);
+            level1.apply(tree);
+            level2.apply(tree);
+            level3.apply(tree);
+            level4.apply(tree);
+            level5.apply(tree);
+            level6.apply(tree);
+            level7.apply(tree);
+            level8.apply(tree);
+            level9.apply(tree);
+            level10.apply(tree);
+            level11.apply(tree);
+            level12.apply(tree);
+        }
+    }
+}

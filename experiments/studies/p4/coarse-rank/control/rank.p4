@@ -1,0 +1,19 @@
+// As p4src/control/rank.p4, but of the code only the RPT_BITS most significant bits are read: what a narrower field in the cookie would say.
+#ifndef RPT_BITS
+#define RPT_BITS 8
+#endif
+
+control Rank(in headers_t hdr, inout metadata_t meta) {
+    apply {
+        if (meta.role == ROLE_SERVER) {
+            if (hdr.tcp.isValid()) {
+                if (hdr.tcp.ck == 1 && hdr.tcp_timestamp.isValid()) {
+                    meta.rank = wide_code(2w0 ++ hdr.tcp_timestamp.tsval[15:10]);
+                }
+            } else if (meta.carried.what == Carried.DYNAMIC_COOKIE) {
+                meta.rank = meta.carried.rpt;
+            }
+            meta.rank = meta.rank & (8w0xff << (8 - RPT_BITS));
+        }
+    }
+}
