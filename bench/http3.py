@@ -75,7 +75,7 @@ class Lab:
 
     def __init__(self, folder: Path, clients: int) -> None:
         self.folder = folder
-        self._enter = ["nsenter", f"--net=/proc/{clients}/ns/net", f"--mount=/proc/{clients}/ns/mnt"]
+        self.enter = ["nsenter", f"--net=/proc/{clients}/ns/net", f"--mount=/proc/{clients}/ns/mnt"]
 
     @contextlib.contextmanager
     def server(self, name: str, port: int, command: Sequence[str | Path], process: str | None = None) -> Iterator[Server]:
@@ -105,14 +105,14 @@ class Lab:
         options = ["--quiet", "--exit-on-all-streams-close", "--no-preferred-addr", f"--ciphers={AES}", f"--nstreams={requests}", *WINDOW]
         pinned = ["taskset", "--cpu-list", str(CLIENT_CORE), "gtlsclient"]
         before = self._received()
-        done = subprocess.run([*self._enter, *pinned, *options, VIP, str(port), url], capture_output=True, text=True, check=False)
+        done = subprocess.run([*self.enter, *pinned, *options, VIP, str(port), url], capture_output=True, text=True, check=False)
         packets = self._received() - before
         if done.returncode != 0 or done.stderr or packets < requests * size // 1500:
             raise RuntimeError(f"{requests} downloads of {url} failed: {done.stderr or done.stdout}")
         return packets
 
     def _received(self) -> int:
-        counts = subprocess.run([*self._enter, "cat", "/proc/net/snmp6"], capture_output=True, text=True, check=True).stdout
+        counts = subprocess.run([*self.enter, "cat", "/proc/net/snmp6"], capture_output=True, text=True, check=True).stdout
         table = dict(line.split() for line in counts.splitlines())
         return int(table["Udp6InDatagrams"]) + int(table["Udp6RcvbufErrors"])
 
@@ -168,7 +168,7 @@ def _write(folder: Path) -> None:
 
 def _connect(lab: Lab, clients: int) -> None:
     """Each end receives on its own core."""
-    inside = " ".join(lab._enter)
+    inside = " ".join(lab.enter)
     for command in (
         f"ip link add server type veth peer name client netns {clients}",
         "ip link set lo up",
@@ -193,7 +193,7 @@ def _run(command: str, text: str = "") -> None:
 
 
 def _listens(port: int) -> bool:
-    found = subprocess.run(["ss", "-Hlun", "sport", "=", f":{port}"], capture_output=True, text=True, check=True)
+    found = subprocess.run(["ss", "-Hltun", "sport", "=", f":{port}"], capture_output=True, text=True, check=True)
     return bool(found.stdout)
 
 

@@ -8,7 +8,7 @@ from statistics import median, quantiles
 from http3 import SIZES, Lab, Turn, lab
 from rows import Row, finish, rates, row
 
-ROUNDS = 24
+ROUNDS = 60
 TURNS = 2
 """A round's, of four each, without, with, with, without: what drifts hits both alike."""
 WITHOUT = "the same server without [cookie]"

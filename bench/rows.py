@@ -15,7 +15,7 @@ from paths import program
 
 Row: TypeAlias = dict[str, Any]
 
-NO_PEER = "BMv2 is not here to compare with: install simple_switch_grpc on PATH, or set SIMPLE_SWITCH_GRPC to it"
+NO_PEER = "BMv2 is not here to compare with: install simple_switch_grpc on PATH, or set BMV2 to it"
 
 
 def row(name: str, value: float, unit: str, peer: str | None = None, peer_value: float | None = None) -> Row:

@@ -78,7 +78,7 @@ def softswitch() -> Switch:
 
 def bmv2() -> Switch | None:
     """The peer, named with what its build says of its speed."""
-    found = shutil.which(os.environ.get("SIMPLE_SWITCH_GRPC", "simple_switch_grpc"))
+    found = shutil.which(os.environ.get("BMV2") or "simple_switch_grpc")
     if found is None:
         return None
     version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout.strip()

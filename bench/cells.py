@@ -1,0 +1,42 @@
+"""Cells and tables of docs/performance.md."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+Rows: TypeAlias = dict[str, dict[str, Any]]
+"""Of the result, by name."""
+
+
+def number(value: float | None) -> str:
+    """Three digits that count."""
+    if value is None:
+        return "-"
+    for unit, size in (("M", 1e6), ("k", 1e3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.3g}"
+
+
+def ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}x"
+
+
+def microseconds(nanoseconds: float | None) -> str:
+    return "-" if nanoseconds is None else f"{nanoseconds / 1000:.3g} us"
+
+
+def figure(rows: Rows, name: str, key: str = "value") -> float | None:
+    value = rows.get(name, {}).get(key)
+    return None if value is None else float(value)
+
+
+def compared(rows: Rows, name: str) -> str:
+    """Ours, the peer's, and their ratio, as cells."""
+    value, peer, by = (figure(rows, name, key) for key in ("value", "peer_value", "ratio"))
+    return f"{number(value)} | {number(peer)} | {ratio(by)}"
+
+
+def table(header: str, lines: list[str]) -> str:
+    columns = header.count("|") - 1
+    return "\n".join([header, "|---|" + "---:|" * (columns - 1), *lines]) + "\n"

@@ -1,0 +1,138 @@
+"""The simulator's speed: packets that P4 programs process for a second of one core's time, in the paper's testbed over TCP and QUIC,
+and as plain routers beside ns-3, which gets the same network and the same flows."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import dumbbell
+from frontage_sim.grid import Run
+from frontage_sim.resolve import resolve
+from frontage_sim.scenario import Scenario
+from frontage_sim.switches import Program
+from paths import P4, ROOT, WORK, program
+from rows import Row, finish, row
+from sites import compiled
+
+ROUNDS = 3
+NS3 = ("ns3-internet", "ns3-point-to-point")
+NO_NS3 = "ns-3 is not here to compare with: apt-get install libns3-dev g++ pkg-config, or set PKG_CONFIG_PATH to where it is"
+UNIT = "packets/s of core time"
+TRANSPORTS = {
+    "tcp": {"min_rto": "5ms", "initial_rto": "20ms"},
+    "quic": {"protocol": "quic", "initial_rtt": "10ms", "max_ack_delay": "1ms"},
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one run, ours or ns-3's."""
+
+    core_seconds: float
+    """Of the events alone, without what it takes to read the scenario and to build the network."""
+    packets: int
+    """That came to a switch or router; one that passes two counts twice."""
+    bytes: int
+    """Of all responses."""
+    mean_fct: float
+    """Seconds from the first SYN to the last byte, over all flows."""
+
+    @property
+    def rate(self) -> float:
+        return self.packets / self.core_seconds
+
+
+def testbed(transport: dict[str, str], frontage: Program) -> dict[str, Any]:
+    """CloudCookie's testbed (section V) with frontage.p4 in each of the three switches on the way."""
+    workload = {"sizes": "websearch", "load": 0.5, "duration": "300ms"}
+    scenario = Scenario.model_validate({"title": "the testbed", "transport": transport, "workload": workload})
+    return resolve(Run({}, 1, scenario), frontage)
+
+
+def ours(scenario: dict[str, Any], folder: Path) -> Outcome:
+    """A run, whose results stay in ``folder``."""
+    command: list[str | Path] = [program("FRONTAGE_SIMULATOR", "frontage-simulator"), "run", "-", "--out", folder]
+    subprocess.run(command, input=json.dumps(scenario), text=True, check=True)
+    summary, timing = (json.loads((folder / f"{name}.json").read_text()) for name in ("summary", "timing"))
+    if summary["flows"]["ended"] != summary["flows"]["begun"]:
+        raise RuntimeError(f"not every flow has ended: {summary['flows']}")
+    with (folder / "flows.csv").open() as file:
+        flows = list(csv.DictReader(file))
+    fct = fmean(int(flow["end"]) - int(flow["start"]) for flow in flows) / 1e9
+    return Outcome(timing["core_seconds"], summary["packets"]["p4"], sum(int(flow["size"]) for flow in flows), fct)
+
+
+def build_ns3() -> tuple[str, Path] | None:
+    """The peer's name, and our scenario compiled for it."""
+    tools = [shutil.which(tool) for tool in ("c++", "pkg-config")]
+    if None in tools or subprocess.run(["pkg-config", "--exists", *NS3], check=False).returncode != 0:
+        return None
+    # Debian's file names libraries of others by their paths, which are not there.
+    flags = _pkg_config("--cflags", "--libs-only-L", "--libs-only-l", *NS3)
+    target = WORK / "ns3-dumbbell"
+    WORK.mkdir(parents=True, exist_ok=True)
+    source = ROOT / "bench" / "ns3" / "dumbbell.cc"
+    subprocess.run(["c++", "-O3", "-march=native", "-o", target, source, *flags], check=True)
+    return f"ns-3 {_pkg_config('--modversion', 'ns3-core')[0]}", target
+
+
+def _pkg_config(*arguments: str) -> Sequence[str]:
+    return shlex.split(subprocess.run(["pkg-config", *arguments], capture_output=True, text=True, check=True).stdout)
+
+
+def ns3(binary: Path, flows: Path, expected: Outcome) -> Outcome:
+    """A run of ns-3 with the flows of ours."""
+    command: list[str | Path] = [binary, f"--flows={flows}", *dumbbell.options()]
+    found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    if found["complete"] != found["flows"] or found["bytes"] != expected.bytes:
+        raise RuntimeError(f"ns-3 has not done the same: {found} instead of {expected}")
+    return Outcome(*(found[name] for name in ("core_seconds", "packets", "bytes", "mean_fct")))
+
+
+def routers(frontage: Program, folder: Path) -> list[Row]:
+    """In turns."""
+    router, _ = compiled(ROOT / "softswitch" / "pipeline" / "tests" / "programs" / "router.p4")
+    scenario, peer = dumbbell.resolved(frontage, router), build_ns3()
+    if peer is None:
+        print(NO_NS3, file=sys.stderr)
+    mine, theirs = [], []
+    for _ in range(ROUNDS):
+        mine.append(ours(scenario, folder))
+        if peer:
+            theirs.append(ns3(peer[1], folder / "flows.csv", mine[-1]))
+    name = peer[0] if peer else None
+    rates = [median(run.rate for run in runs) for runs in (mine, theirs) if runs]
+    packets = [float(runs[0].packets) for runs in (mine, theirs) if runs]
+    fct = [1e6 * runs[0].mean_fct for runs in (mine, theirs) if runs]
+    return [
+        row("simulator_router_pps", rates[0], UNIT, name, *rates[1:]),
+        row("simulator_router_packets", packets[0], "packets", name, *packets[1:]),
+        row("simulator_router_mean_fct", fct[0], "us", name, *fct[1:]),
+    ]
+
+
+def measure() -> list[Row]:
+    frontage = Program(P4 / "frontage.p4info.txtpb", P4 / "frontage.json")
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="frontage-bench-") as name:
+        folder = Path(name)
+        for protocol, transport in TRANSPORTS.items():
+            scenario = testbed(transport, frontage)
+            rates = [ours(scenario, folder).rate for _ in range(ROUNDS)]
+            rows.append(row(f"simulator_testbed_{protocol}_pps", median(rates), UNIT))
+        return rows + routers(frontage, folder)
+
+
+if __name__ == "__main__":
+    finish(measure)
