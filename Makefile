@@ -21,11 +21,14 @@ P4 := $(BUILD)/p4/frontage.json
 P4INFO := $(BUILD)/p4/frontage.p4info.txtpb
 NGINX_MODULE := $(BUILD)/cclb7/ngx_http_cloudcookie_filter_module.so
 QUIC_CLIENTS := host-agents/cclb7-quic/tests/clients
+PROGRAMS := softswitch softswitch-p4c softswitch-stf softswitch-python \
+	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload frontage-quicsocks \
+	frontage-simulator
 WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo test test-rust test-python test-packets test-clients test-world conformance differential clients bench performance experiments fuzz lint format docs lock clean
+.PHONY: help setup demo artemis quicsocks test test-rust test-python test-packets test-clients test-world conformance differential clients bench performance experiments fuzz lint format docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -38,6 +41,12 @@ setup: $(WORLD) $(STAMPS)/python ## install and build everything
 demo: $(WORLD) ## run the data centre: every policy on the same arrivals, then build/demo/report.html
 	@$(PYTHON) -m frontage_demo
 
+artemis: $(WORLD) ## Artemis beside DNS and anycast over sites at measured distances: docs/results/artemis.md; ROUNDS=20, SCENARIO=name for one
+	@$(PYTHON) -m frontage_demo.artemis $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SCENARIO),--scenario $(SCENARIO)) --page docs/results
+
+quicsocks: $(WORLD) ## QuicSocks on the paper's LTE figures: docs/results/quicsocks.md; HANDSHAKES=30 of each kind
+	@$(PYTHON) -m frontage_demo.quicsocks $(if $(HANDSHAKES),--handshakes $(HANDSHAKES)) --docs docs
+
 test: test-rust test-python test-packets test-clients test-world ## every test; those that need what is not here say so
 
 test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
@@ -46,7 +55,7 @@ test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 
 test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 	$(say) 'Controller tests'
-	@$(VENV)/bin/pytest -q controller/tests
+	@$(VENV)/bin/pytest -q -n 2 controller/tests
 	$(say) 'Page of the HTTP/3 clients'
 	@$(VENV)/bin/pytest -q clients/tests
 	$(say) 'Simulations'
@@ -65,7 +74,7 @@ test-clients: $(STAMPS)/rust
 
 test-world: $(WORLD) $(STAMPS)/quic-clients $(STAMPS)/python
 	$(say) 'Whole data centre'
-	@$(VENV)/bin/pytest -q mininet/tests
+	@$(VENV)/bin/pytest -q -n 2 --dist worksteal mininet/tests
 
 conformance: $(STAMPS)/venv $(STAMPS)/rust ## hold compiler and switch against p4c's samples: P4C=its checkout; P4C_BM2, BMV2 add p4c and BMv2
 	@$(PYTHON) conformance/run.py $(if $(ONLY),--only $(ONLY))
@@ -99,8 +108,8 @@ lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@for room in controller mininet ptf-tests bench clients conformance experiments tools softswitch/python; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
-	$(say) 'C: clang-format'
-	@find host-agents -name '*.[ch]' -print0 | xargs -0 -r clang-format --dry-run --Werror
+	$(say) 'C, C++: clang-format'
+	@find host-agents bench '(' -name '*.[ch]' -o -name '*.cc' ')' -print0 | xargs -0 -r clang-format --dry-run --Werror
 	$(say) 'P4: the compiler'
 	@$(MAKE) --no-print-directory $(P4)
 	$(say) 'docs/tables.md: as `make docs` writes it'
@@ -110,7 +119,7 @@ format: $(STAMPS)/venv ## rewrite the sources as the formatters want them
 	@cargo fmt --all
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/ruff check --fix .
-	@find host-agents -name '*.[ch]' -print0 | xargs -0 -r clang-format -i
+	@find host-agents bench '(' -name '*.[ch]' -o -name '*.cc' ')' -print0 | xargs -0 -r clang-format -i
 
 docs: $(STAMPS)/venv $(P4) ## regenerate what is generated in docs/: the table reference
 	@$(PYTHON) tools/table_reference.py $(P4INFO) > docs/tables.md
@@ -145,7 +154,7 @@ RUST_SOURCES := $(shell find softswitch host-agents bench conformance experiment
 $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	$(say) 'Rust: compiler, switch, agents (a few minutes the first time)'
 	@mkdir -p $(STAMPS)
-	@cargo build --release --locked --quiet -p softswitch -p softswitch-p4c -p softswitch-stf -p frontage-cclb7 -p frontage-cclb7-quic -p frontage-h3-client -p frontage-simulator
+	@cargo build --release --locked --quiet $(addprefix -p ,$(PROGRAMS))
 	@touch $@
 
 $(STAMPS)/quic-clients: $(QUIC_CLIENTS)/requirements.lock | $(STAMPS)/debian
@@ -167,9 +176,12 @@ $(STAMPS)/clients: $(shell find clients/packages.txt clients/requirements.lock c
 	@go build -C clients/programs/quic-go -o $(abspath $(BUILD)/clients/quic-go) .
 	@touch $@
 
+# As `pip install softswitch/python` does it for users; that would build all it stands on a second time.
 $(STAMPS)/python: $(STAMPS)/venv $(STAMPS)/rust $(shell find softswitch/python/python -name '*.py*' -not -path '*/__pycache__/*')
 	$(say) 'Python: the package softswitch'
-	@PATH=$(abspath $(VENV))/bin:$$PATH pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall ./softswitch/python
+	@package=$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/softswitch
+	@install -D -m 644 -t $$package $(wildcard softswitch/python/python/softswitch/*)
+	@install -m 755 $(BIN)/lib_softswitch.so $$package/_softswitch.abi3.so
 	@touch $@
 
 $(NGINX_MODULE): $(shell find host-agents/cclb7/nginx host-agents/cclb7/lib host-agents/cclb7/include -type f 2>/dev/null) | $(STAMPS)/debian
