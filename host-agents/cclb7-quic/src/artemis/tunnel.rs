@@ -143,7 +143,8 @@ impl Tunnel {
         })
     }
 
-    /// Sends what noq has for a client that came by `way`. What the socket does not take at once is lost, as anywhere on the way.
+    /// Sends what noq has for a client that came by `way`: from this site, which announces the Service Address like the one where the client's packets enter
+    /// (Artemis, table 2), so that no answer makes the detour back. What the socket does not take at once is lost, as anywhere on the way.
     pub(super) fn send(&self, way: Way, transmit: &Transmit<'_>) {
         let flow = Flow {
             source: way.service,
@@ -153,7 +154,7 @@ impl Tunnel {
         let ecn = transmit.ecn.map_or(0, |ecn| ecn as u8);
         let size = transmit.segment_size.unwrap_or(transmit.contents.len());
         for payload in transmit.contents.chunks(size.max(1)) {
-            let sent = Head::new(Encapsulation::Vxlan, way.origin, flow, ecn, payload)
+            let sent = Head::new(Encapsulation::Vxlan, self.site, flow, ecn, payload)
                 .ok()
                 .and_then(|head| {
                     exit.try_send_to(&[&head, payload].concat(), self.gateway)

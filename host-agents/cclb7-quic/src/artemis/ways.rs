@@ -17,7 +17,7 @@ const CLIENTS: usize = 1 << 16;
 /// Through the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// The site where its packets enter.
+    /// The site where its packets enter; answers leave by the replica's own.
     pub origin: NonZeroU8,
     /// The Service Address that it sent to.
     pub service: SocketAddr,
