@@ -30,6 +30,7 @@ fn options() -> Options {
     Options {
         trust: Trust::none(),
         follow: true,
+        at_once: true,
     }
 }
 

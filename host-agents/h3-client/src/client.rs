@@ -132,25 +132,49 @@ pub struct Options {
     /// Go to the address that the server prefers, if it names one (RFC 9000, section 9.6), without asking first whether it works
     #[arg(long)]
     pub follow: bool,
+    /// Go there with the packet that completes the handshake (Artemis, section 3.5), rather than once that is confirmed
+    #[arg(skip)]
+    pub at_once: bool,
 }
 
 /// Makes connections.
 #[derive(Clone)]
-pub struct Client(ClientConfig);
+pub struct Client {
+    config: ClientConfig,
+    transport: Arc<TransportConfig>,
+    /// Of connections that follow at once.
+    at_once: Option<rustls::ClientConfig>,
+}
 
 impl Client {
     /// A client that sends a PING when a connection was silent for `keep_alive`, or never.
     pub fn new(options: &Options, keep_alive: Option<Duration>) -> Result<Self> {
         let tls = options.trust.config()?;
+        let at_once = options.at_once.then(|| tls.clone());
         let mut config = if options.follow {
-            ClientConfig::new(Arc::new(follow::session(tls)?))
+            ClientConfig::new(Arc::new(follow::session(tls, None)?))
         } else {
             ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?))
         };
         let mut transport = TransportConfig::default();
         transport.keep_alive_interval(keep_alive);
-        config.transport_config(Arc::new(transport));
-        Ok(Self(config))
+        let transport = Arc::new(transport);
+        config.transport_config(transport.clone());
+        Ok(Self {
+            config,
+            transport,
+            at_once,
+        })
+    }
+
+    fn config(&self, socket: &Socket) -> Result<ClientConfig, Failure> {
+        let Some(tls) = &self.at_once else {
+            return Ok(self.config.clone());
+        };
+        let session = follow::session(tls.clone(), Some(socket.clone())).map_err(Failure::new)?;
+        let mut config = ClientConfig::new(Arc::new(session));
+        config.transport_config(self.transport.clone());
+        Ok(config)
     }
 
     /// A connection, once its handshake is complete.
@@ -163,7 +187,7 @@ impl Client {
             Arc::new(TokioRuntime),
         );
         let endpoint = endpoint.map_err(Failure::new)?;
-        let connecting = endpoint.connect_with(self.0.clone(), target.address, &target.host);
+        let connecting = endpoint.connect_with(self.config(&socket)?, target.address, &target.host);
         let quic = connecting.map_err(Failure::new)?.await?;
         let preferred = follow::preferred_address(&quic, target.address);
         if let Some(address) = preferred.filter(|address| *address != target.address) {

@@ -14,41 +14,59 @@ use crate::socket::Socket;
 /// The transport parameter preferred_address (RFC 9000, section 18.2).
 const PREFERRED_ADDRESS: u64 = 0x0d;
 
-/// Looks at no packet.
-#[derive(Default)]
-pub struct Blind;
+/// Looks at no packet. Sends a socket to the server's preferred address, if it has one, once the server has proven that it is its own.
+pub struct Follower(Option<Socket>);
 
-impl Observer for Blind {
+impl Observer for Follower {
     fn sent(&self, _: &Packet<'_>) {}
 
     fn received(&self, _: &Packet<'_>) {}
+
+    fn complete(&self, peer: &Parameters) {
+        if let Some(socket) = &self.0
+            && let Some(address) = preferred_in(peer, socket.server())
+        {
+            socket.go_to(address);
+        }
+    }
 }
 
-/// A TLS session that tells what address the server prefers; noq's own does not.
-pub fn session(tls: ClientConfig) -> Result<Config<ClientConfig, Blind>, NoInitialSuite> {
-    Config::client(tls, Vec::new(), Arc::default)
+/// A TLS session that tells what address the server prefers; noq's own does not. `at_once` goes there with the packet that completes the handshake, so
+/// that nothing more takes the detour of the first flight (Artemis, section 3.5); RFC 9000, section 9, has a client wait for a packet more.
+pub fn session(
+    tls: ClientConfig,
+    at_once: Option<Socket>,
+) -> Result<Config<ClientConfig, Follower>, NoInitialSuite> {
+    Config::client(tls, Vec::new(), move || Arc::new(Follower(at_once.clone())))
 }
 
 /// The server's preferred address of the family of `known`, if it is to be followed and there is one.
 pub fn preferred_address(quic: &noq::Connection, known: SocketAddr) -> Option<SocketAddr> {
-    address_in(&parameter(quic, PREFERRED_ADDRESS)?, known.is_ipv6())
+    preferred_in(&peer(quic)?, known)
+}
+
+fn preferred_in(parameters: &Parameters, known: SocketAddr) -> Option<SocketAddr> {
+    address_in(&parameter(parameters, PREFERRED_ADDRESS)?, known.is_ipv6())
 }
 
 /// What the server says of how long its preferred address holds, in seconds.
 pub fn service_ttl(quic: &noq::Connection) -> Option<u64> {
-    read_integer(&parameter(quic, SERVICE_TTL)?)
+    read_integer(&parameter(&peer(quic)?, SERVICE_TTL)?)
 }
 
 /// The server's transport parameters, if TLS is of [`session`].
 pub fn peer(quic: &noq::Connection) -> Option<Parameters> {
-    let handshake = quic.handshake_data()?.downcast::<Handshake<Blind>>().ok()?;
+    let handshake = quic
+        .handshake_data()?
+        .downcast::<Handshake<Follower>>()
+        .ok()?;
     Some(handshake.peer)
 }
 
 /// A transport parameter of the server's.
-fn parameter(quic: &noq::Connection, id: u64) -> Option<Bytes> {
-    let mut parameters = peer(quic)?.into_iter();
-    parameters.find_map(|(this, value)| (this == id).then_some(value))
+fn parameter(parameters: &Parameters, id: u64) -> Option<Bytes> {
+    let mut parameters = parameters.iter();
+    parameters.find_map(|(this, value)| (*this == id).then(|| value.clone()))
 }
 
 /// An IPv4 address and port, those of IPv6, then what does not matter here; port 0 where there is none.
@@ -95,5 +113,21 @@ mod tests {
         let expected = "192.0.2.1:80".parse().unwrap();
         assert_eq!(address_in(&value, false), Some(expected));
         assert_eq!(address_in(&value[..20], true), None);
+    }
+
+    #[tokio::test]
+    async fn a_complete_handshake_sends_a_socket_there() {
+        let [server, preferred]: [SocketAddr; 2] =
+            ["[::1]:443", "[2001:db8::7]:443"].map(|text| text.parse().unwrap());
+        let socket = Socket::new(server).unwrap();
+        let follower = Follower(Some(socket.clone()));
+        follower.complete(&Vec::new());
+        assert_eq!(socket.addresses().unwrap().1, server);
+        let mut value = vec![0; 6];
+        value.extend("2001:db8::7".parse::<Ipv6Addr>().unwrap().octets());
+        value.extend(443u16.to_be_bytes());
+        follower.complete(&vec![(PREFERRED_ADDRESS, value.into())]);
+        assert_eq!(socket.addresses().unwrap().1, preferred);
+        assert_eq!(socket.server(), server);
     }
 }

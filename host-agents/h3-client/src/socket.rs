@@ -99,6 +99,11 @@ impl Socket {
         self.current().at = at;
     }
 
+    /// Where noq sends.
+    pub fn server(&self) -> SocketAddr {
+        self.current().server
+    }
+
     /// The addresses of the client and of the server.
     pub fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
         let current = self.current();

@@ -46,6 +46,8 @@ pub trait Observer: Send + Sync + 'static {
     fn sent(&self, packet: &Packet<'_>);
     /// A packet was received and is authentic; it may be a duplicate.
     fn received(&self, packet: &Packet<'_>);
+    /// The handshake is complete (RFC 9001, section 4.1.1): the peer's transport parameters are its own. Nothing was sent since.
+    fn complete(&self, _peer: &Parameters) {}
 }
 
 /// What the handshake brought: noq's `handshake_data`, from the first flight on.
@@ -230,6 +232,11 @@ impl<O: Observer> Session<O> {
         }
     }
 
+    fn peer(&self) -> Parameters {
+        let wire = self.inner.quic_transport_parameters();
+        wire.map(parameters::read).unwrap_or_default()
+    }
+
     fn observed(&self, key: Box<dyn rustls::quic::PacketKey>) -> Box<dyn PacketKey> {
         Box::new(Observed::new(key, self.generation, self.observer.clone()))
     }
@@ -245,11 +252,7 @@ impl<O: Observer> crypto::Session for Session<O> {
             Box::new(Handshake {
                 protocol: self.inner.alpn_protocol().map(Into::into),
                 server_name: self.server_name().map(Into::into),
-                peer: self
-                    .inner
-                    .quic_transport_parameters()
-                    .map(parameters::read)
-                    .unwrap_or_default(),
+                peer: self.peer(),
                 secrets: self.captured.secrets(),
                 observer: self.observer.clone(),
             })
@@ -282,6 +285,7 @@ impl<O: Observer> crypto::Session for Session<O> {
     }
 
     fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
+        let was_handshaking = self.is_handshaking();
         self.inner
             .read_hs(buf)
             .map_err(|error| match self.inner.alert() {
@@ -298,6 +302,9 @@ impl<O: Observer> crypto::Session for Session<O> {
                     format!("TLS error: {error}"),
                 ),
             })?;
+        if was_handshaking && !self.is_handshaking() {
+            self.observer.complete(&self.peer());
+        }
         // rustls does not say that it has read a ClientHello, or a server's choices; what these bring does.
         let here = self.inner.alpn_protocol().is_some()
             || self.server_name().is_some()

@@ -107,6 +107,7 @@ async fn run(args: Args) -> Result<bool> {
         options: Options {
             trust: args.trust,
             follow: true,
+            at_once: args.artemis.is_some(),
         },
     };
     let report = fetch.run().await?;

@@ -29,7 +29,7 @@ impl Client {
         relay: &Arc<Relay>,
         url: &Url,
     ) -> Result<Session<Migration>, Failure> {
-        let connecting = quicsocks::connect(relay, self.0.clone(), &url.host, url.port);
+        let connecting = quicsocks::connect(relay, self.config.clone(), &url.host, url.port);
         let connected = connecting.await?;
         let (endpoint, quic) = (connected.endpoint.clone(), connected.quic.clone());
         let peer = follow::peer(&quic);
