@@ -41,8 +41,11 @@ setup: $(WORLD) $(STAMPS)/python ## install and build everything
 demo: $(WORLD) ## run the data centre: every policy on the same arrivals, then build/demo/report.html
 	@$(PYTHON) -m frontage_demo
 
-artemis: $(WORLD) ## Artemis beside DNS and anycast over sites at measured distances: docs/results/artemis.md; ROUNDS=20, SCENARIO=name for one
-	@$(PYTHON) -m frontage_demo.artemis $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SCENARIO),--scenario $(SCENARIO)) --page docs/results
+artemis: $(WORLD) $(STAMPS)/quic-clients ## Artemis beside DNS and anycast over sites at measured distances: docs/results/artemis.md; ROUNDS=20, SCENARIO=name for one
+	@status=0
+	@$(PYTHON) clients/artemis.py || status=$$?
+	@$(PYTHON) -m frontage_demo.artemis $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SCENARIO),--scenario $(SCENARIO)) --page docs/results || status=$$?
+	@exit $$status
 
 quicsocks: $(WORLD) ## QuicSocks on the paper's LTE figures: docs/results/quicsocks.md; HANDSHAKES=30 of each kind
 	@$(PYTHON) -m frontage_demo.quicsocks $(if $(HANDSHAKES),--handshakes $(HANDSHAKES)) --docs docs

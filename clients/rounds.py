@@ -69,6 +69,7 @@ class Rounds:
         values = {
             "folder": str(folder),
             "out": str(folder / str(SIZE)),
+            "name": "films",
             "host": QUIC_VIP6,
             "port": str(QUIC_PORT),
             "url": f"https://[{QUIC_VIP6}]:{QUIC_PORT}/{SIZE}",
