@@ -217,7 +217,7 @@ class Mapper:
             self.counters.probes += len(addresses)
 
     def _compute(self, now: float, gone: Collection[int] = ()) -> None:
-        # Who computed where all dispatchers are silent is probably gone, too. If not, it finds at its next writing that it has lost the lease.
+        # Who computed where all dispatchers are silent is probably gone; if not, its next writing tells it so.
         lease = self.store.lead(self.name, now, LEASE_INTERVALS * self.settings.interval, gone)
         if lease is None:
             if self.engine is not None:

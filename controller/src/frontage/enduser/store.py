@@ -251,8 +251,8 @@ class Store(Database):
     # Who computes
 
     def lead(self, holder: str, now: float, seconds: float, gone: Collection[int] = ()) -> int | None:
-        """Take or keep the lease for so long. Its version if this one has it, else None. A holder is called SITE@ANYTHING; that of a
-        site that is ``gone`` has it no longer.
+        """Take or keep the lease for so long. Its version if this one has it, else None. A holder is called SITE@ANYTHING;
+        that of a site that is ``gone`` has it no longer.
         """
         table = schema.lease
         free = (table.c.holder == holder) | (table.c.expires_at < now)

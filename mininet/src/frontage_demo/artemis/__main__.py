@@ -10,10 +10,10 @@ from pathlib import Path
 from .. import sandbox
 from ..deployment import DeploymentError
 from ..nodes import NodeError
-from . import events, report
+from . import events, failover, report
 from .measure import by_anycast, measure, redundant
 from .programs import find
-from .results import Result, read, read_tries, save, save_tries
+from .results import Result, read, read_clients, read_failover, read_tries, save, save_failover, save_tries
 from .scenarios import SCENARIOS
 from .settings import Settings, parse
 from .site import Programs
@@ -50,6 +50,15 @@ def redundancy(settings: Settings, programs: Programs, box: sandbox.Sandbox) -> 
         save_tries(tries, settings.output / "events.json")
 
 
+def computed(settings: Settings, programs: Programs, box: sandbox.Sandbox) -> None:
+    """Show what the mapping does that the controllers compute, and write what came out."""
+    scenario = events.DETOUR
+    (client,) = scenario.clients
+    print(f"The mapping computed: bringing up {len(scenario.sites)} sites ...", flush=True)
+    with ArtemisWorld(scenario, programs, box.scratch / "computed", seed=settings.seed, computed=True) as world:
+        save_failover(failover.failover(world, client), settings.output / "failover.json")
+
+
 def in_sandbox(body: Callable[[sandbox.Sandbox], None], directory: Path) -> None:
     """Run this in namespaces of its own, which are gone afterwards. Raises NodeError if it failed."""
 
@@ -82,21 +91,24 @@ def main() -> int:
     settings = parse()
     try:
         programs = find()
-        found, tries = [], []
+        found, tries, seen = [], [], None
         for name in settings.scenarios:
             in_sandbox(lambda box, name=name: deployment(settings, name, programs, box), settings.output)  # type: ignore[misc]
             found += read(settings.output / f"{name}.json")
         if settings.tries:
             in_sandbox(lambda box: redundancy(settings, programs, box), settings.output)
             tries = read_tries(settings.output / "events.json")
+            in_sandbox(lambda box: computed(settings, programs, box), settings.output)
+            seen = read_failover(settings.output / "failover.json")
     except (DeploymentError, NodeError) as error:
         print(f"frontage artemis: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
-    print(report.terminal(found, tries), flush=True)
-    print(f"Page: {report.write(found, tries, settings.page)}", flush=True)
-    missed = unmet(found) + events.unmet(tries)
+    clients = read_clients(settings.output / "clients.json")
+    print(report.terminal(found, tries, seen, clients), flush=True)
+    print(f"Page: {report.write(found, tries, seen, clients, settings.page)}", flush=True)
+    missed = unmet(found) + events.unmet(tries) + (failover.unmet(seen) if seen else [])
     for goal in missed:
         print(f"not reached: {goal}", file=sys.stderr)
     return 1 if missed else 0

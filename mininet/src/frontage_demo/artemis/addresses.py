@@ -53,13 +53,13 @@ class Host:
 
     @property
     def address(self) -> str:
-        """Its own."""
-        return f"{self.prefix}{'53' if self.name.startswith(('r', 'ns')) else '2'}"
+        """Its own; a client's is the first of its network, which probes go to (docs/mapping.md)."""
+        return f"{self.prefix}{'53' if self.name.startswith(('r', 'ns')) else '1'}"
 
     @property
     def gateway(self) -> str:
         """The network's."""
-        return f"{self.prefix}1"
+        return f"{self.prefix}ff"
 
     @property
     def mac(self) -> str:
@@ -162,6 +162,11 @@ class SiteAddresses:
     def dispatcher_gateway(self) -> str:
         """The edge switch's address on the dispatcher's link."""
         return self._address(0x12, 1)
+
+    @property
+    def management(self) -> tuple[str, str]:
+        """The controllers' address and the dispatcher's on the link between them, which no client's packet takes."""
+        return f"fd00:{self.id:x}::1", f"fd00:{self.id:x}::2"
 
     def link_macs(self, port: int) -> tuple[str, str]:
         """The edge switch's MAC address and the host's on a port towards a host."""

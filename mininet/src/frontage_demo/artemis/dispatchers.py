@@ -15,7 +15,7 @@ from .names import ZONE
 from .siteconfig import SERVICE_ID
 
 CONFIGURATION = """\
-control = "[{own}]:{control}"
+control = "[::]:{control}"
 threads = 1
 
 [tunnel]
@@ -53,6 +53,12 @@ def tell(
         **mapping,
     }
     _request(host, site, "PUT", "/table", json.dumps(table).encode())
+
+
+def table_version(host: Namespace, site: SiteAddresses) -> int:
+    """Of what it was told. Raises OSError if it was told nothing yet."""
+    table = json.loads(_request(host, site, "GET", "/table"))
+    return int(table["version"])
 
 
 def replicas(host: Namespace, site: SiteAddresses) -> object:

@@ -17,7 +17,7 @@ second before there is an RTT sample (RFC 9002, section 6.2.2: thrice 333 ms), l
 DETOUR = Scenario(
     "detour",
     "A client whose best site is not the one that anycast leads to",
-    ("eu-central-1", "eu-west-3", "us-east-2"),
+    ("eu-central-1", "eu-south-1", "us-east-2"),
     Published((0, 0, 0), (0, 0, 0), 1.0, 90.0),
     {"Sweden": "eu-north-1"},
 )

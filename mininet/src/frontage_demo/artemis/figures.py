@@ -9,6 +9,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .measure import Sample
 from .results import Result, mean
 from .tables import WAYS
 
@@ -25,6 +26,13 @@ mpl.rcParams |= {
 COLOURS = {"artemis": "tab:blue", "dns": "tab:orange", "anycast": "tab:green"}
 
 
+SIMULATED = {
+    "setup": {"artemis": 17.25, "dns": 27.32, "anycast": 16.86},
+    "query": {"artemis": 31.65, "dns": 41.72, "anycast": 33.72},
+}
+"""The published figure's means, milliseconds (section 5.2.2); anycast's set-up is Artemis' less 0.39."""
+
+
 def figure12(result: Result, file: Path) -> None:
     """How often set-up and query take how long, in one scenario."""
     figure = Figure(figsize=(7, 3))
@@ -35,6 +43,7 @@ def figure12(result: Result, file: Path) -> None:
             if times := sorted(getattr(sample, what) for sample in result.by(way)):
                 shares = [(number + 1) / len(times) for number in range(len(times))]
                 axes.step(times, shares, where="post", label=name, color=COLOURS[way])
+                axes.axvline(SIMULATED[what][way], color=COLOURS[way], linestyle=":", linewidth=1)
         axes.set_xscale("log")
         axes.set_xlabel(f"{title} latency (ms)")
         axes.set_ylabel("share of connections")
@@ -43,7 +52,7 @@ def figure12(result: Result, file: Path) -> None:
 
 
 def figure13(results: Sequence[Result], file: Path) -> None:
-    """Every client's mean query latency, its set-up shaded."""
+    """Every client's mean query latency, its set-up shaded; behind them the mean of all, and the published one."""
     figure = Figure(figsize=(8, 2.4 * len(results)))
     for axes, result in zip(figure.subplots(len(results), 1, squeeze=False)[:, 0], results, strict=True):
         _bars(axes, result)
@@ -51,18 +60,26 @@ def figure13(results: Sequence[Result], file: Path) -> None:
 
 
 def _bars(axes: Axes, result: Result) -> None:
-    clients = list(result.scenario.clients)
+    clients, published = list(result.scenario.clients), result.scenario.published
+    places = [*range(len(clients)), len(clients) + 0.5, len(clients) + 1.5]
     for offset, (way, name) in enumerate(WAYS.items()):
-        if not result.by(way):
+        samples = result.by(way)
+        if not samples:
             continue
-        at = [number + 0.27 * (offset - 1) for number in range(len(clients))]
+        at = [place + 0.27 * (offset - 1) for place in places]
         means = [
-            tuple(mean(getattr(s, what) for s in result.by(way) if s.client == client) for what in ("setup", "query"))
-            for client in clients
+            *(_means([s for s in samples if s.client == client]) for client in clients),
+            _means(samples),
+            (published.setup[offset], published.query[offset]),
         ]
         axes.bar(at, [query for _, query in means], 0.25, color=COLOURS[way], alpha=0.45, label=name)
         axes.bar(at, [setup for setup, _ in means], 0.25, color=COLOURS[way])
-    axes.set_xticks(range(len(clients)), clients, rotation=45, ha="right")
+    axes.set_xticks(places, [*clients, "all", "all, published"], rotation=45, ha="right")
     axes.set_ylabel("ms")
     axes.set_title(result.scenario.title, loc="left")
     axes.legend(frameon=False, ncols=3)
+
+
+def _means(samples: Sequence[Sample]) -> tuple[float, float]:
+    """Of set-up and of query."""
+    return mean(s.setup for s in samples), mean(s.query for s in samples)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network
@@ -55,30 +56,39 @@ class Failed(RuntimeError):
     """A client did not get its answer."""
 
 
-def fetch(world: ArtemisWorld, client: str, host: str, *options: str) -> Mapping[str, Any]:
-    """Fetch the object from a host by `frontage-get`, in a client's network; what it reports. Raises Failed."""
+BY_ARTEMIS = (names.ZONE, "--artemis", INSTANCE)
+"""By the name's service address."""
+
+
+def begin(world: ArtemisWorld, client: str, host: str, *options: str) -> subprocess.Popen[bytes]:
+    """Have `frontage-get` fetch the object from a host, in a client's network."""
     command: list[str | Path] = [world.programs.client, f"https://{host}{OBJECT}", "--insecure", "--json", *options]
-    done = world.client(client).spawn(command, stdout=-1, stderr=-1)
-    output, errors = done.communicate(timeout=TIMEOUT)
-    if done.returncode != 0:
-        raise Failed(f"{client}: {' '.join(map(str, command))}: {output.decode()}{errors.decode()}")
+    return world.client(client).spawn(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def end(client: str, started: subprocess.Popen[bytes]) -> Mapping[str, Any]:
+    """What it reports. Raises Failed."""
+    output, errors = started.communicate(timeout=TIMEOUT)
+    if started.returncode != 0:
+        raise Failed(f"{client}: {started.args!r}: {output.decode()}{errors.decode()}")
     report: Mapping[str, Any] = json.loads(output)
     return report
 
 
 def by_artemis(world: ArtemisWorld, client: str) -> Mapping[str, Any]:
     """By the name's service address."""
-    return fetch(world, client, names.ZONE, "--artemis", INSTANCE)
+    return end(client, begin(world, client, *BY_ARTEMIS))
 
 
 def by_dns(world: ArtemisWorld, client: str, label: str) -> Mapping[str, Any]:
     """By a name of the client's region that the client's resolver is asked for."""
-    return fetch(world, client, names.name(client, label), "--resolver", f"[{world.resolver(client)}]:{DNS_PORT}")
+    options = ("--resolver", f"[{world.resolver(client)}]:{DNS_PORT}")
+    return end(client, begin(world, client, names.name(client, label), *options))
 
 
 def by_anycast(world: ArtemisWorld, client: str) -> Mapping[str, Any]:
     """By an address to which the network leads."""
-    return fetch(world, client, f"[{PLAIN_ADDRESS}]")
+    return end(client, begin(world, client, f"[{PLAIN_ADDRESS}]"))
 
 
 def sample(

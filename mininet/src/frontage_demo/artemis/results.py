@@ -6,9 +6,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from .distances import least
 from .events import Try
+from .failover import Failover
 from .latency import Latencies
+from .mappingstore import Rtt
 from .measure import Sample
 from .scenarios import SCENARIOS, Scenario, extra
 from .world import ArtemisWorld
@@ -27,6 +31,8 @@ class Result:
     """Share of the clients that anycast does not lead to their best site."""
     extra: float
     """Mean over all clients of the milliseconds that this costs."""
+    least: Mapping[str, tuple[float, float]]
+    """Mean set-up and query latency by way, milliseconds, if nothing but distances took time."""
     samples: tuple[Sample, ...]
 
     @classmethod
@@ -41,6 +47,7 @@ class Result:
             dict(world.startup),
             wrong / len(best),
             extra(world.latencies, best, world.routes),
+            least(world.latencies, world.scenario, world.routes),
             tuple(samples),
         )
 
@@ -80,7 +87,31 @@ def read_tries(file: Path) -> list[Try]:
     return [Try(**one) for one in json.loads(file.read_text())]
 
 
+def save_failover(seen: Failover, file: Path) -> None:
+    """Write what `failover` saw."""
+    file.write_text(json.dumps(asdict(seen), indent=1) + "\n")
+
+
+def read_failover(file: Path) -> Failover:
+    """What `save_failover` wrote."""
+    seen = json.loads(file.read_text())
+    return Failover(**{**seen, "rtts": tuple(Rtt(**rtt) for rtt in seen["rtts"])})
+
+
+def read_clients(file: Path) -> Mapping[str, Mapping[str, Any]]:
+    """What `clients/artemis.py` wrote, by client; nothing if it did not run."""
+    rows: Mapping[str, Mapping[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
+    return rows
+
+
 def read(file: Path) -> list[Result]:
     """What `save` wrote."""
     results = json.loads(file.read_text())
-    return [Result(**{**r, "samples": tuple(Sample(**s) for s in r["samples"])}) for r in results]
+    return [
+        Result(
+            **r
+            | {"least": {way: tuple(times) for way, times in r["least"].items()}}
+            | {"samples": tuple(Sample(**s) for s in r["samples"])}
+        )
+        for r in results
+    ]

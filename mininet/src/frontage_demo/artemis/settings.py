@@ -31,7 +31,8 @@ class Settings:
     dispatched: bool
     """Whether dispatchers read the service's name; else its address decides, in the switch."""
     tries: int
-    """Connections with X = 1 and with X = 2 over paths that lose packets; 0 leaves out what shows redundancy."""
+    """Connections with X = 1 and with X = 2 over paths that lose packets; 0 leaves out the loss and the
+    deaths of sites."""
     output: Path
     """Folder of the numbers and of everything temporary."""
     page: Path
@@ -51,7 +52,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument("--seed", type=int, default=1, help="of anycast's routes and of the names that are cached (1)")
     parser.add_argument("--way", action="append", choices=WAYS, help="how servers are found; all by default")
     parser.add_argument("--dispatched", action="store_true", help="have dispatchers read the service's name")
-    parser.add_argument("--tries", type=int, default=200, help="connections for each X at 1 %% loss; 0 for none (200)")
+    parser.add_argument("--tries", type=int, default=200, help="connections for each X at 1 %% loss; 0: none (200)")
     parser.add_argument("--redundancy", type=int, default=4, help="largest X to compare in the first deployment (4)")
     parser.add_argument(
         "--output", type=Path, default=Path("build/artemis"), help="folder of result.json (build/artemis)"

@@ -47,9 +47,11 @@ class Site:
         directory: Path,
         *,
         dispatched: bool,
+        computed: bool,
     ) -> None:
         """`directory` is this site's, not there yet, in the folder of `certificate.pem`, `key.pem` and `objects`. With
-        `dispatched`, first flights go to the dispatcher, as if the address did not name the service.
+        `dispatched`, first flights go to the dispatcher, as if the address did not name the service. Where the mapping
+        is `computed`, the controllers make it, and nobody else tells them or the dispatchers of one.
         """
         self.addresses = addresses
         self._sites = sites
@@ -57,6 +59,7 @@ class Site:
         self._programs = programs
         self._directory = directory
         self._dispatched = dispatched
+        self._computed = computed
         self._version = 0
         self._config = directory / "frontage.yaml"
         self._switch: subprocess.Popen[bytes] | None = None
@@ -89,10 +92,9 @@ class Site:
 
     def write(self, mapping: Mapping[str, object], redundancy: int) -> None:
         """Write what the controller follows: its configuration, and the end-user mapping."""
-        for file, text in (
-            (self._directory / "mapping.json", json.dumps(mapping)),
-            (self._config, yaml.safe_dump(self._configuration(redundancy), sort_keys=False)),
-        ):
+        texts = {} if self._computed else {self._directory / "mapping.json": json.dumps(mapping)}
+        texts[self._config] = yaml.safe_dump(self._configuration(redundancy), sort_keys=False)
+        for file, text in texts.items():
             new = file.with_suffix(".new")
             new.write_text(text)
             new.replace(file)
@@ -104,6 +106,7 @@ class Site:
             service_address=self._service_address,
             redundancy=redundancy,
             dispatched=self._dispatched,
+            computed=self._computed,
             grpc=self._grpc,
             metrics=self._metrics,
             p4info=self._programs.p4info,
@@ -157,7 +160,7 @@ class Site:
 
     def tell_dispatcher(self, mapping: Mapping[str, object], redundancy: int) -> None:
         """Give the dispatcher, if there is one, what the switch has in its place without it."""
-        if self._dispatched:
+        if self._dispatched and not self._computed:
             self._version += 1
             about = (self._dispatcher_host, self.addresses, self._sites, mapping, redundancy, self._version)
             dispatchers.tell(*about)
@@ -166,6 +169,11 @@ class Site:
     def has_replicas(self) -> bool:
         """Whether the dispatcher, if there is one, knows a replica."""
         return not self._dispatched or bool(dispatchers.replicas(self._dispatcher_host, self.addresses))
+
+    @property
+    def table_version(self) -> int:
+        """Of what the dispatcher knows. Raises OSError if it knows nothing yet."""
+        return dispatchers.table_version(self._dispatcher_host, self.addresses)
 
     def apply(self) -> None:
         """Wait until what was written last is installed."""

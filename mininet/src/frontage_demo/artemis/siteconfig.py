@@ -11,6 +11,10 @@ from .topology import BACKBONE_PORT, REPLICA_PORT, WAN_PORT
 from .topology import DISPATCHER_PORT as DISPATCHER_LINK
 
 CPU_PORT = 510
+INTERVAL = 2.0
+"""Seconds between two computations of the mapping."""
+STORE = "mapping.db"
+"""Of the controllers, in the folder of all sites."""
 SERVICE_ID = 1
 SERVICE_TTL = 60
 """Seconds for which clients may go to the replica's own address without asking."""
@@ -85,14 +89,15 @@ def controller(
     service_address: str,
     redundancy: int,
     dispatched: bool,
+    computed: bool,
     grpc: str,
     metrics: str,
     p4info: Path,
     json_file: Path,
     directory: Path,
 ) -> dict[str, object]:
-    """Of the edge switch. `redundancy` is X; `directory` has `mapping.json`; with `dispatched`, first flights go to the
-    dispatchers, else the service address alone decides.
+    """Of the edge switch. `redundancy` is X; `directory` has `mapping.json`, unless the mapping is `computed`; with
+    `dispatched`, first flights go to the dispatchers, else the service address alone decides.
     """
     ports, neighbors = [], []
     for number, name, role, mac, gateway in (
@@ -126,11 +131,18 @@ def controller(
         "site": {"id": site.id, "vtep": site.vtep},
         "sites": [_site(s, dispatched=dispatched and s != site) for s in sites],
         "dispatchers": [{"name": "dispatcher", "address": site.dispatcher}] if dispatched else [],
-        "mapping": "mapping.json",
+        **({"end_users": end_users(sites)} if computed else {"mapping": "mapping.json"}),
         "keys": [KEY],
         "control_socket": str(directory / "control"),
         "metrics": {"address": metrics},
     }
+
+
+def end_users(sites: Sequence[SiteAddresses]) -> dict[str, object]:
+    """How controllers compute the mapping: all ask all dispatchers, so that a site may die with its controller."""
+    urls = {site.id: f"http://[{site.management[1]}]:{DISPATCHER_PORT}" for site in sites}
+    dispatchers = [{"site": site, "url": url} for site, url in urls.items()]
+    return {"store": f"sqlite:///../{STORE}", "interval": INTERVAL, "dispatchers": dispatchers}
 
 
 def _site(site: SiteAddresses, *, dispatched: bool) -> dict[str, object]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .events import Try, late
+from .failover import Failover
 from .measure import HIT_RATE
 from .results import Result, mean
 
@@ -25,19 +27,21 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 def latencies(results: Sequence[Result]) -> Table:
-    """Table 5: mean set-up and query latency."""
-    head = ["deployment", "", "published set-up", "ours", "published query", "ours"]
+    """Table 5: mean set-up and query latency, and what of ours the distances make."""
+    head = ["deployment", "", "published set-up", "ours", "by distances", "published query", "ours", "by distances"]
     rows = []
     for result in results:
-        published = result.scenario.published
+        published, alone = result.scenario.published, result.least
         for index, (way, title) in enumerate(WAYS.items()):
             if samples := result.by(way):
                 setup, query = mean(s.setup for s in samples), mean(s.query for s in samples)
                 ours = [
                     f"{published.setup[index]:.1f}",
                     f"{setup:.1f}",
+                    f"{alone[way][0]:.1f}",
                     f"{published.query[index]:.1f}",
                     f"{query:.1f}",
+                    f"{alone[way][1]:.1f}",
                 ]
                 rows.append([result.scenario.title, title, *ours])
     return head, rows
@@ -45,16 +49,18 @@ def latencies(results: Sequence[Result]) -> Table:
 
 def reductions(results: Sequence[Result]) -> Table:
     """By how much Artemis is below the others, per cent of theirs."""
-    head = ["deployment", "against", "published set-up", "ours", "published query", "ours"]
+    head = ["deployment", "against", "published set-up", "ours", "by distances"]
+    head += ["published query", "ours", "by distances"]
     rows = []
     for result in results:
-        published = result.scenario.published
+        published, alone = result.scenario.published, result.least
         for index, way in ((1, "dns"), (2, "anycast")):
             pair = result.by("artemis"), result.by(way)
             if all(pair):
                 ours = [[mean(getattr(s, what) for s in samples) for samples in pair] for what in GOALS]
                 theirs = [(published.setup[0], published.setup[index]), (published.query[0], published.query[index])]
-                cells = [f"{below(*x):.1f} %" for both in zip(theirs, ours, strict=True) for x in both]
+                least = zip(alone["artemis"], alone[way], strict=True)
+                cells = [f"{below(*x):.1f} %" for three in zip(theirs, ours, least, strict=True) for x in three]
                 rows.append([result.scenario.title, WAYS[way], *cells])
     return head, rows
 
@@ -117,6 +123,35 @@ def events(tries: Sequence[Try]) -> Table:
         time = f"{mean(t.setup for t in good):.1f} ms" if good else ""
         rows.append([event, str(degree), *counts, time, ", ".join(f"{s} {n}" for s, n in sites.most_common())])
     return head, rows
+
+
+def failover(seen: Failover) -> Table:
+    """How the mapping that the controllers compute leads a client."""
+    rows = [
+        ["nothing is measured: who answers", seen.first, f"where anycast leads: {seen.entered}"],
+        ["the best site answers", seen.best, f"{seen.learned:.1f} s later"],
+        ["it dies; the next best answers", seen.heir, f"connections begun {seen.outage:.1f} s later"],
+    ]
+    return ["", "site", f"the mapping's interval: {seen.interval:g} s"], rows
+
+
+def measured(seen: Failover) -> Table:
+    """The round trips that this rests on."""
+    head = ["site", "distance", "in handshakes", "by probes"]
+    rows = []
+    for number, (place, distance) in enumerate(seen.distances.items(), 1):
+        found = {rtt.source: f"{rtt.milliseconds:.1f} ms ({rtt.count})" for rtt in seen.rtts if rtt.site == number}
+        rows.append([place, f"{distance:.1f} ms", found.get("passive", "-"), found.get("active", "-")])
+    return head, rows
+
+
+def clients(rows: Mapping[str, Mapping[str, Any]]) -> Table:
+    """What became of clients who know the service address from a hosts file."""
+    head = ["client", "version", "moved to", "sent to the service address before", "and after"]
+    return head, [
+        [name, row["version"], row["site"] or "stays", str(row["before"]), str(row["after"]) if row["site"] else "-"]
+        for name, row in rows.items()
+    ]
 
 
 def unmet(results: Sequence[Result]) -> list[str]:

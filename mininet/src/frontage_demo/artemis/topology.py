@@ -5,7 +5,8 @@
                                                                               +-- dispatcher
 
 `wan` is one softswitch that stands for the Internet (see `wan.py`). All links are plain; delays are the network's. A
-site has two links to it: for clients, and for the tunnels to other sites.
+site has two links to it: for clients, and for the tunnels to other sites. Beside these, each dispatcher has a link to
+the controllers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ MTU = 1600
 """Of a site's links. A tunnel's headers come on top of what clients send."""
 WAN_PORT, REPLICA_PORT, DISPATCHER_PORT, BACKBONE_PORT = 1, 2, 3, 4
 """Of an edge switch."""
+MANAGEMENT_PORT = 5
+"""None of the switch's: where the controllers reach the site's dispatcher."""
 
 
 def wan_interface(port: int) -> str:
@@ -59,7 +62,7 @@ class Internet(Topo):  # type: ignore[misc]
         edge = f"e{site.id}"
         numbers = (WAN_PORT, REPLICA_PORT, DISPATCHER_PORT, BACKBONE_PORT)
         setup = [f"ip link set {edge_interface(site, port)} mtu {MTU}" for port in numbers]
-        self.addSwitch(edge, dpid=f"{1 + site.id:x}", inNamespace=False, setup=setup)
+        self.addSwitch(edge, dpid=f"{1 + site.id:x}", inNamespace=False, setup=[*setup, *_management_setup(site)])
         for number, port in ((site.port, WAN_PORT), (site.backbone_port, BACKBONE_PORT)):
             self.addLink(WAN, edge, intfName1=wan_interface(number), intfName2=edge_interface(site, port))
         for port, name, setup in (
@@ -69,6 +72,8 @@ class Internet(Topo):  # type: ignore[misc]
             self.addHost(name, setup=setup)
             interface, (_, mac) = edge_interface(site, port), site.link_macs(port)
             self.addLink(edge, name, intfName1=interface, intfName2="eth0", addr2=mac)
+        here = edge_interface(site, MANAGEMENT_PORT)
+        self.addLink(edge, dispatcher_host(site), intfName1=here, intfName2="eth1")
 
 
 def _host_setup(host: Host) -> list[str]:
@@ -90,9 +95,18 @@ def _replica_setup(site: SiteAddresses) -> list[str]:
     ]
 
 
+def _management_setup(site: SiteAddresses) -> list[str]:
+    interface, (own, _) = edge_interface(site, MANAGEMENT_PORT), site.management
+    return [
+        f"echo 0 > /proc/sys/net/ipv6/conf/{interface}/disable_ipv6",
+        f"ip addr add {own}/64 dev {interface} nodad",
+    ]
+
+
 def _dispatcher_setup(site: SiteAddresses) -> list[str]:
     return [
         f"ip link set eth0 mtu {MTU}",
+        f"ip addr add {site.management[1]}/64 dev eth1 nodad",
         f"ip addr add {site.dispatcher}/64 dev eth0 nodad",
         f"ip -6 route add default via {site.dispatcher_gateway}",
     ]

@@ -11,6 +11,7 @@ from frontage.naming import ServicePrefix
 
 from ..certificate import make_certificate
 from ..nodes import Namespace, Network, NodeError
+from . import mappingstore
 from .addresses import (
     AUTHORITY_ADDRESS,
     DNS_PORT,
@@ -53,10 +54,13 @@ class ArtemisWorld:
         seed: int = 1,
         loss: Mapping[tuple[str, str], float] | None = None,
         dispatched: bool = False,
+        computed: bool = False,
     ) -> None:
         """`directory` is not there yet; `loss` is the share of packets lost between two places, by pair in the order of
         the alphabet. With `dispatched`, dispatchers read the service's name; else its address decides, in the switch.
+        With `computed`, the sites' controllers compute the mapping, of what dispatchers tell them; else it is written.
         """
+        self._computed = computed
         self.scenario = scenario
         self.programs = programs
         self.directory = directory
@@ -79,7 +83,13 @@ class ArtemisWorld:
         self.service_address = str(ServicePrefix.parse(INSTANCE).service_address(ZONE))
         self._site_processes = {
             site.place: Site(
-                site, self.sites, self.service_address, programs, directory / site.name, dispatched=dispatched
+                site,
+                self.sites,
+                self.service_address,
+                programs,
+                directory / site.name,
+                dispatched=dispatched or computed,
+                computed=computed,
             )
             for site in self.sites
         }
@@ -163,7 +173,7 @@ class ArtemisWorld:
     def _wait_until_dispatched(self) -> None:
         deadline = time.monotonic() + READY_TIMEOUT
         for site in self._site_processes.values():
-            while not _answers(site, self.mapping()):
+            while not (self._is_computed(site) if self._computed else _answers(site, self.mapping())):
                 if time.monotonic() > deadline or site.ended:
                     name = site.addresses.name
                     raise NodeError(f"the dispatcher of site {name} knows no replica; logs are in {self.directory}")
@@ -210,6 +220,15 @@ class ArtemisWorld:
         """The site there."""
         return self._site_processes[place]
 
+    def rtts(self, client: str) -> list[mappingstore.Rtt]:
+        """What the sites have measured of a client, where the controllers compute the mapping."""
+        return mappingstore.rtts(self.directory, self._clients[client].address)
+
+    def leader(self) -> str:
+        """The place of the site whose controller computes the mapping."""
+        number = mappingstore.leader(self.directory)
+        return next(site.place for site in self.sites if site.id == number)
+
     def nearest(self, place: str) -> list[str]:
         """The places of all sites, the nearest to a client's first."""
         return self.latencies.by_distance(place, self.scenario.sites)
@@ -222,6 +241,14 @@ class ArtemisWorld:
     def direct_address(site: SiteAddresses) -> str:
         """Where clients reach a site's plain server by unicast."""
         return site.replica
+
+    def _is_computed(self, site: Site) -> bool:
+        """Whether a site's dispatcher has a mapping of the service that knows it to be at every site."""
+        try:
+            version = mappingstore.version(self.directory, len(self.sites))
+            return version is not None and site.table_version == version
+        except OSError:
+            return False
 
 
 def _udp_ports(host: Namespace) -> set[int]:

@@ -1,0 +1,128 @@
+"""What happens to a client where the controllers compute the mapping: it is served where it came in, then at the site
+that measurements show to be the best for it, and when that one dies, at the next best.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..nodes import NodeError
+from .mappingstore import Rtt
+from .measure import BY_ARTEMIS, Failed, begin, by_artemis, end, sample
+from .siteconfig import INTERVAL
+from .world import ArtemisWorld
+
+EVERY = 0.1
+"""Seconds from one attempt to the next while a site is dead."""
+ROUND = 0.5
+"""Seconds that a round of the controllers' may take beside the interval between two."""
+PATIENCE = 120.0
+"""Seconds after which what has not come does not come."""
+
+
+@dataclass(frozen=True)
+class Failover:
+    """What a client met. Sites are places."""
+
+    interval: float
+    """Seconds between two computations of the mapping."""
+    entered: str
+    """Where anycast leads it."""
+    first: str
+    """Who answered when nothing was measured."""
+    best: str
+    """Who is nearest."""
+    learned: float
+    """Seconds until that one answered."""
+    rtts: tuple[Rtt, ...]
+    """What was measured by then."""
+    distances: Mapping[str, float]
+    """Milliseconds from the client to each site and back, in the order of the sites' numbers."""
+    leader: str
+    """Whose controller computed when the best site died."""
+    heir: str
+    """Who is nearest of the others."""
+    outage: float
+    """Seconds from the death to the first new connection that this one answered."""
+
+
+def failover(world: ArtemisWorld, client: str) -> Failover:
+    """Connect, in a world that is new, until the best site answers; kill it; connect until the next one answers."""
+    place = world.scenario.clients[client]
+    best, heir, *_ = world.nearest(place)
+    began = time.monotonic()
+    first = site = _answering(world, client)
+    while site != best:
+        _in_time(began, f"no mapping leads {client} to {best}")
+        site = _answering(world, client)
+    learned = time.monotonic() - began
+    number = world.site(best).addresses.id
+
+    def measured() -> bool:
+        return any(rtt.site == number and rtt.source == "passive" for rtt in world.rtts(client))
+
+    _until(measured, f"{best} has measured no handshake of {client}'s")
+    rtts, leader = tuple(world.rtts(client)), world.leader()
+    world.site(best).kill()
+    outage = _outage(world, client, heir)
+    distances = {site.place: world.latencies.rtt(place, site.place) for site in world.sites}
+    return Failover(INTERVAL, world.routes[place], first, best, learned, rtts, distances, leader, heir, outage)
+
+
+def _answering(world: ArtemisWorld, client: str) -> str:
+    return sample(world, client, "artemis", by_artemis(world, client)).site
+
+
+def _outage(world: ArtemisWorld, client: str, heir: str) -> float:
+    """Seconds until a new connection is begun that is answered there. None waits for another: those that a dead site
+    gets are answered by nobody.
+    """
+    died = time.monotonic()
+    begun: dict[subprocess.Popen[bytes], float] = {}
+    try:
+        while True:
+            _in_time(died, f"no mapping leads {client} to {heir}")
+            since = time.monotonic() - died
+            begun[begin(world, client, *BY_ARTEMIS)] = since
+            time.sleep(EVERY)
+            for done in [one for one in begun if one.poll() is not None]:
+                since = begun.pop(done)
+                if _answered(world, client, done) == heir:
+                    return since
+    finally:
+        for one in begun:
+            one.kill()
+            one.wait()
+
+
+def _answered(world: ArtemisWorld, client: str, done: subprocess.Popen[bytes]) -> str | None:
+    try:
+        return sample(world, client, "artemis", end(client, done)).site
+    except Failed:
+        return None
+
+
+def _until(condition: Callable[[], bool], otherwise: str) -> None:
+    began = time.monotonic()
+    while not condition():
+        _in_time(began, otherwise)
+        time.sleep(EVERY)
+
+
+def _in_time(began: float, otherwise: str) -> None:
+    if time.monotonic() > began + PATIENCE:
+        raise NodeError(f"{otherwise} after {PATIENCE:.0f} s")
+
+
+def unmet(seen: Failover) -> list[str]:
+    """Of what the mapping is to do, what it did not, in words."""
+    missed = []
+    if seen.first != seen.entered:
+        missed.append(f"a client of whom nothing was known came in at {seen.entered} and was served at {seen.first}")
+    if seen.outage > seen.interval + ROUND:
+        late = f"the next best site answered {seen.outage:.1f} s after the best one's death"
+        missed.append(f"{late}; the mapping's interval is {seen.interval:g} s")
+    return missed
