@@ -21,6 +21,7 @@ use rustls::quic::{
 mod keys;
 
 use crate::parameters::{self, Parameters};
+use crate::places::Tag;
 use crate::retry;
 use keys::{Captured, Observed, initial_keys, initial_suite};
 
@@ -38,6 +39,8 @@ pub struct Packet<'a> {
     pub header: &'a [u8],
     /// Its frames.
     pub payload: &'a [u8],
+    /// With which it came; none yet if it is to be sent.
+    pub tag: Option<&'a Tag>,
 }
 
 /// Sees a connection's packets. It is called in the midst of sending and receiving, so it should be quick.
