@@ -257,6 +257,21 @@ async def test_a_difference_is_pushed_and_nothing_read(folder: Path, switch: Swi
         assert second.health.writes.total() == 0
 
 
+async def test_where_there_is_no_room_for_old_and_new_the_old_goes_first(folder: Path, switch: Switch) -> None:
+    config = load(for_switch(ARTEMIS, folder, switch))
+    mapping = EndUserMapping({}, {3: 1}, {(n, 0): (1,) for n in range(1, 1001)})
+    async with asyncio.timeout(LIMIT), running(config) as controller:
+        controller.mapping = mapping
+        await controller.installed()
+        other = EndUserMapping({}, {3: 1001}, {(n, 0): (2,) for n in range(1001, 2001)})
+        await controller.steer(mapping.change_to(other))
+        await controller.installed()
+        assert controller.health.failures == 0
+        assert controller.session is not None
+        assert controller.pipeline is not None
+        assert len((await plan(controller.session, controller.pipeline.schema, config, other)).difference) == 0
+
+
 async def test_the_mapping_file_is_followed(folder: Path, switch: Switch) -> None:
     file = for_switch(ARTEMIS, folder, switch)
     mapping = folder / "artemis-mapping.json"
