@@ -386,6 +386,7 @@ def test_commands_fill_the_store_and_look_into_it(tmp_path: Path) -> None:
     assert shown["table"][0] == {
         "name": "films.example",
         "id": 1,
+        "deployment": 1,
         "redundancy": 1,
         "policy": "load",
         "sites": [1],
@@ -393,10 +394,10 @@ def test_commands_fill_the_store_and_look_into_it(tmp_path: Path) -> None:
         "accepting": 0,
     }
     answer = json.loads(command("explain", "2001:db8:c1::7", "films.example", "--json", *where))
-    assert (answer["sites"], answer["matched"]) == ([1], "2001:db8::/32")
+    assert (answer["deployment"], answer["sites"], answer["matched"]) == (1, [1], "2001:db8::/32")
     assert [(row["prefix"], row["rtt_us"], row["source"]) for row in answer["rtts"]] == [(NEAR_ONE, 12_000, "active")]
     words = " ".join(command("explain", "2001:db8:c2::/48", "films.example", *where).split())
-    assert "go to site 1 (region 1 by 2001:db8::/32)" in words
+    assert "go to site 1 (region 1 by 2001:db8::/32; deployment 1)" in words
     assert "go to site 1 (in no region" in command("explain", "192.0.2.1", "films.example", *where)
     assert "there is no service books.example; known are: films.example" in command(
         "explain", "::1", "books.example", *where, code=1

@@ -131,8 +131,8 @@ class Dispatcher:
     def _patch(self, have: Tables, tables: Tables) -> int:
         """The entries written; 0 if it does not have what was thought."""
         found = difference(have, tables, self.site)
-        body: dict[str, Any] = {"from": have.content, "version": tables.content} | _lists(found, tables)
-        body["remove"] = _removed(found, have)
+        lists, remove = _lists(found, have, tables)
+        body = {"from": have.content, "version": tables.content, **lists, "remove": remove}
         try:
             self._request("PATCH", "/table", body, timeout=_PATIENCE, attempts=1)
         except DispatcherError as error:
@@ -143,12 +143,14 @@ class Dispatcher:
         return max(1, len(found))
 
     def _put(self, tables: Tables, vteps: Mapping[int, str]) -> int:
-        found = difference(Tables(), tables, self.site)
+        nothing = Tables()
+        found = difference(nothing, tables, self.site)
+        lists, _ = _lists(found, nothing, tables)
         body = {
             "version": tables.content,
             "site": self.site,
             "sites": [{"id": id_, "vtep": vtep} for id_, vtep in vteps.items()],
-            **_lists(found, tables),
+            **lists,
         }
         self._request("PUT", "/table", body, timeout=_PATIENCE)
         self.replaced += 1
@@ -180,36 +182,28 @@ class Dispatcher:
         raise AssertionError
 
 
-def _lists(found: Difference, tables: Tables) -> dict[str, Any]:
-    """What is new or another."""
+def _lists(found: Difference, have: Tables, tables: Tables) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is new or another, and what is to be removed."""
     services = []
     for name, number in found.services.items():
         if number is not None:
             one = tables.details[name]
             row = {"name": name, "id": one.number, "deployment": number, "redundancy": one.redundancy}
             services.append(row | {"alpn": list(one.alpn), "policy": one.policy})
-    mapping = [
-        {"deployment": number, "sites": sites, "regions": regions}
-        for number, every, choices in found.mapping
-        for sites, regions in _by_sites(every, choices)
-        if sites
-    ]
     clients = [{"prefix": str(prefix), "region": region} for prefix, region in found.clients.items() if region]
-    return {"services": services, "clients": clients, "mapping": mapping}
-
-
-def _removed(found: Difference, have: Tables) -> dict[str, Any]:
-    mapping = [
-        {"deployment": number, "regions": regions}
-        for number, every, choices in found.mapping
-        for sites, regions in _by_sites(every, choices)
-        if not sites
-    ]
-    return {
+    mapping, unmapped = [], []
+    for number, every, choices in found.mapping:
+        for sites, regions in _by_sites(every, choices):
+            if sites:
+                mapping.append({"deployment": number, "sites": sites, "regions": regions})
+            else:
+                unmapped.append({"deployment": number, "regions": regions})
+    remove = {
         "clients": [str(prefix) for prefix, region in found.clients.items() if not region],
-        "mapping": mapping,
+        "mapping": unmapped,
         "services": [have.details[name].number for name, number in found.services.items() if number is None],
     }
+    return {"services": services, "clients": clients, "mapping": mapping}, remove
 
 
 def _by_sites(regions: Rows, choices: Choice) -> Iterator[tuple[list[int], list[int]]]:
