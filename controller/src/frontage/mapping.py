@@ -68,7 +68,7 @@ class EndUserMapping:
         deployments = {service: deployment for service, deployment in self.deployments.items() if service in services}
         used = set(deployments.values())
         choices = {key: sites for key, sites in self.choices.items() if key[0] in used}
-        return EndUserMapping(self.regions, deployments, choices)
+        return EndUserMapping(dict(self.regions), deployments, choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class MappingEntries:
         self.counts: Counter[str] = Counter()
         """Entries by table."""
         self._own = config.site.id if config.site else 0
-        self._services = config.decided
+        self._decided = config.decided
         ways = Ways(config)
         ports = {port.name: port.id for port in config.ports}
         self._ports = {site.id: ports[way.port] for site in config.other_sites if (way := ways.to(site.vtep)) is not None}
@@ -166,7 +166,7 @@ class MappingEntries:
             key = Key(CLIENT4 if prefix.version == 4 else CLIENT6, ((int(prefix.network_address), prefix.prefixlen),))
             wanted[key] = None if region is None else Action("is_in", (region,))
         for service, deployment in change.deployments.items():
-            if service in self._services:
+            if service in self._decided:
                 wanted[Key(DEPLOYMENT, (service,))] = None if deployment is None else Action("deployed_as", (deployment,))
         sets = {self._others(sites) for sites in change.choices.values() if sites}
         if len(self._numbers.keys() | sets - {frozenset()}) > len(limits.COPY_SESSIONS):
