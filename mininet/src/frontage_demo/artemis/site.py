@@ -90,19 +90,18 @@ class Site:
     def write(self, mapping: Mapping[str, object], redundancy: int) -> None:
         """Write what the controller follows: its configuration, and the end-user mapping."""
         for file, text in (
-            (self._directory / "mapping.json", json.dumps(mapping)),
-            (self._config, yaml.safe_dump(self._configuration(redundancy), sort_keys=False)),
+            (self._directory / "mapping.json", json.dumps(siteconfig.mapping(mapping, redundancy))),
+            (self._config, yaml.safe_dump(self._configuration(), sort_keys=False)),
         ):
             new = file.with_suffix(".new")
             new.write_text(text)
             new.replace(file)
 
-    def _configuration(self, redundancy: int) -> dict[str, object]:
+    def _configuration(self) -> dict[str, object]:
         return siteconfig.controller(
             self.addresses,
             self._sites,
             service_address=self._service_address,
-            redundancy=redundancy,
             dispatched=self._dispatched,
             grpc=self._grpc,
             metrics=self._metrics,
