@@ -9,7 +9,6 @@ pub mod meter;
 pub mod parameters;
 pub mod quic_lb;
 pub mod recent;
-pub mod retry;
 pub mod session;
 pub mod socket;
 pub mod stragglers;

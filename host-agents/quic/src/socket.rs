@@ -11,71 +11,27 @@
 //! that it used last: X = 0 if that was the VIP, 1 if the static cookie's. What comes late to the VIP says nothing ([`crate::stragglers`]).
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
-use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
-use frontage_cookie::ipv6::Cookie;
-use frontage_cookie::tcp::Signals;
-use frontage_signals::rpt_us;
+use frontage_program::socket::set_option;
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
 
 use crate::clients::{Clients, Known, Says, Used};
-use crate::keys::{Keys, Sealed};
-use crate::meter::{Loads, batch};
+use crate::keys::Sealed;
+use crate::meter::batch;
 use crate::stragglers::Shape;
+pub use carrier::{Carrier, address};
+
+mod carrier;
 
 /// Bytes that may wait to be read, as far as the kernel allows (`net.core.rmem_max`): all that a thousand clients begin with at once.
 const RECEIVE_BUFFER: usize = 2 << 20;
-
-/// A server's addresses, and what it writes into them.
-#[derive(Clone, Debug)]
-pub struct Carrier {
-    /// The upper 64 bits of the server's addresses; `ip -6 route add local PREFIX::/64 dev lo` makes them its own.
-    pub prefix: u64,
-    /// Seal and open interface ids.
-    pub keys: Arc<Keys>,
-    /// The server's loads.
-    pub loads: Arc<Loads>,
-    /// Assumed of a connection, in bit/s: RPT = remaining bytes / bandwidth.
-    pub bandwidth: u64,
-}
-
-impl Carrier {
-    /// The source of a batch of packets before which their response had so many bytes `remaining`.
-    fn source(&self, cookie_address: Option<u32>, remaining: u64, sealed: &mut Sealed) -> Ipv6Addr {
-        let cookie = Cookie {
-            sid: self.keys.sid(),
-            expects_cookie_address: cookie_address.is_some(),
-            signals: Some(Signals {
-                rpt_us: rpt_us(remaining, self.bandwidth),
-                n_af: self.loads.n_af(),
-                n_ff: self.loads.n_ff(),
-            }),
-        };
-        address(self.prefix, self.keys.seal(&cookie, cookie_address, sealed))
-    }
-
-    fn used(&self, at: IpAddr) -> Used {
-        match at {
-            IpAddr::V6(v6) if (v6.to_bits() >> 64) as u64 == self.prefix => self
-                .keys
-                .epoch_of_static(v6.to_bits() as u64)
-                .map_or(Used::Vip, Used::Cookie),
-            _ => Used::Plain(at),
-        }
-    }
-}
-
-/// `prefix::interface_id`.
-pub fn address(prefix: u64, interface_id: u64) -> Ipv6Addr {
-    (u128::from(prefix) << 64 | u128::from(interface_id)).into()
-}
 
 /// Datagrams by the address at which they came, and clients that moved.
 #[derive(Debug, Default)]
@@ -165,7 +121,8 @@ impl Socket {
         )?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
-            free_bind(&socket)?;
+            // Answers leave from addresses that no interface has (ipv6(7)).
+            set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_FREEBIND, 1)?;
         }
         socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         socket.bind(&address.into())?;
@@ -206,39 +163,6 @@ impl Arrivals {
     pub fn at_cookie(&self, client: SocketAddr) -> bool {
         let carrier = self.0.carrier.as_ref();
         carrier.is_some_and(|(_, clients)| matches!(clients.get(client), Used::Cookie(_)))
-    }
-}
-
-/// Lets a socket take datagrams over IPv6 that have no checksum, as tunnels may (RFC 6935): a switch that encapsulates does not see all
-/// of a packet, and what is inside has a checksum of its own. The kernel drops them otherwise.
-///
-/// # Errors
-/// If the kernel refuses.
-pub fn accept_without_checksum(socket: &UdpSocket) -> io::Result<()> {
-    switch_on(socket, libc::SOL_UDP, libc::UDP_NO_CHECK6_RX)
-}
-
-/// Lets the socket send from addresses that no interface has (ipv6(7), `IPV6_FREEBIND`).
-fn free_bind(socket: &socket2::Socket) -> io::Result<()> {
-    switch_on(socket, libc::IPPROTO_IPV6, libc::IPV6_FREEBIND)
-}
-
-fn switch_on(socket: &impl AsRawFd, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the option's value is an int of that size.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
     }
 }
 

@@ -7,7 +7,7 @@ use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use frontage_quic::socket::accept_without_checksum;
+use frontage_program::socket::accept_without_checksum;
 use frontage_quic::stragglers::Shape;
 use frontage_tunnel::{Encapsulation, Error, Flow, Head, decode, vxlan};
 use noq::udp::{EcnCodepoint, Transmit};
