@@ -10,6 +10,5 @@ mod path;
 pub mod places;
 pub mod quic_lb;
 pub mod recent;
-pub mod retry;
 pub mod session;
 pub mod socket;

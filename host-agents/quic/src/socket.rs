@@ -11,65 +11,26 @@
 //! that its newest packet came to ([`crate::path`]): X = 0 if that was the VIP, 1 if the static cookie's; or through a tunnel, if it came by one.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
-use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
-use frontage_cookie::ipv6::Cookie;
-use frontage_cookie::tcp::Signals;
-use frontage_signals::rpt_us;
+use frontage_program::socket::set_option;
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
 
-use crate::keys::{Keys, Sealed};
-use crate::meter::{Loads, batch};
+use crate::keys::Sealed;
+use crate::meter::batch;
 use crate::places::{Detour, Place, Places, is_long};
+pub use carrier::{Carrier, address};
+
+mod carrier;
 
 /// Bytes that may wait to be read, as far as the kernel allows (`net.core.rmem_max`): all that a thousand clients begin with at once.
 const RECEIVE_BUFFER: usize = 2 << 20;
-
-/// A server's addresses, and what it writes into them.
-#[derive(Clone, Debug)]
-pub struct Carrier {
-    /// The upper 64 bits of the server's addresses; `ip -6 route add local PREFIX::/64 dev lo` makes them its own.
-    pub prefix: u64,
-    /// Seal and open interface ids.
-    pub keys: Arc<Keys>,
-    /// The server's loads.
-    pub loads: Arc<Loads>,
-    /// Assumed of a connection, in bit/s: RPT = remaining bytes / bandwidth.
-    pub bandwidth: u64,
-}
-
-impl Carrier {
-    /// The source of a batch of packets before which their response had so many bytes `remaining`.
-    fn source(&self, cookie_address: Option<u32>, remaining: u64, sealed: &mut Sealed) -> Ipv6Addr {
-        let cookie = Cookie {
-            sid: self.keys.sid(),
-            expects_cookie_address: cookie_address.is_some(),
-            signals: Some(Signals {
-                rpt_us: rpt_us(remaining, self.bandwidth),
-                n_af: self.loads.n_af(),
-                n_ff: self.loads.n_ff(),
-            }),
-        };
-        address(self.prefix, self.keys.seal(&cookie, cookie_address, sealed))
-    }
-
-    fn place(&self, at: IpAddr) -> Place {
-        match at {
-            IpAddr::V6(v6) if (v6.to_bits() >> 64) as u64 == self.prefix => self
-                .keys
-                .epoch_of_static(v6.to_bits() as u64)
-                .map_or(Place::Vip, Place::Cookie),
-            _ => Place::Plain(at),
-        }
-    }
-}
 
 /// The way to clients whose packets come by a detour.
 pub trait Tunnel: std::fmt::Debug + Send + Sync {
@@ -86,11 +47,6 @@ pub struct Addresses {
     pub carrier: Option<Carrier>,
     /// If there are detours.
     pub tunnel: Option<Arc<dyn Tunnel>>,
-}
-
-/// `prefix::interface_id`.
-pub fn address(prefix: u64, interface_id: u64) -> Ipv6Addr {
-    (u128::from(prefix) << 64 | u128::from(interface_id)).into()
 }
 
 /// Datagrams by the address at which they came.
@@ -181,7 +137,8 @@ impl Socket {
         )?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
-            free_bind(&socket)?;
+            // Answers leave from addresses that no interface has (ipv6(7)).
+            set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_FREEBIND, 1)?;
         }
         socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         socket.bind(&address.into())?;
@@ -205,39 +162,6 @@ impl Socket {
     /// What this socket counts.
     pub fn counts(&self) -> Arc<Counts> {
         self.shared.counts.clone()
-    }
-}
-
-/// Lets a socket take datagrams over IPv6 that have no checksum, as tunnels may (RFC 6935): a switch that encapsulates does not see all
-/// of a packet, and what is inside has a checksum of its own. The kernel drops them otherwise.
-///
-/// # Errors
-/// If the kernel refuses.
-pub fn accept_without_checksum(socket: &UdpSocket) -> io::Result<()> {
-    switch_on(socket, libc::SOL_UDP, libc::UDP_NO_CHECK6_RX)
-}
-
-/// Lets the socket send from addresses that no interface has (ipv6(7), `IPV6_FREEBIND`).
-fn free_bind(socket: &socket2::Socket) -> io::Result<()> {
-    switch_on(socket, libc::IPPROTO_IPV6, libc::IPV6_FREEBIND)
-}
-
-fn switch_on(socket: &impl AsRawFd, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the option's value is an int of that size.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
     }
 }
 

@@ -7,8 +7,9 @@ use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use frontage_program::socket::accept_without_checksum;
 use frontage_quic::places::Detour;
-use frontage_quic::socket::{self, accept_without_checksum};
+use frontage_quic::socket;
 use frontage_tunnel::{Encapsulation, Error, Flow, Head, decode, vxlan};
 use noq::udp::{EcnCodepoint, Transmit};
 use tokio::net::UdpSocket;
