@@ -39,7 +39,7 @@ pub enum Place {
 /// The way of a client whose packets come through a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detour {
-    /// The site where they enter.
+    /// The site where they enter; answers leave by the replica's own.
     pub origin: NonZeroU8,
     /// The address that the client sends to.
     pub service: SocketAddr,

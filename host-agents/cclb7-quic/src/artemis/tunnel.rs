@@ -141,6 +141,8 @@ impl Tunnel {
 }
 
 impl socket::Tunnel for Tunnel {
+    /// It leaves by this site, which announces the Service Address like the one where the client's packets enter (Artemis, table 2), so that no answer
+    /// makes the detour back. What the socket does not take at once is lost, as anywhere on the way.
     fn send(&self, detour: Detour, transmit: &Transmit<'_>) {
         let flow = Flow {
             source: detour.service,
@@ -150,7 +152,7 @@ impl socket::Tunnel for Tunnel {
         let ecn = transmit.ecn.map_or(0, |ecn| ecn as u8);
         let size = transmit.segment_size.unwrap_or(transmit.contents.len());
         for payload in transmit.contents.chunks(size.max(1)) {
-            let sent = Head::new(Encapsulation::Vxlan, detour.origin, flow, ecn, payload)
+            let sent = Head::new(Encapsulation::Vxlan, self.site, flow, ecn, payload)
                 .ok()
                 .and_then(|head| {
                     exit.try_send_to(&[&head, payload].concat(), self.gateway)
