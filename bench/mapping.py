@@ -6,24 +6,18 @@ Times are of one core, from the process's own clock. SEED=2 in the environment g
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 import numpy.typing as npt
 
-from frontage.enduser.dispatcher import Dispatcher
 from frontage.enduser.engine import Engine
 from frontage.enduser.orders import Margin
 from frontage.enduser.prefixes import Prefix
-from frontage.enduser.store import Service
-from frontage.enduser.tables import Choices, Tables
 from frontage.enduser.values import Changes, Measurements
+from mapping_doors import at_doors, resident
 from rows import Row, finish, row
 
 SERVICES, PREFIXES, SITES = 10_000, 100_000, 100
@@ -34,8 +28,6 @@ SETS = {"": 200, "_many_sets": 2_000}
 MARGIN = Margin(0.1, 1000.0)
 CHANGE = 0.01
 RUNS = 5
-PUSHED = 100
-"""Services whose whole table is pushed to one dispatcher."""
 
 Wanted = tuple[list[int], int]
 
@@ -117,26 +109,20 @@ def first(world: World, engine: Engine, services: dict[str, Wanted]) -> tuple[fl
     return timed(lambda: engine.update(every, services))
 
 
-def resident() -> float:
-    """Bytes of memory that the process has."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return float(pages * os.sysconf("SC_PAGE_SIZE"))
-
-
-def computed(seed: int, name: str, sets: int) -> tuple[Engine, dict[str, Wanted], list[Row]]:
+def computed(seed: int, name: str, sets: int) -> Iterator[Row]:
     world = World(seed, sets)
     services = world.services([f"s{i}" for i in range(SERVICES)], world.known_set)
     engine = Engine(range(1, SITES + 1), MARGIN)
     whole, changes = first(world, engine, services)
-    rows = [
+    yield from (
         row(f"mapping{name}_full", whole, "ms"),
         row(f"mapping{name}_memory_arrays", engine.nbytes / 1e6, "MB"),
-        row(f"mapping{name}_memory_process", resident() / 1e6, "MB"),
+        row(f"mapping{name}_memory_process", resident("self") / 1e6, "MB"),
         row(f"mapping{name}_deployments", len(engine.deployments), "sets of sites with their redundancy"),
         row(f"mapping{name}_regions", len(engine.partition.live), "regions"),
         row(f"mapping{name}_client_entries", len(changes.clients), "entries"),
         row(f"mapping{name}_choice_entries", sum(len(regions) for _, regions, _ in changes.mapping), "entries"),
-    ]
+    )
     kinds: dict[str, Callable[[], Changes]] = {
         "prefixes": lambda: engine.update(world.moved()),
         "paths": lambda: engine.update(world.rerouted()),
@@ -146,54 +132,15 @@ def computed(seed: int, name: str, sets: int) -> tuple[Engine, dict[str, Wanted]
     }
     for kind, update in kinds.items():
         runs = [timed(update) for _ in range(RUNS)]
-        rows.append(row(f"mapping{name}_1_percent_{kind}", median(spent for spent, _ in runs), "ms"))
-        rows.append(row(f"mapping{name}_1_percent_{kind}_entries", median(len(found) for _, found in runs), "entries"))
-    return engine, services, rows
-
-
-class Sink(BaseHTTPRequestHandler):
-    """Takes what it is sent."""
-
-    def do_PUT(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def pushed(engine: Engine, services: dict[str, Wanted]) -> Iterator[Row]:
-    names = list(services)[:PUSHED]
-    numbers = {name: engine.deployments[engine.services[name]] for name in names}
-    choices = {
-        number: Choices(tuple(engine.sites[list(deployment.sites)].tolist()), deployment.redundancy, engine.choices[number])
-        for deployment, number in engine.deployments.items()
-        if number in numbers.values()
-    }
-    details = {name: Service(name, number) for number, name in enumerate(names, 1)}
-    tables = Tables(1, 1, engine.clients, choices, numbers, details)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Sink)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    dispatcher = Dispatcher(f"http://127.0.0.1:{server.server_address[1]}", 1, timeout=60.0)
-    started = time.perf_counter()
-    entries = dispatcher.push(tables, {1: ip_address("2001:db8:101::1")})
-    spent = time.perf_counter() - started
-    server.shutdown()
-    yield row("mapping_push_entries", entries, "entries")
-    yield row("mapping_push_entries_per_second", entries / spent, "entries/s")
+        yield row(f"mapping{name}_1_percent_{kind}", median(spent for spent, _ in runs), "ms")
+        yield row(f"mapping{name}_1_percent_{kind}_entries", median(len(found) for _, found in runs), "entries")
+    if not name:
+        yield from at_doors(engine, services.keys(), kinds)
 
 
 def measure() -> list[Row]:
     seed = int(os.environ.get("SEED", "1"))
-    rows: list[Row] = []
-    for name, sets in SETS.items():
-        engine, services, found = computed(seed, name, sets)
-        rows += found
-        if not name:
-            rows += pushed(engine, services)
-    return rows
+    return [found for name, sets in SETS.items() for found in computed(seed, name, sets)]
 
 
 if __name__ == "__main__":

@@ -4,10 +4,13 @@ from base.cookie import plain_cid
 from base.frame import Frame
 from base.packets import Endpoint, Flow
 from base.quic import QUIC4, QUIC6, long, short
+from base.site import Vip
 from base.switch import KEY, to_server
 from base.tunnel import DISPATCHERS, OWN, SITE_PORT, Tunnel, TunnelTest, vtep
 
 DECIDED = 77
+DEPLOYED = 8
+"""As what the service of that number is deployed."""
 
 
 class Stays(TunnelTest):
@@ -18,7 +21,12 @@ class Stays(TunnelTest):
         for vip in (self.make_service(QUIC4, 1, number=DECIDED), self.make_service(QUIC6, 2, number=DECIDED)):
             talk, frame = self.initial(vip)
             self.goes_to(self.hashed(vip, talk), frame, "ASSIGNED_HASH")
-        self.map(DECIDED, None)
+        self.deploy(DEPLOYED, DECIDED)
+        self.initial_stays(vip)
+        self.map(DEPLOYED, None)
+        self.initial_stays(vip)
+
+    def initial_stays(self, vip: Vip) -> None:
         talk, frame = self.initial(vip)
         server = self.hashed(vip, talk)
         self.goes_to(server, frame, "ASSIGNED_HASH")
@@ -30,7 +38,8 @@ class ToTheSiteOfTheMapping(TunnelTest):
 
     def runTest(self) -> None:
         vips = (self.make_service(QUIC4, 1, number=DECIDED), self.make_service(QUIC6, 2, number=DECIDED))
-        self.map(DECIDED, 3)
+        self.deploy(DEPLOYED, DECIDED)
+        self.map(DEPLOYED, 3)
         for version, gre in ((4, False), (4, True), (6, False), (6, True)):
             self.reach(version, gre)
             for vip in vips:
@@ -46,9 +55,10 @@ class ByRegion(TunnelTest):
     def runTest(self) -> None:
         self.reach(6)
         vip4, vip6 = self.make_service(QUIC4, 1, number=DECIDED), self.make_service(QUIC6, 2, number=DECIDED)
-        self.map(DECIDED, 2)
+        self.deploy(DEPLOYED, DECIDED)
+        self.map(DEPLOYED, 2)
         for region, site in ((10, 3), (11, 4), (12, None)):
-            self.map(DECIDED, site, region)
+            self.map(DEPLOYED, site, region)
         for vip, prefixes in (
             (vip4, {"198.51.100.0/24": 10, "198.51.100.128/25": 11, "198.51.100.192/26": 12, "198.51.100.224/27": 13}),
             (vip6, {"2001:db8:1::/48": 10, "2001:db8:1:0:8000::/65": 11, "2001:db8:1:0:c000::/66": 12, "2001:db8:1:0:e000::/67": 13}),
@@ -71,20 +81,31 @@ class ByRegion(TunnelTest):
                     self.leaves_in(self.to_site(site), frame, talk, frame, 1, "STEERED_SITE")
 
 
-class AnotherServiceAnotherSite(TunnelTest):
-    """The mapping is by service too, and changes take effect at once."""
+class ServicesShareADeployment(TunnelTest):
+    """Of one deployment, one entry is every service's; a service that moves to another is one write; changes take effect at once."""
 
     def runTest(self) -> None:
         self.reach(6, gre=True)
-        one, other = self.make_service(QUIC6, 2, number=5), self.make_service(Endpoint(QUIC6.address + 1, 443), 3, number=6)
-        self.map(5, 2)
-        self.map(6, 3)
-        for vip, site in ((one, 2), (other, 3)):
+        vips = [self.make_service(Endpoint(QUIC6.address + n, 443), 2 + n, number=5 + n) for n in range(3)]
+        self.deploy(1, 5, 6)
+        self.deploy(2, 7)
+        self.map(1, 2)
+        self.map(2, 3)
+        self.go_to(vips, 2, 2, 3)
+        self.site.modify(self.mapped(1, 4))
+        self.go_to(vips, 4, 4, 3)
+        self.site.modify(self.deployed(6, 2))
+        self.go_to(vips, 4, 3, 3)
+        self.site.delete(self.deployed(7, 2))
+        self.go_to(vips, 4, 3, None)
+
+    def go_to(self, vips: list[Vip], *sites: int | None) -> None:
+        for vip, site in zip(vips, sites, strict=True):
             talk, frame = self.initial(vip)
-            self.leaves_in(self.to_site(site), frame, talk, frame, 1, "STEERED_SITE")
-        self.site.modify(self.mapped(5, 4))
-        talk, frame = self.initial(one)
-        self.leaves_in(self.to_site(4), frame, talk, frame, 1, "STEERED_SITE")
+            if site is None:
+                self.goes_to(self.hashed(vip, talk), frame, "ASSIGNED_HASH")
+            else:
+                self.leaves_in(self.to_site(site), frame, talk, frame, 1, "STEERED_SITE")
 
 
 class NotAService(TunnelTest):
@@ -93,7 +114,8 @@ class NotAService(TunnelTest):
     def runTest(self) -> None:
         self.reach(6)
         vip = self.make_quic(2, 7, QUIC6, 1, base=112, first_sid=700, prefix=None)
-        self.map(DECIDED, 3)
+        self.deploy(DEPLOYED, DECIDED)
+        self.map(DEPLOYED, 3)
         self.ranges()
         talk = self.talk(vip)
         frame = talk.datagram(long(plain_cid(3000)))
@@ -107,7 +129,8 @@ class ToTheSiteOfTheServer(TunnelTest):
         self.reach(6)
         self.install_keys(KEY)
         vip = self.make_service(QUIC6, 2, number=DECIDED)
-        self.map(DECIDED, 4, copies=[2, 3])
+        self.deploy(DEPLOYED, DECIDED)
+        self.map(DEPLOYED, 4, copies=[2, 3])
         self.ranges()
         for site in (2, 3):
             for sid in (site * 1000, site * 1000 + 999):
@@ -131,13 +154,14 @@ class Copies(TunnelTest):
 
     def runTest(self) -> None:
         vips = (self.make_service(QUIC4, 1, number=DECIDED), self.make_service(QUIC6, 2, number=DECIDED))
-        self.map(DECIDED, 2)
+        self.deploy(DEPLOYED, DECIDED)
+        self.map(DEPLOYED, 2)
         for version, gre in ((6, False), (4, False), (4, True), (6, True)):
             self.reach(version, gre)
             for n in range(2, 6):
                 self.site.insert(self.copy_entries(n, version, gre))
             for others in ([], [3], [3, 4], [3, 4, 5]):
-                self.site.modify(self.mapped(DECIDED, 2, session=self.session(others)))
+                self.site.modify(self.mapped(DEPLOYED, 2, session=self.session(others)))
                 for vip in vips:
                     talk, frame = self.initial(vip)
                     self.goes_everywhere([2, *others], talk, frame)
@@ -165,7 +189,8 @@ class OwnCopy(TunnelTest):
         for n in range(2, 6):
             self.site.insert(self.copy_entries(n, 6, False))
         vip = self.make_service(QUIC6, 2, number=DECIDED)
-        self.map(DECIDED, None, copies=[3, 5])
+        self.deploy(DEPLOYED, DECIDED)
+        self.map(DEPLOYED, None, copies=[3, 5])
         talk, frame = self.initial(vip)
         server = self.hashed(vip, talk)
         for _ in range(2):  # the second finds the handshake; it is copied again, since the first may be lost there
@@ -217,7 +242,8 @@ class NeverTwice(TunnelTest):
             self.site.insert(self.copy_entries(n, 6, False))
         self.ranges()
         vip = self.make_service(QUIC6, 2, number=DECIDED)
-        self.map(DECIDED, 3, copies=[4])
+        self.deploy(DEPLOYED, DECIDED)
+        self.map(DEPLOYED, 3, copies=[4])
         talk, frame = self.initial(vip)
         replica = self.to_replica(vip, self.hashed(vip, talk), 2)
         self.leaves_in(replica, frame, talk, self.from_site(2, 2).into(frame), SITE_PORT, "ASSIGNED_HASH")

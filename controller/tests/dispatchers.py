@@ -23,6 +23,8 @@ class StandIn:
         self.site = site
         self.version: int | None = None
         self.services: dict[int, str] = {}
+        self.deployments: dict[int, int] = {}
+        """By service."""
         self.details: dict[str, dict[str, Any]] = {}
         self.clients: dict[str, int] = {}
         self.mapping: dict[tuple[int, int], list[int]] = {}
@@ -90,7 +92,7 @@ class StandIn:
                 self.probed += body["addresses"]
                 return None
             case "PUT", "/table":
-                self.services, self.clients, self.mapping = {}, {}, {}
+                self.services, self.deployments, self.clients, self.mapping = {}, {}, {}, {}
                 self._add(body)
                 assert body["site"] == self.site
                 return None
@@ -106,22 +108,29 @@ class StandIn:
         """What is not there cannot be removed."""
         for prefix in gone["clients"]:
             del self.clients[prefix]
-        for service, region in gone["mapping"]:
-            del self.mapping[service, region]
+        for one in gone["mapping"]:
+            for region in one["regions"]:
+                del self.mapping[one["deployment"], region]
         for number in gone["services"]:
-            del self.services[number]
+            del self.services[number], self.deployments[number]
 
     def _add(self, body: dict[str, Any]) -> None:
         self.version = body["version"]
         self.services |= {one["id"]: one["name"] for one in body["services"]}
+        self.deployments |= {one["id"]: one["deployment"] for one in body["services"]}
         self.details |= {one["name"]: one for one in body["services"]}
         self.clients |= {one["prefix"]: one["region"] for one in body["clients"]}
-        self.mapping |= {(one["service"], one["region"]): one["sites"] for one in body["mapping"]}
+        self.mapping |= {(one["deployment"], region): one["sites"] for one in body["mapping"] for region in one["regions"]}
         assert len(set(self.services.values())) == len(self.services)
-        assert all(service in self.services for service, _ in self.mapping)
+        assert {deployment for deployment, _ in self.mapping} <= set(self.deployments.values())
 
     def tables(self) -> tuple[Any, ...]:
-        return self.services, self.clients, self.mapping
+        return self.services, self.deployments, self.clients, self.mapping
+
+    def sites_for(self, service: int, prefix: str | None = None) -> list[int]:
+        """As the dispatcher finds them, for clients of a prefix in the table or for all others."""
+        deployment = self.deployments[service]
+        return self.mapping.get((deployment, self.clients.get(prefix or "", 0)), self.mapping[deployment, 0])
 
     def replica(self, sid: int, name: str, *, accepting: bool = True, load: float = 0.1) -> None:
         self.replicas = [one for one in self.replicas if one["sid"] != sid] + [

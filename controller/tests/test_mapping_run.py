@@ -69,8 +69,7 @@ def deploy(sites: list[StandIn]) -> None:
 
 
 def sites_for(one: StandIn, prefix: str) -> list[int]:
-    """As the dispatcher finds them."""
-    return one.mapping.get((3, one.clients.get(prefix, 0)), one.mapping[3, 0])
+    return one.sites_for(FILMS.number, prefix)
 
 
 async def test_dispatchers_get_what_they_have_measured_together(tmp_path: Path, sites: list[StandIn]) -> None:
@@ -82,6 +81,7 @@ async def test_dispatchers_get_what_they_have_measured_together(tmp_path: Path, 
         assert site.details["films.example"] == {
             "name": "films.example",
             "id": 3,
+            "deployment": 1,
             "redundancy": 2,
             "alpn": ["h3"],
             "policy": "latency",
@@ -89,8 +89,8 @@ async def test_dispatchers_get_what_they_have_measured_together(tmp_path: Path, 
         assert sites_for(site, NEAR_ONE) == [1, 2]
         assert sites_for(site, NEAR_TWO)[0] == 2
         # A client of whom nothing is known is served where it came, and is copied to another.
-        assert site.mapping[3, 0][0] == site.site
-        assert len(site.mapping[3, 0]) == 2
+        assert site.sites_for(3)[0] == site.site
+        assert len(site.sites_for(3)) == 2
     # Nothing has changed: nothing is written.
     before = [len(site.requests) for site in sites]
     await one.step(1002.0)
@@ -125,6 +125,30 @@ async def test_only_the_difference_is_pushed_and_equals_the_whole(tmp_path: Path
     assert [site.tables() for site in sites] == told
 
 
+async def test_a_service_that_moves_to_where_others_are_is_one_entry(tmp_path: Path, sites: list[StandIn]) -> None:
+    """At dispatchers and switches alike; and deployments are as many as sets of sites, whatever the services."""
+    deploy(sites)
+    one = mapper(tmp_path, sites, services=(FILMS, *(Service(f"s{n}.example", n, 1 + n % 2) for n in range(10, 30))))
+    one.store.deploy([(f"s{n}.example", site) for n in range(10, 30) for site in ((1, 2, 3) if n % 2 else (1, 2))])
+    await begin(one)
+    # Three sites and two copies, as films.example has, or two sites and one.
+    assert len(one.tables.deployments) == 2
+    assert len(sites[0].services) == 21
+    # Of each its default, and the region in which another site is better.
+    assert sites[0].mapping.keys() == {(1, 0), (1, 2), (2, 0), (2, 2)}
+    before, told, pushed = one.tables, dict(sites[0].mapping), one.dispatchers[0].pushed
+    one.store.register([Service("s10.example", 10, 2)])
+    one.store.deploy([("s10.example", 3)])
+    await one.step(1002.0)
+    assert sites[0].mapping == told
+    assert sites[0].deployments[10] == sites[0].deployments[3]
+    assert sites[0].sites_for(10, NEAR_ONE) == [1, 2]
+    assert one.dispatchers[0].pushed - pushed == 1
+    names = {"films.example", *(f"s{n}.example" for n in range(10, 30))}
+    found = change(before, one.tables, 1, names)
+    assert (found.regions, found.deployments, found.choices) == ({}, {10: sites[0].deployments[3]}, {})
+
+
 async def test_a_dead_site_is_left_out_within_an_interval_and_caught_up_later(tmp_path: Path, sites: list[StandIn]) -> None:
     deploy(sites)
     one = mapper(tmp_path, sites)
@@ -134,7 +158,7 @@ async def test_a_dead_site_is_left_out_within_an_interval_and_caught_up_later(tm
     assert one.counters.sites_out == {1}
     assert one.dispatchers[0].error is not None
     assert sites_for(sites[1], NEAR_ONE) == [2, 3]
-    assert 1 not in sites[2].mapping[3, 0]
+    assert 1 not in sites[2].sites_for(3)
     # It comes back with nothing, and gets everything.
     sites[0].start()
     await one.step(1004.0)
@@ -270,7 +294,7 @@ async def test_unmeasured_sites_are_served_by_their_distance(tmp_path: Path, sit
     sites[2].measure("2001:db8:101::1/128", 4_000)
     sites[1].measure("2001:db8:101::1/128", 9_000)
     await begin(mapper(tmp_path, sites, services=(Service("films.example", 3, 1),)))
-    assert [site.mapping[3, 0] for site in sites] == [[3], [2], [3]]
+    assert [site.sites_for(3) for site in sites] == [[3], [2], [3]]
 
 
 async def test_the_switch_gets_the_same_by_differences(tmp_path: Path, sites: list[StandIn]) -> None:
@@ -294,8 +318,9 @@ async def test_the_switch_gets_the_same_by_differences(tmp_path: Path, sites: li
     for old, new in pairwise(states):
         mapping.apply(change(old, new, 1, {"films.example"}))
         assert mapping == whole(new, 1, {"films.example"})
-    assert {service for service, _ in mapping.choices} == {3}
-    assert mapping.choices[3, 0][0] == 1
+    assert mapping.deployments.keys() == {3}
+    assert {deployment for deployment, _ in mapping.choices} == set(mapping.deployments.values())
+    assert mapping.choices[mapping.deployments[3], 0][0] == 1
 
 
 BASE = (Path(__file__).parents[1] / "examples" / "quic.yaml").read_text(encoding="utf-8")
@@ -377,6 +402,7 @@ def test_commands_fill_the_store_and_look_into_it(tmp_path: Path) -> None:
     assert shown["table"][0] == {
         "name": "films.example",
         "id": 1,
+        "deployment": 1,
         "redundancy": 1,
         "policy": "load",
         "sites": [1],
@@ -384,10 +410,10 @@ def test_commands_fill_the_store_and_look_into_it(tmp_path: Path) -> None:
         "accepting": 0,
     }
     answer = json.loads(command("explain", "2001:db8:c1::7", "films.example", "--json", *where))
-    assert (answer["sites"], answer["matched"]) == ([1], "2001:db8::/32")
+    assert (answer["deployment"], answer["sites"], answer["matched"]) == (1, [1], "2001:db8::/32")
     assert [(row["prefix"], row["rtt_us"], row["source"]) for row in answer["rtts"]] == [(NEAR_ONE, 12_000, "active")]
     words = " ".join(command("explain", "2001:db8:c2::/48", "films.example", *where).split())
-    assert "go to site 1 (region 1 by 2001:db8::/32)" in words
+    assert "go to site 1 (region 1 by 2001:db8::/32; deployment 1)" in words
     assert "go to site 1 (in no region" in command("explain", "192.0.2.1", "films.example", *where)
     assert "there is no service books.example; known are: films.example" in command(
         "explain", "::1", "books.example", *where, code=1

@@ -10,6 +10,7 @@ from pathlib import Path
 from conftest import EXAMPLE, Switch, for_switch
 from dispatchers import StandIn, running
 from frontage.blocks import steering
+from frontage.mapping import EndUserMapping
 from frontage.reconcile import plan
 from frontage.service import Service
 from frontage.state import State
@@ -18,10 +19,16 @@ from test_live import LIMIT, until
 CLIENT = "2001:db8:c1::/48"
 
 
+def sites_for(mapping: EndUserMapping, region: int) -> tuple[int, ...] | None:
+    """Of films.example."""
+    return mapping.choices.get((mapping.deployments.get(3, 0), region))
+
+
 def with_mapping(folder: Path, switch: Switch, sites: list[StandIn]) -> Path:
     """The example of Artemis, whose mapping is computed instead of read."""
     file = for_switch(EXAMPLE.with_name("artemis.yaml"), folder, switch)
-    section = "end_users:\n  store: sqlite:///mapping.db\n  interval: 0.1\n  dispatchers:\n"
+    section = "end_users:\n  store: sqlite:///mapping.db\n  interval: 0.1\n"
+    section += "  services: [{ name: films.example, id: 3, redundancy: 2 }]\n  dispatchers:\n"
     section += "".join(f"    - {{ site: {one.site}, url: '{one.url}' }}\n" for one in sites)
     section += "metrics: { address: '127.0.0.1:0' }\n"
     text, replaced = re.subn(r"^mapping: .*\n", section, file.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -54,18 +61,18 @@ async def test_the_switch_follows_measurements_and_the_death_of_a_site(folder: P
         task = asyncio.create_task(service.run())
         try:
             async with asyncio.timeout(LIMIT):
-                await until(lambda: mapping.choices.get((3, 0)) == (1, 2))
+                await until(lambda: sites_for(mapping, 0) == (1, 2))
                 sites[0].measure(CLIENT, 30_000)
                 sites[1].measure(CLIENT, 10_000)
-                await until(lambda: (3, 1) in mapping.choices)
-                assert mapping.choices[3, 1] == (2, 1)
+                await until(lambda: sites_for(mapping, 1) is not None)
+                assert sites_for(mapping, 1) == (2, 1)
                 state = await installed(service)
-                assert {key.table for key in state} == {steering.MAPPING, steering.DEFAULT_MAPPING, steering.CLIENT6}
+                assert {key.table for key in state} == set(steering.MAPPED) - {steering.CLIENT4}
                 sites[1].stop()
-                await until(lambda: mapping.choices.get((3, 0)) == (1,))
+                await until(lambda: sites_for(mapping, 0) == (1,))
                 # What is no longer told from the default has no entry.
-                assert mapping.choices == {(3, 0): (1,)}
-                assert {key.table for key in await installed(service)} <= {steering.DEFAULT_MAPPING, steering.CLIENT6}
+                assert mapping.choices == {(mapping.deployments[3], 0): (1,)}
+                assert steering.MAPPING not in {key.table for key in await installed(service)}
                 assert service.endpoint is not None
                 url = "http://{}:{}/metrics".format(*service.endpoint.address)
                 page = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
@@ -87,11 +94,11 @@ async def test_a_changed_section_begins_anew(folder: Path, switch: Switch) -> No
         task = asyncio.create_task(service.run())
         try:
             async with asyncio.timeout(LIMIT):
-                await until(lambda: mapping.choices.get((3, 0)) == (1, 2))
+                await until(lambda: sites_for(mapping, 0) == (1, 2))
                 first = service.end_users.mapper
                 text = file.read_text(encoding="utf-8")
                 file.write_text(text.replace("id: 3, redundancy: 2", "id: 3, redundancy: 1"), encoding="utf-8")
-                await until(lambda: mapping.choices.get((3, 0)) == (1,))
+                await until(lambda: sites_for(mapping, 0) == (1,))
                 assert service.end_users.mapper is not first
                 await installed(service)
                 # Without the section, and without a file, there is no mapping.

@@ -18,7 +18,7 @@ from frontage.desired import desired
 from frontage.mapping import Change, EndUserMapping, MappingEntries, MappingError
 from frontage.reconcile import plan
 from frontage.replication import CLONE_SESSION
-from frontage.service import Service
+from frontage.service import Service, _other_stamps
 from frontage.state import Action, Key, State
 from test_live import LIMIT, running, until
 
@@ -36,13 +36,12 @@ def edited(old: str, new: str) -> str:
 
 
 def with_sites(count: int) -> Config:
-    """The example with more sites, and copies to up to four."""
+    """The example with more sites."""
     more = "".join(
         f'  - {{ id: {n}, name: site{n}, vtep: "2001:db8:102::{n:x}", sids: [{1600 + n}, {1600 + n}], tunnel: gre }}\n'
         for n in range(3, count + 1)
     )
-    text = edited("\ndispatchers:", more + "\ndispatchers:").replace("redundancy: 2", "redundancy: 4")
-    return loads(text, ARTEMIS)
+    return loads(edited("\ndispatchers:", more + "\ndispatchers:"), ARTEMIS)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,6 @@ def with_sites(count: int) -> Config:
         ),
         (edited("protocol: udp", "protocol: tcp"), "vips[0].artemis", "VIP films is TCP, and Artemis binds late by QUIC"),
         (edited("port: 443", "port: 4789"), "vips[0].port", "UDP port 4789 is that of tunnels"),
-        (edited("redundancy: 2", "redundancy: 5"), "vips[0].artemis.redundancy", "'5' is larger than 4"),
     ],
 )
 def test_problems(text: str, where: str, says: str) -> None:
@@ -123,31 +121,34 @@ def sessions(state: State) -> dict[int, set[int]]:
 
 def test_choices_become_entries_and_sessions() -> None:
     mapping = EndUserMapping(
-        {ip_network("2001:db8:c1::/48"): 5}, {(3, 5): (2, 3, 4, 5, 6), (3, 6): (2, 1, 3), (3, 0): (1,), (4, 5): (2,)}
+        {ip_network("2001:db8:c1::/48"): 5}, {3: 7, 4: 7}, {(7, 5): (2, 3, 4, 5), (7, 6): (2, 1, 3), (7, 0): (1,)}
     )
     state = MappingEntries(with_sites(6), mapping).state
     assert state[Key(steering.CLIENT6, ((end("2001:db8:c1::"), 48),))] == Action("is_in", (5,))
-    best = state[Key(steering.MAPPING, (3, 5))]
+    assert state[Key(steering.DEPLOYMENT, (3,))] == Action("deployed_as", (7,))
+    best = state[Key(steering.MAPPING, (7, 5))]
     assert best.name == "to_site"
     assert best.params[0] == 2
-    assert sessions(state)[best.params[1]] == {3, 4, 5}  # of the top four, the first has the packet itself
-    ours = state[Key(steering.MAPPING, (3, 6))]
+    assert sessions(state)[best.params[1]] == {3, 4, 5}  # the first has the packet itself
+    ours = state[Key(steering.MAPPING, (7, 6))]
     assert ours.name == "stay"  # this site is one of them, and needs no tunnel to itself
     assert sessions(state)[ours.params[0]] == {2, 3}
-    assert state[Key(steering.DEFAULT_MAPPING, (3,))] == Action("stay", (0,))
-    assert not any(key.match[0] == 4 for key in state if key.table == steering.MAPPING)  # service 4 is a dispatcher's
+    assert state[Key(steering.DEFAULT_MAPPING, (7,))] == Action("stay", (0,))
+    assert Key(steering.DEPLOYMENT, (4,)) not in state  # service 4 is a dispatcher's
 
 
 def test_a_change_is_its_difference() -> None:
     """After any changes, what is held is what the whole mapping would be; sessions come and go with their last use."""
     config = with_sites(9)
-    mapping = EndUserMapping({}, {(3, region): (2 + region % 7, 2 + (region + 1) % 7) for region in range(1, 2000)})
+    mapping = EndUserMapping({}, {3: 7}, {(7, region): (2 + region % 7, 2 + (region + 1) % 7) for region in range(1, 2000)})
     entries = MappingEntries(config, mapping)
     assert len(sessions(entries.state)) == 7
     for change in (
-        Change(choices={(3, 7): (9, 8, 1), (3, 8): None}),
+        Change(choices={(7, 7): (9, 8, 1), (7, 8): None}),
         Change(regions={ip_network("198.51.100.0/24"): 7}),
-        Change(choices={(3, 7): (9,)}, regions={ip_network("198.51.100.0/24"): None}),
+        Change(deployments={3: 8, 4: 8}, choices={(8, 0): (2, 3)}),
+        Change(deployments={3: None}),
+        Change(choices={(7, 7): (9,)}, regions={ip_network("198.51.100.0/24"): None}),
     ):
         before = dict(entries.state)
         mapping.apply(change)
@@ -160,18 +161,27 @@ def test_a_change_is_its_difference() -> None:
     assert len(sessions(entries.state)) == 7
 
 
+def test_services_have_what_they_need_of_a_mapping() -> None:
+    mapping = EndUserMapping({ip_network("192.0.2.0/24"): 5}, {3: 7, 4: 8, 5: 7}, {(7, 0): (1,), (7, 5): (2,), (8, 0): (2,)})
+    found = mapping.of_services({3, 5, 6})
+    assert found == EndUserMapping(mapping.regions, {3: 7, 5: 7}, {(7, 0): (1,), (7, 5): (2,)})
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (Change(choices={(3, 5): (9,)}), "service 3 is at site 9 in region 5, but there is no such site; add it to `sites`"),
-        (Change(choices={(3, 5): ()}), "has the sites [] in region 5; give at least one, each once"),
-        (Change(choices={(3, 5): (2, 2)}), "has the sites [2, 2] in region 5; give at least one, each once"),
-        (Change(choices={(3, 65536): (2,)}), "give a region from 0 to 65535"),
+        (Change(choices={(7, 5): (9,)}), "deployment 7 in region 5 is at site 9, but there is no such site; add it to `sites`"),
+        (Change(choices={(7, 5): ()}), "deployment 7 in region 5 has the sites []; give 1 to 4, each once"),
+        (Change(choices={(7, 5): (2, 2)}), "deployment 7 in region 5 has the sites [2, 2]; give 1 to 4, each once"),
+        (Change(choices={(7, 5): (1, 2, 3, 4, 5)}), "has the sites [1, 2, 3, 4, 5]; give 1 to 4, each once"),
+        (Change(choices={(7, 65536): (2,)}), "for deployment 7 in region 65536; give a deployment from 1 to 65535, and a region"),
+        (Change(choices={(0, 5): (2,)}), "for deployment 0 in region 5; give a deployment from 1 to 65535, and a region"),
+        (Change(deployments={3: 0}), "service 3 has deployment 0; give a deployment from 1 to 65535"),
         (Change(regions={ip_network("192.0.2.0/24"): 0}), "192.0.2.0/24 is in region 0; give a region from 1"),
     ],
 )
 def test_a_wrong_change_changes_nothing(change: Change, says: str) -> None:
-    entries = MappingEntries(load(ARTEMIS), EndUserMapping({}, {(3, 0): (1, 2)}))
+    entries = MappingEntries(load(ARTEMIS), EndUserMapping({}, {3: 7}, {(7, 0): (1, 2)}))
     before = dict(entries.state)
     with pytest.raises(MappingError) as caught:
         entries.change(change)
@@ -179,13 +189,34 @@ def test_a_wrong_change_changes_nothing(change: Change, says: str) -> None:
     assert entries.state == before
 
 
+SERVICES = '"services": [{"id": 3, "deployment": 7}]'
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("{", "mapping.json:1:2: is no JSON"),
-        ('{"mapping": [\n {"service": 3, "region": 5, "sites": []}]}', "mapping.json:2:39: mapping[0].sites: has 0 items"),
-        ('{"mapping": [], "clients": [{"prefix": "10.0.0.1/8", "region": 5}]}', "clients[0].prefix: '10.0.0.1/8' is not a prefix"),
-        ('{"mapping": [{"service": 3, "region": 5, "sites": [7]}]}', "mapping.json: service 3 is at site 7 in region 5, but"),
+        (
+            f'{{{SERVICES}, "mapping": [\n {{"deployment": 7, "sites": [], "regions": [5]}}]}}',
+            "mapping.json:2:29: mapping[0].sites: has 0 items",
+        ),
+        (
+            f'{{{SERVICES}, "mapping": [\n {{"deployment": 7, "sites": [2], "regions": [5]}},\n'
+            ' {"deployment": 8, "sites": [2], "regions": [5]}]}',
+            "mapping.json:3:17: mapping[1].deployment: no service has deployment 8; add one to `services`, or remove this",
+        ),
+        (
+            '{"services": [], "mapping": [], "clients": [{"prefix": "10.0.0.1/8", "region": 5}]}',
+            "clients[0].prefix: '10.0.0.1/8' is",
+        ),
+        (
+            f'{{{SERVICES}, "mapping": [{{"deployment": 7, "sites": [7], "regions": [5]}}]}}',
+            "mapping.json: deployment 7 in region 5 is at site 7, but",
+        ),
+        (
+            f'{{{SERVICES}, "mapping": [{{"deployment": 7, "sites": [1], "regions": [5, 5]}}]}}',
+            "mapping.json: has a prefix, a service, or a deployment and region, twice; keep one of them",
+        ),
     ],
 )
 def test_problems_of_a_mapping_file(text: str, says: str, folder: Path) -> None:
@@ -200,7 +231,9 @@ async def test_a_difference_is_pushed_and_nothing_read(folder: Path, switch: Swi
     """Into a real switch: 2,000 clients and choices; then a difference of three, which writes three and reads nothing."""
     config = load(for_switch(ARTEMIS, folder, switch))
     whole = Change(
-        {ip_network((0x20010DB8 << 96 | n << 64, 64)): 1 + n for n in range(1000)}, {(3, 1 + n): (1 + n % 2,) for n in range(1000)}
+        {ip_network((0x20010DB8 << 96 | n << 64, 64)): 1 + n for n in range(1000)},
+        {3: 7},
+        {(7, 1 + n): (1 + n % 2,) for n in range(1000)},
     )
     async with asyncio.timeout(LIMIT), running(config) as controller:
         await controller.installed()
@@ -212,7 +245,7 @@ async def test_a_difference_is_pushed_and_nothing_read(folder: Path, switch: Swi
         reads: list[object] = []
         session.read_tables = session.read_clone_sessions = lambda *a: reads.append(a)  # type: ignore[method-assign,assignment]
         writes = controller.health.writes.total()
-        await controller.steer(Change({ip_network("192.0.2.0/24"): 7}, {(3, 1): (2, 1), (3, 2): None}))
+        await controller.steer(Change({ip_network("192.0.2.0/24"): 7}, {}, {(7, 1): (2, 1), (7, 2): None}))
         await controller.installed()
         assert controller.health.writes.total() - writes == 4  # with the session of copies
         assert not reads
@@ -224,6 +257,21 @@ async def test_a_difference_is_pushed_and_nothing_read(folder: Path, switch: Swi
         assert second.health.writes.total() == 0
 
 
+async def test_where_there_is_no_room_for_old_and_new_the_old_goes_first(folder: Path, switch: Switch) -> None:
+    config = load(for_switch(ARTEMIS, folder, switch))
+    mapping = EndUserMapping({}, {3: 1}, {(n, 0): (1,) for n in range(1, 1001)})
+    async with asyncio.timeout(LIMIT), running(config) as controller:
+        controller.mapping = mapping
+        await controller.installed()
+        other = EndUserMapping({}, {3: 1001}, {(n, 0): (2,) for n in range(1001, 2001)})
+        await controller.steer(mapping.change_to(other))
+        await controller.installed()
+        assert controller.health.failures == 0
+        assert controller.session is not None
+        assert controller.pipeline is not None
+        assert len((await plan(controller.session, controller.pipeline.schema, config, other)).difference) == 0
+
+
 async def test_the_mapping_file_is_followed(folder: Path, switch: Switch) -> None:
     file = for_switch(ARTEMIS, folder, switch)
     mapping = folder / "artemis-mapping.json"
@@ -233,17 +281,26 @@ async def test_the_mapping_file_is_followed(folder: Path, switch: Switch) -> Non
     try:
         async with asyncio.timeout(LIMIT):
             await service.controller.installed()
-            assert service.controller.mapping.choices[3, 5] == (2, 1)
+            assert service.controller.mapping.choices[7, 5] == (2, 1)
             changed = json.loads(mapping.read_text())
             changed["mapping"][1]["sites"] = [1]
             mapping.write_text(json.dumps(changed))
-            await until(lambda: service.controller.mapping.choices[3, 5] == (1,))
+            await until(lambda: service.controller.mapping.choices[7, 5] == (1,))
             await service.controller.installed()
             session, pipeline = service.controller.session, service.controller.pipeline
             assert session is not None
             assert pipeline is not None
             state = await session.read_tables(pipeline.schema, [pipeline.schema.table(steering.MAPPING)])
-            assert state[Key(steering.MAPPING, (3, 5))] == Action("stay", (0,))
+            assert state[Key(steering.MAPPING, (7, 5))] == Action("stay", (0,))
+            # A service that the address decides from now on is taken from the same file.
+            changed["services"].append({"id": 4, "deployment": 8})
+            changed["mapping"].append({"deployment": 8, "sites": [2], "regions": [0]})
+            mapping.write_text(json.dumps(changed))
+            await until(lambda: service._others == _other_stamps(service.controller.config))
+            assert service.controller.mapping.deployments == {3: 7}
+            file.write_text(file.read_text().replace("id: 4, decided: false", "id: 4, decided: true"))
+            await until(lambda: service.controller.mapping.deployments == {3: 7, 4: 8})
+            assert service.controller.mapping.choices[8, 0] == (2,)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

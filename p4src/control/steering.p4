@@ -2,14 +2,15 @@
 //
 //   a connection id that a server chose          the site of that server
 //   long header, service needs a look at SNI     a dispatcher, in user space
-//   long header, service decided by its address  the site that the mapping names for the service and the client's region; a datagram that may hold an Initial
-//                                                (RFC 9000, 14.1) is copied to further ones
+//   long header, service decided by its address  the site that the mapping names for the service's deployment and the client's region; a datagram that may hold
+//                                                an Initial (RFC 9000, 14.1) is copied to further ones
 //   anything else                                here
 //
 // A VIP without an entry in `service` is no service address, and is left alone. What came in a tunnel is never steered to yet another site.
 control Steering(in headers_t hdr, inout metadata_t meta) {
     bit<8> site; // zero: this one
     bit<16> service_id;
+    bit<16> deployment_id; // zero: none, which has no mapping
     bit<16> region;
     bit<1> dispatched;
 
@@ -26,6 +27,18 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
     table service {
         key = { meta.vip_id: exact @name("vip_id"); }
         actions = { decided; needs_dispatcher; NoAction; }
+        const default_action = NoAction();
+        size = VIPS;
+    }
+
+    action deployed_as(bit<16> shared_deployment) {
+        deployment_id = shared_deployment;
+    }
+
+    // Services that are at the same sites, with as many copies, share a deployment: what the mapping says, it says once for all of them.
+    table deployment {
+        key = { service_id: exact @name("service"); }
+        actions = { deployed_as; NoAction; }
         const default_action = NoAction();
         size = VIPS;
     }
@@ -60,7 +73,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
 
     table mapping {
         key = {
-            service_id: exact @name("service");
+            deployment_id: exact @name("deployment");
             region: exact @name("region");
         }
         actions = { stay; to_site; NoAction; }
@@ -70,10 +83,10 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
 
     // Of clients without a region, and regions without an entry above.
     table default_mapping {
-        key = { service_id: exact @name("service"); }
+        key = { deployment_id: exact @name("deployment"); }
         actions = { stay; to_site; NoAction; }
         const default_action = NoAction();
-        size = VIPS;
+        size = DEPLOYMENTS;
     }
 
     action here() {
@@ -97,6 +110,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
         bit<1> is_service = 0;
         site = 0;
         service_id = 0;
+        deployment_id = 0;
         region = 0;
         dispatched = 0;
         if (meta.direction == Direction.UP && hdr.udp.isValid() && meta.at_cookie_address == 0) {
@@ -120,6 +134,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
                     meta.remote_number = 10w0 ++ meta.connection_hash[5:0];
                     meta.outcome = OUTCOME_STEERED_DISPATCHER;
                 } else if (meta.tunnelled == 0) {
+                    deployment.apply();
                     if (hdr.ipv4.isValid()) {
                         client4.apply();
                     } else {

@@ -36,8 +36,10 @@
 #define RANK_BANDS 32
 #define DISCIPLINES 4
 
-// Artemis (control/steering.p4, control/tunnel.p4): prefixes of clients by region, and the sites of each (service, region).
+// Artemis (control/steering.p4, control/tunnel.p4): prefixes of clients by region; deployments, as each service may have its own and move to another; and the
+// sites of each (deployment, region).
 #define CLIENT_PREFIXES 131072
+#define DEPLOYMENTS 1024
 #define MAPPINGS 131072
 #define SITES 256
 #define SID_RANGES 8192

@@ -142,7 +142,8 @@ class TunnelTest(QuicTest):
         return Tunnel(vtep(number, self.outer_version), vtep(OWN, self.outer_version), tunnel_id, self.gre)
 
     def make_service(self, at: Endpoint, id: int, count: int = 2, number: int | None = None) -> Vip:
-        """A service address of replicas with tunnels, by the policy hash; `number` of the service if the switch decides."""
+        """A service address of replicas with tunnels, by the policy hash; `number` of the service if the switch decides, and `deploy`
+        says as what it is deployed."""
         vip = self.make_quic(count, id, at, HASH, base=16 * id, first_sid=100 * id, prefix=None)
         if number is None:
             self.site.insert([self.entry("steering.service", {"vip_id": id}, "needs_dispatcher", own_site=OWN)])
@@ -156,16 +157,24 @@ class TunnelTest(QuicTest):
             self.site.insert([self.through(REPLICA, server.sid, ENDS[version], dip)])
         return vip
 
-    def mapped(self, service: int, site: int | None, region: int = 0, session: int = 0) -> fy.P4TableEntry:
+    def deployed(self, service: int, deployment: int) -> fy.P4TableEntry:
+        return self.entry("steering.deployment", {"service": service}, "deployed_as", shared_deployment=deployment)
+
+    def deploy(self, deployment: int, *services: int) -> None:
+        """These services share the deployment."""
+        self.site.insert([self.deployed(service, deployment) for service in services])
+
+    def mapped(self, deployment: int, site: int | None, region: int = 0, session: int = 0) -> fy.P4TableEntry:
         """The mapping's entry: to this site (None) or another, with copies by a clone session; region 0 is the default."""
-        table, match = ("mapping", {"service": service, "region": region}) if region else ("default_mapping", {"service": service})
+        match = {"deployment": deployment} | ({"region": region} if region else {})
+        table = "mapping" if region else "default_mapping"
         if site is None:
             return self.entry(f"steering.{table}", match, "stay", copies=session)
         return self.entry(f"steering.{table}", match, "to_site", best=site, copies=session)
 
-    def map(self, service: int, site: int | None, region: int = 0, copies: Sequence[int] = ()) -> None:
+    def map(self, deployment: int, site: int | None, region: int = 0, copies: Sequence[int] = ()) -> None:
         session = self.session(copies)
-        self.site.insert([self.mapped(service, site, region, session)])
+        self.site.insert([self.mapped(deployment, site, region, session)])
 
     def session(self, sites: Sequence[int]) -> int:
         """The clone session of these sites, written when first asked for."""

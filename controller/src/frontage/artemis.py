@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, model_validator
 
 from frontage.fields import AddressField, IPAddress, Name
-from frontage.limits import MAX_REDUNDANCY, MAX_SERVICE, MAX_SID, MAX_SITE
+from frontage.limits import MAX_SERVICE, MAX_SID, MAX_SITE
 from frontage.model import Model
 
 SiteId = Annotated[int, Field(ge=1, le=MAX_SITE)]
@@ -69,9 +69,6 @@ class Dispatcher(Model):
 class Artemis(Model):
     name: str = Field(description="the Artemis name that the VIP's address stands for", examples=["films.example"], min_length=1)
     id: int = Field(ge=1, le=MAX_SERVICE, description="the service's number in the mapping, the same at all sites", examples=[3])
-    redundancy: int = Field(
-        1, ge=1, le=MAX_REDUNDANCY, description="the sites that a first flight goes to (X in the paper)", examples=[2]
-    )
     decided: bool = Field(
         True, description="whether the address alone names the service; else a dispatcher looks at SNI", examples=[True]
     )

@@ -34,6 +34,6 @@ def check(config: Config) -> Iterator[Finding]:
     vips = {vip.artemis.name.lower(): vip.artemis for vip in config.vips if vip.artemis is not None}
     for i, service in enumerate(settings.services):
         vip = vips.get(service.name)
-        if vip is not None and (service.id not in (None, vip.id) or service.redundancy != vip.redundancy):
-            what = f"{service.name} has another id or redundancy than its VIP: {vip.id} and {vip.redundancy}"
-            yield Finding(("end_users", "services", i), what, "give the same to both")
+        if vip is not None and service.id not in (None, vip.id):
+            what = f"{service.name} has another id than its VIP, {vip.id}"
+            yield Finding(("end_users", "services", i, "id"), what, "give the same to both")

@@ -50,6 +50,7 @@ def show(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> 
         {
             "name": name,
             "id": one.number,
+            "deployment": tables.services.get(name, 0),
             "redundancy": one.redundancy,
             "policy": one.policy,
             "sites": sorted(deployed.get(name, ())),
@@ -62,11 +63,12 @@ def show(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> 
         out.print_json(json.dumps({"ok": True, **sizes, "table": services}))
         return
     out.print(", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in sizes.items()), highlight=False)
-    table = Table("service", "id", "sites", "copies", "policy", "replicas accepting", box=None)
+    table = Table("service", "id", "deployment", "sites", "copies", "policy", "replicas accepting", box=None)
     for row in services:
         sites = " ".join(map(str, row["sites"])) if isinstance(row["sites"], list) else ""
         share = f"{row['accepting']} of {row['replicas']}"
-        table.add_row(str(row["name"]), str(row["id"]), sites or "-", str(row["redundancy"]), str(row["policy"]), share)
+        about = (row["name"], row["id"], row["deployment"] or "-", sites or "-", row["redundancy"], row["policy"], share)
+        table.add_row(*map(str, about))
     out.print(table)
 
 
@@ -101,6 +103,8 @@ def explain(
 def _print(answer: Answer, *, client_text: str, service: str) -> None:
     sites = ", then ".join(f"site {site}" for site in answer.sites) or "the site that they reach"
     why = f"region {answer.region} by {answer.matched}" if answer.matched else f"in no region: site {answer.own_site}'s own view"
+    if answer.deployment:
+        why += f"; deployment {answer.deployment}"
     out.print(f"clients in {client_text} of {service} go to {sites} ({why})", highlight=False)
     table = Table("site", "service there", "RTT", "measured under", "source", "samples", "last", box=None)
     for row in answer.rtts:

@@ -280,9 +280,9 @@ class Config(Model):
         return tuple(site for site in self.sites if self.site is not None and site.id != self.site.id)
 
     @property
-    def services(self) -> dict[int, Artemis]:
-        """Of Artemis, by number."""
-        return {vip.artemis.id: vip.artemis for vip in self.vips if vip.artemis is not None}
+    def decided(self) -> frozenset[int]:
+        """Numbers of the services of Artemis that the address alone decides: those that the switch maps."""
+        return frozenset(vip.artemis.id for vip in self.vips if vip.artemis is not None and vip.artemis.decided)
 
     @property
     def servers_by_vip(self) -> dict[str, list[Server]]:

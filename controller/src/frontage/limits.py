@@ -22,6 +22,7 @@ MAX_NEXT_HOPS = 8192
 
 MAX_SITE = 255
 MAX_SERVICE = 65535
+MAX_DEPLOYMENT = 65535
 MAX_REDUNDANCY = 4
 """Sites that a first flight may go to."""
 MAX_REGION = 65535

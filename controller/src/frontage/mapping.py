@@ -1,23 +1,25 @@
-"""The end-user mapping (Artemis, section 3.3) as the switch has it: regions of clients, and a service's sites in each of them.
+"""The end-user mapping (Artemis, section 3.3) as the switch has it: regions of clients, the deployments of services, and a
+deployment's sites in each region.
 
     mapping = EndUserMapping()
     mapping.regions[ip_network("2001:db8:c1::/48")] = 5
-    mapping.choices[3, 5] = (2, 1)               # service 3, region 5: site 2 is best, then site 1
+    mapping.deployments[3] = 7                   # service 3 is deployed as 7, as others may be
+    mapping.choices[7, 5] = (2, 1)               # deployment 7, region 5: site 2 is best, and site 1 gets a copy
     entries = MappingEntries(config, mapping)    # all of it
-    entries.change(Change(choices={(3, 5): (1,)}))    # the difference, and nothing but the difference, is computed
+    entries.change(Change(choices={(7, 5): (1,)}))    # the difference, and nothing but the difference, is computed
 
-A region of 0 stands for clients without one, and for regions in which a service has no choice of its own.
+A region of 0 stands for clients without one, and for regions in which a deployment has no choice of its own.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from frontage import limits, replication
-from frontage.blocks.steering import CLIENT4, CLIENT6, DEFAULT_MAPPING
+from frontage.blocks.steering import CLIENT4, CLIENT6, DEFAULT_MAPPING, DEPLOYMENT
 from frontage.blocks.steering import MAPPING as MAPPING_TABLE
 from frontage.config import Config
 from frontage.fields import IPNetwork
@@ -25,9 +27,9 @@ from frontage.replication import CLONE_SESSION
 from frontage.state import Action, Difference, Key, State, exact
 from frontage.ways import Ways
 
-ServiceRegion = tuple[int, int]
+DeploymentRegion = tuple[int, int]
 Sites = tuple[int, ...]
-"""Ids, the best first."""
+"""Ids of the sites that get a first flight, the best first."""
 
 
 class MappingError(Exception):
@@ -38,16 +40,35 @@ class MappingError(Exception):
 class EndUserMapping:
     regions: dict[IPNetwork, int] = field(default_factory=dict)
     """By prefix of clients; 1 to 65535."""
-    choices: dict[ServiceRegion, Sites] = field(default_factory=dict)
-    """By service and region."""
+    deployments: dict[int, int] = field(default_factory=dict)
+    """By service; 1 to 65535. Services that are at the same sites share one."""
+    choices: dict[DeploymentRegion, Sites] = field(default_factory=dict)
+    """By deployment and region."""
 
     def apply(self, change: Change) -> None:
         _merge(self.regions, change.regions)
+        _merge(self.deployments, change.deployments)
         _merge(self.choices, change.choices)
 
     def change_to(self, other: EndUserMapping) -> Change:
         """What turns this mapping into another."""
-        return Change(_changes(self.regions, other.regions), _changes(self.choices, other.choices))
+        return Change(
+            _changes(self.regions, other.regions),
+            _changes(self.deployments, other.deployments),
+            _changes(self.choices, other.choices),
+        )
+
+    @property
+    def whole(self) -> Change:
+        """What turns an empty mapping into this one."""
+        return Change(self.regions, self.deployments, self.choices)
+
+    def of_services(self, services: Collection[int]) -> EndUserMapping:
+        """What these services need of it."""
+        deployments = {service: deployment for service, deployment in self.deployments.items() if service in services}
+        used = set(deployments.values())
+        choices = {key: sites for key, sites in self.choices.items() if key[0] in used}
+        return EndUserMapping(dict(self.regions), deployments, choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +76,11 @@ class Change:
     """New values by key; None takes the key away."""
 
     regions: Mapping[IPNetwork, int | None] = field(default_factory=dict)
-    choices: Mapping[ServiceRegion, Sites | None] = field(default_factory=dict)
+    deployments: Mapping[int, int | None] = field(default_factory=dict)
+    choices: Mapping[DeploymentRegion, Sites | None] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.regions or self.choices)
+        return bool(self.regions or self.deployments or self.choices)
 
 
 K = TypeVar("K")
@@ -91,7 +113,7 @@ class MappingEntries:
         self.counts: Counter[str] = Counter()
         """Entries by table."""
         self._own = config.site.id if config.site else 0
-        self._services = {number: service for number, service in config.services.items() if service.decided}
+        self._decided = config.decided
         ways = Ways(config)
         ports = {port.name: port.id for port in config.ports}
         self._ports = {site.id: ports[way.port] for site in config.other_sites if (way := ways.to(site.vtep)) is not None}
@@ -102,7 +124,7 @@ class MappingEntries:
         self._next = limits.COPY_SESSIONS.start
         for key, action in (installed or {}).items():
             self._recover(key, action)
-        self.change(Change(mapping.regions, mapping.choices))
+        self.change(mapping.whole)
 
     def _recover(self, key: Key, action: Action) -> None:
         (number,) = exact(key.match)
@@ -116,22 +138,25 @@ class MappingEntries:
         for prefix, region in change.regions.items():
             if region is not None and not 1 <= region <= limits.MAX_REGION:
                 raise MappingError(f"{prefix} is in region {region}; give a region from 1 to {limits.MAX_REGION}")
-        for (service, region), sites in change.choices.items():
-            if not 0 <= region <= limits.MAX_REGION:
+        for service, deployment in change.deployments.items():
+            if deployment is not None and not 1 <= deployment <= limits.MAX_DEPLOYMENT:
                 raise MappingError(
-                    f"service {service} has a choice for region {region}; give a region from 0 to {limits.MAX_REGION}"
+                    f"service {service} has deployment {deployment}; give a deployment from 1 to {limits.MAX_DEPLOYMENT}"
                 )
-            if service not in self._services or sites is None:
+        for (deployment, region), sites in change.choices.items():
+            place = f"deployment {deployment} in region {region}"
+            if not 1 <= deployment <= limits.MAX_DEPLOYMENT or not 0 <= region <= limits.MAX_REGION:
+                raise MappingError(
+                    f"there is a choice for {place}; "
+                    f"give a deployment from 1 to {limits.MAX_DEPLOYMENT}, and a region from 0 to {limits.MAX_REGION}"
+                )
+            if sites is None:
                 continue
-            if not sites or len(set(sites)) != len(sites):
-                raise MappingError(
-                    f"service {service} has the sites {list(sites)} in region {region}; give at least one, each once"
-                )
+            if not 1 <= len(sites) <= limits.MAX_REDUNDANCY or len(set(sites)) != len(sites):
+                raise MappingError(f"{place} has the sites {list(sites)}; give 1 to {limits.MAX_REDUNDANCY}, each once")
             for site in sites:
                 if site != self._own and site not in self._ports:
-                    raise MappingError(
-                        f"service {service} is at site {site} in region {region}, but there is no such site; add it to `sites`"
-                    )
+                    raise MappingError(f"{place} is at site {site}, but there is no such site; add it to `sites`")
 
     def change(self, change: Change) -> Difference:
         """Take the change over. What there is to write, sessions included. Raises MappingError, and then nothing has changed."""
@@ -140,20 +165,20 @@ class MappingEntries:
         for prefix, region in change.regions.items():
             key = Key(CLIENT4 if prefix.version == 4 else CLIENT6, ((int(prefix.network_address), prefix.prefixlen),))
             wanted[key] = None if region is None else Action("is_in", (region,))
-        sets = {
-            self._others(service, sites) for (service, _), sites in change.choices.items() if sites and service in self._services
-        }
+        for service, deployment in change.deployments.items():
+            if service in self._decided:
+                wanted[Key(DEPLOYMENT, (service,))] = None if deployment is None else Action("deployed_as", (deployment,))
+        sets = {self._others(sites) for sites in change.choices.values() if sites}
         if len(self._numbers.keys() | sets - {frozenset()}) > len(limits.COPY_SESSIONS):
             raise MappingError(
                 f"more than {len(limits.COPY_SESSIONS)} different sets of sites would get copies; lower the services' redundancy"
             )
         before = dict(self._numbers)
         used = set(self._uses)
-        for (service, region), sites in change.choices.items():
-            if service in self._services:
-                key = Key(MAPPING_TABLE, (service, region)) if region else Key(DEFAULT_MAPPING, (service,))
-                wanted[key] = None if sites is None else self._choose(service, sites)
-                self._use(key, frozenset() if sites is None else self._others(service, sites))
+        for (deployment, region), sites in change.choices.items():
+            key = Key(MAPPING_TABLE, (deployment, region)) if region else Key(DEFAULT_MAPPING, (deployment,))
+            wanted[key] = None if sites is None else self._choose(sites)
+            self._use(key, frozenset() if sites is None else self._others(sites))
         wanted |= self._session_changes(used, before)
         return self._take(wanted)
 
@@ -174,17 +199,13 @@ class MappingEntries:
             self.state[key] = action
         return found
 
-    def _top(self, service: int, sites: Sites) -> Sites:
-        return sites[: self._services[service].redundancy]
+    def _others(self, sites: Sites) -> frozenset[int]:
+        """Where copies go: to all but the one that has the packet itself, which is this site if it is among them."""
+        return frozenset(sites) - {self._own if self._own in sites else sites[0]}
 
-    def _others(self, service: int, sites: Sites) -> frozenset[int]:
-        """Where copies go: to all of the top X but the one that has the packet itself, which is this site if it is among them."""
-        top = self._top(service, sites)
-        return frozenset(top) - {self._own if self._own in top else top[0]}
-
-    def _choose(self, service: int, sites: Sites) -> Action:
-        session = self._number(self._others(service, sites))
-        if self._own in self._top(service, sites):
+    def _choose(self, sites: Sites) -> Action:
+        session = self._number(self._others(sites))
+        if self._own in sites:
             return Action("stay", (session,))
         return Action("to_site", (sites[0], session))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from finsy.proto import p4r
@@ -96,38 +96,26 @@ async def reconcile(session: Session, schema: Schema, config: Config, mapping: E
     todo = await plan(session, schema, config, mapping)
     ops = leaf_ops(config, todo.allocation, todo.numbers, resync=resync)
     changes = todo.difference
-    missing, different = _by_table(changes.missing), _by_table(changes.different)
-    # A table's default action is always there: it can neither be inserted nor deleted.
-    unexpected = _by_table({key: action for key, action in changes.unexpected.items() if key.match})
-    held = Counter(key.table for key in todo.installed)
-    inserted = modified = deleted = 0
+    writes = _Writes(session, schema, changes, Counter(key.table for key in todo.installed))
 
     # Sessions lead nowhere in the tables, and entries may lead to them.
-    inserted += await session.write(schema, p4r.Update.INSERT, missing.get(CLONE_SESSION, {}).items())
-    modified += await session.write(schema, p4r.Update.MODIFY, different.get(CLONE_SESSION, {}).items())
+    await writes.put(CLONE_SESSION)
     for stage, tables in enumerate(STAGES):
         if stage == TREE_STAGE:
             await session.packet_out(packets(schema, ops.before))
         for table in tables:
-            new = missing.get(table, {})
-            if new and held[table] + len(new) > schema.table(table).size > 0:
-                # No room for both: what goes has to make room for what comes.
-                deleted += await session.write(schema, p4r.Update.DELETE, _keys(unexpected.pop(table, {})))
-            changed = {**different.get(table, {}), **{key: action for key, action in new.items() if not key.match}}
-            added = {key: action for key, action in new.items() if key.match}
-            inserted += await session.write(schema, p4r.Update.INSERT, added.items())
-            modified += await session.write(schema, p4r.Update.MODIFY, changed.items())
+            await writes.put(table)
     for tables in reversed(STAGES):
         for table in reversed(tables):
-            deleted += await session.write(schema, p4r.Update.DELETE, _keys(unexpected.pop(table, {})))
-    deleted += await session.write(schema, p4r.Update.DELETE, _keys(unexpected.pop(CLONE_SESSION, {})))
+            await writes.remove(table)
+    await writes.remove(CLONE_SESSION)
     await session.packet_out(packets(schema, ops.after))
 
     return Outcome(
         entries=len(todo.wanted),
-        inserted=inserted,
-        modified=modified,
-        deleted=deleted,
+        inserted=writes.inserted,
+        modified=writes.modified,
+        deleted=writes.deleted,
         leaf_ops=len(ops.before) + len(ops.after),
         seconds=time.monotonic() - started,
         mapped=todo.mapped or MappingEntries(config, mapping),
@@ -139,15 +127,43 @@ async def push(session: Session, schema: Schema, mapped: MappingEntries, changes
     ReconcileError."""
     started = time.monotonic()
     _check_sizes(schema, mapped.counts)
-    missing, different, unexpected = (_by_table(part) for part in (changes.missing, changes.different, changes.unexpected))
+    gone, new = (Counter(key.table for key in part) for part in (changes.unexpected, changes.missing))
+    writes = _Writes(session, schema, changes, mapped.counts - new + gone)
     order = (CLONE_SESSION, *steering.MAPPED)
-    inserted = modified = deleted = 0
     for table in order:
-        inserted += await session.write(schema, p4r.Update.INSERT, missing.get(table, {}).items())
-        modified += await session.write(schema, p4r.Update.MODIFY, different.get(table, {}).items())
+        await writes.put(table)
     for table in reversed(order):
-        deleted += await session.write(schema, p4r.Update.DELETE, _keys(unexpected.get(table, {})))
-    return Outcome(entries + inserted - deleted, inserted, modified, deleted, 0, time.monotonic() - started, mapped)
+        await writes.remove(table)
+    held = entries + writes.inserted - writes.deleted
+    return Outcome(held, writes.inserted, writes.modified, writes.deleted, 0, time.monotonic() - started, mapped)
+
+
+class _Writes:
+    """A difference on its way into the switch, table by table: what is new comes before what nothing leads to any more goes."""
+
+    def __init__(self, session: Session, schema: Schema, changes: Difference, held: Mapping[str, int]):
+        """``held``: entries that the switch has, by table."""
+        self.inserted = self.modified = self.deleted = 0
+        self._session = session
+        self._schema = schema
+        self._held = held
+        self._missing, self._different = _by_table(changes.missing), _by_table(changes.different)
+        self._unexpected = _by_table(changes.unexpected)
+
+    async def put(self, table: str) -> None:
+        new = self._missing.get(table, {})
+        if new and table != CLONE_SESSION and self._held[table] + len(new) > self._schema.table(table).size > 0:
+            # No room for both: what goes has to make room for what comes.
+            await self.remove(table)
+        # A table's default action is always there: it can neither be inserted nor deleted.
+        changed = {**self._different.get(table, {}), **{key: action for key, action in new.items() if not key.match}}
+        added = {key: action for key, action in new.items() if key.match}
+        self.inserted += await self._session.write(self._schema, p4r.Update.INSERT, added.items())
+        self.modified += await self._session.write(self._schema, p4r.Update.MODIFY, changed.items())
+
+    async def remove(self, table: str) -> None:
+        gone = self._unexpected.pop(table, {})
+        self.deleted += await self._session.write(self._schema, p4r.Update.DELETE, ((key, None) for key in gone if key.match))
 
 
 def _by_table(state: Mapping[Key, Action]) -> dict[str, State]:
@@ -155,10 +171,6 @@ def _by_table(state: Mapping[Key, Action]) -> dict[str, State]:
     for key, action in state.items():
         result.setdefault(key.table, {})[key] = action
     return result
-
-
-def _keys(state: Mapping[Key, Action]) -> Iterable[tuple[Key, Action | None]]:
-    return ((key, None) for key in state)
 
 
 def _check_sizes(schema: Schema, counts: Mapping[str, int]) -> None:

@@ -99,10 +99,12 @@ class Service:
                 log.error("the configuration stays as it was:\n%s", error)
                 raise
             self._stamp, self.config_error = stamp, None
-            followed = _other_stamps(config) != self._others or config.mapping != self.controller.config.mapping
+            before = self.controller.config
+            followed = _other_stamps(config) != self._others or config.mapping != before.mapping
+            followed |= config.mapping is not None and config.decided != before.decided
             self._others = _other_stamps(config)
             change = self.controller.mapping.change_to(mapping) if followed else Change()
-            if config != self.controller.config:
+            if config != before:
                 log.info("%s has changed", self.file)
                 await self.controller.change(config, change)
             elif change:

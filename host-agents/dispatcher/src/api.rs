@@ -13,11 +13,11 @@ use serde::Deserialize;
 
 use crate::control::{Control, Refused};
 use crate::counts::Counts;
+use crate::message::{Difference, Whole};
 use crate::replicas::Heartbeat;
-use crate::table::{Difference, Whole};
 use crate::{metrics, probe};
 
-/// A table of 100,000 prefixes has some 5 MB.
+/// A table of 10,000 services in 400 deployments, 100,000 prefixes and 100 sites has some 21 MB.
 const MAX_BODY: usize = 256 << 20;
 
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use std::num::NonZeroU8;
 use frontage_tunnel::vxlan;
 
 use crate::replicas::Replica;
-use crate::table::{Policy, Service};
+use crate::service::{Policy, Service};
 use crate::view::View;
 
 /// Most sites that get copies of one flight (X of the paper's evaluation).

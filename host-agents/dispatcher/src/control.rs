@@ -7,8 +7,9 @@ use std::time::Instant;
 use tokio::sync::Notify;
 
 use crate::measurements::{Measured, Measurements, OfSite};
+use crate::message::{Difference, Sizes, Whole};
 use crate::replicas::{Heartbeat, Replicas, Shown};
-use crate::table::{Difference, Sizes, Table, Whole};
+use crate::table::Table;
 use crate::view::View;
 use crate::worker::Views;
 

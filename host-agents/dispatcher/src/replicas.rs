@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::measurements::Measured;
-use crate::table::normal;
+use crate::service::normal;
 
 /// What a replica says of itself.
 #[derive(Clone, Debug, Deserialize)]

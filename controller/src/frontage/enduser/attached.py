@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from dataclasses import replace
 from typing import TypeAlias
 
 from frontage.config import Config
@@ -124,7 +125,7 @@ def services_of(config: Config) -> tuple[tuple[Service, ...], frozenset[str]]:
         if vip.artemis is not None:
             name = vip.artemis.name.lower().removesuffix(".")
             known = services.get(name, Service(name, 0))
-            services[name] = Service(name, vip.artemis.id, vip.artemis.redundancy, known.policy, known.alpn)
+            services[name] = replace(known, number=vip.artemis.id)
             if vip.artemis.decided:
                 decided.add(name)
     return tuple(services.values()), frozenset(decided)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from frontage.enduser.prefixes import BITS, parse
+import numpy as np
+
+from frontage.enduser.choices import Choice
+from frontage.enduser.prefixes import BITS, Rows, parse
 from frontage.enduser.settings import EndUsers
 from frontage.enduser.store import Replica, Sample
 from frontage.enduser.tables import Difference, Tables, difference
 from frontage.fields import IPAddress
+from frontage.limits import MAX_REDUNDANCY
 
 _OPENER = build_opener(ProxyHandler({}))
 """Dispatchers are asked directly, whatever proxies the environment names."""
@@ -127,8 +131,8 @@ class Dispatcher:
     def _patch(self, have: Tables, tables: Tables) -> int:
         """The entries written; 0 if it does not have what was thought."""
         found = difference(have, tables, self.site)
-        body: dict[str, Any] = {"from": have.content, "version": tables.content} | _lists(found, tables)
-        body["remove"] = _removed(found, have)
+        lists, remove = _lists(found, have, tables)
+        body = {"from": have.content, "version": tables.content, **lists, "remove": remove}
         try:
             self._request("PATCH", "/table", body, timeout=_PATIENCE, attempts=1)
         except DispatcherError as error:
@@ -139,12 +143,14 @@ class Dispatcher:
         return max(1, len(found))
 
     def _put(self, tables: Tables, vteps: Mapping[int, str]) -> int:
-        found = difference(Tables(), tables, self.site)
+        nothing = Tables()
+        found = difference(nothing, tables, self.site)
+        lists, _ = _lists(found, nothing, tables)
         body = {
             "version": tables.content,
             "site": self.site,
             "sites": [{"id": id_, "vtep": vtep} for id_, vtep in vteps.items()],
-            **_lists(found, tables),
+            **lists,
         }
         self._request("PUT", "/table", body, timeout=_PATIENCE)
         self.replaced += 1
@@ -176,35 +182,35 @@ class Dispatcher:
         raise AssertionError
 
 
-def _lists(found: Difference, tables: Tables) -> dict[str, Any]:
-    """What is new or another. The dispatcher's mapping has rows by service: those of its deployment."""
+def _lists(found: Difference, have: Tables, tables: Tables) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is new or another, and what is to be removed."""
     services = []
     for name, number in found.services.items():
         if number is not None:
             one = tables.details[name]
-            row = {"name": name, "id": one.number, "redundancy": one.redundancy, "alpn": list(one.alpn), "policy": one.policy}
-            services.append(row)
-    mapping = []
-    for names, regions, choices in found.mapping:
-        rows = [
-            (region, [site for site in sites if site])
-            for region, sites in zip(regions.tolist(), choices.tolist(), strict=True)
-            if any(sites)
-        ]
-        for name in names:
-            if name in tables.services:
-                mapping += [{"service": tables.details[name].number, "region": region, "sites": sites} for region, sites in rows]
+            row = {"name": name, "id": one.number, "deployment": number, "redundancy": one.redundancy}
+            services.append(row | {"alpn": list(one.alpn), "policy": one.policy})
     clients = [{"prefix": str(prefix), "region": region} for prefix, region in found.clients.items() if region]
-    return {"services": services, "clients": clients, "mapping": mapping}
-
-
-def _removed(found: Difference, have: Tables) -> dict[str, Any]:
-    mapping = []
-    for names, regions, choices in found.mapping:
-        gone = regions[~choices.any(axis=1)].tolist()
-        mapping += [[have.details[name].number, region] for name in names for region in gone if name in have.services]
-    return {
+    mapping, unmapped = [], []
+    for number, every, choices in found.mapping:
+        for sites, regions in _by_sites(every, choices):
+            if sites:
+                mapping.append({"deployment": number, "sites": sites, "regions": regions})
+            else:
+                unmapped.append({"deployment": number, "regions": regions})
+    remove = {
         "clients": [str(prefix) for prefix, region in found.clients.items() if not region],
-        "mapping": mapping,
+        "mapping": unmapped,
         "services": [have.details[name].number for name, number in found.services.items() if number is None],
     }
+    return {"services": services, "clients": clients, "mapping": mapping}, remove
+
+
+def _by_sites(regions: Rows, choices: Choice) -> Iterator[tuple[list[int], list[int]]]:
+    """Sites, and the regions that have them; no sites where there is no entry. The tables are large, and few are the sites."""
+    packed = np.zeros((len(choices), MAX_REDUNDANCY), np.uint8)
+    packed[:, : choices.shape[1]] = choices
+    keys = packed.view(np.uint32)[:, 0]
+    order = np.argsort(keys, kind="stable")
+    for same in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
+        yield [site for site in choices[same[0]].tolist() if site], regions[same].tolist()

@@ -136,10 +136,6 @@ class Engine:
                 del self.services[name]
         live = self.orders.live
         keys = self.orders.keys[:, live]
-        for deployment in gone:
-            if self._users[deployment] == 0:
-                del self._users[deployment]
-                self._retire(deployment, keys, live, changes)
         for name in services:
             found = self.services.get(name)
             if found is not None and found not in self.deployments:
@@ -148,6 +144,11 @@ class Engine:
                 self._signatures[:, live] += signature(best(keys, found), found)
                 changes.deployments[number] = (tuple(self.sites[list(found.sites)].tolist()), found.redundancy)
             changes.services[name] = None if found is None else self.deployments[found]
+        # Behind what is new: a number that is free from now on still has users where tables are written entry by entry.
+        for deployment in gone:
+            if self._users[deployment] == 0:
+                del self._users[deployment]
+                self._retire(deployment, keys, live, changes)
 
     def _number(self, deployment: Deployment) -> int:
         if (number := self._reserved.pop(deployment, None)) is not None:

@@ -29,6 +29,8 @@ class Answer:
     matched: Prefix | None
     """The entry of the clients' table; None: the client is in no region."""
     region: int
+    deployment: int
+    """Number of the service's; 0: the service is nowhere."""
     sites: Sites
     """Best first; none: the service is nowhere."""
     deployed: frozenset[int]
@@ -41,6 +43,7 @@ class Answer:
             "site": self.own_site,
             "matched": str(self.matched) if self.matched else None,
             "region": self.region,
+            "deployment": self.deployment,
             "sites": list(self.sites),
             "deployed": sorted(self.deployed),
             "rtts": [asdict(row) | {"prefix": str(row.prefix)} for row in self.rtts],
@@ -63,8 +66,8 @@ def look_up(store: Store, client: Prefix, service: str, own_site: int) -> Answer
     rtts = tuple(sorted(best.values(), key=lambda row: row.rtt_us))
     number = tables.services.get(service, 0)
     if not number:
-        return Answer(own_site, matched, region, (), frozenset(), rtts)
+        return Answer(own_site, matched, region, 0, (), frozenset(), rtts)
     entries = tables.entries(own_site, number)
     entry = entries[region] if region < len(entries) and entries[region].any() else entries[0]
     sites = tuple(site for site in entry.tolist() if site)
-    return Answer(own_site, matched, region, sites, frozenset(tables.deployments[number].sites), rtts)
+    return Answer(own_site, matched, region, number, sites, frozenset(tables.deployments[number].sites), rtts)

@@ -17,15 +17,12 @@ def whole(tables: Tables, site: int, names: Collection[str]) -> EndUserMapping:
 
 def change(old: Tables, new: Tables, site: int, names: Collection[str]) -> Change:
     """What turns the switch's mapping of one state into that of another."""
-    found = difference(old, new, site)
-    numbers = {name: service.number for tables in (old, new) for name, service in tables.details.items() if name in names}
+    found = difference(old.of_services(names), new.of_services(names), site)
     choices: dict[tuple[int, int], Sites | None] = {}
-    for services, regions, rows in found.mapping:
-        wanted = [name for name in services if name in numbers]
-        if not wanted:
-            continue
+    for deployment, regions, rows in found.mapping:
         for region, row in zip(regions.tolist(), rows.tolist(), strict=True):
-            sites = tuple(one for one in row if one) or None
-            for name in wanted:
-                choices[numbers[name], region] = sites
-    return Change({prefix.network: region or None for prefix, region in found.clients.items()}, choices)
+            choices[deployment, region] = tuple(one for one in row if one) or None
+    # A service may have got another number.
+    deployments: dict[int, int | None] = {old.details[name].number: None for name in found.services if name in old.services}
+    deployments |= {new.details[name].number: number for name, number in found.services.items() if number is not None}
+    return Change({prefix.network: region or None for prefix, region in found.clients.items()}, deployments, choices)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -55,9 +55,9 @@ class Tables:
     def entries(self, site: int, deployment: int) -> Choice:
         """[region, redundancy] site ids of the entries that ``site`` needs; region 0 is the default, from which others differ.
 
-        Zeros: no entry. Deployment 0 is that of services without a site.
+        Zeros: no entry, as of a deployment that is not there.
         """
-        if deployment == 0:
+        if deployment not in self.deployments:
             return np.zeros((1, 1), np.uint8)
         choices = self.deployments[deployment]
         entries = choices.by_region.copy()
@@ -68,20 +68,27 @@ class Tables:
         entries[0] = default
         return entries
 
+    def of_services(self, names: Collection[str]) -> Tables:
+        """What these services need of it."""
+        services = {name: number for name, number in self.services.items() if name in names}
+        used = set(services.values())
+        deployments = {number: choices for number, choices in self.deployments.items() if number in used}
+        return replace(self, services=services, deployments=deployments)
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What the tables of one site's dispatchers need to get from one state to another."""
+    """What the tables of one site's dispatchers or switch need to get from one state to another."""
 
     clients: dict[Prefix, int]
     """0 removes."""
-    mapping: list[tuple[list[str], Rows, Choice]]
-    """(services, regions [n], their entries [n, redundancy]); zeros remove."""
     services: dict[str, int | None]
-    """None removes. Services whose details have changed are here, too."""
+    """Numbers of their deployments; None removes. Services whose details have changed are here, too."""
+    mapping: list[tuple[int, Rows, Choice]]
+    """(deployment's number, regions [n], their entries [n, redundancy]); zeros remove."""
 
     def __len__(self) -> int:
-        return len(self.clients) + len(self.services) + sum(len(names) * len(regions) for names, regions, _ in self.mapping)
+        return len(self.clients) + len(self.services) + sum(len(regions) for _, regions, _ in self.mapping)
 
 
 def difference(old: Tables, new: Tables, site: int) -> Difference:
@@ -89,23 +96,20 @@ def difference(old: Tables, new: Tables, site: int) -> Difference:
     if old.clients is not new.clients:
         clients = {prefix: region for prefix, region in new.clients.items() if old.clients.get(prefix) != region}
         clients |= dict.fromkeys(old.clients.keys() - new.clients.keys(), 0)
-    moves: dict[tuple[int, int], list[str]] = {}
-    for name in old.services.keys() | new.services.keys():
-        moves.setdefault((old.services.get(name, 0), new.services.get(name, 0)), []).append(name)
-    mapping: list[tuple[list[str], Rows, Choice]] = []
-    for (before, after), names in moves.items():
-        if old.orders == new.orders and old.deployments.get(before) is new.deployments.get(after):
-            continue
-        regions, choices = _changed(old.entries(site, before), new.entries(site, after))
-        if len(regions):
-            mapping.append((sorted(names), regions, choices))
     services: dict[str, int | None] = {
         name: number
         for name, number in new.services.items()
-        if name not in old.services or old.details.get(name) != new.details.get(name)
+        if old.services.get(name) != number or old.details.get(name) != new.details.get(name)
     }
     services |= dict.fromkeys(old.services.keys() - new.services.keys())
-    return Difference(clients, mapping, services)
+    mapping: list[tuple[int, Rows, Choice]] = []
+    for number in sorted(old.deployments.keys() | new.deployments.keys()):
+        if old.orders == new.orders and old.deployments.get(number) is new.deployments.get(number):
+            continue
+        regions, choices = _changed(old.entries(site, number), new.entries(site, number))
+        if len(regions):
+            mapping.append((number, regions, choices))
+    return Difference(clients, services, mapping)
 
 
 def _changed(have: Choice, want: Choice) -> tuple[Rows, Choice]:

@@ -73,9 +73,9 @@ pub fn number(packet: &[u8]) -> Option<usize> {
 pub fn view() -> View {
     let table = json!({
         "version": 1, "site": ORIGIN, "sites": [],
-        "services": [{"name": "films.example", "id": 3, "redundancy": 1, "alpn": ["h3"], "policy": "load"}],
+        "services": [{"name": "films.example", "id": 3, "deployment": 7, "redundancy": 1, "alpn": ["h3"], "policy": "load"}],
         "clients": [{"prefix": "198.0.0.0/8", "region": 5}],
-        "mapping": [{"service": 3, "region": 5, "sites": [ORIGIN]}],
+        "mapping": [{"deployment": 7, "sites": [ORIGIN], "regions": [5]}],
     });
     let whole = serde_json::from_value(table).expect("a table");
     let table = Table::new(whole, DISPATCHER).expect("a right table");

@@ -39,6 +39,18 @@ fn the_clients_region_decides_between_sites() {
     assert_eq!(world.take(&packet), [(ip(SITE_2), packet)]);
 }
 
+#[test]
+fn services_of_one_deployment_go_alike() {
+    let mut world = World::served();
+    world.table["services"][1]["deployment"] = json!(7);
+    world.table["mapping"].as_array_mut().unwrap().pop();
+    // As many sites as the service's own redundancy says.
+    for (number, name) in [(1, "films.example"), (2, "copied.example")] {
+        let ends = world.ends(&from(1, FAR, number, name));
+        assert_eq!((ends[0], ends.len()), (ip(SITE_2), number as usize));
+    }
+}
+
 /// What came from another site is its choice already.
 #[test]
 fn another_sites_flights_stay_here() {

@@ -111,8 +111,8 @@ fn tunnels_and_heartbeats() {
     let program = Program::start();
     let table = json!({
         "version": 7, "site": 1, "sites": [{"id": 1, "vtep": "127.0.0.1"}, {"id": 2, "vtep": "127.0.0.4"}],
-        "services": [{"name": "films.example", "id": 3, "redundancy": 1, "alpn": ["h3"], "policy": "latency"}],
-        "clients": [], "mapping": [{"service": 3, "region": 0, "sites": [1, 2]}],
+        "services": [{"name": "films.example", "id": 3, "deployment": 7, "redundancy": 1, "alpn": ["h3"], "policy": "latency"}],
+        "clients": [], "mapping": [{"deployment": 7, "sites": [1, 2], "regions": [0]}],
     });
     assert_eq!(program.ask("GET", "/table", Value::Null).0, 404);
     assert_eq!(program.ask("PUT", "/table", table).0, 200);
@@ -160,8 +160,7 @@ fn tunnels_and_heartbeats() {
 
     let stale = json!({"from": 6, "version": 8});
     assert_eq!(program.ask("PATCH", "/table", stale).0, 409);
-    let elsewhere =
-        json!({"from": 7, "version": 8, "mapping": [{"service": 3, "region": 0, "sites": [2, 1]}]});
+    let elsewhere = json!({"from": 7, "version": 8, "mapping": [{"deployment": 7, "sites": [2, 1], "regions": [0]}]});
     assert_eq!(program.ask("PATCH", "/table", elsewhere).0, 200);
     let packet = flight(6, "films.example");
     send(&packet);

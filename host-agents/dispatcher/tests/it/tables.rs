@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use frontage_dispatcher::control::{Control, Refused};
+use frontage_dispatcher::message::{Difference, Whole};
 use frontage_dispatcher::replicas::Replicas;
-use frontage_dispatcher::table::{Difference, Whole};
 use frontage_dispatcher::worker::Views;
 use serde_json::{Value, from_value, json};
 
@@ -29,25 +29,29 @@ fn change(control: &Control, difference: Value) -> Result<Value, Refused> {
         .map(|sizes| serde_json::to_value(sizes).unwrap())
 }
 
-const SIZES: fn(u64) -> Value = |version| json!({"version": version, "site": 1, "sites": 3, "services": 2, "clients": 1, "mapping": 3});
+const SIZES: fn(u64) -> Value = |version| json!({"version": version, "site": 1, "sites": 3, "services": 2, "deployments": 2, "clients": 1, "mapping": 3});
 
 #[test]
 fn a_table_that_contradicts_itself_is_refused() {
     let control = control();
     assert_eq!(replace(&control, table()), Ok(SIZES(7)));
     type Wrong = (fn(&mut Value), &'static str);
-    let wrong: [Wrong; 8] = [
+    let wrong: [Wrong; 10] = [
         (
             |t| t["mapping"][0]["sites"] = json!([2, 9]),
-            "mapping: service 3, region 5: site 9 is not among the sites",
+            "mapping: deployment 7, sites [2, 9]: site 9 is not among the sites",
         ),
         (
             |t| t["mapping"][0]["sites"] = json!([2, 2]),
-            "mapping: service 3, region 5: a site is there twice",
+            "mapping: deployment 7, sites [2, 2]: site 2 is there twice",
         ),
         (
-            |t| t["mapping"][0]["service"] = json!(9),
-            "mapping: service 9, region 5: there is no such service",
+            |t| t["mapping"][0]["sites"] = json!([]),
+            "mapping: deployment 7, sites []: there is none; name one",
+        ),
+        (
+            |t| t["mapping"][0]["deployment"] = json!(9),
+            "mapping: deployment 9: no service has it; add one",
         ),
         (
             |t| t["services"][0]["redundancy"] = json!(5),
@@ -55,7 +59,11 @@ fn a_table_that_contradicts_itself_is_refused() {
         ),
         (
             |t| t["services"][1]["name"] = json!("FILMS.example"),
-            "has two ids",
+            "services: FILMS.example has two ids, 3 and 4; remove one",
+        ),
+        (
+            |t| t["services"][1]["id"] = json!(3),
+            "services: 3 is the id of films.example and of another",
         ),
         (
             |t| t["sites"][1]["vtep"] = json!("192.0.2.1"),
@@ -91,17 +99,19 @@ fn differences_apply_to_their_version() {
     let more = json!({
         "from": 8, "version": 9,
         "clients": [{"prefix": "198.51.100.0/24", "region": 5}],
-        "mapping": [{"service": 3, "region": 5, "sites": [3]}],
-        "remove": {"clients": ["2001:db8:c5::/48"], "mapping": [[4, 0]], "services": [4]},
+        "mapping": [{"deployment": 7, "sites": [3], "regions": [5, 6]}],
+        "remove": {
+            "clients": ["2001:db8:c5::/48"], "mapping": [{"deployment": 8, "regions": [0]}], "services": [4],
+        },
     });
-    let sizes =
-        json!({"version": 9, "site": 1, "sites": 3, "services": 1, "clients": 1, "mapping": 2});
+    let mut sizes = SIZES(9);
+    (sizes["services"], sizes["deployments"]) = (json!(1), json!(1));
     assert_eq!(change(&control, more), Ok(sizes.clone()));
-    // A service that is still mapped, and things that are not there.
+    // A service whose deployment is still mapped, and things that are not there.
     for remove in [
         json!({"services": [3]}),
         json!({"clients": ["::/0"]}),
-        json!({"mapping": [[3, 1]]}),
+        json!({"mapping": [{"deployment": 7, "regions": [1]}]}),
     ] {
         let difference = json!({"from": 9, "version": 10, "remove": remove});
         assert!(matches!(
@@ -110,6 +120,37 @@ fn differences_apply_to_their_version() {
         ));
     }
     assert_eq!(serde_json::to_value(control.sizes()).unwrap(), sizes);
+}
+
+/// Nothing of the mapping is said again for a service that moves to where others are.
+#[test]
+fn a_service_moves_to_another_deployment() {
+    let control = control();
+    replace(&control, table()).unwrap();
+    let moved = json!({
+        "from": 7, "version": 8,
+        "services": [{"name": "copied.example", "id": 4, "deployment": 7, "alpn": ["h3"], "policy": "load"}],
+    });
+    let left = change(&control, moved.clone()).unwrap_err();
+    assert!(
+        matches!(left, Refused::Wrong(problem) if problem.starts_with("mapping: deployment 8: no service has it"))
+    );
+    let mut whole = moved;
+    whole["remove"] = json!({"mapping": [{"deployment": 8, "regions": [0]}]});
+    let mut sizes = SIZES(8);
+    (sizes["deployments"], sizes["mapping"]) = (json!(1), json!(2));
+    assert_eq!(change(&control, whole), Ok(sizes));
+}
+
+#[test]
+fn services_may_take_each_others_names() {
+    let control = control();
+    replace(&control, table()).unwrap();
+    let services: Vec<_> = [(3, "copied.example"), (4, "films.example")]
+        .map(|(id, name)| json!({"name": name, "id": id, "deployment": id + 4, "alpn": ["h3"], "policy": "load"}))
+        .into();
+    let swapped = json!({"from": 7, "version": 8, "services": services});
+    assert_eq!(change(&control, swapped), Ok(SIZES(8)));
 }
 
 #[test]

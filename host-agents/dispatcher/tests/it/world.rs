@@ -35,14 +35,14 @@ pub fn table() -> Value {
             {"id": 1, "vtep": SWITCH}, {"id": 2, "vtep": "2001:db8:102::1"}, {"id": 3, "vtep": "2001:db8:103::1"},
         ],
         "services": [
-            {"name": "films.example", "id": 3, "redundancy": 1, "alpn": ["h3"], "policy": "latency"},
-            {"name": "Copied.Example.", "id": 4, "redundancy": 2, "alpn": ["h3"], "policy": "load"},
+            {"name": "films.example", "id": 3, "deployment": 7, "redundancy": 1, "alpn": ["h3"], "policy": "latency"},
+            {"name": "Copied.Example.", "id": 4, "deployment": 8, "redundancy": 2, "alpn": ["h3"], "policy": "load"},
         ],
         "clients": [{"prefix": "2001:db8:c5::/48", "region": 5}],
         "mapping": [
-            {"service": 3, "region": 5, "sites": [2, 1, 3]},
-            {"service": 3, "region": 0, "sites": [1, 2]},
-            {"service": 4, "region": 0, "sites": [1, 3, 2]},
+            {"deployment": 7, "sites": [2, 1, 3], "regions": [5]},
+            {"deployment": 7, "sites": [1, 2], "regions": [0]},
+            {"deployment": 8, "sites": [1, 3, 2], "regions": [0]},
         ],
     })
 }

@@ -12,7 +12,7 @@ from ..nodes import Namespace
 from ..quicagents import network_of
 from .addresses import DISPATCHER_PORT, TUNNEL_PORT, SiteAddresses
 from .names import ZONE
-from .siteconfig import SERVICE_ID
+from .siteconfig import DEPLOYMENT, SERVICE_ID
 
 CONFIGURATION = """\
 control = "[::]:{control}"
@@ -44,13 +44,13 @@ def tell(
     version: int,
 ) -> None:
     """Replace all that it knows of sites, services and the mapping."""
-    service = {"name": ZONE, "id": SERVICE_ID, "redundancy": redundancy, "alpn": ["h3"], "policy": "latency"}
+    service = {"name": ZONE, "id": SERVICE_ID, "deployment": DEPLOYMENT, "redundancy": redundancy}
     table = {
         "version": version,
         "site": site.id,
         "sites": [{"id": s.id, "vtep": s.vtep} for s in sites],
-        "services": [service],
         **mapping,
+        "services": [service | {"alpn": ["h3"], "policy": "latency"}],
     }
     _request(host, site, "PUT", "/table", json.dumps(table).encode())
 

@@ -92,19 +92,19 @@ class Site:
 
     def write(self, mapping: Mapping[str, object], redundancy: int) -> None:
         """Write what the controller follows: its configuration, and the end-user mapping."""
-        texts = {} if self._computed else {self._directory / "mapping.json": json.dumps(mapping)}
-        texts[self._config] = yaml.safe_dump(self._configuration(redundancy), sort_keys=False)
+        told = self._directory / "mapping.json"
+        texts = {} if self._computed else {told: json.dumps(siteconfig.mapping(mapping, redundancy))}
+        texts[self._config] = yaml.safe_dump(self._configuration(), sort_keys=False)
         for file, text in texts.items():
             new = file.with_suffix(".new")
             new.write_text(text)
             new.replace(file)
 
-    def _configuration(self, redundancy: int) -> dict[str, object]:
+    def _configuration(self) -> dict[str, object]:
         return siteconfig.controller(
             self.addresses,
             self._sites,
             service_address=self._service_address,
-            redundancy=redundancy,
             dispatched=self._dispatched,
             computed=self._computed,
             grpc=self._grpc,

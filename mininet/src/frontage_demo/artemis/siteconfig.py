@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from .addresses import DISPATCHER_PORT, PLAIN_PREFIX, PORT, SERVER_PORT, TUNNEL_PORT, WAN_MAC, SiteAddresses
 from .names import ZONE
@@ -16,6 +17,7 @@ INTERVAL = 2.0
 STORE = "mapping.db"
 """Of the controllers, in the folder of all sites."""
 SERVICE_ID = 1
+DEPLOYMENT = 1
 SERVICE_TTL = 60
 """Seconds for which clients may go to the replica's own address without asking."""
 KEY = {"id": 1, "secret": "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"}
@@ -87,7 +89,6 @@ def controller(
     sites: Sequence[SiteAddresses],
     *,
     service_address: str,
-    redundancy: int,
     dispatched: bool,
     computed: bool,
     grpc: str,
@@ -96,8 +97,8 @@ def controller(
     json_file: Path,
     directory: Path,
 ) -> dict[str, object]:
-    """Of the edge switch. `redundancy` is X; `directory` has `mapping.json`, unless the mapping is `computed`; with
-    `dispatched`, first flights go to the dispatchers, else the service address alone decides.
+    """Of the edge switch. `directory` has `mapping.json`, unless the mapping is `computed`; with `dispatched`, first
+    flights go to the dispatchers, else the service address alone decides.
     """
     ports, neighbors = [], []
     for number, name, role, mac, gateway in (
@@ -115,7 +116,7 @@ def controller(
     routes = [{"prefix": p, "port": "replica", "mac": replica_mac} for p in (site.server_prefix, PLAIN_PREFIX)]
     routes.append({"prefix": "::/0", "port": "wan", "mac": WAN_MAC})
     routes += [{"prefix": f"{s.vtep}/128", "port": "backbone", "mac": WAN_MAC} for s in sites if s != site]
-    artemis = {"name": ZONE, "id": SERVICE_ID, "redundancy": redundancy, "decided": not dispatched}
+    artemis = {"name": ZONE, "id": SERVICE_ID, "decided": not dispatched}
     vip: dict[str, object] = {"name": "films", "address": service_address, "protocol": "udp", "port": PORT}
     vip |= {"policy": "cclb4", "cookie_prefix": site.cookie_prefix, "artemis": artemis}
     server: dict[str, object] = {"name": f"{site.name}-replica", "vip": "films", "address": site.dip}
@@ -143,6 +144,14 @@ def end_users(sites: Sequence[SiteAddresses]) -> dict[str, object]:
     urls = {site.id: f"http://[{site.management[1]}]:{DISPATCHER_PORT}" for site in sites}
     dispatchers = [{"site": site, "url": url} for site, url in urls.items()]
     return {"store": f"sqlite:///../{STORE}", "interval": INTERVAL, "dispatchers": dispatchers}
+
+
+def mapping(whole: Mapping[str, Any], redundancy: int) -> dict[str, Any]:
+    """What the switch is told of a mapping: only the sites that get a first flight. A dispatcher, which knows who
+    accepts connections, has the others in reserve.
+    """
+    best = [choice | {"sites": choice["sites"][:redundancy]} for choice in whole["mapping"]]
+    return {**whole, "mapping": best}
 
 
 def _site(site: SiteAddresses, *, dispatched: bool) -> dict[str, object]:

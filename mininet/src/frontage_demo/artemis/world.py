@@ -27,7 +27,7 @@ from .latency import Latencies
 from .names import ZONE, start_authority, start_resolver
 from .scenarios import AUTHORITY, Scenario, anycast
 from .site import Programs, Site
-from .siteconfig import SERVICE_ID
+from .siteconfig import DEPLOYMENT, SERVICE_ID
 from .topology import Internet, dispatcher_host, replica_host
 from .wan import Wan
 
@@ -156,10 +156,11 @@ class ArtemisWorld:
         choices = []
         for place, region in regions.items():
             alive = [ids[near] for near in self.nearest(place) if near in ids]
-            choices.append({"service": SERVICE_ID, "region": region, "sites": alive})
-        anywhere = {"service": SERVICE_ID, "region": 0, "sites": list(ids.values())}
+            choices.append({"deployment": DEPLOYMENT, "sites": alive, "regions": [region]})
+        anywhere = {"deployment": DEPLOYMENT, "sites": list(ids.values()), "regions": [0]}
+        services = [{"id": SERVICE_ID, "deployment": DEPLOYMENT}]
         clients = [{"prefix": f"{h.prefix}/64", "region": regions[h.place]} for h in self._clients.values()]
-        return {"clients": clients, "mapping": [*choices, anywhere]}
+        return {"clients": clients, "services": services, "mapping": [*choices, anywhere]}
 
     def _wait_until_listening(self) -> None:
         deadline = time.monotonic() + READY_TIMEOUT
