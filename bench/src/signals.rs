@@ -13,8 +13,9 @@ use anyhow::{Result, ensure};
 use frontage_cookie::{Secret, ipv6};
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
+use frontage_quic::places::Places;
 use frontage_quic::session::{Observer as _, Packet};
-use frontage_quic::socket::{Carrier, Socket};
+use frontage_quic::socket::{Addresses, Carrier, Socket};
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
 use serde::Serialize;
@@ -29,6 +30,8 @@ const BATCH: u64 = 10;
 const PACKET: usize = 1400;
 /// Bytes of a datagram of the client: acknowledgements.
 const ARRIVED: usize = 40;
+/// Its frame (RFC 9000, section 19.3).
+const ACK: [u8; 5] = [0x02, 0, 0, 0, 0];
 const ROUNDS: u64 = 2000;
 const PREFIX: u64 = 0x2001_0db8_0000_0007;
 const PORT: u16 = 4433;
@@ -52,12 +55,18 @@ pub fn measure() -> Result<Times> {
         bandwidth: 1_000_000_000,
     };
     let wire = Arc::new(Mutex::new(Wire::default()));
-    let mut socket = Socket::over(Box::new(Nowhere(wire.clone())), Some(carrier));
+    let places = Arc::<Places>::default();
+    let addresses = Addresses {
+        places: places.clone(),
+        carrier: Some(carrier),
+        tunnel: None,
+    };
+    let mut socket = Socket::over(Box::new(Nowhere(wire.clone())), Some(addresses));
     let mut sender = socket.create_sender();
     let mut connections: Vec<_> = (0..CONNECTIONS)
         .map(|n| {
             let address = Ipv6Addr::from_bits(0x2001_0db8_000c << 80 | n as u128);
-            Connection::new(SocketAddr::from((address, 50_000)), &loads)
+            Connection::new(SocketAddr::from((address, 50_000)), &loads, &places)
         })
         .collect();
     let (mut times, mut sources) = (Vec::new(), 0);
@@ -103,10 +112,10 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(client: SocketAddr, loads: &Arc<Loads>) -> Self {
+    fn new(client: SocketAddr, loads: &Arc<Loads>, places: &Arc<Places>) -> Self {
         Self {
             client,
-            meter: Arc::new(Meter::new(loads.clone())),
+            meter: Arc::new(Meter::new(loads.clone(), places.clone())),
             number: 0,
             payload: vec![0; PACKET],
         }
@@ -142,12 +151,20 @@ impl Connection {
                 let received =
                     socket.poll_recv(nobody, &mut [IoSliceMut::new(&mut room)], &mut meta);
                 debug_assert!(received.is_ready());
+                self.meter.received(&Packet {
+                    number: self.number,
+                    generation: 0,
+                    header: &[],
+                    payload: &ACK,
+                    tag: Some(&[0; 16]),
+                });
             }
             self.meter.sent(&Packet {
                 number: self.number,
                 generation: 0,
                 header: &[],
                 payload: &self.payload,
+                tag: None,
             });
             if n + 1 == BATCH {
                 let transmit = Transmit {

@@ -100,7 +100,7 @@ async def three(tmp_path: Path) -> AsyncIterator[list[Process]]:
 def mapper_of(folder: Path, all_: list[Process], *, probes_per_second: float) -> Mapper:
     dispatchers = tuple(TendedDispatcher(site=one.site, url=one.url) for one in all_)
     settings = EndUsers(store=f"sqlite:///{folder}/mapping.db", dispatchers=dispatchers, probes_per_second=probes_per_second)
-    return Mapper(settings, {site: ip_address(f"127.0.0.{100 + site}") for site in (1, 2, 3)}, (Service("films.example", 3, 2),))
+    return Mapper(settings, {site: ip_address(f"127.0.0.{100 + site}") for site in (1, 2, 3)}, (Service("films.example", 3, 2),), site=1)
 
 
 async def test_the_dispatcher_takes_tables_and_differences(tmp_path: Path, three: list[Process]) -> None:

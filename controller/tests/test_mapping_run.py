@@ -45,11 +45,11 @@ def addresses(count: int = 3) -> dict[int, IPAddress]:
 
 
 def mapper(
-    folder: Path, sites: list[StandIn], *, name: str = "one", services: tuple[Service, ...] = (FILMS,), **more: Any
+    folder: Path, sites: list[StandIn], *, site: int = 1, name: str = "one", services: tuple[Service, ...] = (FILMS,), **more: Any
 ) -> Mapper:
     dispatchers = tuple(TendedDispatcher(site=one.site, url=one.url) for one in sites)
     settings = EndUsers(store=f"sqlite:///{folder}/mapping.db", dispatchers=dispatchers, **more)
-    found = Mapper(settings, addresses(), services, name=name)
+    found = Mapper(settings, addresses(), services, site=site, name=name)
     found._register()
     return found
 
@@ -167,6 +167,22 @@ async def test_a_dead_site_is_left_out_within_an_interval_and_caught_up_later(tm
     assert sites_for(sites[0], NEAR_ONE) == [1, 2]
     assert sites_for(sites[1], NEAR_ONE) == [1, 2]
     assert one.dispatchers[0].replaced == 2
+
+
+async def test_a_site_that_dies_with_the_controller_that_computes_is_left_out_as_soon(tmp_path: Path, sites: list[StandIn]) -> None:
+    deploy(sites)
+    one, two = mapper(tmp_path, sites, site=1), mapper(tmp_path, sites, site=2)
+    await begin(one)
+    await two.step(1001.0)
+    assert (one.engine is not None, two.engine is not None) == (True, False)
+    # With its dispatcher one is gone, whose lease has not run out.
+    sites[0].stop()
+    await two.step(1002.0)
+    assert two.engine is not None
+    assert sites_for(sites[1], NEAR_ONE) == [2, 3]
+    # It was only the dispatcher: one stands by.
+    await one.step(1002.5)
+    assert one.engine is None
 
 
 async def test_who_hears_nobody_takes_no_site_out(tmp_path: Path, sites: list[StandIn]) -> None:
@@ -379,7 +395,7 @@ def test_commands_fill_the_store_and_look_into_it(tmp_path: Path) -> None:
     assert [row[:3] for row in exported[1:]] == [[p, str(s), str(r)] for p, s, r, _ in sorted(rows, key=lambda row: row[0])]
     found = load(tmp_path)
     assert found.end_users is not None
-    one = Mapper(found.end_users, sites_of(found), ())
+    one = Mapper(found.end_users, sites_of(found), (), site=1)
     one._compute(1000.0)
     shown = json.loads(command("show", "--json", *where))
     assert (shown["client_prefixes"], shown["regions"]) == (1, 1)

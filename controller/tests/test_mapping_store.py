@@ -174,6 +174,10 @@ def test_of_two_controllers_one_computes(opener: Opener) -> None:
         publish(one, "one", first, engine, changes, {}, Tables())
     assert read(two, Tables()).clients == {}
     assert one.lead("one", 1021.0, 10.0) is None
+    # What holds the lease at a site that is gone holds it no longer, but nobody else's lease is touched.
+    assert two.lead("12@two", 1031.0, 10.0) is not None
+    assert one.lead("1@one", 1032.0, 10.0, {2, 1}) is None
+    assert one.lead("1@one", 1032.0, 10.0, {12}) is not None
 
 
 def test_tables_come_back_as_they_were_published(opener: Opener) -> None:

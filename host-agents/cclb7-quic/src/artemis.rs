@@ -7,7 +7,6 @@ mod heartbeat;
 mod rtts;
 pub mod socket;
 pub mod tunnel;
-mod ways;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use frontage_quic::meter::Loads;
 use frontage_quic::parameters::{Parameters, SERVICE_TTL, integer};
-use frontage_quic::socket::Arrivals;
+use frontage_quic::places::{Place, Places};
 use noq::{Endpoint, Incoming};
 use tokio::sync::watch;
 
@@ -43,6 +42,8 @@ pub struct Artemis {
     acceptance: Acceptance,
     rtts: Rtts,
     heart: Heart,
+    /// Where its clients are.
+    pub places: Arc<Places>,
     /// Its end of the tunnel.
     pub tunnel: Arc<Tunnel>,
     /// What is counted.
@@ -51,7 +52,12 @@ pub struct Artemis {
 
 impl Artemis {
     /// The replica with this `sid`, which serves at UDP `port`. Must be called within a Tokio runtime.
-    pub fn new(config: &Config, (sid, port): (u16, u16), loads: Arc<Loads>) -> Result<Self> {
+    pub fn new(
+        config: &Config,
+        (sid, port): (u16, u16),
+        loads: Arc<Loads>,
+        places: Arc<Places>,
+    ) -> Result<Self> {
         let listen = config.tunnel.listen;
         let tunnel = Tunnel::open(&config.tunnel, config.site, port)
             .with_context(|| format!("cannot listen at UDP {listen} for the tunnel"))?;
@@ -60,6 +66,7 @@ impl Artemis {
             acceptance: Acceptance::new(loads, config.capacity, config.overload),
             rtts: Rtts::default(),
             heart: Heart::new(config, sid),
+            places,
             tunnel: Arc::new(tunnel),
             counts: Counts::default(),
         })
@@ -89,8 +96,8 @@ impl Artemis {
 
     /// `incoming`, unless the replica has too much to do and its client came to the unicast address, which a cache told it: then it is refused,
     /// so that the client asks the Service Address at once (Artemis, section 3.1).
-    pub fn admit(&self, incoming: Incoming, arrivals: &Arrivals) -> Option<Incoming> {
-        if self.acceptance.now() || !self.came_by_cache(&incoming, arrivals) {
+    pub fn admit(&self, incoming: Incoming) -> Option<Incoming> {
+        if self.acceptance.now() || !self.came_by_cache(&incoming) {
             return Some(incoming);
         }
         self.refuse(incoming);
@@ -99,9 +106,9 @@ impl Artemis {
 
     /// What becomes of new connections once the replica is to end. What was sent to the Service Address is not answered: another replica gets it when
     /// it is sent again.
-    pub async fn turn_away(self: Arc<Self>, endpoint: Endpoint, arrivals: Arrivals) {
+    pub async fn turn_away(self: Arc<Self>, endpoint: Endpoint) {
         while let Some(incoming) = endpoint.accept().await {
-            if self.came_by_cache(&incoming, &arrivals) {
+            if self.came_by_cache(&incoming) {
                 self.refuse(incoming);
             } else {
                 incoming.ignore();
@@ -109,9 +116,9 @@ impl Artemis {
         }
     }
 
-    fn came_by_cache(&self, incoming: &Incoming, arrivals: &Arrivals) -> bool {
-        let client = incoming.remote_address();
-        self.tunnel.ways.get(client).is_none() && arrivals.at_cookie(client)
+    fn came_by_cache(&self, incoming: &Incoming) -> bool {
+        let opening = self.places.opening(incoming.remote_address());
+        matches!(opening, Place::Cookie(_))
     }
 
     fn refuse(&self, incoming: Incoming) {
@@ -121,11 +128,10 @@ impl Artemis {
 
     /// The RTT of a connection with `client`, if no detour by another site is in it.
     pub fn measured(&self, client: SocketAddr, rtt: Option<Duration>) -> bool {
-        let direct = self
-            .tunnel
-            .ways
-            .get(client)
-            .is_none_or(|way| way.origin == self.tunnel.site);
+        let direct = match self.places.of(client) {
+            Place::Detour(detour) => detour.origin == self.tunnel.site,
+            _ => true,
+        };
         if let (true, Some(rtt)) = (direct, rtt) {
             self.rtts.add(client.ip(), rtt);
         }

@@ -138,7 +138,7 @@ pub struct Bytes(pub u64);
 
 impl Default for Bytes {
     fn default() -> Self {
-        Self(1_000_000)
+        Self(65_536)
     }
 }
 

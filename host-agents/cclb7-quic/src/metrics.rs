@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::Loads;
+use frontage_quic::places::Places;
 use frontage_quic::socket::Counts;
 use frontage_tunnel::Error;
 
@@ -16,6 +17,7 @@ use crate::artemis::Artemis;
 pub struct Metrics {
     loads: Arc<Loads>,
     sockets: Vec<Arc<Counts>>,
+    places: Arc<Places>,
     keys: Option<Arc<Keys>>,
     artemis: Option<Arc<Artemis>>,
     open: AtomicU64,
@@ -34,6 +36,7 @@ impl Metrics {
     pub fn new(
         loads: Arc<Loads>,
         sockets: Vec<Arc<Counts>>,
+        places: Arc<Places>,
         keys: Option<Arc<Keys>>,
         artemis: Option<Arc<Artemis>>,
     ) -> Self {
@@ -41,6 +44,7 @@ impl Metrics {
             artemis,
             loads,
             sockets,
+            places,
             keys,
             open: AtomicU64::new(0),
             connections: AtomicU64::new(0),
@@ -106,7 +110,7 @@ impl Metrics {
             "counter",
             "Clients that went from the VIP to the static cookie's address.",
         );
-        page.sample("moved_clients_total", "", self.sum(|counts| &counts.moved));
+        page.sample("moved_clients_total", "", self.places.moved.load(Relaxed));
         page.family(
             "datagrams_total",
             "counter",
@@ -200,7 +204,7 @@ impl Page {
             (
                 "late_bound_clients_total",
                 "Clients that went from the tunnel to the unicast address.",
-                tunnel.ways.moved(),
+                artemis.places.returned.load(Relaxed),
             ),
             (
                 "refused_total",

@@ -12,8 +12,9 @@ use frontage_quic::cid::Form;
 use frontage_quic::h3::Connection;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
+use frontage_quic::places::Places;
 use frontage_quic::session::{self, Handshake};
-use frontage_quic::socket::{Arrivals, Carrier, Socket, address};
+use frontage_quic::socket::{Addresses, Carrier, Socket, Tunnel, address};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use h3::error::Code;
@@ -22,7 +23,8 @@ use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, Incoming, PathId, TokioRunti
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::artemis::{Artemis, socket};
+use crate::artemis::Artemis;
+use crate::artemis::socket::beside;
 use crate::config::{Config, Cookie, load_keys};
 use crate::exchange::{self, Peer, Shared};
 use crate::log::Log;
@@ -38,7 +40,7 @@ pub struct Server {
     config: Config,
     endpoints: Vec<Endpoint>,
     /// One for each endpoint.
-    arrivals: Vec<Arrivals>,
+    places: Arc<Places>,
     artemis: Option<Arc<Artemis>>,
     keys: Option<Arc<Keys>>,
     shared: Arc<Shared>,
@@ -65,12 +67,7 @@ impl Server {
             None => None,
         };
         let cookie = config.cookie.as_ref().zip(keys.as_ref());
-        let sockets = config.listen.iter().map(|listen| {
-            bind(*listen, cookie, &loads).with_context(|| format!("cannot listen at UDP {listen}"))
-        });
-        let sockets = sockets.collect::<Result<Vec<_>>>()?;
-        let counts = sockets.iter().map(Socket::counts).collect();
-        let arrivals = sockets.iter().map(Socket::arrivals).collect();
+        let places = Arc::<Places>::default();
         let artemis = match (&config.artemis, &config.cookie) {
             (Some(artemis), Some(cookie)) => {
                 let identity = (cookie.sid, cookie.port);
@@ -78,10 +75,18 @@ impl Server {
                     artemis.get_ref(),
                     identity,
                     loads.clone(),
+                    places.clone(),
                 )?))
             }
             _ => None,
         };
+        let sockets = config.listen.iter().map(|listen| {
+            let addresses = addresses(*listen, cookie, artemis.as_deref(), &loads, &places);
+            Socket::bind(*listen, addresses)
+                .with_context(|| format!("cannot listen at UDP {listen}"))
+        });
+        let sockets = sockets.collect::<Result<Vec<_>>>()?;
+        let counts = sockets.iter().map(Socket::counts).collect();
         let sockets: Vec<Box<dyn AsyncUdpSocket>> = match &artemis {
             None => sockets
                 .into_iter()
@@ -90,8 +95,8 @@ impl Server {
             Some(artemis) => {
                 let families = config.listen.iter().map(SocketAddr::is_ipv4);
                 let sockets = families.zip(sockets).collect();
-                let beside = socket::beside(&artemis.tunnel, sockets).into_iter();
-                beside.map(|socket| Box::new(socket) as _).collect()
+                let sockets = beside(&artemis.tunnel, &places, sockets).into_iter();
+                sockets.map(|socket| Box::new(socket) as _).collect()
             }
         };
         let endpoints = config.listen.iter().zip(sockets);
@@ -102,6 +107,7 @@ impl Server {
         let metrics = Arc::new(Metrics::new(
             loads.clone(),
             counts,
+            places.clone(),
             keys.clone(),
             artemis.clone(),
         ));
@@ -123,7 +129,7 @@ impl Server {
         let server = Self {
             config,
             endpoints,
-            arrivals,
+            places,
             artemis,
             keys,
             shared,
@@ -154,7 +160,8 @@ impl Server {
     fn configure(&self, tls: rustls::ServerConfig) -> Result<()> {
         let loads = self.shared.loads.clone();
         let crypto: Arc<dyn noq::crypto::ServerConfig> = if self.keys.is_some() {
-            let observe = move || Arc::new(Meter::new(loads.clone()));
+            let places = self.places.clone();
+            let observe = move || Arc::new(Meter::new(loads.clone(), places.clone()));
             let own = self.artemis.as_ref().map(|artemis| artemis.parameters());
             Arc::new(session::Config::server(
                 tls,
@@ -188,9 +195,8 @@ impl Server {
     pub async fn run(&self, end: impl Future<Output = ()>) {
         // Closed once the last connection is.
         let (alive, mut gone) = mpsc::channel::<()>(1);
-        let endpoints = || self.endpoints.iter().cloned().zip(&self.arrivals);
-        let accepting = endpoints()
-            .map(|(endpoint, arrivals)| self.accept(endpoint, arrivals.clone(), alive.clone()));
+        let endpoints = self.endpoints.iter().cloned();
+        let accepting = endpoints.map(|endpoint| self.accept(endpoint, alive.clone()));
         let accepting: JoinSet<()> = accepting.collect();
         let artemis = self.artemis.iter().cloned();
         let living: JoinSet<()> = artemis
@@ -199,12 +205,10 @@ impl Server {
         end.await;
         drop((accepting, alive));
         let mut turning_away = JoinSet::new();
-        for (endpoint, arrivals) in endpoints() {
+        for endpoint in self.endpoints.iter().cloned() {
             match &self.artemis {
                 None => endpoint.set_server_config(None),
-                Some(artemis) => {
-                    drop(turning_away.spawn(artemis.clone().turn_away(endpoint, arrivals.clone())))
-                }
+                Some(artemis) => drop(turning_away.spawn(artemis.clone().turn_away(endpoint))),
             }
         }
         self.ending.send_replace(true);
@@ -227,7 +231,6 @@ impl Server {
     fn accept(
         &self,
         endpoint: Endpoint,
-        arrivals: Arrivals,
         alive: mpsc::Sender<()>,
     ) -> impl Future<Output = ()> + Send + use<> {
         let (shared, ending) = (self.shared.clone(), self.ending.subscribe());
@@ -239,7 +242,7 @@ impl Server {
             while let Some(incoming) = endpoint.accept().await {
                 let incoming = match &artemis {
                     None => incoming,
-                    Some(artemis) => match artemis.admit(incoming, &arrivals) {
+                    Some(artemis) => match artemis.admit(incoming) {
                         Some(incoming) => incoming,
                         None => continue,
                     },
@@ -268,12 +271,14 @@ impl Server {
     }
 }
 
-/// A socket at `listen`; over IPv6 its packets carry signals.
-fn bind(
+/// What a socket at `listen` answers from; over IPv6 its packets carry signals.
+fn addresses(
     listen: SocketAddr,
     cookie: Option<(&Cookie, &Arc<Keys>)>,
+    artemis: Option<&Artemis>,
     loads: &Arc<Loads>,
-) -> std::io::Result<Socket> {
+    places: &Arc<Places>,
+) -> Option<Addresses> {
     let carrier = cookie
         .filter(|_| listen.is_ipv6())
         .map(|(cookie, keys)| Carrier {
@@ -282,7 +287,12 @@ fn bind(
             loads: loads.clone(),
             bandwidth: cookie.bandwidth.0,
         });
-    Socket::bind(listen, carrier)
+    let tunnel = artemis.map(|artemis| artemis.tunnel.clone() as Arc<dyn Tunnel>);
+    (carrier.is_some() || tunnel.is_some()).then(|| Addresses {
+        places: places.clone(),
+        carrier,
+        tunnel,
+    })
 }
 
 /// An endpoint over `socket`, whose connection ids name the server.

@@ -97,7 +97,7 @@ struct AttachArgs {
     #[arg(long, default_value = "1gbit", value_parser = parse_bandwidth)]
     bandwidth: u64,
     /// Remaining bytes above which a response counts in N_FF
-    #[arg(long, default_value = "1MB", value_parser = parse_bytes)]
+    #[arg(long, default_value = "65536", value_parser = parse_bytes)]
     look_ahead: u64,
     /// Connections at a time; more are served, but neither counted nor given an RPT
     #[arg(long, default_value_t = 65_536)]

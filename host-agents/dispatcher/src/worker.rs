@@ -14,6 +14,10 @@ use crate::outbox::Outbox;
 use crate::udp::{Receiver, Sender, bind};
 use crate::view::View;
 
+/// Packets that wait for each other before they are sent. Trains of datagrams can bring two thousand at once, of which the first would wait for
+/// all others; this many go as one where they go to one end.
+const AT_ONCE: usize = 64;
+
 /// The newest view, from who makes it to those who use it: they look at a number before each batch.
 #[derive(Debug, Default)]
 pub struct Views {
@@ -113,12 +117,18 @@ pub fn serve(
             Err(error) => return error,
         }
         let view = follower.view();
+        let mut send = |out: &mut Outbox| {
+            let unsent = sender.send(socket, out);
+            if unsent > 0 {
+                add(&counts.unsent, unsent);
+            }
+        };
         for (peer, datagram) in receiver.datagrams() {
             engine.take(view, peer, datagram, &mut out);
+            if out.entries().len() >= AT_ONCE {
+                send(&mut out);
+            }
         }
-        let unsent = sender.send(socket, &mut out);
-        if unsent > 0 {
-            add(&counts.unsent, unsent);
-        }
+        send(&mut out);
     }
 }

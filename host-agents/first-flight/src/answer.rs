@@ -4,7 +4,7 @@
 //! (RFC 9000, 8.1).
 
 use crate::frames::{CONNECTION_CLOSE, CRYPTO};
-use crate::keys::TAG;
+use crate::keys::{Side, TAG};
 use crate::packet::{self, Invariants, Packet};
 use crate::{Reader, Version};
 
@@ -67,7 +67,7 @@ pub fn version_negotiation(packet: &Invariants<'_>, random: u8, out: &mut [u8; M
 /// Writes an Initial that closes the connection which `packet` opens; its length.
 pub fn close(reader: &Reader, packet: &Packet<'_>, refusal: Refusal, out: &mut [u8; MAX]) -> usize {
     let mut writer = Writer { out, len: 0 };
-    writer.put(&[packet::initial(packet.version)]);
+    writer.put(&[packet::initial(packet.version, 4)]);
     writer.put(&packet.version.number().to_be_bytes());
     writer.cid(packet.scid);
     writer.cid(&[]);
@@ -89,7 +89,7 @@ pub fn close(reader: &Reader, packet: &Packet<'_>, refusal: Refusal, out: &mut [
     writer.put(reason.as_bytes());
     writer.put(&[0; TAG]);
     let len = writer.len;
-    let keys = reader.server_keys(packet.version, packet.dcid);
+    let keys = reader.keys(packet.version, packet.dcid, Side::Server);
     keys.seal(&mut out[..len], number_at);
     len
 }

@@ -61,7 +61,7 @@ fn varint(n: usize) -> [u8; 4] {
 /// If the connection ids are longer than 20 bytes, or the frames than a datagram.
 pub fn initial(version: Version, dcid: &[u8], scid: &[u8], number: u32, frames: &[u8]) -> Vec<u8> {
     assert!(dcid.len().max(scid.len()) <= MAX_CID);
-    let mut datagram = vec![packet::initial(version)];
+    let mut datagram = vec![packet::initial(version, 4)];
     datagram.extend(version.number().to_be_bytes());
     datagram.extend(vector(1, dcid));
     datagram.extend(vector(1, scid));

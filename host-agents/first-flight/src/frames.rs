@@ -1,9 +1,8 @@
-//! The frames that an Initial may carry (RFC 9000, 12.4): only what CRYPTO frames hold is kept.
+//! The frames that an Initial may carry (RFC 9000, 12.4).
 
 use crate::varint::Cursor;
 use crate::{Crypto, Fault};
 
-const PADDING: u64 = 0x00;
 const PING: u64 = 0x01;
 const ACK: u64 = 0x02;
 const ACK_ECN: u64 = 0x03;
@@ -12,24 +11,60 @@ pub const CONNECTION_CLOSE: u8 = 0x1c;
 const CRYPTO_FRAME: u64 = CRYPTO as u64;
 const CLOSE_FRAME: u64 = CONNECTION_CLOSE as u64;
 
+/// An Initial's frames but PADDING.
+struct Frames<'a>(Cursor<'a>);
+
+struct Frame<'a> {
+    /// All of it.
+    bytes: &'a [u8],
+    /// CRYPTO data and its offset, empty for another frame.
+    offset: u64,
+    data: &'a [u8],
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, Fault>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let Self(rest) = self;
+        rest.0 = &rest.0[zeros(rest.0)..];
+        let start = rest.0;
+        start.first()?;
+        let frame = frame(rest).map(|(offset, data)| Frame {
+            bytes: &start[..start.len() - rest.0.len()],
+            offset,
+            data,
+        });
+        Some(frame.ok_or(Fault::Frame))
+    }
+}
+
 /// Reads an Initial's frames into `crypto`.
 ///
 /// # Errors
 /// [`Fault::Frame`], [`Fault::CryptoTooLong`].
 #[inline]
 pub fn gather(frames: &[u8], crypto: &mut Crypto) -> Result<(), Fault> {
-    let mut rest = Cursor(frames);
-    while let Some(first) = rest.0.first() {
-        if u64::from(*first) == PADDING {
-            rest.0 = &rest.0[zeros(rest.0)..];
-            continue;
-        }
-        let (offset, data) = frame(&mut rest).ok_or(Fault::Frame)?;
+    for frame in Frames(Cursor(frames)) {
+        let Frame { offset, data, .. } = frame?;
         if !data.is_empty() {
             crypto.insert(offset, data)?;
         }
     }
     Ok(())
+}
+
+/// An Initial's frames without PADDING.
+///
+/// # Errors
+/// [`Fault::Frame`].
+pub fn without_padding(frames: &[u8]) -> Result<Vec<u8>, Fault> {
+    let mut kept = Vec::with_capacity(frames.len());
+    for frame in Frames(Cursor(frames)) {
+        kept.extend(frame?.bytes);
+    }
+    Ok(kept)
 }
 
 /// How many zeros are in front: most of a first flight is PADDING, so not byte by byte.

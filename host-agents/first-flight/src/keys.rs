@@ -125,59 +125,74 @@ impl Keys {
     }
 
     #[inline]
-    fn nonce(&self, number: u32) -> Nonce {
+    fn nonce(&self, number: &[u8]) -> Nonce {
         let mut nonce = self.iv;
-        for (byte, part) in nonce[8..].iter_mut().zip(number.to_be_bytes()) {
+        for (byte, part) in nonce.iter_mut().rev().zip(number.iter().rev()) {
             *byte ^= part;
         }
         Nonce::assume_unique_for_key(nonce)
     }
 
-    /// Removes the protection of `packet` where it lies; its frames. What a first flight's packet number leaves out is zero:
-    /// nothing was acknowledged before (RFC 9000, A.3).
+    /// Removes the protection of `packet` where it lies. What a first flight's packet number leaves out is zero: nothing was
+    /// acknowledged before (RFC 9000, A.3).
     ///
     /// # Errors
     /// [`Fault::Undecryptable`].
     #[inline]
-    pub fn open<'a>(&self, packet: &'a mut [u8], number_at: usize) -> Result<&'a mut [u8], Fault> {
+    pub fn open<'a>(&self, packet: &'a mut [u8], number_at: usize) -> Result<Opened<'a>, Fault> {
         let mask = self.mask(packet, number_at).ok_or(Fault::Undecryptable)?;
         packet[0] ^= mask[0] & 0x0f;
-        let length = usize::from(packet[0] & 3) + 1;
-        let mut number = 0;
-        for (byte, part) in packet[number_at..number_at + length]
-            .iter_mut()
-            .zip(&mask[1..])
-        {
+        let payload_at = number_at + number_len(packet);
+        for (byte, part) in packet[number_at..payload_at].iter_mut().zip(&mask[1..]) {
             *byte ^= part;
-            number = number << 8 | u32::from(*byte);
         }
-        let (header, payload) = packet.split_at_mut(number_at + length);
-        self.key
+        let (header, payload) = packet.split_at_mut(payload_at);
+        let number = &header[number_at..];
+        let frames = self
+            .key
             .open_in_place(self.nonce(number), Aad::from(&*header), payload)
-            .map_err(|_| Fault::Undecryptable)
+            .map_err(|_| Fault::Undecryptable)?;
+        Ok(Opened { number, frames })
     }
 
-    /// Protects `packet`, whose packet number (four bytes) begins at `number_at` and whose last [`TAG`] bytes are room.
+    /// Protects `packet`, whose packet number begins at `number_at` and whose last [`TAG`] bytes are room.
     pub fn seal(&self, packet: &mut [u8], number_at: usize) {
-        let (header, rest) = packet.split_at_mut(number_at + 4);
-        let number = u32::from_be_bytes(*header.last_chunk().expect("it has a packet number"));
+        let payload_at = number_at + number_len(packet);
+        let (header, rest) = packet.split_at_mut(payload_at);
         let (payload, tag) = rest.split_at_mut(rest.len() - TAG);
+        let nonce = self.nonce(&header[number_at..]);
         let sealed = self
             .key
-            .seal_in_place_separate_tag(self.nonce(number), Aad::from(&*header), payload)
+            .seal_in_place_separate_tag(nonce, Aad::from(&*header), payload)
             .expect("shorter than the AEAD's limit");
         tag.copy_from_slice(sealed.as_ref());
         let mask = self
             .mask(packet, number_at)
-            .expect("a close is long enough to sample");
+            .expect("what is sealed is long enough to sample");
         packet[0] ^= mask[0] & 0x0f;
-        for (byte, part) in packet[number_at..number_at + 4].iter_mut().zip(&mask[1..]) {
+        for (byte, part) in packet[number_at..payload_at].iter_mut().zip(&mask[1..]) {
             *byte ^= part;
         }
     }
 }
 
-const _: () = assert!(packet::initial(Version::V1) == 0xc3 && packet::initial(Version::V2) == 0xd3);
+/// A packet without its protection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened<'a> {
+    /// The packet number's bytes that the packet has, 1 to 4.
+    pub number: &'a [u8],
+    /// Its frames.
+    pub frames: &'a [u8],
+}
+
+/// Bytes of an unprotected packet's number (RFC 9000, 17.2).
+#[inline]
+fn number_len(packet: &[u8]) -> usize {
+    usize::from(packet[0] & 3) + 1
+}
+
+const _: () =
+    assert!(packet::initial(Version::V1, 4) == 0xc3 && packet::initial(Version::V2, 4) == 0xd3);
 
 #[cfg(test)]
 mod tests {
@@ -230,7 +245,7 @@ mod tests {
             let (packet, rest) = Packet::parse(&sealed).unwrap();
             assert_eq!((packet.version, packet.number_at), (version, 18));
             assert!(rest.is_empty());
-            assert_eq!(keys.open(&mut plain, 18).unwrap(), frames);
+            assert_eq!(keys.open(&mut plain, 18).unwrap().frames, frames);
         }
     }
 
@@ -260,10 +275,9 @@ mod tests {
             let mut sealed = hex(sealed);
             let copy = sealed.clone();
             let (packet, _) = Packet::parse(&copy).unwrap();
-            assert_eq!(
-                keys.open(&mut sealed, packet.number_at).unwrap(),
-                hex(frames)
-            );
+            let opened = keys.open(&mut sealed, packet.number_at).unwrap();
+            assert_eq!(opened.number, [0, 1]);
+            assert_eq!(opened.frames, hex(frames));
         }
     }
 }

@@ -3,7 +3,10 @@
 //!
 //! Initial packets are protected by keys that follow from the connection id that the client chose, so everybody on the way
 //! can read them. [`Reader`] decrypts a datagram's, [`Crypto`] gathers what their CRYPTO frames carry, [`hello::read`] reads
-//! that, and [`answer`] writes what refuses a client cleanly. Nothing allocates once it is made, and every bound is fixed.
+//! that, and [`answer`] writes what refuses a client cleanly. Nothing of this allocates once it is made, and every bound is fixed.
+//!
+//! Who stands in for the client can answer a Retry, too: [`Reader::open`] takes the protection off an [`Initial`], and
+//! [`Initial::again`] makes it anew for a [`Retry`].
 
 pub mod answer;
 pub mod compose;
@@ -11,14 +14,18 @@ mod crypto;
 mod fault;
 mod frames;
 pub mod hello;
+mod initial;
 mod keys;
 pub mod packet;
 mod reader;
+pub mod retry;
 mod varint;
 
 pub use crypto::Crypto;
 pub use fault::Fault;
+pub use initial::Initial;
 pub use reader::Reader;
+pub use retry::Retry;
 
 /// Fewest bytes of a datagram with a client's Initial (RFC 9000, 14.1).
 pub const MIN_DATAGRAM: usize = 1200;

@@ -80,9 +80,9 @@ const fn shift(version: Version) -> u8 {
     }
 }
 
-/// The first byte of an Initial with a packet number of four bytes.
-pub(crate) const fn initial(version: Version) -> u8 {
-    LONG | FIXED | shift(version) << 4 | 3
+/// The first byte of an Initial with a packet number of so many bytes, 1 to 4.
+pub(crate) const fn initial(version: Version, number_len: usize) -> u8 {
+    LONG | FIXED | shift(version) << 4 | (number_len - 1) as u8
 }
 
 /// A packet of version 1 or 2, still protected.
@@ -96,6 +96,8 @@ pub struct Packet<'a> {
     pub dcid: &'a [u8],
     /// Source connection id, at most 20 bytes.
     pub scid: &'a [u8],
+    /// An Initial's token; what a Retry has behind its connection ids, its token and its tag. Others have none.
+    pub token: &'a [u8],
     /// The whole packet.
     pub bytes: &'a [u8],
     /// Where the packet number begins in it.
@@ -129,9 +131,11 @@ impl<'a> Packet<'a> {
             return Err(Fault::ConnectionId);
         }
         let kind = Kind::read(version, datagram[0]);
-        if kind == Kind::Initial {
-            rest.counted().ok_or(Fault::Truncated)?; // the token
-        }
+        let token = match kind {
+            Kind::Initial => rest.counted().ok_or(Fault::Truncated)?,
+            Kind::Retry => rest.0,
+            Kind::ZeroRtt | Kind::Handshake => &[],
+        };
         // Retry has no length: it is alone in its datagram.
         let (number_at, end) = if kind == Kind::Retry {
             (datagram.len(), datagram.len())
@@ -147,6 +151,7 @@ impl<'a> Packet<'a> {
             kind,
             dcid,
             scid,
+            token,
             bytes,
             number_at,
         };

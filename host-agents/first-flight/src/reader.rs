@@ -1,8 +1,8 @@
-//! From datagrams to the bytes of the ClientHello.
+//! From datagrams to the bytes of the ClientHello, or to a packet that can be made anew.
 
-use crate::keys::{Salts, Side};
+use crate::keys::{Keys, Salts, Side};
 use crate::packet::{Kind, Packet};
-use crate::{Crypto, Fault, MIN_DATAGRAM, Version, frames};
+use crate::{Crypto, Fault, Initial, MIN_DATAGRAM, Version, frames};
 
 /// Fewest bytes of the connection id that a client chooses for its first flight (RFC 9000, 7.2).
 const MIN_DCID: usize = 8;
@@ -59,7 +59,7 @@ impl Reader {
             self.scratch.clear();
             self.scratch.extend_from_slice(packet.bytes);
             match keys.open(&mut self.scratch, packet.number_at) {
-                Ok(content) => frames::gather(content, crypto)?,
+                Ok(opened) => frames::gather(opened.frames, crypto)?,
                 Err(fault) if !opened => return Err(fault),
                 Err(_) => {}
             }
@@ -68,8 +68,32 @@ impl Reader {
         Ok(())
     }
 
-    /// The keys with which a server would answer.
-    pub(crate) fn server_keys(&self, version: Version, dcid: &[u8]) -> crate::keys::Keys {
-        self.salts.keys(version, dcid, Side::Server)
+    /// The first Initial of a first flight's datagram, without its protection.
+    ///
+    /// # Errors
+    /// Those of [`Reader::inspect`]; [`Fault::SmallDatagram`] before all others, [`Fault::PacketType`] of 0-RTT, too,
+    /// [`Fault::Undecryptable`], [`Fault::Frame`].
+    pub fn open(&self, datagram: &[u8]) -> Result<Initial, Fault> {
+        if datagram.len() < MIN_DATAGRAM {
+            return Err(Fault::SmallDatagram);
+        }
+        let first = Self::inspect(datagram)?;
+        if first.kind != Kind::Initial {
+            return Err(Fault::PacketType);
+        }
+        let mut packet = first.bytes.to_vec();
+        let keys = self.keys(first.version, first.dcid, Side::Client);
+        let opened = keys.open(&mut packet, first.number_at)?;
+        Ok(Initial {
+            version: first.version,
+            dcid: first.dcid.into(),
+            scid: first.scid.into(),
+            number: opened.number.into(),
+            frames: frames::without_padding(opened.frames)?,
+        })
+    }
+
+    pub(crate) fn keys(&self, version: Version, dcid: &[u8], side: Side) -> Keys {
+        self.salts.keys(version, dcid, side)
     }
 }

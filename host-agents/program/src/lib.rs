@@ -3,3 +3,4 @@
 pub mod config;
 pub mod limits;
 pub mod prometheus;
+pub mod socket;

@@ -14,7 +14,13 @@ pub enum Frame {
     },
     /// The sender gives the stream up.
     Reset { id: u64 },
-    /// Any other, or a run of PADDING.
+    /// Its sender asks whether it is heard where it sends to.
+    PathChallenge { data: [u8; 8] },
+    /// It is.
+    PathResponse { data: [u8; 8] },
+    /// NEW_CONNECTION_ID or a run of PADDING, which go with a probe, as the two above do (RFC 9000, section 9.1).
+    Probing,
+    /// Any other.
     Other,
 }
 
@@ -63,6 +69,7 @@ fn other(r: &mut Reader<'_>) -> Option<Frame> {
             // PADDING comes in long runs.
             let run = r.0.iter().take_while(|octet| **octet == 0).count();
             r.skip(run as u64)?;
+            return Some(Frame::Probing);
         }
         // ACK, and with counts of ECN
         kind @ 0x02..=0x03 => {
@@ -95,9 +102,10 @@ fn other(r: &mut Reader<'_>) -> Option<Frame> {
             r.varints(2)?;
             let length = r.octet()?;
             r.skip(u64::from(length) + 16)?;
+            return Some(Frame::Probing);
         }
-        // PATH_CHALLENGE, PATH_RESPONSE
-        0x1a | 0x1b => r.skip(8)?,
+        0x1a => return Some(Frame::PathChallenge { data: r.data()? }),
+        0x1b => return Some(Frame::PathResponse { data: r.data()? }),
         // CONNECTION_CLOSE
         0x1c => {
             r.varints(2)?;
@@ -138,6 +146,12 @@ impl Reader<'_> {
     fn skip(&mut self, n: u64) -> Option<()> {
         self.0 = self.0.get(usize::try_from(n).ok()?..)?;
         Some(())
+    }
+
+    fn data(&mut self) -> Option<[u8; 8]> {
+        let (data, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*data)
     }
 
     fn block(&mut self) -> Option<()> {
@@ -197,8 +211,16 @@ mod tests {
         payload.extend([0x03, 0, 0, 0, 0, 1, 1, 1, 0x04, 12, 0, 0, 0x1d, 0, 0, 0, 0]);
         let seen = frames(&payload);
         let others = seen.iter().filter(|frame| **frame == Frame::Other);
-        assert_eq!((others.count(), seen.len()), (17, 18));
-        assert!(seen.contains(&Frame::Reset { id: 12 }));
+        assert_eq!((others.count(), seen.len()), (13, 18));
+        let data = [1, 2, 3, 4, 5, 6, 7, 8];
+        for frame in [
+            Frame::Reset { id: 12 },
+            Frame::PathChallenge { data },
+            Frame::PathResponse { data },
+            Frame::Probing,
+        ] {
+            assert!(seen.contains(&frame), "{frame:?}");
+        }
     }
 
     proptest! {

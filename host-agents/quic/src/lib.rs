@@ -1,15 +1,14 @@
 //! What Frontage's QUIC agents stand on.
 
 pub mod cid;
-mod clients;
 pub mod frames;
 pub mod h3;
 pub mod keys;
 pub mod meter;
 pub mod parameters;
+mod path;
+pub mod places;
 pub mod quic_lb;
 pub mod recent;
-pub mod retry;
 pub mod session;
 pub mod socket;
-pub mod stragglers;

@@ -1,15 +1,17 @@
 //! RPT, N_AF and N_FF (`docs/cookie.md`, "Signals") of the responses of QUIC connections, from nothing but the packets themselves.
 //!
 //! A meter sees the frames of each packet that is about to be sent (see [`crate::session`]). So a response has bytes left until its last one
-//! leaves, whatever the application, HTTP/3 and noq have buffered.
+//! leaves, whatever the application, HTTP/3 and noq have buffered. It sees those that come in, too, and so where the client is ([`crate::path`]).
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) mod batch;
 
 use crate::frames::{self, Frame};
+use crate::path::{Known, Path};
+use crate::places::Places;
 use crate::session::{Observer, Packet};
-use batch::Sent;
+use batch::{Sent, Told};
 pub use frontage_signals::{Loads, Response};
 use rustc_hash::FxHashMap;
 
@@ -17,49 +19,54 @@ use rustc_hash::FxHashMap;
 #[derive(Debug)]
 pub struct Meter(Arc<Shared>);
 
-/// Ends the batch of packets that is being made, for those that leave by another way than [`crate::socket::Socket`].
-pub fn end_batch() {
-    let _ = batch::send();
-}
-
 /// With the batch that is being made.
 #[derive(Debug)]
 struct Shared {
     loads: Arc<Loads>,
+    path: Path,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
     /// Those not sent whole, by stream.
-    responses: Mutex<FxHashMap<u64, Response>>,
+    responses: FxHashMap<u64, Response>,
+    path: Known,
 }
 
 /// The bit of a stream's id that says that only one side sends (RFC 9000, section 2.1), as no response does.
 const UNIDIRECTIONAL: u64 = 0x02;
 
 impl Meter {
-    /// A meter that adds to `loads` what its connection has under way.
-    pub fn new(loads: Arc<Loads>) -> Self {
+    /// A meter that adds to `loads` what its connection has under way, and says in `places` where its client is.
+    pub fn new(loads: Arc<Loads>, places: Arc<Places>) -> Self {
         Self(Arc::new(Shared {
             loads,
-            responses: Mutex::default(),
+            path: Path::new(places),
+            state: Mutex::default(),
         }))
     }
 
     /// A response of `size` bytes, if known, begins on `stream`.
     pub fn begin(&self, stream: u64, size: Option<u64>) {
         let response = Response::new(self.0.loads.clone(), size);
-        self.0.responses().insert(stream, response);
+        self.0.state().responses.insert(stream, response);
     }
 }
 
 impl Shared {
-    /// These are sent. What was left before of the response that they are of; of several, the least. `None` if they are of none, while there is
-    /// one.
-    fn send(&self, sent: &[Sent]) -> Option<u64> {
-        let responses = &mut *self.responses();
+    /// These are sent. Of several responses, what was left of the least.
+    fn send(&self, sent: &[Sent]) -> Told {
+        let State { responses, path } = &mut *self.state();
         let least = sent.iter().map(|sent| sent.of(responses)).min();
-        least.or_else(|| responses.is_empty().then_some(0))
+        Told {
+            remaining: least.or_else(|| responses.is_empty().then_some(0)),
+            place: path.place(),
+        }
     }
 
-    fn responses(&self) -> MutexGuard<'_, FxHashMap<u64, Response>> {
-        self.responses.lock().expect("nobody panics with it")
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics with it")
     }
 }
 
@@ -91,14 +98,25 @@ impl Observer for Meter {
                             fin,
                         });
                     }
-                    Frame::Reset { id } => drop(self.0.responses().remove(&id)),
+                    Frame::Reset { id } => drop(self.0.state().responses.remove(&id)),
+                    Frame::PathResponse { data } => {
+                        if let Some(place) = self.0.state().path.asked(data) {
+                            batch.answers(place);
+                        }
+                    }
                     _ => {}
                 }
             }
         });
     }
 
-    fn received(&self, _: &Packet<'_>) {}
+    #[inline]
+    fn received(&self, packet: &Packet<'_>) {
+        if let Some(sighting) = self.0.path.received(packet) {
+            let state = &mut *self.0.state();
+            state.path.sighted(&self.0.path, &sighting, packet.payload);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -122,13 +140,23 @@ mod tests {
             generation: 0,
             header: &[],
             payload,
+            tag: None,
         });
+    }
+
+    /// What a batch tells of a response.
+    fn end() -> Option<u64> {
+        batch::send()?.remaining
     }
 
     /// A batch of one packet; what it tells.
     fn send(meter: &Meter, payload: &[u8]) -> u64 {
         make(meter, payload);
-        batch::send().expect("it carries a response, or there is none")
+        end().expect("it carries a response, or there is none")
+    }
+
+    fn meter(loads: &Arc<Loads>) -> Meter {
+        Meter::new(loads.clone(), Arc::default())
     }
 
     fn counted(loads: &Loads) -> (u64, u64) {
@@ -138,7 +166,7 @@ mod tests {
     #[test]
     fn a_response_is_measured_until_its_end_is_sent() {
         let loads = Arc::new(Loads::new(1500));
-        let meter = Meter::new(loads.clone());
+        let meter = meter(&loads);
         meter.begin(0, Some(3000));
         assert_eq!(counted(&loads), (1, 1));
         assert_eq!(send(&meter, &stream(0, 0, 1000, false)), 3000);
@@ -158,7 +186,7 @@ mod tests {
     #[test]
     fn an_unknown_length_is_twice_what_was_sent() {
         let loads = Arc::new(Loads::new(1500));
-        let meter = Meter::new(loads.clone());
+        let meter = meter(&loads);
         meter.begin(4, None);
         assert_eq!(send(&meter, &stream(4, 0, 1000, false)), 0);
         assert_eq!(send(&meter, &stream(4, 1000, 1000, false)), 1000);
@@ -170,42 +198,43 @@ mod tests {
     #[test]
     fn resets_and_ends_of_connections_leave_nothing() {
         let loads = Arc::new(Loads::new(10));
-        let meter = Meter::new(loads.clone());
+        let meter = meter(&loads);
         for id in [0, 4, 8] {
             meter.begin(id, Some(100));
         }
         make(&meter, &[0x04, 4, 0, 0]);
-        assert_eq!((batch::send(), counted(&loads)), (None, (2, 2)));
+        assert_eq!((end(), counted(&loads)), (None, (2, 2)));
         drop(meter);
         assert_eq!(counted(&loads), (0, 0));
     }
 
     #[test]
     fn a_batch_tells_of_the_responses_that_it_carries() {
-        let meter = Meter::new(Arc::new(Loads::new(1500)));
+        let loads = Arc::new(Loads::new(1500));
+        let meter = meter(&loads);
         for (id, size) in [(0, 9000), (4, 5000), (8, 2000)] {
             meter.begin(id, Some(size));
         }
         assert_eq!(send(&meter, &stream(0, 0, 1000, false)), 9000);
-        assert_eq!(batch::send(), None);
+        assert_eq!(end(), None);
         // Three packets, one without bytes of a response, one with two frames.
         make(&meter, &[0x01]);
         make(&meter, &stream(0, 1000, 1000, false));
         let both = [stream(4, 0, 500, false), stream(0, 2000, 500, false)].concat();
         make(&meter, &both);
-        assert_eq!(batch::send(), Some(5000));
+        assert_eq!(end(), Some(5000));
         // All of them count, and bytes in a row at once.
         for from in [2500, 3500] {
             make(&meter, &stream(0, from, 1000, false));
         }
-        assert_eq!(batch::send(), Some(6500));
+        assert_eq!(end(), Some(6500));
         make(&meter, &[0x01]);
-        assert_eq!(batch::send(), None);
+        assert_eq!(end(), None);
         // A stream of one direction is no response's.
         make(&meter, &stream(3, 0, 10, false));
-        assert_eq!(batch::send(), None);
+        assert_eq!(end(), None);
         // What nobody sent ends with another connection's.
-        let other = Meter::new(meter.0.loads.clone());
+        let other = self::meter(&loads);
         make(&meter, &stream(0, 4500, 1000, false));
         assert_eq!(send(&other, &[0x01]), 0);
         assert_eq!(send(&meter, &stream(0, 5500, 1000, false)), 3500);

@@ -4,25 +4,22 @@
 //! noq's own session hides the rustls connection in it, so this one stands on `rustls::quic` itself. What it found is the connection's
 //! `handshake_data`, of type [`Handshake`].
 
-use std::any::Any;
 use std::sync::Arc;
 
-use noq::crypto::{
-    self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, UnsupportedVersion,
-};
-use noq::{ConnectError, ConnectionId, Side, TransportErrorCode};
-use noq_proto::TransportError;
+use frontage_first_flight::retry;
+use noq::crypto::{self, Keys, UnsupportedVersion};
+use noq::{ConnectError, ConnectionId, Side};
 use noq_proto::transport_parameters::TransportParameters;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::quic::{
-    ClientConnection, Connection, KeyChange, Secrets, ServerConnection, Suite, Version,
-};
+use rustls::pki_types::ServerName;
+use rustls::quic::{ClientConnection, Connection, ServerConnection, Suite, Version};
 
 mod keys;
+mod running;
 
 use crate::parameters::{self, Parameters};
-use crate::retry;
-use keys::{Captured, Observed, initial_keys, initial_suite};
+use crate::places::Tag;
+use keys::{Captured, initial_keys, initial_suite};
+use running::Session;
 
 /// QUIC version 1 (RFC 9000), the only one here.
 pub const VERSION: u32 = 1;
@@ -38,6 +35,8 @@ pub struct Packet<'a> {
     pub header: &'a [u8],
     /// Its frames.
     pub payload: &'a [u8],
+    /// With which it came; none yet if it is to be sent.
+    pub tag: Option<&'a Tag>,
 }
 
 /// Sees a connection's packets. It is called in the midst of sending and receiving, so it should be quick.
@@ -139,15 +138,8 @@ impl<T, O: Observer> Config<T, O> {
     }
 
     fn session(&self, inner: Connection, captured: Arc<Captured>) -> Box<dyn crypto::Session> {
-        Box::new(Session {
-            inner,
-            initial: self.initial,
-            announced: false,
-            next: None,
-            generation: 0,
-            captured,
-            observer: (self.observe)(),
-        })
+        let observer = (self.observe)();
+        Box::new(Session::new(inner, self.initial, captured, observer))
     }
 
     fn to_wire(&self, params: &TransportParameters) -> Vec<u8> {
@@ -171,7 +163,7 @@ impl<O: Observer> crypto::ServerConfig for Config<rustls::ServerConfig, O> {
     }
 
     fn retry_tag(&self, _: u32, orig_dst_cid: ConnectionId, packet: &[u8]) -> [u8; 16] {
-        retry::tag(&retry::V1, &orig_dst_cid, packet)
+        retry::tag(frontage_first_flight::Version::V1, &orig_dst_cid, packet)
     }
 
     fn start_session(&self, _: u32, params: &TransportParameters) -> Box<dyn crypto::Session> {
@@ -202,170 +194,5 @@ impl<O: Observer> crypto::ClientConfig for Config<rustls::ClientConfig, O> {
         let inner = ClientConnection::new(Arc::new(tls), Version::V1, name, self.to_wire(params))
             .expect("a configuration for TLS 1.3 and its initial suite");
         Ok(self.session(Connection::Client(inner), captured))
-    }
-}
-
-struct Session<O> {
-    inner: Connection,
-    initial: Suite,
-    announced: bool,
-    next: Option<Secrets>,
-    generation: u32,
-    captured: Arc<Captured>,
-    observer: Arc<O>,
-}
-
-impl<O: Observer> Session<O> {
-    fn side(&self) -> Side {
-        match self.inner {
-            Connection::Client(_) => Side::Client,
-            Connection::Server(_) => Side::Server,
-        }
-    }
-
-    fn server_name(&self) -> Option<&str> {
-        match &self.inner {
-            Connection::Client(_) => None,
-            Connection::Server(server) => server.server_name(),
-        }
-    }
-
-    fn observed(&self, key: Box<dyn rustls::quic::PacketKey>) -> Box<dyn PacketKey> {
-        Box::new(Observed::new(key, self.generation, self.observer.clone()))
-    }
-}
-
-impl<O: Observer> crypto::Session for Session<O> {
-    fn initial_keys(&self, dst_cid: ConnectionId, side: Side) -> Keys {
-        initial_keys(&self.initial, dst_cid, side)
-    }
-
-    fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        self.announced.then(|| -> Box<dyn Any> {
-            Box::new(Handshake {
-                protocol: self.inner.alpn_protocol().map(Into::into),
-                server_name: self.server_name().map(Into::into),
-                peer: self
-                    .inner
-                    .quic_transport_parameters()
-                    .map(parameters::read)
-                    .unwrap_or_default(),
-                secrets: self.captured.secrets(),
-                observer: self.observer.clone(),
-            })
-        })
-    }
-
-    fn peer_identity(&self) -> Option<Box<dyn Any>> {
-        let certificates = self.inner.peer_certificates()?;
-        let owned: Vec<CertificateDer<'static>> = certificates
-            .iter()
-            .map(|c| c.clone().into_owned())
-            .collect();
-        Some(Box::new(owned))
-    }
-
-    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        let keys = self.inner.zero_rtt_keys()?;
-        Some((Box::new(keys.header), Box::new(keys.packet)))
-    }
-
-    fn early_data_accepted(&self) -> Option<bool> {
-        match &self.inner {
-            Connection::Client(client) => Some(client.is_early_data_accepted()),
-            Connection::Server(_) => None,
-        }
-    }
-
-    fn is_handshaking(&self) -> bool {
-        self.inner.is_handshaking()
-    }
-
-    fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
-        self.inner
-            .read_hs(buf)
-            .map_err(|error| match self.inner.alert() {
-                Some(alert) => {
-                    let mut wrapped = TransportError::new(
-                        TransportErrorCode::crypto(alert.into()),
-                        error.to_string(),
-                    );
-                    wrapped.crypto = Some(Arc::new(error));
-                    wrapped
-                }
-                None => TransportError::new(
-                    TransportErrorCode::PROTOCOL_VIOLATION,
-                    format!("TLS error: {error}"),
-                ),
-            })?;
-        // rustls does not say that it has read a ClientHello, or a server's choices; what these bring does.
-        let here = self.inner.alpn_protocol().is_some()
-            || self.server_name().is_some()
-            || !self.is_handshaking();
-        let news = here && !self.announced;
-        self.announced |= here;
-        Ok(news)
-    }
-
-    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        let Some(mut wire) = self.inner.quic_transport_parameters() else {
-            return Ok(None);
-        };
-        Ok(Some(TransportParameters::read(self.side(), &mut wire)?))
-    }
-
-    fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
-        let (keys, one_rtt) = match self.inner.write_hs(buf)? {
-            KeyChange::Handshake { keys } => (keys, false),
-            KeyChange::OneRtt { keys, next } => {
-                self.next = Some(next);
-                (keys, true)
-            }
-        };
-        let packet = |key| {
-            if one_rtt {
-                self.observed(key)
-            } else {
-                Box::new(key)
-            }
-        };
-        Some(Keys {
-            header: KeyPair {
-                local: Box::new(keys.local.header),
-                remote: Box::new(keys.remote.header),
-            },
-            packet: KeyPair {
-                local: packet(keys.local.packet),
-                remote: packet(keys.remote.packet),
-            },
-        })
-    }
-
-    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        let keys = self.next.as_mut()?.next_packet_keys();
-        self.generation += 1;
-        Some(KeyPair {
-            local: self.observed(keys.local),
-            remote: self.observed(keys.remote),
-        })
-    }
-
-    fn is_valid_retry(&self, orig_dst_cid: ConnectionId, header: &[u8], payload: &[u8]) -> bool {
-        let Some((rest, tag)) = payload.split_last_chunk() else {
-            return false;
-        };
-        retry::tag(&retry::V1, &orig_dst_cid, &[header, rest].concat()) == *tag
-    }
-
-    fn export_keying_material(
-        &self,
-        output: &mut [u8],
-        label: &[u8],
-        context: &[u8],
-    ) -> Result<(), ExportKeyingMaterialError> {
-        let exported = self
-            .inner
-            .export_keying_material(output, label, Some(context));
-        exported.map(drop).map_err(|_| ExportKeyingMaterialError)
     }
 }

@@ -8,76 +8,48 @@
 //!
 //! noq takes a connection for moved if its local address changes, and its server forbids it. Here it sees no local address, if there are several,
 //! so that a client may go to the preferred address (RFC 9000, section 9.6) and its path is still the same. A client is answered from the address
-//! that it used last: X = 0 if that was the VIP, 1 if the static cookie's. What comes late to the VIP says nothing ([`crate::stragglers`]).
+//! that its newest packet came to ([`crate::path`]): X = 0 if that was the VIP, 1 if the static cookie's; or through a tunnel, if it came by one.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
-use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
-use frontage_cookie::ipv6::Cookie;
-use frontage_cookie::tcp::Signals;
-use frontage_signals::rpt_us;
+use frontage_program::socket::set_option;
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
 
-use crate::clients::{Clients, Known, Says, Used};
-use crate::keys::{Keys, Sealed};
-use crate::meter::{Loads, batch};
-use crate::stragglers::Shape;
+use crate::keys::Sealed;
+use crate::meter::batch;
+use crate::places::{Detour, Place, Places, is_long};
+pub use carrier::{Carrier, address};
+
+mod carrier;
 
 /// Bytes that may wait to be read, as far as the kernel allows (`net.core.rmem_max`): all that a thousand clients begin with at once.
 const RECEIVE_BUFFER: usize = 2 << 20;
 
-/// A server's addresses, and what it writes into them.
+/// The way to clients whose packets come by a detour.
+pub trait Tunnel: std::fmt::Debug + Send + Sync {
+    /// Sends this by it; what cannot be sent is lost, as anywhere on the way.
+    fn send(&self, detour: Detour, transmit: &Transmit<'_>);
+}
+
+/// What a socket needs to answer each client from where that is.
 #[derive(Clone, Debug)]
-pub struct Carrier {
-    /// The upper 64 bits of the server's addresses; `ip -6 route add local PREFIX::/64 dev lo` makes them its own.
-    pub prefix: u64,
-    /// Seal and open interface ids.
-    pub keys: Arc<Keys>,
-    /// The server's loads.
-    pub loads: Arc<Loads>,
-    /// Assumed of a connection, in bit/s: RPT = remaining bytes / bandwidth.
-    pub bandwidth: u64,
+pub struct Addresses {
+    /// Where clients are; also of the server's other sockets, and of its connections' meters.
+    pub places: Arc<Places>,
+    /// None over IPv4.
+    pub carrier: Option<Carrier>,
+    /// If there are detours.
+    pub tunnel: Option<Arc<dyn Tunnel>>,
 }
 
-impl Carrier {
-    /// The source of a batch of packets before which their response had so many bytes `remaining`.
-    fn source(&self, cookie_address: Option<u32>, remaining: u64, sealed: &mut Sealed) -> Ipv6Addr {
-        let cookie = Cookie {
-            sid: self.keys.sid(),
-            expects_cookie_address: cookie_address.is_some(),
-            signals: Some(Signals {
-                rpt_us: rpt_us(remaining, self.bandwidth),
-                n_af: self.loads.n_af(),
-                n_ff: self.loads.n_ff(),
-            }),
-        };
-        address(self.prefix, self.keys.seal(&cookie, cookie_address, sealed))
-    }
-
-    fn used(&self, at: IpAddr) -> Used {
-        match at {
-            IpAddr::V6(v6) if (v6.to_bits() >> 64) as u64 == self.prefix => self
-                .keys
-                .epoch_of_static(v6.to_bits() as u64)
-                .map_or(Used::Vip, Used::Cookie),
-            _ => Used::Plain(at),
-        }
-    }
-}
-
-/// `prefix::interface_id`.
-pub fn address(prefix: u64, interface_id: u64) -> Ipv6Addr {
-    (u128::from(prefix) << 64 | u128::from(interface_id)).into()
-}
-
-/// Datagrams by the address at which they came, and clients that moved.
+/// Datagrams by the address at which they came.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// To the server's own address, where the switch sends what came to the VIP.
@@ -86,14 +58,12 @@ pub struct Counts {
     pub at_cookie: AtomicU64,
     /// To an address without cookies: IPv4, or outside of the /64.
     pub at_plain: AtomicU64,
-    /// Clients that went from the VIP to the static cookie's address.
-    pub moved: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Shared {
-    /// With the clients to whom it writes.
-    carrier: Option<(Carrier, Clients)>,
+    /// None where noq answers from the address that was asked.
+    addresses: Option<Addresses>,
     counts: Arc<Counts>,
 }
 
@@ -102,16 +72,18 @@ struct Shared {
 struct Arrival {
     client: SocketAddr,
     at: IpAddr,
-    shape: Shape,
     /// Of the keys.
     generation: u64,
 }
 
 impl Shared {
-    /// Remembers where `datagrams` came, unless noq is to.
-    fn received(&self, datagrams: &[u8], meta: &mut RecvMeta, last: &mut Option<(Arrival, Used)>) {
+    /// Notes where `datagrams` came, unless noq is to.
+    fn received(&self, datagrams: &[u8], meta: &mut RecvMeta, last: &mut Option<(Arrival, Place)>) {
         let count = meta.len.div_ceil(meta.stride.max(1)) as u64;
-        let Some((carrier, clients)) = &self.carrier else {
+        let Some(Addresses {
+            places, carrier, ..
+        }) = &self.addresses
+        else {
             self.counts.at_plain.fetch_add(count, Relaxed);
             return;
         };
@@ -121,25 +93,25 @@ impl Shared {
         let arrival = Arrival {
             client: meta.addr,
             at,
-            shape: Shape::of_batch(datagrams, meta.stride),
-            generation: carrier.keys.generation(),
+            generation: carrier
+                .as_ref()
+                .map_or(0, |carrier| carrier.keys.generation()),
         };
-        let used = match *last {
-            Some((same, used)) if same == arrival => used,
+        let place = match *last {
+            Some((same, place)) if same == arrival && !is_long(datagrams) => place,
             _ => {
-                let used = carrier.used(at);
-                let says = clients.used(meta.addr, used, arrival.shape);
-                let moved = says == Says::Moved;
-                self.counts.moved.fetch_add(u64::from(moved), Relaxed);
-                // The next one may be one too many to be late.
-                *last = (says != Says::Nothing).then_some((arrival, used));
-                used
+                let place = carrier
+                    .as_ref()
+                    .map_or(Place::Plain(at), |carrier| carrier.place(at));
+                let expected = places.came(meta.addr, place, datagrams, meta.stride);
+                *last = expected.then_some((arrival, place));
+                place
             }
         };
-        let counter = match used {
-            Used::Vip => &self.counts.at_vip,
-            Used::Cookie(_) => &self.counts.at_cookie,
-            Used::Plain(_) => &self.counts.at_plain,
+        let counter = match place {
+            Place::Vip => &self.counts.at_vip,
+            Place::Cookie(_) => &self.counts.at_cookie,
+            Place::Plain(_) | Place::Detour(_) => &self.counts.at_plain,
         };
         counter.fetch_add(count, Relaxed);
     }
@@ -151,13 +123,13 @@ pub struct Socket {
     inner: Box<dyn AsyncUdpSocket>,
     shared: Arc<Shared>,
     /// What came last.
-    last: Option<(Arrival, Used)>,
+    last: Option<(Arrival, Place)>,
 }
 
 impl Socket {
     /// Binds to `address`, whose IP address is best the wildcard: `[::]:443` or `0.0.0.0:443`. An IPv6 socket takes no IPv4. Without
-    /// a `carrier`, answers come from the address that was asked. Must be called within a Tokio runtime.
-    pub fn bind(address: SocketAddr, carrier: Option<Carrier>) -> io::Result<Self> {
+    /// `addresses`, answers come from the address that was asked. Must be called within a Tokio runtime.
+    pub fn bind(address: SocketAddr, addresses: Option<Addresses>) -> io::Result<Self> {
         let socket = socket2::Socket::new(
             socket2::Domain::for_address(address),
             socket2::Type::DGRAM,
@@ -165,18 +137,19 @@ impl Socket {
         )?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
-            free_bind(&socket)?;
+            // Answers leave from addresses that no interface has (ipv6(7)).
+            set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_FREEBIND, 1)?;
         }
         socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         socket.bind(&address.into())?;
         let socket: UdpSocket = socket.into();
-        Ok(Self::over(TokioRuntime.wrap_udp_socket(socket)?, carrier))
+        Ok(Self::over(TokioRuntime.wrap_udp_socket(socket)?, addresses))
     }
 
     /// The same over another socket.
-    pub fn over(inner: Box<dyn AsyncUdpSocket>, carrier: Option<Carrier>) -> Self {
+    pub fn over(inner: Box<dyn AsyncUdpSocket>, addresses: Option<Addresses>) -> Self {
         let shared = Shared {
-            carrier: carrier.map(|carrier| (carrier, Clients::default())),
+            addresses,
             counts: Arc::default(),
         };
         Self {
@@ -186,59 +159,9 @@ impl Socket {
         }
     }
 
-    /// Where clients of this socket came.
-    pub fn arrivals(&self) -> Arrivals {
-        Arrivals(self.shared.clone())
-    }
-
     /// What this socket counts.
     pub fn counts(&self) -> Arc<Counts> {
         self.shared.counts.clone()
-    }
-}
-
-/// Where clients came to a socket.
-#[derive(Clone, Debug)]
-pub struct Arrivals(Arc<Shared>);
-
-impl Arrivals {
-    /// Whether `client` used the static cookie's address last.
-    pub fn at_cookie(&self, client: SocketAddr) -> bool {
-        let carrier = self.0.carrier.as_ref();
-        carrier.is_some_and(|(_, clients)| matches!(clients.get(client), Used::Cookie(_)))
-    }
-}
-
-/// Lets a socket take datagrams over IPv6 that have no checksum, as tunnels may (RFC 6935): a switch that encapsulates does not see all
-/// of a packet, and what is inside has a checksum of its own. The kernel drops them otherwise.
-///
-/// # Errors
-/// If the kernel refuses.
-pub fn accept_without_checksum(socket: &UdpSocket) -> io::Result<()> {
-    switch_on(socket, libc::SOL_UDP, libc::UDP_NO_CHECK6_RX)
-}
-
-/// Lets the socket send from addresses that no interface has (ipv6(7), `IPV6_FREEBIND`).
-fn free_bind(socket: &socket2::Socket) -> io::Result<()> {
-    switch_on(socket, libc::IPPROTO_IPV6, libc::IPV6_FREEBIND)
-}
-
-fn switch_on(socket: &impl AsRawFd, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the option's value is an int of that size.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
     }
 }
 
@@ -248,7 +171,7 @@ impl AsyncUdpSocket for Socket {
             inner: self.inner.create_sender(),
             shared: self.shared.clone(),
             remaining: 0,
-            client: Known::default(),
+            place: None,
             sealed: Sealed::default(),
         })
     }
@@ -287,25 +210,9 @@ struct Sender {
     shared: Arc<Shared>,
     /// Bytes that were left before its last batch.
     remaining: u64,
-    client: Known,
+    /// Where that left from, if it was known.
+    place: Option<Place>,
     sealed: Sealed,
-}
-
-impl Sender {
-    /// The source of a batch to `client`, unless noq knows it.
-    fn source(&mut self, client: SocketAddr) -> Option<IpAddr> {
-        let (carrier, clients) = self.shared.carrier.as_ref()?;
-        let mut of = |epoch| {
-            carrier
-                .source(epoch, self.remaining, &mut self.sealed)
-                .into()
-        };
-        Some(match self.client.used(clients, client) {
-            Used::Plain(at) => at,
-            Used::Cookie(epoch) => of(Some(epoch)),
-            Used::Vip => of(None),
-        })
-    }
 }
 
 impl UdpSender for Sender {
@@ -316,8 +223,31 @@ impl UdpSender for Sender {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        this.remaining = batch::send().unwrap_or(this.remaining);
-        let own = this.source(transmit.destination);
+        if let Some(told) = batch::send() {
+            this.remaining = told.remaining.unwrap_or(this.remaining);
+            this.place = told.place;
+        }
+        let Some(addresses) = &this.shared.addresses else {
+            return this.inner.as_mut().poll_send(transmit, cx);
+        };
+        // A handshake is answered where it came, whatever other connections of the client's do.
+        let settled = this.place.filter(|_| !is_long(transmit.contents));
+        let place = settled.unwrap_or_else(|| addresses.places.opening(transmit.destination));
+        let sealed = &mut this.sealed;
+        let mut of = |epoch| {
+            let carrier = addresses.carrier.as_ref()?;
+            Some(carrier.source(epoch, this.remaining, sealed).into())
+        };
+        let own = match (place, &addresses.tunnel) {
+            (Place::Detour(detour), Some(tunnel)) => {
+                tunnel.send(detour, transmit);
+                return Poll::Ready(Ok(()));
+            }
+            (Place::Detour(_), None) => None,
+            (Place::Plain(at), _) => Some(at),
+            (Place::Cookie(epoch), _) => of(Some(epoch)),
+            (Place::Vip, _) => of(None),
+        };
         let transmit = Transmit {
             src_ip: own.or(transmit.src_ip),
             ..transmit.clone()

@@ -126,7 +126,7 @@ async fn a_response_is_carried_and_measured() {
     let ours: Parameters = vec![(0x3f7a, Bytes::from_static(b"of the server"))];
     let theirs: Parameters = vec![(0x3f7b, Bytes::from_static(b"of the client"))];
     let counted = loads.clone();
-    let meter = move || Arc::new(Meter::new(counted.clone()));
+    let meter = move || Arc::new(Meter::new(counted.clone(), Arc::default()));
     let (server, roots) = server(&ours, meter, |socket| Box::new(socket));
     let client = client(roots, &theirs);
     let address: SocketAddr = server.local_addr().unwrap();

@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use rustls::quic::Suite;
-
-use crate::initial::{self, Initial, Problem, Retry};
+use frontage_first_flight::packet::Packet;
+use frontage_first_flight::{Fault, Initial, MIN_DATAGRAM, Reader, Retry};
 
 /// Most packets that are kept: a ClientHello takes one or two, and several connections may begin at once.
 const KEPT: usize = 16;
@@ -32,9 +31,9 @@ pub enum Answer {
 
 impl Flights {
     /// Keeps the client's `datagram` if it is of a first flight; says what is wrong with it otherwise.
-    pub fn sent(&mut self, suite: &Suite, datagram: &[u8]) -> Result<(), Problem> {
-        let initial = initial::open(suite, datagram)?;
-        if self.answered.contains(&initial.src_cid) {
+    pub fn sent(&mut self, reader: &Reader, datagram: &[u8]) -> Result<(), Fault> {
+        let initial = reader.open(datagram)?;
+        if self.answered.contains(&initial.scid) {
             return Ok(());
         }
         if self.waiting.len() == KEPT {
@@ -46,16 +45,17 @@ impl Flights {
 
     /// Whether one might come in `datagram`.
     pub fn may_begin(datagram: &[u8]) -> bool {
-        datagram.len() >= initial::LEAST && datagram[0] & 0x80 != 0
+        datagram.len() >= MIN_DATAGRAM && datagram[0] & 0x80 != 0
     }
 
     /// Looks at a server's datagram.
-    pub fn received(&mut self, suite: &Suite, datagram: &[u8]) -> Answer {
+    pub fn received(&mut self, reader: &Reader, datagram: &[u8]) -> Answer {
         let Some(retry) = Retry::read(datagram) else {
             if !self.waiting.is_empty()
-                && let Some(cid) = initial::client_cid(datagram)
+                && let Ok((packet, _)) = Packet::parse(datagram)
             {
-                self.answer(cid);
+                // No connection has more than one connection id of the client's before its handshake is complete.
+                self.answer(packet.dcid);
             }
             return Answer::Nothing;
         };
@@ -68,9 +68,9 @@ impl Flights {
         }
         let again: Vec<_> = mine
             .iter()
-            .filter_map(|initial| initial.again(suite, &retry))
+            .filter_map(|initial| initial.again(reader, &retry))
             .collect();
-        self.answer(retry.dst_cid);
+        self.answer(retry.dcid);
         // A part of a ClientHello alone would only make the server wait.
         if again.len() < mine.len() {
             return Answer::TooLarge;
@@ -79,7 +79,7 @@ impl Flights {
     }
 
     fn answer(&mut self, cid: &[u8]) {
-        self.waiting.retain(|initial| initial.src_cid != cid);
+        self.waiting.retain(|initial| initial.scid != cid);
         // An empty one is many connections'.
         if !cid.is_empty() {
             if self.answered.len() == KEPT {

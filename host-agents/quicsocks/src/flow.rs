@@ -14,12 +14,12 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use frontage_first_flight::Fault;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 use crate::association::Association;
 use crate::flight::{Answer, Flights};
-use crate::initial::Problem;
 use crate::metrics::Gauge;
 use crate::outcome::{End, FromClient, FromServer, Name};
 use crate::socks::{self, Destination, Reply};
@@ -55,12 +55,12 @@ impl Flow {
         datagram: &[u8],
     ) -> Result<Arc<Self>, FromClient> {
         let mut state = State::default();
-        let begun = state.flights.sent(&association.shared.suite, datagram);
-        begun.map_err(|problem| match problem {
-            Problem::Short => FromClient::Short,
-            Problem::NotInitial => FromClient::NotInitial,
-            Problem::Version => FromClient::QuicVersion,
-            Problem::Forged => FromClient::Forged,
+        let begun = state.flights.sent(&association.shared.reader, datagram);
+        begun.map_err(|fault| match fault {
+            Fault::SmallDatagram => FromClient::Short,
+            Fault::UnknownVersion | Fault::VersionNegotiation => FromClient::QuicVersion,
+            Fault::Undecryptable => FromClient::Forged,
+            _ => FromClient::NotInitial,
         })?;
         state.waiting.push(datagram.into());
         Ok(Arc::new(Self {
@@ -89,10 +89,10 @@ impl Flow {
     /// Takes a later datagram of the client's.
     pub fn from_client(&self, datagram: &[u8]) -> FromClient {
         self.touch();
-        let suite = &self.association.shared.suite;
+        let reader = &self.association.shared.reader;
         if Flights::may_begin(datagram) {
             // What does not open is of a handshake under way.
-            let _ = self.state().flights.sent(suite, datagram);
+            let _ = self.state().flights.sent(reader, datagram);
         }
         if let Some(server) = self.server.get() {
             return self.send(server, datagram);
@@ -237,7 +237,7 @@ impl Flow {
         self.touch();
         let mut outcome = FromServer::Forwarded;
         if datagram.first().is_some_and(|first| first & 0x80 != 0) {
-            let answer = self.state().flights.received(&shared.suite, datagram);
+            let answer = self.state().flights.received(&shared.reader, datagram);
             match answer {
                 Answer::Nothing => {}
                 Answer::Unknown => outcome = FromServer::RetryUnknown,

@@ -9,7 +9,6 @@ pub mod config;
 pub mod control;
 pub mod flight;
 pub mod flow;
-pub mod initial;
 pub mod metrics;
 pub mod outcome;
 pub mod policy;
@@ -17,10 +16,3 @@ pub mod proxy;
 pub mod resolve;
 pub mod socks;
 pub mod udp;
-
-/// The cipher suite of Initial packets (RFC 9001, section 5.2).
-fn suite() -> rustls::quic::Suite {
-    let suite = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
-    let suite = suite.tls13().and_then(rustls::Tls13CipherSuite::quic_suite);
-    suite.expect("ring has it for QUIC")
-}

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use frontage_first_flight::Reader;
 use frontage_program::prometheus;
-use rustls::quic::Suite;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 
@@ -32,7 +32,7 @@ pub struct Shared {
     pub accounts: Arc<Accounts>,
     pub limits: Limits,
     pub metrics: Arc<Metrics>,
-    pub suite: Suite,
+    pub reader: Reader,
 }
 
 impl std::fmt::Debug for Shared {
@@ -79,7 +79,7 @@ impl Proxy {
                 flows: limits.flows_per_association,
             },
             metrics: Arc::default(),
-            suite: crate::suite(),
+            reader: Reader::default(),
             users: config.users,
         });
         let mut tasks = JoinSet::new();

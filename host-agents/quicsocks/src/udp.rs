@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::os::fd::AsRawFd as _;
 
+use frontage_program::socket::set_option;
 use socket2::SockRef;
 use tokio::net::UdpSocket;
 
@@ -40,38 +40,21 @@ pub fn connect(remote: SocketAddr) -> io::Result<UdpSocket> {
 
 /// Has datagrams leave whole or not at all, whatever was heard of the path's MTU: the QUIC endpoints find that out (`IP_PMTUDISC_PROBE` of ip(7)).
 fn prepare(socket: &std::net::UdpSocket, ipv6: bool) -> io::Result<()> {
-    let set = |level, option, value: libc::c_int| {
-        // SAFETY: the option's value is an int of that size.
-        let result = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                level,
-                option,
-                (&raw const value).cast(),
-                size_of_val(&value) as libc::socklen_t,
-            )
-        };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
-    };
-    set(libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER)?;
-    if ipv6 {
-        set(
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER)?;
+    let (level, option, value) = if ipv6 {
+        (
             libc::IPPROTO_IPV6,
             libc::IPV6_MTU_DISCOVER,
             libc::IPV6_PMTUDISC_PROBE,
-        )?;
+        )
     } else {
-        set(
+        (
             libc::IPPROTO_IP,
             libc::IP_MTU_DISCOVER,
             libc::IP_PMTUDISC_PROBE,
-        )?;
-    }
-    Ok(())
+        )
+    };
+    set_option(socket, level, option, value)
 }
 
 /// Sends `datagram` now or not at all. Tokio's own `try_send` would refuse until it has heard from the kernel that a new socket is writable.

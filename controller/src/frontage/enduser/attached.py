@@ -47,8 +47,10 @@ class Attached:
                 await self._controller.steer(self._controller.mapping.change_to(EndUserMapping()))
             return
         settings, sites, services, _ = wanted
+        own = self._controller.config.site
+        assert own is not None
         try:
-            self.mapper = await asyncio.to_thread(Mapper, settings, sites, services, self._steer)
+            self.mapper = await asyncio.to_thread(Mapper, settings, sites, services, self._steer, site=own.id)
         except StoreError as error:
             self._tell(f"no end-user mapping: {error}")
             return

@@ -8,7 +8,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from frontage.enduser import tables as published
@@ -77,15 +77,16 @@ class Mapper:
         services: Iterable[Service] = (),
         on_change: Callable[[Tables], Awaitable[None]] | None = None,
         *,
+        site: int,
         name: str | None = None,
     ):
         """``sites``: ids and the addresses at which their switches take tunnels. ``services``: with the numbers that they must
-        have, 0 for any. ``name`` tells controllers apart. Raises StoreError."""
+        have, 0 for any. ``site``: this controller's; ``name`` tells those of one site apart. Raises StoreError."""
         self.settings = settings
         self.sites = dict(sites)
         self.services = tuple(services)
         self.store = Store(settings.store, window=settings.window)
-        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self.name = f"{site}@{name or f'{socket.gethostname()}:{os.getpid()}'}"
         self.tables = Tables()
         self.counters = Counters()
         self.engine: Engine | None = None
@@ -126,8 +127,8 @@ class Mapper:
         """One round at Unix time ``now``. What fails is told in `counters` and `Dispatcher.error`, and tried again in the next."""
         self.counters.rounds += 1
         try:
-            await self._collect(now)
-            await asyncio.to_thread(self._compute, now)
+            gone = await self._collect(now)
+            await asyncio.to_thread(self._compute, now, gone)
             before = self.tables
             self.tables = await asyncio.to_thread(published.read, self.store, before)
         except StoreError as error:
@@ -142,7 +143,8 @@ class Mapper:
         await asyncio.gather(*(asyncio.to_thread(self._push, dispatcher) for dispatcher in self.dispatchers))
         self._order_probes(now)
 
-    async def _collect(self, now: float) -> None:
+    async def _collect(self, now: float) -> set[int]:
+        """Take in what the dispatchers know. Returns the sites none of whose dispatchers answers."""
         asked = [asyncio.to_thread(self._ask, dispatcher) for dispatcher in self.dispatchers]
         answers = await asyncio.gather(*asked)
         heard = {dispatcher.site for dispatcher, answer in zip(self.dispatchers, answers, strict=True) if answer is not None}
@@ -155,11 +157,13 @@ class Mapper:
                     replicas[replica.site][replica.sid, replica.service] = replica
         self.counters.samples += len(samples)
         # If nobody answers, it is this controller that is cut off: no reason to take all sites out.
+        gone = replicas.keys() - heard if heard else set()
         if heard:
-            self.counters.sites_out = replicas.keys() - heard
+            self.counters.sites_out = gone
         else:
             replicas = {}
         await asyncio.to_thread(self._record, samples, replicas, now)
+        return gone
 
     def _order_probes(self, now: float) -> None:
         """Probes take their time, so they are not waited for."""
@@ -212,8 +216,9 @@ class Mapper:
         else:
             self.counters.probes += len(addresses)
 
-    def _compute(self, now: float) -> None:
-        lease = self.store.lead(self.name, now, LEASE_INTERVALS * self.settings.interval)
+    def _compute(self, now: float, gone: Collection[int] = ()) -> None:
+        # Who computed where all dispatchers are silent is probably gone, too. If not, it finds at its next writing that it has lost the lease.
+        lease = self.store.lead(self.name, now, LEASE_INTERVALS * self.settings.interval, gone)
         if lease is None:
             if self.engine is not None:
                 log.info("mapping: another controller computes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -250,10 +250,14 @@ class Store(Database):
 
     # Who computes
 
-    def lead(self, holder: str, now: float, seconds: float) -> int | None:
-        """Take or keep the lease for so long. Its version if this one has it, else None."""
+    def lead(self, holder: str, now: float, seconds: float, gone: Collection[int] = ()) -> int | None:
+        """Take or keep the lease for so long. Its version if this one has it, else None. A holder is called SITE@ANYTHING; that of a
+        site that is ``gone`` has it no longer.
+        """
         table = schema.lease
         free = (table.c.holder == holder) | (table.c.expires_at < now)
+        for site in gone:
+            free |= table.c.holder.startswith(f"{site}@")
         statement = (
             sql.update(table)
             .where((table.c.name == LEASE) & free)

@@ -1,5 +1,4 @@
-//! The socket that noq gets: what comes out of the tunnel is from the client, and answers to a client go by the way that its last packet came, but for
-//! what comes late.
+//! The socket that noq gets: what comes out of the tunnel is from the client, at a [`Place`] of its own.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -9,21 +8,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
-use frontage_quic::meter::end_batch;
-use frontage_quic::stragglers::Shape;
-use noq::udp::{RecvMeta, Transmit};
+use frontage_quic::places::{Place, Places};
+use noq::udp::RecvMeta;
 use noq::{AsyncUdpSocket, UdpSender};
 use tokio::sync::mpsc;
 
 use super::tunnel::{Arrival, Tunnel};
-use super::ways::Known;
 
 /// Datagrams that may wait for noq; those of a thousand first flights.
 const WAITING: usize = 2048;
 
-/// Puts the tunnel beside `sockets`, at most one of each family.
+/// Puts the tunnel beside `sockets`, at most one of each family, which keep `places`.
 pub fn beside(
     tunnel: &Arc<Tunnel>,
+    places: &Arc<Places>,
     sockets: Vec<(bool, frontage_quic::socket::Socket)>,
 ) -> Vec<Socket> {
     let (mut v4, mut v6) = (None, None);
@@ -33,6 +31,7 @@ pub fn beside(
         Socket {
             inner,
             tunnel: tunnel.clone(),
+            places: places.clone(),
             inbox,
             direct_first: false,
         }
@@ -47,28 +46,13 @@ pub fn beside(
 pub struct Socket {
     inner: frontage_quic::socket::Socket,
     tunnel: Arc<Tunnel>,
+    places: Arc<Places>,
     inbox: mpsc::Receiver<Arrival>,
     /// In turn, so that neither starves the other.
     direct_first: bool,
 }
 
 impl Socket {
-    fn poll_direct(
-        &mut self,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-        meta: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        let polled = self.inner.poll_recv(cx, bufs, meta);
-        if let Poll::Ready(Ok(n)) = polled {
-            for (meta, buffer) in meta[..n].iter().zip(bufs) {
-                let shape = Shape::of_batch(&buffer[..meta.len], meta.stride);
-                self.tunnel.ways.direct(meta.addr, shape);
-            }
-        }
-        polled
-    }
-
     fn poll_tunnel(
         &mut self,
         cx: &mut Context<'_>,
@@ -85,6 +69,9 @@ impl Socket {
                 continue;
             };
             place.copy_from_slice(&arrival.payload);
+            let by = Place::Detour(arrival.detour);
+            self.places
+                .came(arrival.client, by, &arrival.payload, length);
             let mut here = RecvMeta::default();
             (here.addr, here.ecn) = (arrival.client, arrival.ecn);
             (here.len, here.stride) = (length, length);
@@ -101,11 +88,7 @@ impl Socket {
 
 impl AsyncUdpSocket for Socket {
     fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        Box::pin(Sender {
-            inner: self.inner.create_sender(),
-            tunnel: self.tunnel.clone(),
-            client: Known::default(),
-        })
+        self.inner.create_sender()
     }
 
     fn poll_recv(
@@ -117,7 +100,7 @@ impl AsyncUdpSocket for Socket {
         self.direct_first = !self.direct_first;
         for direct in [self.direct_first, !self.direct_first] {
             let polled = if direct {
-                self.poll_direct(cx, bufs, meta)
+                self.inner.poll_recv(cx, bufs, meta)
             } else {
                 self.poll_tunnel(cx, bufs, meta)
             };
@@ -138,34 +121,5 @@ impl AsyncUdpSocket for Socket {
 
     fn may_fragment(&self) -> bool {
         self.inner.may_fragment()
-    }
-}
-
-#[derive(Debug)]
-struct Sender {
-    inner: Pin<Box<dyn UdpSender>>,
-    tunnel: Arc<Tunnel>,
-    client: Known,
-}
-
-impl UdpSender for Sender {
-    fn poll_send(
-        mut self: Pin<&mut Self>,
-        transmit: &Transmit<'_>,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        match this.client.way(&this.tunnel.ways, transmit.destination) {
-            None => this.inner.as_mut().poll_send(transmit, cx),
-            Some(way) => {
-                end_batch();
-                this.tunnel.send(way, transmit);
-                Poll::Ready(Ok(()))
-            }
-        }
-    }
-
-    fn max_transmit_segments(&self) -> NonZeroUsize {
-        self.inner.max_transmit_segments()
     }
 }

@@ -7,15 +7,15 @@ use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use frontage_quic::socket::accept_without_checksum;
-use frontage_quic::stragglers::Shape;
+use frontage_program::socket::accept_without_checksum;
+use frontage_quic::places::Detour;
+use frontage_quic::socket;
 use frontage_tunnel::{Encapsulation, Error, Flow, Head, decode, vxlan};
 use noq::udp::{EcnCodepoint, Transmit};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
 use super::config;
-use super::ways::{Way, Ways};
 
 /// Ports from which answers leave, so that routers on the way spread flows (RFC 7348, section 4.1).
 const PORTS: usize = 8;
@@ -44,6 +44,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) client: SocketAddr,
+    pub(super) detour: Detour,
     pub(super) ecn: Option<EcnCodepoint>,
     pub(super) payload: Box<[u8]>,
 }
@@ -53,8 +54,6 @@ pub(super) struct Arrival {
 pub struct Tunnel {
     /// Its site.
     pub site: NonZeroU8,
-    /// By which way clients came.
-    pub ways: Ways,
     /// What is counted.
     pub counts: Counts,
     entrance: UdpSocket,
@@ -80,7 +79,6 @@ impl Tunnel {
         let exits = (0..PORTS).map(|_| bind((config.listen.ip(), 0).into()));
         Ok(Self {
             site,
-            ways: Ways::default(),
             counts: Counts::default(),
             entrance: bind(config.listen)?,
             exits: exits.collect::<io::Result<_>>()?,
@@ -130,30 +128,31 @@ impl Tunnel {
         if flow.destination.port() != self.port {
             return Err(&self.counts.nobody);
         }
-        let way = Way {
-            origin: tunnelled.origin,
-            service: flow.destination,
-        };
-        let shape = Shape::of(tunnelled.inner.payload);
-        self.ways.tunnelled(flow.source, way, shape);
         Ok(Arrival {
             client: flow.source,
+            detour: Detour {
+                origin: tunnelled.origin,
+                service: flow.destination,
+            },
             ecn: EcnCodepoint::from_bits(ecn),
             payload: tunnelled.inner.payload.into(),
         })
     }
+}
 
-    /// Sends what noq has for a client that came by `way`. What the socket does not take at once is lost, as anywhere on the way.
-    pub(super) fn send(&self, way: Way, transmit: &Transmit<'_>) {
+impl socket::Tunnel for Tunnel {
+    /// It leaves by this site, which announces the Service Address like the one where the client's packets enter (Artemis, table 2), so that no answer
+    /// makes the detour back. What the socket does not take at once is lost, as anywhere on the way.
+    fn send(&self, detour: Detour, transmit: &Transmit<'_>) {
         let flow = Flow {
-            source: way.service,
+            source: detour.service,
             destination: transmit.destination,
         };
         let exit = &self.exits[self.hash.hash_one(flow) as usize % PORTS];
         let ecn = transmit.ecn.map_or(0, |ecn| ecn as u8);
         let size = transmit.segment_size.unwrap_or(transmit.contents.len());
         for payload in transmit.contents.chunks(size.max(1)) {
-            let sent = Head::new(Encapsulation::Vxlan, way.origin, flow, ecn, payload)
+            let sent = Head::new(Encapsulation::Vxlan, self.site, flow, ecn, payload)
                 .ok()
                 .and_then(|head| {
                     exit.try_send_to(&[&head, payload].concat(), self.gateway)

@@ -7,6 +7,7 @@ use std::num::NonZeroU8;
 
 use frontage_tunnel::{Encapsulation, Flow, Head, decode, vxlan};
 
+use super::SITE;
 use super::hop::{DESTINATION, PAYLOAD, SOURCE, UDP, is_ipv6, read, word};
 
 /// Anycast: 2001:db8:5a::/48+0 for any name.
@@ -50,8 +51,9 @@ pub fn leave(packet: &[u8]) -> Option<Vec<u8>> {
     assert_eq!(word(packet, PAYLOAD + 2), vxlan::PORT);
     let tunnelled = decode(Encapsulation::Vxlan, &packet[PAYLOAD + UDP_HEADER..]).unwrap();
     assert_eq!(
-        (tunnelled.origin, tunnelled.inner.flow.source.ip()),
-        (ORIGIN, SERVICE.into())
+        (tunnelled.origin.get(), tunnelled.inner.flow.source.ip()),
+        (SITE, SERVICE.into()),
+        "answers leave by the replica's own site"
     );
     Some(packet[PAYLOAD + UDP_HEADER + HEADERS..].to_vec())
 }

@@ -1,13 +1,16 @@
 //! What a first flight costs a core, and what it waits: rows for `bench/run.py`.
 
 mod flights;
+mod latency;
 mod process;
-mod wire;
+mod rate;
+mod worker;
 
 use std::mem::zeroed;
 use std::time::Duration;
 
 use anyhow::Result;
+use latency::{Latency, Load};
 use serde::Serialize;
 
 /// What the paper's dispatcher adds to a handshake at 1,000 concurrent connections (Artemis, 5.1).
@@ -35,7 +38,15 @@ fn row(name: &'static str, value: f64, unit: &'static str) -> Row {
     }
 }
 
-fn beside_paper(row: Row) -> Row {
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}
+
+/// What the dispatcher adds at this quantile, beside the paper's figure.
+fn added(name: &'static str, latency: &Latency, at: f64) -> Row {
+    let [through, direct] =
+        [&latency.through, &latency.direct].map(|took| micros(quantile(took, at)));
+    let row = row(name, through - direct, "us");
     Row {
         ratio: Some((row.value / PAPER.1 * 1e6).round() / 1e6),
         peer: Some(PAPER.0),
@@ -69,17 +80,25 @@ pub fn run(json: bool) -> Result<()> {
             process::memory_growth()?,
             "KiB, 1 to 100,000 flights",
         ),
-        packet_rate("dispatcher_sockets_singly", wire::rate(true)?),
-        packet_rate("dispatcher_sockets_trains", wire::rate(false)?),
+        packet_rate("dispatcher_sockets_singly", rate::rate(true)?),
+        packet_rate("dispatcher_sockets_trains", rate::rate(false)?),
     ];
-    let direct = wire::latency(wire::Way::Direct)?;
-    let through = wire::latency(wire::Way::Dispatcher)?;
-    let added = |name, at: f64| {
-        let value = quantile(&through, at).saturating_sub(quantile(&direct, at));
-        beside_paper(row(name, value.as_secs_f64() * 1e6, "us"))
-    };
-    rows.push(added("dispatcher_added_latency_p50", 0.5));
-    rows.push(added("dispatcher_added_latency_p99", 0.99));
+    let in_progress = latency::measure(Load::InProgress, 4)?;
+    rows.push(added("dispatcher_added_latency_p50", &in_progress, 0.5));
+    rows.push(added("dispatcher_added_latency_p99", &in_progress, 0.99));
+    rows.push(row(
+        "dispatcher_handshakes_offered",
+        in_progress.offered,
+        "handshakes/s",
+    ));
+    rows.push(row(
+        "dispatcher_waited_for_core",
+        micros(in_progress.waited),
+        "us a handshake, mean",
+    ));
+    let at_once = latency::measure(Load::AtOnce, 8)?;
+    rows.push(added("dispatcher_at_once_p50", &at_once, 0.5));
+    rows.push(added("dispatcher_at_once_p99", &at_once, 0.99));
     if json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {

@@ -4,6 +4,7 @@ mod clients;
 mod damage;
 mod hellos;
 mod refusals;
+mod retries;
 
 use frontage_first_flight::{Crypto, Fault, Reader, hello};
 

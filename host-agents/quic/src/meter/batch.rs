@@ -6,11 +6,12 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use super::Shared;
+use crate::places::Place;
 
 thread_local! {
     /// Without a destructor, so that no packet has to ask whether it has run. What it would free is gone with the batch.
     static BATCH: RefCell<ManuallyDrop<Batch>> = const {
-        RefCell::new(ManuallyDrop::new(Batch { meter: None, sent: Vec::new() }))
+        RefCell::new(ManuallyDrop::new(Batch { meter: None, sent: Vec::new(), answer: None }))
     };
 }
 
@@ -18,6 +19,17 @@ thread_local! {
 pub(super) struct Batch {
     meter: Option<Arc<Shared>>,
     sent: Vec<Sent>,
+    /// Where a question came that it answers.
+    answer: Option<Place>,
+}
+
+/// What a batch tells the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// What was left, before it, of the response that it carries, 0 if there is none at all; `None` if it carries no response while there are some.
+    pub remaining: Option<u64>,
+    /// From where it leaves, once that is known.
+    pub place: Option<Place>,
 }
 
 /// Bytes of a stream in packets of a batch, up to `to`; `fin` if they are its last.
@@ -43,10 +55,9 @@ pub(super) fn make(meter: &Arc<Shared>, packet: impl FnOnce(&mut Batch)) {
     });
 }
 
-/// Ends the batch: what is made after that is of another. What was left, before it, of the response that it carries, 0 if there is none at all;
-/// `None` if it carries no response while there are some, or if no packet was made since the last one, as when that is sent again since the
+/// Ends the batch: what is made after that is of another. `None` if no packet was made since the last one, as when that is sent again since the
 /// socket did not take it.
-pub fn send() -> Option<u64> {
+pub fn send() -> Option<Told> {
     BATCH.with_borrow_mut(|batch| batch.send())
 }
 
@@ -64,9 +75,15 @@ impl Batch {
         }
     }
 
-    fn send(&mut self) -> Option<u64> {
-        let remaining = self.meter.take()?.send(&self.sent);
+    /// It answers a question that came there.
+    pub(super) fn answers(&mut self, place: Place) {
+        self.answer = Some(place);
+    }
+
+    fn send(&mut self) -> Option<Told> {
+        let mut told = self.meter.take()?.send(&self.sent);
         self.sent.clear();
-        remaining
+        told.place = self.answer.take().or(told.place);
+        Some(told)
     }
 }

@@ -42,6 +42,7 @@ impl<O: Observer> PacketKey for Observed<O> {
             generation: self.generation,
             header,
             payload,
+            tag: None,
         });
         PacketKey::encrypt(&self.key, path_id, number, buf, header_len);
     }
@@ -53,12 +54,14 @@ impl<O: Observer> PacketKey for Observed<O> {
         header: &[u8],
         payload: &mut BytesMut,
     ) -> Result<(), CryptoError> {
+        let tag = payload.last_chunk().copied();
         PacketKey::decrypt(&self.key, path_id, number, header, payload)?;
         self.observer.received(&Packet {
             number,
             generation: self.generation,
             header,
             payload,
+            tag: tag.as_ref(),
         });
         Ok(())
     }

@@ -11,13 +11,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use frontage_first_flight::MIN_DATAGRAM;
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::Stay;
-use crate::initial::LEAST;
 use crate::udp;
 
 /// A version that is reserved for this (RFC 9000, section 15: 0x?a?a?a?a).
@@ -80,7 +80,7 @@ fn question(ids: &[u8; 16]) -> Vec<u8> {
         packet.push(8);
         packet.extend(id);
     }
-    packet.resize(LEAST, 0);
+    packet.resize(MIN_DATAGRAM, 0);
     packet
 }
 
