@@ -112,6 +112,16 @@ impl Metrics {
         );
         page.sample("moved_clients_total", "", self.places.moved.load(Relaxed));
         page.family(
+            "withheld_resets_total",
+            "counter",
+            "Stateless resets not sent, since what would have caused them was late: its client had moved.",
+        );
+        page.sample(
+            "withheld_resets_total",
+            "",
+            self.places.withheld.load(Relaxed),
+        );
+        page.family(
             "datagrams_total",
             "counter",
             "Datagrams received, by the address to which the client sent them.",

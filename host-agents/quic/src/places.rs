@@ -51,6 +51,8 @@ struct Client {
     opening: Place,
     /// Where one of its connections is, by an authentic packet since then.
     settled: Option<Place>,
+    /// It was sighted elsewhere last.
+    elsewhere: bool,
 }
 
 /// What is known of the clients that came lately.
@@ -65,6 +67,8 @@ pub struct Places {
     pub moved: AtomicU64,
     /// Connections that left a detour.
     pub returned: AtomicU64,
+    /// Stateless resets that were not sent ([`Self::withholds_reset`]).
+    pub withheld: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -90,6 +94,7 @@ impl Default for Places {
             waiting: AtomicBool::new(false),
             moved: AtomicU64::new(0),
             returned: AtomicU64::new(0),
+            withheld: AtomicU64::new(0),
         }
     }
 }
@@ -104,8 +109,7 @@ impl Places {
                 self.opens(client, place);
                 false
             } else {
-                self.clients().get(&key(client)).and_then(|c| c.settled) == Some(place)
-                    || self.sight(client, place, datagram)
+                self.is_there(client, place) || self.sight(client, place, datagram)
             };
         }
         expected
@@ -116,7 +120,30 @@ impl Places {
         self.clients().change(key(client), |_| Client {
             opening: place,
             settled: None,
+            elsewhere: false,
         });
+    }
+
+    /// Whether a datagram at `place` is from where its client is.
+    fn is_there(&self, client: SocketAddr, place: Place) -> bool {
+        let (mut clients, key) = (self.clients(), key(client));
+        let Some(here) = clients.get(&key).filter(|here| here.settled.is_some()) else {
+            return false;
+        };
+        let elsewhere = here.settled != Some(place);
+        if elsewhere != here.elsewhere {
+            clients.change(key, |_| Client { elsewhere, ..here });
+        }
+        !elsewhere
+    }
+
+    /// Whether a stateless reset to `client` is to stay here. A client that moves retires the connection id that it had (RFC 9000, section 5.1.2); what it
+    /// had sent with that and comes late, by the longer way, is of no connection then. A reset would end the one that it has.
+    pub(crate) fn withholds_reset(&self, client: SocketAddr) -> bool {
+        let here = self.clients().get(&key(client));
+        let withholds = here.is_some_and(|here| here.elsewhere);
+        self.withheld.fetch_add(u64::from(withholds), Relaxed);
+        withholds
     }
 
     /// False.
@@ -159,6 +186,7 @@ impl Places {
         self.clients().change(key(client), |before| Client {
             opening: before.map_or(place, |before| before.opening),
             settled: Some(place),
+            elsewhere: false,
         });
     }
 
@@ -244,6 +272,23 @@ mod tests {
         assert!(!came(Place::Vip, &INITIAL));
         assert_eq!(places.opening(client()), Place::Vip);
         assert!(!came(Place::Cookie(0), &short(7)));
+    }
+
+    #[test]
+    fn what_is_late_brings_no_reset() {
+        let places = Places::default();
+        let came = |place, datagram: &[u8]| places.came(client(), place, datagram, 40);
+        came(Place::Vip, &INITIAL);
+        came(Place::Vip, &short(1));
+        assert!(!places.withholds_reset(client()));
+        places.settle(client(), Place::Cookie(0));
+        assert!(!places.withholds_reset(client()));
+        came(Place::Vip, &short(2));
+        assert!(places.withholds_reset(client()));
+        // From where it is, for a connection that is no more.
+        came(Place::Cookie(0), &short(3));
+        assert!(!places.withholds_reset(client()));
+        assert_eq!(places.withheld.load(Relaxed), 1);
     }
 
     #[test]

@@ -172,6 +172,7 @@ impl AsyncUdpSocket for Socket {
             shared: self.shared.clone(),
             remaining: 0,
             place: None,
+            again: false,
             sealed: Sealed::default(),
         })
     }
@@ -212,6 +213,8 @@ struct Sender {
     remaining: u64,
     /// Where that left from, if it was known.
     place: Option<Place>,
+    /// The last batch was not taken, and comes again.
+    again: bool,
     sealed: Sealed,
 }
 
@@ -223,13 +226,21 @@ impl UdpSender for Sender {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if let Some(told) = batch::send() {
+        let told = batch::send();
+        if let Some(told) = told {
             this.remaining = told.remaining.unwrap_or(this.remaining);
             this.place = told.place;
         }
         let Some(addresses) = &this.shared.addresses else {
             return this.inner.as_mut().poll_send(transmit, cx);
         };
+        let is_of_connection = told.is_some() || this.again;
+        if !is_of_connection
+            && !is_long(transmit.contents)
+            && addresses.places.withholds_reset(transmit.destination)
+        {
+            return Poll::Ready(Ok(()));
+        }
         // A handshake is answered where it came, whatever other connections of the client's do.
         let settled = this.place.filter(|_| !is_long(transmit.contents));
         let place = settled.unwrap_or_else(|| addresses.places.opening(transmit.destination));
@@ -252,7 +263,9 @@ impl UdpSender for Sender {
             src_ip: own.or(transmit.src_ip),
             ..transmit.clone()
         };
-        this.inner.as_mut().poll_send(&transmit, cx)
+        let polled = this.inner.as_mut().poll_send(&transmit, cx);
+        this.again = polled.is_pending();
+        polled
     }
 
     fn max_transmit_segments(&self) -> NonZeroUsize {
