@@ -8,7 +8,7 @@ from catalogue import CatalogueError, Client, read
 
 
 def test_every_command_of_the_catalogue_can_be_filled_in() -> None:
-    names = ("folder", "out", "host", "port", "url", "path", "page", "certificate")
+    names = ("folder", "out", "name", "host", "port", "url", "path", "page", "certificate")
     values = {name: name.upper() for name in names}
     for client in read():
         for migrating in (False, True):

@@ -96,7 +96,7 @@ impl Known {
     }
 
     fn settle(&mut self, places: &Places, client: SocketAddr, place: Place) {
-        let before = self.place.unwrap_or_else(|| places.opening(client));
+        let before = self.place.unwrap_or_else(|| places.began(client));
         let counter = match (before, place) {
             (Place::Vip, Place::Cookie(_)) => Some(&places.moved),
             (Place::Detour(_), Place::Vip | Place::Cookie(_) | Place::Plain(_)) => {
@@ -183,6 +183,22 @@ mod tests {
         assert_eq!(connection.moved(), 1);
         assert_eq!(connection.packet(4, Place::Vip, PING), Some(Place::Vip));
         assert_eq!(connection.packet(5, COOKIE, PING), Some(COOKIE));
+        assert_eq!(connection.moved(), 1);
+    }
+
+    #[test]
+    fn a_client_that_completes_its_handshake_elsewhere_has_moved() {
+        let places = Arc::<Places>::default();
+        let mut connection = Connection::new(&places);
+        // Its answers go where it completes the handshake.
+        places.came(client(), COOKIE, &[0xe0; 40], 40);
+        assert_eq!(places.of(client()), COOKIE);
+        assert_eq!(connection.packet(0, COOKIE, PING), Some(COOKIE));
+        assert_eq!(connection.moved(), 1);
+        // The next connection of that port begins anew.
+        places.came(client(), COOKIE, &[0xc0; 40], 40);
+        let mut next = Known::default();
+        next.settle(&places, client(), COOKIE);
         assert_eq!(connection.moved(), 1);
     }
 

@@ -49,6 +49,8 @@ pub struct Detour {
 struct Client {
     /// Where its last long header came, and so what a handshake's answers come from.
     opening: Place,
+    /// Where the first one of that handshake came: a client may complete it elsewhere.
+    began: Place,
     /// Where one of its connections is, by an authentic packet since then.
     settled: Option<Place>,
     /// It was sighted elsewhere last.
@@ -117,8 +119,11 @@ impl Places {
 
     /// A connection may begin, so what comes next is looked at.
     fn opens(&self, client: SocketAddr, place: Place) {
-        self.clients().change(key(client), |_| Client {
+        self.clients().change(key(client), |before| Client {
             opening: place,
+            began: before
+                .filter(|before| before.settled.is_none())
+                .map_or(place, |before| before.began),
             settled: None,
             elsewhere: false,
         });
@@ -185,15 +190,22 @@ impl Places {
     pub(crate) fn settle(&self, client: SocketAddr, place: Place) {
         self.clients().change(key(client), |before| Client {
             opening: before.map_or(place, |before| before.opening),
+            began: before.map_or(place, |before| before.began),
             settled: Some(place),
             elsewhere: false,
         });
     }
 
-    /// Where the last connection of `client` began.
+    /// Where the last long header of `client` came, to which a handshake's answers go.
     pub fn opening(&self, client: SocketAddr) -> Place {
         let client = self.clients().get(&key(client));
         client.map_or(Place::Vip, |client| client.opening)
+    }
+
+    /// Where the last handshake of `client` began.
+    pub(crate) fn began(&self, client: SocketAddr) -> Place {
+        let client = self.clients().get(&key(client));
+        client.map_or(Place::Vip, |client| client.began)
     }
 
     /// Where `client` is.
