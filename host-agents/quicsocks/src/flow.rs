@@ -124,14 +124,15 @@ impl Flow {
     pub async fn run(self: Arc<Self>) {
         let _open = Gauge::new(&self.association.shared.metrics, |metrics| &metrics.flows);
         let reason = match self.find().await {
-            Some((server, address)) => self.relay(server, address).await,
-            None => End::Unresolved,
+            Ok((server, address)) => self.relay(server, address).await,
+            Err(Name::NoSocket) => End::NoSocket,
+            Err(_) => End::Unresolved,
         };
         self.end(reason);
     }
 
     /// Finds the server, tells the client, and sends what waits.
-    async fn find(&self) -> Option<(&UdpSocket, SocketAddr)> {
+    async fn find(&self) -> Result<(&UdpSocket, SocketAddr), Name> {
         let found = self.connect().await;
         let metrics = &self.association.shared.metrics;
         if matches!(self.destination, Destination::Name(..)) {
@@ -144,10 +145,11 @@ impl Flow {
             Err(reason) => {
                 let reply = match reason {
                     Name::Denied => Reply::NotAllowed,
+                    Name::NoSocket => Reply::Failure,
                     _ => Reply::HostUnreachable,
                 };
                 self.tell(reply, self.association.unspecified());
-                return None;
+                return Err(reason);
             }
         };
         let mut state = self.state();
@@ -158,7 +160,7 @@ impl Flow {
         }
         drop(state);
         self.tell(Reply::Succeeded, address);
-        Some((server, address))
+        Ok((server, address))
     }
 
     async fn connect(&self) -> Result<(UdpSocket, SocketAddr), Name> {
@@ -173,14 +175,17 @@ impl Flow {
                 found?.iter().map(|ip| (*ip, *port).into()).collect()
             }
         };
-        let mut allowed = addresses
-            .iter()
-            .filter(|address| shared.policy.allows(address.ip()))
-            .peekable();
-        allowed.peek().ok_or(Name::Denied)?;
-        allowed
-            .find_map(|address| Some((udp::connect(*address).ok()?, *address)))
-            .ok_or(Name::Unreachable)
+        let mut reason = Name::Denied;
+        for address in addresses {
+            if shared.policy.allows(address.ip()) {
+                match udp::connect(address) {
+                    Ok(socket) => return Ok((socket, address)),
+                    Err(error) if udp::is_exhausted(&error) => return Err(Name::NoSocket),
+                    Err(_) => reason = Name::Unreachable,
+                }
+            }
+        }
+        Err(reason)
     }
 
     /// Tells the client of the name's address: a reply as on the control connection, in a datagram from the name. QUIC takes no datagram that begins

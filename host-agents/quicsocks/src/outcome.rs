@@ -138,6 +138,8 @@ outcomes! {
         Denied = "denied",
         /// No route leads to its addresses.
         Unreachable = "unreachable",
+        /// The system has no more sockets or ports.
+        NoSocket = "no_socket",
     }
 }
 
@@ -154,6 +156,8 @@ outcomes! {
         Refused = "refused",
         /// The name has no address for it.
         Unresolved = "unresolved",
+        /// It did not begin: the system has no more sockets or ports.
+        NoSocket = "no_socket",
         /// Its association ended.
         Association = "association",
     }

@@ -38,6 +38,20 @@ pub fn connect(remote: SocketAddr) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket)
 }
 
+/// Whether a socket was not made because the system has no more of them, or of ports: none would be, whereto ever.
+pub fn is_exhausted(error: &io::Error) -> bool {
+    const EXHAUSTED: [libc::c_int; 5] = [
+        libc::EMFILE,
+        libc::ENFILE,
+        libc::ENOBUFS,
+        libc::ENOMEM,
+        libc::EADDRINUSE,
+    ];
+    error
+        .raw_os_error()
+        .is_some_and(|error| EXHAUSTED.contains(&error))
+}
+
 /// Has datagrams leave whole or not at all, whatever was heard of the path's MTU: the QUIC endpoints find that out (`IP_PMTUDISC_PROBE` of ip(7)).
 fn prepare(socket: &std::net::UdpSocket, ipv6: bool) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER)?;

@@ -36,6 +36,49 @@ fn a_flight_goes_to_a_replica_unchanged_and_all_its_packets_with_it() {
     world.expect(Outcome::Forwarded, 3);
 }
 
+/// Whoever sends a flight again gains nothing: it goes where it went, and is not remembered twice.
+#[test]
+fn a_replayed_flight_goes_where_it_went() {
+    let mut world = World::served();
+    let packet = flight(1, "films.example");
+    let out = world.take(&packet);
+    for _ in 0..100 {
+        assert_eq!(world.take(&packet), out);
+    }
+    world.expect(Outcome::Forwarded, 101);
+    // From elsewhere it is somebody else's flight, and the answer to it goes there.
+    let datagram = whole(Version::V1, &dcid(1), b"other.example", &[b"h3"]);
+    let elsewhere = tunnelled(1, "[2001:db8:c2::9]:4", &datagram);
+    for n in 1..=100 {
+        let [(to, answer)] = world.take(&elsewhere).try_into().unwrap();
+        assert_eq!(to, ip(SWITCH));
+        assert!(answer.len() < elsewhere.len());
+        world.expect(Outcome::UnknownName, n);
+    }
+    // One that is not whole is held once for each time that it comes, up to the bound.
+    let [half, _] = halves(2, &long_hello());
+    for _ in 0..100 {
+        assert_eq!(world.take(&half), []);
+    }
+    world.expect(Outcome::Held, 6);
+    world.expect(Outcome::NoRoom, 94);
+}
+
+#[test]
+fn an_encrypted_hello_goes_where_its_outer_name_says() {
+    let mut world = World::served();
+    let hello = hello(&[
+        (0xfe0d, vec![0; 200]),
+        server_name(b"films.example"),
+        alpn(&[b"h3"]),
+    ]);
+    let datagram = initial(Version::V1, &dcid(1), b"me", 0, &crypto(0, &hello));
+    assert_eq!(world.ends(&tunnelled(1, CLIENT, &datagram)).len(), 1);
+    world.expect(Outcome::Forwarded, 1);
+    let ech = &world.counts.ech;
+    assert_eq!(ech.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
 /// 0-RTT of version 1, of which nobody but the server can read more.
 fn early_data(number: u32) -> Vec<u8> {
     let dcid = dcid(number);
@@ -262,7 +305,10 @@ proptest! {
             packet[at] = byte;
         }
         packet.truncate(cut.max(1));
-        for (to, out) in world.take(&packet) {
+        let sent = world.take(&packet);
+        let outcomes: u64 = Outcome::all().map(|outcome| world.counts.of(outcome)).sum();
+        prop_assert_eq!(outcomes, 1);
+        for (to, out) in sent {
             if to == replica(11) {
                 prop_assert_eq!(&out, &packet);
             } else {

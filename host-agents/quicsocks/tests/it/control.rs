@@ -1,6 +1,6 @@
 //! Malformed and unwanted requests on the control connection.
 
-use frontage_quicsocks::config::Limits;
+use frontage_quicsocks::config::{Limits, User};
 use frontage_quicsocks::outcome::Control;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -51,6 +51,38 @@ async fn each_has_an_outcome_and_an_answer() {
         .await;
     }
     assert_eq!(proxy.metrics().control.get(Control::Associated), 0);
+}
+
+#[tokio::test]
+async fn authentication_has_outcomes_of_its_own() {
+    let user = User {
+        name: "ada".into(),
+        password: "engine".into(),
+    };
+    let options = Options {
+        users: vec![user],
+        ..Options::default()
+    };
+    let proxy = proxy(NOWHERE.parse().unwrap(), options).await;
+    let cases: [(&[u8], Control, &[u8]); 4] = [
+        (&[5, 1, 0], Control::Method, &[5, 0xff]),
+        (&[5, 1, 2, 9], Control::Malformed, &[5, 2]),
+        (
+            b"\x05\x01\x02\x01\x03ada\x06wrong!",
+            Control::Password,
+            &[5, 2, 1, 1],
+        ),
+        (b"\x05\x01\x02\x01\x03ada\x06eng", Control::Gone, &[5, 2]),
+    ];
+    for (said, outcome, answer) in cases {
+        let mut stream = TcpStream::connect(proxy.addresses()[0]).await.unwrap();
+        stream.write_all(said).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).await.unwrap();
+        assert_eq!(heard, answer, "{said:?}");
+        until(|| proxy.metrics().control.get(outcome) == 1, outcome.name()).await;
+    }
 }
 
 #[tokio::test]

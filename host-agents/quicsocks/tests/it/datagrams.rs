@@ -1,59 +1,12 @@
 //! What a client may not send: nothing of it is forwarded, and each case has a name.
 
-use std::net::SocketAddr;
-
 use frontage_quicsocks::config::{Bandwidth, Limits};
 use frontage_quicsocks::outcome::FromClient;
-use frontage_quicsocks::proxy::Proxy;
 use frontage_quicsocks::socks::{Destination, header};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::UdpSocket;
 
 use crate::lab::{NAME, Options, Resolver, counted, proxy};
-
-/// An association without our client library.
-struct Raw {
-    _control: TcpStream,
-    socket: UdpSocket,
-    bound: SocketAddr,
-}
-
-impl Raw {
-    async fn new(proxy: &Proxy) -> Self {
-        let mut control = TcpStream::connect(proxy.addresses()[0]).await.unwrap();
-        let request = [5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0];
-        control.write_all(&request).await.unwrap();
-        let mut answer = [0; 24];
-        control.read_exact(&mut answer).await.unwrap();
-        assert_eq!(answer[..6], [5, 0, 5, 0, 0, 4]);
-        let port = u16::from_be_bytes([answer[22], answer[23]]);
-        let bound = (std::net::Ipv6Addr::LOCALHOST, port).into();
-        let socket = UdpSocket::bind("[::1]:0").await.unwrap();
-        Self {
-            _control: control,
-            socket,
-            bound,
-        }
-    }
-
-    async fn send(&self, head: &[u8], payload: &[u8]) {
-        let wire = [head, payload].concat();
-        self.socket.send_to(&wire, self.bound).await.unwrap();
-    }
-}
-
-/// The first Initial of a connection, as noq makes it.
-async fn initial() -> Vec<u8> {
-    let sink = UdpSocket::bind("[::1]:0").await.unwrap();
-    let server = crate::lab::server(false);
-    let endpoint = noq::Endpoint::client("[::1]:0".parse().unwrap()).unwrap();
-    let to = sink.local_addr().unwrap();
-    let _connecting = endpoint.connect_with(server.config, to, NAME).unwrap();
-    let mut wire = vec![0; 1500];
-    let n = sink.recv(&mut wire).await.unwrap();
-    wire.truncate(n);
-    wire
-}
+use crate::raw::{Raw, initial};
 
 #[tokio::test]
 async fn each_has_an_outcome() {
@@ -61,7 +14,7 @@ async fn each_has_an_outcome() {
         return;
     };
     let proxy = proxy(resolver.address, Options::default()).await;
-    let client = Raw::new(&proxy).await;
+    let client = Raw::new(proxy.addresses()[0]).await;
     let good = header(&Destination::name(NAME.as_bytes(), 443).unwrap());
     let first = initial().await;
     let with = |at: usize, octet: u8| {
@@ -121,7 +74,7 @@ async fn flows_and_bandwidth_are_limited() {
         ..Options::default()
     };
     let proxy = proxy(resolver.address, options).await;
-    let client = Raw::new(&proxy).await;
+    let client = Raw::new(proxy.addresses()[0]).await;
     let first = initial().await;
     for (port, outcome) in [(443, FromClient::Forwarded), (444, FromClient::Flows)] {
         let head = header(&Destination::Name(NAME.into(), port));
@@ -146,7 +99,7 @@ async fn the_inside_is_closed() {
         ..Options::default()
     };
     let proxy = proxy(resolver.address, options).await;
-    let client = Raw::new(&proxy).await;
+    let client = Raw::new(proxy.addresses()[0]).await;
     let first = initial().await;
     let head = header(&Destination::Name(NAME.into(), 443));
     client.send(&head, &first).await;

@@ -2,6 +2,9 @@
 
 mod control;
 mod datagrams;
+mod exhaustion;
 mod handshakes;
 mod lab;
+mod raw;
+mod silence;
 mod unmodified;
