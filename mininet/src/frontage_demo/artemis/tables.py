@@ -130,7 +130,7 @@ def failover(seen: Failover) -> Table:
     rows = [
         ["nothing is measured: who answers", seen.first, f"where anycast leads: {seen.entered}"],
         ["the best site answers", seen.best, f"{seen.learned:.1f} s later"],
-        ["it dies; the next best answers", seen.heir, f"connections begun {seen.outage:.1f} s later"],
+        ["it dies; the next best answers", seen.heir, f"{seen.outage:.1f} s later"],
     ]
     return ["", "site", f"the mapping's interval: {seen.interval:g} s"], rows
 
