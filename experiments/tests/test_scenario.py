@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from frontage.config import ConfigError
 
-from frontage_sim import scenario
+from frontage_sim import compiled, scenario
 from frontage_sim.grid import runs
 from frontage_sim.quantity import RATE, parse
+from frontage_sim.resolve import resolve
 from frontage_sim.scenario import SchedulerKind, load
 from frontage_sim.sizes import sizes
 
@@ -67,6 +68,24 @@ def test_full_is_the_same_at_another_scale(file: Path) -> None:
     assert world.rate == 100 * 10**9
 
 
+def test_queues_ranks_and_hosts_can_be_as_published(file: Path) -> None:
+    published = "transport: {model: netbench}\nscheduler: {kind: sp-pifo-exact, rank: segment}\nworkload: {duration: 1ms}\n"
+    file.write_text("title: x\nseeds: 1\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, nics: true, queue: 80}\n" + published)
+    (run,) = runs(load(file), file)
+    resolved = resolve(run, compiled())
+    wires = [link for link in resolved["links"] if "leaf" in link["name"] or "nic" in link["name"]]
+    assert {(link["discipline"], link["queue_packets"], link["queue_bytes"]) for link in wires} == {("sp-pifo", 80, None)}
+    assert {(host["tcp"]["model"], host["server"]["rank"]) for host in resolved["hosts"]} == {("netbench", "segment")}
+    file.write_text("title: x\nseeds: 1\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, queue_bytes: 150kB}\n")
+    (link, *_) = resolve(runs(load(file), file)[0], compiled())["links"]
+    assert (link["discipline"], link["queue_packets"], link["queue_bytes"]) == ("fifo", None, 150_000)
+
+
+def test_a_listed_flow_need_not_tell_an_rpt(file: Path) -> None:
+    file.write_text(FLOWS.replace(", rpt: [[0s, 100us], [1ms, 1ms]]", ""))
+    assert [flow["rpt"] for flow in resolve(runs(load(file), file)[0], compiled())["workload"]] == [None]
+
+
 def test_flows_can_be_listed(file: Path) -> None:
     file.write_text(FLOWS)
     (only,) = runs(load(file), file)[0].scenario.workload.flows
@@ -111,6 +130,14 @@ def test_flows_can_be_listed(file: Path) -> None:
         (
             "title: x\nworld: {kind: leaf-spine}\ntransport: {protocol: quic}\n",
             "3:23: transport.protocol: QUIC's cookie is in the server's address, which only a switch that serves the VIP hides",
+        ),
+        (
+            "title: x\nworld: {kind: leaf-spine, queue_bytes: 150kB}\nvary:\n  scheduler.kind: [sp-pifo-exact]\n",
+            "2:40: world.queue_bytes: sp-pifo-exact counts its room in packets; use `queue`",
+        ),
+        (
+            "title: x\ntransport: {protocol: quic}\nscheduler: {rank: segment}\n",
+            "3:19: scheduler.rank: QUIC's packets have no place of their own in a flow; use unsent, or protocol tcp",
         ),
         (
             "title: x\nworld: {kind: testbed, leaves: 3}\n",

@@ -15,7 +15,7 @@ use frontage_transport::tcp::{Flags, Segment};
 use softswitch_pipeline::Nanos;
 
 use crate::frame::{Body, ConnectionId};
-use crate::scenario;
+use crate::scenario::{self, Rank};
 
 /// A server's loads, and how it tells them.
 pub struct Agent {
@@ -26,6 +26,7 @@ pub struct Agent {
     ids: u32,
     bandwidth: u64,
     cookie: bool,
+    rank: Rank,
     loads: Arc<Loads>,
 }
 
@@ -40,6 +41,8 @@ pub struct Responses {
     /// Where the last one ends or ended.
     expected: u64,
     sent: u64,
+    /// The sequence number of the SYN.
+    initial: u32,
     /// What is told as RPT instead of what is left.
     given: Option<GivenRpt>,
     echoes: Echoes,
@@ -63,6 +66,7 @@ impl Agent {
             ids: 0,
             bandwidth: server.bandwidth,
             cookie: server.cookie,
+            rank: server.rank,
             loads: Arc::new(Loads::new(server.look_ahead)),
         }
     }
@@ -83,22 +87,32 @@ impl Agent {
     }
 
     /// Writes the cookie into what leaves, with which the connection has `sent` so many bytes in all: into a segment's TSval, or into the
-    /// address that a datagram comes from. Gives its rank: the RPT code on the scale of the IPv6 carrier.
+    /// address that a datagram comes from. Of responses that have not begun so many bytes are `asked`. Gives its rank.
     pub fn outgoing(
         &self,
         responses: &mut Responses,
         sent: u64,
+        asked: u64,
         body: &mut Body,
         from: &mut SocketAddr,
         now: Nanos,
-    ) -> u8 {
+    ) -> u32 {
         // What this packet carries is still to be processed; but no load any more if it is the last.
-        let rpt_us = self.rpt_us(responses, now);
+        let remaining = match (self.rank, &*body) {
+            (Rank::Segment, Body::Tcp { segment, .. }) => responses.behind(segment, sent) + asked,
+            _ => responses.under_way.last().map_or(0, Response::remaining),
+        };
+        let rpt_us = responses
+            .given(now)
+            .unwrap_or_else(|| rpt_us(remaining, self.bandwidth));
         responses.send(sent);
         if self.cookie {
             self.write_cookie(responses, body, from, rpt_us);
         }
-        IPV6.encode(rpt_us / RPT_UNIT_US) as u8
+        match self.rank {
+            Rank::Unsent => IPV6.encode(rpt_us / RPT_UNIT_US),
+            Rank::Segment => u32::try_from(remaining).unwrap_or(u32::MAX),
+        }
     }
 
     fn write_cookie(
@@ -158,19 +172,28 @@ impl Agent {
             }
         }
     }
-
-    fn rpt_us(&self, responses: &Responses, now: Nanos) -> u64 {
-        if let Some(rpt) = &responses.given
-            && let Some(&(_, given)) = rpt[..rpt.partition_point(|&(from, _)| from <= now)].last()
-        {
-            return given;
-        }
-        let last = responses.under_way.last();
-        rpt_us(last.map_or(0, Response::remaining), self.bandwidth)
-    }
 }
 
 impl Responses {
+    /// The RPT that is told by now instead of what is left.
+    fn given(&self, now: Nanos) -> Option<u64> {
+        let rpt = self.given.as_ref()?;
+        let (_, given) = rpt[..rpt.partition_point(|&(from, _)| from <= now)].last()?;
+        Some(*given)
+    }
+
+    /// The bytes from a segment, with which so many are `sent` in all, to the end of the last response.
+    fn behind(&mut self, segment: &Segment, sent: u64) -> u64 {
+        if segment.flags.has(Flags::SYN) {
+            self.initial = segment.seq;
+            return 0;
+        }
+        // Sequence numbers begin anew every 4 GiB; less than that is under way.
+        let next = self.initial.wrapping_add(1).wrapping_add(sent as u32);
+        let before = sent.saturating_sub(u64::from(next.wrapping_sub(segment.seq)));
+        self.expected - before.min(self.expected)
+    }
+
     /// So many bytes are sent in all.
     fn send(&mut self, bytes: u64) {
         if bytes > self.sent {

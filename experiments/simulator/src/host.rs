@@ -326,7 +326,7 @@ impl Host {
         let (mut way, sent) = (it.way, it.transport.sent());
         let rank = match (&self.server, &mut it.purpose) {
             (Some(server), Purpose::Answering(answering)) => {
-                server.outgoing(answering, sent, &mut body, &mut way, network.now)
+                server.outgoing(answering, sent, &mut body, &mut way, network)
             }
             _ => 0,
         };
@@ -354,7 +354,7 @@ impl Host {
         }
     }
 
-    fn send(&self, way: &Way, body: &Body, rank: u8, network: &mut Network) {
+    fn send(&self, way: &Way, body: &Body, rank: u32, network: &mut Network) {
         let mut bytes = network.buffer();
         frame::write(&mut bytes, way, body);
         network.tally.sent += 1;

@@ -11,9 +11,9 @@ use crate::flows::Flows;
 pub struct Frame {
     /// From destination address to the end of the payload.
     pub bytes: Vec<u8>,
-    /// The RPT code of its flow, on the scale of the IPv6 carrier; 0 for what is no response. It travels beside the frame,
+    /// What its server ranks it by ([`Rank`](crate::scenario::Rank)); 0 for what is no response. It travels beside the frame,
     /// so that a PIFO is ideal also where the program hides or does not know it.
-    pub rank: u8,
+    pub rank: u32,
 }
 
 /// What waits at the near end of a channel.
@@ -24,7 +24,7 @@ pub enum Outgoing {
         /// The packet.
         descriptor: Descriptor,
         /// Its frame's rank.
-        rank: u8,
+        rank: u32,
         /// Packets that waited when it came.
         depth: u64,
     },
@@ -45,7 +45,7 @@ pub struct Channel {
     pub to: u32,
     /// The port by which it receives.
     pub to_port: u32,
-    /// Whether the ideal scheduler decides who is served.
+    /// Whether ranks decide who is served, not the program's priorities.
     pub by_rank: bool,
     arrival_planned: bool,
     free_planned: bool,

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use softswitch_pipeline::Nanos;
 
-pub use hosts::{Host, Key, Quic, Server};
+pub use hosts::{Host, Key, Quic, Rank, Server};
 pub use text::{End, Hex, Mac, Secret};
 
 /// One run.
@@ -141,12 +141,14 @@ pub struct Link {
 
 /// Who is served first where packets wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Discipline {
     /// First in, first out, within the strict priorities that the P4 program gives.
     Fifo,
-    /// The ideal: the packet whose flow needs the least processing time, whatever its program says.
+    /// The ideal: the packet of the smallest rank, whatever its program says.
     Pifo,
+    /// SP-PIFO as published, with exact ranks and an equal share of `queue_packets` for each of eight priorities, whatever its program says.
+    SpPifo,
 }
 
 /// Flows that one client asks for.

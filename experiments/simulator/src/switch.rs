@@ -88,8 +88,8 @@ pub struct Switch {
     ports: Vec<Option<u32>>,
     cpu_port: u32,
     made: Vec<Descriptor>,
-    pending: VecDeque<(Descriptor, u8)>,
-    recirculating: VecDeque<(Recirculated, u8)>,
+    pending: VecDeque<(Descriptor, u32)>,
+    recirculating: VecDeque<(Recirculated, u32)>,
     output: EgressOutput,
 }
 
@@ -132,7 +132,7 @@ impl Switch {
         self.settle(network);
     }
 
-    fn after_ingress(&mut self, outcome: IngressOutcome, rank: u8, network: &mut Network) {
+    fn after_ingress(&mut self, outcome: IngressOutcome, rank: u32, network: &mut Network) {
         let dropped = &mut self.counts.dropped;
         match outcome {
             IngressOutcome::Unicast | IngressOutcome::Multicast(1..) => {}
@@ -177,7 +177,7 @@ impl Switch {
         }
     }
 
-    fn enqueue(&mut self, descriptor: Descriptor, rank: u8, network: &mut Network) {
+    fn enqueue(&mut self, descriptor: Descriptor, rank: u32, network: &mut Network) {
         let port = descriptor.egress_port as usize;
         let Some(index) = self.ports.get(port).copied().flatten() else {
             return self.egress_without_queue(descriptor, rank, network);
@@ -187,7 +187,7 @@ impl Switch {
         let class = if channel.by_rank {
             rank
         } else {
-            descriptor.priority
+            descriptor.priority.into()
         };
         let packet = Outgoing::Packet {
             descriptor,
@@ -236,7 +236,7 @@ impl Switch {
         &mut self,
         descriptor: Descriptor,
         info: QueueInfo,
-        rank: u8,
+        rank: u32,
         network: &Network,
     ) -> bool {
         let outcome = self
@@ -258,7 +258,7 @@ impl Switch {
     }
 
     /// Egress to the CPU port, or to a port that does not exist: the program may still count, clone or recirculate.
-    fn egress_without_queue(&mut self, descriptor: Descriptor, rank: u8, network: &Network) {
+    fn egress_without_queue(&mut self, descriptor: Descriptor, rank: u32, network: &Network) {
         let to_controller = descriptor.egress_port == self.cpu_port;
         let info = QueueInfo {
             enq_timestamp: network.now,

@@ -36,6 +36,16 @@ fn a_wrong_field_is_named_with_its_fault() {
             "links: the name 'trunk' is used twice",
         ),
         (
+            "/hosts/0/tcp/model",
+            json!("ns3"),
+            "hosts[0].tcp.model: unknown variant `ns3`",
+        ),
+        (
+            "/hosts/2/server/rank",
+            json!("size"),
+            "hosts[2].server.rank: unknown variant `size`",
+        ),
+        (
             "/links/0/discipline",
             json!("lifo"),
             "links[0].discipline: unknown variant `lifo`",

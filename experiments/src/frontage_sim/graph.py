@@ -36,7 +36,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Link:
-    """Both ways alike. ``rate`` bits/s, ``delay`` ns, ``queue`` packets at either end, ``overhead`` bytes a frame."""
+    """Both ways alike. ``rate`` bits/s, ``delay`` ns, ``queue`` packets or ``queue_bytes`` at either end, ``overhead`` bytes a frame."""
 
     a: str
     b: str
@@ -45,6 +45,7 @@ class Link:
     queue: int
     loss_ppb: int = 0
     overhead: int = 0
+    queue_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from frontage.yamlfile import Problem
 from pydantic import ValidationError
 
 from frontage_sim.graph import Graph
-from frontage_sim.scenario import Protocol, Scenario, Workload, read
+from frontage_sim.scenario import DISCIPLINES, Protocol, Scenario, Workload, read
 from frontage_sim.worlds import graph
 
 
@@ -66,7 +66,11 @@ def _problems(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
         yield "world", problem, "give every host one link, and every link two nodes that there are"
     if scenario.workload.flows:
         yield from _problems_of_flows(scenario.workload, net)
+    if scenario.scheduler.kind in DISCIPLINES and any(link.queue_bytes is not None for link in net.links):
+        yield "world.queue_bytes", f"{scenario.scheduler.kind} counts its room in packets", "use `queue`"
     if scenario.transport.protocol is Protocol.QUIC:
+        if scenario.scheduler.rank == "segment":
+            yield "scheduler.rank", "QUIC's packets have no place of their own in a flow", "use unsent, or protocol tcp"
         if scenario.balancer.policy is Policy.CHEETAH_LL:
             what = "cheetah-ll counts FIN and RST, and QUIC has none that a switch could see"
             yield "balancer.policy", what, "use cheetah-rr, or protocol tcp"

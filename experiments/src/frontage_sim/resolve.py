@@ -9,7 +9,7 @@ from typing import Any
 from frontage_sim.addresses import SERVER_PORT, SERVICES, mac, peer_mac, sid
 from frontage_sim.graph import Graph, Host, Link
 from frontage_sim.grid import Run
-from frontage_sim.scenario import Balancer, Protocol, Quic, Scenario, Scheduler, SchedulerKind, Tcp
+from frontage_sim.scenario import DISCIPLINES, Balancer, Protocol, Quic, Scenario, Scheduler, Tcp
 from frontage_sim.sizes import sizes
 from frontage_sim.switches import CPU_PORT, KEY, Program, contents_of
 from frontage_sim.worlds import graph
@@ -62,6 +62,7 @@ def _host(net: Graph, host: Host, scenario: Scenario) -> dict[str, Any]:
         "look_ahead": scenario.balancer.look_ahead,
         "bandwidth": host.rate or port.link.rate,
         "cookie": True,
+        "rank": scenario.scheduler.rank,
         "key": KEY if transport.protocol is Protocol.QUIC else None,
     }
     return {
@@ -90,9 +91,9 @@ def _link(net: Graph, link: Link, scheduler: Scheduler) -> dict[str, Any]:
         "overhead": link.overhead,
         "delay": link.delay,
         "loss_ppb": link.loss_ppb,
-        "queue_packets": link.queue,
-        "queue_bytes": None,
-        "discipline": "pifo" if scheduler.kind is SchedulerKind.PIFO and scheduled & {link.a, link.b} else "fifo",
+        "queue_packets": link.queue if link.queue_bytes is None else None,
+        "queue_bytes": link.queue_bytes,
+        "discipline": DISCIPLINES.get(scheduler.kind, "fifo") if scheduled & {link.a, link.b} else "fifo",
     }
 
 
@@ -112,7 +113,7 @@ def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
                 "servers": [direct[flow.server]],
                 "arrivals": {"times": [flow.start]},
                 "sizes": {"fixed": flow.size},
-                "rpt": [[at, rpt // MICROSECOND] for at, rpt in flow.rpt],
+                "rpt": [[at, rpt // MICROSECOND] for at, rpt in flow.rpt] or None,
                 "stop": None,
                 **alike,
             }

@@ -52,6 +52,7 @@ class LeafSpine(_Model):
     overhead: Overhead = 0
     delay: Duration = Field(1_000, description="the propagation delay of a link", examples=["1us"])
     queue: int = Field(20, ge=1, description="packets that wait at a port of a switch", examples=[20])
+    queue_bytes: Size | None = Field(None, gt=0, description="bytes that wait there, instead of packets", examples=["150kB"])
     nics: bool = Field(
         False, description="whether a host sends by a NIC that is a switch, with `queue` and `scheduler` as any", examples=[True]
     )
@@ -108,6 +109,9 @@ class Tcp(_Transport):
     initial_rto: Duration = Field(1_000_000_000, description="the time-out of the handshake (RFC 6298)", examples=["1s"])
     delayed_ack: Duration | None = Field(None, description="how long an acknowledgment may wait; absent: not at all", examples=["40ms"])
     sack: bool = Field(True, description="selective acknowledgments (RFC 2018)", examples=[True])
+    model: Literal["rfc", "netbench"] = Field(
+        "rfc", description="whose TCP it is: 'rfc', or 'netbench' with what that simulator does differently", examples=["rfc"]
+    )
     receive_window: Size = Field(64 * 2**20, description="bytes that a receiver takes ahead", examples=["64MiB"])
 
 
@@ -147,10 +151,20 @@ class SchedulerKind(StrEnum):
     AIFO = "aifo"
     SP_PIFO = "sp-pifo"
     PIFO = "pifo"
+    SP_PIFO_EXACT = "sp-pifo-exact"
+
+
+DISCIPLINES = {SchedulerKind.PIFO: "pifo", SchedulerKind.SP_PIFO_EXACT: "sp-pifo"}
+"""The simulator's own queues, by the kinds that are no P4 program's."""
 
 
 class Scheduler(_Model):
     kind: SchedulerKind = Field(SchedulerKind.FIFO, description="one of " + ", ".join(SchedulerKind), examples=["aifo"])
+    rank: Literal["unsent", "segment"] = Field(
+        "unsent",
+        description="what ranks a packet: 'unsent': what its flow has not sent; 'segment': the bytes from it to its flow's end, TCP only",
+        examples=["unsent"],
+    )
     window: int = Field(20, ge=1, description="AIFO's W: ranks in the window", examples=[20])
     sample: int = Field(15, ge=1, description="one packet in so many enters the window", examples=[15])
     k: float = Field(0.1, ge=0, lt=1, description="AIFO's headroom, of the queue", examples=[0.1])

@@ -63,7 +63,7 @@ def leaf_spine(world: scenario.LeafSpine) -> Graph:
     leaves = [Switch(f"leaf{n}") for n in range(1, world.leaves + 1)]
     hosts = [Host(f"h{n}", "peer", world.access_rate) for n in range(1, world.leaves * world.hosts + 1)]
     nics = [Switch(f"nic{n}") for n, _ in enumerate(hosts, 1)] if world.nics else []
-    wire = Link("", "", world.access_rate, world.delay, world.queue, overhead=world.overhead)
+    wire = Link("", "", world.access_rate, world.delay, world.queue, overhead=world.overhead, queue_bytes=world.queue_bytes)
     racked = [nic.name for nic in nics] or [host.name for host in hosts]
     links = [replace(wire, a=leaves[n // world.hosts].name, b=name) for n, name in enumerate(racked)]
     links += [Link(nic.name, host.name, BUS * world.access_rate, 0, world.queue) for nic, host in zip(nics, hosts, strict=False)]

@@ -147,6 +147,21 @@ impl Controller {
         self.threshold = threshold.max(2 * self.mss);
     }
 
+    /// Brings the window down at once for a marked acknowledgement, to a segment at least. What is not DCTCP halves it.
+    pub fn on_marked(&mut self) {
+        let share = self.marked_share().unwrap_or(1.0);
+        let window = (self.window as f64 * (1.0 - share / 2.0)) as u64;
+        self.window = window.max(self.mss);
+        self.threshold = window.max(2 * self.mss);
+    }
+
+    /// Sets DCTCP's alpha, before anything is known of the path.
+    pub fn set_marked_share(&mut self, alpha: f64) {
+        if let Law::Dctcp(dctcp) = &mut self.law {
+            *dctcp = Dctcp::new(alpha);
+        }
+    }
+
     /// Sets ssthresh to so many bytes, before anything is known of the path.
     pub fn set_threshold(&mut self, bytes: u64) {
         self.threshold = bytes;

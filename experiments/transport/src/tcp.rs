@@ -15,6 +15,6 @@ mod segment;
 mod sender;
 mod sequence;
 
-pub use config::Config;
+pub use config::{Config, Model};
 pub use connection::{Connection, State, Statistics};
 pub use segment::{Ecn, Flags, SackBlocks, Segment, Timestamps};

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Way, World, plain};
 use frontage_transport::congestion::Congestion;
-use frontage_transport::tcp::{Config, Ecn, Segment, State};
+use frontage_transport::tcp::{Config, Ecn, Model, Segment, State};
 use frontage_transport::{MILLISECOND, SECOND};
 use proptest::prelude::*;
 use rand_pcg::Pcg64Mcg;
@@ -46,11 +46,13 @@ proptest! {
     fn every_byte_arrives(
         client in configs(),
         server in configs(),
+        model in prop_oneof![Just(Model::Rfc), Just(Model::NetBench)],
         (request, response) in (1u64..20, 1u64..150),
         (loss, late, twice, mark) in (0u32..300, 0u32..200, 0u32..100, 0u32..300),
         isns: (u32, u32),
         seed: u128,
     ) {
+        let (client, server) = (Config { model, ..client }, Config { model, ..server });
         let (request, response) = (request * u64::from(client.mss) / 2, response * u64::from(server.mss) * 2 / 3);
         let mut random = Pcg64Mcg::new(seed);
         // Not more in a row than an end puts up with.

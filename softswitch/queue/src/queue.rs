@@ -26,9 +26,6 @@ use crate::link::{LinkConfig, Nanos};
 /// Strict priorities per port; the larger is served first.
 pub const PRIORITIES: usize = 8;
 
-/// Ranks of a PIFO: all numbers of 8 bits.
-const RANKS: usize = 256;
-
 /// What decides whose turn it is, and who goes when there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Discipline {
@@ -38,6 +35,9 @@ pub enum Discipline {
     /// *Push in, first out*, the ideal that schedulers in switches approximate: the smaller rank is served first, and when
     /// the queue is full the packet of the largest rank is dropped, the newest among equals. Room is counted in packets alone.
     Pifo,
+    /// SP-PIFO as its paper has it (Alcoz et al., NSDI 2020, algorithm 1), with exact ranks: ranks are mapped to the priorities, each of which has an
+    /// equal share of the packets' room. A packet that is dropped, or need not wait, moves no bound.
+    SpPifo,
 }
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -47,11 +47,10 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 pub struct EgressQueue<P, F> {
     link: LinkConfig,
     discipline: Discipline,
-    /// By urgency; the last is served first.
-    waiting: Vec<VecDeque<Waiting<P>>>,
-    /// Those of them that are not empty, a bit for each.
-    occupied: [u64; RANKS / 64],
-    waiting_packets: u64,
+    /// In order of service: by urgency, then of arrival.
+    waiting: VecDeque<Waiting<P>>,
+    /// SP-PIFO's, by priority: the least rank that each takes.
+    bounds: [u32; PRIORITIES],
     waiting_bytes: u64,
     free_at: ExactTime,
     on_the_way: VecDeque<(Nanos, F)>,
@@ -62,6 +61,8 @@ pub struct EgressQueue<P, F> {
 #[derive(Debug)]
 struct Waiting<P> {
     packet: P,
+    /// The larger is served first.
+    urgency: u32,
     bytes: u32,
     since: Nanos,
 }
@@ -127,18 +128,11 @@ impl<P, F> EgressQueue<P, F> {
 
     /// The same with any discipline.
     pub fn with_discipline(link: LinkConfig, discipline: Discipline, seed: u64) -> Self {
-        let classes = match discipline {
-            Discipline::Priorities => PRIORITIES,
-            Discipline::Pifo => RANKS,
-        };
         Self {
             link,
             discipline,
-            waiting: std::iter::repeat_with(VecDeque::new)
-                .take(classes)
-                .collect(),
-            occupied: [0; RANKS / 64],
-            waiting_packets: 0,
+            waiting: VecDeque::new(),
+            bounds: [0; PRIORITIES],
             waiting_bytes: 0,
             free_at: ExactTime::default(),
             on_the_way: VecDeque::new(),
@@ -154,7 +148,7 @@ impl<P, F> EgressQueue<P, F> {
 
     /// Packets waiting.
     pub fn depth_packets(&self) -> u64 {
-        self.waiting_packets
+        self.waiting.len() as u64
     }
 
     /// Bytes waiting.
@@ -172,58 +166,88 @@ impl<P, F> EgressQueue<P, F> {
     /// # Errors
     /// Gives the packet back that is dropped for want of room: this one, or in a PIFO the one of the largest rank. A packet
     /// that finds the link free and nothing waiting is always taken, since it will not wait.
-    pub fn enqueue(&mut self, now: Nanos, packet: P, bytes: u32, class: u8) -> Result<(), P> {
-        let will_wait = self.waiting_packets > 0 || self.free_at.nanos > now;
-        let has_room = self.waiting_packets < self.link.packet_limit()
-            && self
-                .link
-                .queue_bytes
-                .is_none_or(|limit| self.waiting_bytes + u64::from(bytes) <= limit);
-        let refused = will_wait && !has_room;
+    pub fn enqueue(&mut self, now: Nanos, packet: P, bytes: u32, class: u32) -> Result<(), P> {
+        let will_wait = !self.waiting.is_empty() || self.free_at.nanos > now;
         let urgency = match self.discipline {
-            Discipline::Priorities => usize::from(class).min(PRIORITIES - 1),
-            Discipline::Pifo => RANKS - 1 - usize::from(class),
+            Discipline::Priorities => class.min(PRIORITIES as u32 - 1),
+            Discipline::Pifo => u32::MAX - class,
+            Discipline::SpPifo => self.placed(class),
         };
+        let refused = will_wait && !self.has_room(urgency, bytes);
         let mut dropped = None;
         if refused {
-            let least = match self.discipline {
-                Discipline::Priorities => None,
-                Discipline::Pifo => self.urgencies().next_back(),
-            };
-            let Some(least) = least.filter(|&least| least < urgency) else {
+            let last = self.waiting.back();
+            let less = last.is_some_and(|last| last.urgency < urgency);
+            if self.discipline != Discipline::Pifo || !less {
                 self.counts.tail_dropped += 1;
                 return Err(packet);
-            };
+            }
             self.counts.pushed_out += 1;
-            dropped = self.remove(least, VecDeque::pop_back);
+            dropped = self.remove(self.waiting.len() - 1);
         }
-        self.waiting[urgency].push_back(Waiting {
+        if self.discipline == Discipline::SpPifo && will_wait {
+            self.move_bounds(urgency as usize, class);
+        }
+        let place = match self.waiting.back() {
+            Some(last) if last.urgency < urgency => self
+                .waiting
+                .partition_point(|waiting| waiting.urgency >= urgency),
+            _ => self.waiting.len(),
+        };
+        let waiting = Waiting {
             packet,
+            urgency,
             bytes,
             since: now,
-        });
-        self.occupied[urgency / 64] |= 1 << (urgency % 64);
-        self.waiting_packets += 1;
+        };
+        self.waiting.insert(place, waiting);
         self.waiting_bytes += u64::from(bytes);
         self.counts.enqueued += 1;
-        self.counts.max_depth_packets = self.counts.max_depth_packets.max(self.waiting_packets);
+        self.counts.max_depth_packets = self.counts.max_depth_packets.max(self.depth_packets());
         self.counts.max_depth_bytes = self.counts.max_depth_bytes.max(self.waiting_bytes);
         dropped.map_or(Ok(()), |dropped| Err(dropped.packet))
     }
 
+    /// Whether a packet of that urgency finds room to wait.
+    fn has_room(&self, urgency: u32, bytes: u32) -> bool {
+        let limit = self.link.packet_limit();
+        if self.discipline == Discipline::SpPifo {
+            let alike = self.waiting.iter().filter(|it| it.urgency == urgency);
+            return (alike.count() as u64) < limit / PRIORITIES as u64;
+        }
+        let room = self.link.queue_bytes.unwrap_or(u64::MAX);
+        self.depth_packets() < limit && self.waiting_bytes + u64::from(bytes) <= room
+    }
+
+    /// SP-PIFO: the first priority, looking from the least urgent, whose bound the rank reaches.
+    fn placed(&self, rank: u32) -> u32 {
+        let reached = self.bounds.iter().position(|&bound| bound <= rank);
+        reached.unwrap_or(PRIORITIES - 1) as u32
+    }
+
+    /// SP-PIFO: a priority's bound becomes the rank that it took ("push-up"). If that is less than the most urgent one's, whose packets should have
+    /// come later, the others' sink by the difference ("push-down").
+    fn move_bounds(&mut self, priority: usize, rank: u32) {
+        let cost = self.bounds[priority].saturating_sub(rank);
+        for bound in &mut self.bounds[..priority] {
+            *bound = bound.saturating_sub(cost);
+        }
+        self.bounds[priority] = rank;
+    }
+
     /// Takes the packet whose turn it is, if the link is free by `now`.
     pub fn start(&mut self, now: Nanos) -> Option<Started<P>> {
-        let (start, urgency) = self.next_start()?;
+        let (start, place) = self.next_start()?;
         if start.nanos > now {
             return None;
         }
-        let Waiting { packet, since, .. } = self.remove(urgency, VecDeque::pop_front)?;
+        let Waiting { packet, since, .. } = self.remove(place)?;
         self.counts.started += 1;
         Some(Started {
             packet,
             enqueued_at: since,
             at: start.nanos,
-            depth_packets: self.waiting_packets,
+            depth_packets: self.depth_packets(),
             slot: Slot(start),
         })
     }
@@ -268,64 +292,24 @@ impl<P, F> EgressQueue<P, F> {
         self.free_at.nanos
     }
 
-    /// When the link is free and something waits, and the urgency of what it then takes: the greatest that has come by then.
+    /// When the link is free and something waits, and the place of what it then takes: the most urgent that has come by then.
     fn next_start(&self) -> Option<(ExactTime, usize)> {
         let mut earliest: Option<(Nanos, usize)> = None;
-        for urgency in self.urgencies() {
-            let since = self.waiting[urgency].front()?.since;
+        for (place, &Waiting { since, .. }) in self.waiting.iter().enumerate() {
             if since <= self.free_at.nanos {
-                return Some((self.free_at, urgency));
+                return Some((self.free_at, place));
             }
             if earliest.is_none_or(|(at, _)| since < at) {
-                earliest = Some((since, urgency));
+                earliest = Some((since, place));
             }
         }
-        earliest.map(|(at, urgency)| (ExactTime::whole(at), urgency))
+        earliest.map(|(at, place)| (ExactTime::whole(at), place))
     }
 
-    /// The urgencies of what waits, the greatest first.
-    fn urgencies(&self) -> impl DoubleEndedIterator<Item = usize> {
-        let used = self.waiting.len().div_ceil(64);
-        (0..used)
-            .rev()
-            .flat_map(|word| Bits(self.occupied[word]).map(move |bit| word * 64 + bit))
-    }
-
-    /// Takes a packet out of the queue of that urgency.
-    fn remove(
-        &mut self,
-        urgency: usize,
-        pop: impl FnOnce(&mut VecDeque<Waiting<P>>) -> Option<Waiting<P>>,
-    ) -> Option<Waiting<P>> {
-        let queue = &mut self.waiting[urgency];
-        let waiting = pop(queue)?;
-        if queue.is_empty() {
-            self.occupied[urgency / 64] &= !(1 << (urgency % 64));
-        }
-        self.waiting_packets -= 1;
+    fn remove(&mut self, place: usize) -> Option<Waiting<P>> {
+        let waiting = self.waiting.remove(place)?;
         self.waiting_bytes -= u64::from(waiting.bytes);
         Some(waiting)
-    }
-}
-
-/// The numbers of the bits that are set, from the highest down.
-struct Bits(u64);
-
-impl Iterator for Bits {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        let bit = self.0.checked_ilog2()?;
-        self.0 &= !(1 << bit);
-        Some(bit as usize)
-    }
-}
-
-impl DoubleEndedIterator for Bits {
-    fn next_back(&mut self) -> Option<usize> {
-        let bit = (self.0 != 0).then(|| self.0.trailing_zeros())?;
-        self.0 &= self.0 - 1;
-        Some(bit as usize)
     }
 }
 

@@ -15,6 +15,7 @@ fn agent() -> Agent {
         bandwidth: 8_000_000_000,
         cookie: true,
         key: None,
+        rank: Rank::Unsent,
     })
 }
 
@@ -46,7 +47,7 @@ fn outgoing(
     segment: Segment,
 ) -> (Segment, bool) {
     let mut body = Body::Tcp { segment, ck: false };
-    agent.outgoing(responses, sent, &mut body, &mut here(), 0);
+    agent.outgoing(responses, sent, 0, &mut body, &mut here(), 0);
     match body {
         Body::Tcp { segment, ck } => (segment, ck),
         Body::Quic(_) => unreachable!(),
@@ -166,14 +167,14 @@ fn an_rpt_that_is_given_is_told_from_its_time_on() {
     for (now, expected) in [(9, 896), (10, 80), (19, 80), (20, 0), (99, 0)] {
         let segment = segment(0, 0, Flags::ACK, 1448, 5);
         let mut body = Body::Tcp { segment, ck: false };
-        let rank = agent.outgoing(&mut responses, 0, &mut body, &mut here(), now);
+        let rank = agent.outgoing(&mut responses, 0, 0, &mut body, &mut here(), now);
         let Body::Tcp { segment, .. } = body else {
             unreachable!()
         };
         let (_, signals) = decode_dynamic(segment.ts.unwrap().val);
         assert_eq!(signals.rpt_us, expected, "at {now}");
         assert_eq!(
-            IPV6.decode(rank.into()),
+            IPV6.decode(rank),
             [expected, 960][usize::from(now == 9)] / RPT_UNIT_US
         );
     }
@@ -197,7 +198,7 @@ fn over_quic_the_address_tells_loads_and_ids_name_the_server() {
         to: ids[0],
         from: None,
     });
-    let rank = agent.outgoing(&mut responses, 0, &mut body, &mut from, 0);
+    let rank = agent.outgoing(&mut responses, 0, 0, &mut body, &mut from, 0);
     let IpAddr::V6(address) = from.ip() else {
         panic!("{from} is not of its family");
     };
@@ -210,11 +211,46 @@ fn over_quic_the_address_tells_loads_and_ids_name_the_server() {
         n_ff: 1,
     };
     assert_eq!((cookie.sid, cookie.signals), (1, Some(signals)));
-    assert_eq!(IPV6.decode(rank.into()) * RPT_UNIT_US, 960);
+    assert_eq!(IPV6.decode(rank) * RPT_UNIT_US, 960);
     agent.key = None;
     assert_eq!(
         cid::open([], &agent.connection_id(1)),
         Some(1),
         "in the clear"
     );
+}
+
+#[test]
+fn a_segments_rank_is_what_is_from_it_to_the_end() {
+    let agent = Agent {
+        rank: Rank::Segment,
+        ..agent()
+    };
+    let mut responses = Responses::default();
+    let isn = u32::MAX - 1000;
+    let mut rank = |responses: &mut Responses, sent, asked, seq: u32, flags| {
+        let segment = segment(isn.wrapping_add(seq), 0, flags, 0, 5);
+        let mut body = Body::Tcp { segment, ck: false };
+        let rank = agent.outgoing(responses, sent, asked, &mut body, &mut here(), 0);
+        let Body::Tcp { segment, .. } = body else {
+            unreachable!()
+        };
+        (rank, segment.ts.map(|ts| decode_dynamic(ts.val).1.rpt_us))
+    };
+    let syn = rank(&mut responses, 0, 20_000, 0, Flags::SYN | Flags::ACK);
+    agent.begin(&mut responses, 20_000, None);
+    let ranks = [
+        (1000, 1),
+        (2000, 1001),
+        (20_000, 19_001),
+        (20_000, 1),
+        (20_000, 20_001),
+    ]
+    .map(|(sent, seq)| rank(&mut responses, sent, 0, seq, Flags::ACK));
+    // The first again has its own place; what only acknowledges has none.
+    assert_eq!(ranks.map(|r| r.0), [20_000, 19_000, 1000, 20_000, 0]);
+    assert_eq!(syn.0, 20_000);
+    // 20 us in the cookie, as of the first.
+    assert_eq!((syn.1, ranks[3].1), (ranks[0].1, ranks[0].1));
+    assert_ne!(ranks[0].1, ranks[4].1);
 }

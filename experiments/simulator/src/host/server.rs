@@ -1,7 +1,7 @@
 //! A server: accepts connections and answers, and tells its loads.
 
 use frontage_signals::Loads;
-use softswitch_pipeline::Nanos;
+use frontage_transport::tcp::Flags;
 
 use super::Host;
 use super::transport::Transport;
@@ -72,10 +72,18 @@ impl Server {
         sent: u64,
         body: &mut Body,
         way: &mut Way,
-        now: Nanos,
-    ) -> u8 {
+        network: &mut Network,
+    ) -> u32 {
+        // With a SYN, nothing has been answered yet.
+        let asked = match body {
+            Body::Tcp { segment, .. } if segment.flags.has(Flags::SYN) => {
+                network.flows.asked_by(&way.to).map_or(0, |flow| flow.size)
+            }
+            _ => 0,
+        };
+        let responses = &mut answering.responses;
         self.agent
-            .outgoing(&mut answering.responses, sent, body, &mut way.from, now)
+            .outgoing(responses, sent, asked, body, &mut way.from, network.now)
     }
 
     /// A new id by which a switch finds this server.

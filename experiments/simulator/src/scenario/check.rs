@@ -8,7 +8,9 @@ use frontage_cookie::tcp::Sid;
 use softswitch_pipeline::MAX_FRAME;
 use softswitch_queue::Loss;
 
-use super::{Arrivals, Discipline, End, Host, Link, Protocol, Scenario, Sizes, Switch, Workload};
+use super::{
+    Arrivals, Discipline, End, Host, Link, Protocol, Rank, Scenario, Sizes, Switch, Workload,
+};
 use crate::agenda::MOST_CHANNELS;
 
 /// Most bytes before a segment's payload: Ethernet, IPv6, TCP with all its options.
@@ -145,6 +147,10 @@ fn check_host(field: &str, host: &Host) -> Result<()> {
             Sid::MAX
         );
         ensure!(
+            server.rank == Rank::Unsent || host.quic.is_none(),
+            "{field}.server.rank: only TCP's segments have a place in their response; use unsent, or no quic"
+        );
+        ensure!(
             server.bandwidth > 0,
             "{field}.server.bandwidth: nothing would ever end"
         );
@@ -168,7 +174,7 @@ fn check_link(field: &str, link: &Link) -> Result<()> {
     );
     ensure!(
         link.discipline == Discipline::Fifo || link.queue_bytes.is_none(),
-        "{field}.queue_bytes: a PIFO's room is counted in packets; use queue_packets"
+        "{field}.queue_bytes: the room of a PIFO or SP-PIFO is counted in packets; use queue_packets"
     );
     Ok(())
 }

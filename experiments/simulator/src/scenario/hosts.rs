@@ -50,9 +50,24 @@ pub struct Server {
     pub bandwidth: u64,
     /// Whether it writes cookies.
     pub cookie: bool,
+    /// What it ranks its packets by.
+    #[serde(default)]
+    pub rank: Rank,
     /// What seals its QUIC connection ids and addresses.
     #[serde(default)]
     pub key: Option<Key>,
+}
+
+/// What a server ranks its packets by: in the RPT of cookies, and for `pifo` and `sp-pifo`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rank {
+    /// What their response has not sent yet, as CCLB7 does. What is sent again goes with what is next. Ranks beside frames are RPT codes of the IPv6
+    /// carrier.
+    #[default]
+    Unsent,
+    /// The bytes from the segment to the end of its response, as pFabric's hosts do; a SYN has those of all. Ranks beside frames are bytes. TCP only.
+    Segment,
 }
 
 /// A key of the cookie.

@@ -89,6 +89,7 @@ fn channel(link: &Link, from: &End, to: &End, numbers: &Numbers, seed: u64) -> C
     let discipline = match link.discipline {
         Discipline::Fifo => queue::Discipline::Priorities,
         Discipline::Pifo => queue::Discipline::Pifo,
+        Discipline::SpPifo => queue::Discipline::SpPifo,
     };
     let name = name(from);
     let seed = seed::derive(seed, &format!("loss {name}"));
@@ -98,7 +99,7 @@ fn channel(link: &Link, from: &End, to: &End, numbers: &Numbers, seed: u64) -> C
         numbers[to.node.as_str()],
         to.port,
     );
-    Channel::new(name, queue, ends, link.discipline == Discipline::Pifo)
+    Channel::new(name, queue, ends, link.discipline != Discipline::Fifo)
 }
 
 fn switches(scenario: &Scenario, sends: &BTreeMap<String, u32>) -> Result<Vec<Node>> {

@@ -19,17 +19,22 @@ pub struct Dctcp {
 impl Default for Dctcp {
     /// alpha begins at 1: the first mark of an unknown path halves the window.
     fn default() -> Self {
+        Self::new(1.0)
+    }
+}
+
+impl Dctcp {
+    /// With an alpha for a path of which nothing is known yet.
+    pub fn new(alpha: f64) -> Self {
         Self {
             reno: NewReno::default(),
-            alpha: 1.0,
+            alpha,
             bytes: 0,
             marked: 0,
             window_end: 0,
         }
     }
-}
 
-impl Dctcp {
     /// DCTCP.Alpha.
     pub fn alpha(&self) -> f64 {
         self.alpha

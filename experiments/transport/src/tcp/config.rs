@@ -3,7 +3,7 @@
 use crate::congestion::Congestion;
 use crate::{MILLISECOND, Nanos, SECOND};
 
-/// A host's TCP, the same for all its connections. Read from a file, it is whole: nothing is taken for granted but that ECN is not asked for.
+/// A host's TCP, the same for all its connections. Read from a file, it is whole: nothing is taken for granted but what few set.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -17,6 +17,9 @@ pub struct Config {
     pub initial_threshold: Option<u32>,
     /// The law of congestion control. DCTCP marks all its packets ECT(0) and echoes exactly.
     pub congestion: Congestion,
+    /// Whose TCP it is.
+    #[serde(default)]
+    pub model: Model,
     /// Whether to ask for ECN, if the law is not DCTCP, which always does. A peer that asks gets it.
     #[serde(default)]
     pub ecn: bool,
@@ -38,6 +41,23 @@ pub struct Config {
     pub receive_window: u64,
 }
 
+/// Whose TCP it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Model {
+    /// The RFCs' and Linux's.
+    #[default]
+    Rfc,
+    /// That of NetBench (`NewRenoTcpSocket`), on which figures of SP-PIFO and AIFO depend, at both ends. Differently from the RFCs,
+    /// - the handshake's round trip does not count for the timer, that of each SACKed segment does, and every segment with data starts it anew;
+    /// - SACK tells only what need not be sent again after a timeout, and recovery is NewReno's, which counts no duplicates before the first progress;
+    /// - the window grows by at most a segment with each acknowledgement;
+    /// - acknowledgements do not travel with data but before it, and what overtakes the first (of the SYN-ACK; here, of the client's first data, too)
+    ///   is lost;
+    /// - DCTCP's alpha begins at 0, and each marked acknowledgement reduces the window, to a segment at least.
+    NetBench,
+}
+
 impl Default for Config {
     /// Linux's, where it has a fixed value: 1448 + 12 bytes of timestamps in an Ethernet frame.
     fn default() -> Self {
@@ -46,6 +66,7 @@ impl Default for Config {
             initial_window: 10,
             initial_threshold: None,
             congestion: Congestion::Cubic,
+            model: Model::Rfc,
             ecn: false,
             min_rto: 200 * MILLISECOND,
             initial_rto: SECOND,
@@ -94,6 +115,10 @@ impl Config {
     pub(super) fn window_scale(&self) -> u8 {
         let bits = u64::BITS - self.receive_window.leading_zeros();
         bits.saturating_sub(u16::BITS) as u8
+    }
+
+    pub(super) fn is_netbench(&self) -> bool {
+        self.model == Model::NetBench
     }
 
     pub(super) fn asks_for_ecn(&self) -> bool {

@@ -26,6 +26,8 @@ pub struct Connection {
     peer_scale: Option<u8>,
     /// ECN was agreed on.
     ecn: bool,
+    /// It was this end that connected.
+    active: bool,
     /// The peer closed first.
     passive: bool,
     /// A RST to be sent, which most never have.
@@ -130,6 +132,7 @@ impl Connection {
             receiver: None,
             peer_scale: None,
             ecn: false,
+            active: stage == Stage::SynSent,
             passive: false,
             reset: None,
             segments_sent: 0,

@@ -35,6 +35,8 @@ struct Outstanding {
     copies: u8,
     lost: bool,
     sacked: bool,
+    /// A SACK block told of it that did not count yet.
+    noted: bool,
     retransmitted: bool,
 }
 
@@ -111,6 +113,7 @@ impl Scoreboard {
             copies: 1,
             lost: false,
             sacked: false,
+            noted: false,
             retransmitted: false,
         });
         start..self.sent
@@ -176,6 +179,21 @@ impl Scoreboard {
         news
     }
 
+    /// Takes a SACK block that counts after a timeout only. Of the segments that it tells of first, gives when the last was sent, if it was sent once.
+    pub fn note(&mut self, block: Range<u64>) -> Option<Nanos> {
+        let first = self
+            .segments
+            .partition_point(|segment| segment.start < block.start);
+        let told = self.segments.range_mut(first..);
+        let mut sent_at = None;
+        for segment in told.take_while(|segment| segment.end <= block.end) {
+            if !std::mem::replace(&mut segment.noted, true) && !segment.retransmitted {
+                sent_at = Some(segment.sent_at);
+            }
+        }
+        sent_at
+    }
+
     /// RFC 6675's IsLost: what has three intervals, or more than two segments, SACKed above it.
     pub fn find_losses(&mut self) {
         let (mut intervals, mut bytes) = (0, 0);
@@ -199,6 +217,12 @@ impl Scoreboard {
     /// All that was not SACKed is lost: a timeout. Retransmission begins anew.
     pub fn lose_all(&mut self) {
         self.next_retransmission = self.taken;
+        for segment in self.segments.iter_mut().filter(|segment| segment.noted) {
+            segment.copies = 0;
+            if !std::mem::replace(&mut segment.sacked, true) {
+                self.sacked.insert(segment.start..segment.end);
+            }
+        }
         for segment in self.segments.iter_mut().filter(|segment| !segment.sacked) {
             segment.lost = true;
             segment.copies = 0;

@@ -21,7 +21,10 @@ const MOST_TIMEOUTS: u32 = 15;
 #[derive(Debug)]
 pub struct Sender {
     mss: u64,
+    /// Whether recovery is by SACK.
     sack: bool,
+    /// Whether it is as NetBench has it ([`Model`](super::config::Model)).
+    netbench: bool,
     congestion: Congestion,
     board: Scoreboard,
     phase: Phase,
@@ -87,7 +90,8 @@ impl Sender {
         let mss = config.mss;
         Self {
             mss: u64::from(mss),
-            sack: config.sack,
+            sack: config.sack && !config.is_netbench(),
+            netbench: config.is_netbench(),
             congestion: config.congestion,
             board: Scoreboard::new(u64::from(mss)),
             phase: Phase::Open,
@@ -110,14 +114,16 @@ impl Sender {
     /// The peer's SYN came: what both ends can do.
     pub fn agree(&mut self, config: &Config, mss: u32) {
         self.mss = u64::from(mss);
-        self.sack = config.sack;
+        self.sack = config.sack && !self.netbench;
         self.board = Scoreboard::new(self.mss);
         self.controller = controller(config, mss);
     }
 
     /// The handshake is over: its round trip, if it was measured, and how often the SYN was sent.
     pub fn establish(&mut self, now: Nanos, rtt: Option<Nanos>, syns: u32, right_edge: u64) {
-        self.timer.establish(rtt);
+        if !self.netbench {
+            self.timer.establish(rtt);
+        }
         if syns > 2 {
             self.controller.set_window(self.mss); // RFC 6928, section 2.
         }
@@ -180,11 +186,14 @@ impl Sender {
         if ack.number < before {
             return;
         }
-        let sacked: u64 = ack
-            .sack
-            .iter()
-            .map(|block| self.board.sack(block.clone()))
-            .sum();
+        let mut sacked = 0;
+        for block in ack.sack {
+            if self.sack || matches!(self.phase, Phase::Loss { .. }) {
+                sacked += self.board.sack(block.clone());
+            } else if let Some(at) = self.board.note(block.clone()) {
+                self.timer.sample(now - at);
+            }
+        }
         let progress = self.board.acknowledge(ack.number);
         let same_window = ack.right_edge <= self.right_edge;
         self.right_edge = self.right_edge.max(ack.right_edge);
@@ -196,26 +205,33 @@ impl Sender {
             }
             self.timer.in_vain = 0;
             self.deflate(progress.bytes);
-        } else if self.board.flight() > 0 && (sacked > 0 || (!self.sack && ack.pure && same_window))
+        } else if self.board.flight() > 0
+            && (sacked > 0 || (!self.sack && ack.pure && same_window))
+            && !(self.netbench && ack.number == 1)
         {
             self.duplicates += 1;
         }
         self.controller
             .on_feedback(progress.bytes, ack.ece, ack.number, self.board.sent());
 
-        let grows = self.phase.grows() && self.usage.is_limited(&self.controller);
+        let at_once = self.netbench && ack.ece;
+        let grows = !at_once && self.phase.grows() && self.usage.is_limited(&self.controller);
         if self.phase.ends_with(ack.number) {
             self.leave();
         }
         self.find_losses(progress.bytes > 0);
-        if ack.ece && self.phase == Phase::Open {
+        if at_once {
+            self.counts.mark_reductions += 1;
+            self.controller.on_marked();
+        } else if ack.ece && self.phase == Phase::Open {
             self.reduce();
         }
         if grows && self.phase.grows() && progress.bytes > 0 {
             let rtt = self.timer.rtt.smoothed().unwrap_or(0);
+            let most = if self.netbench { self.mss } else { u64::MAX };
             self.controller.on_ack(Acked {
                 now,
-                bytes: progress.bytes,
+                bytes: progress.bytes.min(most),
                 rtt,
             });
         }
@@ -362,6 +378,9 @@ fn controller(config: &Config, mss: u32) -> Controller {
     let mut controller = Controller::new(config.congestion, mss, config.initial_window);
     if let Some(segments) = config.initial_threshold {
         controller.set_threshold(u64::from(mss) * u64::from(segments));
+    }
+    if config.is_netbench() {
+        controller.set_marked_share(0.0);
     }
     controller
 }

