@@ -228,7 +228,7 @@ fn a_segments_rank_is_what_is_from_it_to_the_end() {
     };
     let mut responses = Responses::default();
     let isn = u32::MAX - 1000;
-    let mut rank = |responses: &mut Responses, sent, asked, seq: u32, flags| {
+    let rank = |responses: &mut Responses, sent, asked, seq: u32, flags| {
         let segment = segment(isn.wrapping_add(seq), 0, flags, 0, 5);
         let mut body = Body::Tcp { segment, ck: false };
         let rank = agent.outgoing(responses, sent, asked, &mut body, &mut here(), 0);
