@@ -175,13 +175,16 @@ impl Places {
     #[inline(never)]
     fn waited(&self, tag: &Tag) -> Option<(SocketAddr, Place)> {
         let mut sightings = self.sightings();
-        let found = sightings.by_tag.get(tag);
+        let found = sightings.by_tag.take(tag);
         if found.is_none() {
             sightings.missed += 1;
             if sightings.missed > PATIENCE {
                 *sightings = Sightings::default();
-                self.waiting.store(false, Relaxed);
             }
+        }
+        if sightings.by_tag.is_empty() {
+            // Other packets need not look.
+            self.waiting.store(false, Relaxed);
         }
         found
     }
@@ -314,10 +317,14 @@ mod tests {
         }
         places.came(client(), cookie, &short(1), 40);
         assert!(places.sighting(&tag(1)).is_some());
+        assert!(places.sighting(&tag(1)).is_none());
         for _ in 0..=PATIENCE {
             assert_eq!(places.sighting(&tag(2)), None);
         }
         assert!(!places.waiting.load(Relaxed));
-        assert_eq!(places.sighting(&tag(1)), None);
+        places.came(client(), cookie, &short(3), 40);
+        assert!(places.waiting.load(Relaxed));
+        assert!(places.sighting(&tag(3)).is_some());
+        assert!(!places.waiting.load(Relaxed));
     }
 }

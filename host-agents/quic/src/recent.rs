@@ -29,6 +29,16 @@ impl<K: Eq + Hash, V: Copy> Recent<K, V> {
         self.young.get(key).or_else(|| self.old.get(key)).copied()
     }
 
+    /// Forgets `key`, and returns the value that it had.
+    pub fn take(&mut self, key: &K) -> Option<V> {
+        self.young.remove(key).or_else(|| self.old.remove(key))
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.young.is_empty() && self.old.is_empty()
+    }
+
     /// Gives `key` the value that `change` makes of the one that it had.
     pub fn change(&mut self, key: K, change: impl FnOnce(Option<V>) -> V) {
         if let Some(here) = self.young.get_mut(&key) {
@@ -60,5 +70,10 @@ mod tests {
             assert!(((key - 2).max(0)..=key).all(|key| map.get(&key).is_some()));
         }
         assert_eq!(map.get(&50), None);
+        for key in 0..100 {
+            let had = map.get(&key);
+            assert_eq!((map.take(&key), map.get(&key)), (had, None));
+        }
+        assert!(map.is_empty());
     }
 }
