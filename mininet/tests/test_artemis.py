@@ -200,6 +200,10 @@ def test_results_are_kept_and_compared(tmp_path: Path) -> None:
         "global-large", 1, 1, {}, 0.2, 1.7, LEAST, (*samples, Sample("Japan", "artemis", 1, None, 0.0, 60.0, 9.0, "a"))
     )
     assert tables.unmet([slow])[0] == "setup latency is 0.0 % below DNS, not 39.4 %"
+    expired = Sample("Japan", "dns", 1, True, 170.0, 20.0, 20.0, "a")
+    assert tables.unmet([Result("global-large", 1, 1, {}, 0.2, 1.7, LEAST, (*samples, expired))]) == [
+        "1 names that were to be in a cache took as long as a query to the name server"
+    ]
 
 
 def test_the_page_has_what_was_seen(tmp_path: Path) -> None:

@@ -81,7 +81,8 @@ def name(client: str, number: str) -> str:
 def start_authority(host: Namespace, directory: Path, best: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start nsd; `best` is the address of the best site by client."""
     directory.mkdir()
-    lines = [f"$TTL {TTL}", f"@ IN SOA ns.{ZONE}. admin.{ZONE}. 1 3600 600 86400 60", "@ IN NS ns"]
+    # That there is no A is cached for as long as the AAAA (RFC 2308, section 5): who asks for both waits for both.
+    lines = [f"$TTL {TTL}", f"@ IN SOA ns.{ZONE}. admin.{ZONE}. 1 3600 600 86400 {TTL}", "@ IN NS ns"]
     lines.append(f"ns IN AAAA {AUTHORITY_ADDRESS}")
     lines += [f"*.{label(client)} IN AAAA {address}" for client, address in best.items()]
     (directory / "zone").write_text("\n".join(lines) + "\n")

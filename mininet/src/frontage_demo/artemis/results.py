@@ -14,8 +14,12 @@ from .failover import Failover
 from .latency import Latencies
 from .mappingstore import Rtt
 from .measure import Sample
-from .scenarios import SCENARIOS, Scenario, extra
+from .scenarios import AUTHORITY, SCENARIOS, Scenario, extra
 from .world import ArtemisWorld
+
+
+FAR = 50.0
+"""Milliseconds that no answer out of a cache takes."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,11 @@ class Result:
         """How many sites are nearer to the client than the one that answered it."""
         place = self.scenario.clients[sample.client]
         return Latencies.published().by_distance(place, self.scenario.sites).index(sample.site)
+
+    def asked(self, sample: Sample) -> bool:
+        """Whether a name that was to be in the resolver's cache took as long as one that is not, where that is long."""
+        far = Latencies.published().rtt(self.scenario.clients[sample.client], AUTHORITY)
+        return bool(sample.hit) and sample.resolution >= far > FAR
 
     def by(self, way: str) -> list[Sample]:
         """The samples of a way of finding servers, without redundancy."""

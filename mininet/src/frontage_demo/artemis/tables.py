@@ -164,6 +164,8 @@ def unmet(results: Sequence[Result]) -> list[str]:
                 found = below(mean(getattr(s, what) for s in artemis), mean(getattr(s, what) for s in dns))
                 if found < goal:
                     missed.append(f"{what} latency is {found:.1f} % below DNS, not {goal:g} %")
+        if late := sum(map(result.asked, dns)):
+            missed.append(f"{late} names that were to be in a cache took as long as a query to the name server")
     return missed
 
 
