@@ -17,7 +17,6 @@ from .measure import Sample
 from .scenarios import AUTHORITY, SCENARIOS, Scenario, extra
 from .world import ArtemisWorld
 
-
 FAR = 50.0
 """Milliseconds that no answer out of a cache takes."""
 
