@@ -107,12 +107,14 @@ impl Places {
     pub fn came(&self, client: SocketAddr, place: Place, datagrams: &[u8], stride: usize) -> bool {
         let mut expected = true;
         for datagram in datagrams.chunks(stride.max(1)) {
-            expected &= if is_long(datagram) {
+            if is_long(datagram) {
                 self.opens(client, place);
-                false
+            } else if self.is_there(client, place) {
+                continue;
             } else {
-                self.is_there(client, place) || self.sight(client, place, datagram)
-            };
+                self.sight(client, place, datagram);
+            }
+            expected = false;
         }
         expected
     }
@@ -151,15 +153,14 @@ impl Places {
         withholds
     }
 
-    /// False.
-    fn sight(&self, client: SocketAddr, place: Place, datagram: &[u8]) -> bool {
+    /// Keeps what the datagram says until a key opens it.
+    fn sight(&self, client: SocketAddr, place: Place, datagram: &[u8]) {
         if let Some(tag) = datagram.last_chunk() {
             let mut sightings = self.sightings();
             sightings.missed = 0;
             sightings.by_tag.change(*tag, |_| (client, place));
             self.waiting.store(true, Release);
         }
-        false
     }
 
     /// Where the packet with this tag came from, if that was not to be expected.

@@ -235,14 +235,15 @@ impl UdpSender for Sender {
             return this.inner.as_mut().poll_send(transmit, cx);
         };
         let is_of_connection = told.is_some() || this.again;
+        let is_of_handshake = is_long(transmit.contents);
         if !is_of_connection
-            && !is_long(transmit.contents)
+            && !is_of_handshake
             && addresses.places.withholds_reset(transmit.destination)
         {
             return Poll::Ready(Ok(()));
         }
         // A handshake is answered where it came, whatever other connections of the client's do.
-        let settled = this.place.filter(|_| !is_long(transmit.contents));
+        let settled = this.place.filter(|_| !is_of_handshake);
         let place = settled.unwrap_or_else(|| addresses.places.opening(transmit.destination));
         let sealed = &mut this.sealed;
         let mut of = |epoch| {

@@ -4,7 +4,6 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use frontage_quicsocks::config::User;
 use frontage_quicsocks::outcome::{End, Name};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
@@ -18,15 +17,7 @@ async fn a_download_begins_at_the_proxy_and_goes_on_without_it() {
     let Some(resolver) = Resolver::start().await else {
         return;
     };
-    let user = User {
-        name: "ada".into(),
-        password: "engine".into(),
-    };
-    let options = Options {
-        users: vec![user],
-        ..Options::default()
-    };
-    let proxy = proxy(resolver.address, options).await;
+    let proxy = proxy(resolver.address, Options::with_a_user()).await;
     let at = proxy.addresses()[0].to_string();
     let world = Arc::new(spawn_blocking(World::new).await.unwrap());
     let url = format!("https://{NAME}:{}/{SIZE}", world.port);

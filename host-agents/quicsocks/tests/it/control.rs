@@ -1,6 +1,6 @@
 //! Malformed and unwanted requests on the control connection.
 
-use frontage_quicsocks::config::{Limits, User};
+use frontage_quicsocks::config::Limits;
 use frontage_quicsocks::outcome::Control;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -55,15 +55,7 @@ async fn each_has_an_outcome_and_an_answer() {
 
 #[tokio::test]
 async fn authentication_has_outcomes_of_its_own() {
-    let user = User {
-        name: "ada".into(),
-        password: "engine".into(),
-    };
-    let options = Options {
-        users: vec![user],
-        ..Options::default()
-    };
-    let proxy = proxy(NOWHERE.parse().unwrap(), options).await;
+    let proxy = proxy(NOWHERE.parse().unwrap(), Options::with_a_user()).await;
     let cases: [(&[u8], Control, &[u8]); 4] = [
         (&[5, 1, 0], Control::Method, &[5, 0xff]),
         (&[5, 1, 2, 9], Control::Malformed, &[5, 2]),

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use frontage_quicsocks::client::{self, Credentials, Error, Relay};
-use frontage_quicsocks::config::User;
 use frontage_quicsocks::outcome::{End, FromServer, Name};
 use frontage_quicsocks::socks::Reply;
 use tokio::time::timeout;
@@ -88,15 +87,7 @@ async fn users_need_their_password() {
     let Some(resolver) = Resolver::start().await else {
         return;
     };
-    let user = User {
-        name: "ada".into(),
-        password: "engine".into(),
-    };
-    let options = Options {
-        users: vec![user],
-        ..Options::default()
-    };
-    let proxy = proxy(resolver.address, options).await;
+    let proxy = proxy(resolver.address, Options::with_a_user()).await;
     let at = proxy.addresses()[0].to_string();
     let with = |password: &str| Credentials {
         name: "ada".into(),

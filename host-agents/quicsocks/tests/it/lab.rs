@@ -97,6 +97,20 @@ pub struct Options {
     pub closed: bool,
 }
 
+impl Options {
+    /// One may use it, `ada` with the password `engine`.
+    pub fn with_a_user() -> Self {
+        let user = User {
+            name: "ada".into(),
+            password: "engine".into(),
+        };
+        Self {
+            users: vec![user],
+            ..Self::default()
+        }
+    }
+}
+
 /// A proxy on the loopback interface.
 pub async fn proxy(resolver: SocketAddr, options: Options) -> Proxy {
     let allow = if options.closed {
