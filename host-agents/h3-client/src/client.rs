@@ -21,6 +21,7 @@ use crate::follow;
 use crate::socket::Socket;
 use crate::tls::Trust;
 
+mod paths;
 mod through;
 
 pub use through::Migration;
@@ -135,6 +136,9 @@ pub struct Options {
     /// Go there with the packet that completes the handshake (Artemis, section 3.5), rather than once that is confirmed
     #[arg(skip)]
     pub at_once: bool,
+    /// Have so many paths to the server before the first request (draft-ietf-quic-multipath), all at the same addresses
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub paths: u32,
 }
 
 /// Makes connections.
@@ -144,6 +148,7 @@ pub struct Client {
     transport: Arc<TransportConfig>,
     /// Of connections that follow at once.
     at_once: Option<rustls::ClientConfig>,
+    paths: u32,
 }
 
 impl Client {
@@ -158,12 +163,16 @@ impl Client {
         };
         let mut transport = TransportConfig::default();
         transport.keep_alive_interval(keep_alive);
+        if options.paths > 1 {
+            transport.max_concurrent_multipath_paths(options.paths);
+        }
         let transport = Arc::new(transport);
         config.transport_config(transport.clone());
         Ok(Self {
             config,
             transport,
             at_once,
+            paths: options.paths,
         })
     }
 
@@ -194,6 +203,7 @@ impl Client {
             let (endpoint, socket) = (endpoint.clone(), socket.clone());
             tokio::task::spawn_local(follow::follow(endpoint, quic.clone(), socket, address));
         }
+        paths::open(&quic, target.address, self.paths).await?;
         let session = Session::new(endpoint, quic, socket).await?;
         Ok(Session {
             preferred,

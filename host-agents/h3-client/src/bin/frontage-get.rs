@@ -108,6 +108,7 @@ async fn run(args: Args) -> Result<bool> {
             trust: args.trust,
             follow: true,
             at_once: args.artemis.is_some(),
+            paths: 1,
         },
     };
     let report = fetch.run().await?;
