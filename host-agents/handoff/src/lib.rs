@@ -8,3 +8,4 @@
 //! ```
 
 pub mod grant;
+pub mod numbers;
