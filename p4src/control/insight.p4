@@ -64,7 +64,9 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
             meta.drop = DROP_COOKIE_SOURCE;
         }
 
-        if (meta.drop == DROP_NONE) {
+        if (meta.second_hand == 1) {
+            meta.outcome = OUTCOME_REAL_SERVER; // what its load balancer told it, which by now knows better
+        } else if (meta.drop == DROP_NONE) {
             if (meta.outcome == OUTCOME_INSIGHT && meta.policy == POLICY_CCLB4) {
                 meta.tree.score = 0;
                 if (score_af.apply().hit && score_ff.apply().hit) {

@@ -1,4 +1,4 @@
-// Which side of the switch a packet came from: the world's, the servers', or the other sites'.
+// Which side of the switch a packet came from: the world's, the servers', the real servers', or the other sites'.
 control Ports(inout metadata_t meta) {
     action set_port(bit<8> role, mac_t mac) {
         meta.role = role;

@@ -39,7 +39,8 @@ control Transport(in headers_t hdr, inout metadata_t meta) {
                 meta.drop = DROP_TCP_FLAGS;
             }
         }
-        if (meta.drop == DROP_NONE && meta.direction == Direction.DOWN && meta.role != ROLE_SERVER) {
+        // A real server's packet is looked at by control/real_servers.p4.
+        if (meta.drop == DROP_NONE && meta.direction == Direction.DOWN && meta.role != ROLE_SERVER && meta.role != ROLE_REAL_SERVER) {
             meta.drop = DROP_SPOOFED_SOURCE;
         }
     }

@@ -24,7 +24,7 @@
 #define DROP_TCP_FLAGS 18 // to a VIP, a flag combination that no TCP sends: none of FIN, SYN, RST, ACK; SYN with FIN or RST
 #define DROP_VIP_NO_SERVER 19 // the VIP has no server to give the flow to
 #define DROP_SERVER_GONE 20 // the flow's server was removed, or is another VIP's
-#define DROP_SPOOFED_SOURCE 21 // a server's source address on a port that is not a server's
+#define DROP_SPOOFED_SOURCE 21 // a server's or real server's source address on a port of another side
 #define DROP_UDP_HEADER 22 // of a VIP, UDP length below 8 or beyond the packet (RFC 768)
 #define DROP_UDP_CHECKSUM 23 // of a VIP over IPv6, UDP checksum is zero (RFC 8200, 8.1)
 #define DROP_QUIC_HEADER 24 // of a VIP, the part of QUIC's header that no version changes ends beyond the datagram (RFC 8999, 5)
@@ -41,6 +41,8 @@
 #define DROP_TUNNEL_SOURCE 35 // an answer in a tunnel, from another address than a service of who sent it
 #define DROP_TUNNEL_NESTED 36 // a tunnel in a tunnel
 #define DROP_NO_TUNNEL 37 // to a site, dispatcher or replica to which there is no tunnel
+#define DROP_REAL_SERVER_SOURCE 38 // from a real server's port, from neither its own address nor a server for which it may send
+#define DROP_REAL_SERVER_OUTSIDE 39 // to a real server's own address, from outside the site
 #define DROP_REASONS 64
 
 #endif

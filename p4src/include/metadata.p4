@@ -9,6 +9,7 @@ typedef bit<19> depth_t; // of a queue, in packets
 const bit<8> ROLE_CLIENT = 1;
 const bit<8> ROLE_SERVER = 2;
 const bit<8> ROLE_SITE = 3;
+const bit<8> ROLE_REAL_SERVER = 4;
 
 const bit<8> POLICY_HASH = 1;
 const bit<8> POLICY_CHEETAH_RR = 2;
@@ -182,6 +183,7 @@ struct metadata_t {
     bit<16> slot;
     bit<1> active;
     bit<8> score_class;
+    bit<1> second_hand; // a real server sent it in this one's name, and has its loads by hearsay
 
     // CRC-32 over client, VIP and their ports: the cookie's tweak, Maglev's hash, the connection tables' fingerprint
     @field_list(COPY_FIELDS)

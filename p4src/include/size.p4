@@ -49,6 +49,10 @@
 #define TUNNEL_ORIGINS 1024
 #define TUNNEL_SOURCES 8192
 
+// QDSR (control/real_servers.p4): addresses of real servers, of one IP version; pairs of a port and a server for which it may send.
+#define REAL_SERVERS 4096
+#define REAL_SERVER_SENDERS 16384
+
 #define NEIGHBORS 1024
 #define IPV4_ROUTES 16384
 #define IPV6_ROUTES 16384

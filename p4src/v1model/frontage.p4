@@ -1,13 +1,13 @@
 // Frontage's data plane for v1model: BMv2's simple_switch and softswitch.
 //
-//            +-------------------------------------- ingress ---------------------------------------+           +---------- egress ----------+
-//  parser -> | port  validation  neighbor   tunnel  vip    steering  cclb4       forwarding scheduler | -> queue  | ecn  departures  masking   | -> deparser
-//   ^  ^     |       (drops)     (ARP, NDP) (its    (whose (which    (4 phases)  (LPM)      (AIFO,    |           |         |       (dynamic to|
-//   |  |     |                              end)    is it)  site)    encapsulation           SP-PIFO) |           | copies  |        static    |
-//   |  |     |                                |                                                 |     |           |         |        cookie)   |
-//   |  |     +--------------------------------|-------------------------------------------------|-----+           +---------|------------------+
-//   |  +-------- resubmit: what was in it ----+                                                 |                           |
-//   +------------------------------ workers (worker.p4) ----------------------------------------+---------------------------+
+//            +------------------------------------------- ingress ----------------------------------------------+           +---------- egress ----------+
+//  parser -> | port  validation  neighbor   tunnel  vip    real      steering  cclb4       forwarding scheduler | -> queue  | ecn  departures  masking   | -> deparser
+//   ^  ^     |       (drops)     (ARP, NDP) (its    (whose servers   (which    (4 phases)  (LPM)      (AIFO,    |           |         |       (dynamic to|
+//   |  |     |                              end)    is it) (may it)   site)    encapsulation           SP-PIFO) |           | copies  |        static    |
+//   |  |     |                                |                                                           |     |           |         |        cookie)   |
+//   |  |     +--------------------------------|-----------------------------------------------------------|-----+           +---------|------------------+
+//   |  +-------- resubmit: what was in it ----+                                                           |                           |
+//   +------------------------------ workers (worker.p4) --------------------------------------------------+---------------------------+
 #include <core.p4>
 #include <v1model.p4>
 
@@ -33,6 +33,7 @@
 #include "../control/copies.p4"
 #include "../control/transport.p4"
 #include "../control/vip.p4"
+#include "../control/real_servers.p4"
 #include "../control/cookie.p4"
 #include "../control/cookie6.p4"
 #include "../control/unseal.p4"
@@ -103,6 +104,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Neighbor() neighbor;
     Tunnel() tunnel;
     Vip() vip;
+    RealServers() real_servers;
     Unseal() unseal;
     ConnectionHash() connection_hash;
     Steering() steering;
@@ -136,6 +138,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             }
             if (meta.drop == DROP_NONE && meta.answered == 0 && meta.again == 0 && meta.direction == Direction.TRANSIT) {
                 vip.apply(hdr, meta);
+            }
+            if (meta.drop == DROP_NONE && meta.answered == 0 && meta.again == 0 && meta.second_pass == 0) {
+                real_servers.apply(hdr, meta);
             }
             if (meta.drop == DROP_NONE && hdr.udp.isValid() && meta.second_pass == 0) {
                 unseal.apply(hdr, meta);
