@@ -48,7 +48,11 @@ def test_example_is_valid() -> None:
         (edited("sid: 3", "sid: three"), "70:10: servers[2].sid", "'three' is not a whole number"),
         (edited("weight: 2", "wieght: 2"), "71:5: servers[2].wieght", "is no field of the configuration; remove it or use one"),
         (edited("  cpu_port: 510 ", "  "), "5:3: device.cpu_port", "is missing; add the port number"),
-        (edited("role: client", "role: inside"), "16:11: ports[0].role", "'inside' is not one of 'client', 'server' or 'site'"),
+        (
+            edited("role: client", "role: inside"),
+            "16:11: ports[0].role",
+            "'inside' is not one of 'client', 'server', 'site'",
+        ),
         (edited("vip: shop6", "vip: shop7"), "79:10: servers[4].vip", "there is no VIP shop7; name one of `vips`: shop, shop6"),
         (
             edited("vip: shop6", "vip: shop"),

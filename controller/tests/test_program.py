@@ -44,6 +44,8 @@ def test_limits() -> None:
     assert sizes["SITES"] == limits.MAX_SITE + 1
     assert sizes["DISPATCHER_SLOTS"] == limits.DISPATCHER_SLOTS
     assert sizes["TUNNEL_ENDS"] == limits.MAX_TUNNEL_ENDS
+    assert sizes["REAL_SERVERS"] == limits.MAX_REAL_SERVERS
+    assert sizes["REAL_SERVER_SENDERS"] == limits.MAX_SENDERS
     aifo = (SOURCE / "control" / "aifo.p4").read_text()
     assert len(re.findall(r"WindowSlot\(\d+\)", aifo)) == limits.AIFO_WINDOW
     assert f"#define WORKER_SESSION {limits.WORKER_SESSION}\n" in (SOURCE / "v1model" / "worker.p4").read_text()

@@ -105,7 +105,7 @@ def hops(config: Config) -> dict[tuple[str, Mac], Hop]:
     """Every next hop by (port name, its Ethernet address)."""
     ports = {port.name: port for port in config.ports}
     result: dict[tuple[str, Mac], Hop] = {}
-    ways: list[Route | Neighbor] = [*config.routes, *config.neighbors]
+    ways: list[Route | Neighbor] = [*config.routes, *config.hosts]
     for way in ways:
         port = ports[way.port]
         result[way.port, way.mac] = Hop(port.id, port.mac, way.mac)

@@ -15,11 +15,12 @@ SiteId = Annotated[int, Field(ge=1, le=MAX_SITE)]
 SidField = Annotated[int, Field(ge=0, le=MAX_SID)]
 
 
-def _listed(value: object) -> object:
+def listed(value: object) -> object:
+    """So that one of something need not be written as a list."""
     return [value] if isinstance(value, str) else value
 
 
-Addresses = Annotated[tuple[AddressField, ...], BeforeValidator(_listed)]
+Addresses = Annotated[tuple[AddressField, ...], BeforeValidator(listed)]
 """One address, or a list of them."""
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_network
 from typing import TYPE_CHECKING
 
-from frontage import checks_endusers, checks_sites, limits
+from frontage import checks_endusers, checks_real_servers, checks_sites, limits
 from frontage.findings import Finding, duplicates
 from frontage.yamlfile import Path
 
@@ -25,6 +25,7 @@ def check(config: Config) -> list[Finding]:
         *_servers(config),
         *_quic(config),
         *checks_sites.check(config),
+        *checks_real_servers.check(config),
         *_keys(config),
         *_sizes(config),
         *checks_endusers.check(config),
@@ -78,6 +79,11 @@ def _forwarding(config: Config) -> Iterator[Finding]:
             yield Finding(("neighbors", i, "port"), f"there is no port {neighbor.port}", known)
     prefixes: list[tuple[Path, Hashable]] = [(("routes", i, "prefix"), r.prefix) for i, r in enumerate(config.routes)]
     prefixes += [(("neighbors", i, "address"), ip_network(n.address)) for i, n in enumerate(config.neighbors)]
+    prefixes += [
+        (("real_servers", i, "addresses", j), ip_network(address))
+        for i, r in enumerate(config.real_servers)
+        for j, address in enumerate(r.addresses)
+    ]
     yield from duplicates(prefixes, "there are two ways to {}", "keep one of them")
 
 
@@ -162,7 +168,7 @@ def _servers(config: Config) -> Iterator[Finding]:
         "two servers have address {}",
         "a server is one endpoint of one VIP: give each its own address or port",
     )
-    hosts = {neighbor.address for neighbor in config.neighbors}
+    hosts = {host.address for host in config.hosts}
     networks = {(r.prefix.version, r.prefix.prefixlen, int(r.prefix.network_address)) for r in config.routes}
     lengths = {(version, length) for version, length, _ in networks}
     for i, server in enumerate(servers):
@@ -200,11 +206,11 @@ def _sizes(config: Config) -> Iterator[Finding]:
 
     yield from limit("vips", len(config.vips), limits.MAX_VIPS, "VIPs")
     yield from limit("servers", len(config.servers), limits.MAX_SERVERS, "servers")
-    hops = {(r.port, r.mac) for r in config.routes} | {(n.port, n.mac) for n in config.neighbors}
+    hops = {(r.port, r.mac) for r in config.routes} | {(h.port, h.mac) for h in config.hosts}
     yield from limit("neighbors", len(hops), limits.MAX_NEXT_HOPS, "different next hops")
     for version in (4, 6):
         routes = sum(r.prefix.version == version for r in config.routes)
-        routes += sum(n.address.version == version for n in config.neighbors)
+        routes += sum(h.address.version == version for h in config.hosts)
         yield from limit("routes", routes, limits.MAX_ROUTES, f"IPv{version} routes and neighbors")
         own = {g.ip for port in config.ports for g in port.gateways if g.version == version}
         own |= {vip.address for vip in config.vips if vip.address.version == version}

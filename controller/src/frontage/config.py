@@ -31,6 +31,7 @@ from frontage.fields import (
 )
 from frontage.limits import AIFO_WINDOW, MAX_DEPTH, MAX_PORT_ID, MAX_RANK_US, MAX_SID, MAX_WEIGHT
 from frontage.model import Model
+from frontage.qdsr import RealServer
 from frontage.yamlfile import Document, DocumentError, Problem, parse
 from frontage.yamlfile import Path as FieldPath
 
@@ -57,6 +58,7 @@ class Role(StrEnum):
     CLIENT = "client"
     SERVER = "server"
     SITE = "site"
+    REAL_SERVER = "real-server"
 
 
 class Discipline(StrEnum):
@@ -96,7 +98,7 @@ class Port(Model):
     id: int = Field(ge=1, le=MAX_PORT_ID, description="the data plane's port number", examples=[1])
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["uplink"])
     role: Role = Field(
-        description="'client' (towards the outside), 'server' (towards the servers) or 'site' (towards other sites)",
+        description="'client' (towards the outside), 'server' (towards the servers), 'site' (towards other sites) or 'real-server'",
         examples=["client"],
     )
     mac: MacField = Field(description="the switch's unicast Ethernet address on this port", examples=["02:00:00:00:01:01"])
@@ -254,6 +256,7 @@ class Config(Model):
     neighbors: tuple[Neighbor, ...] = Field((), description="hosts on the switch's own links")
     vips: tuple[Vip, ...] = Field((), description="the services")
     servers: tuple[Server, ...] = Field((), description="the servers, each one endpoint of one VIP")
+    real_servers: tuple[RealServer, ...] = Field((), description="the real servers of QDSR, which send in the names of servers")
     site: OwnSite | None = Field(None, description="this site, where there are others")
     sites: tuple[Site, ...] = Field((), description="the sites; this one may be among them")
     dispatchers: tuple[Dispatcher, ...] = Field((), description="this site's dispatchers")
@@ -274,6 +277,14 @@ class Config(Model):
         """The keys with their secrets, oldest first; the last one seals."""
         keys = [CookieKey(key.id, key.secret) for key in self.keys if key.secret is not None]
         return tuple(sorted(keys, key=lambda key: key.id))
+
+    @property
+    def hosts(self) -> tuple[Neighbor, ...]:
+        """All who are on the switch's own links: neighbors, and real servers at each of their addresses."""
+        return (
+            *self.neighbors,
+            *(Neighbor(address=address, port=r.port, mac=r.mac) for r in self.real_servers for address in r.addresses),
+        )
 
     @property
     def other_sites(self) -> tuple[Site, ...]:

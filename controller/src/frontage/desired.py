@@ -17,6 +17,7 @@ from frontage.blocks import (
     masking,
     neighbor,
     ports,
+    real_servers,
     retrieve,
     scheduler,
     server,
@@ -29,7 +30,7 @@ from frontage.config import Config
 from frontage.state import State
 
 STAGES: tuple[tuple[str, ...], ...] = (
-    (*neighbor.TABLES, forwarding.NEXT_HOP),
+    (*neighbor.TABLES, forwarding.NEXT_HOP, *real_servers.DESTINATIONS),
     (forwarding.IPV4_LPM, forwarding.IPV6_LPM),
     (
         *insight.TABLES,
@@ -42,7 +43,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
         *aifo.TABLES,
     ),
     (*server.TABLES, *encapsulation.TABLES, *copies.TABLES),
-    (*choice.TABLES, *vip.DIPS),
+    (*choice.TABLES, *vip.DIPS, *real_servers.SENDERS),
     (*maglev.TABLES, *assign.TABLES),
     (*steering.TABLES, vip.POLICY),
     (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.COOKIE_ADDRESS, vip.ADDRESS4, vip.ADDRESS6, vip.COOKIE_PREFIX),
@@ -65,6 +66,7 @@ BLOCKS = (
     scheduler,
     aifo,
     vip,
+    real_servers,
     unseal,
     retrieve,
     insight,

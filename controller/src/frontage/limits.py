@@ -29,6 +29,11 @@ MAX_REGION = 65535
 DISPATCHER_SLOTS = 64
 MAX_TUNNEL_ENDS = 8192
 
+MAX_REAL_SERVERS = 4096
+"""Addresses of real servers, of one IP version."""
+MAX_SENDERS = 16384
+"""Pairs of a port and a server for which its real servers may send."""
+
 AIFO_WINDOW = 20
 """Slots of AIFO's window."""
 MAX_DEPTH = (1 << 19) - 1

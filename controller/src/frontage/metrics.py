@@ -80,6 +80,7 @@ def _health_metrics(health: Health, *, primary: bool) -> Iterable[Metric]:
 
 
 def _counter_metrics(config: Config, counters: Counters) -> Iterable[Metric]:
+    names = {server.sid: server.name for server in config.servers}
     for unit in ("packets", "bytes"):
         servers = CounterMetricFamily(
             f"frontage_server_{unit}", f"{unit.capitalize()} of a server's connections", labels=["vip", "server", "direction"]
@@ -97,6 +98,14 @@ def _counter_metrics(config: Config, counters: Counters) -> Iterable[Metric]:
         for (vip, way), value in totals.items():
             vips.add_metric([vip, way], value)
         yield vips
+        senders = CounterMetricFamily(
+            f"frontage_real_server_{unit}",
+            f"{unit.capitalize()} to clients from a port of real servers, in a server's name",
+            labels=["port", "server"],
+        )
+        for (port, sid), count in counters.senders.items():
+            senders.add_metric([port, names[sid]], getattr(count, unit))
+        yield senders
         drops = CounterMetricFamily(f"frontage_drop_{unit}", f"{unit.capitalize()} dropped, by reason", labels=["reason"])
         for reason, count in counters.drops.items():
             drops.add_metric([reason], getattr(count, unit))

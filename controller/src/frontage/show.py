@@ -40,6 +40,7 @@ def render(console: Console, status: dict[str, Any]) -> None:
     _render_difference(console, status)
     _render_vips(console, status)
     _render_servers(console, status)
+    _render_real_servers(console, status)
     parts = {
         "outcomes": "steering",
         "drops": "drops by reason",
@@ -77,9 +78,11 @@ def _render_difference(console: Console, status: dict[str, Any]) -> None:
 
 
 def _traffic(item: dict[str, Any]) -> list[str]:
-    if "up" not in item:
-        return ["-", "-"]
-    return [f"{item[way]['packets']} / {item[way]['bytes']}" for way in ("up", "down")]
+    return [_count(item, way) for way in ("up", "down")]
+
+
+def _count(item: dict[str, Any], way: str) -> str:
+    return f"{item[way]['packets']} / {item[way]['bytes']}" if way in item else "-"
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -101,6 +104,16 @@ def _render_servers(console: Console, status: dict[str, Any]) -> None:
         where = f"{server['address']} port {server['port']}"
         row = (server["name"], server["vip"], where, str(server["sid"]), str(server["weight"]), server["state"])
         table.add_row(*row, *_traffic(server))
+    console.print(table)
+
+
+def _render_real_servers(console: Console, status: dict[str, Any]) -> None:
+    if not status["real_servers"]:
+        return
+    table = _table("real servers", "name", "port", "addresses", "sends for", "down pkts / bytes")
+    for real_server in status["real_servers"]:
+        listed = (", ".join(real_server[field]) for field in ("addresses", "for"))
+        table.add_row(real_server["name"], real_server["port"], *listed, _count(real_server, "down"))
     console.print(table)
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from frontage import reasons
+from frontage.blocks import real_servers
 from frontage.blocks import server as server_block
 from frontage.blocks import vip as vip_block
 from frontage.config import Config, Server
@@ -13,6 +14,7 @@ from frontage.controller import Health
 from frontage.mapping import EndUserMapping
 from frontage.p4info import Schema
 from frontage.p4runtime import Count, Session
+from frontage.qdsr import balancers, senders
 from frontage.reconcile import Outcome, plan
 from frontage.state import Key
 
@@ -31,6 +33,8 @@ class Counters:
     """By SID: packets from clients."""
     down: dict[int, Count]
     """By SID: packets to clients."""
+    senders: dict[tuple[str, int], Count]
+    """By name of a port of real servers, and SID: packets to clients from there, in that server's name or its own."""
     drops: dict[str, Count]
     outcomes: dict[str, Count]
     claims: dict[str, Count]
@@ -44,11 +48,13 @@ class Counters:
 async def read_counters(session: Session, schema: Schema, config: Config) -> Counters:
     up_tables = [schema.table(name) for name in server_block.TABLES]
     down_tables = [schema.table(name) for name in vip_block.DIPS]
-    direct = await session.read_direct_counters(schema, [t for t in (*up_tables, *down_tables) if t.direct_counter])
+    tables = (*up_tables, *down_tables, schema.table(real_servers.SENDER))
+    direct = await session.read_direct_counters(schema, [t for t in tables if t.direct_counter])
     indexed = await session.read_counters([schema.counter(name) for name in (_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES, _REFUSALS)])
     vips = {vip.name: vip for vip in config.vips}
+    ports = {port.name: port.id for port in config.ports}
 
-    def named(counter: str, names: dict[int, reasons.Reason]) -> dict[str, Count]:
+    def by_reason(counter: str, names: dict[int, reasons.Reason]) -> dict[str, Count]:
         counter_id = schema.counter(counter)
         return {reason.name: indexed.get((counter_id, index), Count()) for index, reason in names.items()}
 
@@ -62,11 +68,12 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
     return Counters(
         up={server.sid: up(server) for server in config.servers},
         down={server.sid: down(server) for server in config.servers},
-        drops=named(_DROPS, reasons.drops()),
-        outcomes=named(_OUTCOMES, reasons.outcomes()),
-        claims=named(_CLAIMS, reasons.claims()),
-        handshakes=named(_HANDSHAKES, reasons.claims()),
-        refusals=named(_REFUSALS, reasons.bands()),
+        senders={(port, sid): direct.get(Key(real_servers.SENDER, (ports[port], sid)), Count()) for port, sid in senders(config)},
+        drops=by_reason(_DROPS, reasons.drops()),
+        outcomes=by_reason(_OUTCOMES, reasons.outcomes()),
+        claims=by_reason(_CLAIMS, reasons.claims()),
+        handshakes=by_reason(_HANDSHAKES, reasons.claims()),
+        refusals=by_reason(_REFUSALS, reasons.bands()),
     )
 
 
@@ -118,6 +125,16 @@ def describe_config(config: Config) -> dict[str, Any]:
             }
             for server in config.servers
         ],
+        "real_servers": [
+            {
+                "name": real_server.name,
+                "port": real_server.port,
+                "mac": str(real_server.mac),
+                "addresses": [str(address) for address in real_server.addresses],
+                "for": [server.name for server in servers],
+            }
+            for real_server, servers in balancers(config)
+        ],
         "keys": [{"id": key.id, "epoch": key.epoch, "seals": key.id == newest} for key in config.cookie_keys],
     }
 
@@ -147,6 +164,8 @@ async def read_status(session: Session, schema: Schema, config: Config, mapping:
     for vip in status["vips"]:
         up, down = totals.get(vip["name"], (Count(), Count()))
         vip["up"], vip["down"] = asdict(up), asdict(down)
+    for described, (real_server, servers) in zip(status["real_servers"], balancers(config), strict=True):
+        described["down"] = asdict(sum((counters.senders[real_server.port, server.sid] for server in servers), Count()))
     for part in ("drops", "outcomes", "claims", "handshakes", "refusals"):
         status[part] = {name: asdict(count) for name, count in getattr(counters, part).items()}
     return status

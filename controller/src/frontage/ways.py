@@ -18,7 +18,7 @@ class Way(NamedTuple):
 
 
 class Ways:
-    """Longest prefixes of routes and neighbors."""
+    """Longest prefixes of routes, and of the hosts on the switch's own links."""
 
     def __init__(self, config: Config):
         self._by_prefix: dict[tuple[int, int, int], Way] = {}
@@ -26,7 +26,7 @@ class Ways:
             self._by_prefix[route.prefix.version, route.prefix.prefixlen, int(route.prefix.network_address)] = Way(
                 route.port, route.mac
             )
-        for neighbor in config.neighbors:
+        for neighbor in config.hosts:
             network = ip_network(neighbor.address)
             self._by_prefix[network.version, network.prefixlen, int(neighbor.address)] = Way(neighbor.port, neighbor.mac)
         self._lengths = sorted({(version, length) for version, length, _ in self._by_prefix}, reverse=True)

@@ -1,4 +1,5 @@
-"""``forwarding.p4``: longest prefixes, and the next hops that they lead to. A neighbor is a route to its one address."""
+"""``forwarding.p4``: longest prefixes, and the next hops that they lead to. A neighbor, or a real server, is a route to its one
+address."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def entries(config: Config, allocation: Allocation) -> State:
         table = IPV4_LPM if route.prefix.version == 4 else IPV6_LPM
         match = (int(route.prefix.network_address), route.prefix.prefixlen)
         state[Key(table, (match,))] = Action("set_next_hop", (by_way[route.port, route.mac],))
-    for neighbor in config.neighbors:
+    for neighbor in config.hosts:
         table = IPV4_LPM if neighbor.address.version == 4 else IPV6_LPM
         match = (int(neighbor.address), neighbor.address.max_prefixlen)
         state[Key(table, (match,))] = Action("set_next_hop", (by_way[neighbor.port, neighbor.mac],))

@@ -9,7 +9,7 @@ from frontage.state import Action, Key, State
 PORT = "ports.port"
 TABLES = (PORT,)
 
-ROLES = {Role.CLIENT: 1, Role.SERVER: 2, Role.SITE: 3}
+ROLES = {Role.CLIENT: 1, Role.SERVER: 2, Role.SITE: 3, Role.REAL_SERVER: 4}
 
 
 def entries(config: Config, allocation: Allocation) -> State:

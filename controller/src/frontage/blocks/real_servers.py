@@ -1,0 +1,30 @@
+"""``real_servers.p4``: as whom each real server's port may send, and the addresses that nothing from outside reaches."""
+
+from __future__ import annotations
+
+from frontage.allocation import Allocation
+from frontage.config import Config
+from frontage.qdsr import senders
+from frontage.state import Action, Key, State
+
+SENDER = "real_servers.sender"
+SOURCE4 = "real_servers.source4"
+SOURCE6 = "real_servers.source6"
+DESTINATION4 = "real_servers.destination4"
+DESTINATION6 = "real_servers.destination6"
+SENDERS = (SENDER, SOURCE4, SOURCE6)
+DESTINATIONS = (DESTINATION4, DESTINATION6)
+TABLES = (*SENDERS, *DESTINATIONS)
+
+
+def entries(config: Config, allocation: Allocation) -> State:
+    state: State = {}
+    ports = {port.name: port.id for port in config.ports}
+    for real_server in config.real_servers:
+        for address in real_server.addresses:
+            source, destination = (SOURCE4, DESTINATION4) if address.version == 4 else (SOURCE6, DESTINATION6)
+            state[Key(source, (int(address),))] = Action("own", (ports[real_server.port],))
+            state[Key(destination, (int(address),))] = Action("outside")
+    for (port, sid), second_hand in senders(config).items():
+        state[Key(SENDER, (ports[port], sid))] = Action("send_as", (int(second_hand),))
+    return state

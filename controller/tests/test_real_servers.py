@@ -1,0 +1,278 @@
+"""Real servers of QDSR: what the file may say of them, what the switch then holds, what is shown."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from conftest import EXAMPLE, Switch, for_switch
+from frontage import edit, limits
+from frontage.allocation import Hop, Installed, allocate
+from frontage.blocks import forwarding, ports, real_servers
+from frontage.config import Config, ConfigError, load, loads
+from frontage.desired import STAGES, desired
+from frontage.fields import Mac
+from frontage.metrics import _counter_metrics
+from frontage.qdsr import balancers, senders
+from frontage.show import render
+from frontage.state import Action, Key, State
+from frontage.status import read_counters, read_status
+from frontage.ways import Ways
+from test_live import installed, running
+
+QDSR = EXAMPLE.with_name("qdsr.yaml")
+TEXT = QDSR.read_text(encoding="utf-8")
+FILE = Path("qdsr.yaml")
+
+
+def number(address: str) -> int:
+    return int(ip_address(address))
+
+
+def edited(*changes: tuple[str, str]) -> str:
+    text = TEXT
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+def wanted(config: Config) -> State:
+    return desired(config, allocate(config, Installed({})))
+
+
+def of(state: State, *tables: str) -> State:
+    return {key: action for key, action in state.items() if key.table in tables}
+
+
+ONE_MACHINE = edited(
+    # Load balancer film2 is a real server too, for film1's connections.
+    ('  - { prefix: "2001:db8:a:2::/64", port: balancers,', '  - { prefix: "2001:db8:a:2::/64", port: rack4,'),
+    ('"2001:db8:4::3", for: film2 }', '"2001:db8:a:2::10", for: film1 }'),
+)
+
+WEB = '  - { name: web, address: "2001:db8:ffff::30", port: 80 }\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "says"),
+    [
+        (
+            edited(("port: rack4, mac", "port: rack9, mac")),
+            "70:26: real_servers[2].port",
+            "there is no port rack9; name one of: ",
+        ),
+        (
+            edited(("port: rack4, mac", "port: balancers, mac")),
+            "70:26: real_servers[2].port",
+            "port balancers has role 'server', by which the switch cannot tell real servers from others; give the port the role",
+        ),
+        (edited(("name: real3", "name: real1")), "70:13: real_servers[2].name", "real server name real1 is used twice; rename one"),
+        (
+            edited(("for: film2", "for: film3")),
+            "70:92: real_servers[2].for[0]",
+            "there is no server or VIP film3; name some of `servers` or `vips`: films, films-v4, film1, film2",
+        ),
+        (edited(("films-v4] }", "[films]] }")), "real_servers[0].for[1]", "give the servers as which it may send: their names"),
+        (edited((", for: film2 }", " }")), "70:5: real_servers[2].for", "is missing; add the servers as which it may send"),
+        (edited((", for: film2 }", ", for: [] }")), "real_servers[2].for", "has 0 items, at least 1 needed; give the servers"),
+        (edited((", for: film2 }", ", as: film2 }")), "real_servers[2].as", "is no field of the configuration; remove it or use"),
+        (
+            edited(("name: films-v4\n", "name: film2\n")),
+            "real_servers[2].for[0]",
+            "film2 is a server and a VIP; rename one",
+        ),
+        (
+            edited(("  - name: films-v4\n", WEB + "  - name: films-v4\n"), (", for: film2 }", ", for: [film2, web] }")),
+            "real_servers[2].for[1]",
+            "VIP web is TCP, and only QUIC's streams have real servers; remove it",
+        ),
+        (
+            edited(("2001:db8:4::3", "2001:db8:4::/64")),
+            "real_servers[2].addresses[0]",
+            "is not an IPv4 or IPv6 address; give",
+        ),
+        (edited(('"2001:db8:4::3"', "[]")), "real_servers[2].addresses", "has 0 items, at least 1 needed; give its own address"),
+        (edited(("2001:db8:4::3", "2001:db8:3::2")), "real_servers[2].addresses[0]", "there are two ways to 2001:db8:3::2/128"),
+        (
+            edited(("2001:db8:4::3", "2001:db8:4::ff")),
+            "real_servers[2].addresses[0]",
+            "is a gateway of port rack4; give the",
+        ),
+        (
+            edited(("2001:db8:4::3", "2001:db8:ffff::20")),
+            "real_servers[2].addresses[0]",
+            "is the address of VIP films; give the",
+        ),
+        (edited(("2001:db8:4::3", "ff0e::3")), "real_servers[2].addresses[0]", "nobody can send to ff0e::3; use a unicast address"),
+        (
+            edited(("2001:db8:4::3", "2001:db8:c00c:1e::3")),
+            "real_servers[2].addresses[0]",
+            "2001:db8:c00c:1e::3 lies in the cookie prefix of VIP films; give an address outside of it",
+        ),
+        (
+            edited(("2001:db8:4::3", "2001:db8:a:2::3")),
+            "real_servers[2].addresses[0]",
+            "2001:db8:a:2::3 lies in the /64 of server film2, from all of which that sends; give an address outside of it",
+        ),
+        (
+            edited(("address: 10.0.0.11, port: balancers", "address: 10.0.0.11, port: rack3")),
+            "servers[2].address",
+            "10.0.0.11 is behind port rack3, of real servers, and is none of theirs: what it sends is dropped; add it to the",
+        ),
+        (
+            edited(("role: real-server", "role: real")),
+            "ports[2].role",
+            "'real' is not one of 'client', 'server', 'site' or 'real-server'",
+        ),
+    ],
+)
+def test_error_names_place_and_fix(text: str, where: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loads(text, FILE)
+    assert any(f"{where}: " in line and says in line for line in str(caught.value).splitlines()), str(caught.value)
+
+
+def test_entries() -> None:
+    config = load(QDSR)
+    state = wanted(config)
+    assert state[Key(ports.PORT, (3,))] == Action("set_port", (4, 0x020000000103))
+    # Port 3: all of films and films-v4; port 4: film2 alone.
+    assert of(state, real_servers.SENDER) == {
+        Key(real_servers.SENDER, match): Action("send_as", (1,)) for match in [(3, 1), (3, 2), (3, 3), (3, 4), (4, 2)]
+    }
+    assert of(state, real_servers.SOURCE4, real_servers.SOURCE6) == {
+        Key(real_servers.SOURCE4, (number("10.0.3.1"),)): Action("own", (3,)),
+        Key(real_servers.SOURCE6, (number("2001:db8:3::1"),)): Action("own", (3,)),
+        Key(real_servers.SOURCE6, (number("2001:db8:3::2"),)): Action("own", (3,)),
+        Key(real_servers.SOURCE6, (number("2001:db8:4::3"),)): Action("own", (4,)),
+    }
+    destinations = of(state, *real_servers.DESTINATIONS)
+    assert {key.match for key in destinations} == {key.match for key in of(state, real_servers.SOURCE4, real_servers.SOURCE6)}
+    assert set(destinations.values()) == {Action("outside")}
+
+
+def test_they_are_reached_like_neighbors() -> None:
+    config = load(QDSR)
+    allocation = allocate(config, Installed({}))
+    hop = allocation.next_hops[Hop(4, config.ports[3].mac, Mac(0x020000000403))]
+    state = desired(config, allocation)
+    assert state[Key(forwarding.IPV6_LPM, ((number("2001:db8:4::3"), 128),))] == Action("set_next_hop", (hop,))
+    way = Ways(config).to(ip_address("10.0.3.1"))
+    assert way is not None
+    assert (way.port, str(way.mac)) == ("rack3", "02:00:00:00:04:01")
+
+
+def test_an_address_is_guarded_before_it_is_reached() -> None:
+    stage = {table: n for n, tables in enumerate(STAGES) for table in tables}
+    for guard, way in ((real_servers.DESTINATION4, forwarding.IPV4_LPM), (real_servers.DESTINATION6, forwarding.IPV6_LPM)):
+        assert stage[guard] < stage[way]
+
+
+def test_a_balancer_may_be_a_real_server() -> None:
+    """Its own loads are its own; those that it tells in another's name are not."""
+    config = loads(ONE_MACHINE, FILE)
+    assert {key: second_hand for key, second_hand in senders(config).items() if key[0] == "rack4"} == {
+        ("rack4", 1): True,
+        ("rack4", 2): False,
+    }
+    # It may name itself, too.
+    assert senders(loads(ONE_MACHINE.replace("for: film1 }", "for: films }"), FILE)) == senders(config)
+
+
+def test_names_are_of_servers_or_of_vips() -> None:
+    found = {real_server.name: [server.name for server in servers] for real_server, servers in balancers(load(QDSR))}
+    assert found == {"real1": ["film1", "film2", "film1-v4", "film2-v4"], "real2": ["film1", "film2"], "real3": ["film2"]}
+
+
+def test_sizes_of_the_program() -> None:
+    def listed(first: str, count: int) -> str:
+        return ", ".join(f'"{address}"' for _, address in zip(range(count), ip_network(first), strict=False))
+
+    many = edited(('"2001:db8:4::3"', f"[{listed('fd00::/64', limits.MAX_REAL_SERVERS + 1)}]"))
+    with pytest.raises(ConfigError, match=r"4099 IPv6 addresses of real servers, the P4 program has room for 4096; remove some"):
+        loads(many, FILE)
+    racks = "".join(f'  - {{ id: {n}, name: r{n}, role: real-server, mac: "02:00:00:00:01:{n:02x}" }}\n' for n in range(5, 25))
+    servers = "".join(
+        f'  - {{ name: s{n}, vip: films, address: "2001:db8:b:{n:x}::10", port: 8443, sid: {n} }}\n' for n in range(5, 905)
+    )
+    reals = "".join(
+        f'  - {{ name: r{n}, port: r{n}, mac: "02:00:00:00:05:{n:02x}", addresses: 10.9.0.{n}, for: films }}\n'
+        for n in range(5, 25)
+    )
+    text = edited(
+        ("\n# The load balancers' own networks", racks + "\n# The load balancers' own networks"),
+        ("routes:\n", 'routes:\n  - { prefix: "2001:db8:b::/48", port: balancers, mac: "02:00:00:00:03:0d" }\n'),
+        ("servers:\n", "servers:\n" + servers),
+        ("real_servers:\n", "real_servers:\n" + reals),
+    )
+    with pytest.raises(ConfigError, match=r"pairs of a port and a server for which it may send, the P4 program has room for 16384"):
+        loads(text, FILE)
+
+
+def test_a_server_that_a_real_server_names_is_not_removed(tmp_path: Path) -> None:
+    file = tmp_path / "qdsr.yaml"
+    file.write_text(TEXT)
+    with pytest.raises(ConfigError, match="there is no server or VIP film2"):
+        edit.change_file(file, lambda text: edit.remove_server(text, "film2"))
+    assert file.read_text() == TEXT
+    edit.change_file(file, lambda text: edit.remove_server(text, "film1"))
+
+
+@pytest.fixture
+def qdsr_file(folder: Path, switch: Switch) -> Path:
+    return for_switch(QDSR, folder, switch)
+
+
+@pytest.fixture
+def text(qdsr_file: Path) -> str:
+    return qdsr_file.read_text()
+
+
+async def test_real_servers_come_and_go(qdsr_file: Path, text: str) -> None:
+    begin = text.index("real_servers:")
+    without = text[:begin] + text[text.index("# An example's secret") :]
+    async with running(loads(without, qdsr_file)) as controller:
+        before = await installed(controller)
+        assert not of(before, *real_servers.TABLES)
+        await controller.apply(loads(text, qdsr_file))
+        state = await installed(controller)
+        assert len(of(state, *real_servers.TABLES)) == 5 + 4 + 4
+        await controller.apply(loads(without, qdsr_file))
+        assert await installed(controller) == before
+        # A server more of the VIP is one as which port 3 may send.
+        more = edit.add_server(text, name="film3", vip="films", address="2001:db8:a:1::10", port=8444)
+        await controller.apply(loads(more, qdsr_file))
+        assert len(of(await installed(controller), real_servers.SENDER)) == 6
+
+
+async def test_they_are_shown(qdsr_file: Path) -> None:
+    async with running(load(qdsr_file)) as controller:
+        await installed(controller)
+        assert controller.session is not None
+        assert controller.pipeline is not None
+        schema = controller.pipeline.schema
+        status = await read_status(controller.session, schema, controller.config)
+        assert status["real_servers"][2] == {
+            "name": "real3",
+            "port": "rack4",
+            "mac": "02:00:00:00:04:03",
+            "addresses": ["2001:db8:4::3"],
+            "for": ["film2"],
+            "down": {"packets": 0, "bytes": 0},
+        }
+        counters = await read_counters(controller.session, schema, controller.config)
+        families = {family.name: family for family in _counter_metrics(controller.config, counters)}
+        labels = [sample.labels for sample in families["frontage_real_server_packets"].samples]
+        assert {"port": "rack4", "server": "film2"} in labels
+        assert len(labels) == 5
+    status["controller"] = {"phase": "installed", "role": None, "error": None, "config_error": None}
+    console = Console(width=200)
+    with console.capture() as captured:
+        render(console, status)
+    said = captured.get()
+    assert "real servers" in said
+    assert any(line.split()[:4] == ["real3", "rack4", "2001:db8:4::3", "film2"] for line in said.splitlines()), said
