@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes};
 use frontage_quic::parameters::{Parameters, SERVICE_TTL, read_integer};
-use frontage_quic::session::{Config, Handshake, NoInitialSuite, Observer, Packet};
+use frontage_quic::session::{Agreed, Config, Handshake, NoInitialSuite, Observer, Packet};
 use noq::Endpoint;
 use rustls::ClientConfig;
 
@@ -22,9 +22,9 @@ impl Observer for Follower {
 
     fn received(&self, _: &Packet<'_>) {}
 
-    fn complete(&self, peer: &Parameters) {
+    fn complete(&self, agreed: &Agreed<'_>) {
         if let Some(socket) = &self.0
-            && let Some(address) = preferred_in(peer, socket.server())
+            && let Some(address) = preferred_in(agreed.peer, socket.server())
         {
             socket.go_to(address);
         }

@@ -136,6 +136,7 @@ mod tests {
     /// A packet is made.
     fn make(meter: &Meter, payload: &[u8]) {
         meter.sent(&Packet {
+            path: 0,
             number: 0,
             generation: 0,
             header: &[],

@@ -39,6 +39,15 @@ pub fn read(mut wire: &[u8]) -> Parameters {
     parameters
 }
 
+/// Reads `wire` if nothing of it is malformed.
+pub fn read_whole(mut wire: &[u8]) -> Option<Parameters> {
+    let mut parameters = Vec::new();
+    while !wire.is_empty() {
+        parameters.push(parameter(&mut wire)?);
+    }
+    Some(parameters)
+}
+
 fn parameter(wire: &mut &[u8]) -> Option<(u64, Bytes)> {
     let id = varint(wire)?;
     let length = varint(wire)?;
@@ -84,7 +93,10 @@ mod tests {
             let parameters: Parameters = ids.into_iter().map(|(id, value)| (id, value.into())).collect();
             let mut wire = Vec::new();
             write(&parameters, &mut wire);
-            prop_assert_eq!(read(&wire), parameters);
+            prop_assert_eq!(&read(&wire), &parameters);
+            prop_assert_eq!(read_whole(&wire), Some(parameters));
+            wire.push(0);
+            prop_assert_eq!(read_whole(&wire), None);
         }
     }
 

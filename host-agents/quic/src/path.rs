@@ -49,7 +49,8 @@ impl Path {
     /// A packet was received and is authentic. noq opens a connection's packets one after the other.
     #[inline]
     pub(crate) fn received(&self, packet: &Packet<'_>) -> Option<Sighting> {
-        let newest = packet.number >= self.next.load(Relaxed);
+        // Numbers of other paths are of spaces of their own.
+        let newest = packet.path == 0 && packet.number >= self.next.load(Relaxed);
         if newest {
             self.next.store(packet.number + 1, Relaxed);
         }
@@ -155,6 +156,7 @@ mod tests {
         fn packet(&mut self, number: u64, place: Place, payload: &[u8]) -> Option<Place> {
             let tag = self.forged(number, place);
             let packet = Packet {
+                path: 0,
                 number,
                 generation: 0,
                 header: &[],

@@ -1,11 +1,12 @@
 //! TLS for noq that also (1) sends and shows transport parameters which noq does not know, (2) shows each 1-RTT packet in the clear to an
-//! observer, and (3) exports the traffic secrets, so that another host may send on a connection's behalf.
+//! observer, which may change what noq says and hears, and (3) exports the traffic secrets, so that another host may send on a connection's behalf.
 //!
 //! noq's own session hides the rustls connection in it, so this one stands on `rustls::quic` itself. What it found is the connection's
 //! `handshake_data`, of type [`Handshake`].
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use frontage_first_flight::retry;
 use noq::crypto::{self, Keys, UnsupportedVersion};
 use noq::{ConnectError, ConnectionId, Side};
@@ -27,6 +28,8 @@ pub const VERSION: u32 = 1;
 /// A 1-RTT packet without its protection.
 #[derive(Debug)]
 pub struct Packet<'a> {
+    /// Whose number it has (draft-ietf-quic-multipath): 0 unless a connection has several.
+    pub path: u32,
     /// Its number, unabridged.
     pub number: u64,
     /// How many key updates came before (RFC 9001, section 6).
@@ -39,6 +42,84 @@ pub struct Packet<'a> {
     pub tag: Option<&'a Tag>,
 }
 
+/// A 1-RTT packet of noq's that has no protection yet.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    /// On which noq sends it.
+    pub path: u32,
+    /// That noq gave it.
+    pub number: u64,
+    /// How many key updates came before.
+    pub generation: u32,
+    /// First octet, connection id and packet number, whose length the first octet says.
+    pub header: &'a mut [u8],
+    /// Its frames, PADDING for what is to be none.
+    pub payload: &'a mut [u8],
+}
+
+impl Outgoing<'_> {
+    /// As it is.
+    pub fn packet(&self) -> Packet<'_> {
+        Packet {
+            path: self.path,
+            number: self.number,
+            generation: self.generation,
+            header: self.header,
+            payload: self.payload,
+            tag: None,
+        }
+    }
+}
+
+/// A 1-RTT packet that came, and is authentic; it may be a duplicate.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    /// On which it came.
+    pub path: u32,
+    /// Its number there, unabridged.
+    pub number: u64,
+    /// How many key updates came before.
+    pub generation: u32,
+    /// First octet, connection id and packet number.
+    pub header: &'a [u8],
+    /// Its frames. noq takes a packet without any for an error of the peer's.
+    pub payload: &'a mut BytesMut,
+    /// With which it came.
+    pub tag: Option<&'a Tag>,
+}
+
+impl Incoming<'_> {
+    /// As it is.
+    pub fn packet(&self) -> Packet<'_> {
+        Packet {
+            path: self.path,
+            number: self.number,
+            generation: self.generation,
+            header: self.header,
+            payload: self.payload,
+            tag: self.tag,
+        }
+    }
+}
+
+/// What a packet's protection depends on, besides the key (draft-ietf-quic-multipath, section 2.4): never the same for two packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Nonce {
+    pub path: u32,
+    pub number: u64,
+}
+
+/// What both sides agreed on in a handshake that is over.
+#[derive(Debug)]
+pub struct Agreed<'a> {
+    /// The peer's transport parameters.
+    pub peer: &'a Parameters,
+    /// TLS cipher suite.
+    pub suite: u16,
+    /// The first 1-RTT traffic secrets.
+    pub secrets: TrafficSecrets,
+}
+
 /// Sees a connection's packets. It is called in the midst of sending and receiving, so it should be quick.
 pub trait Observer: Send + Sync + 'static {
     /// A packet is about to be sent.
@@ -46,7 +127,28 @@ pub trait Observer: Send + Sync + 'static {
     /// A packet was received and is authentic; it may be a duplicate.
     fn received(&self, packet: &Packet<'_>);
     /// The handshake is complete (RFC 9001, section 4.1.1): the peer's transport parameters are its own. Nothing was sent since.
-    fn complete(&self, _peer: &Parameters) {}
+    fn complete(&self, _agreed: &Agreed<'_>) {}
+
+    /// The peer's transport parameters, before noq takes them for its limits; true if they are not those of the peer any more.
+    fn announced(&self, _peer: &mut Parameters) -> bool {
+        false
+    }
+
+    /// A packet is about to be sealed: this may change it, and says by what nonce.
+    #[inline]
+    fn seal(&self, outgoing: &mut Outgoing<'_>) -> Nonce {
+        self.sent(&outgoing.packet());
+        Nonce {
+            path: outgoing.path,
+            number: outgoing.number,
+        }
+    }
+
+    /// A packet came, and noq reads what this leaves of it.
+    #[inline]
+    fn opened(&self, incoming: &mut Incoming<'_>) {
+        self.received(&incoming.packet());
+    }
 }
 
 /// What the handshake brought: noq's `handshake_data`, from the first flight on.

@@ -1,5 +1,6 @@
 //! The keys of a session: Initial ones, 1-RTT ones that show what they protect, and traffic secrets on their way out of rustls.
 
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
@@ -7,9 +8,9 @@ use noq::crypto::{CryptoError, KeyPair, Keys, PacketKey};
 use noq::{ConnectionId, PathId, Side};
 use rustls::quic::{Suite, Version};
 
-use super::{NoInitialSuite, Observer, Packet, TrafficSecrets};
+use super::{Incoming, NoInitialSuite, Observer, Outgoing, TrafficSecrets};
 
-/// A 1-RTT key that shows what it protects.
+/// A 1-RTT key that shows what it protects, and protects what the observer makes of it.
 pub(super) struct Observed<O> {
     key: Box<dyn rustls::quic::PacketKey>,
     /// The key's, which it would be asked for with every packet.
@@ -35,16 +36,17 @@ impl<O> Observed<O> {
 
 impl<O: Observer> PacketKey for Observed<O> {
     fn encrypt(&self, path_id: PathId, number: u64, buf: &mut [u8], header_len: usize) {
-        let (header, rest) = buf.split_at(header_len);
-        let payload = &rest[..rest.len() - self.tag_len];
-        self.observer.sent(&Packet {
+        let (header, rest) = buf.split_at_mut(header_len);
+        let end = rest.len() - self.tag_len;
+        let nonce = self.observer.seal(&mut Outgoing {
+            path: number_of(path_id),
             number,
             generation: self.generation,
             header,
-            payload,
-            tag: None,
+            payload: &mut rest[..end],
         });
-        PacketKey::encrypt(&self.key, path_id, number, buf, header_len);
+        let path_id = PathId::from(nonce.path);
+        PacketKey::encrypt(&self.key, path_id, nonce.number, buf, header_len);
     }
 
     fn decrypt(
@@ -56,7 +58,8 @@ impl<O: Observer> PacketKey for Observed<O> {
     ) -> Result<(), CryptoError> {
         let tag = payload.last_chunk().copied();
         PacketKey::decrypt(&self.key, path_id, number, header, payload)?;
-        self.observer.received(&Packet {
+        self.observer.opened(&mut Incoming {
+            path: number_of(path_id),
             number,
             generation: self.generation,
             header,
@@ -77,6 +80,30 @@ impl<O: Observer> PacketKey for Observed<O> {
     fn integrity_limit(&self) -> u64 {
         PacketKey::integrity_limit(&self.key)
     }
+}
+
+/// What noq shows of a path's id only as it is hashed: a `u32`, by itself.
+#[inline]
+fn number_of(path: PathId) -> u32 {
+    struct Shown(u32);
+
+    impl Hasher for Shown {
+        fn finish(&self) -> u64 {
+            u64::from(self.0)
+        }
+
+        fn write(&mut self, _: &[u8]) {
+            unreachable!("noq-proto 1.4.0 writes an integer");
+        }
+
+        fn write_u32(&mut self, number: u32) {
+            self.0 = number;
+        }
+    }
+
+    let mut shown = Shown(0);
+    path.hash(&mut shown);
+    shown.0
 }
 
 /// Takes the traffic secrets by the way that is meant for debuggers; rustls has no other for QUIC.
@@ -131,5 +158,17 @@ pub(super) fn initial_keys(suite: &Suite, dst_cid: ConnectionId, side: Side) -> 
             local: Box::new(keys.local.packet),
             remote: Box::new(keys.remote.packet),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_paths() {
+        for number in [0, 1, 77, u32::MAX] {
+            assert_eq!(number_of(PathId::from(number)), number);
+        }
     }
 }

@@ -12,7 +12,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::quic::{Connection, KeyChange, Secrets, Suite};
 
 use super::keys::{Captured, Observed, initial_keys};
-use super::{Handshake, Observer};
+use super::{Agreed, Handshake, Observer};
 use crate::parameters::{self, Parameters};
 
 /// rustls' connection, as noq wants it.
@@ -61,6 +61,18 @@ impl<O: Observer> Session<O> {
     fn peer(&self) -> Parameters {
         let wire = self.inner.quic_transport_parameters();
         wire.map(parameters::read).unwrap_or_default()
+    }
+
+    /// The handshake is over.
+    fn complete(&self) {
+        let suite = self.inner.negotiated_cipher_suite();
+        if let (Some(suite), Some(secrets)) = (suite, self.captured.secrets()) {
+            self.observer.complete(&Agreed {
+                peer: &self.peer(),
+                suite: suite.suite().into(),
+                secrets,
+            });
+        }
     }
 
     fn observed(&self, key: Box<dyn rustls::quic::PacketKey>) -> Box<dyn PacketKey> {
@@ -129,7 +141,7 @@ impl<O: Observer> crypto::Session for Session<O> {
                 ),
             })?;
         if was_handshaking && !self.is_handshaking() {
-            self.observer.complete(&self.peer());
+            self.complete();
         }
         // rustls does not say that it has read a ClientHello, or a server's choices; what these bring does.
         let here = self.inner.alpn_protocol().is_some()
@@ -144,6 +156,13 @@ impl<O: Observer> crypto::Session for Session<O> {
         let Some(mut wire) = self.inner.quic_transport_parameters() else {
             return Ok(None);
         };
+        // What is malformed is for noq to refuse.
+        let mut peer = parameters::read_whole(wire).unwrap_or_default();
+        let mut changed = Vec::new();
+        if self.observer.announced(&mut peer) {
+            parameters::write(&peer, &mut changed);
+            wire = &changed;
+        }
         Ok(Some(TransportParameters::read(self.side(), &mut wire)?))
     }
 
