@@ -8,4 +8,5 @@
 //! ```
 
 pub mod grant;
+pub mod lend;
 pub mod numbers;

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use noq::ConnectionId;
 
-pub use ack::Ack;
 use crate::parameters::varint;
+pub use ack::Ack;
 
 mod ack;
 

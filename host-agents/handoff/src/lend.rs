@@ -1,0 +1,296 @@
+//! The load balancer's side: a [`Lender`] sees each 1-RTT packet of a connection in the clear, between noq and the wire, and lends paths and streams of it.
+//!
+//! noq on the balancer keeps the connection: handshake, all that the client sends, every stream that is not lent, every path that is not lent. A real
+//! server sends the lent streams on a path of its own, whose packet numbers are its own as long ([`numbers`]). The lender takes what the client
+//! says about these out of its packets and hands it on ([`split`], [`feedback`]); and it sees to it that noq, which knows nothing of all this, sends
+//! nothing that a real server's packets could clash with ([`outgoing`]).
+//!
+//! On a lent path noq is mute: the balancer's own packets go by path 0, to which noq is held as the others are for backup.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
+
+use frontage_quic::parameters::{self, Parameters, integer, read_integer};
+use frontage_quic::session::{Agreed, Incoming, Nonce, Observer, Outgoing, Packet};
+use noq::{PathId, PathStatus, VarInt};
+
+use crate::grant::Grant;
+pub use error::Error;
+pub use feedback::{Event, Events};
+use ratchet::Ratchet;
+use state::State;
+
+mod credit;
+mod error;
+mod feedback;
+mod numbers;
+mod outgoing;
+mod paths;
+mod ranges;
+mod ratchet;
+mod split;
+mod state;
+mod streams;
+
+/// With this, noq resets its half of a stream that was taken back by [`End::Reset`]. It makes room for the code and the final size that the client is to see.
+pub const RESET: VarInt = VarInt::MAX;
+
+/// The path of packets without a path.
+const VOID: u32 = u32::MAX;
+
+/// Transport parameters (RFC 9000, section 18.2; draft-ietf-quic-multipath, section 2.1).
+const INITIAL_MAX_DATA: u64 = 0x04;
+const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
+const INITIAL_MAX_PATH_ID: u64 = 0x3e;
+
+/// How a lent stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The client acknowledged all of its bytes, and that they are all.
+    Whole { final_size: u64 },
+    /// The client is to hear that there will be no more. Of a real server that does not answer, nobody knows how much it sent: the final size then is the
+    /// most it can have sent.
+    Reset { code: u64, final_size: Option<u64> },
+}
+
+impl End {
+    fn final_size(self) -> Option<u64> {
+        match self {
+            Self::Whole { final_size } => Some(final_size),
+            Self::Reset { final_size, .. } => final_size,
+        }
+    }
+
+    fn of_size(self, size: u64) -> Self {
+        match self {
+            Self::Whole { .. } => self,
+            Self::Reset { code, .. } => Self::Reset {
+                code,
+                final_size: Some(size),
+            },
+        }
+    }
+}
+
+/// Of one connection, over another observer that sees what goes over the wire on noq's behalf. Where the client does not know several paths, nothing is
+/// lent, and it is as if there was no lender.
+pub struct Lender<O> {
+    inner: O,
+    /// The client may have several paths.
+    lends: AtomicBool,
+    state: Mutex<State>,
+}
+
+impl<O> Lender<O> {
+    /// A lender over `inner`.
+    pub fn new(inner: O) -> Self {
+        Self {
+            inner,
+            lends: AtomicBool::new(false),
+            state: Mutex::default(),
+        }
+    }
+
+    /// The observer below.
+    pub fn inner(&self) -> &O {
+        &self.inner
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics with it")
+    }
+
+    /// Lends a path of this lender's connection that is validated and that nobody has, never path 0. `server` is what the client takes the balancer's
+    /// address for. Until that real server needs more, it may send half of what nobody has.
+    ///
+    /// noq's own use of further paths has to end before they can be lent, so the first call may find none though there is one.
+    pub fn lend_path(
+        &self,
+        connection: &noq::Connection,
+        server: SocketAddr,
+    ) -> Option<(Grant, Events)> {
+        if !self.lends.load(Relaxed) {
+            return None;
+        }
+        // noq's lock is taken by whoever sends, and this one's within: never the other way round.
+        let known: Vec<u32> = self.state().paths.iter().map(|path| path.id).collect();
+        for path in known.into_iter().filter(|id| *id != 0) {
+            if let Some(path) = connection.path(PathId::from(path))
+                && path
+                    .status()
+                    .is_ok_and(|status| status != PathStatus::Backup)
+            {
+                // A path that is closed meanwhile is none to lend.
+                let _ = path.set_status(PathStatus::Backup);
+            }
+        }
+        let id = self.state().free()?;
+        let client = connection.path(PathId::from(id))?.remote_address().ok()?;
+        let rtt = connection.rtt(PathId::from(id))?;
+
+        let state = &mut *self.state();
+        let ratchet = state.ratchet.as_ref()?;
+        let path = state.paths.get(id).filter(|path| path.free())?;
+        let connection_id = path.connection_id?;
+        let credit = state.credit.lend(state.credit.left() / 2);
+        let (first, feedback) = path.lend(credit)?;
+        let grant = Grant {
+            path: id,
+            first,
+            connection_id,
+            suite: ratchet.suite,
+            header_secret: ratchet.header.clone(),
+            keys: ratchet.keys.clone(),
+            client_parameters: state.parameters.clone(),
+            server,
+            client,
+            credit,
+            rtt,
+        };
+        let events = Events::new(feedback, connection.weak_handle(), id, client, server);
+        Some((grant, events))
+    }
+
+    /// Lends `stream`, which the client opened and on which nothing was sent, to the real server that has `path`. What the client takes of it, if it has
+    /// raised that.
+    pub fn lend_stream(&self, path: u32, stream: u64) -> Result<Option<u64>, Error> {
+        let state = &mut *self.state();
+        state
+            .paths
+            .get(path)
+            .and_then(|path| path.loan())
+            .ok_or(Error::Path(path))?;
+        // Both ways, opened by the client (RFC 9000, section 2.1).
+        if stream & 0x03 != 0 || state.credit.began(stream) || state.streams.get(stream).is_some() {
+            return Err(Error::Stream(stream));
+        }
+        let raised = state.streams.lend(stream, path, state.limit);
+        raised.ok_or(Error::Crowded(stream))
+    }
+
+    /// The real server of `path` wants to send `wanted` bytes more than it may. How many it may send in all now; it learns that, and when there is more
+    /// later, by [`Event::Feedback`].
+    pub fn more_credit(&self, path: u32, wanted: u64) -> Result<u64, Error> {
+        let state = &mut *self.state();
+        let lent = state.paths.get(path).ok_or(Error::Path(path))?;
+        let credit = lent.account.credit;
+        lent.loan().ok_or(Error::Path(path))?.wanted = credit.saturating_add(wanted);
+        state.share();
+        let lent = state.paths.get(path).ok_or(Error::Path(path))?;
+        Ok(lent.account.credit)
+    }
+
+    /// A real server is through with `stream`. After that the owner ends noq's half: by `finish`, or by `reset` with [`RESET`].
+    pub fn take_back_stream(&self, stream: u64, end: End) -> Result<(), Error> {
+        self.state().take_back(stream, end)
+    }
+
+    /// The real server of `path` gives it back, and will send no packet from `next_number` on. Its streams must have been taken back.
+    ///
+    /// noq goes on with that number once the client has packets not far below it, and then the path may be lent again.
+    pub fn give_back(&self, path: u32, next_number: u64) -> Result<(), Error> {
+        let state = &mut *self.state();
+        if state.streams.open(path) {
+            return Err(Error::Streams(path));
+        }
+        let lent = state.paths.get(path).ok_or(Error::Path(path))?;
+        lent.loan().ok_or(Error::Path(path))?;
+        if next_number < lent.numbers.begin() || next_number > lent.numbers.begin() + LOAN {
+            return Err(Error::Number(next_number));
+        }
+        lent.give_back(next_number);
+        state.settle(path);
+        Ok(())
+    }
+
+    /// The real server of `path` is dead: nobody knows which numbers it used. There is none that surely is above them and close enough to them for the
+    /// client to tell from a number of one byte, so all are burnt, and the path is never used again; the owner does well to close it, for the client to
+    /// open another. The streams are to be taken back by [`End::Reset`].
+    pub fn forsake(&self, path: u32) -> Result<(), Error> {
+        let state = &mut *self.state();
+        let lent = state.paths.get(path).ok_or(Error::Path(path))?;
+        lent.loan().ok_or(Error::Path(path))?;
+        lent.spend();
+        state.settle(path);
+        Ok(())
+    }
+
+    /// The client violated the protocol towards a real server: when the owner closes the connection, with at least a byte of a reason, the client
+    /// gets `code`, of the transport's (RFC 9000, section 20.1), as if noq had noticed.
+    pub fn violated(&self, code: u64) {
+        self.state().violation = Some(code);
+    }
+}
+
+/// Packets of a loan at most: more than any key may seal (RFC 9001, section 6.6), and no number is near the last one.
+const LOAN: u64 = 1 << 40;
+
+impl<O: Observer> Observer for Lender<O> {
+    fn sent(&self, packet: &Packet<'_>) {
+        self.inner.sent(packet);
+    }
+
+    fn received(&self, packet: &Packet<'_>) {
+        self.inner.received(packet);
+    }
+
+    fn complete(&self, agreed: &Agreed<'_>) {
+        self.inner.complete(agreed);
+        self.state().ratchet = Ratchet::new(agreed.suite, agreed.secrets.server.clone());
+    }
+
+    /// Half of what a client with several paths takes is for real servers.
+    fn announced(&self, peer: &mut Parameters) -> bool {
+        let changed = self.inner.announced(peer);
+        let get = |id| {
+            let mut known = peer.iter();
+            let value = known.find(|(known, _)| *known == id)?.1.clone();
+            read_integer(&value)
+        };
+        if get(INITIAL_MAX_PATH_ID).is_none_or(|paths| paths == 0) {
+            return changed;
+        }
+        let state = &mut *self.state();
+        state.limit = get(INITIAL_MAX_STREAM_DATA_BIDI_LOCAL).unwrap_or(0);
+        let limit = state.credit.begin(get(INITIAL_MAX_DATA).unwrap_or(0));
+        let mut wire = Vec::new();
+        parameters::write(peer, &mut wire);
+        state.parameters = wire.into();
+        for (id, value) in peer {
+            if *id == INITIAL_MAX_DATA {
+                *value = integer(limit);
+            }
+        }
+        self.lends.store(true, Relaxed);
+        true
+    }
+
+    #[inline]
+    fn seal(&self, outgoing: &mut Outgoing<'_>) -> Nonce {
+        if !self.lends.load(Relaxed) {
+            return self.inner.seal(outgoing);
+        }
+        let nonce = self.state().seal(outgoing);
+        self.inner.sent(&outgoing.packet());
+        nonce
+    }
+
+    #[inline]
+    fn opened(&self, incoming: &mut Incoming<'_>) {
+        if !self.lends.load(Relaxed) {
+            return self.inner.opened(incoming);
+        }
+        self.inner.received(&incoming.packet());
+        self.state().open(incoming);
+    }
+}
+
+/// Real servers must not go on for a connection that is gone.
+impl<O> Drop for Lender<O> {
+    fn drop(&mut self) {
+        if let Ok(state) = self.state.get_mut() {
+            state.close();
+        }
+    }
+}

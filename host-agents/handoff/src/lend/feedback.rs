@@ -1,0 +1,221 @@
+//! What a real server learns of its grant. The client's packets come in batches, and noq opens them one by one: what they say is added up until the
+//! owner takes it, so that a batch is one message.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use frontage_quic::frames::Ack;
+use frontage_quic::parameters::put_varint;
+use noq::{ConnectionId, PathId, WeakConnectionHandle};
+use tokio::sync::Notify;
+
+use super::ranges::Ranges;
+use crate::grant::Keys;
+
+/// What becomes of a grant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Frames of the client's that concern it: ACK with the path's numbers, MAX_DATA of the share, MAX_STREAM_DATA, STOP_SENDING.
+    Feedback(Bytes),
+    /// The keys were updated.
+    Keys(Keys),
+    /// The client is elsewhere.
+    Moved {
+        client: SocketAddr,
+        server: SocketAddr,
+    },
+    /// The client's connection id for the path is another.
+    ConnectionId(ConnectionId),
+    /// The path or the connection is over: nothing may be sent any more.
+    Closed,
+}
+
+/// Not taken yet.
+#[derive(Debug, Default)]
+struct Pending {
+    acked: Ranges,
+    /// The largest number acknowledged so far, by which the delay counts.
+    largest: Option<u64>,
+    delay: u64,
+    ecn: Option<[u64; 3]>,
+    credit: Option<u64>,
+    /// Streams and how many bytes of them the client takes.
+    limits: Vec<(u64, u64)>,
+    /// Streams and error codes.
+    stopped: Vec<(u64, u64)>,
+    keys: Option<Keys>,
+    connection_id: Option<ConnectionId>,
+    closed: bool,
+    /// The owner was told that there is something.
+    told: bool,
+}
+
+/// The lender's end of the way to a real server.
+#[derive(Debug, Default)]
+pub(super) struct Feedback {
+    pending: Mutex<Pending>,
+    news: Notify,
+}
+
+impl Feedback {
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().expect("nobody panics with it")
+    }
+
+    fn add(&self, add: impl FnOnce(&mut Pending)) {
+        let pending = &mut *self.pending();
+        add(pending);
+        if !std::mem::replace(&mut pending.told, true) {
+            self.news.notify_one();
+        }
+    }
+
+    /// The client has these packets; `ack` is the frame that says so, `ecn` its counts without those of packets of others.
+    pub(super) fn acked(&self, ranges: &mut Ranges, ack: &Ack<'_>, ecn: Option<[u64; 3]>) {
+        self.add(|pending| {
+            if pending.acked.is_empty() {
+                std::mem::swap(&mut pending.acked, ranges);
+            } else {
+                pending.acked.merge(ranges);
+            }
+            if pending.largest.is_none_or(|largest| ack.largest > largest) {
+                pending.largest = Some(ack.largest);
+                pending.delay = ack.delay;
+                pending.ecn = ecn.or(pending.ecn);
+            }
+        });
+    }
+
+    /// Bytes that may be sent in all.
+    pub(super) fn credit(&self, credit: u64) {
+        self.add(|pending| pending.credit = Some(credit));
+    }
+
+    pub(super) fn limit(&self, stream: u64, limit: u64) {
+        self.add(|pending| {
+            let mut limits = pending.limits.iter_mut();
+            match limits.find(|(other, _)| *other == stream) {
+                Some((_, known)) => *known = limit.max(*known),
+                None => pending.limits.push((stream, limit)),
+            }
+        });
+    }
+
+    pub(super) fn stopped(&self, stream: u64, code: u64) {
+        self.add(|pending| {
+            if !pending.stopped.iter().any(|(other, _)| *other == stream) {
+                pending.stopped.push((stream, code));
+            }
+        });
+    }
+
+    pub(super) fn keys(&self, keys: Keys) {
+        self.add(|pending| pending.keys = Some(keys));
+    }
+
+    pub(super) fn connection_id(&self, id: ConnectionId) {
+        self.add(|pending| pending.connection_id = Some(id));
+    }
+
+    pub(super) fn close(&self) {
+        self.add(|pending| pending.closed = true);
+    }
+}
+
+impl Pending {
+    fn frames(&mut self) -> Bytes {
+        let mut wire = Vec::new();
+        self.acked.write(None, self.delay, self.ecn, &mut wire);
+        self.acked.clear();
+        if let Some(credit) = self.credit.take() {
+            put_varint(&mut wire, 0x10);
+            put_varint(&mut wire, credit);
+        }
+        for (kind, frames) in [(0x11, &mut self.limits), (0x05, &mut self.stopped)] {
+            for (stream, value) in frames.drain(..) {
+                for value in [kind, stream, value] {
+                    put_varint(&mut wire, value);
+                }
+            }
+        }
+        wire.into()
+    }
+
+    /// In the order in which a real server needs them.
+    fn take(&mut self, events: &mut VecDeque<Event>) {
+        self.told = false;
+        events.extend(self.keys.take().map(Event::Keys));
+        events.extend(self.connection_id.take().map(Event::ConnectionId));
+        let frames = self.frames();
+        if !frames.is_empty() {
+            events.push_back(Event::Feedback(frames));
+        }
+        if self.closed {
+            events.push_back(Event::Closed);
+        }
+    }
+}
+
+/// What becomes of a grant, from now on.
+#[derive(Debug)]
+pub struct Events {
+    feedback: Arc<Feedback>,
+    taken: VecDeque<Event>,
+    connection: WeakConnectionHandle,
+    path: u32,
+    client: SocketAddr,
+    server: SocketAddr,
+    closed: bool,
+}
+
+impl Events {
+    pub(super) fn new(
+        feedback: Arc<Feedback>,
+        connection: WeakConnectionHandle,
+        path: u32,
+        client: SocketAddr,
+        server: SocketAddr,
+    ) -> Self {
+        Self {
+            feedback,
+            taken: VecDeque::new(),
+            connection,
+            path,
+            client,
+            server,
+            closed: false,
+        }
+    }
+
+    /// The next, `None` after [`Event::Closed`]. Nothing is lost if this is dropped before it is ready.
+    pub async fn recv(&mut self) -> Option<Event> {
+        while self.taken.is_empty() {
+            if self.closed {
+                return None;
+            }
+            self.feedback.news.notified().await;
+            self.moved();
+            self.feedback.pending().take(&mut self.taken);
+        }
+        let event = self.taken.pop_front();
+        self.closed |= event == Some(Event::Closed);
+        event
+    }
+
+    /// noq says nothing when a client moves. That it did shows in its packets, so it is time to look when there were some.
+    fn moved(&mut self) {
+        let path = self.connection.upgrade();
+        let path = path.and_then(|connection| connection.path(PathId::from(self.path)));
+        let Some(client) = path.and_then(|path| path.remote_address().ok()) else {
+            return;
+        };
+        if std::mem::replace(&mut self.client, client) != client {
+            self.taken.push_back(Event::Moved {
+                client,
+                server: self.server,
+            });
+        }
+    }
+}

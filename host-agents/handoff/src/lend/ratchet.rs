@@ -1,0 +1,106 @@
+//! The keys of the packets that the server side sends, from one key update to the next (RFC 9001, section 6.1).
+
+use bytes::Bytes;
+use ring::hkdf::{Algorithm, HKDF_SHA256, HKDF_SHA384, KeyType, Prk};
+
+use crate::grant::Keys;
+
+/// Cipher suites of TLS 1.3 (RFC 8446, appendix B.4), and the hash of each.
+const SUITES: [(u16, Algorithm); 3] = [
+    (0x1301, HKDF_SHA256),
+    (0x1302, HKDF_SHA384),
+    (0x1303, HKDF_SHA256),
+];
+
+/// One traffic secret makes the next, and none the one before.
+pub(super) struct Ratchet {
+    pub(super) suite: u16,
+    /// The first secret, by which headers are protected all the time.
+    pub(super) header: Bytes,
+    /// The newest.
+    pub(super) keys: Keys,
+    hash: Algorithm,
+}
+
+impl Ratchet {
+    /// From the first secret; `None` if the suite is unknown.
+    pub(super) fn new(suite: u16, secret: Vec<u8>) -> Option<Self> {
+        let (_, hash) = SUITES.into_iter().find(|(known, _)| *known == suite)?;
+        let secret = Bytes::from(secret);
+        Some(Self {
+            suite,
+            header: secret.clone(),
+            keys: Keys {
+                generation: 0,
+                secret,
+            },
+            hash,
+        })
+    }
+
+    /// A packet is of `generation`; the keys if they are new.
+    pub(super) fn advance(&mut self, generation: u32) -> Option<&Keys> {
+        if generation <= self.keys.generation {
+            return None;
+        }
+        while self.keys.generation < generation {
+            self.keys = Keys {
+                generation: self.keys.generation + 1,
+                secret: self.next(),
+            };
+        }
+        Some(&self.keys)
+    }
+
+    /// HKDF-Expand-Label(secret, "quic ku", "", Hash.length) (RFC 8446, section 7.1).
+    fn next(&self) -> Bytes {
+        let length = self.keys.secret.len();
+        let label = [
+            &(length as u16).to_be_bytes()[..],
+            b"\x0dtls13 quic ku",
+            b"\x00",
+        ];
+        let mut secret = vec![0; length];
+        let old = Prk::new_less_safe(self.hash, &self.keys.secret);
+        let expanded = old.expand(&label, Length(length));
+        expanded
+            .and_then(|expanded| expanded.fill(&mut secret))
+            .expect("a secret is as long as the hash");
+        secret.into()
+    }
+}
+
+struct Length(usize);
+
+impl KeyType for Length {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9001, appendix A.5.
+    #[test]
+    fn the_secret_after_an_update() {
+        let secret = [
+            0x9a, 0xc3, 0x12, 0xa7, 0xf8, 0x77, 0x46, 0x8e, 0xbe, 0x69, 0x42, 0x27, 0x48, 0xad,
+            0x00, 0xa1, 0x54, 0x43, 0xf1, 0x82, 0x03, 0xa0, 0x7d, 0x60, 0x60, 0xf6, 0x88, 0xf3,
+            0x0f, 0x21, 0x63, 0x2b,
+        ];
+        let next = [
+            0x12, 0x23, 0x50, 0x47, 0x55, 0x03, 0x6d, 0x55, 0x63, 0x42, 0xee, 0x93, 0x61, 0xd2,
+            0x53, 0x42, 0x1a, 0x82, 0x6c, 0x9e, 0xcd, 0xf3, 0xc7, 0x14, 0x86, 0x84, 0xb3, 0x6b,
+            0x71, 0x48, 0x81, 0xf9,
+        ];
+        let mut ratchet = Ratchet::new(0x1303, secret.to_vec()).expect("a suite of TLS 1.3");
+        assert_eq!(ratchet.advance(0), None);
+        let keys = ratchet.advance(1).expect("they are new").clone();
+        assert_eq!((keys.generation, &keys.secret[..]), (1, &next[..]));
+        assert_eq!(ratchet.advance(1), None);
+        assert_eq!(ratchet.header[..], secret);
+        assert!(Ratchet::new(0x1304, secret.to_vec()).is_none());
+    }
+}

@@ -1,0 +1,166 @@
+//! What the client sends, on its way in: noq gets what is noq's, and real servers what is theirs.
+
+use bytes::BytesMut;
+use frontage_quic::frames::{self, Ack, Frame};
+use frontage_quic::parameters::put_varint;
+use frontage_quic::session::Incoming;
+
+use super::numbers::Owner;
+use super::paths::Holder;
+use super::ranges::Ranges;
+use super::state::State;
+
+/// The type of PING: noq acknowledges a packet with what was taken out of it.
+const PING: u8 = 0x01;
+/// The type of MAX_DATA.
+const MAX_DATA: u64 = 0x10;
+
+/// The largest packet number there is (RFC 9000, section 12.3).
+const LARGEST: u64 = (1 << 62) - 1;
+
+/// Where noq's part of a packet is put together, and of an acknowledgement; kept, so that no packet allocates.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    frames: Vec<u8>,
+    own: Ranges,
+    lent: Ranges,
+}
+
+impl State {
+    /// Takes out of a packet what is not for noq. Frames behind one that cannot be read stay, for noq to refuse.
+    pub(super) fn open(&mut self, incoming: &mut Incoming<'_>) {
+        self.advance(incoming.generation);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.frames.clear();
+        let mut changed = self.credit.short();
+        if changed {
+            let limit = self.credit.balance();
+            max_data(&mut scratch.frames, limit);
+        }
+        let mut end = 0;
+        for (span, frame) in frames::spans(incoming.payload) {
+            end = span.end;
+            let before = scratch.frames.len();
+            if self.take(incoming.path, &frame, &mut scratch) {
+                if !changed {
+                    changed = true;
+                    // What came before it.
+                    let taken = scratch.frames.len();
+                    scratch.frames.extend(&incoming.payload[..span.start]);
+                    scratch.frames.rotate_left(taken);
+                }
+            } else if changed {
+                debug_assert_eq!(before, scratch.frames.len());
+                scratch.frames.extend(&incoming.payload[span]);
+            }
+        }
+        if changed {
+            scratch.frames.extend(&incoming.payload[end..]);
+            replace(incoming.payload, &scratch.frames);
+        }
+        self.scratch = scratch;
+    }
+
+    /// Whether a frame is not for noq as it is; what is instead then is in `scratch.frames`.
+    fn take(&mut self, path: u32, frame: &Frame<'_>, scratch: &mut Scratch) -> bool {
+        match frame {
+            Frame::Ack(ack) => return self.acked(ack, scratch),
+            Frame::MaxData { limit } => {
+                self.credit.allow(*limit);
+                self.share();
+                max_data(&mut scratch.frames, self.credit.balance());
+                return true;
+            }
+            Frame::MaxStreamData { id, limit } => match self.streams.get(*id) {
+                Some(stream) => {
+                    stream.limit = stream.limit.max(*limit);
+                    if stream.end.is_none()
+                        && let Some(loan) = self.paths.get(stream.path).and_then(|p| p.loan())
+                    {
+                        loan.feedback.limit(*id, *limit);
+                    }
+                    scratch.frames.push(PING);
+                    return true;
+                }
+                None => self.streams.raise(*id, *limit),
+            },
+            Frame::StopSending { id, code } => {
+                if let Some(stream) = self.streams.get(*id) {
+                    if stream.end.is_none()
+                        && let Some(loan) = self.paths.get(stream.path).and_then(|p| p.loan())
+                    {
+                        loan.feedback.stopped(*id, *code);
+                    }
+                    scratch.frames.push(PING);
+                    return true;
+                }
+            }
+            Frame::PathResponse { data } => {
+                if let Some(path) = self.paths.get(path) {
+                    path.response(*data);
+                }
+            }
+            Frame::PathNewConnectionId {
+                path,
+                sequence,
+                retire_prior_to,
+                id,
+            } => {
+                if let Some(path) = self.paths.get_or_new(*path) {
+                    path.identify(*sequence, *retire_prior_to, *id);
+                }
+            }
+            Frame::PathAbandon { path } => self.abandon(*path),
+            Frame::Close => self.close(),
+            _ => {}
+        }
+        false
+    }
+
+    /// Numbers are those of the wire; noq's part has noq's.
+    fn acked(&mut self, ack: &Ack<'_>, scratch: &mut Scratch) -> bool {
+        self.streams.acked(ack);
+        let Some(path) = self.paths.get(ack.path) else {
+            return false;
+        };
+        path.acked(ack.largest, ack.ecn);
+        if path.numbers.plain() {
+            return false;
+        }
+        let Scratch { frames, own, lent } = scratch;
+        own.clear();
+        lent.clear();
+        for range in ack.ranges() {
+            path.numbers.split(range, |owner, range| match owner {
+                Owner::Balancer { shift } => {
+                    let (start, end) = range.into_inner();
+                    // Beyond what noq can have sent, if the client lies.
+                    let number = |wire: u64| wire.wrapping_sub(shift).min(LARGEST);
+                    own.insert(number(start)..=number(end));
+                }
+                Owner::RealServer => lent.insert(range),
+                Owner::Nobody => {}
+            });
+        }
+        // Counts of ECN are of a path, whoever sent: noq could make nothing of them.
+        own.write(Some(ack.path), ack.delay, None, frames);
+        let counts = ack.ecn.and_then(|ecn| path.counts(ecn));
+        if let Holder::RealServer(loan) = &path.holder
+            && !lent.is_empty()
+        {
+            loan.feedback.acked(lent, ack, counts);
+        }
+        true
+    }
+}
+
+fn max_data(frames: &mut Vec<u8>, limit: u64) {
+    put_varint(frames, MAX_DATA);
+    put_varint(frames, limit);
+}
+
+/// noq wants a frame at least: PADDING, which it does not acknowledge.
+fn replace(payload: &mut BytesMut, frames: &[u8]) {
+    payload.clear();
+    payload.extend_from_slice(if frames.is_empty() { &[0] } else { frames });
+}

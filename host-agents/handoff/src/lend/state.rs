@@ -1,0 +1,123 @@
+//! What is known of one connection, under the lender's lock.
+
+use bytes::Bytes;
+
+use super::credit::Credit;
+use super::paths::{Holder, Path, Paths};
+use super::ratchet::Ratchet;
+use super::split::Scratch;
+use super::streams::Streams;
+use super::{End, Error};
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) paths: Paths,
+    pub(super) streams: Streams,
+    pub(super) credit: Credit,
+    /// Once the handshake is over.
+    pub(super) ratchet: Option<Ratchet>,
+    /// The client's transport parameters.
+    pub(super) parameters: Bytes,
+    /// Bytes that the client takes of a stream that it opened, unless it says otherwise.
+    pub(super) limit: u64,
+    /// Of noq's packets without a path, how many there are.
+    pub(super) void: u64,
+    /// Why the connection is to be closed: a code of the transport's.
+    pub(super) violation: Option<u64>,
+    /// Lent streams in the packet that is being sealed.
+    pub(super) ended: Vec<u64>,
+    pub(super) scratch: Scratch,
+    closed: bool,
+}
+
+impl State {
+    /// A packet is of this generation of keys.
+    pub(super) fn advance(&mut self, generation: u32) {
+        let ratchet = self.ratchet.as_mut();
+        if let Some(keys) = ratchet.and_then(|ratchet| ratchet.advance(generation)) {
+            for loan in self.paths.iter().filter_map(Path::loan) {
+                loan.feedback.keys(keys.clone());
+            }
+        }
+    }
+
+    /// The first path that may be lent.
+    pub(super) fn free(&mut self) -> Option<u32> {
+        if self.closed || self.ratchet.is_none() {
+            return None;
+        }
+        self.paths
+            .iter()
+            .find(|path| path.free())
+            .map(|path| path.id)
+    }
+
+    /// What nobody has, to those that want more, each as much.
+    pub(super) fn share(&mut self) {
+        let wanting = |path: &&mut Path| path.wants() > 0;
+        let mut count = self.paths.iter().filter(wanting).count() as u64;
+        for path in self.paths.iter().filter(wanting) {
+            let bytes = path.wants().min(self.credit.left() / count);
+            count -= 1;
+            path.raise(self.credit.lend(bytes));
+        }
+    }
+
+    pub(super) fn abandon(&mut self, path: u32) {
+        if let Some(path) = self.paths.get(path) {
+            path.abandon();
+        }
+    }
+
+    /// The connection ends.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        for loan in self.paths.iter().filter_map(Path::loan) {
+            loan.feedback.close();
+        }
+    }
+
+    /// A real server is through with a stream.
+    pub(super) fn take_back(&mut self, id: u64, end: End) -> Result<(), Error> {
+        let stream = self.streams.get(id).ok_or(Error::Stream(id))?;
+        if stream.end.is_some() {
+            return Err(Error::Ended(id));
+        }
+        let path = self.paths.get(stream.path);
+        let (limit, id_of_path) = (stream.limit, stream.path);
+        let account = path.map(|path| &mut path.account);
+        let size = end.final_size().unwrap_or_else(|| {
+            // The client must not have more of it than this says (RFC 9000, section 4.5).
+            let unused = account.as_ref().map_or(0, |account| account.unused());
+            limit.min(unused)
+        });
+        if size > limit {
+            return Err(Error::FinalSize { stream: id, size });
+        }
+        if let Some(account) = account {
+            // Of a real server that died with several streams nobody knows what it sent of which.
+            let more = size.saturating_sub(account.unused());
+            if more > self.credit.left() {
+                return Err(Error::Credit { more });
+            }
+            account.credit += self.credit.lend(more);
+            account.used += size;
+        }
+        stream.end = Some(end.of_size(size));
+        self.settle(id_of_path);
+        Ok(())
+    }
+
+    /// What a real server did not use is nobody's once it cannot send any more, and its streams have ended.
+    pub(super) fn settle(&mut self, path: u32) {
+        if self.streams.open(path) {
+            return;
+        }
+        if let Some(path) = self.paths.get(path)
+            && !matches!(path.holder, Holder::RealServer(_))
+        {
+            self.credit.give_back(path.account.unused());
+            path.account = Default::default();
+        }
+    }
+}
