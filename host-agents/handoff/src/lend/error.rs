@@ -13,7 +13,7 @@ pub enum Error {
     Ended(u64),
     /// The client does not take that many bytes of the stream.
     FinalSize { stream: u64, size: u64 },
-    /// The client does not take that many bytes more, so the stream cannot end, and the connection has to.
+    /// The client does not take that many bytes more, so the stream cannot end before it does.
     Credit { more: u64 },
     /// The path has streams that were not taken back.
     Streams(u32),

@@ -40,16 +40,48 @@ pub(super) struct Loan {
     ecn: [u64; 3],
 }
 
-/// Bytes of streams that a real server may send on a path, and those that are known to be sent.
+/// Bytes of streams that a real server may send on a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Account {
+    /// In all, as it knows.
     pub(super) credit: u64,
-    pub(super) used: u64,
+    /// That it is known to have sent.
+    known: u64,
+    /// That the client was told of: more than were sent, where nobody knows how many were.
+    told: u64,
+    /// Of the client's limit, that nobody else has. No less than the two above.
+    reserved: u64,
 }
 
 impl Account {
+    fn new(credit: u64) -> Self {
+        Self {
+            credit,
+            reserved: credit,
+            ..Self::default()
+        }
+    }
+
+    /// Not told.
     pub(super) fn unused(&self) -> u64 {
-        self.credit - self.used
+        self.reserved - self.told
+    }
+
+    /// That it can have sent of a stream at most.
+    pub(super) fn bound(&self) -> u64 {
+        self.credit.saturating_sub(self.known)
+    }
+
+    pub(super) fn reserve(&mut self, bytes: u64) {
+        self.reserved += bytes;
+    }
+
+    /// The client hears of a stream of `size` bytes.
+    pub(super) fn tell(&mut self, size: u64, known: bool) {
+        self.told += size;
+        if known {
+            self.known += size;
+        }
     }
 }
 
@@ -114,7 +146,7 @@ impl Path {
     pub(super) fn lend(&mut self, credit: u64) -> Option<(u64, Arc<Feedback>)> {
         let first = self.numbers.lend()?;
         let feedback = Arc::<Feedback>::default();
-        self.account = Account { credit, used: 0 };
+        self.account = Account::new(credit);
         self.holder = Holder::RealServer(Loan {
             feedback: feedback.clone(),
             wanted: credit,
@@ -141,6 +173,7 @@ impl Path {
     /// The real server may send as many bytes more.
     pub(super) fn raise(&mut self, bytes: u64) {
         self.account.credit += bytes;
+        self.account.reserve(bytes);
         if let Holder::RealServer(loan) = &self.holder {
             loan.feedback.credit(self.account.credit);
         }

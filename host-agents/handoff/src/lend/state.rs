@@ -88,8 +88,8 @@ impl State {
         let account = path.map(|path| &mut path.account);
         let size = end.final_size().unwrap_or_else(|| {
             // The client must not have more of it than this says (RFC 9000, section 4.5).
-            let unused = account.as_ref().map_or(0, |account| account.unused());
-            limit.min(unused)
+            let bound = account.as_ref().map_or(0, |account| account.bound());
+            limit.min(bound)
         });
         if size > limit {
             return Err(Error::FinalSize { stream: id, size });
@@ -100,8 +100,8 @@ impl State {
             if more > self.credit.left() {
                 return Err(Error::Credit { more });
             }
-            account.credit += self.credit.lend(more);
-            account.used += size;
+            account.reserve(self.credit.lend(more));
+            account.tell(size, end.final_size().is_some());
         }
         stream.end = Some(end.of_size(size));
         self.settle(id_of_path);

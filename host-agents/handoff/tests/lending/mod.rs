@@ -13,7 +13,9 @@ use frontage_quic::session::{
 };
 use frontage_quic::socket::Socket;
 use noq::crypto::rustls::QuicClientConfig;
-use noq::{Endpoint, EndpointConfig, PathStatus, Runtime as _, TokioRuntime, TransportConfig};
+use noq::{
+    Endpoint, EndpointConfig, OpenPath, PathStatus, Runtime as _, TokioRuntime, TransportConfig,
+};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 
 pub mod real_server;
@@ -141,8 +143,13 @@ impl World {
         let (client, server) = tokio::join!(connecting, accepting);
         let (client, server) = (client.unwrap(), server.unwrap());
         for _ in 1..paths {
-            let path = client.open_path(address, PathStatus::Available);
-            path.await.unwrap();
+            // Not before the server's connection ids for it have come.
+            let opening = || client.open_path(address, PathStatus::Available);
+            let has_ids = |path: &OpenPath| path.path_id().is_some();
+            soon(|| Some(opening()).filter(has_ids))
+                .await
+                .await
+                .unwrap();
         }
         let handshake: Box<Handshake<Remembering>> =
             server.handshake_data().unwrap().downcast().unwrap();

@@ -49,6 +49,7 @@ pub struct RealServer {
     /// What it was told of streams.
     pub told: Vec<(u64, u64)>,
     pub credit: u64,
+    used: u64,
     /// Messages, and datagrams that were acknowledged in them.
     pub messages: usize,
     pub acked: usize,
@@ -61,6 +62,7 @@ impl RealServer {
         Self {
             next: grant.first,
             credit: grant.credit,
+            used: 0,
             grant,
             events,
             unacked: BTreeMap::new(),
@@ -101,6 +103,21 @@ impl RealServer {
                     .extend(std::mem::take(&mut self.unacked).into_values()),
             }
         }
+    }
+
+    /// Sends of the 1000-byte parts what its credit allows, `sent` of all before; how much it is then.
+    pub async fn deliver_within(&mut self, sent: usize) -> usize {
+        let free = (self.credit - self.used) / 1000;
+        let later = self.queue.split_off(self.queue.len().min(free as usize));
+        let now = 1000 * self.queue.len();
+        self.used += now as u64;
+        self.deliver().await;
+        self.queue = later;
+        if now == 0 {
+            let event = self.events.recv().await;
+            self.take(event.expect("the path is still lent"));
+        }
+        sent + now
     }
 
     pub fn take(&mut self, event: Event) {
