@@ -1,9 +1,9 @@
 //! The load balancer's side: a [`Lender`] sees each 1-RTT packet of a connection in the clear, between noq and the wire, and lends paths and streams of it.
 //!
 //! noq on the balancer keeps the connection: handshake, all that the client sends, every stream that is not lent, every path that is not lent. A real
-//! server sends the lent streams on a path of its own, whose packet numbers are its own as long ([`numbers`]). The lender takes what the client
-//! says about these out of its packets and hands it on ([`split`], [`feedback`]); and it sees to it that noq, which knows nothing of all this, sends
-//! nothing that a real server's packets could clash with ([`outgoing`]).
+//! server sends the lent streams on a path of its own, whose packet numbers are its own as long (`numbers`). The lender takes what the client
+//! says about these out of its packets and hands it on (`split`, `feedback`); and it sees to it that noq, which knows nothing of all this, sends
+//! nothing that a real server's packets could clash with (`outgoing`).
 //!
 //! On a lent path noq is mute: the balancer's own packets go by path 0, to which noq is held as the others are for backup.
 
@@ -101,7 +101,7 @@ impl<O> Lender<O> {
         self.state.lock().expect("nobody panics with it")
     }
 
-    /// Lends a path of this lender's connection that is validated and that nobody has, never path 0. `server` is what the client takes the balancer's
+    /// Lends a path of this lender's connection that is validated and that nobody has, never the one that noq itself needs. `server` is what the client takes the balancer's
     /// address for. Until that real server needs more, it may send half of what nobody has.
     ///
     /// noq's own use of further paths has to end before they can be lent, so the first call may find none though there is one.
@@ -113,16 +113,22 @@ impl<O> Lender<O> {
         if !self.lends.load(Relaxed) {
             return None;
         }
-        // noq's lock is taken by whoever sends, and this one's within: never the other way round.
-        let known: Vec<u32> = self.state().paths.iter().map(|path| path.id).collect();
-        for path in known.into_iter().filter(|id| *id != 0) {
-            if let Some(path) = connection.path(PathId::from(path))
-                && path
-                    .status()
-                    .is_ok_and(|status| status != PathStatus::Backup)
+        // noq's lock is held by whoever sends, and this one's taken within: never the other way round.
+        let (known, own) = {
+            let state = &mut *self.state();
+            let known: Vec<u32> = state.paths.iter().map(|path| path.id).collect();
+            (known, state.paths.own())
+        };
+        for id in known {
+            let status = match Some(id) == own {
+                true => PathStatus::Available,
+                false => PathStatus::Backup,
+            };
+            if let Some(path) = connection.path(PathId::from(id))
+                && path.status().is_ok_and(|now| now != status)
             {
                 // A path that is closed meanwhile is none to lend.
-                let _ = path.set_status(PathStatus::Backup);
+                let _ = path.set_status(status);
             }
         }
         let id = self.state().free()?;

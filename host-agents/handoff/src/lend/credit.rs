@@ -1,7 +1,7 @@
 //! Shares in what the client takes of all streams (RFC 9000, section 4.1): noq's, those of real servers, and what nobody has yet.
 //!
 //! Whoever was told a limit may use all of it, and the sum of the limits is never above the client's. noq says nothing when it has used up its own, so what
-//! it uses is counted here; it gets as much of what is left as would then be left again.
+//! it uses is counted here: when it has little of what is free, it gets half of that.
 
 use rustc_hash::FxHashMap;
 
@@ -12,6 +12,8 @@ pub(super) struct Credit {
     allowed: u64,
     /// noq's.
     balancer: u64,
+    /// That noq knows.
+    told: u64,
     /// The sum of those of real servers.
     lent: u64,
     /// What noq used.
@@ -27,7 +29,7 @@ impl Credit {
             self.allowed = allowed;
             self.balancer = allowed.div_ceil(2);
         }
-        self.balancer
+        self.tell()
     }
 
     /// The client takes more.
@@ -80,17 +82,24 @@ impl Credit {
         self.sent.remove(&stream);
     }
 
-    /// Whether noq is to be told of more before the client takes more: half of what it might have.
-    pub(super) fn short(&self) -> bool {
-        let left = self.left();
-        left > 0 && (self.balancer - self.used) < left / 3
+    /// Half of what noq might have is its own no more: it gets that.
+    pub(super) fn balance_if_short(&mut self) {
+        let (free, left) = (self.balancer - self.used, self.left());
+        if free < left / 3 {
+            self.balancer += (left - free) / 2;
+        }
     }
 
-    /// noq's limit, raised so that as much is left.
-    pub(super) fn balance(&mut self) -> u64 {
-        let free = self.balancer - self.used;
-        self.balancer += self.left().saturating_sub(free) / 2;
-        self.balancer
+    /// noq's limit.
+    pub(super) fn tell(&mut self) -> u64 {
+        self.told = self.balancer;
+        self.told
+    }
+
+    /// The same, if it is above the one that noq knows.
+    pub(super) fn news(&mut self) -> Option<u64> {
+        self.balance_if_short();
+        (self.told < self.balancer).then(|| self.tell())
     }
 }
 
@@ -107,14 +116,16 @@ mod tests {
         assert_eq!(credit.lend(200), 200);
         credit.send(0, 0, 400, false);
         assert_eq!(credit.left(), 300);
+        assert_eq!(credit.news(), None);
         credit.send(0, 300, 410, false);
-        assert!(credit.short());
-        assert_eq!(credit.balance(), 605);
-        assert!(!credit.short());
+        assert_eq!(credit.news(), Some(605));
+        assert_eq!(credit.news(), None);
+        assert_eq!(credit.lend(1000), 195);
+        // What real servers wait for, too.
+        credit.send(0, 410, 605, false);
         credit.allow(1400);
-        assert_eq!(credit.balance(), 805);
-        assert_eq!(credit.lend(1000), 395);
-        assert!(!credit.short());
+        assert_eq!(credit.news(), Some(805));
+        assert_eq!(credit.lend(1000), 200);
     }
 
     #[test]
@@ -149,8 +160,8 @@ mod tests {
                     }
                     3 => credit.allow(credit.allowed + bytes),
                     _ => {
-                        credit.balance();
-                        prop_assert!(!credit.short());
+                        credit.news();
+                        prop_assert!(credit.balancer - credit.used >= credit.left() / 3);
                     }
                 }
                 prop_assert!(credit.balancer + lent <= credit.allowed);

@@ -326,6 +326,19 @@ impl Paths {
         Some(&mut self.known[at])
     }
 
+    /// By which noq itself sends: path 0 as long as the client keeps it.
+    pub(super) fn own(&self) -> Option<u32> {
+        let held = |path: &&Path| !path.over && matches!(path.holder, Holder::Balancer);
+        self.known.iter().filter(held).map(|path| path.id).min()
+    }
+
+    /// The first that may be lent.
+    pub(super) fn free(&self) -> Option<u32> {
+        let own = self.own();
+        let free = |path: &&Path| path.free() && Some(path.id) != own;
+        self.known.iter().find(free).map(|path| path.id)
+    }
+
     /// The oldest: ids rise (draft-ietf-quic-multipath, section 3.1).
     fn forget(&mut self) {
         let paths = self
@@ -386,10 +399,6 @@ mod tests {
             send(&mut path, number, &mut [0x40, 9, 9, 0], false);
         }
         assert!(!path.free());
-        let mut first = Path::new(0);
-        first.validated = true;
-        first.acked(0, None);
-        assert!(!first.free());
     }
 
     #[test]
@@ -421,6 +430,18 @@ mod tests {
         assert_eq!(path.connection_id, Some(ids[0]));
         path.identify(2, 1, ids[2]);
         assert_eq!(path.connection_id, Some(ids[1]));
+    }
+
+    #[test]
+    fn noq_keeps_a_path() {
+        let mut paths = Paths::default();
+        for id in [1, 0] {
+            let path = paths.get_or_new(id).expect("it is new");
+            *path = Path { id, ..ready() };
+        }
+        assert_eq!((paths.own(), paths.free()), (Some(0), Some(1)));
+        paths.get(0).expect("it is known").abandon();
+        assert_eq!((paths.own(), paths.free()), (Some(1), None));
     }
 
     #[test]

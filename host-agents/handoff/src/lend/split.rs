@@ -32,9 +32,9 @@ impl State {
         self.advance(incoming.generation);
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.frames.clear();
-        let mut changed = self.credit.short();
-        if changed {
-            let limit = self.credit.balance();
+        let mut changed = false;
+        if let Some(limit) = self.credit.news() {
+            changed = true;
             max_data(&mut scratch.frames, limit);
         }
         let mut end = 0;
@@ -68,7 +68,7 @@ impl State {
             Frame::MaxData { limit } => {
                 self.credit.allow(*limit);
                 self.share();
-                max_data(&mut scratch.frames, self.credit.balance());
+                max_data(&mut scratch.frames, self.credit.tell());
                 return true;
             }
             Frame::MaxStreamData { id, limit } => match self.streams.get(*id) {

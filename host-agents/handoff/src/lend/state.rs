@@ -42,24 +42,22 @@ impl State {
     }
 
     /// The first path that may be lent.
-    pub(super) fn free(&mut self) -> Option<u32> {
-        if self.closed || self.ratchet.is_none() {
-            return None;
-        }
-        self.paths
-            .iter()
-            .find(|path| path.free())
-            .map(|path| path.id)
+    pub(super) fn free(&self) -> Option<u32> {
+        let ready = !self.closed && self.ratchet.is_some();
+        self.paths.free().filter(|_| ready)
     }
 
-    /// What nobody has, to those that want more, each as much.
+    /// What nobody has, to those that want more, each as much; but noq first, if it is short.
     pub(super) fn share(&mut self) {
+        self.credit.balance_if_short();
         let wanting = |path: &&mut Path| path.wants() > 0;
         let mut count = self.paths.iter().filter(wanting).count() as u64;
         for path in self.paths.iter().filter(wanting) {
             let bytes = path.wants().min(self.credit.left() / count);
             count -= 1;
-            path.raise(self.credit.lend(bytes));
+            if bytes > 0 {
+                path.raise(self.credit.lend(bytes));
+            }
         }
     }
 
