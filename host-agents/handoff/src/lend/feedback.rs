@@ -119,6 +119,16 @@ impl Feedback {
         self.add(|pending| pending.connection_id = Some(id));
     }
 
+    #[cfg(test)]
+    pub(super) fn frames(&self) -> Bytes {
+        self.pending().frames()
+    }
+
+    #[cfg(test)]
+    pub(super) fn new_connection_id(&self) -> Option<ConnectionId> {
+        self.pending().connection_id
+    }
+
     pub(super) fn close(&self) {
         self.add(|pending| pending.closed = true);
     }

@@ -102,8 +102,8 @@ fn blank(frame: &mut [u8]) {
     frame[0] = PING;
 }
 
-/// RESET_STREAM with this code and final size in the place of one of [`super::RESET`] and none: 10 bytes behind the stream's id. A code of two bytes and a
-/// size of eight fit as well, and none other has more; what would be longer is sent without the code.
+/// RESET_STREAM with this code and final size in the place of one of [`super::RESET`] and none: nine bytes behind the stream's id. HTTP/3's codes have two,
+/// a size below 2^30 four; if it has eight, the code is 0, which stands for none of HTTP/3's (RFC 9114, section 8.1).
 fn reset(frame: &mut [u8], code: u64, final_size: u64) {
     let mut rest = &frame[1..];
     let Some(stream) = varint(&mut rest) else {
@@ -150,3 +150,6 @@ fn close_transport(frame: &mut [u8], code: u64) {
         frame.copy_from_slice(&wire);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -164,3 +164,6 @@ fn replace(payload: &mut BytesMut, frames: &[u8]) {
     payload.clear();
     payload.extend_from_slice(if frames.is_empty() { &[0] } else { frames });
 }
+
+#[cfg(test)]
+mod tests;
