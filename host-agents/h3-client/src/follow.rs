@@ -98,6 +98,7 @@ pub async fn follow(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frontage_quic::session::TrafficSecrets;
 
     #[test]
     fn preferred_addresses_are_of_two_families() {
@@ -121,12 +122,22 @@ mod tests {
             ["[::1]:443", "[2001:db8::7]:443"].map(|text| text.parse().unwrap());
         let socket = Socket::new(server).unwrap();
         let follower = Follower(Some(socket.clone()));
-        follower.complete(&Vec::new());
+        let complete = |peer: &Parameters| {
+            follower.complete(&Agreed {
+                peer,
+                suite: 0x1301,
+                secrets: TrafficSecrets {
+                    client: vec![0; 32],
+                    server: vec![0; 32],
+                },
+            });
+        };
+        complete(&Vec::new());
         assert_eq!(socket.addresses().unwrap().1, server);
         let mut value = vec![0; 6];
         value.extend("2001:db8::7".parse::<Ipv6Addr>().unwrap().octets());
         value.extend(443u16.to_be_bytes());
-        follower.complete(&vec![(PREFERRED_ADDRESS, value.into())]);
+        complete(&vec![(PREFERRED_ADDRESS, value.into())]);
         assert_eq!(socket.addresses().unwrap().1, preferred);
         assert_eq!(socket.server(), server);
     }

@@ -92,7 +92,9 @@ impl RealServer {
     /// Sends all there is, until the client has it.
     pub async fn deliver(&mut self) {
         while !self.queue.is_empty() || !self.unacked.is_empty() {
-            while let Some(frames) = self.queue.pop_front_if(|_| self.unacked.len() < 20) {
+            while self.unacked.len() < 20
+                && let Some(frames) = self.queue.pop_front()
+            {
                 self.send(frames);
             }
             match tokio::time::timeout(Duration::from_millis(300), self.events.recv()).await {
