@@ -8,24 +8,24 @@
 //! On a lent path noq is mute: the balancer's own packets go by path 0, to which noq is held as the others are for backup.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
-use frontage_quic::parameters::{self, Parameters, integer, read_integer};
-use frontage_quic::session::{Agreed, Incoming, Nonce, Observer, Outgoing, Packet};
 use noq::{PathId, PathStatus, VarInt};
 
 use crate::grant::Grant;
 pub use error::Error;
 pub use feedback::{Event, Events};
-use ratchet::Ratchet;
 use state::State;
 
+mod account;
 mod credit;
 mod error;
 mod feedback;
 mod numbers;
+mod observer;
 mod outgoing;
+mod path;
 mod paths;
 mod ranges;
 mod ratchet;
@@ -38,11 +38,6 @@ pub const RESET: VarInt = VarInt::MAX;
 
 /// The path of packets without a path.
 const VOID: u32 = u32::MAX;
-
-/// Transport parameters (RFC 9000, section 18.2; draft-ietf-quic-multipath, section 2.1).
-const INITIAL_MAX_DATA: u64 = 0x04;
-const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
-const INITIAL_MAX_PATH_ID: u64 = 0x3e;
 
 /// How a lent stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +74,8 @@ pub struct Lender<O> {
     inner: O,
     /// The client may have several paths.
     lends: AtomicBool,
+    /// A generation of keys, and how many packets real servers sealed by it.
+    sealed_elsewhere: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -88,6 +85,7 @@ impl<O> Lender<O> {
         Self {
             inner,
             lends: AtomicBool::new(false),
+            sealed_elsewhere: AtomicU64::new(0),
             state: Mutex::default(),
         }
     }
@@ -231,66 +229,6 @@ impl<O> Lender<O> {
 
 /// Packets of a loan at most: more than any key may seal (RFC 9001, section 6.6), and no number is near the last one.
 const LOAN: u64 = 1 << 40;
-
-impl<O: Observer> Observer for Lender<O> {
-    fn sent(&self, packet: &Packet<'_>) {
-        self.inner.sent(packet);
-    }
-
-    fn received(&self, packet: &Packet<'_>) {
-        self.inner.received(packet);
-    }
-
-    fn complete(&self, agreed: &Agreed<'_>) {
-        self.inner.complete(agreed);
-        self.state().ratchet = Ratchet::new(agreed.suite, agreed.secrets.server.clone());
-    }
-
-    /// Half of what a client with several paths takes is for real servers.
-    fn announced(&self, peer: &mut Parameters) -> bool {
-        let changed = self.inner.announced(peer);
-        let get = |id| {
-            let mut known = peer.iter();
-            let value = known.find(|(known, _)| *known == id)?.1.clone();
-            read_integer(&value)
-        };
-        if get(INITIAL_MAX_PATH_ID).is_none_or(|paths| paths == 0) {
-            return changed;
-        }
-        let state = &mut *self.state();
-        state.limit = get(INITIAL_MAX_STREAM_DATA_BIDI_LOCAL).unwrap_or(0);
-        let limit = state.credit.begin(get(INITIAL_MAX_DATA).unwrap_or(0));
-        let mut wire = Vec::new();
-        parameters::write(peer, &mut wire);
-        state.parameters = wire.into();
-        for (id, value) in peer {
-            if *id == INITIAL_MAX_DATA {
-                *value = integer(limit);
-            }
-        }
-        self.lends.store(true, Relaxed);
-        true
-    }
-
-    #[inline]
-    fn seal(&self, outgoing: &mut Outgoing<'_>) -> Nonce {
-        if !self.lends.load(Relaxed) {
-            return self.inner.seal(outgoing);
-        }
-        let nonce = self.state().seal(outgoing);
-        self.inner.sent(&outgoing.packet());
-        nonce
-    }
-
-    #[inline]
-    fn opened(&self, incoming: &mut Incoming<'_>) {
-        if !self.lends.load(Relaxed) {
-            return self.inner.opened(incoming);
-        }
-        self.inner.received(&incoming.packet());
-        self.state().open(incoming);
-    }
-}
 
 /// Real servers must not go on for a connection that is gone.
 impl<O> Drop for Lender<O> {

@@ -1,7 +1,10 @@
 //! A client that knows nothing of QDSR gets streams of a connection from elsewhere, and the connection goes on.
 
+use std::time::Duration;
+
 use frontage_handoff::lend::{End, Error, Event, RESET};
 use noq::{ConnectionError, ReadError, VarInt};
+use tokio::time::timeout;
 
 use lending::real_server::RealServer;
 use lending::{World, bytes, soon};
@@ -275,4 +278,32 @@ async fn nothing_is_lent_to_a_client_of_one_path() {
     );
     assert_eq!(world.lender().lend_stream(1, 0), Err(Error::Path(1)));
     assert_eq!(world.lender().more_credit(1, 9), Err(Error::Path(1)));
+}
+
+/// As if a real server had sent so many: what the client says is taken for true until that is asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_has_sealed_enough_is_updated_whoever_sealed() {
+    let world = World::new(2).await;
+    let (grant, events) = world.lend().await;
+    let mut real = RealServer::new(grant, events, &world);
+    let (_answer, _answering, id) = world.ask().await;
+    world.lender().lend_stream(1, id).unwrap();
+    // The first update is noq's own doing, after a few packets.
+    world.client.force_key_update();
+    for before in [0, 1] {
+        if before == 1 {
+            // AES-GCM's limit (RFC 9001, section 6.6).
+            real.next += 1 << 23;
+            real.write(id, &bytes(100, 1), false);
+            real.deliver().await;
+        }
+        while real.grant.keys.generation == before {
+            world.carry(1000).await;
+            let recent = Duration::from_millis(10);
+            if let Ok(event) = timeout(recent, real.events.recv()).await {
+                real.take(event.expect("the path is still lent"));
+            }
+        }
+    }
+    assert_eq!(real.grant.keys.generation, 2);
 }

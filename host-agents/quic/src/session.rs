@@ -144,6 +144,12 @@ pub trait Observer: Send + Sync + 'static {
         }
     }
 
+    /// Packets that others sealed by our key of this generation: a key must not seal too many (RFC 9001, section 6.6).
+    #[inline]
+    fn sealed_elsewhere(&self, _generation: u32) -> u64 {
+        0
+    }
+
     /// A packet came, and noq reads what this leaves of it.
     #[inline]
     fn opened(&self, incoming: &mut Incoming<'_>) {

@@ -6,7 +6,7 @@ use frontage_quic::parameters::put_varint;
 use frontage_quic::session::Incoming;
 
 use super::numbers::Owner;
-use super::paths::Holder;
+use super::path::Holder;
 use super::ranges::Ranges;
 use super::state::State;
 
@@ -123,7 +123,7 @@ impl State {
         let Some(path) = self.paths.get(ack.path) else {
             return false;
         };
-        path.acked(ack.largest, ack.ecn);
+        self.elsewhere += path.acked(ack.largest, ack.ecn);
         if path.numbers.plain() {
             return false;
         }

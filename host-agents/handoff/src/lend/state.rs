@@ -3,11 +3,15 @@
 use bytes::Bytes;
 
 use super::credit::Credit;
-use super::paths::{Holder, Path, Paths};
+use super::path::{Holder, Path};
+use super::paths::Paths;
 use super::ratchet::Ratchet;
 use super::split::Scratch;
 use super::streams::Streams;
 use super::{End, Error};
+
+/// Packets that are on their way to a client at most: 80 MB.
+const IN_FLIGHT: u64 = 1 << 16;
 
 #[derive(Default)]
 pub(super) struct State {
@@ -22,6 +26,8 @@ pub(super) struct State {
     pub(super) limit: u64,
     /// Of noq's packets without a path, how many there are.
     pub(super) void: u64,
+    /// Packets of real servers that the client has, by the newest keys.
+    pub(super) elsewhere: u64,
     /// Why the connection is to be closed: a code of the transport's.
     pub(super) violation: Option<u64>,
     /// Lent streams in the packet that is being sealed.
@@ -35,10 +41,24 @@ impl State {
     pub(super) fn advance(&mut self, generation: u32) {
         let ratchet = self.ratchet.as_mut();
         if let Some(keys) = ratchet.and_then(|ratchet| ratchet.advance(generation)) {
+            self.elsewhere = 0;
             for loan in self.paths.iter().filter_map(Path::loan) {
                 loan.feedback.keys(keys.clone());
             }
         }
+    }
+
+    /// Packets that real servers have sealed by the newest keys, and that generation of keys. Some more, for those that the client does not have.
+    pub(super) fn sealed_elsewhere(&self) -> (u32, u32) {
+        let sealed = match self.elsewhere {
+            0 => 0,
+            acked => u32::try_from(acked + IN_FLIGHT).unwrap_or(u32::MAX),
+        };
+        let generation = self
+            .ratchet
+            .as_ref()
+            .map_or(0, |ratchet| ratchet.keys.generation);
+        (generation, sealed)
     }
 
     /// The first path that may be lent.

@@ -69,6 +69,10 @@ impl Observer for Remembering {
     fn opened(&self, incoming: &mut Incoming<'_>) {
         self.lender.opened(incoming);
     }
+
+    fn sealed_elsewhere(&self, generation: u32) -> u64 {
+        self.lender.sealed_elsewhere(generation)
+    }
 }
 
 /// A connection, seen from both ends.

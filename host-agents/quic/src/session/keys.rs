@@ -74,7 +74,8 @@ impl<O: Observer> PacketKey for Observed<O> {
     }
 
     fn confidentiality_limit(&self) -> u64 {
-        PacketKey::confidentiality_limit(&self.key)
+        let others = self.observer.sealed_elsewhere(self.generation);
+        PacketKey::confidentiality_limit(&self.key).saturating_sub(others)
     }
 
     fn integrity_limit(&self) -> u64 {
