@@ -6,6 +6,15 @@
 //! nothing that a real server's packets could clash with (`outgoing`).
 //!
 //! On a lent path noq is mute: the balancer's own packets go by path 0, to which noq is held as the others are for backup.
+//!
+//! # Limits
+//!
+//! - What noq itself asks or answers on a lent path the client never hears, PATH_CHALLENGE and PATH_RESPONSE among them. So a client whose address changes
+//!   keeps path 0, while noq gives its lent paths up (RFC 9000, section 8.2.4): [`Event::Moved`] first, then [`Event::Closed`].
+//! - A client of noq's tells which keys a packet has by comparing its number with that of the update, of whichever path that was. A few packets of a real
+//!   server's that cross an update are lost, and sent again.
+//! - Who asks for several paths is told of half its MAX_DATA at first, so this is for servers that do have real servers.
+//! - Of 0-RTT packets nothing is seen; they carry nothing that concerns a grant, since there was none.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
