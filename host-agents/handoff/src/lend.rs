@@ -9,8 +9,9 @@
 //!
 //! # Limits
 //!
-//! - What noq itself asks or answers on a lent path the client never hears, PATH_CHALLENGE and PATH_RESPONSE among them. So a client whose address changes
-//!   keeps path 0, while noq gives its lent paths up (RFC 9000, section 8.2.4): [`Event::Moved`] first, then [`Event::Closed`].
+//! - What noq itself asks or answers on a lent path the client never hears, PATH_CHALLENGE and PATH_RESPONSE among them. So where a client's address
+//!   changes, noq never knows the new one of a lent path for valid: it goes back to the old one after three probe time-outs (RFC 9000, section 9.3.2),
+//!   and follows again with the next packet. Each time that is an [`Event::Moved`].
 //! - A client of noq's tells which keys a packet has by comparing its number with that of the update, of whichever path that was. A few packets of a real
 //!   server's that cross an update are lost, and sent again.
 //! - Who asks for several paths is told of half its MAX_DATA at first, so this is for servers that do have real servers.
