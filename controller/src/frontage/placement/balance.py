@@ -18,11 +18,12 @@ from frontage.placement.routing import Matrices, Routed, adapted, nearest, reach
 from frontage.placement.values import Demand, Flags, Parameters, Sites
 
 EPOCHS = 60
-STARTS = 3
+STARTS = 8
 """Epochs whose placements are improved."""
 WIDTH = 24
 """Exchanges that are judged before a placement passes for the best around it."""
 _STEP = 0.1
+"""The first step of load latencies from epoch to epoch, as a share of the mean RTT."""
 _AVERSION = 40.0
 """What counts a site's being asked too much, by the share of its capacity, as a share of latency."""
 
@@ -43,6 +44,7 @@ def balance(demand: Demand, sites: Sites, parameters: Parameters) -> Balance:
     engine = Engine(sites, parameters)
     engine.observe(demand)
     matrices = Matrices.of(demand, len(sites.rtts), parameters)
+    step = _STEP * float(reachable(sites).mean())
     tried: dict[bytes, Balance] = {}
     for number in range(EPOCHS):
         engine.plan()
@@ -51,7 +53,7 @@ def balance(demand: Demand, sites: Sites, parameters: Parameters) -> Balance:
             tried[chosen.tobytes()] = _judged(chosen, matrices, sites)
         latency = engine.sites.load_latency.astype(np.float64)
         load = nearest(chosen, matrices, engine.sites).load
-        engine.measure(adapted(latency, load, sites, _STEP / (number + 1) ** 0.5).astype(np.float32))
+        engine.measure(adapted(latency, load, sites, step / (number + 1) ** 0.5).astype(np.float32))
         engine.again(demand.keys)
     starts = sorted(tried.values(), key=lambda found: found.score)[:STARTS]
     return min((_improved(start, matrices, sites) for start in starts), key=lambda found: found.score)

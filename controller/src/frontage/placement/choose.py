@@ -6,7 +6,6 @@ compute theirs apart. All arithmetic goes element by element in a fixed order, w
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -159,8 +158,3 @@ def _times(ways: Times, current: Times, barred: Flags) -> tuple[Times, Times]:
         now += here
     then[barred] = np.inf
     return now, then
-
-
-def share_of(parameters: Parameters, count: int) -> int:
-    """Of ``count`` replicas those that are placed by locality."""
-    return math.ceil(parameters.nu * count - 1e-9)

@@ -133,7 +133,9 @@ class Engine:
             self._masks[part] = masks
         self._again[rows] = False
         keys = self.records.keys[np.concatenate(changed)]
-        return Plan(found.beta, found.load, len(rows), keys, self._unpack(np.concatenate(before)), self._unpack(np.concatenate(after)))
+        return Plan(
+            found.beta, found.load, len(rows), keys, self._unpack(np.concatenate(before)), self._unpack(np.concatenate(after))
+        )
 
     def choice(self, rows: Rows) -> Choice:
         """Where the records of these rows would be placed now, as many replicas as the last plan found."""

@@ -39,7 +39,8 @@ class Matrices:
         record = np.repeat(np.arange(len(demand.keys)), np.diff(demand.starts))
         cell = record * regions + demand.regions
         shape = len(demand.keys), regions
-        reads, writes = (np.bincount(cell, rates, math.prod(shape)).reshape(shape) for rates in (demand.reads, demand.writes))
+        reads: Totals = np.bincount(cell, demand.reads, math.prod(shape)).reshape(shape).astype(np.float64)
+        writes: Totals = np.bincount(cell, demand.writes, math.prod(shape)).reshape(shape).astype(np.float64)
         return cls(reads * parameters.read_cost, writes.sum(axis=1) * parameters.write_cost, reads + writes)
 
 
@@ -73,7 +74,7 @@ def route(chosen: Flags, demand: Matrices, sites: Sites, rounds: int = ROUNDS) -
     cells = np.arange(len(ways))
     now = sites.load_latency.astype(np.float64)
     load, latency, waits = np.zeros(len(now)), 0.0, np.zeros(len(now))
-    counted = rounds - rounds // 2
+    counted, step = rounds - rounds // 2, STEP * float(known.mean())
     for number in range(rounds):
         where = (ways + now).argmin(axis=1)
         found = np.bincount(where, reads, len(now)) + updates
@@ -81,15 +82,14 @@ def route(chosen: Flags, demand: Matrices, sites: Sites, rounds: int = ROUNDS) -
             load += found / counted
             latency += float(ways[cells, where] @ requests) / counted
             waits += now / counted
-        now = adapted(now, found, sites, STEP / math.sqrt(number + 1))
+        now = adapted(now, found, sites, step / math.sqrt(number + 1))
     return Routed(load, latency / max(float(requests.sum()), math.ulp(0.0)), waits)
 
 
 def adapted(load_latency: Totals, load: Totals, sites: Sites, step: float) -> Totals:
-    """Higher where a site gets too much: by ``step`` of the mean RTT at one that gets twice what it can serve."""
-    full = load / np.where(sites.usable, sites.capacity, 1) - 1
-    moved = load_latency + step * float(reachable(sites).mean()) * np.where(sites.usable, full, 0)
-    return np.maximum(0, moved)
+    """Higher where a site gets too much: by ``step`` microseconds at one that gets twice what it can serve."""
+    full = np.divide(load, sites.capacity, out=np.ones_like(load), where=sites.usable)
+    return np.maximum(0, load_latency + step * (full - 1))
 
 
 def reachable(sites: Sites) -> Totals:

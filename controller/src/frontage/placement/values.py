@@ -48,11 +48,11 @@ class Parameters:
     def __post_init__(self) -> None:
         most = math.inf if self.max_replicas is None else self.max_replicas
         for good, what in (
-            (1 <= self.min_replicas, "min_replicas is less than 1"),
+            (self.min_replicas >= 1, "min_replicas is less than 1"),
             (self.min_replicas <= most, "min_replicas is more than max_replicas"),
             (0 < self.mu <= 1, "mu is not above 0 and at most 1"),
             (0 <= self.nu <= 1, "nu is not from 0 to 1"),
-            (0 <= self.weighed, "weighed is negative"),
+            (self.weighed >= 0, "weighed is negative"),
             (0 < self.read_cost < math.inf, "read_cost is not positive"),
             (0 < self.write_cost < math.inf, "write_cost is not positive"),
             (0 <= self.seed < 2**64, "seed is not an unsigned number of 64 bits"),
