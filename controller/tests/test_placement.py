@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placement_world import world
 
 from frontage.placement.choose import Chooser
 from frontage.placement.counts import replicate, solve
 from frontage.placement.draw import priorities
 from frontage.placement.engine import Engine
 from frontage.placement.values import Demand, Flags, Parameters, PlacementError, Sites, record_key
+from placement_world import world
 
 PAPER = {"nu": 0.5, "weighed": 0}
 rates = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=20)
@@ -65,17 +65,15 @@ def test_beta_is_the_largest_that_fits(pairs: list[tuple[int, int]], capacity: f
     found = replicate(reads, writes, capacity, 9, parameters)
     counted = (reads > 0) & (writes > 0)
     ratio, weight = reads[counted] / writes[counted], writes[counted]
-    if found.beta in (0.0, math.inf):
-        full = reads.sum() + 9 * writes[counted].sum() + 2 * writes[reads == 0].sum()
-        assert (
-            full <= capacity * (1 + 1e-9)
-            if found.beta
-            else not len(ratio) or reads.sum() + 2 * writes.sum() >= capacity * (1 - 1e-9)
-        )
+    if found.beta == 0:
+        assert reads.sum() + 2 * writes.sum() >= capacity * (1 - 1e-9)
+        return
+    if found.beta == math.inf:
+        assert reads.sum() + 9 * weight.sum() + 2 * writes[~counted].sum() <= capacity * (1 + 1e-9) or not len(ratio)
         return
     # A little above, somebody has a replica more, and then it is too much.
     above = np.floor(np.clip(2 + np.nextafter(found.beta, math.inf) * (1 + 1e-12) * ratio, 2, 9))
-    assert reads.sum() + above @ weight + 2 * writes[~counted].sum() >= capacity * (1 - 1e-9)
+    assert reads.sum() + above @ weight + 2 * writes[reads == 0].sum() >= capacity * (1 - 1e-9)
 
 
 def test_beta_solves_the_papers_equation_where_replicas_need_not_be_whole() -> None:
@@ -193,10 +191,13 @@ def test_nothing_moves_without_a_change() -> None:
     found.observe(demand)
     assert not len(found.plan().keys)
     # Load latencies count for what is placed from now on.
-    found.measure(np.array([1e6] + [0.0] * 8, np.float32))
+    busy = int(found.masks(demand.keys).sum(axis=0).argmax())
+    found.measure(np.where(np.arange(9) == busy, 1e6, 0).astype(np.float32))
     assert found.plan().placed == 0
     found.again(demand.keys)
-    assert (found.plan().before[:, 0]).any()
+    moved = found.plan()
+    assert moved.before[:, busy].any()
+    assert not moved.after[:, busy].all()
 
 
 def test_what_is_installed_stays() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from placement_world import world
 
 from frontage.placement.balance import settled
 from frontage.placement.optimum import best_routing, optimum
+from placement_world import world
 
 INSTANCES = range(100)
 WITHIN = 1.1
