@@ -34,7 +34,7 @@ class Policy:
             (self.requests >= 1, "requests is less than 1"),
             (0 <= self.moved <= 1, "moved is not from 0 to 1"),
             (self.controllers >= 1, "controllers is less than 1"),
-            (self.share > 1 / self.requests, "share leaves nothing for reconfigurations: it is not above 1 / requests"),
+            (self.share * self.requests > 1, "share leaves nothing for reconfigurations: it is not above 1 / requests"),
         ):
             if not good:
                 raise PlacementError(what)
