@@ -79,13 +79,13 @@ def largest(ratio: Totals, weight: Totals, room: int, beta: float, spare: float)
     """
     if not 0 < beta < math.inf:
         return beta
-    high = beta
-    while (count := extra(ratio, high, room)) @ weight <= spare:
-        if count.min() == room:
+    low, at_low = beta, extra(ratio, beta, room)
+    # As far as what is unspent would go if replicas were not whole: about where it is spent.
+    step = max((spare - float(at_low @ weight)) / float(ratio @ weight), math.ulp(beta))
+    while float((at_high := extra(ratio, high := low + step, room)) @ weight) <= spare:
+        if at_high.min() == room:
             return math.inf
-        high *= 2
-    low = beta
-    at_low, at_high = extra(ratio, low, room), extra(ratio, high, room)
+        low, at_low, step = high, at_high, 2 * step
     while (open_ := at_low != at_high).any() and (middle := low + (high - low) / 2) not in (low, high):
         spare -= float(at_low[~open_] @ weight[~open_])
         ratio, weight, at_low, at_high = ratio[open_], weight[open_], at_low[open_], at_high[open_]
