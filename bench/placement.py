@@ -68,7 +68,7 @@ class World:
 
     def shares(self, locality: Floats) -> Floats:
         top = REGIONS // 10
-        share = np.repeat(((1 - locality) / (REGIONS - top))[:, None], REGIONS, axis=1)
+        share: Floats = np.repeat(((1 - locality) / (REGIONS - top))[:, None], REGIONS, axis=1)
         near = self.around[self.random.integers(0, REGIONS, len(locality)), :top]
         np.put_along_axis(share, near, (locality / top)[:, None], axis=1)
         share *= self.random.uniform(0.5, 1.5, share.shape).astype(np.float32)
