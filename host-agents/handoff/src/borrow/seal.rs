@@ -200,3 +200,6 @@ pub fn leaves(packet: &[u8]) -> bool {
         .first()
         .is_some_and(|first| first & FORM_AND_FIXED == FIXED)
 }
+
+#[cfg(test)]
+mod tests;
