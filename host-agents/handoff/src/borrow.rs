@@ -275,6 +275,16 @@ impl Borrowed {
         })
     }
 
+    /// Bytes of `stream` that were sent, its size should it end here.
+    pub fn sent(&self, stream: u64) -> Option<u64> {
+        self.sealer.streams(|streams| streams.sent_of(stream))
+    }
+
+    /// Bytes of all streams that were sent: so much of the credit is used.
+    pub fn used(&self) -> u64 {
+        self.sealer.streams(|streams| streams.sent())
+    }
+
     /// Nothing is sent on `stream` any more. What the client still says about it is ignored.
     pub fn release(&self, stream: u64) {
         self.sealer.streams(|streams| streams.release(stream));

@@ -1,347 +1,58 @@
-//! A noq client that knows of nothing, a balancer that lends a path of its connection, and a real server that sends on it.
+//! A noq client that knows of nothing gets streams from a host that is not its server.
 
-use std::io::{self, IoSliceMut};
-use std::net::{SocketAddr, UdpSocket};
-use std::num::NonZeroUsize;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use bytes::Bytes;
-use frontage_handoff::borrow::keys::Suite;
-use frontage_handoff::borrow::{Borrowed, Borrower, Transport};
-use frontage_handoff::grant::{Grant, Keys};
-use frontage_quic::parameters;
-use frontage_quic::session::{Handshake, Observer, Packet};
-use frontage_quic::socket::Socket;
-use noq::congestion::CubicConfig;
-use noq::crypto::rustls::QuicClientConfig;
-use noq::udp::{RecvMeta, Transmit};
-use noq::{
-    AsyncUdpSocket, Endpoint, EndpointConfig, PathError, PathId, PathStatus, Runtime as _,
-    TokioRuntime, TransportConfig, UdpSender, VarInt,
-};
-use rand::rngs::SmallRng;
-use rand::{RngExt as _, SeedableRng as _};
-use rustls::pki_types::PrivatePkcs8KeyDer;
-use tokio::sync::mpsc;
-use tokio::time::sleep;
+use frontage_handoff::borrow::{Borrowed, Error};
+use frontage_handoff::grant::Grant;
+use frontage_quic::parameters::put_varint;
+use noq::{ConnectionError, TransportErrorCode, VarInt};
+use scene::{Nobody, Scene, Sent, pattern, transport};
 
-use balancer::{Cut, News};
+mod scene;
 
-mod balancer;
-
-const PATH: u32 = 1;
 const LENGTH: usize = 10 << 20;
-
-struct Nobody;
-
-impl Observer for Nobody {
-    fn sent(&self, _: &Packet<'_>) {}
-
-    fn received(&self, _: &Packet<'_>) {}
-}
-
-/// Remembers the numbers and the streams of what left.
-#[derive(Default)]
-struct Sent(std::sync::Mutex<Vec<(u64, u32)>>);
-
-impl Observer for Sent {
-    fn sent(&self, packet: &Packet<'_>) {
-        let sent = (packet.number, packet.generation);
-        self.0.lock().unwrap().push(sent);
-    }
-
-    fn received(&self, _: &Packet<'_>) {}
-}
-
-/// A socket of the real server's that loses some of what it sends.
-#[derive(Debug)]
-struct Lossy {
-    socket: Box<dyn AsyncUdpSocket>,
-    /// Of a hundred packets.
-    lost: u32,
-    seed: u64,
-}
-
-impl AsyncUdpSocket for Lossy {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        Box::pin(LossySender {
-            inner: self.socket.create_sender(),
-            lost: self.lost,
-            random: SmallRng::seed_from_u64(self.seed),
-            left: Vec::new(),
-            again: false,
-        })
-    }
-
-    fn poll_recv(
-        &mut self,
-        _: &mut Context<'_>,
-        _: &mut [IoSliceMut<'_>],
-        _: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        panic!("a real server hears nothing from outside");
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
-    }
-
-    fn may_fragment(&self) -> bool {
-        self.socket.may_fragment()
-    }
-}
-
-#[derive(Debug)]
-struct LossySender {
-    inner: Pin<Box<dyn UdpSender>>,
-    lost: u32,
-    random: SmallRng,
-    left: Vec<u8>,
-    again: bool,
-}
-
-impl UdpSender for LossySender {
-    fn poll_send(
-        mut self: Pin<&mut Self>,
-        transmit: &Transmit<'_>,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let size = transmit.segment_size.unwrap_or(transmit.contents.len());
-        if !std::mem::replace(&mut this.again, true) {
-            this.left.clear();
-            for segment in transmit.contents.chunks(size) {
-                if this.random.random_range(0..100) >= this.lost {
-                    this.left.extend(segment);
-                }
-            }
-        }
-        if !this.left.is_empty() {
-            let transmit = Transmit {
-                contents: &this.left,
-                segment_size: Some(size).filter(|size| *size < this.left.len()),
-                ..transmit.clone()
-            };
-            ready!(this.inner.as_mut().poll_send(&transmit, cx))?;
-        }
-        this.again = false;
-        Poll::Ready(Ok(()))
-    }
-
-    fn max_transmit_segments(&self) -> NonZeroUsize {
-        self.inner.max_transmit_segments()
-    }
-}
-
-fn multipath() -> Arc<TransportConfig> {
-    let mut transport = TransportConfig::default();
-    transport.max_concurrent_multipath_paths(4);
-    transport.max_concurrent_bidi_streams(VarInt::from_u32(1000));
-    Arc::new(transport)
-}
-
-/// All of them.
-struct Scene {
-    client: noq::Connection,
-    balancer: noq::Connection,
-    borrower: Borrower,
-    cut: Arc<Cut>,
-    news: mpsc::UnboundedReceiver<News>,
-    /// Those of the balancer and of the client, which end with them.
-    _endpoints: [Endpoint; 2],
-}
-
-impl Scene {
-    async fn new(lost: u32) -> Self {
-        let socket = UdpSocket::bind("[::1]:0").unwrap();
-        let also = socket.try_clone().unwrap();
-        let borrower = Borrower::new(Box::new(Lossy {
-            socket: TokioRuntime.wrap_udp_socket(also).unwrap(),
-            lost,
-            seed: 7,
-        }));
-        let made = rcgen::generate_simple_self_signed(vec!["frontage.test".into()]).unwrap();
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(made.cert.der().clone()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = rustls::ServerConfig::builder_with_provider(provider.clone())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![made.cert.der().clone()],
-                PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into(),
-            )
-            .unwrap();
-        let (cut, news) = Cut::new(PATH);
-        let session = balancer::Config {
-            inner: frontage_quic::session::Config::server(tls, Vec::new(), || Arc::new(Nobody))
-                .unwrap(),
-            cut: cut.clone(),
-        };
-        let mut config = noq::ServerConfig::with_crypto(Arc::new(session));
-        config.transport_config(multipath());
-        let server = Endpoint::new_with_abstract_socket(
-            EndpointConfig::default(),
-            Some(config),
-            Box::new(Socket::over(
-                TokioRuntime.wrap_udp_socket(socket).unwrap(),
-                None,
-            )),
-            Arc::new(TokioRuntime),
-        )
-        .unwrap();
-
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let mut config = noq::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
-        config.transport_config(multipath());
-        let client = Endpoint::client("[::1]:0".parse().unwrap()).unwrap();
-        let address = server.local_addr().unwrap();
-        let connecting = client
-            .connect_with(config, address, "frontage.test")
-            .unwrap();
-        let accepting = async { server.accept().await.expect("a client").await };
-        let (there, here) = tokio::join!(connecting, accepting);
-        Self {
-            client: there.unwrap(),
-            balancer: here.unwrap(),
-            borrower: borrower.unwrap(),
-            cut,
-            news,
-            _endpoints: [server, client],
-        }
-    }
-
-    /// The client opens a path, and the balancer grants it.
-    async fn grant(&self) -> Grant {
-        let to = self.client.path(PathId::ZERO).unwrap().remote_address();
-        let to = to.unwrap();
-        let path = loop {
-            match self.client.open_path(to, PathStatus::Available).await {
-                // The balancer's connection ids for it are under way.
-                Err(PathError::RemoteCidsExhausted) => sleep(Duration::from_millis(1)).await,
-                opened => break opened.unwrap(),
-            }
-        };
-        assert_eq!(path.id(), PathId::from(PATH));
-        let handshake: Handshake<Nobody> =
-            *self.balancer.handshake_data().unwrap().downcast().unwrap();
-        let secret = Bytes::from(handshake.secrets.unwrap().server);
-        let mut client_parameters = Vec::new();
-        parameters::write(&handshake.peer, &mut client_parameters);
-        let rtt = self.balancer.path(PathId::ZERO).unwrap().stats().rtt;
-        // Its sending waits for this lock; so nothing of noq's may be asked while it is held.
-        let mut state = self.cut.state.lock().unwrap();
-        state.granted = true;
-        Grant {
-            path: PATH,
-            first: state.next,
-            connection_id: state.connection_id.expect("the path was validated"),
-            suite: 0x1302,
-            header_secret: secret.clone(),
-            keys: Keys {
-                generation: 0,
-                secret,
-            },
-            client_parameters: client_parameters.into(),
-            server: self._endpoints[0].local_addr().unwrap(),
-            client: self._endpoints[1].local_addr().unwrap(),
-            credit: 1 << 40,
-            rtt,
-        }
-    }
-}
-
-fn transport() -> Transport {
-    Transport {
-        congestion: Arc::new(CubicConfig::default()),
-        mtu: 1200,
-    }
-}
-
-/// Tells the real server what the balancer hears, until the connection ends.
-async fn relay(mut news: mpsc::UnboundedReceiver<News>, grant: Grant, borrowed: Arc<Borrowed>) {
-    let mut keys = grant.keys;
-    let suite = Suite::of(grant.suite).unwrap();
-    while let Some(news) = news.recv().await {
-        match news {
-            News::Feedback(frames) => borrowed.feedback(&frames).unwrap(),
-            News::Updated(generation) => {
-                while keys.generation < generation {
-                    keys = suite.update(&keys).unwrap();
-                }
-                borrowed.rekey(&keys).unwrap();
-            }
-        }
-    }
-}
-
-fn pattern(length: usize) -> Bytes {
-    (0..length).map(|i| (i % 251) as u8).collect()
-}
 
 /// A stream of ten megabytes, with so many packets of a hundred lost on the way to the client, and key updates by both sides.
 async fn ten_megabytes(lost: u32) {
-    let scene = Scene::new(lost).await;
+    let mut scene = Scene::new(lost).await;
     let grant = scene.grant().await;
     let sent = Arc::<Sent>::default();
-    let opened = scene
-        .borrower
-        .open(&grant, &transport(), sent.clone())
-        .await;
-    let borrowed = Arc::new(opened.unwrap());
-    let relaying = tokio::spawn(relay(scene.news, grant.clone(), borrowed.clone()));
+    let borrowed = scene.lend(&grant, sent.clone()).await;
+    let mut asked = scene.ask(b"ten megabytes", &borrowed).await;
 
-    let (mut asking, mut receiving) = scene.client.open_bi().await.unwrap();
-    asking.write_all(b"ten megabytes").await.unwrap();
-    asking.finish().unwrap();
-    let (answering, mut asked) = scene.balancer.accept_bi().await.unwrap();
-    let stream = u64::from(asked.id());
-    let request = asked.read_to_end(100).await.unwrap();
-    borrowed.request(stream, None, &request).unwrap();
-
-    let server = borrowed.clone();
-    let serving = async move {
-        let (id, (mut send, mut recv)) = server.accept().await.unwrap();
-        assert_eq!(id, stream);
+    let serving = async {
+        let (id, (mut send, mut recv)) = borrowed.accept().await.unwrap();
+        assert_eq!(id, asked.stream);
         assert_eq!(recv.read_to_end(100).await.unwrap(), b"ten megabytes");
         send.write_all(&pattern(LENGTH)).await.unwrap();
         send.finish().unwrap();
         assert_eq!(send.stopped().await.unwrap(), None);
     };
-    let (client, balancer) = (scene.client.clone(), scene.balancer.clone());
-    let reading = async move {
-        let mut received = vec![0; LENGTH / 3];
-        receiving.read_exact(&mut received).await.unwrap();
-        balancer.force_key_update();
-        let start = received.len();
-        received.resize(2 * LENGTH / 3, 0);
-        receiving.read_exact(&mut received[start..]).await.unwrap();
-        client.force_key_update();
-        received.extend(receiving.read_to_end(LENGTH).await.unwrap());
+    let reading = async {
+        let mut received = vec![0; 2 * LENGTH / 3];
+        let (first, second) = received.split_at_mut(LENGTH / 3);
+        asked.answer.read_exact(first).await.unwrap();
+        scene.balancer.force_key_update();
+        asked.answer.read_exact(second).await.unwrap();
+        scene.client.force_key_update();
+        received.extend(asked.answer.read_to_end(LENGTH).await.unwrap());
         received
     };
     let ((), received) = tokio::join!(serving, reading);
     assert!(received == pattern(LENGTH));
+    assert_eq!(borrowed.sent(asked.stream), Some(LENGTH as u64));
+    assert_eq!(borrowed.used(), LENGTH as u64);
 
     let next = borrowed.revoke();
     let sent = std::mem::take(&mut *sent.0.lock().unwrap());
     assert!(sent.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
     assert!(sent[0].0 >= grant.first);
-    assert_eq!(sent.last().unwrap().0 + 1, next);
-    assert!(sent.last().unwrap().1 > 0, "no key update");
+    let (last, generation) = sent[sent.len() - 1];
+    assert_eq!(last + 1, next);
+    assert!(generation > 0, "no key update");
     assert!(scene.client.close_reason().is_none() && scene.balancer.close_reason().is_none());
     assert_eq!(scene.borrower.counts().bad_feedback.load(Relaxed), 0);
-    drop(answering);
-    relaying.abort();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -357,4 +68,150 @@ async fn one_packet_of_a_hundred_is_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_packets_of_a_hundred_are_lost() {
     ten_megabytes(5).await;
+}
+
+/// So many bytes on the next stream that is granted.
+async fn answer(borrowed: &Borrowed, length: usize) -> noq::SendStream {
+    let (_, (mut send, mut recv)) = borrowed.accept().await.unwrap();
+    recv.read_to_end(1 << 16).await.unwrap();
+    send.write_all(&pattern(length)).await.unwrap();
+    send.finish().unwrap();
+    send
+}
+
+/// Past 16 and past 4096 streams, noq's ids take more octets.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_of_any_id_are_granted() {
+    let mut scene = Scene::new(0).await;
+    let borrowed = scene.lend(&scene.grant().await, Arc::new(Nobody)).await;
+    let mut others = Vec::new();
+    for (before, index) in [0, 3, 20, 21, 4097, 4098].into_iter().enumerate() {
+        while before + others.len() < index {
+            others.push(scene.client.open_bi().await.unwrap());
+        }
+        let mut asked = scene.ask(&pattern(5000), &borrowed).await;
+        assert_eq!(asked.stream, 4 * index as u64);
+        let sending = answer(&borrowed, 50_000);
+        let (send, received) = tokio::join!(sending, asked.answer.read_to_end(50_001));
+        assert!(received.unwrap() == pattern(50_000));
+        assert_eq!(send.stopped().await, Ok(None));
+        borrowed.release(asked.stream);
+    }
+    assert_eq!(borrowed.used(), 6 * 50_000);
+}
+
+/// What is left to others goes on where the first one stopped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_is_lent_again() {
+    let mut scene = Scene::new(0).await;
+    let mut grant = scene.grant().await;
+    for length in [20_000, 30_000] {
+        let sent = Arc::<Sent>::default();
+        let borrowed = scene.lend(&grant, sent.clone()).await;
+        let mut asked = scene.ask(b"again", &borrowed).await;
+        let sending = answer(&borrowed, length);
+        let (send, received) = tokio::join!(sending, asked.answer.read_to_end(length + 1));
+        assert!(received.unwrap() == pattern(length));
+        assert_eq!(send.stopped().await, Ok(None));
+
+        let next = borrowed.revoke();
+        let left = sent.0.lock().unwrap().len();
+        // Nothing of this leaves.
+        let mut asked = scene.ask(b"too late", &borrowed).await;
+        drop(answer(&borrowed, length).await);
+        asked.answer.stop(VarInt::from_u32(0)).unwrap();
+        assert_eq!(borrowed.next_number(), next);
+        assert_eq!(sent.0.lock().unwrap().len(), left);
+        assert!(next > grant.first + length as u64 / 1500);
+        // A real server that fell silent may have used more.
+        grant.first = next + 1_000_000;
+    }
+    assert!(scene.client.close_reason().is_none());
+}
+
+/// A share of MAX_DATA is used, no more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credit_and_limits_are_kept() {
+    let mut scene = Scene::new(0).await;
+    let mut grant = scene.grant().await;
+    grant.credit = 30_000;
+    let borrowed = scene.lend(&grant, Arc::new(Nobody)).await;
+    let mut asked = scene.ask(b"limited", &borrowed).await;
+    let more = async {
+        let mut received = vec![0; 30_000];
+        asked.answer.read_exact(&mut received).await.unwrap();
+        assert_eq!(borrowed.used(), 30_000);
+        // MAX_DATA of 50,000, in four octets.
+        borrowed.feedback(&[0x10, 0x80, 0, 0xc3, 0x50]).unwrap();
+        received.extend(asked.answer.read_to_end(50_000).await.unwrap());
+        received
+    };
+    let (_, received) = tokio::join!(answer(&borrowed, 50_000), more);
+    assert!(received == pattern(50_000));
+    assert_eq!(borrowed.used(), 50_000);
+}
+
+/// noq closes its connection with the code with which the balancer is to close the client's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lies_end_what_is_borrowed() {
+    let scene = Scene::new(0).await;
+    let grant = scene.grant().await;
+    let borrowed = scene.lend(&grant, Arc::new(Nobody)).await;
+    assert!(matches!(
+        borrowed.feedback(&[0x1e]),
+        Err(Error::Feedback(_))
+    ));
+    assert_eq!(scene.borrower.counts().bad_feedback.load(Relaxed), 1);
+    assert!(borrowed.connection.close_reason().is_none());
+    // It acknowledges a packet that nobody sent.
+    let mut frame = vec![0x02];
+    put_varint(&mut frame, grant.first + 1000);
+    frame.extend([0, 0, 0]);
+    borrowed.feedback(&frame).unwrap();
+    let ConnectionError::TransportError(error) = borrowed.connection.closed().await else {
+        panic!("no fault of the client's");
+    };
+    assert_eq!(error.code, TransportErrorCode::PROTOCOL_VIOLATION);
+    assert!(scene.client.close_reason().is_none() && scene.balancer.close_reason().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grants_that_make_no_sense_are_refused() {
+    let scene = Scene::new(0).await;
+    let good = scene.grant().await;
+    let open = async |change: fn(&mut Grant)| {
+        let mut grant = good.clone();
+        change(&mut grant);
+        let transport = transport();
+        let opened = scene.borrower.open(&grant, &transport, Arc::new(Nobody));
+        opened.await.err()
+    };
+    assert_eq!(open(|_| {}).await, None);
+    assert_eq!(
+        open(|grant| grant.suite = 0x1305).await,
+        Some(Error::Suite(0x1305))
+    );
+    let short = open(|grant| grant.keys.secret = b"short"[..].into()).await;
+    assert_eq!(short, Some(Error::Secret(5)));
+    // An ack_delay_exponent of more than 20 (RFC 9000, section 18.2).
+    let refused = open(|grant| grant.client_parameters = b"\x0a\x01\x15"[..].into()).await;
+    assert!(matches!(refused, Some(Error::Refused(_))), "{refused:?}");
+}
+
+/// A packet that goes where the client was is lost; it is sent again to where it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_moved_is_followed() {
+    let mut scene = Scene::new(0).await;
+    let true_grant = scene.grant().await;
+    let nowhere = std::net::UdpSocket::bind("[::1]:0").unwrap();
+    let mut grant = true_grant.clone();
+    grant.client = nowhere.local_addr().unwrap();
+    let borrowed = scene.lend(&grant, Arc::new(Nobody)).await;
+    let mut asked = scene.ask(b"where to", &borrowed).await;
+    let send = answer(&borrowed, 1000).await;
+    let mut packet = [0; 2000];
+    nowhere.recv(&mut packet).unwrap();
+    borrowed.moved(true_grant.client, true_grant.server);
+    assert!(asked.answer.read_to_end(1001).await.unwrap() == pattern(1000));
+    assert_eq!(send.stopped().await, Ok(None));
 }

@@ -16,9 +16,9 @@ const CONNECTION_CLOSE: u8 = 0x1c;
 const CONNECTION_CLOSE_APPLICATION: u8 = 0x1d;
 
 /// Lets out of `payload` only STREAM and RESET_STREAM frames of streams that `named` knows, which get the id that it gives them, PING and
-/// PADDING. Where nothing else is left of a packet that its sender wants to see acknowledged, a PING is: so the client does that itself.
+/// PADDING. `named` is told up to which offset there are bytes of the stream, too. Where nothing else is left of a packet that its sender wants to see acknowledged, a PING is: so the client does that itself.
 /// Returns whether anything but PADDING is left.
-pub fn pass(payload: &mut [u8], named: impl Fn(u64) -> Option<u64>) -> bool {
+pub fn pass(payload: &mut [u8], mut named: impl FnMut(u64, u64) -> Option<u64>) -> bool {
     let (mut passed, mut eliciting, mut end) = (false, false, 0);
     while end < payload.len() {
         // Each time from where the last one ended, since frames change as they pass.
@@ -33,8 +33,11 @@ pub fn pass(payload: &mut [u8], named: impl Fn(u64) -> Option<u64>) -> bool {
         let kind = payload[span.start];
         let lets = match (kind, frame) {
             (PING, _) => true,
-            (0x08..=0x0f, Frame::Stream { id, .. }) | (RESET_STREAM, Frame::Reset { id }) => {
-                named(id).is_some_and(|id| rename(&mut payload[span.clone()], id))
+            (0x08..=0x0f, Frame::Stream { id, to, .. }) => {
+                named(id, to).is_some_and(|id| rename(&mut payload[span.clone()], id))
+            }
+            (RESET_STREAM, Frame::Reset { id }) => {
+                named(id, 0).is_some_and(|id| rename(&mut payload[span.clone()], id))
             }
             _ => false,
         };
@@ -80,7 +83,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Streams 64, 68, .. are granted, as 4096, 4100, ..
-    fn named(id: u64) -> Option<u64> {
+    fn named(id: u64, _: u64) -> Option<u64> {
         (64..1024).contains(&id).then(|| id - 64 + 4096)
     }
 
@@ -158,7 +161,7 @@ mod tests {
             payload.extend(&data);
             payload.extend([0x1e, 0x00]);
             prop_assert!(pass(&mut payload, named));
-            let mut expected = varints(&[0x0b, named(id).unwrap(), data.len() as u64]);
+            let mut expected = varints(&[0x0b, named(id, 0).unwrap(), data.len() as u64]);
             expected.extend(&data);
             expected.extend([0, 0]);
             prop_assert_eq!(payload, expected);
@@ -175,11 +178,11 @@ mod tests {
             (&[0x0a, 12, 1, 9], Some(&[0x01, 0, 0, 0])),
         ] {
             let mut payload = written.to_vec();
-            let passed = pass(&mut payload, |_| None);
+            let passed = pass(&mut payload, |_, _| None);
             assert_eq!(passed.then_some(&payload[..]), left);
         }
         let mut short = vec![0x0a, 12, 1, 9];
-        assert!(pass(&mut short, |_| Some(64)));
+        assert!(pass(&mut short, |_, _| Some(64)));
         assert_eq!(short, [0x01, 0, 0, 0]);
     }
 }

@@ -15,9 +15,19 @@ pub struct Numbering {
     /// noq's next.
     next: u64,
     /// By noq's.
-    granted: FxHashMap<u64, u64>,
+    granted: FxHashMap<u64, Granted>,
     /// By the client's.
     own: FxHashMap<u64, u64>,
+    /// Bytes that were sent of all of them, of those no more, too.
+    sent: u64,
+}
+
+#[derive(Debug)]
+struct Granted {
+    /// What the client calls it.
+    id: u64,
+    /// Bytes of it that were sent.
+    sent: u64,
 }
 
 impl Numbering {
@@ -37,14 +47,35 @@ impl Numbering {
             _ => self.next.max(SIZES[size - 1]),
         };
         self.next = own + 4;
-        self.granted.insert(own, granted);
+        let id = granted;
+        self.granted.insert(own, Granted { id, sent: 0 });
         self.own.insert(granted, own);
         Ok(own)
     }
 
     /// The client's id of what noq calls `own`.
     pub fn granted(&self, own: u64) -> Option<u64> {
-        self.granted.get(&own).copied()
+        self.granted.get(&own).map(|granted| granted.id)
+    }
+
+    /// The same, as bytes of it up to `to` are sent.
+    pub fn sends(&mut self, own: u64, to: u64) -> Option<u64> {
+        let granted = self.granted.get_mut(&own)?;
+        self.sent += to.saturating_sub(granted.sent);
+        granted.sent = granted.sent.max(to);
+        Some(granted.id)
+    }
+
+    /// Bytes sent of the client's stream `granted`.
+    pub fn sent_of(&self, granted: u64) -> Option<u64> {
+        self.granted
+            .get(&self.own(granted)?)
+            .map(|granted| granted.sent)
+    }
+
+    /// Bytes sent of all.
+    pub fn sent(&self) -> u64 {
+        self.sent
     }
 
     /// What noq calls the client's stream `granted`.
@@ -82,7 +113,17 @@ mod tests {
         for refused in [40, 1, 2, 3, 1 << 30] {
             assert_eq!(numbering.grant(refused), Err(Error::Stream(refused)));
         }
+        for (to, sent) in [(100, 100), (50, 100), (120, 120)] {
+            assert_eq!(numbering.sends(0, to), Some(40));
+            assert_eq!(numbering.sent_of(40), Some(sent));
+        }
+        numbering.sends(4, 7);
         numbering.release(40);
         assert_eq!((numbering.granted(0), numbering.own(40)), (None, None));
+        assert_eq!(
+            (numbering.sends(0, 200), numbering.sent_of(40)),
+            (None, None)
+        );
+        assert_eq!(numbering.sent(), 127);
     }
 }

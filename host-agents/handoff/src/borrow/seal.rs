@@ -110,8 +110,9 @@ impl Sealer {
         if state.revoked || is_exhausted || number < state.next || number >= NUMBERS {
             return false;
         }
-        let streams = &state.streams;
-        if !gate::pass(&mut packet[header_len..end], |own| streams.granted(own)) {
+        let streams = &mut state.streams;
+        let frames = &mut packet[header_len..end];
+        if !gate::pass(frames, |own, to| streams.sends(own, to)) {
             return false;
         }
         // noq's header has room for an id longer by three octets at least. What the number does not need of it is PADDING.

@@ -204,8 +204,9 @@ impl PacketKey for Plain {
         Ok(())
     }
 
+    /// Without which noq's shortest packets had no sample of their true length.
     fn tag_len(&self) -> usize {
-        0
+        TAG
     }
 
     fn confidentiality_limit(&self) -> u64 {
