@@ -13,26 +13,26 @@
 //! numbers, which only grow, is that much higher on the wire.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 
-use frontage_quic::h3::{self, Both};
 use frontage_quic::session::Observer;
 use noq::congestion::ControllerFactory;
 use noq::{
-    AsyncUdpSocket, ConnectionError, ConnectionId, Endpoint, EndpointConfig, TokioRuntime,
-    TransportConfig, VarInt,
+    AsyncUdpSocket, ConnectionId, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt,
 };
 use noq_proto::{ConnectionIdGenerator, InvalidCid};
 use tokio::sync::{Mutex, mpsc};
 
-use crate::grant::{Grant, Keys};
-use numbering::Numbering;
+use crate::grant::Grant;
+pub use borrowed::Borrowed;
+pub use error::Error;
 use puppet::{Datagram, Puppet};
 use seal::Sealer;
 use socket::{Between, Routed, Routes};
 
+mod borrowed;
+mod error;
 mod feedback;
 mod gate;
 pub mod keys;
@@ -41,51 +41,6 @@ mod puppet;
 mod seal;
 mod session;
 mod socket;
-
-/// Why something cannot be borrowed, or what was told of it cannot be so.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// No TLS 1.3 cipher suite that QUIC uses has this number.
-    Suite(u16),
-    /// A traffic secret of the suite is not so many octets long.
-    Secret(usize),
-    /// A connection id of so many octets does not fit where the first one was.
-    ConnectionId(usize),
-    /// Not a stream that can be granted: not bidirectional or not the client's, granted already, or 2^30 or more.
-    Stream(u64),
-    /// Not what a client can have said.
-    Feedback(&'static str),
-    /// noq does not accept the grant, as if its transport parameters are malformed.
-    Refused(ConnectionError),
-    /// The borrower is gone.
-    Closed,
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Suite(number) => write!(f, "QUIC has no TLS cipher suite 0x{number:04x}"),
-            Self::Secret(octets) => {
-                write!(
-                    f,
-                    "a traffic secret of {octets} octets is not the cipher suite's"
-                )
-            }
-            Self::ConnectionId(octets) => {
-                write!(f, "a connection id of {octets} octets has no room")
-            }
-            Self::Stream(id) => write!(
-                f,
-                "stream {id} is not the client's, not bidirectional, too high or granted already"
-            ),
-            Self::Feedback(why) => write!(f, "feedback has {why}"),
-            Self::Refused(error) => write!(f, "the grant cannot be used: {error}"),
-            Self::Closed => f.write_str("the borrower is gone"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// What a borrower counts.
 #[derive(Debug, Default)]
@@ -220,119 +175,5 @@ impl Borrower {
             sealer,
             counts: self.counts.clone(),
         })
-    }
-}
-
-/// A path of a client's connection, until it is dropped.
-pub struct Borrowed {
-    /// noq's, of the granted streams alone, which it calls otherwise ([`Borrowed::accept`]). It is lost if the client said what cannot be:
-    /// the balancer closes the client's with the same code.
-    pub connection: noq::Connection,
-    route: Routed,
-    puppet: Puppet,
-    sealer: Arc<Sealer>,
-    counts: Arc<Counts>,
-}
-
-impl Borrowed {
-    /// The client's stream `stream` is granted, on which it sent `http3` and no more. `max_stream_data` is its MAX_STREAM_DATA, if one came.
-    pub fn request(
-        &self,
-        stream: u64,
-        max_stream_data: Option<u64>,
-        http3: &[u8],
-    ) -> Result<(), Error> {
-        let own = self.sealer.streams(|streams| streams.grant(stream))?;
-        self.puppet
-            .request(own, max_stream_data, http3, self.sealer.phase())
-    }
-
-    /// What the client said, in frames: ACK of this path's packets, MAX_DATA (the credit), MAX_STREAM_DATA and STOP_SENDING of granted streams.
-    /// Nothing of it counts if it is malformed or cannot be.
-    pub fn feedback(&self, frames: &[u8]) -> Result<(), Error> {
-        let sealer = &self.sealer;
-        let translated = sealer.streams(|streams| {
-            feedback::translate(frames, sealer.first(), |stream| streams.own(stream))
-        });
-        let packets = translated.inspect_err(|_| {
-            self.counts.bad_feedback.fetch_add(1, Relaxed);
-        })?;
-        packets
-            .iter()
-            .try_for_each(|packet| self.puppet.send(packet, sealer.phase()))
-    }
-
-    /// The next granted stream, by the client's id.
-    pub async fn accept(&self) -> Result<(u64, Both), ConnectionError> {
-        accept(self.connection.clone(), self.sealer.clone()).await
-    }
-
-    /// The same for crate `h3`.
-    pub fn h3(&self) -> h3::Connection {
-        let (connection, sealer) = (self.connection.clone(), self.sealer.clone());
-        h3::Connection::of_streams(self.connection.clone(), move || {
-            accept(connection.clone(), sealer.clone())
-        })
-    }
-
-    /// Bytes of `stream` that were sent, its size should it end here.
-    pub fn sent(&self, stream: u64) -> Option<u64> {
-        self.sealer.streams(|streams| streams.sent_of(stream))
-    }
-
-    /// Bytes of all streams that were sent: so much of the credit is used.
-    pub fn used(&self) -> u64 {
-        self.sealer.streams(|streams| streams.sent())
-    }
-
-    /// Nothing is sent on `stream` any more. What the client still says about it is ignored.
-    pub fn release(&self, stream: u64) {
-        self.sealer.streams(|streams| streams.release(stream));
-    }
-
-    /// After a key update (RFC 9001, section 6).
-    pub fn rekey(&self, keys: &Keys) -> Result<(), Error> {
-        self.sealer.rekey(keys)
-    }
-
-    /// The client is to be sent to by this id.
-    pub fn connection_id(&self, id: ConnectionId) -> Result<(), Error> {
-        self.sealer.connection_id(id)
-    }
-
-    /// The client is at `client`, and knows the balancer as `server`.
-    pub fn moved(&self, client: SocketAddr, server: SocketAddr) {
-        self.route.set(client, server);
-    }
-
-    /// Ends the grant: nothing is sealed after this. The first number that was not used.
-    pub fn revoke(&self) -> u64 {
-        self.sealer.revoke()
-    }
-
-    /// The first number that was not used yet.
-    pub fn next_number(&self) -> u64 {
-        self.sealer.next()
-    }
-}
-
-impl Drop for Borrowed {
-    fn drop(&mut self) {
-        self.revoke();
-        self.connection.close(VarInt::from_u32(0), &[]);
-    }
-}
-
-/// noq opens those streams, too, that it counts past as it goes to an id of more octets ([`Numbering`]); nobody wants them.
-async fn accept(
-    connection: noq::Connection,
-    sealer: Arc<Sealer>,
-) -> Result<(u64, Both), ConnectionError> {
-    loop {
-        let both = connection.accept_bi().await?;
-        let own = both.0.id().into();
-        if let Some(stream) = sealer.streams(|streams: &mut Numbering| streams.granted(own)) {
-            return Ok((stream, both));
-        }
     }
 }

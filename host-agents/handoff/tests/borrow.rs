@@ -3,11 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use bytes::{Buf as _, Bytes};
 use frontage_handoff::borrow::{Borrowed, Error};
 use frontage_handoff::grant::Grant;
+use frontage_quic::h3;
 use frontage_quic::parameters::put_varint;
 use noq::{ConnectionError, TransportErrorCode, VarInt};
-use scene::{Nobody, Scene, Sent, pattern, transport};
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tokio::task::JoinSet;
+
+use scene::{Nobody, Scene, Sent, hand_on, pattern, transport};
 
 mod scene;
 
@@ -175,6 +181,41 @@ async fn lies_end_what_is_borrowed() {
     assert!(scene.client.close_reason().is_none() && scene.balancer.close_reason().is_none());
 }
 
+/// Whatever is said, other connections of the borrower's go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn noise_ends_at_most_what_it_is_about() {
+    const SEED: u64 = 11;
+    let mut scene = Scene::new(0).await;
+    let grant = scene.grant().await;
+    // What is sent meanwhile, all with the same numbers, is no client's.
+    let nowhere = std::net::UdpSocket::bind("[::1]:0").unwrap();
+    let mut noisy = grant.clone();
+    noisy.client = nowhere.local_addr().unwrap();
+    let mut random = SmallRng::seed_from_u64(SEED);
+    for _ in 0..100 {
+        let borrowed = scene.lend(&noisy, Arc::new(Nobody)).await;
+        borrowed.request(8, None, b"noise").unwrap();
+        let send = answer(&borrowed, 20_000).await;
+        for _ in 0..10 {
+            let mut frames = vec![[0x02, 0x03, 0x05, 0x10, 0x11][random.random_range(0..5)]];
+            for _ in 0..random.random_range(2..9) {
+                let value = random.random::<u64>() >> random.random_range(2..63);
+                let near = grant.first + value % 16;
+                let choice = random.random_range(0..5);
+                put_varint(&mut frames, [0, 8, value % 16, near, value][choice]);
+            }
+            // Refused or not.
+            _ = borrowed.feedback(&frames);
+        }
+        drop(send);
+    }
+    let borrowed = scene.lend(&grant, Arc::new(Nobody)).await;
+    let mut asked = scene.ask(b"and now", &borrowed).await;
+    let sending = answer(&borrowed, 1000);
+    let (_, received) = tokio::join!(sending, asked.answer.read_to_end(1001));
+    assert!(received.unwrap() == pattern(1000));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn grants_that_make_no_sense_are_refused() {
     let scene = Scene::new(0).await;
@@ -214,4 +255,57 @@ async fn a_client_that_moved_is_followed() {
     borrowed.moved(true_grant.client, true_grant.server);
     assert!(asked.answer.read_to_end(1001).await.unwrap() == pattern(1000));
     assert_eq!(send.stopped().await, Ok(None));
+}
+
+/// Crate h3 serves borrowed streams as its own, by their true ids, and its control streams are nobody's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http3_is_served() {
+    const REQUESTS: usize = 30;
+    let mut scene = Scene::new(1).await;
+    let borrowed = scene.lend(&scene.grant().await, Arc::new(Nobody)).await;
+    let connection = h3::Connection::new(scene.client.clone());
+    let (mut driver, requests) = ::h3::client::new(connection).await.unwrap();
+    let driving = tokio::spawn(async move { driver.wait_idle().await });
+    let mut asking = JoinSet::new();
+    for _ in 0..REQUESTS {
+        let mut requests = requests.clone();
+        asking.spawn(async move {
+            let request = http::Request::get("https://frontage.test/").body(());
+            let mut stream = requests.send_request(request.unwrap()).await.unwrap();
+            stream.finish().await.unwrap();
+            let response = stream.recv_response().await.unwrap();
+            let mut received = Vec::new();
+            while let Some(mut part) = stream.recv_data().await.unwrap() {
+                received.extend(part.copy_to_bytes(part.remaining()));
+            }
+            let id = response.headers()["stream"].to_str().unwrap().to_owned();
+            assert_eq!(id, stream.id().into_inner().to_string());
+            assert!(received == pattern(50_000));
+        });
+    }
+    let mut server = ::h3::server::Connection::<_, Bytes>::new(borrowed.h3())
+        .await
+        .unwrap();
+    let mut answering = JoinSet::new();
+    for _ in 0..REQUESTS {
+        hand_on(scene.accept().await, &borrowed).await;
+        let resolver = server.accept().await.unwrap().expect("a request");
+        answering.spawn(async move {
+            let (_, mut stream) = resolver.resolve_request().await.unwrap();
+            let id = stream.id().into_inner();
+            let response = http::Response::builder().header("stream", id).body(());
+            stream.send_response(response.unwrap()).await.unwrap();
+            stream.send_data(pattern(50_000)).await.unwrap();
+            // The client has it all once this is ready.
+            stream.finish().await.unwrap();
+        });
+    }
+    while let Some(asked) = asking.join_next().await {
+        asked.unwrap();
+    }
+    while let Some(answered) = answering.join_next().await {
+        answered.unwrap();
+    }
+    assert!(scene.client.close_reason().is_none());
+    driving.abort();
 }

@@ -65,7 +65,9 @@ fn translate_one(
                 write(&[gap, range]);
             }
             if kind == ACK_ECN {
-                (next()?, next()?, next()?);
+                for _ in 0..3 {
+                    next()?;
+                }
             }
         }
         kind @ (STOP_SENDING | MAX_STREAM_DATA) => {

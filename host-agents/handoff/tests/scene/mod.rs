@@ -215,16 +215,29 @@ impl Scene {
         asking.write_all(request).await.unwrap();
         asking.finish().unwrap();
         loop {
-            let (silent, mut asked) = self.balancer.accept_bi().await.unwrap();
-            self.silent.push(silent);
+            let asked = self.accept().await;
+            // Before it are those on which nothing was said.
             if asked.id() == asking.id() {
-                let stream = u64::from(asked.id());
-                let request = asked.read_to_end(1 << 16).await.unwrap();
-                borrowed.request(stream, None, &request).unwrap();
+                let stream = hand_on(asked, borrowed).await;
                 return Asked { stream, answer };
             }
         }
     }
+
+    /// The client's next stream, as the balancer sees it.
+    pub async fn accept(&mut self) -> noq::RecvStream {
+        let (silent, asked) = self.balancer.accept_bi().await.unwrap();
+        self.silent.push(silent);
+        asked
+    }
+}
+
+/// A request goes on to who borrowed.
+pub async fn hand_on(mut asked: noq::RecvStream, borrowed: &Borrowed) -> u64 {
+    let stream = u64::from(asked.id());
+    let request = asked.read_to_end(1 << 16).await.unwrap();
+    borrowed.request(stream, None, &request).unwrap();
+    stream
 }
 
 fn handshake(connection: &noq::Connection) -> Handshake<Nobody> {
