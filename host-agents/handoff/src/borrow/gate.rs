@@ -144,7 +144,7 @@ mod tests {
             for (span, frame) in left {
                 match (payload[span.start], frame) {
                     (PADDING, Frame::Probing) => continue,
-                    (PING, Frame::Other) => {}
+                    (PING, _) => {}
                     (_, Frame::Stream { id, .. } | Frame::Reset { id }) => {
                         prop_assert!((4096..4096 + 960).contains(&id), "{id}");
                     }

@@ -129,6 +129,7 @@ impl Sealer {
         let (header, rest) = packet.split_at_mut(at + length);
         let (payload, tag) = rest.split_at_mut(end - at - length);
         observer.sent(&Packet {
+            path: self.path,
             number,
             generation: state.generation,
             header,
