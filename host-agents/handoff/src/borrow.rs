@@ -173,6 +173,7 @@ impl Borrower {
             route,
             puppet,
             sealer,
+            credit: AtomicU64::new(grant.credit),
             counts: self.counts.clone(),
         })
     }

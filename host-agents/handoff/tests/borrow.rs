@@ -146,7 +146,7 @@ async fn credit_and_limits_are_kept() {
     let more = async {
         let mut received = vec![0; 30_000];
         asked.answer.read_exact(&mut received).await.unwrap();
-        assert_eq!(borrowed.used(), 30_000);
+        assert_eq!((borrowed.used(), borrowed.credit()), (30_000, 30_000));
         // MAX_DATA of 50,000, in four octets.
         borrowed.feedback(&[0x10, 0x80, 0, 0xc3, 0x50]).unwrap();
         received.extend(asked.answer.read_to_end(50_000).await.unwrap());
@@ -154,7 +154,7 @@ async fn credit_and_limits_are_kept() {
     };
     let (_, received) = tokio::join!(answer(&borrowed, 50_000), more);
     assert!(received == pattern(50_000));
-    assert_eq!(borrowed.used(), 50_000);
+    assert_eq!((borrowed.used(), borrowed.credit()), (50_000, 50_000));
 }
 
 /// noq closes its connection with the code with which the balancer is to close the client's.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use frontage_quic::h3::{self, Both};
 use noq::{ConnectionError, ConnectionId, VarInt};
@@ -22,6 +22,7 @@ pub struct Borrowed {
     pub(super) route: Routed,
     pub(super) puppet: Puppet,
     pub(super) sealer: Arc<Sealer>,
+    pub(super) credit: AtomicU64,
     pub(super) counts: Arc<Counts>,
 }
 
@@ -45,10 +46,12 @@ impl Borrowed {
         let translated = sealer.streams(|streams| {
             feedback::translate(frames, sealer.first(), |stream| streams.own(stream))
         });
-        let packets = translated.inspect_err(|_| {
+        let translated = translated.inspect_err(|_| {
             self.counts.bad_feedback.fetch_add(1, Relaxed);
         })?;
-        packets
+        self.credit.fetch_max(translated.max_data, Relaxed);
+        translated
+            .packets
             .iter()
             .try_for_each(|packet| self.puppet.send(packet, sealer.phase()))
     }
@@ -74,6 +77,11 @@ impl Borrowed {
     /// Bytes of all streams that were sent: so much of the credit is used.
     pub fn used(&self) -> u64 {
         self.sealer.streams(|streams| streams.sent())
+    }
+
+    /// Bytes that may be sent in all, by the grant and what was heard since. If the streams have more, the balancer is to be asked for that.
+    pub fn credit(&self) -> u64 {
+        self.credit.load(Relaxed)
     }
 
     /// Nothing is sent on `stream` any more. What the client still says about it is ignored.

@@ -13,36 +13,47 @@ const STOP_SENDING: u64 = 0x05;
 const MAX_DATA: u64 = 0x10;
 const MAX_STREAM_DATA: u64 = 0x11;
 
-/// The same for noq, as packets' worth of frames: packet numbers count from `first`, and streams are called what `own` says. What concerns a
-/// stream that is no more is left out.
+/// What noq is to hear.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Translated {
+    /// The frames of each packet.
+    pub packets: Vec<Vec<u8>>,
+    /// The highest MAX_DATA among them, or 0.
+    pub max_data: u64,
+}
+
+/// The same for noq: packet numbers count from `first`, and streams are called what `own` says. What concerns a stream that is no more is left
+/// out.
 pub fn translate(
     mut frames: &[u8],
     first: u64,
     own: impl Fn(u64) -> Option<u64>,
-) -> Result<Vec<Vec<u8>>, Error> {
-    let mut packets = vec![Vec::new()];
+) -> Result<Translated, Error> {
+    let mut translated = Translated::default();
     while !frames.is_empty() {
         let mut frame = Vec::new();
-        translate_one(&mut frames, first, &own, &mut frame)?;
-        let last = packets.last_mut().expect("there is one");
+        let max_data = translate_one(&mut frames, first, &own, &mut frame)?;
+        translated.max_data = translated.max_data.max(max_data.unwrap_or(0));
         if frame.len() > FRAMES {
             return Err(Error::Feedback("a frame longer than a packet"));
-        } else if last.len() + frame.len() > FRAMES {
-            packets.push(frame);
-        } else {
-            last.extend(frame);
+        }
+        match translated.packets.last_mut() {
+            Some(last) if last.len() + frame.len() <= FRAMES => last.extend(frame),
+            _ if frame.is_empty() => {}
+            _ => translated.packets.push(frame),
         }
     }
-    packets.retain(|packet| !packet.is_empty());
-    Ok(packets)
+    Ok(translated)
 }
+
+/// Its limit, if it is MAX_DATA.
 
 fn translate_one(
     frames: &mut &[u8],
     first: u64,
     own: impl Fn(u64) -> Option<u64>,
     out: &mut Vec<u8>,
-) -> Result<(), Error> {
+) -> Result<Option<u64>, Error> {
     let mut next = || varint(frames).ok_or(Error::Feedback("a frame that ends early"));
     let mut write = |values: &[u64]| values.iter().for_each(|value| put_varint(out, *value));
     match next()? {
@@ -57,17 +68,15 @@ fn translate_one(
             };
             ours(Some(largest))?;
             let mut smallest = ours(largest.checked_sub(range))?;
-            // Counts of ECN are of the whole path, of which others sent the beginning: noq does without.
-            write(&[ACK, largest - first, delay, ranges, range]);
+            write(&[kind, largest - first, delay, ranges, range]);
             for _ in 0..ranges {
                 let (gap, range) = (next()?, next()?);
                 smallest = ours(smallest.checked_sub(gap + range + 2))?;
                 write(&[gap, range]);
             }
+            // Counts of ECN (RFC 9000, section 19.3.2), which the balancer makes out for this grant's packets alone.
             if kind == ACK_ECN {
-                for _ in 0..3 {
-                    next()?;
-                }
+                write(&[next()?, next()?, next()?]);
             }
         }
         kind @ (STOP_SENDING | MAX_STREAM_DATA) => {
@@ -79,10 +88,11 @@ fn translate_one(
         MAX_DATA => {
             let limit = next()?;
             write(&[MAX_DATA, limit]);
+            return Ok(Some(limit));
         }
         _ => return Err(Error::Feedback("a frame of another kind")),
     }
-    Ok(())
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -90,7 +100,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn translated(frames: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+    fn translated(frames: &[u8]) -> Result<Translated, Error> {
         translate(frames, 10, |id| (id == 8).then_some(0))
     }
 
@@ -100,9 +110,14 @@ mod tests {
         let frames = [
             3, 30, 9, 1, 2, 6, 10, 1, 1, 1, 0x11, 8, 50, 5, 8, 1, 5, 12, 1, 0x10, 60, 0,
         ];
-        let expected = vec![2, 20, 9, 1, 2, 6, 10, 0x11, 0, 50, 5, 0, 1, 0x10, 60];
-        assert_eq!(translated(&frames), Ok(vec![expected]));
-        assert_eq!(translated(&[]), Ok(vec![]));
+        let expected = Translated {
+            packets: vec![vec![
+                3, 20, 9, 1, 2, 6, 10, 1, 1, 1, 0x11, 0, 50, 5, 0, 1, 0x10, 60,
+            ]],
+            max_data: 60,
+        };
+        assert_eq!(translated(&frames), Ok(expected));
+        assert_eq!(translated(&[0]), Ok(Translated::default()));
     }
 
     #[test]
@@ -138,7 +153,7 @@ mod tests {
     #[test]
     fn much_is_more_than_a_packet() {
         let frames = [2, 30, 0, 0, 0].repeat(1000);
-        let packets = translated(&frames).unwrap();
+        let packets = translated(&frames).unwrap().packets;
         assert!(packets.iter().all(|packet| packet.len() <= FRAMES));
         assert_eq!(packets.concat(), [2, 20, 0, 0, 0].repeat(1000));
     }
@@ -146,8 +161,8 @@ mod tests {
     proptest! {
         #[test]
         fn noise_is_survived(frames in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Ok(packets) = translated(&frames) {
-                prop_assert!(packets.concat().len() <= frames.len());
+            if let Ok(translated) = translated(&frames) {
+                prop_assert!(translated.packets.concat().len() <= frames.len());
             }
         }
     }
