@@ -47,7 +47,6 @@ pub fn translate(
 }
 
 /// Its limit, if it is MAX_DATA.
-
 fn translate_one(
     frames: &mut &[u8],
     first: u64,
