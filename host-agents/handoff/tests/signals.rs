@@ -130,7 +130,7 @@ async fn the_source_says_how_much_is_left() {
     // RPT is carried to a few bits.
     let most = remaining.iter().max().expect("something was sent");
     assert!(
-        (LENGTH as u64 * 9 / 10..=LENGTH as u64).contains(&u64::from(*most)),
+        (LENGTH as u64 * 9 / 10..=LENGTH as u64).contains(most),
         "{remaining:?}"
     );
 }
