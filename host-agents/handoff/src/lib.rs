@@ -7,6 +7,7 @@
 //!     '----------------- the granted streams' packets, from the balancer's address
 //! ```
 
+pub mod borrow;
 pub mod grant;
 pub mod lend;
 pub mod numbers;

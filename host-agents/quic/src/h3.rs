@@ -15,20 +15,50 @@ mod streams;
 pub use streams::{BidiStream, RecvStream, SendStream};
 
 type Pending<T> = Option<Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send + Sync>>>;
-type Both = (noq::SendStream, noq::RecvStream);
+/// A stream's two directions.
+pub type Both = (noq::SendStream, noq::RecvStream);
+/// Waits for the next bidirectional stream of the peer's, and says its id.
+type Accept = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Accepted> + Send + Sync>> + Send>;
+type Accepted = Result<(u64, Both), ConnectionError>;
 
 /// A connection, of a server or a client.
 pub struct Connection {
     opener: Opener,
-    accept_bi: Pending<Both>,
+    accept: Accept,
+    accept_bi: Pending<(u64, Both)>,
     accept_uni: Pending<noq::RecvStream>,
 }
 
 impl Connection {
     /// Wraps `inner`, which stays usable for all but its streams.
     pub fn new(inner: noq::Connection) -> Self {
+        let acceptor = inner.clone();
+        let accept = move || {
+            let inner = acceptor.clone();
+            async move {
+                let both = inner.accept_bi().await?;
+                Ok((both.0.id().into(), both))
+            }
+        };
+        Self::over(Opener::new(inner, true), accept)
+    }
+
+    /// A server's of which only the streams that `accept` brings are here, by the ids that they have in the client's connection. Control
+    /// streams (RFC 9114, section 6.2) are elsewhere: what h3 writes to one goes nowhere, and none comes.
+    pub fn of_streams<F>(inner: noq::Connection, accept: impl Fn() -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = Accepted> + Send + Sync + 'static,
+    {
+        Self::over(Opener::new(inner, false), accept)
+    }
+
+    fn over<F>(opener: Opener, accept: impl Fn() -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = Accepted> + Send + Sync + 'static,
+    {
         Self {
-            opener: Opener::new(inner),
+            opener,
+            accept: Box::new(move || Box::pin(accept())),
             accept_bi: None,
             accept_uni: None,
         }
@@ -59,6 +89,13 @@ impl<B: Buf> quic::Connection<B> for Connection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<RecvStream, ConnectionErrorIncoming>> {
         let inner = &self.opener.inner;
+        if !self.opener.has_uni {
+            let closed = drive(&mut self.accept_uni, cx, || {
+                let inner = inner.clone();
+                async move { Err(inner.closed().await) }
+            });
+            return closed.map_ok(RecvStream::new).map_err(connection_error);
+        }
         let accepted = drive(&mut self.accept_uni, cx, || {
             let inner = inner.clone();
             async move { inner.accept_uni().await }
@@ -70,12 +107,8 @@ impl<B: Buf> quic::Connection<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<BidiStream<B>, ConnectionErrorIncoming>> {
-        let inner = &self.opener.inner;
-        let accepted = drive(&mut self.accept_bi, cx, || {
-            let inner = inner.clone();
-            async move { inner.accept_bi().await }
-        });
-        let accepted = accepted.map_ok(|both| BidiStream::new(both, true));
+        let accepted = drive(&mut self.accept_bi, cx, &self.accept);
+        let accepted = accepted.map_ok(|(id, both)| BidiStream::new(both, id, true));
         accepted.map_err(connection_error)
     }
 
@@ -110,14 +143,17 @@ impl<B: Buf> quic::OpenStreams<B> for Connection {
 /// Opens streams of a connection.
 pub struct Opener {
     inner: noq::Connection,
+    /// Whether there are streams of one direction.
+    has_uni: bool,
     open_bi: Pending<Both>,
     open_uni: Pending<noq::SendStream>,
 }
 
 impl Opener {
-    fn new(inner: noq::Connection) -> Self {
+    fn new(inner: noq::Connection, has_uni: bool) -> Self {
         Self {
             inner,
+            has_uni,
             open_bi: None,
             open_uni: None,
         }
@@ -126,7 +162,7 @@ impl Opener {
 
 impl Clone for Opener {
     fn clone(&self) -> Self {
-        Self::new(self.inner.clone())
+        Self::new(self.inner.clone(), self.has_uni)
     }
 }
 
@@ -142,7 +178,10 @@ impl<B: Buf> quic::OpenStreams<B> for Opener {
             let inner = self.inner.clone();
             async move { inner.open_bi().await }
         });
-        let opened = opened.map_ok(|both| BidiStream::new(both, false));
+        let opened = opened.map_ok(|both| {
+            let id = both.0.id().into();
+            BidiStream::new(both, id, false)
+        });
         opened.map_err(lost)
     }
 
@@ -150,11 +189,17 @@ impl<B: Buf> quic::OpenStreams<B> for Opener {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<SendStream<B>, StreamErrorIncoming>> {
+        if !self.has_uni {
+            return Poll::Ready(Ok(SendStream::nowhere()));
+        }
         let opened = drive(&mut self.open_uni, cx, || {
             let inner = self.inner.clone();
             async move { inner.open_uni().await }
         });
-        let opened = opened.map_ok(|stream| SendStream::new(stream, false));
+        let opened = opened.map_ok(|stream| {
+            let id = stream.id().into();
+            SendStream::new(stream, id, false)
+        });
         opened.map_err(lost)
     }
 

@@ -9,7 +9,7 @@ pub(crate) mod batch;
 
 use crate::frames::{self, Frame};
 use crate::path::{Known, Path};
-use crate::places::Places;
+use crate::places::{Place, Places};
 use crate::session::{Observer, Packet};
 use batch::{Sent, Told};
 pub use frontage_signals::{Loads, Response};
@@ -51,6 +51,11 @@ impl Meter {
     pub fn begin(&self, stream: u64, size: Option<u64>) {
         let response = Response::new(self.0.loads.clone(), size);
         self.0.state().responses.insert(stream, response);
+    }
+
+    /// The client is to be answered from `place`, as the host says that hears it (QDSR).
+    pub fn answer_from(&self, place: Place) {
+        self.0.state().path.told(place);
     }
 }
 

@@ -69,6 +69,11 @@ impl Known {
         self.place
     }
 
+    /// Another host hears the client there, and this one does not hear it at all.
+    pub(crate) fn told(&mut self, place: Place) {
+        self.place = Some(place);
+    }
+
     /// Where the answer to a PATH_CHALLENGE leaves from, if it was asked elsewhere.
     pub(crate) fn asked(&self, data: [u8; 8]) -> Option<Place> {
         let mut challenges = self.challenges.iter();

@@ -23,10 +23,11 @@ pub struct BidiStream<B> {
 }
 
 impl<B> BidiStream<B> {
-    pub(super) fn new((send, recv): Both, answers: bool) -> Self {
+    /// What the peer calls `id`.
+    pub(super) fn new((send, recv): Both, id: u64, answers: bool) -> Self {
         Self {
-            send: SendStream::new(send, answers),
-            recv: RecvStream::new(recv),
+            send: SendStream::new(send, id, answers),
+            recv: RecvStream { inner: recv, id },
         }
     }
 }
@@ -84,7 +85,9 @@ impl<B> quic::RecvStream for BidiStream<B> {
 /// The direction from here to the peer. Of a stream that the peer opened, `poll_finish` is ready only once the peer has acknowledged everything,
 /// so that a server knows when a response needs it no more.
 pub struct SendStream<B> {
-    inner: noq::SendStream,
+    /// `None` if it goes nowhere.
+    inner: Option<noq::SendStream>,
+    id: u64,
     /// What h3 handed over and noq has not taken yet.
     data: Option<WriteBuf<B>>,
     /// Whether the peer opened it.
@@ -94,11 +97,23 @@ pub struct SendStream<B> {
 }
 
 impl<B> SendStream<B> {
-    pub(super) fn new(inner: noq::SendStream, answers: bool) -> Self {
+    pub(super) fn new(inner: noq::SendStream, id: u64, answers: bool) -> Self {
         Self {
-            inner,
+            inner: Some(inner),
+            id,
             data: None,
             answers,
+            ending: None,
+        }
+    }
+
+    /// One whose bytes nobody gets: a server's first of one direction.
+    pub(super) fn nowhere() -> Self {
+        Self {
+            inner: None,
+            id: 0b11,
+            data: None,
+            answers: false,
             ending: None,
         }
     }
@@ -106,10 +121,12 @@ impl<B> SendStream<B> {
 
 impl<B: Buf> quic::SendStream<B> for SendStream<B> {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
-        while let Some(data) = self.data.as_mut().filter(|data| data.has_remaining()) {
-            let written = ready!(Pin::new(&mut self.inner).poll_write(cx, data.chunk()))
-                .map_err(write_error)?;
-            data.advance(written);
+        if let Some(inner) = &mut self.inner {
+            while let Some(data) = self.data.as_mut().filter(|data| data.has_remaining()) {
+                let written = ready!(Pin::new(&mut *inner).poll_write(cx, data.chunk()))
+                    .map_err(write_error)?;
+                data.advance(written);
+            }
         }
         self.data = None;
         Poll::Ready(Ok(()))
@@ -127,16 +144,19 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         ready!(self.poll_ready(cx))?;
+        let Some(inner) = &mut self.inner else {
+            return Poll::Ready(Ok(()));
+        };
         let ending = match &mut self.ending {
             Some(ending) => ending,
             none => {
                 let closed =
                     |closed: noq::ClosedStream| StreamErrorIncoming::Unknown(closed.into());
-                self.inner.finish().map_err(closed)?;
+                inner.finish().map_err(closed)?;
                 if !self.answers {
                     return Poll::Ready(Ok(()));
                 }
-                none.insert(Box::pin(self.inner.stopped()))
+                none.insert(Box::pin(inner.stopped()))
             }
         };
         match ready!(ending.as_mut().poll(cx)) {
@@ -148,20 +168,26 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
 
     fn reset(&mut self, reset_code: u64) {
         // A stream that is closed already needs no reset.
-        let _ = self.inner.reset(varint(reset_code));
+        if let Some(inner) = &mut self.inner {
+            let _ = inner.reset(varint(reset_code));
+        }
     }
 
     fn send_id(&self) -> StreamId {
-        id(self.inner.id())
+        id(self.id)
     }
 }
 
 /// The direction from the peer to here.
-pub struct RecvStream(noq::RecvStream);
+pub struct RecvStream {
+    inner: noq::RecvStream,
+    id: u64,
+}
 
 impl RecvStream {
-    pub(super) const fn new(inner: noq::RecvStream) -> Self {
-        Self(inner)
+    pub(super) fn new(inner: noq::RecvStream) -> Self {
+        let id = inner.id().into();
+        Self { inner, id }
     }
 }
 
@@ -173,17 +199,17 @@ impl quic::RecvStream for RecvStream {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
         // Nothing is lost if the future is dropped: it takes a chunk only as it becomes ready.
-        let chunk = ready!(pin!(self.0.read_chunk(CHUNK)).poll(cx));
+        let chunk = ready!(pin!(self.inner.read_chunk(CHUNK)).poll(cx));
         Poll::Ready(chunk.map_err(read_error))
     }
 
     fn stop_sending(&mut self, error_code: u64) {
         // A stream that is read to its end needs no stopping.
-        let _ = self.0.stop(varint(error_code));
+        let _ = self.inner.stop(varint(error_code));
     }
 
     fn recv_id(&self) -> StreamId {
-        id(self.0.id())
+        id(self.id)
     }
 }
 
@@ -192,18 +218,18 @@ impl Drop for RecvStream {
     fn drop(&mut self) {
         let mut nobody = Context::from_waker(Waker::noop());
         for _ in 0..LEFTOVERS {
-            match pin!(self.0.read_chunk(CHUNK)).poll(&mut nobody) {
+            match pin!(self.inner.read_chunk(CHUNK)).poll(&mut nobody) {
                 Poll::Ready(Ok(Some(_))) => {}
                 Poll::Ready(_) => return,
                 Poll::Pending => break,
             }
         }
-        let _ = self.0.stop(varint(Code::H3_NO_ERROR.value()));
+        let _ = self.inner.stop(varint(Code::H3_NO_ERROR.value()));
     }
 }
 
-fn id(id: noq::StreamId) -> StreamId {
-    u64::from(id).try_into().expect("the same 62 bits")
+fn id(id: u64) -> StreamId {
+    id.try_into().expect("62 bits")
 }
 
 fn write_error(error: WriteError) -> StreamErrorIncoming {

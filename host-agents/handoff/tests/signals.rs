@@ -1,0 +1,136 @@
+//! The sources of what a real server sends carry the signals as the balancer's own do (docs/cookie.md): X, and RPT of the borrowed stream.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use frontage_cookie::{Secret, ipv6};
+use frontage_handoff::borrow::{Borrower, Transport};
+use frontage_handoff::grant;
+use frontage_quic::keys::Keys;
+use frontage_quic::meter::{Loads, Meter};
+use frontage_quic::places::Place;
+use frontage_quic::socket::{Addresses, Carrier, Socket};
+use noq::congestion::CubicConfig;
+use noq::udp::{RecvMeta, Transmit};
+use noq::{AsyncUdpSocket, ConnectionId, UdpSender};
+
+const SID: u16 = 0x1234;
+const PREFIX: u64 = 0x2001_0db8_0000_0007;
+/// Bytes of the stream, which all leave at once.
+const LENGTH: usize = 8000;
+
+fn key() -> ipv6::Key {
+    ipv6::Key::new(1, &Secret::new(&[3; 16]).unwrap())
+}
+
+/// Where everything was to be sent from and to.
+#[derive(Clone, Debug, Default)]
+struct Recorder(Arc<Mutex<Vec<(IpAddr, SocketAddr)>>>);
+
+impl AsyncUdpSocket for Recorder {
+    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
+        Box::pin(self.clone())
+    }
+
+    fn poll_recv(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut [IoSliceMut<'_>],
+        _: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Pending
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok("[::]:443".parse().expect("an address"))
+    }
+}
+
+impl UdpSender for Recorder {
+    fn poll_send(
+        self: Pin<&mut Self>,
+        transmit: &Transmit<'_>,
+        _: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let source = transmit.src_ip.expect("one is chosen");
+        let mut sent = self.0.lock().unwrap();
+        sent.push((source, transmit.destination));
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn the_source_says_how_much_is_left() {
+    let recorder = Recorder::default();
+    let loads = Arc::new(Loads::new(1_000_000));
+    let addresses = Addresses {
+        places: Arc::default(),
+        carrier: Some(Carrier {
+            prefix: PREFIX,
+            keys: Arc::new(Keys::new(SID, vec![key()]).unwrap()),
+            loads: loads.clone(),
+            // A byte a microsecond.
+            bandwidth: 8_000_000,
+        }),
+        tunnel: None,
+    };
+    let socket = Socket::over(Box::new(recorder.clone()), Some(addresses));
+    let borrower = Borrower::new(Box::new(socket)).unwrap();
+    let meter = Arc::new(Meter::new(loads, Arc::default()));
+    meter.answer_from(Place::Cookie(1));
+    let client = "[2001:db8:1::1]:5000".parse().unwrap();
+    let secret = Bytes::from_static(&[9; 32]);
+    let grant = grant::Grant {
+        path: 1,
+        first: 100,
+        connection_id: ConnectionId::new(&[7; 8]),
+        suite: 0x1301,
+        header_secret: secret.clone(),
+        keys: grant::Keys {
+            generation: 0,
+            secret,
+        },
+        // initial_max_stream_data_bidi_local: 16,383.
+        client_parameters: Bytes::from_static(&[0x05, 2, 0x7f, 0xff]),
+        server: "[2001:db8:0:7::1]:443".parse().unwrap(),
+        client,
+        credit: 1 << 20,
+        rtt: Duration::from_millis(20),
+    };
+    let transport = Transport {
+        congestion: Arc::new(CubicConfig::default()),
+        mtu: 1200,
+    };
+    let opened = borrower.open(&grant, &transport, meter.clone()).await;
+    let borrowed = opened.unwrap();
+    borrowed.request(8, None, b"how much").unwrap();
+    let (stream, (mut send, _)) = borrowed.accept().await.unwrap();
+    meter.begin(stream, Some(LENGTH as u64));
+    send.write_all(&[0; LENGTH]).await.unwrap();
+    while borrowed.sent(8) < Some(LENGTH as u64) {
+        tokio::task::yield_now().await;
+    }
+    let sent = recorder.0.lock().unwrap();
+    let mut remaining = Vec::new();
+    for (source, destination) in &*sent {
+        assert_eq!(*destination, client);
+        let IpAddr::V6(source) = source else {
+            panic!("{source} is none of the server's");
+        };
+        assert_eq!((source.to_bits() >> 64) as u64, PREFIX);
+        let cookie = key().open(source.to_bits() as u64).expect("a cookie");
+        assert_eq!((cookie.sid, cookie.expects_cookie_address), (SID, true));
+        remaining.push(cookie.signals.expect("the dynamic form").rpt_us);
+    }
+    // RPT is carried to a few bits.
+    let most = remaining.iter().max().expect("something was sent");
+    assert!(
+        (LENGTH as u64 * 9 / 10..=LENGTH as u64).contains(most),
+        "{remaining:?}"
+    );
+}
