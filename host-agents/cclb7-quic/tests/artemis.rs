@@ -31,6 +31,7 @@ fn options() -> Options {
         trust: Trust::none(),
         follow: true,
         at_once: true,
+        paths: 1,
     }
 }
 

@@ -1,31 +1,25 @@
 //! The keys of the packets that the server side sends, from one key update to the next (RFC 9001, section 6.1).
 
 use bytes::Bytes;
-use ring::hkdf::{Algorithm, HKDF_SHA256, HKDF_SHA384, KeyType, Prk};
 
+use crate::borrow::keys::Suite;
 use crate::grant::Keys;
-
-/// Cipher suites of TLS 1.3 (RFC 8446, appendix B.4), and the hash of each.
-const SUITES: [(u16, Algorithm); 3] = [
-    (0x1301, HKDF_SHA256),
-    (0x1302, HKDF_SHA384),
-    (0x1303, HKDF_SHA256),
-];
 
 /// One traffic secret makes the next, and none the one before.
 pub(super) struct Ratchet {
+    /// TLS' number of the cipher suite.
     pub(super) suite: u16,
     /// The first secret, by which headers are protected all the time.
     pub(super) header: Bytes,
     /// The newest.
     pub(super) keys: Keys,
-    hash: Algorithm,
+    by: Suite,
 }
 
 impl Ratchet {
     /// From the first secret; `None` if the suite is unknown.
     pub(super) fn new(suite: u16, secret: Vec<u8>) -> Option<Self> {
-        let (_, hash) = SUITES.into_iter().find(|(known, _)| *known == suite)?;
+        let by = Suite::of(suite).ok()?;
         let secret = Bytes::from(secret);
         Some(Self {
             suite,
@@ -34,7 +28,7 @@ impl Ratchet {
                 generation: 0,
                 secret,
             },
-            hash,
+            by,
         })
     }
 
@@ -44,37 +38,10 @@ impl Ratchet {
             return None;
         }
         while self.keys.generation < generation {
-            self.keys = Keys {
-                generation: self.keys.generation + 1,
-                secret: self.next(),
-            };
+            let next = self.by.update(&self.keys);
+            self.keys = next.expect("a secret is as long as the hash");
         }
         Some(&self.keys)
-    }
-
-    /// HKDF-Expand-Label(secret, "quic ku", "", Hash.length) (RFC 8446, section 7.1).
-    fn next(&self) -> Bytes {
-        let length = self.keys.secret.len();
-        let label = [
-            &(length as u16).to_be_bytes()[..],
-            b"\x0dtls13 quic ku",
-            b"\x00",
-        ];
-        let mut secret = vec![0; length];
-        let old = Prk::new_less_safe(self.hash, &self.keys.secret);
-        let expanded = old.expand(&label, Length(length));
-        expanded
-            .and_then(|expanded| expanded.fill(&mut secret))
-            .expect("a secret is as long as the hash");
-        secret.into()
-    }
-}
-
-struct Length(usize);
-
-impl KeyType for Length {
-    fn len(&self) -> usize {
-        self.0
     }
 }
 
