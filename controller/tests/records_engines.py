@@ -43,6 +43,7 @@ class SqliteEngine:
 
 @pytest.fixture(params=["sqlite"])
 async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqliteEngine]:
+    assert request.param == "sqlite"
     found = SqliteEngine(tmp_path)
     yield found
     await found.close()

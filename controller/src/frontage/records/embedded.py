@@ -92,8 +92,10 @@ class Embedded(Store):
         await self.get(guid)
 
     async def close(self) -> None:
-        await super().close()
+        if self._closed:
+            return
         self._closed = True
+        await super().close()
         while self._running is not None:
             await self._running
         await asyncio.get_running_loop().run_in_executor(self._worker, self._connection.close)
