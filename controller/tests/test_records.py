@@ -24,10 +24,10 @@ from frontage.records.errors import (
 )
 from frontage.records.record import Consistency, Record
 from frontage.records.store import Store
-from records_engines import BOUNDS, NOW, SqliteEngine, engine, store
+from records_engines import BOUNDS, NOW, Engine, cluster, engine, store
 from records_history import History, linearizable, totally_written
 
-__all__ = ["engine", "store"]
+__all__ = ["cluster", "engine", "store"]
 
 ORDERED = [Consistency.TOTAL_WRITES, Consistency.TOTAL]
 ALL = list(Consistency)
@@ -155,7 +155,7 @@ async def test_wrong_clocks_are_refused_and_change_nothing(store: Store, consist
     assert (await store.get("guid")).value == {"n": 1}
 
 
-async def test_a_server_clock_that_is_set_back_does_not_stop_writes_without_stamps(engine: SqliteEngine, store: Store) -> None:
+async def test_a_server_clock_that_is_set_back_does_not_stop_writes_without_stamps(engine: Engine, store: Store) -> None:
     await store.put("guid", {"n": 1})
     engine.clock.now -= 3600 * 10**6
     assert (await store.put("guid", {"n": 2})).applied
@@ -248,7 +248,7 @@ async def test_a_slow_subscriber_skips_but_gets_the_last_and_never_goes_back(sto
     assert versions == sorted(set(versions))
 
 
-async def test_subscriptions_end_with_the_store(engine: SqliteEngine) -> None:
+async def test_subscriptions_end_with_the_store(engine: Engine) -> None:
     store = await engine.open()
     async with store.subscribe("guid") as watch:
         await store.close()
@@ -332,7 +332,7 @@ async def test_nobody_loses_an_increment(store: Store) -> None:
     assert (await store.get("counter")).value == {"n": 20}
 
 
-async def test_what_was_written_is_there_after_a_restart(engine: SqliteEngine) -> None:
+async def test_what_was_written_is_there_after_a_restart(engine: Engine) -> None:
     store = await engine.open()
     before = [(await store.put(f"guid-{i}", {"i": i}, consistency=one)).record for i, one in enumerate(ALL)]
     await store.delete("guid-2")

@@ -7,6 +7,7 @@ from aiohttp.web import AppRunner
 from frontage.config import Config
 from frontage.records import http
 from frontage.records.embedded import Embedded
+from frontage.records.jetstream.engine import JetStream
 from frontage.records.ring import Ring
 from frontage.records.settings import Records
 from frontage.records.store import Store
@@ -45,5 +46,13 @@ def site_ids(config: Config) -> list[int]:
 async def open_store(config: Config, settings: Records) -> Store:
     """Raises RecordError."""
     own = config.site.id if config.site is not None else 1
-    assert settings.file is not None
-    return await Embedded.open(settings.file, own, settings.bounds)
+    if settings.file is not None:
+        return await Embedded.open(settings.file, own, settings.bounds)
+    return await JetStream.open(
+        settings.store.split(","),
+        own,
+        site_ids(config),
+        replicas=settings.replicas,
+        controllers=settings.controllers,
+        bounds=settings.bounds,
+    )
