@@ -45,6 +45,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "tables": _python("tables.py"),
     "table-writes": _python("table_writes.py"),
     "mapping": _python("mapping.py"),
+    "records": _python("records.py"),
     "quic-signals": PRIVATE_MOUNTS + _python("quic_signals.py"),
     "quic-nginx": PRIVATE_MOUNTS + _python("quic_nginx.py"),
     "quicsocks": PRIVATE_NETWORK + _python("quicsocks.py"),

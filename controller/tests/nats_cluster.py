@@ -15,6 +15,8 @@ from pathlib import Path
 import nats
 import nats.errors
 import pytest
+from nats.aio.client import Client
+from nats.js import JetStreamContext, api
 from nats.js.errors import Error as JetStreamError
 
 BINARY = os.environ.get("NATS_SERVER") or shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin")
@@ -38,6 +40,10 @@ class Cluster:
     @property
     def urls(self) -> list[str]:
         return [f"nats://127.0.0.1:{port}" for port in self._clients]
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._processes.values()]
 
     def start(self, number: int) -> None:
         assert BINARY is not None
@@ -81,17 +87,17 @@ class Cluster:
             finally:
                 await client.close()
 
-    async def _connect(self) -> nats.NATS:
+    async def _connect(self) -> Client:
         """Whichever answers: at the start, none does for a while."""
         while True:
             for number in self._processes:
                 try:
-                    return await nats.connect(self.urls[number], max_reconnect_attempts=-1, allow_reconnect=False)
+                    return await nats.connect(self.urls[number], allow_reconnect=False, error_cb=_silent)
                 except (OSError, nats.errors.Error):
                     await asyncio.sleep(0.05)
 
-    async def _all_joined(self, streams: nats.js.JetStreamContext) -> bool:
-        config = nats.js.api.StreamConfig(name="probe", subjects=["probe"], num_replicas=len(self._processes))
+    async def _all_joined(self, streams: JetStreamContext) -> bool:
+        config = api.StreamConfig(name="probe", subjects=["probe"], num_replicas=len(self._processes))
         try:
             await streams.add_stream(config)
             await streams.delete_stream("probe")
@@ -109,6 +115,10 @@ class Cluster:
                     await streams.delete_stream(one.config.name or "")
         finally:
             await client.close()
+
+
+async def _silent(_: Exception) -> None:
+    """A server that is not up yet is asked again."""
 
 
 def _free_ports(count: int) -> list[int]:

@@ -211,6 +211,7 @@ def test_few_sites() -> None:
         ("max_bytes: 10", "records.max_bytes"),
         ("max_ahead: -1", "records.max_ahead"),
         ("colour: red", "colour"),
+        ("store: nats://127.0.0.1:4222", "does not say which one this is"),
     ],
 )
 def test_what_is_wrong_in_the_configuration(section: str, problem: str) -> None:

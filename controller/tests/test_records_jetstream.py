@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from conftest import EXAMPLE
+from frontage.config import loads
+from frontage.records.client import RecordClient
 from frontage.records.errors import EngineError, NotFoundError, OutcomeUnknownError, RecordError, SiteError, VersionError
 from frontage.records.jetstream import chain
 from frontage.records.jetstream.engine import JetStream
@@ -17,6 +20,7 @@ from frontage.records.jetstream.link import CONNECT_TIMEOUT, OvertakenError
 from frontage.records.jetstream.together import Together
 from frontage.records.record import Consistency, Record
 from frontage.records.ring import Ring, partition
+from frontage.records.serve import Server
 from nats_cluster import Cluster, skip_without
 from records_engines import BOUNDS, NOW, Clock, cluster
 from records_history import NEVER, History, linearizable, totally_written
@@ -301,6 +305,34 @@ async def test_an_engine_that_is_down_at_the_start_is_told() -> None:
     with pytest.raises(EngineError, match=r"127\.0\.0\.1:1: cannot be reached"):
         await JetStream.open(["nats://127.0.0.1:1"], 1, SITES)
     assert CONNECT_TIMEOUT < 60
+
+
+@pytest.mark.parametrize("serves", [True, False])
+async def test_the_server_with_jetstream(cluster: Cluster, serves: bool) -> None:
+    await cluster.ready()
+    text = f"{EXAMPLE.read_text(encoding='utf-8')}\nsite: {{ id: 1, vtep: 203.0.113.9 }}\n"
+    text += f"records:\n  listen: 127.0.0.1:0\n  store: {','.join(cluster.urls) if serves else 'nats://127.0.0.1:1'}\n"
+    config = loads(text, EXAMPLE)
+    assert config.records is not None
+    if not serves:
+        with pytest.raises(EngineError, match="cannot be reached"):
+            await Server.start(config, config.records)
+        return
+    server = await Server.start(config, config.records)
+    try:
+        async with RecordClient("http://{}:{}".format(*server.address)) as client:
+            written = await client.put("guid", {"n": 1}, consistency=Consistency.TOTAL)
+            changes = client.subscribe("guid")
+            assert await anext(changes) == await client.get("guid") == written.record
+            await client.put("guid", {"n": 2}, if_version=1)
+            assert (await anext(changes)).value == {"n": 2}
+            await changes.aclose()
+            assert await client.sites("guid") == (1,)
+            with pytest.raises(SiteError):
+                await client.place("guid", [7])
+    finally:
+        await server.close()
+        await cluster.clear()
 
 
 @pytest.fixture

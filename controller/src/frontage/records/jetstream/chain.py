@@ -1,11 +1,12 @@
 """Which of a record's messages count.
 
-JetStream refuses a message that names another than the last of its subject (``Nats-Expected-Last-Subject-Sequence``), but where a
-stream has several servers that is no promise: the leader looks before it proposes, not when the message is stored, so it takes all
-that are on their way at the same time (nats-server issue 4320; since 2.9.21 only around a change of leader, issue 8469). What is
-certain is the order of the stream. So each message itself names the one that it follows, and counts only if it is the first to
-follow that, and that counts. Who writes waits until it sees that its own does; who reads passes over those that do not. An old
-leader's answer is a beginning of the same order, so it may say less than there is, but never otherwise.
+What a Raft group promises is the order of its stream. JetStream's own refusal of messages that follow another than the last of
+their subject (``Nats-Expected-Last-Subject-Sequence``) is younger than that, and was long none where a stream has several
+servers: the leader looked before it proposed, so it took all that were on their way together (nats-server issue 4320), and
+servers could come apart over who refused what (pull requests 5794, 6194). So it is not used. Each message names the one that it
+follows, and counts only if it is the first to follow that, and that counts. Who writes waits until it sees that its own does; who
+reads passes over those that do not. An old leader's answer is a beginning of the same order, so it may say less than there is,
+but never otherwise.
 """
 
 from __future__ import annotations
@@ -27,8 +28,6 @@ _LOOKS = 50
 class Tip:
     sequence: int
     """Of the last message that counts; 0: there is none."""
-    last: int
-    """Of the last message."""
     entry: Entry
 
 
@@ -54,7 +53,7 @@ async def tip(source: Source, guid: str) -> Tip:
     for _ in range(_LOOKS):
         found = await source.last()
         if found is None:
-            return Tip(0, 0, Entry(0, None))
+            return Tip(0, Entry(0, None))
         last, entry = found[0], decode(guid, found[1])
         # What it follows, counts: who wrote it had seen that.
         at = counts = entry.after
@@ -67,10 +66,9 @@ async def tip(source: Source, guid: str) -> Tip:
             one = decode(guid, message[1])
             if one.after == counts:
                 counts, entry = at, one
-        else:
-            if counts == entry.after:
-                raise EngineError(f"{guid}: more servers wrote at the same moment than are allowed for; put it again")
-            return Tip(counts, last, entry)
+        # Beyond the last, if that has gone for newer ones meanwhile.
+        if at == last:
+            return Tip(counts, entry)
     raise EngineError(f"{guid}: those who keep it do not agree how far it has come; try again")
 
 

@@ -93,7 +93,7 @@ class Groups:
     async def follow(self, place: Place, guid: str, entry: Entry) -> None:
         """Write ``entry`` behind what was found there. Raises OvertakenError, OutcomeUnknownError, EngineError."""
         group, after = place.group, place.tip.sequence
-        sequence = await self._link.publish(group.subject(guid), replace(entry, after=after).encode(), place.tip.last)
+        sequence = await self._link.publish(group.subject(guid), replace(entry, after=after).encode())
         try:
             counts = await accepted(Source(self._link, group.stream, group.subject(guid)), guid, after, sequence)
         except EngineError as error:

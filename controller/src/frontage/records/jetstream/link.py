@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, NotFoundError
+from nats.js.errors import BadRequestError, NoStreamResponseError, NotFoundError
 
 from frontage.records.errors import EngineError, OutcomeUnknownError
 
@@ -25,7 +25,6 @@ PATIENCE = 8.0
 LOCAL_ATTEMPT = 1.0
 """Seconds for a mirror at this site; then its origin is asked."""
 _PAUSE = 0.05
-WRONG_LAST_SEQUENCE = 10071
 
 T = TypeVar("T")
 Message: TypeAlias = tuple[int, bytes]
@@ -33,7 +32,7 @@ Message: TypeAlias = tuple[int, bytes]
 
 
 class OvertakenError(Exception):
-    """Another message came first: this one is not there, or does not count."""
+    """Another message came first: this one does not count."""
 
 
 class Link:
@@ -106,26 +105,18 @@ class Link:
             raise TimeoutError(str(error)) from None
         return found.seq or 0, found.data or b""
 
-    async def publish(self, subject: str, data: bytes, last: int) -> int:
-        """Its sequence number; ``last``: that of the subject's last message so far, 0 if it has none.
-
-        Raises OvertakenError, EngineError (not done), OutcomeUnknownError.
-        """
-        headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)}
+    async def publish(self, subject: str, data: bytes) -> int:
+        """Its sequence number. Raises EngineError (not done), OutcomeUnknownError."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
         while True:
             try:
-                return (await self.streams.publish(subject, data, timeout=deadline - loop.time(), headers=headers)).seq
+                return (await self.streams.publish(subject, data, timeout=deadline - loop.time())).seq
             except NoStreamResponseError:
                 # Nobody has heard it: the group has no leader at this moment.
                 if loop.time() + ATTEMPT > deadline:
                     raise EngineError(f"{self.where}: {subject}: no leader; a group needs most of its servers") from None
                 await asyncio.sleep(_PAUSE)
-            except APIError as error:
-                if error.err_code == WRONG_LAST_SEQUENCE:
-                    raise OvertakenError from None
-                raise OutcomeUnknownError(f"{self.where}: {error}; read the record to see whether it was written") from None
             except (nats.errors.Error, TimeoutError) as error:
                 why = str(error) or type(error).__name__
                 raise OutcomeUnknownError(f"{self.where}: {why}; read the record to see whether it was written") from None
