@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 import socket
@@ -22,9 +23,14 @@ from nats.js.errors import Error as JetStreamError
 BINARY = os.environ.get("NATS_SERVER") or shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin")
 
 
-def skip_without() -> None:
+def skip_without(version: tuple[int, int] = (2, 9)) -> None:
+    """Skip where there is no nats-server of at least that version."""
     if BINARY is None:
         pytest.skip("no nats-server (Debian: nats-server; or its path in NATS_SERVER)")
+    text = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"v(\d+)\.(\d+)", text)
+    if found is None or (int(found[1]), int(found[2])) < version:
+        pytest.skip(f"{text.strip()}: loses acknowledged writes when it is killed; give one of at least {version} in NATS_SERVER")
 
 
 class Cluster:

@@ -16,7 +16,7 @@ from frontage.records.errors import EngineError, NotFoundError, OutcomeUnknownEr
 from frontage.records.jetstream import chain
 from frontage.records.jetstream.engine import JetStream
 from frontage.records.jetstream.entry import Entry, decode
-from frontage.records.jetstream.link import CONNECT_TIMEOUT, OvertakenError
+from frontage.records.jetstream.link import CONNECT_TIMEOUT, SAFE, OvertakenError
 from frontage.records.jetstream.together import Together
 from frontage.records.record import Consistency, Record
 from frontage.records.ring import Ring, partition
@@ -338,7 +338,7 @@ async def test_the_server_with_jetstream(cluster: Cluster, serves: bool) -> None
 @pytest.fixture
 async def three(tmp_path: Path) -> AsyncIterator[Cluster]:
     """A cluster to be killed: three servers at one site."""
-    skip_without()
+    skip_without(SAFE)
     cluster = Cluster(tmp_path, [[1], [1], [1]])
     cluster.start_all()
     try:

@@ -11,6 +11,7 @@ but never otherwise.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from frontage.records.errors import EngineError, OutcomeUnknownError
@@ -20,6 +21,7 @@ from frontage.records.jetstream.link import Link, Message
 HISTORY = 16
 """Messages of a record that its stream keeps. One that counts is lost if so many follow that do not, and each server has at most
 one on its way for a record: so fewer servers than these may write to one record at the same moment."""
+_PAUSE = 0.05
 _LOOKS = 50
 """Times that what was acknowledged is looked for: who answers may not have it yet."""
 
@@ -69,6 +71,7 @@ async def tip(source: Source, guid: str) -> Tip:
         # Beyond the last, if that has gone for newer ones meanwhile.
         if at == last:
             return Tip(counts, entry)
+        await asyncio.sleep(_PAUSE)
     raise EngineError(f"{guid}: those who keep it do not agree how far it has come; try again")
 
 
@@ -85,4 +88,5 @@ async def accepted(source: Source, guid: str, after: int, sequence: int) -> bool
                 raise OutcomeUnknownError(f"{guid}: many have written since; read the record to see whether this was among them")
             if decode(guid, message[1]).after == after:
                 return at == sequence
+        await asyncio.sleep(_PAUSE)
     raise OutcomeUnknownError(f"{guid}: acknowledged, but not to be seen; read the record to see whether it was written")

@@ -28,8 +28,6 @@ log = logging.getLogger(__name__)
 _PREFIX = "records-"
 CHANGES = "records-changes"
 """What a stream has stored is told under this subject and the record's token, to whoever listens."""
-_OVERHEAD = 1024
-"""Bytes of a message besides the document: its first line and headers."""
 _Change: TypeAlias = Callable[[api.StreamConfig], Awaitable[object]]
 _NAME_IN_USE = 10058
 _NAME = re.compile(r"records-(c(\d+)|p\d+)")
@@ -60,13 +58,12 @@ class StreamClass:
 class Classes:
     """As far as this server knows them. What is remembered may be old: whoever finds it so says `forget`."""
 
-    def __init__(self, link: Link, ring: Ring, own: int, sites: frozenset[int], replicas: int, max_bytes: int):
+    def __init__(self, link: Link, ring: Ring, own: int, sites: frozenset[int], replicas: int):
         self._link = link
         self._ring = ring
         self._own = own
         self._sites = sites
         self._replicas = replicas
-        self._max_bytes = max_bytes
         self._known: dict[str, StreamClass] = {}
 
     def forget(self, name: str) -> None:
@@ -92,7 +89,11 @@ class Classes:
         name = f"p{part}"
         found = await self.get(name)
         if found is None and make:
-            found = await self._make(StreamClass(name, self._ring.controllers(part)))
+            try:
+                found = await self._make(StreamClass(name, self._ring.controllers(part)))
+            except _TakenError:
+                # Another server made it in this moment, and knows other sites.
+                found = await self.get(name)
         return found
 
     async def at(self, sites: Sequence[int]) -> StreamClass:
@@ -190,7 +191,6 @@ class Classes:
             storage=api.StorageType.FILE,
             num_replicas=self._replicas,
             max_msgs_per_subject=HISTORY,
-            max_msg_size=self._max_bytes + _OVERHEAD,
             placement=api.Placement(tags=[tag(one.sites[0])]),
             republish=api.RePublish(src=one.subject("*"), dest=f"{CHANGES}.{{{{wildcard(1)}}}}"),
             # Only the leader answers reads: others may not have the last write yet.

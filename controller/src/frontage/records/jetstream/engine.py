@@ -72,7 +72,7 @@ class JetStream(Store):
         """``own``: this server's site, among ``sites``. Raises EngineError."""
         known = frozenset(sites)
         link = await Link.connect(servers)
-        classes = Classes(link, Ring(known, controllers), own, known, replicas, bounds.max_bytes)
+        classes = Classes(link, Ring(known, controllers), own, known, replicas)
         return cls(link, classes, own, bounds, clock)
 
     async def sites(self, guid: str) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, TypeVar
 
@@ -14,8 +15,12 @@ from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext, api
 from nats.js.errors import BadRequestError, NoStreamResponseError, NotFoundError
 
-from frontage.records.errors import EngineError, OutcomeUnknownError
+from frontage.records.errors import EngineError, OutcomeUnknownError, SizeError
 
+log = logging.getLogger(__name__)
+
+SAFE = 2, 11
+"""The first version of nats-server of which `kill -9` has been seen to lose nothing; 2.9.10 loses (docs/records.md)."""
 CONNECT_TIMEOUT = 5.0
 """Seconds for the first connection; later ones are tried for ever."""
 ATTEMPT = 2.0
@@ -58,6 +63,13 @@ class Link:
         except (OSError, TimeoutError, nats.errors.Error):
             raise EngineError(f"{where}: cannot be reached: {problems[0]}; start nats-server with JetStream") from None
         link = cls(client, where)
+        version = client.connected_server_version
+        if (version.major, version.minor) < SAFE:
+            log.warning(
+                "%s: nats-server %s loses acknowledged writes when it is killed; use 2.11 or later",
+                where,
+                f"{version.major}.{version.minor}",
+            )
         try:
             await link.ask(link.streams.account_info)
         except BaseException as error:
@@ -106,7 +118,7 @@ class Link:
         return found.seq or 0, found.data or b""
 
     async def publish(self, subject: str, data: bytes) -> int:
-        """Its sequence number. Raises EngineError (not done), OutcomeUnknownError."""
+        """Its sequence number. Raises EngineError or SizeError (not done), OutcomeUnknownError."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
         while True:
@@ -117,6 +129,8 @@ class Link:
                 if loop.time() + ATTEMPT > deadline:
                     raise EngineError(f"{self.where}: {subject}: no leader; a group needs most of its servers") from None
                 await asyncio.sleep(_PAUSE)
+            except nats.errors.MaxPayloadError:
+                raise SizeError(f"{self.where}: {subject}: larger than the servers' max_payload; raise that") from None
             except (nats.errors.Error, TimeoutError) as error:
                 why = str(error) or type(error).__name__
                 raise OutcomeUnknownError(f"{self.where}: {why}; read the record to see whether it was written") from None
