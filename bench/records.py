@@ -28,7 +28,7 @@ from mapping_doors import resident
 from rows import Row, finish, row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "controller" / "tests"))
-from nats_cluster import BINARY, Cluster  # noqa: E402
+from nats_cluster import BINARY, Cluster
 
 VALUE = {"address": "2001:db8:c1::7", "port": 443, "note": "x" * 150}
 OPERATIONS, CLIENTS = 500, 64
