@@ -46,6 +46,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "table-writes": _python("table_writes.py"),
     "mapping": _python("mapping.py"),
     "placement": _python("placement.py"),
+    "records": _python("records.py"),
     "quic-signals": PRIVATE_MOUNTS + _python("quic_signals.py"),
     "quic-nginx": PRIVATE_MOUNTS + _python("quic_nginx.py"),
     "quicsocks": PRIVATE_NETWORK + _python("quicsocks.py"),

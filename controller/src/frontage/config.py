@@ -32,6 +32,8 @@ from frontage.fields import (
 from frontage.limits import AIFO_WINDOW, MAX_DEPTH, MAX_PORT_ID, MAX_RANK_US, MAX_SID, MAX_WEIGHT
 from frontage.model import Model
 from frontage.qdsr import RealServer
+from frontage.records import settings as records_settings
+from frontage.records.settings import Records
 from frontage.yamlfile import Document, DocumentError, Problem, parse
 from frontage.yamlfile import Path as FieldPath
 
@@ -268,6 +270,7 @@ class Config(Model):
     fallback: Fallback = Field(default_factory=Fallback, description="the connection table of flows that carry no cookie")
     handshake: Handshake = Field(default_factory=Handshake, description="the handshake table of QUIC")
     end_users: EndUsers | None = Field(None, description="how the end-user mapping is computed; it is not, if absent")
+    records: Records | None = Field(None, description="the record store, for `frontage records serve`; none if absent")
     control_socket: Path | None = Field(
         None, description="unix socket through which commands reach the running controller; beside this file if absent"
     )
@@ -393,6 +396,8 @@ def _resolve(config: Config, folder: Path, document: Document) -> tuple[Config, 
         update["mapping"] = (folder / config.mapping).absolute()
     if config.end_users is not None:
         update["end_users"] = in_folder(config.end_users, folder)
+    if config.records is not None:
+        update["records"] = records_settings.in_folder(config.records, folder)
     if config.control_socket is not None:
         update["control_socket"] = (folder / config.control_socket).absolute()
     return config.model_copy(update=update), problems

@@ -1,0 +1,217 @@
+"""The store on JetStream: the consistencies, of the groups' one order of each record's messages."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from frontage.records.document import check_guid
+from frontage.records.errors import ContentionError, EngineError, NotFoundError, RecordError, VersionError
+from frontage.records.jetstream.classes import CHANGES, Classes, token
+from frontage.records.jetstream.entry import Entry, decode
+from frontage.records.jetstream.groups import ATTEMPTS, Groups, Place
+from frontage.records.jetstream.link import Link, OvertakenError
+from frontage.records.jetstream.together import Together
+from frontage.records.record import DEFAULT_BOUNDS, Bounds, Clock, Consistency, Record, Write, Written, apply, now_us
+from frontage.records.ring import Ring
+from frontage.records.store import Store
+from frontage.records.watch import Watch
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LAST_SEQUENCE = "Nats-Last-Sequence"
+"""The header of news that has the sequence number of the message before, of the same subject."""
+FIRST_LOOK = 0.1
+LOOK = 5.0
+"""Seconds after which a subscribed record is read, in case that its news was lost: soon after the beginning, then now and then."""
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A record that somebody here subscribes to."""
+
+    subscription: Subscription
+    look: asyncio.Task[None]
+    watches: int = 1
+
+
+class JetStream(Store):
+    """Any number of servers share one JetStream. Make it with `open`."""
+
+    def __init__(self, link: Link, classes: Classes, own: int, bounds: Bounds, clock: Clock):
+        super().__init__(bounds, clock)
+        self.classes = classes
+        self.link = link
+        self.groups = Groups(link, classes, own)
+        self._reads: Together[Record | None] = Together()
+        self._followed: dict[str, _Followed] = {}
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        servers: list[str],
+        own: int,
+        sites: Iterable[int],
+        *,
+        replicas: int = 3,
+        controllers: int = 3,
+        bounds: Bounds = DEFAULT_BOUNDS,
+        clock: Clock = now_us,
+    ) -> JetStream:
+        """``own``: this server's site, among ``sites``. Raises EngineError."""
+        known = frozenset(sites)
+        link = await Link.connect(servers)
+        classes = Classes(link, Ring(known, controllers), own, known, replicas)
+        return cls(link, classes, own, bounds, clock)
+
+    async def sites(self, guid: str) -> tuple[int, ...]:
+        await self.get(guid)
+        place = await self.groups.find(guid)
+        if place is None:
+            raise NotFoundError(f"there is no record {guid}")
+        return place.group.sites
+
+    async def place(self, guid: str, sites: Collection[int]) -> None:
+        self._check_open()
+        async with self.groups.turn(check_guid(guid)):
+            await self.groups.move(guid, list(sites))
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await super().close()
+        looks = [followed.look for followed in self._followed.values()]
+        for look in looks:
+            look.cancel()
+        await asyncio.gather(*looks, return_exceptions=True)
+        await self.link.close()
+
+    async def _read(self, guid: str) -> Record | None:
+        self._check_open()
+        place = await self.groups.find(guid, nearby=True)
+        if place is None or place.record is None or place.record.consistency is not Consistency.TOTAL:
+            return None if place is None else place.record
+        return await self._reads.do(guid, lambda: self._ordered(guid))
+
+    async def _ordered(self, guid: str) -> Record | None:
+        """The read has its own place in the order, between the writes: a leader that is none any longer, without knowing it yet,
+        would answer with what has been; but it cannot get a message through."""
+
+        async def step() -> Record | None:
+            place = await self.groups.find(guid)
+            if place is None or place.record is None:
+                return None
+            await self._mark(place, guid)
+            return place.record
+
+        return await self._until_first(guid, step)
+
+    async def _write(self, write: Write) -> Written:
+        async def step() -> Written:
+            place = await self.groups.find(write.guid, make=True)
+            if place is None:
+                raise EngineError(f"{write.guid}: its stream has been deleted in this moment")
+            try:
+                written = apply(place.record, write, self.clock(), self.bounds)
+            except (VersionError, NotFoundError):
+                # A refusal says what there is, and is a read.
+                if place.record is not None:
+                    await self._mark(place, write.guid)
+                raise
+            if written.record is not place.record:
+                await self.groups.follow(place, write.guid, Entry(place.entry.epoch, written.record))
+            return written
+
+        self._check_open()
+        return await self._until_first(write.guid, step)
+
+    async def _mark(self, place: Place, guid: str) -> None:
+        """The same again. Raises OvertakenError if that is no longer the last."""
+        await self.groups.follow(place, guid, place.entry)
+
+    async def _until_first(self, guid: str, step: Callable[[], Awaitable[T]]) -> T:
+        async with self.groups.turn(guid):
+            for _ in range(ATTEMPTS):
+                try:
+                    return await step()
+                except OvertakenError:
+                    continue
+        raise ContentionError(f"{guid}: others wrote first, {ATTEMPTS} times; try again")
+
+    @asynccontextmanager
+    async def _subscribe(self, guid: str) -> AsyncIterator[Watch]:
+        self._check_open()
+        await self._follow(guid)
+        try:
+            async with super()._subscribe(guid) as watch:
+                yield watch
+        finally:
+            await self._leave(guid)
+
+    async def _follow(self, guid: str) -> None:
+        followed = self._followed.get(guid)
+        if followed is not None:
+            followed.watches += 1
+            return
+
+        news = asyncio.Event()
+
+        async def hear(message: Msg) -> None:
+            try:
+                entry = decode(guid, message.data)
+            except EngineError as error:
+                log.warning("%s", error)
+                return
+            # Whether it counts, is known at once if nothing else came since the one that it follows.
+            if entry.record is not None and (message.headers or {}).get(LAST_SEQUENCE) == str(entry.after):
+                self._watches.offer(entry.record)
+            else:
+                news.set()
+
+        subscription = await self.link.listen(f"{CHANGES}.{token(guid)}", hear)
+        followed = self._followed.get(guid)
+        if followed is not None:
+            # Another came meanwhile.
+            followed.watches += 1
+            await subscription.unsubscribe()
+            return
+        self._followed[guid] = _Followed(subscription, asyncio.create_task(self._look(guid, news)))
+
+    async def _leave(self, guid: str) -> None:
+        followed = self._followed[guid]
+        followed.watches -= 1
+        if followed.watches == 0:
+            del self._followed[guid]
+            followed.look.cancel()
+            if not self._closed:
+                await followed.subscription.unsubscribe()
+
+    async def _look(self, guid: str, news: asyncio.Event) -> None:
+        """News are sent once, and to whom is connected at that moment."""
+        pause = FIRST_LOOK
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await news.wait()
+            news.clear()
+            pause = LOOK
+            with contextlib.suppress(RecordError):
+                place = await self.groups.find(guid)
+                if place is not None and place.record is not None:
+                    self._watches.offer(place.record)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineError(f"{self.link.where}: the connection is closed")

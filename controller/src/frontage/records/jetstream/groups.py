@@ -1,0 +1,164 @@
+"""Where a record is, from group to group: finding it, and moving it with no update lost or reordered (section 1.2.4).
+
+A move commits a stop request as the last update of the old group, with the record as that left it, and then starts the new group
+from it. Everything else follows from each write naming the message that it follows: a write that is late finds the stop request in
+front of it, is refused, and goes to the new group. Whoever finds a stop request whose new group is not started yet starts it, so a
+mover that dies in between leaves nobody waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
+
+from frontage.records.errors import ContentionError, EngineError, NotFoundError, OutcomeUnknownError
+from frontage.records.jetstream.chain import Source, Tip, accepted, tip
+from frontage.records.jetstream.classes import Classes, StreamClass
+from frontage.records.jetstream.entry import Entry
+from frontage.records.jetstream.link import Link, OvertakenError
+from frontage.records.record import Record
+
+ATTEMPTS = 100
+"""Times that others may come first, before it is given up."""
+_REMEMBERED = 100_000
+"""Records whose class is remembered: the cached set of active replicas of section 1.2.2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A record's group, and its last message there that counts."""
+
+    group: StreamClass
+    tip: Tip
+
+    @property
+    def entry(self) -> Entry:
+        return self.tip.entry
+
+    @property
+    def record(self) -> Record | None:
+        return self.tip.entry.record
+
+
+class Groups:
+    def __init__(self, link: Link, classes: Classes, own: int):
+        self._link = link
+        self._classes = classes
+        self._own = own
+        self._at: OrderedDict[str, str] = OrderedDict()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def turn(self, guid: str) -> asyncio.Lock:
+        """To be held by whoever uses `follow`: this server's own do not overtake each other, and `chain.HISTORY` counts on it."""
+        return self._turns.setdefault(guid, asyncio.Lock())
+
+    async def find(self, guid: str, *, nearby: bool = False, make: bool = False) -> Place | None:
+        """By the leaders' words, or with ``nearby`` by a mirror's at this site, where there is one and it has the record.
+
+        None if nothing ever was in the record's partition; ``make`` makes that. Raises EngineError.
+        """
+        group = await self._remembered(guid)
+        direct = group is None
+        if group is None:
+            group = await self._classes.partition(guid, make=make)
+        if group is None:
+            return None
+        # The entry that led here, and its epoch, which the one here must have reached.
+        stop = Entry(0, None)
+        hops = 0
+        while hops < ATTEMPTS:
+            hops += 1
+            place = await self._last(group, guid, stop.epoch, nearby=nearby)
+            if place.tip.sequence == 0 and not direct:
+                # Remembered wrongly. Its partition knows.
+                self._at.pop(guid, None)
+                return await self.find(guid, nearby=nearby, make=make)
+            if stop.to is not None and (place.tip.sequence == 0 or place.entry.epoch < stop.epoch):
+                await self._start(place, guid, stop)
+                continue
+            if place.entry.to is None:
+                self._remember(guid, group.name)
+                return place
+            stop, direct = place.entry, True
+            next_ = await self._classes.get(place.entry.to)
+            if next_ is None:
+                raise EngineError(f"{guid}: has moved to {place.entry.to}, which is not there; who has deleted that stream?")
+            group = next_
+        raise ContentionError(f"{guid}: moves faster than it can be followed; try again")
+
+    async def follow(self, place: Place, guid: str, entry: Entry) -> None:
+        """Write ``entry`` behind what was found there. Raises OvertakenError, OutcomeUnknownError, EngineError."""
+        group, after = place.group, place.tip.sequence
+        sequence = await self._link.publish(group.subject(guid), replace(entry, after=after).encode())
+        try:
+            counts = await accepted(Source(self._link, group.stream, group.subject(guid)), guid, after, sequence)
+        except EngineError as error:
+            raise OutcomeUnknownError(
+                f"{guid}: was taken, but nobody says whether it counts: {error}; read the record to see"
+            ) from None
+        if not counts:
+            raise OvertakenError
+
+    async def move(self, guid: str, sites: Sequence[int]) -> None:
+        """Raises NotFoundError, SiteError, ContentionError, OutcomeUnknownError, EngineError."""
+        for _ in range(ATTEMPTS):
+            place = await self.find(guid)
+            if place is None or place.record is None or place.record.document is None:
+                raise NotFoundError(f"there is no record {guid}")
+            if place.group.sites == tuple(sites):
+                return
+            target = await self._classes.at(sites)
+            stop = Entry(place.entry.epoch + 1, place.record, target.name)
+            try:
+                await self.follow(place, guid, stop)
+            except OvertakenError:
+                continue
+            # Who finds it, starts the new group.
+            await self.find(guid)
+            await self._point(guid, stop.epoch, target)
+            return
+        raise ContentionError(f"{guid}: others wrote first, {ATTEMPTS} times; try again")
+
+    async def _last(self, group: StreamClass, guid: str, epoch: int, *, nearby: bool) -> Place:
+        """A mirror that has not come as far as ``epoch`` is passed over."""
+        if nearby and self._own in group.sites[1:]:
+            try:
+                found = await tip(Source(self._link, group.mirror(self._own), group.subject(guid), nearby=True), guid)
+            except TimeoutError:
+                # No such mirror: the class may have moved.
+                self._classes.forget(group.name)
+            else:
+                if found.sequence and found.entry.epoch >= epoch:
+                    return Place(group, found)
+        return Place(group, await tip(Source(self._link, group.stream, group.subject(guid)), guid))
+
+    async def _start(self, place: Place, guid: str, stop: Entry) -> None:
+        if stop.record is None:
+            raise EngineError(f"{guid}: has moved to {place.group.name}, but is not there; restore that stream")
+        with contextlib.suppress(OvertakenError):
+            # Overtaken: by another who started it.
+            await self.follow(place, guid, Entry(stop.epoch, stop.record))
+
+    async def _point(self, guid: str, epoch: int, target: StreamClass) -> None:
+        """Let the record's partition name where it is now, so that nobody goes the whole way."""
+        group = await self._classes.partition(guid, make=False)
+        if group is None or group == target:
+            return
+        place = await self._last(group, guid, 0, nearby=False)
+        if place.entry.to is not None and place.entry.epoch <= epoch:
+            with contextlib.suppress(OvertakenError):
+                await self.follow(place, guid, Entry(epoch, None, target.name))
+
+    async def _remembered(self, guid: str) -> StreamClass | None:
+        name = self._at.get(guid)
+        return None if name is None else await self._classes.get(name)
+
+    def _remember(self, guid: str, name: str) -> None:
+        self._at[guid] = name
+        self._at.move_to_end(guid)
+        if len(self._at) > _REMEMBERED:
+            self._at.popitem(last=False)

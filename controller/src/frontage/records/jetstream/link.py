@@ -1,0 +1,144 @@
+"""The connection to JetStream: the few operations that records need, with errors that say what has become of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, TypeVar
+
+import nats
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.js import JetStreamContext, api
+from nats.js.errors import BadRequestError, NoStreamResponseError, NotFoundError
+
+from frontage.records.errors import EngineError, OutcomeUnknownError, SizeError
+
+log = logging.getLogger(__name__)
+
+SAFE = 2, 11
+"""The first version of nats-server of which `kill -9` was not seen to lose anything, as 2.9.10 was (docs/records.md)."""
+CONNECT_TIMEOUT = 5.0
+"""Seconds for the first connection; later ones are tried for ever."""
+ATTEMPT = 2.0
+"""Seconds for one answer: a group that lost its leader has a new one by then, and a read is asked again."""
+PATIENCE = 8.0
+"""Seconds for a whole operation."""
+LOCAL_ATTEMPT = 1.0
+"""Seconds for a mirror at this site; then its origin is asked."""
+_PAUSE = 0.05
+
+T = TypeVar("T")
+Message: TypeAlias = tuple[int, bytes]
+"""Its sequence number in its stream, and what it holds."""
+
+
+class OvertakenError(Exception):
+    """Another message came first: this one does not count."""
+
+
+class Link:
+    """Make it with `connect`."""
+
+    def __init__(self, client: Client, where: str):
+        self.where = where
+        self.streams: JetStreamContext = client.jetstream(timeout=ATTEMPT)
+        self._nearby: JetStreamContext = client.jetstream(timeout=LOCAL_ATTEMPT)
+        self._client = client
+
+    @classmethod
+    async def connect(cls, servers: list[str]) -> Link:
+        """Raises EngineError if none can be reached in time, or has no JetStream."""
+        where, problems = ",".join(servers), ["no answer"]
+
+        async def note(error: Exception) -> None:
+            problems[0] = str(error) or type(error).__name__
+
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                client = await nats.connect(servers, max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=note)
+        except (OSError, TimeoutError, nats.errors.Error):
+            raise EngineError(f"{where}: cannot be reached: {problems[0]}; start nats-server with JetStream") from None
+        link = cls(client, where)
+        version = client.connected_server_version
+        if (version.major, version.minor) < SAFE:
+            log.warning(
+                "%s: nats-server %s: versions before 2.11 have been seen to lose acknowledged writes when killed; use 2.11 or later",
+                where,
+                f"{version.major}.{version.minor}",
+            )
+        try:
+            await link.ask(link.streams.account_info)
+        except BaseException as error:
+            await client.close()
+            if isinstance(error, EngineError):
+                raise EngineError(f"{where}: has no JetStream that answers: {error}; configure `jetstream` there") from None
+            raise
+        return link
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def ask(self, question: Callable[[], Awaitable[T]]) -> T:
+        """What may be asked again until it is answered. Raises EngineError, NotFoundError, BadRequestError."""
+        problem: Exception = TimeoutError()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    try:
+                        return await question()
+                    except (NotFoundError, BadRequestError):
+                        raise
+                    except (nats.errors.Error, TimeoutError) as error:
+                        problem = error
+                        await asyncio.sleep(_PAUSE)
+        except TimeoutError:
+            raise EngineError(f"{self.where}: {problem or type(problem).__name__}; a group needs most of its servers") from None
+
+    async def read(self, stream: str, subject: str, since: int | None, *, nearby: bool) -> Message | None:
+        """The subject's first message of at least that sequence number; the last of all if None. None if there is none.
+
+        By the leader's word, since allow_direct is off for such streams; or with ``nearby`` a mirror's, as far as it has come.
+        Raises EngineError, or with ``nearby`` TimeoutError: there is no such mirror, or it does not answer.
+        """
+        streams = self._nearby if nearby else self.streams
+
+        async def question() -> api.RawStreamMsg:
+            return await streams.get_msg(stream, seq=since, subject=subject, direct=nearby, next=since is not None)
+
+        try:
+            found = await (question() if nearby else self.ask(question))
+        except NotFoundError:
+            return None
+        except (nats.errors.Error, TimeoutError) as error:
+            raise TimeoutError(str(error)) from None
+        return found.seq or 0, found.data or b""
+
+    async def publish(self, subject: str, data: bytes) -> int:
+        """Its sequence number. Raises EngineError or SizeError (not done), OutcomeUnknownError."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PATIENCE
+        while True:
+            try:
+                return (await self.streams.publish(subject, data, timeout=deadline - loop.time())).seq
+            except NoStreamResponseError:
+                # Nobody has heard it: the group has no leader at this moment.
+                if loop.time() + ATTEMPT > deadline:
+                    raise EngineError(f"{self.where}: {subject}: no leader; a group needs most of its servers") from None
+                await asyncio.sleep(_PAUSE)
+            except nats.errors.MaxPayloadError:
+                raise SizeError(f"{self.where}: {subject}: larger than the servers' max_payload; raise that") from None
+            except (nats.errors.Error, TimeoutError) as error:
+                why = str(error) or type(error).__name__
+                raise OutcomeUnknownError(f"{self.where}: {why}; read the record to see whether it was written") from None
+
+    async def listen(self, subject: str, hear: Callable[[Msg], Awaitable[None]]) -> Subscription:
+        try:
+            subscription = await self._client.subscribe(subject, cb=hear)
+            await self._client.flush(timeout=round(PATIENCE))
+        except (nats.errors.Error, TimeoutError) as error:
+            raise EngineError(f"{self.where}: {error or type(error).__name__}") from None
+        return subscription

@@ -1,0 +1,58 @@
+"""``frontage records serve``: the engine that the configuration names, behind HTTP."""
+
+from __future__ import annotations
+
+from aiohttp.web import AppRunner
+
+from frontage.config import Config
+from frontage.records import http
+from frontage.records.embedded import Embedded
+from frontage.records.jetstream.engine import JetStream
+from frontage.records.ring import Ring
+from frontage.records.settings import Records
+from frontage.records.store import Store
+
+
+class Server:
+    """Make it with `start`."""
+
+    def __init__(self, store: Store, runner: AppRunner):
+        self._store = store
+        self._runner = runner
+        self.address: tuple[str, int] = runner.addresses[0][:2]
+
+    @classmethod
+    async def start(cls, config: Config, settings: Records) -> Server:
+        """Raises RecordError if the engine does not serve, and OSError if the address cannot be had."""
+        store = await open_store(config, settings)
+        try:
+            runner = await http.start(store, Ring(site_ids(config), settings.controllers), *settings.address)
+        except BaseException:
+            await store.close()
+            raise
+        return cls(store, runner)
+
+    async def close(self) -> None:
+        """What is on its way is finished first."""
+        await self._store.close()
+        await self._runner.cleanup()
+
+
+def site_ids(config: Config) -> list[int]:
+    own = [config.site.id] if config.site is not None else []
+    return sorted({*own, *(site.id for site in config.sites)}) or [1]
+
+
+async def open_store(config: Config, settings: Records) -> Store:
+    """Raises RecordError."""
+    own = config.site.id if config.site is not None else 1
+    if settings.file is not None:
+        return await Embedded.open(settings.file, own, settings.bounds)
+    return await JetStream.open(
+        settings.store.split(","),
+        own,
+        site_ids(config),
+        replicas=settings.replicas,
+        controllers=settings.controllers,
+        bounds=settings.bounds,
+    )

@@ -1,0 +1,135 @@
+"""nats-servers on this machine, in one cluster, with tags that say at which sites they are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import nats
+import nats.errors
+import pytest
+from nats.aio.client import Client
+from nats.js import JetStreamContext, api
+from nats.js.errors import Error as JetStreamError
+
+BINARY = os.environ.get("NATS_SERVER") or shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin")
+
+
+def skip_without(version: tuple[int, int] = (2, 9)) -> None:
+    """Skip where there is no nats-server of at least that version."""
+    if BINARY is None:
+        pytest.skip("no nats-server (Debian: nats-server; or its path in NATS_SERVER)")
+    text = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"v(\d+)\.(\d+)", text)
+    if found is None or (int(found[1]), int(found[2])) < version:
+        pytest.skip(f"{text.strip()}: loses acknowledged writes when it is killed; give one of at least {version} in NATS_SERVER")
+
+
+class Cluster:
+    """One server for each set of sites, by number from 0."""
+
+    def __init__(self, folder: Path, sites: Sequence[Sequence[int]]):
+        ports = _free_ports(2 * len(sites))
+        self._clients, self._routes = ports[: len(sites)], ports[len(sites) :]
+        self._folder = folder
+        self._sites = sites
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"nats://127.0.0.1:{port}" for port in self._clients]
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._processes.values()]
+
+    def start(self, number: int) -> None:
+        assert BINARY is not None
+        file, log = self._folder / f"{number}.conf", self._folder / f"{number}.log"
+        routes = ", ".join(f"nats://127.0.0.1:{port}" for port in self._routes)
+        tags = ", ".join(f'"site:{site}"' for site in self._sites[number])
+        file.write_text(f"""
+            server_name: s{number}
+            listen: 127.0.0.1:{self._clients[number]}
+            server_tags: [{tags}]
+            jetstream {{ store_dir: "{self._folder / str(number)}", max_mem: 64MB, max_file: 1GB }}
+            cluster {{ name: records, listen: 127.0.0.1:{self._routes[number]}, routes: [{routes}] }}
+            log_file: "{log}"
+        """)
+        self._processes[number] = subprocess.Popen([BINARY, "-c", str(file)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def start_all(self) -> None:
+        for number in range(len(self._sites)):
+            self.start(number)
+
+    def kill(self, number: int) -> None:
+        """As if the machine's plug were pulled, but that what was written to files stays."""
+        process = self._processes.pop(number)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def stop(self) -> None:
+        for number in list(self._processes):
+            self.kill(number)
+
+    async def ready(self) -> None:
+        """Until all servers that run have joined, so that streams can be placed on any of them."""
+        async with asyncio.timeout(60):
+            client = await self._connect()
+            try:
+                streams = client.jetstream(timeout=1)
+                while True:
+                    if await self._all_joined(streams):
+                        return
+                    await asyncio.sleep(0.05)
+            finally:
+                await client.close()
+
+    async def _connect(self) -> Client:
+        """Whichever answers: at the start, none does for a while."""
+        while True:
+            for number in self._processes:
+                try:
+                    return await nats.connect(self.urls[number], allow_reconnect=False, error_cb=_silent)
+                except (OSError, nats.errors.Error):
+                    await asyncio.sleep(0.05)
+
+    async def _all_joined(self, streams: JetStreamContext) -> bool:
+        config = api.StreamConfig(name="probe", subjects=["probe"], num_replicas=len(self._processes))
+        try:
+            await streams.add_stream(config)
+            await streams.delete_stream("probe")
+        except (JetStreamError, nats.errors.Error, TimeoutError):
+            return False
+        return True
+
+    async def clear(self) -> None:
+        """Delete all streams."""
+        client = await self._connect()
+        try:
+            streams = client.jetstream(timeout=5)
+            while found := await streams.streams_info():
+                for one in found:
+                    await streams.delete_stream(one.config.name or "")
+        finally:
+            await client.close()
+
+
+async def _silent(_: Exception) -> None:
+    """A server that is not up yet is asked again."""
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]

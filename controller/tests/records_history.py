@@ -1,0 +1,107 @@
+"""Histories of concurrent operations on one record, and whether some order of them explains what each has returned.
+
+The search is Wing and Gong's (JPDC 1993), remembering where it has been as Lowe does (2017): an operation may come next if it began
+before any that is left has ended. The register's values are versions with their documents, so a wrong order shows soon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TypeAlias
+
+State: TypeAlias = tuple[int, str | None]
+"""The version, and what is written there; None: nothing yet, or deleted."""
+
+NEVER = 1 << 62
+
+
+@dataclass(slots=True)
+class Operation:
+    """``end`` is NEVER if it is not known whether it was done; ``result`` then is None."""
+
+    kind: str
+    """``read``, ``put``, ``delete``; ``refused``: a put or deletion for another version than there was."""
+    written: str | None
+    if_version: int | None
+    begin: int
+    end: int = NEVER
+    result: State | None = None
+
+    def after(self, state: State) -> State | None:
+        """The state behind it, or None if it cannot come there."""
+        version, value = state
+        present = version if value is not None else 0
+        met = self.if_version is None or self.if_version == present
+        if self.kind == "read":
+            return state if self.result == (present, value) else None
+        if self.kind == "refused":
+            return None if met else state
+        if not met or (self.kind == "delete" and not present):
+            return None
+        done = version + 1, self.written
+        return done if self.result is None or self.result == done else None
+
+
+@dataclass
+class History:
+    """Of one record. Begins and ends are numbered as they happen, so no clock is asked."""
+
+    operations: list[Operation] = field(default_factory=list)
+    _moments: count[int] = field(default_factory=count)
+
+    def begin(self, kind: str, written: str | None = None, if_version: int | None = None) -> Operation:
+        operation = Operation(kind, written, if_version, next(self._moments))
+        self.operations.append(operation)
+        return operation
+
+    def end(self, operation: Operation, result: State | None, kind: str | None = None) -> None:
+        operation.end, operation.result, operation.kind = next(self._moments), result, kind or operation.kind
+
+    def drop(self, operation: Operation) -> None:
+        """It surely was not done."""
+        self.operations.remove(operation)
+
+
+def linearizable(operations: Sequence[Operation], start: State = (0, None)) -> bool:
+    """Whether there is a total order of them, within their begins and ends, in which each returns what it did."""
+    # What is not known to be done constrains nothing, if it read only.
+    todo = [one for one in operations if one.end != NEVER or one.kind != "read"]
+    required = sum(1 << i for i, one in enumerate(todo) if one.end != NEVER)
+    seen: set[tuple[int, State]] = set()
+    stack: list[tuple[int, State]] = [(0, start)]
+    while stack:
+        done, state = stack.pop()
+        if done & required == required:
+            return True
+        if (done, state) in seen:
+            continue
+        seen.add((done, state))
+        left = [(i, one) for i, one in enumerate(todo) if not done >> i & 1]
+        first_end = min(one.end for _, one in left)
+        for i, one in left:
+            if one.begin < first_end:
+                after = one.after(state)
+                if after is not None:
+                    stack.append((done | 1 << i, after))
+    return False
+
+
+def totally_written(operations: Sequence[Operation]) -> bool:
+    """Whether writes have one order, and every read returns a state of that which was not there only later. (total-writes)"""
+    writes = [one for one in operations if one.kind != "read"]
+    if not linearizable(writes):
+        return False
+    known = {one.result for one in writes if one.result is not None and one.kind == "put"}
+    unknown = {one.written: one for one in writes if one.result is None}
+    begun = {one.written: one.begin for one in writes}
+    for one in operations:
+        if one.kind != "read" or one.result is None or one.result[1] is None:
+            continue
+        value = one.result[1]
+        if one.result not in known and value not in unknown:
+            return False
+        if begun[value] > one.end:
+            return False
+    return True
