@@ -9,5 +9,10 @@
 
 pub mod borrow;
 pub mod grant;
+pub mod http3;
 pub mod lend;
+pub mod link;
+pub mod message;
 pub mod numbers;
+#[cfg(feature = "vectors")]
+pub mod vectors;

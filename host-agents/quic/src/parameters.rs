@@ -73,7 +73,7 @@ pub fn varint(wire: &mut &[u8]) -> Option<u64> {
 }
 
 /// Appends a variable-length integer, as short as it can be.
-pub fn put_varint(wire: &mut Vec<u8>, value: u64) {
+pub fn put_varint(wire: &mut impl BufMut, value: u64) {
     match value {
         0..0x40 => wire.put_u8(value as u8),
         0x40..0x4000 => wire.put_u16(value as u16 | 1 << 14),

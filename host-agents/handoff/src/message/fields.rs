@@ -1,0 +1,133 @@
+//! Fields with a meaning, and what may stand in them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use noq::ConnectionId;
+
+use super::wire::{Reader, Writer};
+use super::{Cookie, Error, Reason};
+use crate::grant::{Grant, Keys};
+
+/// Most bytes of a client's transport parameters.
+const MAX_PARAMETERS: u64 = 4096;
+/// Longest connection id (RFC 9000, section 17.2).
+const MAX_CONNECTION_ID: usize = 20;
+/// The largest variable-length integer.
+const MAX_VARINT: u64 = (1 << 62) - 1;
+
+pub(super) fn put_grant(w: &mut Writer, grant: &Grant) {
+    w.varint(grant.path.into());
+    w.varint(grant.first);
+    w.counted(&grant.connection_id);
+    w.u16(grant.suite);
+    w.counted(&grant.header_secret);
+    put_keys(w, &grant.keys);
+    w.counted(&grant.client_parameters);
+    w.address(grant.server);
+    w.address(grant.client);
+    w.varint(grant.credit);
+    let rtt = grant.rtt.as_micros().min(MAX_VARINT.into());
+    w.varint(rtt as u64);
+}
+
+pub(super) fn grant(r: &mut Reader) -> Result<Grant, Error> {
+    let path = r.varint()?;
+    let path = u32::try_from(path).map_err(|_| Error::PathId(path))?;
+    let first = r.varint()?;
+    let id = r.counted(|n| {
+        let wrong = n > MAX_CONNECTION_ID as u64;
+        wrong.then_some(Error::ConnectionIdLength(n as usize))
+    })?;
+    let suite = r.u16()?;
+    let expected = secret_length(suite).ok_or(Error::Suite(suite))?;
+    let header_secret = secret(r)?;
+    let keys = keys(r)?;
+    for secret in [&header_secret, &keys.secret] {
+        if secret.len() != expected {
+            return Err(Error::SecretLength(secret.len()));
+        }
+    }
+    Ok(Grant {
+        path,
+        first,
+        connection_id: connection_id(&id)?,
+        suite,
+        header_secret,
+        keys,
+        client_parameters: r
+            .counted(|n| (n > MAX_PARAMETERS).then_some(Error::ParametersLength(n)))?,
+        server: r.address()?,
+        client: r.address()?,
+        credit: r.varint()?,
+        rtt: Duration::from_micros(r.varint()?),
+    })
+}
+
+/// Bytes of the traffic secrets of a cipher suite: those of its hash (RFC 8446, section 7.1).
+const fn secret_length(suite: u16) -> Option<usize> {
+    match suite {
+        0x1301 | 0x1303 => Some(32),
+        0x1302 => Some(48),
+        _ => None,
+    }
+}
+
+fn secret(r: &mut Reader) -> Result<Bytes, Error> {
+    let wrong = |n| !matches!(n, 32 | 48);
+    r.counted(|n| wrong(n).then_some(Error::SecretLength(n as usize)))
+}
+
+pub(super) fn put_keys(w: &mut Writer, keys: &Keys) {
+    w.varint(keys.generation.into());
+    w.counted(&keys.secret);
+}
+
+pub(super) fn keys(r: &mut Reader) -> Result<Keys, Error> {
+    let generation = r.varint()?;
+    Ok(Keys {
+        generation: u32::try_from(generation).map_err(|_| Error::Generation(generation))?,
+        secret: secret(r)?,
+    })
+}
+
+pub(super) fn connection_id(id: &[u8]) -> Result<ConnectionId, Error> {
+    if id.len() > MAX_CONNECTION_ID {
+        return Err(Error::ConnectionIdLength(id.len()));
+    }
+    Ok(ConnectionId::new(id))
+}
+
+pub(super) fn put_cookie(w: &mut Writer, cookie: Option<&Cookie>) {
+    w.option(cookie, |w, cookie| {
+        w.u16(cookie.sid);
+        w.u64(cookie.prefix);
+        w.option(cookie.epoch, |w, epoch| w.varint(epoch.into()));
+    });
+}
+
+pub(super) fn cookie(r: &mut Reader) -> Result<Option<Cookie>, Error> {
+    r.option(|r| {
+        Ok(Cookie {
+            sid: r.u16()?,
+            prefix: r.u64()?,
+            epoch: r.option(|r| {
+                let epoch = r.varint()?;
+                u32::try_from(epoch).map_err(|_| Error::Generation(epoch))
+            })?,
+        })
+    })
+}
+
+pub(super) fn reason(code: u64) -> Result<Reason, Error> {
+    let known = Reason::ALL.into_iter();
+    let mut known = known.filter(|reason| *reason as u64 == code);
+    known.next().ok_or(Error::Reason(code))
+}
+
+pub(super) fn status(status: u64) -> Result<u16, Error> {
+    match status {
+        200..=599 => Ok(status as u16),
+        _ => Err(Error::Status(status)),
+    }
+}

@@ -1,0 +1,83 @@
+//! The test vectors that every implementation of the hand-off protocol reads (`docs/handoff-vectors.json`).
+//!
+//! Bytes are hexadecimal strings without prefix, numbers plain integers, an absent field is null. All is fixed: the file only changes when the
+//! protocol does.
+
+mod describe;
+mod generate;
+
+use bytes::{Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::message::{Error, Message as _, ToBalancer, ToServer};
+
+pub use describe::{to_balancer, to_server};
+pub use generate::generate;
+
+/// The whole file.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Vectors {
+    pub to_server: Vec<Message>,
+    pub to_balancer: Vec<Message>,
+    pub invalid: Vec<Invalid>,
+}
+
+/// A message, and what it is on the wire.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Its type and fields.
+    pub message: Value,
+    pub wire: String,
+}
+
+/// What must be refused.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Invalid {
+    /// `to_server` or `to_balancer`.
+    pub direction: String,
+    pub wire: String,
+    /// The error's name.
+    pub reason: String,
+}
+
+/// The file's text: one case a line, so that a change shows as the cases it changes.
+pub fn to_json(vectors: &Vectors) -> String {
+    let sections = [
+        section("to_server", &vectors.to_server),
+        section("to_balancer", &vectors.to_balancer),
+        section("invalid", &vectors.invalid),
+    ];
+    format!("{{\n{}\n}}\n", sections.join(",\n"))
+}
+
+fn section<T: Serialize>(name: &str, cases: &[T]) -> String {
+    let line = |case| format!("    {}", serde_json::to_string(case).expect("plain data"));
+    let lines: Vec<_> = cases.iter().map(line).collect();
+    format!("  \"{name}\": [\n{}\n  ]", lines.join(",\n"))
+}
+
+/// Reads `wire` in a direction: the message, if there is one, as the vectors have it.
+///
+/// # Errors
+/// If it is none.
+pub fn read(direction: &str, wire: &[u8]) -> Result<Option<Value>, Error> {
+    let mut wire = BytesMut::from(wire);
+    match direction {
+        "to_server" => Ok(ToServer::decode(&mut wire)?.as_ref().map(to_server)),
+        _ => Ok(ToBalancer::decode(&mut wire)?.as_ref().map(to_balancer)),
+    }
+}
+
+/// The bytes of a hexadecimal string.
+pub fn bytes(hex: &str) -> Bytes {
+    (0..hex.len())
+        .step_by(2)
+        .map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hexadecimal digits"))
+        .collect()
+}
+
+/// Bytes as a hexadecimal string.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|octet| format!("{octet:02x}")).collect()
+}

@@ -1,0 +1,101 @@
+//! Messages as JSON.
+
+use serde_json::{Value, json};
+
+use super::hex;
+use crate::grant::{Grant, Keys};
+use crate::message::{Cookie, ToBalancer, ToServer};
+
+/// Type and fields of a message to a real server.
+pub fn to_server(message: &ToServer) -> Value {
+    match message {
+        ToServer::Open {
+            grant,
+            cookie,
+            below,
+        } => json!({
+            "type": "open",
+            "grant": describe_grant(grant),
+            "cookie": cookie.as_ref().map(describe_cookie),
+            "below": below,
+        }),
+        ToServer::Request {
+            stream,
+            max_stream_data,
+            http3,
+        } => json!({
+            "type": "request",
+            "stream": stream,
+            "max_stream_data": max_stream_data,
+            "http3": hex(http3),
+        }),
+        ToServer::Feedback(frames) => json!({"type": "feedback", "frames": hex(frames)}),
+        ToServer::Keys(keys) => json!({"type": "keys", "keys": describe_keys(keys)}),
+        ToServer::Moved { client, server } => {
+            json!({"type": "moved", "client": client, "server": server})
+        }
+        ToServer::ConnectionId(id) => json!({"type": "connection_id", "id": hex(id)}),
+        ToServer::Stop => json!({"type": "stop"}),
+    }
+}
+
+/// Type and fields of a message to a balancer.
+pub fn to_balancer(message: &ToBalancer) -> Value {
+    match message {
+        ToBalancer::Accepted { stream } => json!({"type": "accepted", "stream": stream}),
+        ToBalancer::Refused { stream, reason } => {
+            json!({"type": "refused", "stream": stream, "reason": reason.name()})
+        }
+        ToBalancer::Sent {
+            stream,
+            final_size,
+            status,
+            bytes,
+        } => json!({
+            "type": "sent",
+            "stream": stream,
+            "final_size": final_size,
+            "status": status,
+            "bytes": bytes,
+        }),
+        ToBalancer::Done { stream } => json!({"type": "done", "stream": stream}),
+        ToBalancer::Broken {
+            stream,
+            code,
+            final_size,
+        } => {
+            json!({"type": "broken", "stream": stream, "code": code, "final_size": final_size})
+        }
+        ToBalancer::Blocked { credit } => json!({"type": "blocked", "credit": credit}),
+        ToBalancer::Failed { code } => json!({"type": "failed", "code": code}),
+        ToBalancer::Returned { next } => json!({"type": "returned", "next": next}),
+    }
+}
+
+fn describe_grant(grant: &Grant) -> Value {
+    json!({
+        "path": grant.path,
+        "first": grant.first,
+        "connection_id": hex(&grant.connection_id),
+        "suite": grant.suite,
+        "header_secret": hex(&grant.header_secret),
+        "keys": describe_keys(&grant.keys),
+        "client_parameters": hex(&grant.client_parameters),
+        "server": grant.server,
+        "client": grant.client,
+        "credit": grant.credit,
+        "rtt_us": grant.rtt.as_micros() as u64,
+    })
+}
+
+fn describe_keys(keys: &Keys) -> Value {
+    json!({"generation": keys.generation, "secret": hex(&keys.secret)})
+}
+
+fn describe_cookie(cookie: &Cookie) -> Value {
+    json!({
+        "sid": cookie.sid,
+        "prefix": format!("{:016x}", cookie.prefix),
+        "epoch": cookie.epoch,
+    })
+}

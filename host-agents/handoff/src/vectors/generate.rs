@@ -1,0 +1,214 @@
+//! Which cases there are.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use noq::ConnectionId;
+
+use super::{Invalid, Message, Vectors, describe, hex, read};
+use crate::grant::{Grant, Keys};
+use crate::message::{
+    Cookie, MAX_FEEDBACK, MAX_REQUEST, Message as _, Reason, ToBalancer, ToServer,
+};
+
+/// All vectors.
+pub fn generate() -> Vectors {
+    Vectors {
+        to_server: messages_to_server().map(case_to_server).collect(),
+        to_balancer: messages_to_balancer().map(case_to_balancer).collect(),
+        invalid: invalid(),
+    }
+}
+
+fn case_to_server(message: ToServer) -> Message {
+    let mut wire = BytesMut::new();
+    message.encode(&mut wire);
+    Message {
+        message: describe::to_server(&message),
+        wire: hex(&wire),
+    }
+}
+
+fn case_to_balancer(message: ToBalancer) -> Message {
+    let mut wire = BytesMut::new();
+    message.encode(&mut wire);
+    Message {
+        message: describe::to_balancer(&message),
+        wire: hex(&wire),
+    }
+}
+
+fn secret(length: usize, first: u8) -> Bytes {
+    (first..).take(length).collect()
+}
+
+/// A grant over IPv6, and one with every field different, over IPv4.
+fn grants() -> [Grant; 2] {
+    let small = Grant {
+        path: 1,
+        first: 0,
+        connection_id: ConnectionId::new(&[0xc1; 8]),
+        suite: 0x1301,
+        header_secret: secret(32, 0),
+        keys: Keys {
+            generation: 0,
+            secret: secret(32, 0),
+        },
+        client_parameters: Bytes::from_static(&[0x04, 0x04, 0x80, 0x10, 0x00, 0x00]),
+        server: "[2001:db8::1]:443".parse().expect("an address"),
+        client: "[2001:db8::2]:50000".parse().expect("an address"),
+        credit: 1 << 20,
+        rtt: Duration::from_millis(30),
+    };
+    let large = Grant {
+        path: 70_000,
+        first: (1 << 40) + 1,
+        connection_id: ConnectionId::new(&[]),
+        suite: 0x1302,
+        header_secret: secret(48, 1),
+        keys: Keys {
+            generation: 3,
+            secret: secret(48, 2),
+        },
+        client_parameters: Bytes::new(),
+        server: "192.0.2.1:443".parse().expect("an address"),
+        client: "192.0.2.2:50000".parse().expect("an address"),
+        credit: 1 << 40,
+        rtt: Duration::from_micros(1),
+    };
+    [small, large]
+}
+
+/// Of every type, with each optional field there and absent.
+pub(super) fn messages_to_server() -> impl Iterator<Item = ToServer> {
+    let [small, large] = grants();
+    let cookie = |epoch| Cookie {
+        sid: 0x0123,
+        prefix: 0x2001_0db8_0000_0007,
+        epoch,
+    };
+    let open = |grant: &Grant, cookie, below| ToServer::Open {
+        grant: grant.clone(),
+        cookie,
+        below,
+    };
+    [
+        open(&small, None, 0),
+        open(&small, Some(cookie(None)), 16_384),
+        open(&large, Some(cookie(Some(5))), 0),
+        ToServer::Request {
+            stream: 0,
+            max_stream_data: None,
+            http3: Bytes::from_static(&[0x01, 0x03, 0x00, 0x00, 0xd1]),
+        },
+        ToServer::Request {
+            stream: 1 << 20,
+            max_stream_data: Some(1 << 24),
+            http3: Bytes::new(),
+        },
+        // ACK of 7 after 0 with a delay of 8, MAX_DATA of 16384.
+        ToServer::Feedback(Bytes::from_static(&[
+            0x02, 0x07, 0x01, 0x00, 0x07, 0x10, 0x80, 0x00, 0x40, 0x00,
+        ])),
+        ToServer::Keys(small.keys.clone()),
+        ToServer::Keys(large.keys.clone()),
+        ToServer::Moved {
+            client: large.client,
+            server: small.server,
+        },
+        ToServer::ConnectionId(ConnectionId::new(&[0xa5; 20])),
+        ToServer::Stop,
+    ]
+    .into_iter()
+}
+
+pub(super) fn messages_to_balancer() -> impl Iterator<Item = ToBalancer> {
+    let stream = 4;
+    let refused = Reason::ALL.map(|reason| ToBalancer::Refused { stream, reason });
+    let others = [
+        ToBalancer::Accepted { stream },
+        ToBalancer::Sent {
+            stream,
+            final_size: 1_000_100,
+            status: 200,
+            bytes: 1_000_000,
+        },
+        ToBalancer::Done { stream: 1 << 30 },
+        ToBalancer::Broken {
+            stream,
+            code: 0x102,
+            final_size: 77,
+        },
+        ToBalancer::Blocked { credit: 1 << 21 },
+        ToBalancer::Failed { code: 0x0a },
+        ToBalancer::Returned {
+            next: (1 << 40) + 9,
+        },
+    ];
+    refused.into_iter().chain(others)
+}
+
+/// One for each error; the wire is read to find its name.
+fn invalid() -> Vec<Invalid> {
+    let [grant, _] = grants();
+    let open = ToServer::Open {
+        grant,
+        cookie: None,
+        below: 0,
+    };
+    let open = case_to_server(open).wire;
+    // The grant with other digits: type and length have six, then come version, path, first, the id with its length, suite, secret.
+    let with = |at: usize, digits: &str| {
+        let mut wire = open.clone();
+        wire.replace_range(at..at + digits.len(), digits);
+        wire
+    };
+    let head = |kind: &str, length: usize| format!("{kind}{:08x}", 0x8000_0000 | length);
+    let to_server = [
+        "2000".to_owned(),
+        head("00", 8193),
+        head("01", MAX_REQUEST + 33),
+        head("02", MAX_FEEDBACK + 1),
+        "06c000000100000000".to_owned(),
+        "060100".to_owned(),
+        with(6, "02"),
+        "000901c000000100000000".to_owned(),
+        with(12, "15"),
+        with(30, "1304"),
+        with(34, "30"),
+        with(34, "21"),
+        // Where the parameters' length was, 4097.
+        with(open.find("06040480").expect("parameters"), "5001"),
+        "030100".to_owned(),
+        "03020003".to_owned(),
+        format!("0329c00000010000000020{}", "00".repeat(32)),
+        "040105".to_owned(),
+        format!("0515{}", "a5".repeat(21)),
+        "01020200".to_owned(),
+        "01020002".to_owned(),
+        "0101c0".to_owned(),
+    ];
+    let to_balancer = [
+        "0600",
+        "200101",
+        "2000",
+        "21020400",
+        "21020405",
+        "2204040140c7",
+        "23020404",
+        "2800",
+    ];
+    let cases = to_server.iter().map(|wire| ("to_server", wire.as_str()));
+    let cases = cases.chain(to_balancer.iter().map(|wire| ("to_balancer", *wire)));
+    cases.map(refused).collect()
+}
+
+fn refused((direction, wire): (&str, &str)) -> Invalid {
+    let error = read(direction, &super::bytes(wire));
+    let error = error.expect_err("the vectors' invalid cases are");
+    Invalid {
+        direction: direction.into(),
+        wire: wire.into(),
+        reason: error.name().into(),
+    }
+}

@@ -1,0 +1,225 @@
+//! The committed vectors are those that the generator makes, and the codec agrees with each of them and with itself.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use frontage_handoff::grant::{Grant, Keys};
+use frontage_handoff::message::{Cookie, Error, Message as _, Reason, ToBalancer, ToServer};
+use frontage_handoff::vectors::{self, Vectors};
+use noq::ConnectionId;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+const PATH: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/handoff-vectors.json"
+);
+
+fn vectors() -> Vectors {
+    let text = std::fs::read_to_string(PATH).expect("docs/handoff-vectors.json");
+    serde_json::from_str(&text).expect("vectors of the known shape")
+}
+
+#[test]
+fn the_committed_vectors_are_fresh() {
+    let text = std::fs::read_to_string(PATH).expect("docs/handoff-vectors.json");
+    let fresh = vectors::to_json(&vectors::generate());
+    assert!(
+        text == fresh,
+        "docs/handoff-vectors.json is stale; run: cargo run -p frontage-handoff --bin handoff-vectors > docs/handoff-vectors.json"
+    );
+}
+
+#[test]
+fn each_vector_is_read_as_it_says() {
+    let vectors = vectors();
+    let both = [
+        ("to_server", &vectors.to_server),
+        ("to_balancer", &vectors.to_balancer),
+    ];
+    for (direction, cases) in both {
+        for case in cases {
+            let wire = vectors::bytes(&case.wire);
+            let message = vectors::read(direction, &wire).unwrap();
+            assert_eq!(message.as_ref(), Some(&case.message));
+        }
+    }
+    for case in &vectors.invalid {
+        let error = vectors::read(&case.direction, &vectors::bytes(&case.wire)).unwrap_err();
+        assert_eq!(error.name(), case.reason, "{case:?}");
+    }
+}
+
+/// What is refused is refused by its head: a peer cannot have megabytes kept until the rest has come.
+#[test]
+fn a_body_that_is_too_long_is_not_waited_for() {
+    let mut wire = BytesMut::from(&[0x02, 0xbf, 0xff, 0xff, 0xff][..]);
+    assert_eq!(
+        ToServer::decode(&mut wire),
+        Err(Error::TooLong(0x3fff_ffff))
+    );
+}
+
+fn integer() -> impl Strategy<Value = u64> {
+    prop_oneof![0..64u64, 0..1u64 << 62]
+}
+
+fn stream() -> impl Strategy<Value = u64> {
+    (0..1u64 << 60).prop_map(|n| n * 4)
+}
+
+fn bytes(length: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Bytes> {
+    vec(any::<u8>(), length).prop_map(Bytes::from)
+}
+
+fn keys(length: usize) -> impl Strategy<Value = Keys> {
+    (any::<u32>(), bytes(length)).prop_map(|(generation, secret)| Keys { generation, secret })
+}
+
+fn connection_id() -> impl Strategy<Value = ConnectionId> {
+    bytes(0..=20).prop_map(|id| ConnectionId::new(&id))
+}
+
+fn grant() -> impl Strategy<Value = Grant> {
+    let suites = prop_oneof![Just((0x1301, 32)), Just((0x1302, 48)), Just((0x1303, 32))];
+    let secrets =
+        suites.prop_flat_map(|(suite, length)| (Just(suite), bytes(length), keys(length)).boxed());
+    let place = (any::<u32>(), integer(), connection_id());
+    let limits = (bytes(0..200), integer(), integer());
+    (place, secrets, limits, any::<[std::net::SocketAddr; 2]>()).prop_map(
+        |(place, secrets, limits, [server, client])| Grant {
+            path: place.0,
+            first: place.1,
+            connection_id: place.2,
+            suite: secrets.0,
+            header_secret: secrets.1,
+            keys: secrets.2,
+            client_parameters: limits.0,
+            server: plain(server),
+            client: plain(client),
+            credit: limits.1,
+            rtt: Duration::from_micros(limits.2),
+        },
+    )
+}
+
+/// Without flow label and scope, which are the sender's own affair.
+fn plain(address: std::net::SocketAddr) -> std::net::SocketAddr {
+    (address.ip(), address.port()).into()
+}
+
+fn cookie() -> impl Strategy<Value = Cookie> {
+    (any::<u16>(), any::<u64>(), any::<Option<u32>>()).prop_map(|(sid, prefix, epoch)| Cookie {
+        sid,
+        prefix,
+        epoch,
+    })
+}
+
+fn to_server() -> impl Strategy<Value = ToServer> {
+    let addresses = any::<[std::net::SocketAddr; 2]>();
+    prop_oneof![
+        (grant(), option::of(cookie()), integer()).prop_map(|(grant, cookie, below)| {
+            ToServer::Open {
+                grant,
+                cookie,
+                below,
+            }
+        }),
+        (stream(), option::of(integer()), bytes(0..300)).prop_map(
+            |(stream, max_stream_data, http3)| ToServer::Request {
+                stream,
+                max_stream_data,
+                http3
+            }
+        ),
+        bytes(0..300).prop_map(ToServer::Feedback),
+        prop_oneof![keys(32), keys(48)].prop_map(ToServer::Keys),
+        addresses.prop_map(|[client, server]| ToServer::Moved {
+            client: plain(client),
+            server: plain(server)
+        }),
+        connection_id().prop_map(ToServer::ConnectionId),
+        Just(ToServer::Stop),
+    ]
+}
+
+fn to_balancer() -> impl Strategy<Value = ToBalancer> {
+    let reason = prop::sample::select(&Reason::ALL[..]);
+    prop_oneof![
+        stream().prop_map(|stream| ToBalancer::Accepted { stream }),
+        (stream(), reason).prop_map(|(stream, reason)| ToBalancer::Refused { stream, reason }),
+        (stream(), integer(), 200..600u16, integer()).prop_map(
+            |(stream, final_size, status, bytes)| ToBalancer::Sent {
+                stream,
+                final_size,
+                status,
+                bytes
+            }
+        ),
+        stream().prop_map(|stream| ToBalancer::Done { stream }),
+        (stream(), integer(), integer()).prop_map(|(stream, code, final_size)| {
+            ToBalancer::Broken {
+                stream,
+                code,
+                final_size,
+            }
+        }),
+        integer().prop_map(|credit| ToBalancer::Blocked { credit }),
+        integer().prop_map(|code| ToBalancer::Failed { code }),
+        integer().prop_map(|next| ToBalancer::Returned { next }),
+    ]
+}
+
+/// Feeds `wire` in pieces of `piece` bytes, as a stream brings it.
+fn all<T>(
+    wire: &[u8],
+    piece: usize,
+    decode: impl Fn(&mut BytesMut) -> Result<Option<T>, Error>,
+) -> Vec<T> {
+    let (mut waiting, mut read) = (BytesMut::new(), Vec::new());
+    for piece in wire.chunks(piece) {
+        waiting.extend_from_slice(piece);
+        while let Some(message) = decode(&mut waiting).expect("what was encoded is valid") {
+            read.push(message);
+        }
+    }
+    assert!(waiting.is_empty());
+    read
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(
+        to_server in vec(to_server(), 1..6),
+        to_balancer in vec(to_balancer(), 1..6),
+        piece in 1..600usize,
+    ) {
+        let mut wire = BytesMut::new();
+        to_server.iter().for_each(|message| message.encode(&mut wire));
+        prop_assert_eq!(all(&wire, piece, ToServer::decode), to_server);
+        wire.clear();
+        to_balancer.iter().for_each(|message| message.encode(&mut wire));
+        prop_assert_eq!(all(&wire, piece, ToBalancer::decode), to_balancer);
+    }
+
+    /// Half a message is waited for, and nothing of it is taken.
+    #[test]
+    fn what_is_cut_is_waited_for(message in to_server(), keep in any::<prop::sample::Index>()) {
+        let mut wire = BytesMut::new();
+        message.encode(&mut wire);
+        wire.truncate(keep.index(wire.len()));
+        let before = wire.clone();
+        prop_assert_eq!(ToServer::decode(&mut wire), Ok(None));
+        prop_assert_eq!(wire, before);
+    }
+
+    #[test]
+    fn noise_is_refused_or_read(noise in vec(any::<u8>(), 0..300)) {
+        let mut wire = BytesMut::from(&noise[..]);
+        while let Ok(Some(_)) = ToServer::decode(&mut wire) {}
+        let mut wire = BytesMut::from(&noise[..]);
+        while let Ok(Some(_)) = ToBalancer::decode(&mut wire) {}
+    }
+}
