@@ -1,0 +1,18 @@
+//! What the fuzzers run: one module a target, each with `run(data)`, which panics if a promise is broken.
+//!
+//! | target | input | promise |
+//! |---|---|---|
+//! | [`to_server`], [`to_balancer`] | a stream of the hand-off's messages | it is read or refused; what is read is written as something that reads the same |
+
+pub mod seeds;
+pub mod to_balancer;
+pub mod to_server;
+
+/// One target: what it is called, and what runs an input.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: [Target; 2] = [
+    ("to_server", to_server::run),
+    ("to_balancer", to_balancer::run),
+];
