@@ -195,6 +195,14 @@ impl<O> Lender<O> {
         Ok(lent.account.credit)
     }
 
+    /// The real server that was to send `stream` did not begin: it is noq's as before.
+    pub fn keep_stream(&self, stream: u64) -> Result<(), Error> {
+        let state = &mut *self.state();
+        let path = state.streams.keep(stream)?;
+        state.settle(path);
+        Ok(())
+    }
+
     /// A real server is through with `stream`. After that the owner ends noq's half: by `finish`, or by `reset` with [`RESET`].
     pub fn take_back_stream(&self, stream: u64, end: End) -> Result<(), Error> {
         self.state().take_back(stream, end)

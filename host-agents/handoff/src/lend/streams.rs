@@ -4,11 +4,13 @@
 //! (`finish` or `reset`), so that noq forgets the stream when the client acknowledges this; but what noq says of it, an end without bytes, the client
 //! never sees.
 
+use std::collections::hash_map::Entry;
+
 use frontage_quic::frames::Ack;
 use frontage_quic::session::Nonce;
 use rustc_hash::FxHashMap;
 
-use super::End;
+use super::{End, Error};
 
 /// Streams of which the client took more before they were lent, at most.
 const EARLY: usize = 1024;
@@ -61,6 +63,15 @@ impl Streams {
         };
         self.lent.insert(stream, lent);
         Some(raised)
+    }
+
+    /// One of which nothing was sent is not lent any more; the path that it was lent with.
+    pub(super) fn keep(&mut self, stream: u64) -> Result<u32, Error> {
+        match self.lent.entry(stream) {
+            Entry::Occupied(lent) if lent.get().end.is_none() => Ok(lent.remove().path),
+            Entry::Occupied(_) => Err(Error::Ended(stream)),
+            Entry::Vacant(_) => Err(Error::Stream(stream)),
+        }
     }
 
     /// The client takes more of a stream that is not lent.
