@@ -1,16 +1,23 @@
 //! The configuration file (TOML) and the file of keys: what may stand in them, and errors that name file, line and reason.
 
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use frontage_cookie::{Secret, ipv6};
-use frontage_program::config::{BANDWIDTHS, amount, at, parse, read};
-use http::Uri;
+use frontage_program::config::{at, parse, read};
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::artemis::Config as Artemis;
+use crate::handoff::Config as Handoff;
+
+mod route;
+mod units;
+
+pub use route::{Field, RealServers, Route};
+pub(crate) use units::origin;
+pub use units::{Bandwidth, Bytes, Prefix};
 
 /// Instead of the access log's file.
 pub const STANDARD_OUTPUT: &str = "-";
@@ -40,7 +47,9 @@ pub struct Config {
     pub cookie: Option<Cookie>,
     /// What makes it a replica of Artemis; needs the CloudCookie, of which the unicast address is made.
     pub artemis: Option<Spanned<Artemis>>,
-    /// Where requests go, by the longest prefix of their path.
+    /// The real servers to which routes may hand requests; none if absent.
+    pub handoff: Option<Spanned<Handoff>>,
+    /// Where requests go: of the routes whose host and header are the request's, that with the longest prefix of its path.
     #[serde(rename = "route")]
     pub routes: Vec<Spanned<Route>>,
 }
@@ -77,99 +86,6 @@ pub struct Cookie {
     pub look_ahead: Bytes,
 }
 
-/// A path's prefix, and what answers there.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Route {
-    /// Prefix, from `/` on.
-    pub path: String,
-    /// Folder whose files are served; the path's prefix is not part of their names.
-    pub directory: Option<PathBuf>,
-    /// Server to which requests go over HTTP/1.1, with the path as it is.
-    #[serde(default, deserialize_with = "origin")]
-    pub origin: Option<Uri>,
-}
-
-/// The upper 64 bits of addresses, written `2001:db8:0:7::/64`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Prefix(pub u64);
-
-impl TryFrom<String> for Prefix {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let address = text
-            .strip_suffix("/64")
-            .and_then(|address| address.parse::<Ipv6Addr>().ok());
-        let bits = address
-            .map(Ipv6Addr::to_bits)
-            .filter(|bits| *bits as u64 == 0);
-        let bits = bits.ok_or_else(|| format!("{text:?} is no /64; write 2001:db8:0:7::/64"))?;
-        Ok(Self((bits >> 64) as u64))
-    }
-}
-
-/// Bits per second, written `1gbit`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Bandwidth(pub u64);
-
-impl Default for Bandwidth {
-    fn default() -> Self {
-        Self(1_000_000_000)
-    }
-}
-
-impl TryFrom<String> for Bandwidth {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        amount(&text, &BANDWIDTHS)
-            .map(Self)
-            .ok_or_else(|| format!("{text:?} is no bandwidth; write 1gbit"))
-    }
-}
-
-/// Bytes, written `1MB`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Bytes(pub u64);
-
-impl Default for Bytes {
-    fn default() -> Self {
-        Self(65_536)
-    }
-}
-
-impl TryFrom<String> for Bytes {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let units = [("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
-        amount(&text, &units)
-            .map(Self)
-            .ok_or_else(|| format!("{text:?} is no size; write 1MB"))
-    }
-}
-
-pub(crate) fn origin<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Uri>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let uri = text.parse::<Uri>().ok().filter(|uri| {
-        uri.scheme_str() == Some("http")
-            && uri.authority().is_some()
-            && matches!(uri.path(), "" | "/")
-    });
-    let problem = || {
-        serde::de::Error::custom(format!(
-            "{text:?} is no origin; write http://127.0.0.1:8080"
-        ))
-    };
-    uri.map(Some).ok_or_else(problem)
-}
-
 /// The file of keys: `[[keys]]` with `id` and `secret` (hexadecimal), one or the two newest.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -188,32 +104,27 @@ struct Key {
 pub fn load(path: &Path) -> Result<Config> {
     let text = read(path)?;
     let mut config: Config = parse(path, &text)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    for file in [&mut config.certificate, &mut config.private_key]
-        .into_iter()
-        .chain(config.cookie.iter_mut().map(|c| &mut c.keys))
-    {
-        *file.get_mut() = folder.join(file.get_ref());
-        if !file.get_ref().is_file() {
-            let reason = format!("{} is no file", file.get_ref().display());
-            bail!("{}", at(path, &text, file.span(), &reason));
-        }
+    let files = [&mut config.certificate, &mut config.private_key];
+    let files = files.into_iter();
+    let files = files.chain(config.cookie.iter_mut().map(|cookie| &mut cookie.keys));
+    let handoff = config.handoff.iter_mut();
+    for file in files.chain(handoff.flat_map(|handoff| handoff.get_mut().files())) {
+        resolve(file, path, &text)?;
     }
     if let Some(log) = &mut config.access_log
         && log.as_os_str() != STANDARD_OUTPUT
     {
-        *log = folder.join(&log);
+        *log = folder(path).join(&log);
     }
-    for route in &mut config.routes {
-        let span = route.span();
-        let route = route.get_mut();
-        if let Some(directory) = &mut route.directory {
-            *directory = folder.join(&directory);
-        }
-        if let Some(reason) = problem(route) {
-            bail!("{}", at(path, &text, span, &reason));
-        }
+    if let Some(handoff) = &config.handoff
+        && let Some((span, reason)) = handoff.get_ref().problem()
+    {
+        let span = span.unwrap_or(handoff.span());
+        bail!("{}", at(path, &text, span, &format!("handoff: {reason}")));
     }
+    let real_servers = config.handoff.as_ref();
+    let real_servers = real_servers.map(|handoff| handoff.get_ref().names());
+    check_routes(&mut config.routes, real_servers.as_deref(), path, &text)?;
     if let Some(artemis) = &config.artemis {
         let without = || "needs a [cookie]: the unicast address is made of it".to_owned();
         let reason = artemis.get_ref().problem();
@@ -230,26 +141,51 @@ pub fn load(path: &Path) -> Result<Config> {
             path.display()
         );
     }
-    if config.routes.is_empty() {
-        bail!(
-            "{}: route: there is none, so every answer would be 404",
-            path.display()
-        );
-    }
     Ok(config)
 }
 
-fn problem(route: &Route) -> Option<String> {
-    if !route.path.starts_with('/') {
-        return Some(format!("path {:?} does not begin with /", route.path));
+/// Has `file`, which a configuration at `path` with this `text` names, start at the configuration's folder.
+///
+/// # Errors
+/// If there is no such file.
+pub fn resolve(file: &mut Spanned<PathBuf>, path: &Path, text: &str) -> Result<()> {
+    *file.get_mut() = folder(path).join(file.get_ref());
+    if !file.get_ref().is_file() {
+        let reason = format!("{} is no file", file.get_ref().display());
+        bail!("{}", at(path, text, file.span(), &reason));
     }
-    match (&route.directory, &route.origin) {
-        (Some(directory), None) if !directory.is_dir() => {
-            Some(format!("{} is no directory", directory.display()))
+    Ok(())
+}
+
+/// Has the routes' directories start at the folder of the configuration at `path` with this `text`. They may name these `real_servers`.
+///
+/// # Errors
+/// If one is wrong, or there is none.
+pub fn check_routes(
+    routes: &mut [Spanned<Route>],
+    real_servers: Option<&[&str]>,
+    path: &Path,
+    text: &str,
+) -> Result<()> {
+    if routes.is_empty() {
+        let path = path.display();
+        bail!("{path}: route: there is none, so every answer would be 404");
+    }
+    for route in routes {
+        let span = route.span();
+        let route = route.get_mut();
+        if let Some(directory) = &mut route.directory {
+            *directory = folder(path).join(&directory);
         }
-        (Some(_), None) | (None, Some(_)) => None,
-        _ => Some("a route needs either a directory or an origin".into()),
+        if let Some(reason) = route.problem(real_servers) {
+            bail!("{}", at(path, text, span, &reason));
+        }
     }
+    Ok(())
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
 }
 
 /// Reads the file of keys at `path`.
@@ -346,7 +282,7 @@ mod tests {
         for (route, expected) in [
             (
                 "path = '/'",
-                "a route needs either a directory or an origin",
+                "a route needs one of directory, origin and real_servers",
             ),
             ("path = '/'\ndirectory = 'www'", "www is no directory"),
             (
@@ -366,17 +302,5 @@ mod tests {
             assert_eq!(load(&path).unwrap().access_log, Some(expected));
         }
         std::fs::remove_dir_all(&folder).unwrap();
-    }
-
-    #[test]
-    fn amounts() {
-        assert_eq!(
-            Bandwidth::try_from("25gbit".to_owned()),
-            Ok(Bandwidth(25_000_000_000))
-        );
-        assert_eq!(Bytes::try_from("64 kB".to_owned()), Ok(Bytes(64_000)));
-        for wrong in ["", "1", "MB", "0MB", "1.5MB", "-1MB", "99999999999999GB"] {
-            assert!(Bytes::try_from(wrong.to_owned()).is_err(), "{wrong}");
-        }
     }
 }

@@ -1,24 +1,26 @@
 //! One request and its answer.
 
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use bytes::Bytes;
-use frontage_quic::h3::{BidiStream, Connection, SendStream};
-use frontage_quic::meter::{self, Loads, Meter};
+use frontage_handoff::lend::RESET;
+use frontage_quic::h3::{BidiStream, Connection};
+use frontage_quic::meter::{self, Loads};
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
-use http::{HeaderValue, Method, Response, StatusCode, header};
-use http_body::Body as _;
-use http_body_util::BodyExt as _;
 
-use crate::body::{RequestBody, ResponseBody};
+use crate::body::RequestBody;
+use crate::connection::Watch;
+use crate::handoff::{Handed, Lending};
 use crate::log::{Line, Log};
 use crate::metrics::Metrics;
-use crate::routes::Routes;
+use crate::routes::{Routes, Target};
+use answer::Outcome;
+
+pub mod answer;
 
 /// What all exchanges need.
 pub struct Shared {
@@ -36,8 +38,10 @@ pub struct Shared {
 pub struct Peer {
     /// The client as it came.
     pub client: SocketAddr,
-    /// Takes the sizes of responses, if packets are to tell of them; it sees each end.
-    pub meter: Option<Arc<Meter>>,
+    /// Sees its packets, if anything does.
+    pub observer: Option<Watch>,
+    /// Hands requests to real servers, if there are any.
+    pub lending: Option<Lending>,
 }
 
 /// Answers the request of `resolver`, until the client has acknowledged the answer.
@@ -47,111 +51,55 @@ pub async fn run(
     resolver: RequestResolver<Connection, Bytes>,
 ) -> Result<(), StreamError> {
     let (request, stream) = resolver.resolve_request().await?;
-    let (begun, time) = (Instant::now(), SystemTime::now());
+    let begun = Instant::now();
     let (mut send, receive): (_, RequestStream<_, _>) =
         RequestStream::<BidiStream<Bytes>, Bytes>::split(stream);
-    let mut line = Line {
-        time: time
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .map_or(0., |t| t.as_secs_f64()),
-        client: peer.client.to_string(),
-        method: request.method().to_string(),
-        authority: request
-            .uri()
-            .authority()
-            .map_or_else(String::new, ToString::to_string),
-        path: request
-            .uri()
-            .path_and_query()
-            .map_or_else(String::new, ToString::to_string),
-        status: 0,
-        bytes: 0,
-        seconds: 0.,
-        whole: false,
-    };
+    let mut line = Line::begin(&peer.client, &request);
     let method = request.method().clone();
     let body = RequestBody::new(receive, request.method(), request.headers());
-    let response = shared
-        .routes
-        .answer(peer.client, request.map(|()| body))
-        .await;
+    let mut request = request.map(|()| body);
+    let target = shared.routes.target(&request);
+    let stream = send.send_id().into_inner();
+    if let (Some(Target::RealServers(pool)), Some(lending)) = (target, &peer.lending) {
+        // A client that does not send its request's body to the end gets no answer.
+        let Ok(handed) = lending.hand_over(pool, stream, &mut request).await else {
+            return Ok(());
+        };
+        match handed {
+            Handed::Over(given) => {
+                if !given.whole {
+                    send.stop_stream(Code::from(u64::from(RESET)));
+                }
+                // What was not reset, noq finishes as it drops it.
+                drop(send);
+                shared.metrics.answered(given.status);
+                line.of(given).end(begun, &shared.log);
+                return Ok(());
+            }
+            Handed::Kept => {}
+        }
+    }
+    let response = shared.routes.answer(target, peer.client, request).await;
     line.status = response.status().as_u16();
-    let size = size(&method, &response);
-    let unmetered = match &peer.meter {
-        Some(meter) => {
-            meter.begin(send.send_id().into_inner(), size);
+    let size = answer::size(&method, &response);
+    let unmetered = match &peer.observer {
+        Some(observer) => {
+            observer.meter().begin(stream, size);
             None
         }
         None => Some(meter::Response::new(shared.loads.clone(), size)),
     };
-    let sent = answer(&shared, &mut send, response, &mut line.bytes).await;
+    let bytes = |length| {
+        line.bytes += length;
+        shared.metrics.body_bytes.fetch_add(length, Relaxed);
+    };
+    let sent = answer::send(&mut send, response, bytes).await;
     line.whole = matches!(sent, Ok(Outcome::Whole));
     drop(unmetered);
-    line.seconds = begun.elapsed().as_secs_f64();
     shared.metrics.answered(line.status);
-    shared.log.write(line);
+    line.end(begun, &shared.log);
     match sent? {
         Outcome::Whole => send.finish().await,
         Outcome::Broken => Ok(()),
     }
-}
-
-/// What became of an answer whose stream lives.
-#[derive(PartialEq, Eq)]
-enum Outcome {
-    Whole,
-    Broken,
-}
-
-/// Bytes of the body that `response` will have on the wire, if known.
-fn size(method: &Method, response: &Response<ResponseBody>) -> Option<u64> {
-    let none = response.status() == StatusCode::NOT_MODIFIED
-        || response.status() == StatusCode::NO_CONTENT;
-    if *method == Method::HEAD || none {
-        return Some(0);
-    }
-    let announced = response.headers().get(header::CONTENT_LENGTH);
-    announced
-        .and_then(|length| length.to_str().ok()?.parse().ok())
-        .or_else(|| response.body().size_hint().exact())
-}
-
-async fn answer(
-    shared: &Shared,
-    send: &mut RequestStream<SendStream<Bytes>, Bytes>,
-    response: Response<ResponseBody>,
-    bytes: &mut u64,
-) -> Result<Outcome, StreamError> {
-    let (mut head, body) = response.into_parts();
-    // RFC 9110, section 6.6.1: a server with a clock says when it answered.
-    let now = httpdate::fmt_http_date(SystemTime::now());
-    let now = HeaderValue::from_str(&now).expect("letters and digits");
-    head.headers.entry(header::DATE).or_insert(now);
-    send.send_response(Response::from_parts(head, ())).await?;
-    let mut body = pin!(body);
-    while let Some(frame) = body.frame().await {
-        let frame = match frame {
-            Ok(frame) => frame,
-            Err(error) => {
-                // Half an answer must not look like a whole one.
-                eprintln!("frontage-cclb7-quic: a body broke off: {error}");
-                send.stop_stream(Code::H3_INTERNAL_ERROR);
-                return Ok(Outcome::Broken);
-            }
-        };
-        match frame.into_data() {
-            Ok(data) => {
-                let length = data.len() as u64;
-                send.send_data(data).await?;
-                *bytes += length;
-                shared.metrics.body_bytes.fetch_add(length, Relaxed);
-            }
-            Err(frame) => {
-                if let Ok(trailers) = frame.into_trailers() {
-                    send.send_trailers(trailers).await?;
-                }
-            }
-        }
-    }
-    Ok(Outcome::Whole)
 }

@@ -2,14 +2,20 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
+use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result};
+use frontage_program::say;
+use http::Request;
+use http::uri::{Authority, PathAndQuery};
 use serde::Serialize;
 
 use crate::config::STANDARD_OUTPUT;
+use crate::handoff::Given;
 
 /// Lines that may wait; beyond, requests do, so that none is missing.
 const BACKLOG: usize = 4096;
@@ -35,6 +41,47 @@ pub struct Line {
     pub seconds: f64,
     /// Whether the answer was given whole.
     pub whole: bool,
+    /// The real server that gave it, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+}
+
+impl Line {
+    /// The line of a `request` that has just come from `client`; nothing is known of its answer.
+    pub fn begin<B>(client: &SocketAddr, request: &Request<B>) -> Self {
+        let uri = request.uri();
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let text = |part: Option<&str>| part.unwrap_or_default().to_owned();
+        Self {
+            time: time.map_or(0., |time| time.as_secs_f64()),
+            client: client.to_string(),
+            method: request.method().to_string(),
+            authority: text(uri.authority().map(Authority::as_str)),
+            path: text(uri.path_and_query().map(PathAndQuery::as_str)),
+            status: 0,
+            bytes: 0,
+            seconds: 0.,
+            whole: false,
+            server: None,
+        }
+    }
+
+    /// The same, of an answer that a real server has `given`.
+    pub fn of(self, given: Given) -> Self {
+        Self {
+            status: given.status,
+            bytes: given.bytes,
+            whole: given.whole,
+            server: Some(given.server),
+            ..self
+        }
+    }
+
+    /// Writes it to `log`: its answer, `begun` then, is over.
+    pub fn end(mut self, begun: Instant, log: &Log) {
+        self.seconds = begun.elapsed().as_secs_f64();
+        log.write(self);
+    }
 }
 
 /// Where lines go.
@@ -78,7 +125,7 @@ fn write(lines: &Receiver<Line>, mut out: impl Write) {
                 out.write_all(b"\n")
             });
         if let Err(error) = written.and_then(|()| out.flush()) {
-            eprintln!("frontage-cclb7-quic: access log: {error}");
+            say(format_args!("access log: {error}"));
         }
     }
 }

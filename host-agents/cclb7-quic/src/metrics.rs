@@ -1,10 +1,10 @@
 //! What is counted, and the page for Prometheus: one, whatever is asked for.
 
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use frontage_program::prometheus::Page;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::Loads;
 use frontage_quic::places::Places;
@@ -12,6 +12,7 @@ use frontage_quic::socket::Counts;
 use frontage_tunnel::Error;
 
 use crate::artemis::Artemis;
+use crate::handoff::Servers;
 
 /// Counters of one server.
 pub struct Metrics {
@@ -20,6 +21,7 @@ pub struct Metrics {
     places: Arc<Places>,
     keys: Option<Arc<Keys>>,
     artemis: Option<Arc<Artemis>>,
+    servers: Option<Arc<Servers>>,
     open: AtomicU64,
     connections: AtomicU64,
     /// Handshakes that were not.
@@ -39,9 +41,11 @@ impl Metrics {
         places: Arc<Places>,
         keys: Option<Arc<Keys>>,
         artemis: Option<Arc<Artemis>>,
+        servers: Option<Arc<Servers>>,
     ) -> Self {
         Self {
             artemis,
+            servers,
             loads,
             sockets,
             places,
@@ -74,53 +78,44 @@ impl Metrics {
 
     /// Everything, in Prometheus' text format.
     pub fn page(&self) -> String {
-        let mut page = Page::default();
-        page.family(
+        let mut page = Page::new("frontage_cclb7_quic");
+        page.single(
             "active_flows",
             "gauge",
             "N_AF: responses begun and not yet sent whole.",
+            self.loads.n_af(),
         );
-        page.sample("active_flows", "", self.loads.n_af());
-        page.family("connections", "gauge", "Connections.");
-        page.sample("connections", "", self.open.load(Relaxed));
-        page.family(
+        page.single(
+            "connections",
+            "gauge",
+            "Connections.",
+            self.open.load(Relaxed),
+        );
+        page.single(
             "connections_total",
             "counter",
             "Connections whose handshake was completed.",
+            self.connections.load(Relaxed),
         );
-        page.sample("connections_total", "", self.connections.load(Relaxed));
-        page.family(
+        page.single(
             "failed_handshakes_total",
             "counter",
             "Handshakes that were not completed.",
-        );
-        page.sample(
-            "failed_handshakes_total",
-            "",
             self.failed_handshakes.load(Relaxed),
         );
-        page.family(
+        page.single(
             "retries_total",
             "counter",
             "Clients that must show where they are before their handshake begins.",
+            self.retries.load(Relaxed),
         );
-        page.sample("retries_total", "", self.retries.load(Relaxed));
-        page.family(
+        page.single(
             "moved_clients_total",
             "counter",
             "Clients that went from the VIP to the static cookie's address.",
+            self.places.moved.load(Relaxed),
         );
-        page.sample("moved_clients_total", "", self.places.moved.load(Relaxed));
-        page.family(
-            "withheld_resets_total",
-            "counter",
-            "Stateless resets not sent, since what would have caused them was late: its client had moved.",
-        );
-        page.sample(
-            "withheld_resets_total",
-            "",
-            self.places.withheld.load(Relaxed),
-        );
+        page.single("withheld_resets_total", "counter", "Stateless resets not sent, since what would have caused them was late: its client had moved.", self.places.withheld.load(Relaxed));
         page.family(
             "datagrams_total",
             "counter",
@@ -145,26 +140,33 @@ impl Metrics {
         for (status, n) in &*self.answers.lock().expect("nobody panics with it") {
             page.sample("answers_total", &format!("{{status=\"{status}\"}}"), n);
         }
-        page.family(
+        page.single(
             "body_bytes_total",
             "counter",
             "Bytes of responses' bodies that QUIC took for sending.",
+            self.body_bytes.load(Relaxed),
         );
-        page.sample("body_bytes_total", "", self.body_bytes.load(Relaxed));
         if let Some(keys) = &self.keys {
-            page.family(
+            page.single(
                 "future_flows",
                 "gauge",
                 "N_FF: active flows with more than the look-ahead left.",
+                self.loads.n_ff(),
             );
-            page.sample("future_flows", "", self.loads.n_ff());
-            page.family("key_id", "gauge", "Id of the cookie's key that seals.");
-            page.sample("key_id", "", keys.newest().id());
+            page.single(
+                "key_id",
+                "gauge",
+                "Id of the cookie's key that seals.",
+                keys.newest().id(),
+            );
         }
         if let Some(artemis) = &self.artemis {
-            page.artemis(artemis);
+            artemis_samples(&mut page, artemis);
         }
-        page.0
+        if let Some(servers) = &self.servers {
+            servers.samples(&mut page);
+        }
+        page.text()
     }
 
     fn sum(&self, counter: impl Fn(&Counts) -> &AtomicU64) -> u64 {
@@ -184,73 +186,58 @@ impl Drop for Open {
     }
 }
 
-#[derive(Default)]
-struct Page(String);
-
-impl Page {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let name = format!("frontage_cclb7_quic_{name}");
-        writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a String takes it");
+fn artemis_samples(page: &mut Page, artemis: &Artemis) {
+    let (counts, tunnel) = (&artemis.counts, &artemis.tunnel);
+    for (name, help, value) in [
+        (
+            "tunnel_received_total",
+            "Clients' datagrams that came out of the tunnel.",
+            tunnel.counts.received.load(Relaxed),
+        ),
+        (
+            "tunnel_sent_total",
+            "Datagrams to clients that went into the tunnel.",
+            tunnel.counts.sent.load(Relaxed),
+        ),
+        (
+            "tunnel_unsent_total",
+            "Datagrams to clients that the network did not take.",
+            tunnel.counts.unsent.load(Relaxed),
+        ),
+        (
+            "late_bound_clients_total",
+            "Clients that went from the tunnel to the unicast address.",
+            artemis.places.returned.load(Relaxed),
+        ),
+        (
+            "refused_total",
+            "New connections refused at the unicast address, since there was too much to do.",
+            counts.refused.load(Relaxed),
+        ),
+        (
+            "missed_heartbeats_total",
+            "Heartbeats that a dispatcher did not take.",
+            counts.missed_heartbeats.load(Relaxed),
+        ),
+    ] {
+        page.single(name, "counter", help, value);
     }
-
-    fn artemis(&mut self, artemis: &Artemis) {
-        let (counts, tunnel) = (&artemis.counts, &artemis.tunnel);
-        for (name, help, value) in [
-            (
-                "tunnel_received_total",
-                "Clients' datagrams that came out of the tunnel.",
-                tunnel.counts.received.load(Relaxed),
-            ),
-            (
-                "tunnel_sent_total",
-                "Datagrams to clients that went into the tunnel.",
-                tunnel.counts.sent.load(Relaxed),
-            ),
-            (
-                "tunnel_unsent_total",
-                "Datagrams to clients that the network did not take.",
-                tunnel.counts.unsent.load(Relaxed),
-            ),
-            (
-                "late_bound_clients_total",
-                "Clients that went from the tunnel to the unicast address.",
-                artemis.places.returned.load(Relaxed),
-            ),
-            (
-                "refused_total",
-                "New connections refused at the unicast address, since there was too much to do.",
-                counts.refused.load(Relaxed),
-            ),
-            (
-                "missed_heartbeats_total",
-                "Heartbeats that a dispatcher did not take.",
-                counts.missed_heartbeats.load(Relaxed),
-            ),
-        ] {
-            self.family(name, "counter", help);
-            self.sample(name, "", value);
-        }
-        self.family(
-            "tunnel_dropped_total",
-            "counter",
-            "What came to the tunnel and was dropped, by reason.",
-        );
-        let malformed = Error::ALL
-            .iter()
-            .map(|error| error.name())
-            .zip(&tunnel.counts.malformed);
-        let others = [
-            ("stranger", &tunnel.counts.stranger),
-            ("nobody", &tunnel.counts.nobody),
-            ("full", &tunnel.counts.full),
-        ];
-        for (reason, counter) in others.into_iter().chain(malformed) {
-            let labels = format!("{{reason=\"{reason}\"}}");
-            self.sample("tunnel_dropped_total", &labels, counter.load(Relaxed));
-        }
-    }
-
-    fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
-        writeln!(self.0, "frontage_cclb7_quic_{name}{labels} {value}").expect("a String takes it");
+    page.family(
+        "tunnel_dropped_total",
+        "counter",
+        "What came to the tunnel and was dropped, by reason.",
+    );
+    let malformed = Error::ALL
+        .iter()
+        .map(|error| error.name())
+        .zip(&tunnel.counts.malformed);
+    let others = [
+        ("stranger", &tunnel.counts.stranger),
+        ("nobody", &tunnel.counts.nobody),
+        ("full", &tunnel.counts.full),
+    ];
+    for (reason, counter) in others.into_iter().chain(malformed) {
+        let labels = format!("{{reason=\"{reason}\"}}");
+        page.sample("tunnel_dropped_total", &labels, counter.load(Relaxed));
     }
 }

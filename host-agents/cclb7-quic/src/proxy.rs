@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use frontage_program::say;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::Authority;
 use http::{Request, Response, StatusCode, Uri};
@@ -59,7 +60,7 @@ impl Proxy {
                 response.map(|body| body.map_err(Into::into).boxed_unsync())
             }
             Err(error) => {
-                eprintln!("frontage-cclb7-quic: {origin}: {error}; answered 502");
+                say(format_args!("{origin}: {error}; answered 502"));
                 status(StatusCode::BAD_GATEWAY)
             }
         }

@@ -1,4 +1,4 @@
-//! The server: endpoints, connections, and how it ends.
+//! The server: endpoints, and how it ends.
 
 use std::net::{SocketAddr, SocketAddrV6};
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,34 +6,29 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bytes::Bytes;
+use frontage_handoff::lend::Lender;
 use frontage_program::prometheus;
 use frontage_quic::cid::Form;
-use frontage_quic::h3::Connection;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
 use frontage_quic::places::Places;
-use frontage_quic::session::{self, Handshake};
+use frontage_quic::session;
 use frontage_quic::socket::{Addresses, Carrier, Socket, Tunnel, address};
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
-use h3::error::Code;
 use noq::crypto::rustls::QuicServerConfig;
-use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, Incoming, PathId, TokioRuntime, VarInt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::artemis::Artemis;
 use crate::artemis::socket::beside;
 use crate::config::{Config, Cookie, load_keys};
-use crate::exchange::{self, Peer, Shared};
+use crate::connection::{self, no_error, serve};
+use crate::exchange::Shared;
+use crate::handoff::Servers;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::routes::Routes;
 use crate::tls;
-
-/// Most bytes of a request's header (RFC 9114, section 4.2.2).
-const FIELDS: u64 = 1 << 16;
 
 /// A server that runs.
 pub struct Server {
@@ -42,6 +37,7 @@ pub struct Server {
     /// One for each endpoint.
     places: Arc<Places>,
     artemis: Option<Arc<Artemis>>,
+    servers: Option<Arc<Servers>>,
     keys: Option<Arc<Keys>>,
     shared: Arc<Shared>,
     ending: watch::Sender<bool>,
@@ -104,12 +100,17 @@ impl Server {
             open(*listen, cookie, socket).with_context(|| format!("cannot listen at UDP {listen}"))
         });
         let endpoints = endpoints.collect::<Result<_>>()?;
+        let servers = match &config.handoff {
+            Some(handoff) => Some(Arc::new(Servers::dial(handoff.get_ref())?)),
+            None => None,
+        };
         let metrics = Arc::new(Metrics::new(
             loads.clone(),
             counts,
             places.clone(),
             keys.clone(),
             artemis.clone(),
+            servers.clone(),
         ));
         if let Some(address) = config.metrics {
             let listener = tokio::net::TcpListener::bind(address).await;
@@ -119,7 +120,8 @@ impl Server {
             tokio::spawn(prometheus::serve(listener, move || metrics.page()));
         }
         let log = Log::open(config.access_log.as_deref())?;
-        let routes = Routes::new(config.routes.iter().map(toml::Spanned::get_ref));
+        let routes = config.routes.iter().map(toml::Spanned::get_ref);
+        let routes = Routes::new(routes, servers.as_ref());
         let shared = Arc::new(Shared {
             routes,
             loads,
@@ -131,6 +133,7 @@ impl Server {
             endpoints,
             places,
             artemis,
+            servers,
             keys,
             shared,
             ending: watch::Sender::new(false),
@@ -158,15 +161,18 @@ impl Server {
 
     /// Gives the endpoints what new connections are to have: certificate, with a cookie a meter, and the preferred address by the newest key.
     fn configure(&self, tls: rustls::ServerConfig) -> Result<()> {
-        let loads = self.shared.loads.clone();
-        let crypto: Arc<dyn noq::crypto::ServerConfig> = if self.keys.is_some() {
-            let places = self.places.clone();
-            let observe = move || Arc::new(Meter::new(loads.clone(), places.clone()));
-            let own = self.artemis.as_ref().map(|artemis| artemis.parameters());
+        let (loads, places) = (self.shared.loads.clone(), self.places.clone());
+        let meter = move || Meter::new(loads.clone(), places.clone());
+        let own = self.artemis.as_ref().map(|artemis| artemis.parameters());
+        let own = own.unwrap_or_default();
+        let crypto: Arc<dyn noq::crypto::ServerConfig> = if self.servers.is_some() {
+            let lender = move || Arc::new(Lender::new(meter()));
+            Arc::new(session::Config::server(tls, own, lender)?)
+        } else if self.keys.is_some() {
             Arc::new(session::Config::server(
                 tls,
-                own.unwrap_or_default(),
-                observe,
+                own,
+                move || Arc::new(meter()),
             )?)
         } else {
             Arc::new(QuicServerConfig::try_from(tls)?)
@@ -174,6 +180,9 @@ impl Server {
         let first = || noq::ServerConfig::with_crypto(crypto.clone());
         let mut config = self.first.get_or_init(first).clone();
         config.crypto = crypto;
+        if let Some(servers) = &self.servers {
+            config.transport_config(Arc::new(servers.transport()));
+        }
         for (endpoint, listen) in self.endpoints.iter().zip(&self.config.listen) {
             let mut config = config.clone();
             if listen.is_ipv6() {
@@ -195,8 +204,9 @@ impl Server {
     pub async fn run(&self, end: impl Future<Output = ()>) {
         // Closed once the last connection is.
         let (alive, mut gone) = mpsc::channel::<()>(1);
-        let endpoints = self.endpoints.iter().cloned();
-        let accepting = endpoints.map(|endpoint| self.accept(endpoint, alive.clone()));
+        let endpoints = self.endpoints.iter().zip(&self.config.listen);
+        let accepting = endpoints
+            .map(|(endpoint, listen)| self.accept(endpoint.clone(), *listen, alive.clone()));
         let accepting: JoinSet<()> = accepting.collect();
         let artemis = self.artemis.iter().cloned();
         let living: JoinSet<()> = artemis
@@ -231,38 +241,47 @@ impl Server {
     fn accept(
         &self,
         endpoint: Endpoint,
+        listen: SocketAddr,
         alive: mpsc::Sender<()>,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let (shared, ending) = (self.shared.clone(), self.ending.subscribe());
-        let artemis = self.artemis.clone();
+        let of = connection::Endpoint {
+            listen,
+            shared: self.shared.clone(),
+            artemis: self.artemis.clone(),
+            // Real servers have no cookies for the sources of their packets.
+            servers: self
+                .servers
+                .clone()
+                .filter(|_| self.keys.is_none() || listen.is_ipv4()),
+            ending: self.ending.subscribe(),
+        };
         let unproven = Arc::new(Semaphore::new(
             self.config.unproven_handshakes.min(Semaphore::MAX_PERMITS),
         ));
         async move {
             while let Some(incoming) = endpoint.accept().await {
-                let incoming = match &artemis {
+                let incoming = match &of.artemis {
                     None => incoming,
                     Some(artemis) => match artemis.admit(incoming) {
                         Some(incoming) => incoming,
                         None => continue,
                     },
                 };
+                let metrics = of.shared.metrics.clone();
                 let place = match unproven.clone().try_acquire_owned() {
                     _ if incoming.remote_address_validated() => None,
                     Ok(place) => Some(place),
                     Err(_) => {
                         // It is never refused to an address that is not validated.
                         let _ = incoming.retry();
-                        shared.metrics.retries.fetch_add(1, Relaxed);
+                        metrics.retries.fetch_add(1, Relaxed);
                         continue;
                     }
                 };
-                let (shared, ending, alive) = (shared.clone(), ending.clone(), alive.clone());
-                let artemis = artemis.clone();
+                let (of, alive) = (of.clone(), alive.clone());
                 tokio::spawn(async move {
-                    let served = serve(shared.clone(), (incoming, place), artemis, ending);
-                    if served.await.is_err() {
-                        shared.metrics.failed_handshakes.fetch_add(1, Relaxed);
+                    if serve(of, incoming, place).await.is_err() {
+                        metrics.failed_handshakes.fetch_add(1, Relaxed);
                     }
                     drop(alive);
                 });
@@ -306,70 +325,4 @@ fn open(
         Form::sealed(keys.clone(), sid_v4.unwrap_or(cookie.sid)).endpoint_config()
     });
     Endpoint::new_with_abstract_socket(config, None, socket, Arc::new(TokioRuntime))
-}
-
-fn no_error() -> VarInt {
-    VarInt::from_u64(Code::H3_NO_ERROR.value()).expect("a small number")
-}
-
-/// Waits until the server is to end, which it is too if it is no more.
-async fn told(ending: &mut watch::Receiver<bool>) {
-    let _ = ending.wait_for(|ending| *ending).await;
-}
-
-/// Serves one connection to its end; it gives its `place` among the unproven back once its handshake is complete. An error means that that failed.
-async fn serve(
-    shared: Arc<Shared>,
-    (incoming, place): (Incoming, Option<OwnedSemaphorePermit>),
-    artemis: Option<Arc<Artemis>>,
-    mut ending: watch::Receiver<bool>,
-) -> Result<()> {
-    let client: SocketAddr = incoming.remote_address();
-    let connection = incoming.await?;
-    drop(place);
-    // Of one that came by a detour, once it is at the unicast address.
-    let measure = || {
-        artemis
-            .as_ref()
-            .is_none_or(|artemis| artemis.measured(client, connection.rtt(PathId::ZERO)))
-    };
-    let measured = measure();
-    let handshake = connection
-        .handshake_data()
-        .and_then(|data| data.downcast::<Handshake<Meter>>().ok());
-    let _open = shared.metrics.connected();
-    let peer = Arc::new(Peer {
-        client,
-        meter: handshake.map(|handshake| handshake.observer),
-    });
-    let mut builder = h3::server::builder();
-    builder.max_field_section_size(FIELDS);
-    let built = builder.build(Connection::new(connection.clone())).await;
-    let Ok::<h3::server::Connection<_, Bytes>, _>(mut h3) = built else {
-        return Ok(());
-    };
-    // In this task, not in one each: what they write in one turn leaves in one batch.
-    let mut requests = FuturesUnordered::new();
-    let (mut draining, mut open) = (false, true);
-    // Each is there until its answer is acknowledged: what is not yet would be lost.
-    while open && !draining || !requests.is_empty() {
-        tokio::select! {
-            accepted = h3.accept(), if open => match accepted {
-                Ok(Some(resolver)) => requests.push(exchange::run(shared.clone(), peer.clone(), resolver)),
-                // The client is done, or gone.
-                Ok(None) | Err(_) => open = false,
-            },
-            // What became of a request stands in the log.
-            Some(_) = requests.next() => {}
-            () = told(&mut ending), if !draining => {
-                draining = true;
-                open &= h3.shutdown(0).await.is_ok();
-            }
-        }
-    }
-    if !measured {
-        measure();
-    }
-    connection.close(no_error(), b"");
-    Ok(())
 }

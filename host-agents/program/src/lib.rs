@@ -3,4 +3,7 @@
 pub mod config;
 pub mod limits;
 pub mod prometheus;
+mod say;
 pub mod socket;
+
+pub use say::say;

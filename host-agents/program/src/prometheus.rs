@@ -1,5 +1,6 @@
 //! One page for Prometheus, whatever is asked for.
 
+use std::fmt::{Display, Write as _};
 use std::io;
 use std::time::Duration;
 
@@ -7,6 +8,46 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A page in Prometheus' text format, of metrics whose names begin alike.
+#[derive(Debug)]
+pub struct Page {
+    prefix: &'static str,
+    text: String,
+}
+
+impl Page {
+    /// An empty one; `prefix` and `_` begin each name.
+    pub const fn new(prefix: &'static str) -> Self {
+        Self {
+            prefix,
+            text: String::new(),
+        }
+    }
+
+    /// Says of which `kind` the samples called `name` are that follow.
+    pub fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let name = format!("{}_{name}", self.prefix);
+        writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}")
+            .expect("a String takes it");
+    }
+
+    /// A sample, with its labels in braces if it has any.
+    pub fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
+        writeln!(self.text, "{}_{name}{labels} {value}", self.prefix).expect("a String takes it");
+    }
+
+    /// A family of one sample without labels.
+    pub fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+        self.family(name, kind, help);
+        self.sample(name, "", value);
+    }
+
+    /// Its text.
+    pub fn text(self) -> String {
+        self.text
+    }
+}
 
 /// Answers each request with what `page` then says, until it is dropped.
 pub async fn serve(listener: TcpListener, page: impl Fn() -> String) {

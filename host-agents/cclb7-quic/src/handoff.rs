@@ -1,0 +1,13 @@
+//! Requests handed to real servers, which answer clients themselves (QDSR; `docs/handoff.md`).
+
+mod config;
+mod lending;
+mod policy;
+mod servers;
+mod session;
+
+pub use config::Handoff as Config;
+pub use lending::{Given, Handed, Lending};
+pub use policy::Policy;
+pub use servers::{Pool, Server, Servers, key};
+pub use session::Owner;

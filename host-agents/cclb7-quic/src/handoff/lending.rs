@@ -1,0 +1,234 @@
+//! A client's connection, of which paths and streams are lent to real servers.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+use frontage_handoff::http3;
+use frontage_handoff::lend::End;
+use frontage_handoff::message::{MAX_REQUEST, Reason, ToServer};
+use frontage_program::say;
+use h3::error::Code;
+use http::Request;
+use noq::{PathId, VarInt};
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::servers::{Pool, Server, Servers, key};
+use super::session::{News, Owner, Session};
+use crate::body::{Error, RequestBody};
+
+/// Most bytes of a request's body that goes to a real server; what is longer is passed on as it comes, by the balancer.
+const MAX_BODY: usize = 64 << 10;
+
+/// What a real server did with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Its name.
+    pub server: String,
+    /// Of the answer; 0 if there is none that anybody knows of.
+    pub status: u16,
+    /// Of its body.
+    pub bytes: u64,
+    /// Whether the client has all of it.
+    pub whole: bool,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Handed {
+    /// A real server has dealt with it; noq's half of the stream is to be finished, or reset by [`frontage_handoff::lend::RESET`] if the answer
+    /// is not whole.
+    Over(Given),
+    /// Nothing was sent: it is the balancer's to answer.
+    Kept,
+}
+
+/// One connection's.
+pub struct Lending {
+    owner: Owner,
+    servers: Arc<Servers>,
+    /// Where the endpoint listens.
+    listen: SocketAddr,
+    /// Those that live, and some that do not.
+    sessions: Mutex<Vec<Arc<Session>>>,
+}
+
+impl Lending {
+    /// Of a connection that came to `listen`.
+    pub fn new(owner: Owner, servers: Arc<Servers>, listen: SocketAddr) -> Self {
+        Self {
+            owner,
+            servers,
+            listen,
+            sessions: Mutex::default(),
+        }
+    }
+
+    /// Has a real server of `pool` answer `request` on `stream`, which is complete but for what of its body was not read yet.
+    ///
+    /// # Errors
+    /// If the client does not send its body.
+    pub async fn hand_over(
+        &self,
+        pool: &Pool,
+        stream: u64,
+        request: &mut Request<RequestBody>,
+    ) -> Result<Handed, Error> {
+        let body = request.body_mut().collect_up_to(MAX_BODY).await?;
+        let http3 = body.map(|body| http3::request(request, &body));
+        let handed = match http3.filter(|http3| http3.len() <= MAX_REQUEST) {
+            Some(http3) => self.hand(pool, stream, key(request), http3).await,
+            None => None,
+        };
+        Ok(handed.unwrap_or_else(|| {
+            self.servers.kept.fetch_add(1, Relaxed);
+            Handed::Kept
+        }))
+    }
+
+    async fn hand(&self, pool: &Pool, stream: u64, key: u64, http3: Bytes) -> Option<Handed> {
+        let session = self.session(pool, key).await?;
+        let lender = &self.owner.lender;
+        let max_stream_data = lender.lend_stream(session.path, stream).ok()?;
+        let message = ToServer::Request {
+            stream,
+            max_stream_data,
+            http3,
+        };
+        let server = &self.servers.list()[session.server];
+        let load = server.begin();
+        let news = session.request(stream, &message);
+        let handed = self.follow(server, stream, news).await;
+        session.forget(stream);
+        drop(load);
+        Some(handed)
+    }
+
+    /// What becomes of the stream.
+    async fn follow(
+        &self,
+        server: &Server,
+        stream: u64,
+        mut news: UnboundedReceiver<News>,
+    ) -> Handed {
+        let counts = &server.counts;
+        let mut given = Given {
+            server: server.name.clone(),
+            status: 0,
+            bytes: 0,
+            whole: false,
+        };
+        let mut size = 0;
+        let end = loop {
+            match news.recv().await {
+                Some(News::Refused(reason)) => {
+                    count_refusal(server, reason);
+                    match self.owner.lender.keep_stream(stream) {
+                        Ok(()) => return Handed::Kept,
+                        Err(error) => {
+                            self.give_up(&error);
+                            return Handed::Over(given);
+                        }
+                    }
+                }
+                Some(News::Sent {
+                    final_size,
+                    status,
+                    bytes,
+                }) => {
+                    size = final_size;
+                    (given.status, given.bytes) = (status, bytes);
+                    counts.body_bytes.fetch_add(bytes, Relaxed);
+                }
+                Some(News::Done) => {
+                    counts.whole.fetch_add(1, Relaxed);
+                    given.whole = true;
+                    break End::Whole { final_size: size };
+                }
+                Some(News::Broken { code, final_size }) => {
+                    counts.broken.fetch_add(1, Relaxed);
+                    break End::Reset {
+                        code,
+                        final_size: Some(final_size),
+                    };
+                }
+                None => {
+                    counts.broken.fetch_add(1, Relaxed);
+                    break End::Reset {
+                        code: Code::H3_INTERNAL_ERROR.value(),
+                        final_size: None,
+                    };
+                }
+            }
+        };
+        if let Err(error) = self.owner.lender.take_back_stream(stream, end) {
+            self.give_up(&error);
+        }
+        Handed::Over(given)
+    }
+
+    /// A stream's end cannot be what the real server says, and the client would wait for another for ever.
+    fn give_up(&self, error: &frontage_handoff::lend::Error) {
+        say(format_args!("a real server's stream: {error}"));
+        let code = VarInt::from_u64(Code::H3_INTERNAL_ERROR.value()).expect("a small number");
+        self.owner
+            .connection
+            .close(code, b"a stream cannot be ended");
+    }
+
+    /// A session with the real server that `pool` chooses: one that lives, or a new one. If no path is left, with one that has one.
+    async fn session(&self, pool: &Pool, key: u64) -> Option<Arc<Session>> {
+        let mut sessions = self.sessions.lock().await;
+        sessions.retain(|session| !session.has_ended());
+        let live = |server: usize| sessions.iter().find(|session| session.server == server);
+        let chosen = pool.choose(key, |_| true)?;
+        if let Some(session) = live(chosen) {
+            return Some(session.clone());
+        }
+        if let Some(session) = self.open(chosen).await {
+            sessions.push(session.clone());
+            return Some(session);
+        }
+        let other = pool.choose(key, |server| live(server).is_some())?;
+        live(other).cloned()
+    }
+
+    async fn open(&self, server: usize) -> Option<Arc<Session>> {
+        let Owner { connection, lender } = &self.owner;
+        let known_as = SocketAddr::new(self.address()?, self.listen.port());
+        let link = &self.servers.list()[server].link;
+        // Before the path is lent: a path that is not used after all has to settle first.
+        let both = link.open().await?;
+        let (grant, events) = lender.lend_path(connection, known_as)?;
+        let open = ToServer::Open {
+            grant,
+            cookie: None,
+            below: self.servers.below,
+        };
+        Some(Session::begin(
+            server,
+            both,
+            self.owner.clone(),
+            &open,
+            events,
+        ))
+    }
+
+    /// The balancer's address as the client knows it.
+    fn address(&self) -> Option<IpAddr> {
+        let specific = Some(self.listen.ip()).filter(|ip| !ip.is_unspecified());
+        specific.or_else(|| {
+            let path = self.owner.connection.path(PathId::ZERO)?;
+            path.local_ip().ok()?
+        })
+    }
+}
+
+fn count_refusal(server: &Server, reason: Reason) {
+    let reasons = Reason::ALL.iter().zip(&server.counts.refused);
+    for (_, counter) in reasons.filter(|(known, _)| **known == reason) {
+        counter.fetch_add(1, Relaxed);
+    }
+}

@@ -1,0 +1,254 @@
+//! The real servers, and those of them that a route may use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use anyhow::{Context as _, Result};
+use frontage_handoff::link::Link;
+use frontage_handoff::message::Reason;
+use frontage_program::prometheus::Page;
+use http::{Request, Uri};
+use noq::{Endpoint, TransportConfig};
+
+use super::config::Handoff;
+use super::policy::{Candidate, Draw, Policy, hash};
+use crate::config::RealServers;
+
+/// Most paths of a connection.
+const PATHS: u32 = 16;
+
+/// What became of the requests that a real server was to answer.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Answered whole.
+    pub whole: AtomicU64,
+    /// Reset, by the client, by the real server, or since that was lost.
+    pub broken: AtomicU64,
+    /// Refused, in the order of [`Reason::ALL`].
+    pub refused: [AtomicU64; Reason::ALL.len()],
+    /// Bytes of bodies that it sent.
+    pub body_bytes: AtomicU64,
+}
+
+/// A real server.
+#[derive(Debug)]
+pub struct Server {
+    /// For which its certificate is.
+    pub name: String,
+    /// Where it answers over HTTP/1.1.
+    pub origin: Uri,
+    /// The way to it.
+    pub link: Link,
+    /// What became of its requests.
+    pub counts: Counts,
+    /// Requests under way.
+    load: AtomicU64,
+    hash: u64,
+}
+
+/// Counts as load until it is dropped.
+#[derive(Debug)]
+pub struct Load<'a>(&'a AtomicU64);
+
+impl Server {
+    /// A request is under way.
+    pub fn begin(&self) -> Load<'_> {
+        self.load.fetch_add(1, Relaxed);
+        Load(&self.load)
+    }
+
+    /// Requests under way.
+    pub fn load(&self) -> u64 {
+        self.load.load(Relaxed)
+    }
+}
+
+impl Drop for Load<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Servers {
+    list: Vec<Server>,
+    /// Answers of fewer bytes are not theirs.
+    pub below: u64,
+    /// Requests that the balancer kept, since nothing could be lent for them.
+    pub kept: AtomicU64,
+}
+
+impl Servers {
+    /// Dials all of them. Must be called within a Tokio runtime.
+    pub fn dial(config: &Handoff) -> Result<Self> {
+        let tls = config.tls().client()?;
+        let anywhere = "[::]:0".parse().expect("an address");
+        let endpoint = Endpoint::client(anywhere).context("cannot dial real servers")?;
+        let servers = config.servers.iter().map(toml::Spanned::get_ref);
+        let list = servers.map(|server| Server {
+            name: server.name.clone(),
+            origin: server.origin.clone(),
+            link: Link::dial(endpoint.clone(), tls.clone(), &server.name, server.address),
+            counts: Counts::default(),
+            load: AtomicU64::new(0),
+            hash: hash([server.name.as_bytes()]),
+        });
+        Ok(Self {
+            list: list.collect(),
+            below: config.below.map_or(0, |below| below.0),
+            kept: AtomicU64::new(0),
+        })
+    }
+
+    /// What clients' connections need: a path for each real server, and the balancer's own.
+    pub fn transport(&self) -> TransportConfig {
+        let mut config = TransportConfig::default();
+        config.max_concurrent_multipath_paths(PATHS.min(1 + self.list.len() as u32));
+        config
+    }
+
+    /// What is counted of them.
+    pub fn samples(&self, page: &mut Page) {
+        page.single(
+            "handoff_kept_total",
+            "counter",
+            "Requests for real servers that the balancer kept, since nothing could be lent for them.",
+            self.kept.load(Relaxed),
+        );
+        type Value = fn(&Server) -> u64;
+        let families: [(&str, &str, &str, Value); 7] = [
+            (
+                "real_server_up",
+                "gauge",
+                "Whether its link is up.",
+                |server| server.link.is_up().into(),
+            ),
+            (
+                "real_server_links_total",
+                "counter",
+                "Links that came about.",
+                |server| server.link.counts().connected.load(Relaxed),
+            ),
+            (
+                "real_server_failed_links_total",
+                "counter",
+                "Attempts at a link that failed.",
+                |server| server.link.counts().failed.load(Relaxed),
+            ),
+            (
+                "real_server_requests",
+                "gauge",
+                "Requests under way.",
+                Server::load,
+            ),
+            (
+                "real_server_answers_total",
+                "counter",
+                "Requests that it answered whole.",
+                |server| server.counts.whole.load(Relaxed),
+            ),
+            (
+                "real_server_broken_total",
+                "counter",
+                "Requests whose stream was reset, or that were lost with it.",
+                |server| server.counts.broken.load(Relaxed),
+            ),
+            (
+                "real_server_body_bytes_total",
+                "counter",
+                "Bytes of bodies that it sent.",
+                |server| server.counts.body_bytes.load(Relaxed),
+            ),
+        ];
+        for (name, kind, help, value) in families {
+            page.family(name, kind, help);
+            for server in &self.list {
+                let label = format!("{{server=\"{}\"}}", server.name);
+                page.sample(name, &label, value(server));
+            }
+        }
+        let name = "real_server_refused_total";
+        page.family(
+            name,
+            "counter",
+            "Requests that it left to the balancer, by reason.",
+        );
+        for server in &self.list {
+            for (reason, count) in Reason::ALL.iter().zip(&server.counts.refused) {
+                let (server, reason) = (&server.name, reason.name());
+                let labels = format!("{{server=\"{server}\",reason=\"{reason}\"}}");
+                page.sample(name, &labels, count.load(Relaxed));
+            }
+        }
+    }
+
+    /// In the configuration's order.
+    pub fn list(&self) -> &[Server] {
+        &self.list
+    }
+}
+
+/// The real servers of a route.
+#[derive(Debug)]
+pub struct Pool {
+    servers: Arc<Servers>,
+    members: Vec<usize>,
+    policy: Policy,
+    turn: AtomicU64,
+}
+
+impl Pool {
+    /// Those of `servers` that a route has `chosen`.
+    pub fn new(servers: Arc<Servers>, chosen: &RealServers) -> Self {
+        let list = servers.list.iter().enumerate();
+        let member =
+            |server: &Server| chosen.names.is_empty() || chosen.names.contains(&server.name);
+        let members = list.filter(|(_, server)| member(server));
+        Self {
+            members: members.map(|(i, _)| i).collect(),
+            policy: chosen.policy,
+            turn: AtomicU64::new(0),
+            servers,
+        }
+    }
+
+    /// The one to answer a request with this [`key`], of those whose link is up and that `usable` allows.
+    pub fn choose(&self, key: u64, usable: impl Fn(usize) -> bool) -> Option<usize> {
+        let is_up = |i: &usize| self.servers.list[*i].link.is_up() && usable(*i);
+        let members: Vec<usize> = self.members.iter().copied().filter(is_up).collect();
+        self.among(&members, key)
+    }
+
+    /// The one to answer as an origin: whose link is up, or any.
+    pub fn choose_origin(&self, key: u64) -> &Server {
+        let chosen = self.choose(key, |_| true);
+        let chosen = chosen.or_else(|| self.among(&self.members, key));
+        &self.servers.list[chosen.expect("config::load refuses a list without servers")]
+    }
+
+    fn among(&self, members: &[usize], key: u64) -> Option<usize> {
+        let candidates = members.iter().map(|i| {
+            let server = &self.servers.list[*i];
+            Candidate {
+                hash: server.hash,
+                load: server.load(),
+            }
+        });
+        let candidates: Vec<_> = candidates.collect();
+        let draw = Draw {
+            turn: self.turn.fetch_add(1, Relaxed),
+            random: rand::random(),
+            key,
+        };
+        let chosen = self.policy.choose(&candidates, draw)?;
+        Some(members[chosen])
+    }
+}
+
+/// What a request is known by to policies that go by its content: its host and path.
+pub fn key<B>(request: &Request<B>) -> u64 {
+    let uri = request.uri();
+    let host = uri.host().unwrap_or_default();
+    hash([host.as_bytes(), uri.path().as_bytes()])
+}
