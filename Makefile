@@ -23,6 +23,7 @@ NGINX_MODULE := $(BUILD)/cclb7/ngx_http_cloudcookie_filter_module.so
 QUIC_CLIENTS := host-agents/cclb7-quic/tests/clients
 PROGRAMS := softswitch softswitch-p4c softswitch-stf softswitch-python \
 	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload frontage-quicsocks \
+	frontage-real-server \
 	frontage-simulator
 WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
@@ -100,7 +101,7 @@ performance: $(STAMPS)/venv ## docs/performance.md, from what the last make benc
 experiments: $(STAMPS)/venv $(STAMPS)/rust $(P4) ## docs/results/: the papers' figures, simulated; FULL=1 at the published scale, ONLY=paper
 	@$(PYTHON) -m frontage_sim figures $(if $(FULL),--full) $(ONLY)
 
-fuzz: ## run the fuzzers of softswitch, FUZZ_SECONDS each (3600); ONLY=name runs one
+fuzz: ## run the fuzzers of softswitch and the host agents, FUZZ_SECONDS each (3600); ONLY=name runs one
 	@tools/fuzz --seconds $(or $(FUZZ_SECONDS),3600) $(ONLY)
 
 lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language

@@ -1,0 +1,176 @@
+//! One stream of a balancer's: a path of a client's connection, and what is to be sent on it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use frontage_handoff::borrow::{self, Borrowed, Transport};
+use frontage_handoff::grant::Grant;
+use frontage_handoff::link::{Broken, Inbox, Outbox};
+use frontage_handoff::message::{Reason, ToBalancer, ToServer};
+use frontage_program::say;
+use frontage_quic::h3::Both;
+use frontage_quic::meter::Meter;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use noq::ConnectionError;
+use tokio::sync::oneshot;
+
+use crate::exchange::{self, Asked, Loan, refuse};
+use crate::server::Shared;
+
+/// QUIC's PROTOCOL_VIOLATION.
+const PROTOCOL_VIOLATION: u64 = 0x0a;
+/// Octets of UDP payload that any client takes (RFC 9000, section 14).
+const MTU: u16 = 1200;
+
+/// Serves a balancer's stream to its end.
+pub async fn serve(shared: Arc<Shared>, outbox: Outbox<ToBalancer>, mut inbox: Inbox<ToServer>) {
+    let Some(ToServer::Open {
+        grant,
+        cookie,
+        below,
+    }) = next(&shared, &mut inbox).await
+    else {
+        // Without a path nothing can be done, and nothing was promised.
+        return;
+    };
+    let meter = Arc::new(Meter::new(shared.metrics.loads.clone(), Arc::default()));
+    let opened = match cookie {
+        None => open(&shared, &grant, meter.clone()).await,
+        Some(_) => Err(anyhow::anyhow!("it has no keys for the balancer's cookies")),
+    };
+    match opened {
+        Ok(borrowed) => {
+            shared.metrics.grants.fetch_add(1, Relaxed);
+            let loan = Loan {
+                borrowed,
+                meter,
+                outbox,
+                client: grant.client,
+                below,
+                credit: AtomicU64::new(grant.credit),
+                needed: AtomicU64::new(0),
+            };
+            lend(&shared, &loan, &mut inbox).await;
+        }
+        Err(error) => {
+            shared.metrics.failed_grants.fetch_add(1, Relaxed);
+            say(format_args!("a path of {}: {error:#}", grant.server));
+            refuse_all(&shared, &outbox, &mut inbox, grant.first).await;
+        }
+    }
+}
+
+async fn open(shared: &Shared, grant: &Grant, meter: Arc<Meter>) -> anyhow::Result<Borrowed> {
+    let borrower = shared.sources.of(grant.server)?;
+    let transport = Transport {
+        congestion: shared.congestion.clone(),
+        mtu: MTU,
+    };
+    Ok(borrower.open(grant, &transport, meter).await?)
+}
+
+/// The next message. What is none is counted, and ends the stream.
+async fn next(shared: &Shared, inbox: &mut Inbox<ToServer>) -> Option<ToServer> {
+    match inbox.next().await {
+        Ok(message) => message,
+        Err(Broken::Lost) => None,
+        Err(Broken::Malformed(error)) => {
+            shared.metrics.malformed(&error);
+            say(format_args!("a balancer: {error}"));
+            None
+        }
+    }
+}
+
+/// Until the balancer ends it.
+async fn refuse_all(
+    shared: &Shared,
+    outbox: &Outbox<ToBalancer>,
+    inbox: &mut Inbox<ToServer>,
+    next_number: u64,
+) {
+    while let Some(message) = next(shared, inbox).await {
+        match message {
+            ToServer::Request { stream, .. } => refuse(shared, outbox, stream, Reason::Path),
+            ToServer::Stop => {
+                outbox.send(&ToBalancer::Returned { next: next_number });
+                return;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Until the balancer, the client or the path is gone. Then nothing is sent on it any more.
+async fn lend(shared: &Shared, loan: &Loan, inbox: &mut Inbox<ToServer>) {
+    let mut waiting: HashMap<u64, oneshot::Sender<Both>> = HashMap::new();
+    // In this task, not in one each: what they write in one turn leaves in one batch.
+    let mut exchanges = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            message = next(shared, inbox) => match message {
+                Some(ToServer::Request { stream, .. }) if *shared.ending.borrow() => {
+                    refuse(shared, &loan.outbox, stream, Reason::Busy);
+                }
+                Some(ToServer::Request { stream, max_stream_data, http3 }) => {
+                    let (open, opened) = oneshot::channel();
+                    waiting.insert(stream, open);
+                    let asked = Asked { stream, max_stream_data, http3, opened };
+                    exchanges.push(exchange::run(shared, loan, asked));
+                }
+                Some(ToServer::Stop) => {
+                    let next = loan.borrowed.revoke();
+                    loan.outbox.send(&ToBalancer::Returned { next });
+                    return;
+                }
+                Some(message) => if let Err(error) = hear(loan, message) {
+                    shared.metrics.bad_feedback.fetch_add(1, Relaxed);
+                    say(format_args!("{}: {error}", loan.client));
+                    loan.outbox.send(&ToBalancer::Failed { code: PROTOCOL_VIOLATION });
+                    return;
+                },
+                None => return,
+            },
+            opened = loan.borrowed.accept() => match opened {
+                Ok((stream, both)) => if let Some(open) = waiting.remove(&stream) {
+                    // The exchange waits for it.
+                    let _ = open.send(both);
+                },
+                Err(error) => {
+                    if let Some(code) = violation(&error) {
+                        loan.outbox.send(&ToBalancer::Failed { code });
+                    }
+                    return;
+                }
+            },
+            // What became of it stands in the log.
+            Some(()) = exchanges.next() => {}
+        }
+    }
+}
+
+fn hear(loan: &Loan, message: ToServer) -> Result<(), borrow::Error> {
+    let borrowed = &loan.borrowed;
+    match message {
+        ToServer::Feedback(frames) => borrowed.feedback(&frames),
+        ToServer::Keys(keys) => borrowed.rekey(&keys),
+        ToServer::ConnectionId(id) => borrowed.connection_id(id),
+        ToServer::Moved { client, server } => {
+            borrowed.moved(client, server);
+            Ok(())
+        }
+        // A second grant on one stream, which no balancer sends.
+        ToServer::Open { .. } => Err(borrow::Error::Closed),
+        ToServer::Request { .. } | ToServer::Stop => unreachable!("the caller sees to these"),
+    }
+}
+
+/// The transport's code if noq found the client to violate the protocol.
+fn violation(error: &ConnectionError) -> Option<u64> {
+    match error {
+        ConnectionError::TransportError(error) => Some(error.code.into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,10 @@
+//! QDSR's real server (`docs/handoff.md`): balancers hand it requests of their clients, and it answers these clients itself.
+
+pub mod config;
+mod exchange;
+mod grant;
+mod metrics;
+mod origin;
+pub mod server;
+mod sources;
+mod writer;

@@ -1,0 +1,102 @@
+//! A client: noq as it comes, with crate `h3` over it. It knows nothing of real servers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use frontage_quic::h3::{Connection, Opener};
+use h3::client::SendRequest;
+use http::Request;
+use noq::crypto::rustls::QuicClientConfig;
+use noq::{ClientConfig, Endpoint, PathError, PathStatus, TransportConfig};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+use super::World;
+
+pub struct Client {
+    endpoint: Endpoint,
+    pub quic: noq::Connection,
+    requests: SendRequest<Opener, Bytes>,
+}
+
+/// Status and body, or why there is none.
+pub type Got = Result<(u16, Vec<u8>), String>;
+
+impl Client {
+    /// With so many paths, all at the same addresses.
+    pub async fn connect(world: &World, paths: u32) -> Self {
+        let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
+        let mut roots = RootCertStore::empty();
+        let ca = CertificateDer::from_pem_file(world.folder.join("ca.pem")).unwrap();
+        roots.add(ca).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![b"h3".into()];
+        let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
+        let mut transport = TransportConfig::default();
+        if paths > 1 {
+            transport.max_concurrent_multipath_paths(paths);
+        }
+        config.transport_config(Arc::new(transport));
+        let connecting = endpoint.connect_with(config, world.address(), "lb.test");
+        let quic = connecting.unwrap().await.unwrap();
+        for _ in 1..paths {
+            open_path(&quic, world.address()).await;
+        }
+        let built = h3::client::new(Connection::new(quic.clone())).await;
+        let (mut driver, requests) = built.unwrap();
+        tokio::spawn(async move { driver.wait_idle().await });
+        Self {
+            endpoint,
+            quic,
+            requests,
+        }
+    }
+
+    /// Asks for `name`; the answer comes while others do.
+    pub fn get(&self, name: &str) -> tokio::task::JoinHandle<Got> {
+        let mut requests = self.requests.clone();
+        let uri = format!("https://lb.test/{name}");
+        tokio::spawn(async move {
+            let request = Request::get(uri).body(()).unwrap();
+            let reason = |error: h3::error::StreamError| error.to_string();
+            let mut stream = requests.send_request(request).await.map_err(reason)?;
+            stream.finish().await.map_err(reason)?;
+            let head = stream.recv_response().await.map_err(reason)?;
+            let mut body = Vec::new();
+            while let Some(mut part) = stream.recv_data().await.map_err(reason)? {
+                body.extend_from_slice(&part.copy_to_bytes(part.remaining()));
+            }
+            Ok((head.status().as_u16(), body))
+        })
+    }
+
+    pub async fn close(self) {
+        self.quic.close(0x100_u32.into(), b"");
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.endpoint.wait_idle()).await;
+    }
+}
+
+/// noq says nothing when the server's connection ids for a further path come.
+async fn open_path(quic: &noq::Connection, server: SocketAddr) {
+    let opened = async {
+        loop {
+            match quic.open_path(server, PathStatus::Available).await {
+                Ok(_) => return,
+                Err(PathError::RemoteCidsExhausted | PathError::MaxPathIdReached) => {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                Err(error) => panic!("no further path: {error}"),
+            }
+        }
+    };
+    let opened = tokio::time::timeout(frontage_lab::PATIENCE, opened).await;
+    opened.expect("the server allows further paths");
+}

@@ -1,0 +1,164 @@
+//! A client, a balancer and real servers, each in a namespace of its own, on one network.
+
+pub mod ca;
+pub mod client;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::thread;
+
+use frontage_cclb7_quic::{config, server};
+use frontage_lab::{Namespace, sh, wait_for};
+use tokio::sync::oneshot;
+
+use ca::Ca;
+
+pub const BALANCER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+pub const PORT: u16 = 443;
+const METRICS: u16 = 9153;
+const LINK: u16 = 4500;
+const ORIGIN: u16 = 8080;
+
+pub struct World {
+    pub client: Namespace,
+    pub servers: Vec<Namespace>,
+    pub processes: Vec<u32>,
+    balancer: Namespace,
+    folder: PathBuf,
+    end: Option<oneshot::Sender<()>>,
+    running: Option<thread::JoinHandle<()>>,
+}
+
+impl World {
+    /// With so many real servers, which serve `files` by name; `handoff` is added to the balancer's section.
+    pub fn new(
+        name: &str,
+        servers: usize,
+        policy: &str,
+        handoff: &str,
+        files: &[(String, Vec<u8>)],
+    ) -> Self {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let folder = folder.join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("files")).unwrap();
+        for (name, content) in files {
+            fs::write(folder.join("files").join(name), content).unwrap();
+        }
+        let ca = Ca::new(&folder);
+        let client = Namespace::new("c");
+        let bridge = client.name();
+        sh(&format!(
+            "ip -n {bridge} link add br0 type bridge && ip -n {bridge} link set br0 up && ip -n {bridge} addr add 10.0.0.1/24 dev br0"
+        ));
+        let host = |role: &str, last: usize| {
+            let host = Namespace::new(role);
+            sh(&format!(
+                "ip -n {0} link add eth0 type veth peer name p{last} netns {bridge} && ip -n {0} addr add 10.0.0.{last}/24 dev eth0 && \
+                 ip -n {0} link set eth0 up && ip -n {bridge} link set p{last} master br0 up",
+                host.name()
+            ));
+            host
+        };
+        let balancer = host("lb", 2);
+        ca.issue("lb.test");
+        let (mut hosts, mut processes, mut list) = (Vec::new(), Vec::new(), Vec::new());
+        for i in 0..servers {
+            let (name, last) = (format!("rs{i}.test"), 3 + i);
+            ca.issue(&name);
+            let config = folder.join(format!("{name}.toml"));
+            let text = format!(
+                "listen = '10.0.0.{last}:{LINK}'\ncertificate = '{name}.pem'\nprivate_key = '{name}.key'\nca = 'ca.pem'\n\
+                 balancers = ['lb.test']\norigin = '10.0.0.{last}:{ORIGIN}'\nmetrics = '127.0.0.1:{METRICS}'\n\
+                 access_log = '{name}.log'\ndrain_seconds = 5\n[[route]]\npath = '/'\ndirectory = 'files'\n"
+            );
+            fs::write(&config, text).unwrap();
+            let mut host = host("rs", last);
+            let program = env!("CARGO_BIN_EXE_frontage-real-server");
+            processes.push(host.spawn(&[program, config.to_str().unwrap()]));
+            hosts.push(host);
+            list.push(format!(
+                "{{ name = '{name}', address = '10.0.0.{last}:{LINK}', origin = 'http://10.0.0.{last}:{ORIGIN}' }}"
+            ));
+        }
+        let text = format!(
+            "listen = ['0.0.0.0:{PORT}']\ncertificate = 'lb.test.pem'\nprivate_key = 'lb.test.key'\nmetrics = '127.0.0.1:{METRICS}'\n\
+             access_log = 'lb.log'\ndrain_seconds = 1\n[handoff]\ncertificate = 'lb.test.pem'\nprivate_key = 'lb.test.key'\nca = 'ca.pem'\n\
+             servers = [{}]\n{handoff}\n[[route]]\npath = '/'\nreal_servers = {{ policy = '{policy}' }}\n",
+            list.join(", ")
+        );
+        let path = folder.join("lb.toml");
+        fs::write(&path, text).unwrap();
+        let (end, ended) = oneshot::channel::<()>();
+        // In this process, so that what the test waits for and what the balancer does are of one build.
+        let running = balancer.run(|| {
+            let path = path.clone();
+            thread::spawn(move || {
+                let runtime = tokio::runtime::Runtime::new().unwrap();
+                runtime.block_on(async {
+                    let config = config::load(&path).unwrap();
+                    let server = server::Server::start(config).await.unwrap();
+                    server.run(async { _ = ended.await }).await;
+                });
+            })
+        });
+        let world = Self {
+            client,
+            servers: hosts,
+            processes,
+            balancer,
+            folder,
+            end: Some(end),
+            running: Some(running),
+        };
+        for i in 0..servers {
+            let label = format!("real_server_up{{server=\"rs{i}.test\"}}");
+            wait_for("a link", || world.balancer_metric(&label) == 1);
+        }
+        world
+    }
+
+    /// A sample of the balancer's; 0 if there is none.
+    pub fn balancer_metric(&self, name: &str) -> u64 {
+        metric(&self.balancer, &format!("frontage_cclb7_quic_{name}"))
+    }
+
+    /// A sample of a real server's.
+    pub fn server_metric(&self, server: usize, name: &str) -> u64 {
+        metric(
+            &self.servers[server],
+            &format!("frontage_real_server_{name}"),
+        )
+    }
+
+    /// Where clients go.
+    pub fn address(&self) -> SocketAddr {
+        (BALANCER, PORT).into()
+    }
+}
+
+fn metric(host: &Namespace, name: &str) -> u64 {
+    let page = host.run(|| {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", METRICS)) else {
+            return String::new();
+        };
+        let mut page = String::new();
+        let asked = stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n");
+        // A server that is killed meanwhile has no samples.
+        let _ = asked.and_then(|()| stream.read_to_string(&mut page));
+        page
+    });
+    let value = |line: &str| line.strip_prefix(name)?.trim().parse().ok();
+    page.lines().find_map(value).unwrap_or(0)
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(running) = self.running.take() {
+            let _ = running.join();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
