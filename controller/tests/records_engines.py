@@ -13,7 +13,7 @@ from frontage.records.embedded import Embedded
 from frontage.records.jetstream.engine import JetStream
 from frontage.records.record import Bounds
 from frontage.records.store import Store
-from nats_cluster import Cluster, skip_without
+from nats_cluster import Cluster, skip_without_server
 
 NOW = 1_800_000_000_000_000
 """Microseconds since the Unix epoch: the tests' clock stands still."""
@@ -60,7 +60,7 @@ class JetStreamEngine:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three servers, all of which are at site 1; the second is at site 2, too, and the third at site 3."""
-    skip_without()
+    skip_without_server()
     cluster = Cluster(tmp_path_factory.mktemp("nats"), [[1], [1, 2], [1, 3]])
     cluster.start_all()
     try:

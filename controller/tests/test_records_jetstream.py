@@ -16,12 +16,12 @@ from frontage.records.errors import EngineError, NotFoundError, OutcomeUnknownEr
 from frontage.records.jetstream import chain
 from frontage.records.jetstream.engine import JetStream
 from frontage.records.jetstream.entry import Entry, decode
-from frontage.records.jetstream.link import CONNECT_TIMEOUT, SAFE, OvertakenError
+from frontage.records.jetstream.link import CONNECT_TIMEOUT, OvertakenError
 from frontage.records.jetstream.together import Together
 from frontage.records.record import Consistency, Record
 from frontage.records.ring import Ring, partition
 from frontage.records.serve import Server
-from nats_cluster import Cluster, skip_without
+from nats_cluster import Cluster, skip_without_server
 from records_engines import BOUNDS, NOW, Clock, cluster
 from records_history import NEVER, History, linearizable, totally_written
 from test_records import worker
@@ -338,7 +338,7 @@ async def test_the_server_with_jetstream(cluster: Cluster, serves: bool) -> None
 @pytest.fixture
 async def three(tmp_path: Path) -> AsyncIterator[Cluster]:
     """A cluster to be killed: three servers at one site."""
-    skip_without(SAFE)
+    skip_without_server()
     cluster = Cluster(tmp_path, [[1], [1], [1]])
     cluster.start_all()
     try:
