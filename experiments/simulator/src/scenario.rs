@@ -140,8 +140,8 @@ pub struct Link {
 }
 
 /// Who is served first where packets wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Discipline {
     /// First in, first out, within the strict priorities that the P4 program gives.
     Fifo,
@@ -149,6 +149,13 @@ pub enum Discipline {
     Pifo,
     /// SP-PIFO as published, with exact ranks and an equal share of `queue_packets` for each of eight priorities, whatever its program says.
     SpPifo,
+    /// AIFO as published, with exact ranks, whatever its program says.
+    Aifo {
+        /// Packets waiting with which one is still admitted, by how many ranks of the window are smaller than its own: from none to all.
+        limits: Vec<u64>,
+        /// One packet in so many enters the window.
+        sample: u64,
+    },
 }
 
 /// Flows that one client asks for.

@@ -152,9 +152,10 @@ class SchedulerKind(StrEnum):
     SP_PIFO = "sp-pifo"
     PIFO = "pifo"
     SP_PIFO_EXACT = "sp-pifo-exact"
+    AIFO_EXACT = "aifo-exact"
 
 
-DISCIPLINES = {SchedulerKind.PIFO: "pifo", SchedulerKind.SP_PIFO_EXACT: "sp-pifo"}
+DISCIPLINES = {SchedulerKind.PIFO: "pifo", SchedulerKind.SP_PIFO_EXACT: "sp-pifo", SchedulerKind.AIFO_EXACT: "aifo"}
 """The simulator's own queues, by the kinds that are no P4 program's."""
 
 

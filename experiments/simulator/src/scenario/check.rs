@@ -174,8 +174,18 @@ fn check_link(field: &str, link: &Link) -> Result<()> {
     );
     ensure!(
         link.discipline == Discipline::Fifo || link.queue_bytes.is_none(),
-        "{field}.queue_bytes: the room of a PIFO or SP-PIFO is counted in packets; use queue_packets"
+        "{field}.queue_bytes: the room of a PIFO, SP-PIFO or AIFO is counted in packets; use queue_packets"
     );
+    if let Discipline::Aifo { limits, sample } = &link.discipline {
+        ensure!(
+            !limits.is_empty(),
+            "{field}.discipline.aifo.limits: give one for each number of smaller ranks, from 0 on"
+        );
+        ensure!(
+            *sample > 0,
+            "{field}.discipline.aifo.sample: give 1 or more packets"
+        );
+    }
     Ok(())
 }
 
