@@ -159,6 +159,10 @@ def test_flows_can_be_listed(file: Path) -> None:
             "4:18: workload.load: the flows are listed one by one; remove it, or `flows`",
         ),
         (FLOWS.replace("{name: s}", "{name: s, balances: true}"), "4:19: workload.flows: behind a switch that serves the VIP"),
+        (
+            "title: x\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 2}\nworkload: {incast: 4}\n",
+            "3:20: workload.incast: there are 3 servers to answer a client; use no more than that",
+        ),
         ("title: [x\n", "scenario.yaml:"),
         ("", "title: is missing; add what the figure shows"),
     ],

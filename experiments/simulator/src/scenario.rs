@@ -171,6 +171,9 @@ pub struct Workload {
     pub servers: Vec<SocketAddr>,
     /// When flows begin.
     pub arrivals: Arrivals,
+    /// How many flows begin with each arrival (incast), each of another server as long as there are others.
+    #[serde(default = "one")]
+    pub burst: u32,
     /// How many bytes are answered.
     pub sizes: Sizes,
     /// How many bytes ask.
@@ -190,6 +193,10 @@ pub struct Workload {
     pub rpt: Option<Vec<(Nanos, u64)>>,
 }
 
+fn one() -> u32 {
+    1
+}
+
 /// What connections speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -205,9 +212,9 @@ pub enum Protocol {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Arrivals {
-    /// A Poisson process of so many flows a second.
+    /// A Poisson process of so many arrivals a second.
     Poisson(f64),
-    /// At these times in nanoseconds, in order; several may be equal (incast).
+    /// At these times in nanoseconds, in order; several may be equal.
     Times(Vec<Nanos>),
 }
 

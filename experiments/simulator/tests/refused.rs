@@ -107,6 +107,11 @@ fn a_wrong_field_is_named_with_its_fault() {
             "workload[0].client: there is no host 'h5'",
         ),
         (
+            "/workload/0/burst",
+            json!(0),
+            "workload[0].burst: no flow would begin",
+        ),
+        (
             "/workload/0/servers",
             json!([]),
             "workload[0].servers: nobody would be asked",

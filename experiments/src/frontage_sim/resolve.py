@@ -130,7 +130,7 @@ def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
         ]
     flow_sizes = sizes(load.sizes)
     clients = [host.name for host in net.hosts if host.asks]
-    rate = load.load * net.bottleneck / 8 / flow_sizes.mean() / len(clients)
+    rate = load.load * net.bottleneck / 8 / flow_sizes.mean() / len(clients) / (load.incast or 1)
     return [
         {
             "client": client,
@@ -138,6 +138,7 @@ def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
             "arrivals": {"poisson": rate},
             "sizes": {"cdf": flow_sizes.points},
             "stop": load.duration,
+            **({"burst": load.incast} if load.incast else {}),
             **alike,
         }
         for client in clients

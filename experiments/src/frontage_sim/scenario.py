@@ -193,7 +193,7 @@ class Workload(_Model):
     duration: Duration = Field(10**9, description="how long flows arrive; then they are let finish", examples=["1s"])
     drain: Duration = Field(10 * 10**9, description="how long flows may take to finish after that", examples=["10s"])
     request: Size = Field(100, description="bytes of a request", examples=["100B"])
-    incast: int | None = Field(None, ge=2, description="arrivals come in bursts of so many, from as many senders", examples=[32])
+    incast: int | None = Field(None, ge=2, description="so many flows begin at a time, of as many servers", examples=[32])
 
     @field_validator("sizes")
     @classmethod

@@ -233,6 +233,10 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
         client.name
     );
     ensure!(
+        workload.burst > 0,
+        "{field}.burst: no flow would begin; give 1 for single ones"
+    );
+    ensure!(
         workload.request_bytes > 0,
         "{field}.request_bytes: nothing would be asked"
     );
