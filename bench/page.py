@@ -97,6 +97,8 @@ def simulator(rows: Rows) -> str:
     peer = rows.get("simulator_router_pps", {}).get("peer") or "ns-3"
     fct = [figure(rows, "simulator_router_mean_fct", whose) for whose in ("value", "peer_value")]
     times = " | ".join("-" if value is None else f"{value / 1000:.3g} ms" for value in fct)
+    peaks = [figure(rows, f"simulator_memory_{name}") for name in ("in_turn", "at_once")]
+    in_turn, at_once = ("-" if peak is None else f"{peak:,.0f} MB" for peak in peaks)
     return "\n".join(
         [
             "## Simulation",
@@ -111,6 +113,7 @@ def simulator(rows: Rows) -> str:
                     f"| their flows' mean completion time | {times} | {ratio(figure(rows, 'simulator_router_mean_fct', 'ratio'))} |",
                 ],
             ),
+            f"The most memory that a run takes with a million flows: {in_turn} where few are at a time, {at_once} where all are.\n",
         ]
     )
 

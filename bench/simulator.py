@@ -1,5 +1,5 @@
 """The simulator's speed: packets that P4 programs process for a second of one core's time, in the paper's testbed over TCP and QUIC,
-and as plain routers beside ns-3, which gets the same network and the same flows."""
+and as plain routers beside ns-3, which gets the same network and the same flows; and the memory that a million flows take."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ ROUNDS = 3
 NS3 = ("ns3-internet", "ns3-point-to-point")
 NO_NS3 = "ns-3 is not here to compare with: apt-get install libns3-dev g++ pkg-config, or set PKG_CONFIG_PATH to where it is"
 UNIT = "packets/s of core time"
+LONG_FLOWS = ROOT / "experiments" / "simulator" / "examples" / "long_flows.json"
+SECOND = 10**9
 TRANSPORTS = {
     "tcp": {"min_rto": "5ms", "initial_rto": "20ms"},
     "quic": {"protocol": "quic", "initial_rtt": "10ms", "max_ack_delay": "1ms"},
@@ -60,11 +62,17 @@ def testbed(transport: dict[str, str], frontage: Program) -> dict[str, Any]:
     return resolve(Run({}, 1, scenario), frontage)
 
 
-def ours(scenario: dict[str, Any], folder: Path) -> Outcome:
-    """A run, whose results stay in ``folder``."""
+def simulated(scenario: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Summary and timing of a run, whose results stay in ``folder``."""
     command: list[str | Path] = [program("FRONTAGE_SIMULATOR", "frontage-simulator"), "run", "-", "--out", folder]
     subprocess.run(command, input=json.dumps(scenario), text=True, check=True)
     summary, timing = (json.loads((folder / f"{name}.json").read_text()) for name in ("summary", "timing"))
+    return summary, timing
+
+
+def ours(scenario: dict[str, Any], folder: Path) -> Outcome:
+    """A run, whose results stay in ``folder``."""
+    summary, timing = simulated(scenario, folder)
     if summary["flows"]["ended"] != summary["flows"]["begun"]:
         raise RuntimeError(f"not every flow has ended: {summary['flows']}")
     with (folder / "flows.csv").open() as file:
@@ -122,6 +130,22 @@ def routers(frontage: Program, folder: Path) -> list[Row]:
     ]
 
 
+def memory(folder: Path) -> list[Row]:
+    """The peaks of two runs with a million flows: all of them are under way when it ends, and few are at a time."""
+    at_once = json.loads(LONG_FLOWS.read_text())
+    (flows,) = at_once["workload"]
+    short = flows | {"arrivals": {"poisson": 100_000}, "sizes": {"fixed": 1000}, "stop": 10 * SECOND}
+    in_turn = at_once | {"end": None, "workload": [short]}
+    rows = []
+    for name, scenario in {"at_once": at_once, "in_turn": in_turn}.items():
+        summary, timing = simulated(scenario, folder)
+        rows += [
+            row(f"simulator_memory_{name}", timing["peak_memory_bytes"] / 1e6, "MB"),
+            row(f"simulator_memory_{name}_flows", summary["flows"]["begun"], "flows"),
+        ]
+    return rows
+
+
 def measure() -> list[Row]:
     frontage = Program(P4 / "frontage.p4info.txtpb", P4 / "frontage.json")
     rows = []
@@ -131,7 +155,7 @@ def measure() -> list[Row]:
             scenario = testbed(transport, frontage)
             rates = [ours(scenario, folder).rate for _ in range(ROUNDS)]
             rows.append(row(f"simulator_testbed_{protocol}_pps", median(rates), UNIT))
-        return rows + routers(frontage, folder)
+        return rows + routers(frontage, folder) + memory(folder)
 
 
 if __name__ == "__main__":

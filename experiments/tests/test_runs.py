@@ -151,6 +151,15 @@ def test_flows_between_racks_end(tmp_path: Path) -> None:
     assert (flows["client"] != flows["server"]).all()
 
 
+def test_incast_comes_from_as_many_servers_at_a_time(tmp_path: Path) -> None:
+    file = tmp_path / "incast.yaml"
+    file.write_text(RACKS.replace("workload: {", "workload: {incast: 3, "))
+    flows = simulate(file, tmp_path / "out")
+    bursts = flows.group_by("client", "start").agg(pl.len(), pl.col("server").n_unique().alias("servers"))
+    assert bursts.height > 30
+    assert bursts.select((pl.col("len") == 3).all(), (pl.col("servers") == 3).all()).row(0) == (True, True)
+
+
 def test_what_frames_take_besides_delays_flows(tmp_path: Path) -> None:
     times = []
     for overhead in ("0B", "1000B"):

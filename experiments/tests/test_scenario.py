@@ -81,6 +81,14 @@ def test_queues_ranks_and_hosts_can_be_as_published(file: Path) -> None:
     assert (link["discipline"], link["queue_packets"], link["queue_bytes"]) == ("fifo", None, 150_000)
 
 
+def test_aifo_has_the_controllers_limits_with_exact_ranks_too(file: Path) -> None:
+    file.write_text(
+        "title: x\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, queue: 20}\nscheduler: {kind: aifo-exact, window: 4}\n"
+    )
+    (link, *_) = resolve(runs(load(file), file)[0], compiled())["links"]
+    assert link["discipline"] == {"aifo": {"limits": [20, 15, 11, 6, 2], "sample": 15}}
+
+
 def test_a_listed_flow_need_not_tell_an_rpt(file: Path) -> None:
     file.write_text(FLOWS.replace(", rpt: [[0s, 100us], [1ms, 1ms]]", ""))
     assert [flow["rpt"] for flow in resolve(runs(load(file), file)[0], compiled())["workload"]] == [None]
@@ -151,6 +159,10 @@ def test_flows_can_be_listed(file: Path) -> None:
             "4:18: workload.load: the flows are listed one by one; remove it, or `flows`",
         ),
         (FLOWS.replace("{name: s}", "{name: s, balances: true}"), "4:19: workload.flows: behind a switch that serves the VIP"),
+        (
+            "title: x\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 2}\nworkload: {incast: 4}\n",
+            "3:20: workload.incast: there are 3 servers to answer a client; use no more than that",
+        ),
         ("title: [x\n", "scenario.yaml:"),
         ("", "title: is missing; add what the figure shows"),
     ],

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use frontage_simulator::{Scenario, Simulation};
-use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -67,10 +66,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The most that this process has had in memory at a time.
+/// The most that this process has had in memory at a time, since it began: getrusage's would be that of who began it, if that is more.
 fn peak_memory() -> Result<u64> {
-    let kibibytes = getrusage(UsageWho::RUSAGE_SELF)?.max_rss();
-    Ok(u64::try_from(kibibytes)? << 10)
+    let status = fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
+    let peak = status.lines().find_map(|line| {
+        let kibibytes = line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?;
+        kibibytes.parse::<u64>().ok()
+    });
+    Ok(peak.context("/proc/self/status: no VmHWM in kB")? << 10)
 }
 
 /// What this process has had of a core, so that others on the machine hardly matter.

@@ -140,8 +140,8 @@ pub struct Link {
 }
 
 /// Who is served first where packets wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Discipline {
     /// First in, first out, within the strict priorities that the P4 program gives.
     Fifo,
@@ -149,6 +149,13 @@ pub enum Discipline {
     Pifo,
     /// SP-PIFO as published, with exact ranks and an equal share of `queue_packets` for each of eight priorities, whatever its program says.
     SpPifo,
+    /// AIFO as published, with exact ranks, whatever its program says.
+    Aifo {
+        /// Packets waiting with which one is still admitted, by how many ranks of the window are smaller than its own: from none to all.
+        limits: Vec<u64>,
+        /// One packet in so many enters the window.
+        sample: u64,
+    },
 }
 
 /// Flows that one client asks for.
@@ -164,6 +171,9 @@ pub struct Workload {
     pub servers: Vec<SocketAddr>,
     /// When flows begin.
     pub arrivals: Arrivals,
+    /// How many flows begin with each arrival (incast), each of another server as long as there are others.
+    #[serde(default = "one")]
+    pub burst: u32,
     /// How many bytes are answered.
     pub sizes: Sizes,
     /// How many bytes ask.
@@ -183,6 +193,10 @@ pub struct Workload {
     pub rpt: Option<Vec<(Nanos, u64)>>,
 }
 
+fn one() -> u32 {
+    1
+}
+
 /// What connections speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -198,9 +212,9 @@ pub enum Protocol {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Arrivals {
-    /// A Poisson process of so many flows a second.
+    /// A Poisson process of so many arrivals a second.
     Poisson(f64),
-    /// At these times in nanoseconds, in order; several may be equal (incast).
+    /// At these times in nanoseconds, in order; several may be equal.
     Times(Vec<Nanos>),
 }
 

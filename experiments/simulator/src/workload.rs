@@ -18,6 +18,9 @@ pub struct Starts {
     last: f64,
     /// Arrivals taken.
     taken: usize,
+    burst: u32,
+    /// Flows that begin together with the last one.
+    together: u32,
     start: Nanos,
     stop: Nanos,
 }
@@ -30,6 +33,8 @@ impl Starts {
             rng: seed::generator(seed, "arrivals"),
             last: workload.start as f64,
             taken: 0,
+            burst: workload.burst,
+            together: 0,
             start: workload.start,
             stop: workload.stop.unwrap_or(Nanos::MAX),
         }
@@ -40,7 +45,15 @@ impl Iterator for Starts {
     type Item = Nanos;
 
     fn next(&mut self) -> Option<Nanos> {
+        let begins = self.together == 0;
+        self.together = if begins {
+            self.burst - 1
+        } else {
+            self.together - 1
+        };
         let at = match &self.arrivals {
+            Arrivals::Poisson(_) if !begins => self.last as Nanos,
+            Arrivals::Times(times) if !begins => *times.get(self.taken - 1)?,
             Arrivals::Poisson(rate) => {
                 // By inversion; the logarithm is not the platform's, so that all platforms draw alike.
                 self.last -= libm::log(seed::unit(&mut self.rng)) / rate * NANOS_PER_SECOND;
@@ -62,7 +75,10 @@ impl Iterator for Starts {
 /// Draws whom a flow asks.
 #[derive(Debug)]
 pub struct Servers {
+    /// Those first that the flows of a burst have asked.
     servers: Vec<SocketAddr>,
+    asked: usize,
+    burst: usize,
     rng: Rng,
 }
 
@@ -71,13 +87,22 @@ impl Servers {
     pub fn new(workload: &Workload, seed: u64) -> Self {
         Self {
             servers: workload.servers.clone(),
+            asked: 0,
+            burst: workload.burst as usize,
             rng: seed::generator(seed, "servers"),
         }
     }
 
     /// Whom the next flow asks.
     pub fn draw(&mut self) -> SocketAddr {
-        self.rng.pick(&self.servers)
+        if self.burst == 1 {
+            return self.rng.pick(&self.servers);
+        }
+        let place = self.asked % self.servers.len();
+        let drawn = place + self.rng.below(self.servers.len() - place);
+        self.servers.swap(place, drawn);
+        self.asked = (self.asked + 1) % self.burst;
+        self.servers[place]
     }
 }
 
@@ -167,6 +192,25 @@ mod tests {
             Starts::new(&workload, SEED).collect::<Vec<_>>(),
             [1000, 1000, 7000]
         );
+    }
+
+    #[test]
+    fn a_burst_begins_at_a_time_and_asks_everybody_once() {
+        let mut workload = workload(r#"{"poisson": 50}"#, r#"{"fixed": 1}"#);
+        workload.burst = 3;
+        workload.servers.push("10.0.0.3:80".parse().unwrap());
+        let times: Vec<_> = Starts::new(&workload, SEED).collect();
+        let bursts: Vec<_> = times.chunks(3).collect();
+        assert!((70..130).contains(&bursts.len()), "{}", bursts.len());
+        assert!(bursts.iter().all(|burst| burst.len() == 3));
+        assert!(bursts.iter().all(|burst| burst[0] == burst[2]));
+        let mut servers = Servers::new(&workload, SEED);
+        let orders: std::collections::BTreeSet<Vec<_>> = (0..100)
+            .map(|_| (0..3).map(|_| servers.draw()).collect())
+            .collect();
+        assert_eq!(orders.len(), 6, "all orders, and in each all three");
+        workload.arrivals = Arrivals::Times(vec![2000]);
+        assert_eq!(Starts::new(&workload, SEED).collect::<Vec<_>>(), [2000; 3]);
     }
 
     #[test]

@@ -51,6 +51,16 @@ fn a_wrong_field_is_named_with_its_fault() {
             "links[0].discipline: unknown variant `lifo`",
         ),
         (
+            "/links/0/discipline",
+            json!({"aifo": {"limits": [], "sample": 15}}),
+            "links[0].discipline.aifo.limits: give one for each number of smaller ranks",
+        ),
+        (
+            "/links/0/discipline",
+            json!({"aifo": {"limits": [20], "sample": 0}}),
+            "links[0].discipline.aifo.sample: give 1 or more",
+        ),
+        (
             "/hosts/1/link",
             json!("l1"),
             "links[1].a: h2:0 is on link 'l1'",
@@ -95,6 +105,11 @@ fn a_wrong_field_is_named_with_its_fault() {
             "/workload/0/client",
             json!("h5"),
             "workload[0].client: there is no host 'h5'",
+        ),
+        (
+            "/workload/0/burst",
+            json!(0),
+            "workload[0].burst: no flow would begin",
         ),
         (
             "/workload/0/servers",

@@ -66,6 +66,9 @@ def _problems(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
         yield "world", problem, "give every host one link, and every link two nodes that there are"
     if scenario.workload.flows:
         yield from _problems_of_flows(scenario.workload, net)
+    answering = sum(host.answers for host in net.hosts) - any(host.asks and host.answers for host in net.hosts)
+    if scenario.workload.incast is not None and scenario.workload.incast > answering:
+        yield "workload.incast", f"there are {answering} servers to answer a client", "use no more than that"
     if scenario.scheduler.kind in DISCIPLINES and any(link.queue_bytes is not None for link in net.links):
         yield "world.queue_bytes", f"{scenario.scheduler.kind} counts its room in packets", "use `queue`"
     if scenario.transport.protocol is Protocol.QUIC:

@@ -6,10 +6,12 @@ from functools import cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
+from frontage.blocks.aifo import limit
+
 from frontage_sim.addresses import SERVER_PORT, SERVICES, mac, peer_mac, sid
 from frontage_sim.graph import Graph, Host, Link
 from frontage_sim.grid import Run
-from frontage_sim.scenario import DISCIPLINES, Balancer, Protocol, Quic, Scenario, Scheduler, Tcp
+from frontage_sim.scenario import DISCIPLINES, Balancer, Protocol, Quic, Scenario, Scheduler, SchedulerKind, Tcp
 from frontage_sim.sizes import sizes
 from frontage_sim.switches import CPU_PORT, KEY, Program, contents_of
 from frontage_sim.worlds import graph
@@ -93,8 +95,15 @@ def _link(net: Graph, link: Link, scheduler: Scheduler) -> dict[str, Any]:
         "loss_ppb": link.loss_ppb,
         "queue_packets": link.queue if link.queue_bytes is None else None,
         "queue_bytes": link.queue_bytes,
-        "discipline": DISCIPLINES.get(scheduler.kind, "fifo") if scheduled & {link.a, link.b} else "fifo",
+        "discipline": _discipline(link, scheduler) if scheduled & {link.a, link.b} else "fifo",
     }
+
+
+def _discipline(link: Link, scheduler: Scheduler) -> str | dict[str, Any]:
+    if scheduler.kind is SchedulerKind.AIFO_EXACT:
+        limits = [limit(link.queue, scheduler.window, scheduler.k, smaller) for smaller in range(scheduler.window + 1)]
+        return {"aifo": {"limits": limits, "sample": scheduler.sample}}
+    return DISCIPLINES.get(scheduler.kind, "fifo")
 
 
 def _socket(address: IPv4Address | IPv6Address, port: int) -> str:
@@ -121,7 +130,7 @@ def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
         ]
     flow_sizes = sizes(load.sizes)
     clients = [host.name for host in net.hosts if host.asks]
-    rate = load.load * net.bottleneck / 8 / flow_sizes.mean() / len(clients)
+    rate = load.load * net.bottleneck / 8 / flow_sizes.mean() / len(clients) / (load.incast or 1)
     return [
         {
             "client": client,
@@ -129,6 +138,7 @@ def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
             "arrivals": {"poisson": rate},
             "sizes": {"cdf": flow_sizes.points},
             "stop": load.duration,
+            **({"burst": load.incast} if load.incast else {}),
             **alike,
         }
         for client in clients

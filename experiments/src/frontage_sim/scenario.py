@@ -152,9 +152,10 @@ class SchedulerKind(StrEnum):
     SP_PIFO = "sp-pifo"
     PIFO = "pifo"
     SP_PIFO_EXACT = "sp-pifo-exact"
+    AIFO_EXACT = "aifo-exact"
 
 
-DISCIPLINES = {SchedulerKind.PIFO: "pifo", SchedulerKind.SP_PIFO_EXACT: "sp-pifo"}
+DISCIPLINES = {SchedulerKind.PIFO: "pifo", SchedulerKind.SP_PIFO_EXACT: "sp-pifo", SchedulerKind.AIFO_EXACT: "aifo"}
 """The simulator's own queues, by the kinds that are no P4 program's."""
 
 
@@ -192,7 +193,7 @@ class Workload(_Model):
     duration: Duration = Field(10**9, description="how long flows arrive; then they are let finish", examples=["1s"])
     drain: Duration = Field(10 * 10**9, description="how long flows may take to finish after that", examples=["10s"])
     request: Size = Field(100, description="bytes of a request", examples=["100B"])
-    incast: int | None = Field(None, ge=2, description="arrivals come in bursts of so many, from as many senders", examples=[32])
+    incast: int | None = Field(None, ge=2, description="so many flows begin at a time, of as many servers", examples=[32])
 
     @field_validator("sizes")
     @classmethod

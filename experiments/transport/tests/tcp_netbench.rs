@@ -123,6 +123,64 @@ fn after_a_timeout_what_was_sacked_is_not_sent_again() {
 }
 
 #[test]
+fn each_timeout_halves_and_the_first_measurement_after_it_is_the_only_one() {
+    // The first of ten is lost twice; that it was sent again does not keep it from being measured.
+    let mut world = World::new(&netbench(), &netbench(), 10_000, losing(&[0, 10]));
+    world.run_while(60 * SECOND, |world| world.data(Way::ToClient).len() < 12);
+    let statistics = world.server().statistics();
+    assert_eq!((statistics.timeouts, statistics.cwnd), (2, 1000));
+    assert_eq!(
+        statistics.ssthresh, 2000,
+        "one segment was in flight, not ten"
+    );
+    world.run(60 * SECOND);
+    let statistics = world.server().statistics();
+    assert_eq!(statistics.srtt, Some(2 * DELAY));
+    assert_eq!(
+        statistics.rto,
+        6 * DELAY,
+        "SRTT + 4 (SRTT / 2), not doubled"
+    );
+    assert_eq!(world.client.readable(), 10_000);
+}
+
+#[test]
+fn no_connection_is_given_up() {
+    // 1 s doubled fifteen times is nine hours, and is as long as it gets.
+    let config = Config {
+        max_rto: 60 * SECOND,
+        ..netbench()
+    };
+    let deaf = |way, _, segment: &mut Segment| match way {
+        Way::ToClient if segment.len > 0 => vec![],
+        _ => vec![DELAY],
+    };
+    let mut world = World::new(&config, &config, 1000, deaf);
+    world.run(3600 * SECOND);
+    assert!(world.server().statistics().timeouts > 50);
+    assert!(world.server().is_established());
+    let unheard = |way, _, _: &mut Segment| match way {
+        Way::ToClient => vec![],
+        Way::ToServer => vec![DELAY],
+    };
+    let mut world = World::new(&config, &config, 1000, unheard);
+    world.run(3600 * SECOND);
+    assert!(!world.client.is_aborted() && !world.server().is_aborted());
+}
+
+#[test]
+fn a_lost_syn_ack_leaves_a_window_of_a_segment() {
+    let channel = |way, number, _: &mut Segment| {
+        let lost = way == Way::ToClient && number == 0;
+        if lost { vec![] } else { vec![DELAY] }
+    };
+    let mut world = World::new(&netbench(), &netbench(), 0, channel);
+    world.run(10 * SECOND);
+    let statistics = world.server().statistics();
+    assert_eq!((statistics.cwnd, statistics.ssthresh), (1000, 2000));
+}
+
+#[test]
 fn each_marked_acknowledgement_reduces() {
     let marks = |way, _, segment: &mut Segment| {
         if way == Way::ToClient && segment.ecn == Ecn::Ect0 && segment.len > 0 {

@@ -4,8 +4,10 @@
 
 #![warn(missing_docs)]
 
+mod aifo;
 mod link;
 mod queue;
 
+pub use aifo::Aifo;
 pub use link::{DEFAULT_QUEUE_PACKETS, LinkConfig, Loss, Nanos, PortLink};
 pub use queue::{Discipline, EgressQueue, PRIORITIES, QueueCounts, Slot, Started};

@@ -21,13 +21,14 @@ use std::collections::VecDeque;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::RngCore;
 
+use crate::aifo::Aifo;
 use crate::link::{LinkConfig, Nanos};
 
 /// Strict priorities per port; the larger is served first.
 pub const PRIORITIES: usize = 8;
 
 /// What decides whose turn it is, and who goes when there is no room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Discipline {
     /// The larger priority is served first, and a packet that finds the queue full is dropped. Numbers above 7 count as 7.
     #[default]
@@ -38,6 +39,8 @@ pub enum Discipline {
     /// SP-PIFO as its paper has it (Alcoz et al., NSDI 2020, algorithm 1), with exact ranks: ranks are mapped to the priorities, each of which has an
     /// equal share of the packets' room. A packet that is dropped, or need not wait, moves no bound.
     SpPifo,
+    /// First in, first out, for those whom AIFO admits by their exact ranks.
+    Aifo(Aifo),
 }
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -168,12 +171,14 @@ impl<P, F> EgressQueue<P, F> {
     /// that finds the link free and nothing waiting is always taken, since it will not wait.
     pub fn enqueue(&mut self, now: Nanos, packet: P, bytes: u32, class: u32) -> Result<(), P> {
         let will_wait = !self.waiting.is_empty() || self.free_at.nanos > now;
-        let urgency = match self.discipline {
-            Discipline::Priorities => class.min(PRIORITIES as u32 - 1),
-            Discipline::Pifo => u32::MAX - class,
-            Discipline::SpPifo => self.placed(class),
+        let waiting = self.depth_packets();
+        let (urgency, admitted) = match &mut self.discipline {
+            Discipline::Priorities => (class.min(PRIORITIES as u32 - 1), true),
+            Discipline::Pifo => (u32::MAX - class, true),
+            Discipline::SpPifo => (self.placed(class), true),
+            Discipline::Aifo(aifo) => (0, aifo.admits(class, waiting)),
         };
-        let refused = will_wait && !self.has_room(urgency, bytes);
+        let refused = will_wait && !(admitted && self.has_room(urgency, bytes));
         let mut dropped = None;
         if refused {
             let last = self.waiting.back();

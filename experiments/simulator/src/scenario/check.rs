@@ -174,8 +174,18 @@ fn check_link(field: &str, link: &Link) -> Result<()> {
     );
     ensure!(
         link.discipline == Discipline::Fifo || link.queue_bytes.is_none(),
-        "{field}.queue_bytes: the room of a PIFO or SP-PIFO is counted in packets; use queue_packets"
+        "{field}.queue_bytes: the room of a PIFO, SP-PIFO or AIFO is counted in packets; use queue_packets"
     );
+    if let Discipline::Aifo { limits, sample } = &link.discipline {
+        ensure!(
+            !limits.is_empty(),
+            "{field}.discipline.aifo.limits: give one for each number of smaller ranks, from 0 on"
+        );
+        ensure!(
+            *sample > 0,
+            "{field}.discipline.aifo.sample: give 1 or more packets"
+        );
+    }
     Ok(())
 }
 
@@ -221,6 +231,10 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
         workload.protocol == Protocol::Tcp || client.quic.is_some(),
         "{field}.protocol: client '{}' has no quic",
         client.name
+    );
+    ensure!(
+        workload.burst > 0,
+        "{field}.burst: no flow would begin; give 1 for single ones"
     );
     ensure!(
         workload.request_bytes > 0,

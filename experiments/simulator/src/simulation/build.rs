@@ -86,10 +86,13 @@ fn channel(link: &Link, from: &End, to: &End, numbers: &Numbers, seed: u64) -> C
         delay: link.delay,
         loss: Loss::from_ppb(link.loss_ppb).unwrap_or_default(),
     };
-    let discipline = match link.discipline {
+    let discipline = match &link.discipline {
         Discipline::Fifo => queue::Discipline::Priorities,
         Discipline::Pifo => queue::Discipline::Pifo,
         Discipline::SpPifo => queue::Discipline::SpPifo,
+        Discipline::Aifo { limits, sample } => {
+            queue::Discipline::Aifo(queue::Aifo::new(limits.clone(), *sample))
+        }
     };
     let name = name(from);
     let seed = seed::derive(seed, &format!("loss {name}"));

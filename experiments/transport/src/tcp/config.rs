@@ -50,6 +50,11 @@ pub enum Model {
     Rfc,
     /// That of NetBench (`NewRenoTcpSocket`), on which figures of SP-PIFO and AIFO depend, at both ends. Differently from the RFCs,
     /// - the handshake's round trip does not count for the timer, that of each SACKed segment does, and every segment with data starts it anew;
+    /// - what was sent again is measured, too (its packets echo when they departed; here, what may be the round trip of the last copy counts), and the
+    ///   first measurement after a timeout is the only one;
+    /// - no connection is given up;
+    /// - each timeout makes ssthresh half of what was sent since the last, and one of the SYN-ACK leaves a window of a segment and an ssthresh of two;
+    /// - half of what is in flight counts all, be it more than the window, and the window after recovery is bounded by the flight before its end;
     /// - SACK tells only what need not be sent again after a timeout, and recovery is NewReno's, which counts no duplicates before the first progress;
     /// - the window grows by at most a segment with each acknowledgement;
     /// - acknowledgements do not travel with data but before it, and what overtakes the first (of the SYN-ACK; here, of the client's first data, too)

