@@ -66,7 +66,7 @@ class Link:
         version = client.connected_server_version
         if (version.major, version.minor) < SAFE:
             log.warning(
-                "%s: nats-server %s: versions before 2.11 have been seen to lose acknowledged writes when killed; use 2.11 or later",
+                "%s: nats-server %s: versions before 2.11 were seen to lose acknowledged writes when killed; use 2.11 or later",
                 where,
                 f"{version.major}.{version.minor}",
             )
