@@ -12,7 +12,7 @@ from finsy.proto import p4r
 
 from bmv2_json import Ref
 from dialogue import Dialogue
-from frontage.config import load
+from frontage.config import Fallback, Handshake, load
 from frontage.cookie import Ip6Cookie, plain_cid
 from frontage.offline import contents
 from frontage.p4info import Schema
@@ -20,6 +20,9 @@ from target import Packet
 from tools import ROOT
 
 EXAMPLES = ROOT / "controller" / "examples"
+FOREVER = 65535
+"""Seconds after which an entry of the tables of connections expires: more than a round lasts. Each switch has its own clock, so that an
+entry could be gone from one when the next packet of its flow comes, and not from the other."""
 LOADS = ((0, 0, 0), (1, 2, 40), (9, 0, 255))
 """N_AF, N_FF and RPT of dynamic cookies, as they are quantised."""
 
@@ -52,7 +55,8 @@ class Site:
     """The data centre of one configuration."""
 
     def __init__(self, configuration: Path) -> None:
-        self._config = load(configuration)
+        lasting = {"fallback": Fallback(idle_timeout=FOREVER), "handshake": Handshake(timeout=FOREVER)}
+        self._config = load(configuration).model_copy(update=lasting)
         self._dialogue = Dialogue(self._config)
 
     def fields(self) -> Iterator[tuple[Ref, int]]:

@@ -38,10 +38,13 @@ class PacketsWithoutACookieHaveThePortsRank(SchedulerTest):
 
     def runTest(self) -> None:
         self.use(1, "use_sp_pifo", ecn_threshold=NEVER, default_rank=10)
+        model, pushed_down = SpPifo(), 0
         for rank in range(250, 240, -1):  # every priority has a bound above the default then
+            pushed_down += rank < model.bounds[-1]
+            model.priority(rank)
             frame = self.packet(rank, 1)
             self.passes(3, frame, 1, self.routed(frame, 1))
-        before = self.workers(PUSH_DOWN)
+            self.wait_for_workers(PUSH_DOWN, pushed_down)  # BMv2's come after the packet
         plain = self.segment(0, 1, ck=0)
         self.passes(3, plain, 1, self.routed(plain, 1))
-        self.wait_for_workers(PUSH_DOWN, before + 1)
+        self.wait_for_workers(PUSH_DOWN, pushed_down + 1)

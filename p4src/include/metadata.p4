@@ -8,7 +8,7 @@ typedef bit<19> depth_t; // of a queue, in packets
 
 const bit<8> ROLE_CLIENT = 1;
 const bit<8> ROLE_SERVER = 2;
-const bit<8> ROLE_SITE = 3;
+// 3 is a port to other sites: a key of the tunnels' tables, which no code compares.
 const bit<8> ROLE_REAL_SERVER = 4;
 
 const bit<8> POLICY_HASH = 1;

@@ -189,6 +189,8 @@ class TunnelTest(QuicTest):
             for site in sites:
                 session.replicas.add(egress_port=SITE_PORT, instance=site)
             self.client.write_raw([update])
+            # BMv2 keeps it when it gets a new program, and the next test's replicas would join these.
+            self.addCleanup(self.client.write, -fy.P4CloneSessionEntry(session.session_id))
         return self._sessions[key]
 
     def copy_entries(self, number: int, version: int, gre: bool) -> list[fy.P4TableEntry]:
