@@ -152,7 +152,7 @@ impl Connection {
                     socket.poll_recv(nobody, &mut [IoSliceMut::new(&mut room)], &mut meta);
                 debug_assert!(received.is_ready());
                 self.meter.received(&Packet {
-            path: 0,
+                    path: 0,
                     number: self.number,
                     generation: 0,
                     header: &[],
@@ -161,7 +161,7 @@ impl Connection {
                 });
             }
             self.meter.sent(&Packet {
-            path: 0,
+                path: 0,
                 number: self.number,
                 generation: 0,
                 header: &[],
