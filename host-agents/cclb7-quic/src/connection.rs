@@ -9,6 +9,7 @@ use frontage_handoff::lend::Lender;
 use frontage_quic::h3::Connection;
 use frontage_quic::meter::Meter;
 use frontage_quic::session::Handshake;
+use frontage_quic::socket::Carrier;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use h3::error::Code;
@@ -33,6 +34,8 @@ pub struct Endpoint {
     pub artemis: Option<Arc<Artemis>>,
     /// If there are real servers.
     pub servers: Option<Arc<Servers>>,
+    /// What the sources of its packets are made of, if of cookies.
+    pub carrier: Option<Carrier>,
     /// Tells that the server is to end.
     pub ending: watch::Receiver<bool>,
 }
@@ -53,8 +56,10 @@ impl Endpoint {
                 let owner = Owner {
                     connection: connection.clone(),
                     lender: lender.clone(),
+                    listen: self.listen,
+                    carrier: self.carrier.clone(),
                 };
-                Some(Lending::new(owner, servers.clone(), self.listen))
+                Some(Lending::new(owner, servers.clone()))
             }
             _ => None,
         };

@@ -2,12 +2,13 @@
 
 mod config;
 mod lending;
+mod owner;
 mod policy;
 mod servers;
 mod session;
 
 pub use config::Handoff as Config;
 pub use lending::{Given, Handed, Lending};
+pub use owner::Owner;
 pub use policy::Policy;
 pub use servers::{Pool, Server, Servers, key};
-pub use session::Owner;

@@ -248,11 +248,12 @@ impl Server {
             listen,
             shared: self.shared.clone(),
             artemis: self.artemis.clone(),
-            // Real servers have no cookies for the sources of their packets.
-            servers: self
-                .servers
-                .clone()
-                .filter(|_| self.keys.is_none() || listen.is_ipv4()),
+            servers: self.servers.clone(),
+            carrier: carrier(
+                listen,
+                self.config.cookie.as_ref().zip(self.keys.as_ref()),
+                &self.shared.loads,
+            ),
             ending: self.ending.subscribe(),
         };
         let unproven = Arc::new(Semaphore::new(
@@ -298,19 +299,27 @@ fn addresses(
     loads: &Arc<Loads>,
     places: &Arc<Places>,
 ) -> Option<Addresses> {
-    let carrier = cookie
-        .filter(|_| listen.is_ipv6())
-        .map(|(cookie, keys)| Carrier {
-            prefix: cookie.server_prefix.0,
-            keys: keys.clone(),
-            loads: loads.clone(),
-            bandwidth: cookie.bandwidth.0,
-        });
+    let carrier = carrier(listen, cookie, loads);
     let tunnel = artemis.map(|artemis| artemis.tunnel.clone() as Arc<dyn Tunnel>);
     (carrier.is_some() || tunnel.is_some()).then(|| Addresses {
         places: places.clone(),
         carrier,
         tunnel,
+    })
+}
+
+/// What the sources of packets from `listen` are made of: over IPv6, cookies.
+fn carrier(
+    listen: SocketAddr,
+    cookie: Option<(&Cookie, &Arc<Keys>)>,
+    loads: &Arc<Loads>,
+) -> Option<Carrier> {
+    let (cookie, keys) = cookie.filter(|_| listen.is_ipv6())?;
+    Some(Carrier {
+        prefix: cookie.server_prefix.0,
+        keys: keys.clone(),
+        loads: loads.clone(),
+        bandwidth: cookie.bandwidth.0,
     })
 }
 

@@ -22,7 +22,7 @@ impl std::fmt::Debug for Keys {
 }
 
 /// A path of a client's connection whose packet numbers belong to one real server until it gives them back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The path's id (draft-ietf-quic-multipath), which is in each packet's nonce.
     pub path: u32,
@@ -46,4 +46,22 @@ pub struct Grant {
     pub credit: u64,
     /// The smoothed round trip to the client, as the balancer knows it.
     pub rtt: Duration,
+}
+
+impl std::fmt::Debug for Grant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Grant")
+            .field("path", &self.path)
+            .field("first", &self.first)
+            .field("connection_id", &self.connection_id)
+            .field("suite", &self.suite)
+            .field("keys", &self.keys)
+            .field("client_parameters", &self.client_parameters)
+            .field("server", &self.server)
+            .field("client", &self.client)
+            .field("credit", &self.credit)
+            .field("rtt", &self.rtt)
+            // A secret must not end up in a log.
+            .finish_non_exhaustive()
+    }
 }

@@ -14,5 +14,6 @@ pub mod lend;
 pub mod link;
 pub mod message;
 pub mod numbers;
+pub mod place;
 #[cfg(feature = "vectors")]
 pub mod vectors;

@@ -143,6 +143,14 @@ impl Keys {
         interface_id
     }
 
+    /// The interface id of the server's static cookie by the key in force of this `epoch`, if one is.
+    pub fn static_interface_id_of(&self, epoch: u32) -> Option<u64> {
+        let ring = self.ring();
+        let mut entries = std::iter::once(&ring.newest).chain(&ring.previous);
+        let entry = entries.find(|entry| entry.key.id() & 1 == epoch)?;
+        Some(entry.static_id)
+    }
+
     /// The interface id of the server's `preferred_address`: its static cookie by the newest key.
     pub fn static_interface_id(&self) -> u64 {
         self.ring().newest.static_id

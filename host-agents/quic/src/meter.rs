@@ -53,6 +53,11 @@ impl Meter {
         self.0.state().responses.insert(stream, response);
     }
 
+    /// Where packets to the client leave from, once it is known.
+    pub fn place(&self) -> Option<Place> {
+        self.0.state().path.place()
+    }
+
     /// The client is to be answered from `place`, as the host says that hears it (QDSR).
     pub fn answer_from(&self, place: Place) {
         self.0.state().path.told(place);

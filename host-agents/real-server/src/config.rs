@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use frontage_cclb7_quic::config::{Route, STANDARD_OUTPUT, check_routes, resolve};
+use frontage_cclb7_quic::config::{Bandwidth, Route, STANDARD_OUTPUT, check_routes, resolve};
 use frontage_handoff::link::tls::Files;
 use frontage_program::config::{parse, read};
 use noq::congestion::{Bbr3Config, ControllerFactory, CubicConfig};
@@ -38,6 +38,8 @@ pub struct Config {
     /// How fast it sends.
     #[serde(default)]
     pub congestion: Congestion,
+    /// What the sources of packets are made of for balancers that have CloudCookies, whose paths it cannot use without.
+    pub cookie: Option<Cookie>,
     /// Where requests go: of the routes whose host and header are the request's, that with the longest prefix of its path.
     #[serde(rename = "route")]
     pub routes: Vec<Spanned<Route>>,
@@ -45,6 +47,17 @@ pub struct Config {
 
 const fn default_drain_seconds() -> u64 {
     30
+}
+
+/// The CloudCookies of the site.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cookie {
+    /// File of the keys, as the balancers': `[[keys]]` with `id` and `secret` (hexadecimal), one or the two newest.
+    pub keys: Spanned<PathBuf>,
+    /// Bandwidth that a connection is assumed to get (RPT = remaining bytes / bandwidth).
+    #[serde(default)]
+    pub bandwidth: Bandwidth,
 }
 
 /// The congestion control.
@@ -83,11 +96,13 @@ impl Config {
 pub fn load(path: &Path) -> Result<Config> {
     let text = read(path)?;
     let mut config: Config = parse(path, &text)?;
-    for file in [
+    let files = [
         &mut config.certificate,
         &mut config.private_key,
         &mut config.ca,
-    ] {
+    ];
+    let keys = config.cookie.iter_mut().map(|cookie| &mut cookie.keys);
+    for file in files.into_iter().chain(keys) {
         resolve(file, path, &text)?;
     }
     if let Some(log) = &mut config.access_log
@@ -140,6 +155,11 @@ mod tests {
                 lb,
                 "congestion = 'reno'",
                 "server.toml:6: unknown variant `reno`",
+            ),
+            (
+                lb,
+                &format!("{route}directory = '.'\n[cookie]\nkeys = 'k.toml'"),
+                "server.toml:9: k.toml is no file",
             ),
             (
                 lb,

@@ -14,6 +14,7 @@ use frontage_handoff::link::Outbox;
 use frontage_handoff::message::{Reason, ToBalancer};
 use frontage_quic::h3::Both;
 use frontage_quic::meter::Meter;
+use frontage_quic::socket::Carrier;
 use h3::error::Code;
 use http::Response;
 use noq::WriteError;
@@ -33,6 +34,8 @@ pub struct Loan {
     pub borrowed: Borrowed,
     /// Takes the sizes of answers.
     pub meter: std::sync::Arc<Meter>,
+    /// What the sources of packets are made of, if of cookies.
+    pub carrier: Option<Carrier>,
     /// To the balancer.
     pub outbox: Outbox<ToBalancer>,
     /// Where the client was at first.

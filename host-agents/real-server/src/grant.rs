@@ -1,16 +1,21 @@
 //! One stream of a balancer's: a path of a client's connection, and what is to be sent on it.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use anyhow::{Result, bail};
 use frontage_handoff::borrow::{self, Borrowed, Transport};
 use frontage_handoff::grant::Grant;
 use frontage_handoff::link::{Broken, Inbox, Outbox};
-use frontage_handoff::message::{Reason, ToBalancer, ToServer};
+use frontage_handoff::message::{Cookie, Reason, ToBalancer, ToServer};
+use frontage_handoff::place::place_of;
 use frontage_program::say;
 use frontage_quic::h3::Both;
 use frontage_quic::meter::Meter;
+use frontage_quic::places::Place;
+use frontage_quic::socket::Carrier;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use noq::ConnectionError;
@@ -36,16 +41,13 @@ pub async fn serve(shared: Arc<Shared>, outbox: Outbox<ToBalancer>, mut inbox: I
         return;
     };
     let meter = Arc::new(Meter::new(shared.metrics.loads.clone(), Arc::default()));
-    let opened = match cookie {
-        None => open(&shared, &grant, meter.clone()).await,
-        Some(_) => Err(anyhow::anyhow!("it has no keys for the balancer's cookies")),
-    };
-    match opened {
-        Ok(borrowed) => {
+    match open(&shared, &grant, cookie.as_ref(), &meter).await {
+        Ok((borrowed, carrier)) => {
             shared.metrics.grants.fetch_add(1, Relaxed);
             let loan = Loan {
                 borrowed,
                 meter,
+                carrier,
                 outbox,
                 client: grant.client,
                 below,
@@ -62,13 +64,28 @@ pub async fn serve(shared: Arc<Shared>, outbox: Outbox<ToBalancer>, mut inbox: I
     }
 }
 
-async fn open(shared: &Shared, grant: &Grant, meter: Arc<Meter>) -> anyhow::Result<Borrowed> {
-    let borrower = shared.sources.of(grant.server)?;
+async fn open(
+    shared: &Shared,
+    grant: &Grant,
+    cookie: Option<&Cookie>,
+    meter: &Arc<Meter>,
+) -> Result<(Borrowed, Option<Carrier>)> {
+    let carrier = match (cookie, &shared.cookies) {
+        (None, _) => None,
+        (Some(_), None) => bail!("it has no keys for the balancer's cookies"),
+        (Some(_), _) if grant.server.is_ipv4() => bail!("there are no cookies over IPv4"),
+        (Some(cookie), Some(cookies)) => {
+            meter.answer_from(cookie.epoch.map_or(Place::Vip, Place::Cookie));
+            Some(cookies.carrier(cookie)?)
+        }
+    };
+    let borrower = shared.sources.of(grant.server, carrier.clone())?;
     let transport = Transport {
         congestion: shared.congestion.clone(),
         mtu: MTU,
     };
-    Ok(borrower.open(grant, &transport, meter).await?)
+    let borrowed = borrower.open(grant, &transport, meter.clone()).await?;
+    Ok((borrowed, carrier))
 }
 
 /// The next message. What is none is counted, and ends the stream.
@@ -125,6 +142,11 @@ async fn lend(shared: &Shared, loan: &Loan, inbox: &mut Inbox<ToServer>) {
                     loan.outbox.send(&ToBalancer::Returned { next });
                     return;
                 }
+                Some(ToServer::Moved { client, server }) => if !moved(loan, client, server) {
+                    shared.metrics.lost_clients.fetch_add(1, Relaxed);
+                    say(format_args!("{client}: it has no key for where the client is"));
+                    return;
+                },
                 Some(message) => if let Err(error) = hear(loan, message) {
                     shared.metrics.bad_feedback.fetch_add(1, Relaxed);
                     say(format_args!("{}: {error}", loan.client));
@@ -157,14 +179,24 @@ fn hear(loan: &Loan, message: ToServer) -> Result<(), borrow::Error> {
         ToServer::Feedback(frames) => borrowed.feedback(&frames),
         ToServer::Keys(keys) => borrowed.rekey(&keys),
         ToServer::ConnectionId(id) => borrowed.connection_id(id),
-        ToServer::Moved { client, server } => {
-            borrowed.moved(client, server);
-            Ok(())
-        }
         // A second grant on one stream, which no balancer sends.
         ToServer::Open { .. } => Err(borrow::Error::Closed),
-        ToServer::Request { .. } | ToServer::Stop => unreachable!("the caller sees to these"),
+        ToServer::Request { .. } | ToServer::Moved { .. } | ToServer::Stop => {
+            unreachable!("the caller sees to these")
+        }
     }
+}
+
+/// The client is elsewhere. Whether it can be answered there.
+fn moved(loan: &Loan, client: SocketAddr, server: SocketAddr) -> bool {
+    if let Some(carrier) = &loan.carrier {
+        let Some(place) = place_of(carrier, server.ip()) else {
+            return false;
+        };
+        loan.meter.answer_from(place);
+    }
+    loan.borrowed.moved(client, server);
+    true
 }
 
 /// The transport's code if noq found the client to violate the protocol.

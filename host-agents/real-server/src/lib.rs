@@ -1,6 +1,7 @@
 //! QDSR's real server (`docs/handoff.md`): balancers hand it requests of their clients, and it answers these clients itself.
 
 pub mod config;
+pub mod cookies;
 mod exchange;
 mod grant;
 mod metrics;

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Parser;
 use frontage_program::say;
 use frontage_real_server::config;
+use frontage_real_server::cookies::Cookies;
 use frontage_real_server::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -16,7 +17,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Answers requests that balancers hand to it straight to their clients, in the balancers' names (docs/handoff.md).
 ///
-/// Nobody but its balancers gets an answer from its own address. SIGTERM and SIGINT let what is under way end.
+/// Nobody but its balancers gets an answer from its own address. SIGHUP reads the cookies' keys again; SIGTERM and SIGINT let what is under way end.
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLE)]
 struct Args {
@@ -39,6 +40,10 @@ const EXAMPLE: &str = "Example of a configuration:
   access_log = \"-\"                    # one JSON object a line; optional
   congestion = \"cubic\"                # or \"bbr\"
 
+  [cookie]                            # of balancers that have a [cookie]; optional
+  keys = \"keys.toml\"                  # the balancers' file
+  bandwidth = \"1gbit\"                 # RPT = remaining bytes / bandwidth
+
   [[route]]
   path = \"/\"
   directory = \"/srv/www\"
@@ -60,15 +65,23 @@ async fn run(args: &Args) -> Result<()> {
     let config = config::load(&args.config)?;
     if args.check {
         config.tls().server()?;
+        config.cookie.as_ref().map(Cookies::load).transpose()?;
         return Ok(());
     }
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
     let server = Server::start(config).await?;
     let end = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return,
+                _ = interrupt.recv() => return,
+                _ = hang_up.recv() => match server.reload() {
+                    Ok(()) => say(format_args!("keys were read again")),
+                    Err(error) => say(format_args!("{error:#}; what was in force stays")),
+                },
+            }
         }
     };
     server.run(end).await;

@@ -18,6 +18,8 @@ pub struct Metrics {
     pub grants: AtomicU64,
     /// Paths that could not be.
     pub failed_grants: AtomicU64,
+    /// Paths given up since their clients went to addresses of keys that are not here.
+    pub lost_clients: AtomicU64,
     /// Feedback that no client can have said.
     pub bad_feedback: AtomicU64,
     /// Answers whose stream ended before they did.
@@ -37,6 +39,7 @@ impl Metrics {
             strangers: Arc::default(),
             grants: AtomicU64::new(0),
             failed_grants: AtomicU64::new(0),
+            lost_clients: AtomicU64::new(0),
             bad_feedback: AtomicU64::new(0),
             broken: AtomicU64::new(0),
             body_bytes: AtomicU64::new(0),
@@ -85,6 +88,11 @@ impl Metrics {
                 "failed_grants_total",
                 "Paths that could not be borrowed.",
                 &self.failed_grants,
+            ),
+            (
+                "lost_clients_total",
+                "Paths given up since their clients went to cookie addresses of keys that are not here.",
+                &self.lost_clients,
             ),
             (
                 "strangers_total",

@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::config::Config;
+use crate::cookies::Cookies;
 use crate::metrics::Metrics;
 use crate::sources::Sources;
 use crate::{grant, origin};
@@ -32,6 +33,8 @@ pub struct Shared {
     pub log: Log,
     /// What sends.
     pub sources: Sources,
+    /// Of balancers.
+    pub cookies: Option<Cookies>,
     /// How fast.
     pub congestion: Arc<dyn ControllerFactory + Send + Sync>,
     /// Tells that the server is to end.
@@ -60,6 +63,7 @@ impl Server {
             metrics: Metrics::new(Arc::new(Loads::new(0))),
             log: Log::open(config.access_log.as_deref())?,
             sources: Sources::default(),
+            cookies: config.cookie.as_ref().map(Cookies::load).transpose()?,
             congestion: config.congestion.factory(),
             ending: end,
         });
@@ -89,6 +93,12 @@ impl Server {
             ending,
             drain: Duration::from_secs(config.drain_seconds),
         })
+    }
+
+    /// Reads the cookies' keys again; grants go on. Nothing changes if there is an error.
+    pub fn reload(&self) -> Result<()> {
+        let cookies = self.shared.cookies.as_ref();
+        cookies.map_or(Ok(()), Cookies::reload)
     }
 
     /// Serves until `end` is ready; then takes no more requests, and lets answers end for as long as the configuration says.

@@ -1,36 +1,61 @@
 //! From which addresses packets leave: those of balancers, which are not this machine's.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
 use frontage_handoff::borrow::Borrower;
 use frontage_program::socket::set_option;
-use frontage_quic::socket::Socket;
+use frontage_quic::socket::{Addresses, Carrier, Socket};
 use noq::{Runtime as _, TokioRuntime};
 
 /// Bytes that may wait to be read where nobody reads: what strays here is dropped by the kernel.
 const RECEIVE_BUFFER: usize = 0;
 
-/// A borrower for each family and port that balancers serve at.
+/// Whose packets leave by a borrower: the address family, the port, and the server id and prefix in their cookies.
+type Sender = (bool, u16, Option<(u16, u64)>);
+
+/// A borrower for each family and port that balancers serve at, and for each balancer whose packets' sources are cookies.
 #[derive(Default)]
-pub struct Sources(Mutex<HashMap<(bool, u16), Arc<Borrower>>>);
+pub struct Sources(Mutex<All>);
+
+#[derive(Default)]
+struct All {
+    /// By family and port, which several balancers may share.
+    sockets: HashMap<(bool, u16), UdpSocket>,
+    borrowers: HashMap<Sender, Arc<Borrower>>,
+}
 
 impl Sources {
-    /// That of a balancer which clients know as `server`. Must be called within a Tokio runtime.
+    /// That of a balancer which clients know as `server`, the sources of whose packets are made by `carrier` if there is one. Must be called within a
+    /// Tokio runtime.
     ///
     /// # Errors
     /// If no socket can be bound to its port.
-    pub fn of(&self, server: SocketAddr) -> io::Result<Arc<Borrower>> {
-        let key = (server.is_ipv4(), server.port());
-        let mut all = self.0.lock().expect("nobody panics with it");
-        if let Some(borrower) = all.get(&key) {
+    pub fn of(&self, server: SocketAddr, carrier: Option<Carrier>) -> io::Result<Arc<Borrower>> {
+        let (family, port) = (server.is_ipv4(), server.port());
+        let balancer = carrier.as_ref();
+        let balancer = balancer.map(|carrier| (carrier.keys.sid(), carrier.prefix));
+        let sender = (family, port, balancer);
+        let all = &mut *self.0.lock().expect("nobody panics with it");
+        if let Some(borrower) = all.borrowers.get(&sender) {
             return Ok(borrower.clone());
         }
-        let socket = TokioRuntime.wrap_udp_socket(bind(server)?)?;
-        let borrower = Arc::new(Borrower::new(Box::new(Socket::over(socket, None)))?);
-        all.insert(key, borrower.clone());
+        let socket = match all.sockets.entry((family, port)) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(bind(server)?),
+        };
+        let socket = TokioRuntime.wrap_udp_socket(socket.try_clone()?)?;
+        let addresses = carrier.map(|carrier| Addresses {
+            // Nobody is heard here: the meters say where clients are.
+            places: Arc::default(),
+            carrier: Some(carrier),
+            tunnel: None,
+        });
+        let borrower = Arc::new(Borrower::new(Box::new(Socket::over(socket, addresses)))?);
+        all.borrowers.insert(sender, borrower.clone());
         Ok(borrower)
     }
 }

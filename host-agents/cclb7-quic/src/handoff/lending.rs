@@ -1,6 +1,5 @@
 //! A client's connection, of which paths and streams are lent to real servers.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,12 +10,13 @@ use frontage_handoff::message::{MAX_REQUEST, Reason, ToServer};
 use frontage_program::say;
 use h3::error::Code;
 use http::Request;
-use noq::{PathId, VarInt};
+use noq::VarInt;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::owner::Owner;
 use super::servers::{Pool, Server, Servers, key};
-use super::session::{News, Owner, Session};
+use super::session::{News, Session};
 use crate::body::{Error, RequestBody};
 
 /// Most bytes of a request's body that goes to a real server; what is longer is passed on as it comes, by the balancer.
@@ -49,19 +49,16 @@ pub enum Handed {
 pub struct Lending {
     owner: Owner,
     servers: Arc<Servers>,
-    /// Where the endpoint listens.
-    listen: SocketAddr,
     /// Those that live, and some that do not.
     sessions: Mutex<Vec<Arc<Session>>>,
 }
 
 impl Lending {
-    /// Of a connection that came to `listen`.
-    pub fn new(owner: Owner, servers: Arc<Servers>, listen: SocketAddr) -> Self {
+    /// Of one owner's connection.
+    pub fn new(owner: Owner, servers: Arc<Servers>) -> Self {
         Self {
             owner,
             servers,
-            listen,
             sessions: Mutex::default(),
         }
     }
@@ -196,15 +193,15 @@ impl Lending {
     }
 
     async fn open(&self, server: usize) -> Option<Arc<Session>> {
-        let Owner { connection, lender } = &self.owner;
-        let known_as = SocketAddr::new(self.address()?, self.listen.port());
+        let (known_as, cookie) = self.owner.known_as()?;
         let link = &self.servers.list()[server].link;
         // Before the path is lent: a path that is not used after all has to settle first.
         let both = link.open().await?;
-        let (grant, events) = lender.lend_path(connection, known_as)?;
+        let lender = &self.owner.lender;
+        let (grant, events) = lender.lend_path(&self.owner.connection, known_as)?;
         let open = ToServer::Open {
             grant,
-            cookie: None,
+            cookie,
             below: self.servers.below,
         };
         Some(Session::begin(
@@ -214,15 +211,6 @@ impl Lending {
             &open,
             events,
         ))
-    }
-
-    /// The balancer's address as the client knows it.
-    fn address(&self) -> Option<IpAddr> {
-        let specific = Some(self.listen.ip()).filter(|ip| !ip.is_unspecified());
-        specific.or_else(|| {
-            let path = self.owner.connection.path(PathId::ZERO)?;
-            path.local_ip().ok()?
-        })
     }
 }
 

@@ -1,15 +1,17 @@
 //! What a client's connection and a real server have to do with each other: a path that is lent, and the streams on it.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use frontage_handoff::lend::{Event, Events, Lender};
+use frontage_handoff::lend::{Event, Events};
 use frontage_handoff::link::{Inbox, Outbox};
 use frontage_handoff::message::{Reason, ToBalancer, ToServer};
-use frontage_quic::meter::Meter;
-use noq::{Connection, PathId, VarInt};
+use noq::{PathId, VarInt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::owner::Owner;
 
 /// The application's code of a connection that is closed since the client lied to a real server; the client sees the transport's instead.
 const VIOLATION: u32 = 0x0102;
@@ -51,13 +53,10 @@ pub struct Session {
     credit: AtomicU64,
 }
 
-/// What a session is of.
-#[derive(Clone)]
-pub struct Owner {
-    /// The client's.
-    pub connection: Connection,
-    /// Its lender.
-    pub lender: Arc<Lender<Meter>>,
+/// Where the client is and what it takes the balancer for, as the real server was told.
+struct Told {
+    client: SocketAddr,
+    server: SocketAddr,
 }
 
 impl Session {
@@ -69,20 +68,23 @@ impl Session {
         open: &ToServer,
         events: Events,
     ) -> Arc<Self> {
-        let (path, credit) = match open {
-            ToServer::Open { grant, .. } => (grant.path, grant.credit),
-            _ => unreachable!("a session begins with a grant"),
+        let ToServer::Open { grant, .. } = open else {
+            unreachable!("a session begins with a grant");
+        };
+        let told = Told {
+            client: grant.client,
+            server: grant.server,
         };
         outbox.send(open);
         let session = Arc::new(Self {
             server,
-            path,
+            path: grant.path,
             outbox,
             streams: Mutex::default(),
             ended: AtomicBool::new(false),
-            credit: AtomicU64::new(credit),
+            credit: AtomicU64::new(grant.credit),
         });
-        tokio::spawn(session.clone().run(owner, inbox, events));
+        tokio::spawn(session.clone().run(owner, inbox, events, told));
         session
     }
 
@@ -112,11 +114,17 @@ impl Session {
     }
 
     /// Until the real server, the path or the connection is lost.
-    async fn run(self: Arc<Self>, owner: Owner, mut inbox: Inbox<ToBalancer>, mut events: Events) {
+    async fn run(
+        self: Arc<Self>,
+        owner: Owner,
+        mut inbox: Inbox<ToBalancer>,
+        mut events: Events,
+        mut told: Told,
+    ) {
         let mut stopping = false;
         loop {
             tokio::select! {
-                event = events.recv(), if !stopping => stopping = !self.pass_on(event),
+                event = events.recv(), if !stopping => stopping = !self.pass_on(&owner, event, &mut told),
                 message = inbox.next() => match message {
                     Ok(Some(ToBalancer::Returned { .. }) | None) | Err(_) => break,
                     Ok(Some(message)) => self.hear(&owner, message),
@@ -136,8 +144,19 @@ impl Session {
     }
 
     /// Passes `event` on to the real server. Whether there may be more.
-    fn pass_on(&self, event: Option<Event>) -> bool {
+    fn pass_on(&self, owner: &Owner, event: Option<Event>, told: &mut Told) -> bool {
+        let event = match owner.carrier.as_ref().map(|_| owner.known_as()) {
+            // A real server's packets cannot leave from where the client expects them any more.
+            Some(None) => None,
+            Some(Some((server, _))) => {
+                self.follow(server, event.as_ref(), told);
+                event
+            }
+            None => event,
+        };
         match event {
+            // Followed.
+            Some(Event::Moved { .. }) if owner.carrier.is_some() => true,
             Some(Event::Feedback(frames)) => self.outbox.feedback(&frames),
             Some(Event::Keys(keys)) => self.outbox.send(&ToServer::Keys(keys)),
             Some(Event::Moved { client, server }) => {
@@ -149,6 +168,19 @@ impl Session {
                 self.outbox.send(&ToServer::Stop);
                 false
             }
+        }
+    }
+
+    /// Tells where the client is if that is elsewhere. Nobody says when it takes the balancer for another `server`, as it does once it uses the address of
+    /// its cookie; but then its acknowledgements make an event.
+    fn follow(&self, server: SocketAddr, event: Option<&Event>, told: &mut Told) {
+        let client = match event {
+            Some(Event::Moved { client, .. }) => *client,
+            _ => told.client,
+        };
+        if (client, server) != (told.client, told.server) {
+            *told = Told { client, server };
+            self.outbox.send(&ToServer::Moved { client, server });
         }
     }
 

@@ -1,0 +1,56 @@
+//! The balancer's side of a client's connection, of which paths are lent.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use frontage_handoff::lend::Lender;
+use frontage_handoff::message::Cookie;
+use frontage_handoff::place::address_of;
+use frontage_quic::meter::Meter;
+use frontage_quic::places::Place;
+use frontage_quic::socket::Carrier;
+use noq::{Connection, PathId};
+
+/// What a loan is of.
+#[derive(Clone)]
+pub struct Owner {
+    /// The client's.
+    pub connection: Connection,
+    /// Its lender.
+    pub lender: Arc<Lender<Meter>>,
+    /// Where the endpoint listens.
+    pub listen: SocketAddr,
+    /// What the sources of its packets are made of, if of cookies.
+    pub carrier: Option<Carrier>,
+}
+
+impl Owner {
+    /// What the client takes the balancer's address for, and what is in the source of packets; none if real servers cannot send from there.
+    pub fn known_as(&self) -> Option<(SocketAddr, Option<Cookie>)> {
+        let (ip, cookie) = match &self.carrier {
+            None => (self.address()?, None),
+            Some(carrier) => {
+                let place = self.lender.inner().place()?;
+                let cookie = Cookie {
+                    sid: carrier.keys.sid(),
+                    prefix: carrier.prefix,
+                    epoch: match place {
+                        Place::Cookie(epoch) => Some(epoch),
+                        _ => None,
+                    },
+                };
+                (address_of(carrier, place)?.into(), Some(cookie))
+            }
+        };
+        Some((SocketAddr::new(ip, self.listen.port()), cookie))
+    }
+
+    /// The balancer's address, where it needs no cookie.
+    fn address(&self) -> Option<IpAddr> {
+        let specific = Some(self.listen.ip()).filter(|ip| !ip.is_unspecified());
+        specific.or_else(|| {
+            let path = self.connection.path(PathId::ZERO)?;
+            path.local_ip().ok()?
+        })
+    }
+}
