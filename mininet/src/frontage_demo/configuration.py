@@ -44,6 +44,22 @@ def with_scheduler(text: str, kind: str, packets: int | None) -> str:
     return changed
 
 
+def with_real_servers(text: str, real_servers: Sequence[ServerAddresses], service: str) -> str:
+    """A configuration's text in which some hosts behind ports of servers are a service's real servers (QDSR)."""
+    document = yaml.safe_load(text)
+    names = {real_server.name for real_server in real_servers}
+    for port in document["ports"]:
+        if port["name"] in names:
+            port["role"] = "real-server"
+    for found in ("routes", "neighbors"):
+        document[found] = [entry for entry in document[found] if entry["port"] not in names]
+    document["real_servers"] = [
+        {"name": r.name, "port": r.name, "mac": r.mac, "addresses": r.address6, "for": service} for r in real_servers
+    ]
+    changed: str = yaml.safe_dump(document, sort_keys=False)
+    return changed
+
+
 def configuration(
     *,
     services: Sequence[Service],

@@ -13,6 +13,7 @@ from pathlib import Path
 from .addresses import ServerAddresses
 from .agents import Cclb7Agents, NoAgents
 from .edge import Bmv2, EdgeSwitch, Softswitch, SwitchCommand
+from .qdsr import QdsrWorld
 from .quic import QuicWorld
 from .sandbox import Sandbox
 from .servers import NGINX
@@ -53,6 +54,8 @@ class Deployment:
     """The command `frontage-cclb7-quic` [FRONTAGE_CCLB7_QUIC]."""
     h3_client: Path
     """The command `frontage-h3-client` [FRONTAGE_H3_CLIENT]."""
+    real_server: Path
+    """The command `frontage-real-server` [FRONTAGE_REAL_SERVER]."""
 
     def edge(
         self,
@@ -91,6 +94,12 @@ class Deployment:
         edge = self.edge(settings, box, services=FILMS)
         return QuicWorld(settings, box.scratch, edge, self.quic_agent, self.h3_client)
 
+    def qdsr_world(self, settings: Settings, box: Sandbox) -> QdsrWorld:
+        """A QUIC world in which the first server is a load balancer, and the others are its real servers."""
+        balancer = ServerAddresses(0)
+        edge = self.edge(settings, box, in_service=[balancer], services=FILMS[:1])
+        return QdsrWorld(settings, box.scratch, edge, self.quic_agent, self.h3_client, self.real_server)
+
 
 def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
     """Find everything, or say what is missing and how to get it."""
@@ -113,10 +122,11 @@ def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
         agent=place("FRONTAGE_CCLB7", release / "frontage-cclb7"),
         quic_agent=place("FRONTAGE_CCLB7_QUIC", release / "frontage-cclb7-quic"),
         h3_client=place("FRONTAGE_H3_CLIENT", release / "frontage-h3-client"),
+        real_server=place("FRONTAGE_REAL_SERVER", release / "frontage-real-server"),
         module=place("FRONTAGE_NGINX_MODULE", build / "cclb7" / "ngx_http_cloudcookie_filter_module.so"),
     )
     needed = [deployment.switch, deployment.controller, deployment.agent, deployment.module]
-    needed += [deployment.quic_agent, deployment.h3_client]
+    needed += [deployment.quic_agent, deployment.h3_client, deployment.real_server]
     needed += [deployment.p4 / "frontage.json", deployment.p4 / "frontage.p4info.txtpb"]
     if missing := [str(path) for path in needed if not path.exists()]:
         raise DeploymentError(f"not there: {', '.join(missing)}; `make setup` builds them")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from frontage.cookie import CookieKey
 
-from .addresses import COOKIE_PREFIX, QUIC_PORT, QUIC_SERVER_PORT, QUIC_VIP6
+from .addresses import COOKIE_PREFIX, QUIC_PORT, QUIC_SERVER_PORT, QUIC_VIP6, ServerAddresses
 from .certificate import make_certificate
 from .clients import Generator
 from .configuration import LOOK_AHEAD
@@ -130,31 +130,39 @@ class QuicWorld(World):
         """The servers do not say."""
 
     def _start_servers(self) -> None:
+        self._prepare()
+        for server in self.server_addresses:
+            self._start_balancer(server)
+
+    def _prepare(self) -> None:
+        """What the servers' configurations name."""
         self._directory.mkdir()
         make_certificate(self._directory, "/CN=films")
         self.edge.write_keys(self.key_file)
-        for server in self.server_addresses:
-            host = self.servers[server.index]
-            host.run(["ip", "-6", "route", "add", "local", server.quic_prefix, "dev", "lo"])
-            configuration = self._directory / f"{server.name}.toml"
-            configuration.write_text(
-                CONFIGURATION.format(
-                    name=server.name,
-                    directory=self._directory,
-                    metrics="{}:{}".format(*METRICS),
-                    server_port=QUIC_SERVER_PORT,
-                    port=QUIC_PORT,
-                    sid6=server.sid6,
-                    sid4=server.sid4,
-                    server_prefix=server.quic_prefix,
-                    cookie_prefix=COOKIE_PREFIX,
-                    bandwidth=self.settings.server_rate // 1000,
-                    look_ahead=LOOK_AHEAD // 1000,
-                    routes=self.routes,
-                )
-            )
-            with (self._directory / f"{server.name}.log").open("wb") as log:
-                self._processes.append(host.spawn([self._server, configuration], stdout=log, stderr=log))
+
+    def _start_balancer(self, server: ServerAddresses) -> None:
+        self.servers[server.index].run(["ip", "-6", "route", "add", "local", server.quic_prefix, "dev", "lo"])
+        configuration = CONFIGURATION.format(
+            name=server.name,
+            directory=self._directory,
+            metrics="{}:{}".format(*METRICS),
+            server_port=QUIC_SERVER_PORT,
+            port=QUIC_PORT,
+            sid6=server.sid6,
+            sid4=server.sid4,
+            server_prefix=server.quic_prefix,
+            cookie_prefix=COOKIE_PREFIX,
+            bandwidth=self.settings.server_rate // 1000,
+            look_ahead=LOOK_AHEAD // 1000,
+            routes=self.routes,
+        )
+        self._start(server, self._server, configuration)
+
+    def _start(self, server: ServerAddresses, program: Path, configuration: str) -> None:
+        file = self._directory / f"{server.name}.toml"
+        file.write_text(configuration)
+        with (self._directory / f"{server.name}.log").open("wb") as log:
+            self._processes.append(self.servers[server.index].spawn([program, file], stdout=log, stderr=log))
 
     def __exit__(self, *error: object) -> None:
         super().__exit__()

@@ -1,0 +1,129 @@
+"""A QUIC world with real servers (QDSR, docs/handoff.md): the first server is a load balancer, the only one that the
+switch knows as a server of the VIP; to it, the others are real servers.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from .addresses import ServerAddresses
+from .certificate import issue_certificate, make_authority
+from .configuration import with_real_servers
+from .edge import METRICS as SWITCH_COUNTERS
+from .edge import EdgeSwitch
+from .metricsclient import Scrape, scrape
+from .nodes import NodeError
+from .quic import QuicWorld
+from .quicagents import METRICS, network_of
+from .services import FILMS
+from .settings import Settings
+from .world import READY_TIMEOUT
+
+LINK_PORT = 4500
+"""Where real servers wait for balancers: UDP."""
+ORIGIN_PORT = 8080
+"""Where they answer over HTTP/1.1 what is not handed to them."""
+
+HANDOFF = """\
+[handoff]
+certificate = "{balancer}.pem"
+private_key = "{balancer}.key"
+ca = "ca.pem"
+servers = [{servers}]
+
+[[route]]
+path = "/"
+real_servers = {{ policy = "least-load" }}
+"""
+
+REAL_SERVER = """\
+listen = "[{address}]:{link_port}"
+certificate = "{name}.pem"
+private_key = "{name}.key"
+ca = "ca.pem"
+balancers = ["{balancer}"]
+origin = "[{address}]:{origin_port}"
+metrics = "{metrics}"
+access_log = "{name}.json"
+
+[cookie]
+keys = "keys.toml"
+bandwidth = "{bandwidth}kbit"
+
+[[route]]
+path = "/"
+directory = "../objects"
+"""
+
+
+class QdsrWorld(QuicWorld):
+    """A context manager: inside it, HTTP/3 requests to the VIP are answered by the real servers."""
+
+    def __init__(
+        self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path, real_server: Path
+    ) -> None:
+        super().__init__(settings, scratch, edge, server, client)
+        self._real_server = real_server
+        self.balancer, *self.real_servers = self.server_addresses
+        edge.config.write_text(with_real_servers(edge.config.read_text(), self.real_servers, FILMS[0].name))
+        listed = (
+            f'{{ name = "{r.name}", address = "[{r.address6}]:{LINK_PORT}", '
+            f'origin = "http://[{r.address6}]:{ORIGIN_PORT}" }}'
+            for r in self.real_servers
+        )
+        self.routes = HANDOFF.format(balancer=self.balancer.name, servers=", ".join(listed))
+
+    def agent(self, server: ServerAddresses) -> Scrape:
+        """The metrics of a balancer or real server."""
+        with network_of(self.servers[server.index].pid):
+            return scrape("{}:{}".format(*METRICS))
+
+    def directly(self) -> dict[str, int]:
+        """Packets that the switch passed from each real server to clients, by its name."""
+        found = scrape(SWITCH_COUNTERS).by("port", "frontage_real_server_packets_total")
+        return {real_server.name: found.get(real_server.name, 0) for real_server in self.real_servers}
+
+    def links(self) -> int:
+        """Real servers that the balancer may hand requests to."""
+        return int(self.agent(self.balancer).total("frontage_cclb7_quic_real_server_up"))
+
+    def status(self) -> dict[str, Any]:
+        """What the controller says of the switch."""
+        status: dict[str, Any] = json.loads(self.edge.frontage("status", "--json"))
+        return status
+
+    def kill(self, real_server: ServerAddresses) -> None:
+        """End a real server without warning."""
+        process = self._processes[real_server.index]
+        process.kill()
+        process.wait()
+
+    def wait_until_ready(self, timeout: float = READY_TIMEOUT) -> None:
+        """Wait until the balancer has its real servers, too."""
+        super().wait_until_ready(timeout)
+        deadline = time.monotonic() + timeout
+        while self.links() < len(self.real_servers):
+            if time.monotonic() > deadline:
+                raise NodeError(f"not all real servers are up within {timeout:g} s; logs are in {self._directory}")
+            time.sleep(0.05)
+
+    def _start_servers(self) -> None:
+        self._prepare()
+        make_authority(self._directory)
+        for server in self.server_addresses:
+            issue_certificate(self._directory, server.name)
+        self._start_balancer(self.balancer)
+        for server in self.real_servers:
+            configuration = REAL_SERVER.format(
+                name=server.name,
+                address=server.address6,
+                balancer=self.balancer.name,
+                link_port=LINK_PORT,
+                origin_port=ORIGIN_PORT,
+                metrics="{}:{}".format(*METRICS),
+                bandwidth=self.settings.server_rate // 1000,
+            )
+            self._start(server, self._real_server, configuration)
