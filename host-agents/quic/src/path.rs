@@ -2,13 +2,15 @@
 //! came. What was on its way when the client moved (section 9.6.2) changes nothing, and neither does what somebody else sends or sends again.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use crate::frames::{self, Frame};
 use crate::places::{Place, Places};
 use crate::session::Packet;
 
+/// Paths beside the first whose numbers are remembered.
+const PATHS: usize = 16;
 /// Questions that wait for their answers.
 const CHALLENGES: usize = 4;
 
@@ -16,8 +18,10 @@ const CHALLENGES: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Path {
     places: Arc<Places>,
-    /// Above the number of each packet received.
+    /// Above the number of each packet received on the first path.
     next: AtomicU64,
+    /// The same of others (draft-ietf-quic-multipath).
+    others: Mutex<Vec<(u32, u64)>>,
 }
 
 /// What is known of it.
@@ -43,23 +47,45 @@ impl Path {
         Self {
             places,
             next: AtomicU64::new(0),
+            others: Mutex::default(),
         }
     }
 
     /// A packet was received and is authentic. noq opens a connection's packets one after the other.
     #[inline]
     pub(crate) fn received(&self, packet: &Packet<'_>) -> Option<Sighting> {
-        // Numbers of other paths are of spaces of their own.
-        let newest = packet.path == 0 && packet.number >= self.next.load(Relaxed);
-        if newest {
-            self.next.store(packet.number + 1, Relaxed);
-        }
+        let newest = if packet.path == 0 {
+            let newest = packet.number >= self.next.load(Relaxed);
+            if newest {
+                self.next.store(packet.number + 1, Relaxed);
+            }
+            newest
+        } else {
+            self.is_newest(packet)
+        };
         let (client, place) = self.places.sighting(packet.tag?)?;
         Some(Sighting {
             client,
             place,
             newest,
         })
+    }
+
+    /// Whether it is the newest of its path, of which the numbers are a space of their own.
+    fn is_newest(&self, packet: &Packet<'_>) -> bool {
+        let mut others = self.others.lock().expect("nobody panics with it");
+        let Some((_, next)) = others.iter_mut().find(|(path, _)| *path == packet.path) else {
+            if others.len() == PATHS {
+                others.remove(0);
+            }
+            others.push((packet.path, packet.number + 1));
+            return true;
+        };
+        let newest = packet.number >= *next;
+        if newest {
+            *next = packet.number + 1;
+        }
+        newest
     }
 }
 
@@ -159,9 +185,19 @@ mod tests {
 
         /// A packet comes; where the client is then.
         fn packet(&mut self, number: u64, place: Place, payload: &[u8]) -> Option<Place> {
+            self.packet_of(0, number, place, payload)
+        }
+
+        fn packet_of(
+            &mut self,
+            path: u32,
+            number: u64,
+            place: Place,
+            payload: &[u8],
+        ) -> Option<Place> {
             let tag = self.forged(number, place);
             let packet = Packet {
-                path: 0,
+                path,
                 number,
                 generation: 0,
                 header: &[],
@@ -191,6 +227,21 @@ mod tests {
         assert_eq!(connection.packet(4, Place::Vip, PING), Some(Place::Vip));
         assert_eq!(connection.packet(5, COOKIE, PING), Some(COOKIE));
         assert_eq!(connection.moved(), 1);
+    }
+
+    #[test]
+    fn paths_count_apart() {
+        let mut connection = Connection::new(&Arc::default());
+        let mut packet = |path, number, place| connection.packet_of(path, number, place, PING);
+        assert_eq!(packet(0, 90, Place::Vip), Some(Place::Vip));
+        assert_eq!(packet(1, 5, COOKIE), Some(COOKIE));
+        assert_eq!(packet(1, 4, Place::Vip), Some(COOKIE));
+        assert_eq!(packet(2, 0, Place::Vip), Some(Place::Vip));
+        // So many others that the first of them is forgotten.
+        for path in 3..20 {
+            assert_eq!(packet(path, 0, COOKIE), Some(COOKIE));
+        }
+        assert_eq!(packet(2, 0, Place::Vip), Some(Place::Vip));
     }
 
     #[test]
