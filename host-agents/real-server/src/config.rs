@@ -159,7 +159,7 @@ mod tests {
             (
                 lb,
                 &format!("{route}directory = '.'\n[cookie]\nkeys = 'k.toml'"),
-                "server.toml:9: k.toml is no file",
+                "server.toml:10: k.toml is no file",
             ),
             (
                 lb,
