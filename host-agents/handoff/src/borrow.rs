@@ -143,6 +143,10 @@ impl Borrower {
         transport: &Transport,
         observer: Arc<O>,
     ) -> Result<Borrowed, Error> {
+        if grant.path == 0 {
+            // To count on from the first number would be to use those of others.
+            return Err(Error::SharedNumbers);
+        }
         let sealer = Arc::new(Sealer::new(grant, self.counts.clone())?);
         let source = seal::placeholder(&grant.connection_id);
         let config = session::Config {
