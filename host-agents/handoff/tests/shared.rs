@@ -1,14 +1,9 @@
 //! A client of one path gets streams by the same packet numbers from its server and two real ones.
 
-use std::sync::Arc;
-
-use frontage_handoff::borrow::{self, Borrower, Transport};
 use frontage_handoff::lend::{End, Error};
-use noq::congestion::CubicConfig;
-use noq::{Runtime as _, TokioRuntime};
 
 use lending::real_server::RealServer;
-use lending::{Blind, World, bytes, soon};
+use lending::{World, bytes, soon};
 
 #[allow(dead_code)]
 mod lending;
@@ -107,20 +102,6 @@ async fn numbers_that_nobody_used_are_no_hindrance() {
     world.carry(1 << 20).await;
     transfer(&world, name, &mut real, world.ask().await, 1).await;
     assert_eq!(world.lender().more_numbers(name, 1000).unwrap().count(), 16);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_cannot_wait_for_numbers_does_not_borrow_them() {
-    let world = World::new(0).await;
-    let (_, real) = lend(&world).await;
-    let socket = world.socket.try_clone().unwrap();
-    let borrower = Borrower::new(TokioRuntime.wrap_udp_socket(socket).unwrap()).unwrap();
-    let transport = Transport {
-        congestion: Arc::new(CubicConfig::default()),
-        mtu: 1200,
-    };
-    let opened = borrower.open(&real.grant, &transport, Arc::new(Blind));
-    assert_eq!(opened.await.err(), Some(borrow::Error::SharedNumbers));
 }
 
 /// Where the client has several paths, only these are lent.
