@@ -10,7 +10,8 @@
 //! noq paces, detects losses, avoids congestion and heeds limits as for any client; and what it sends is rewritten, not made anew.
 //!
 //! No nonce is used twice (RFC 9001, section 5.3): of each path one host at a time owns the numbers from a first one on, and each of noq's
-//! numbers, which only grow, is that much higher on the wire.
+//! numbers, which only grow, is that much higher on the wire. Of path 0, which all senders share, each number is asked for (`pool`); noq's packets wait for
+//! theirs in the socket.
 
 use std::io;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use tokio::sync::{Mutex, mpsc};
 use crate::grant::Grant;
 pub use borrowed::Borrowed;
 pub use error::Error;
+use pool::Pool;
 use puppet::{Datagram, Puppet};
 use seal::Sealer;
 use socket::{Between, Routed, Routes};
@@ -37,6 +39,7 @@ mod feedback;
 mod gate;
 pub mod keys;
 mod numbering;
+mod pool;
 mod puppet;
 mod seal;
 mod session;
@@ -143,7 +146,11 @@ impl Borrower {
         transport: &Transport,
         observer: Arc<O>,
     ) -> Result<Borrowed, Error> {
-        let sealer = Arc::new(Sealer::new(grant, self.counts.clone())?);
+        let mut sealer = Sealer::new(grant, self.counts.clone())?;
+        if grant.path == 0 {
+            sealer = sealer.waiting(Pool::new(grant.first, observer.clone()));
+        }
+        let sealer = Arc::new(sealer);
         let source = seal::placeholder(&grant.connection_id);
         let config = session::Config {
             parameters: puppet::parameters(grant, &source),
@@ -155,7 +162,7 @@ impl Borrower {
 
         let mut opened = self.opened.lock().await;
         *opened += 1;
-        let route = Routed::new(*opened, grant.client, grant.server, &self.routes);
+        let route = Routed::new(*opened, grant.client, grant.server, &sealer, &self.routes);
         let puppet = Puppet::new(route.stand_in, self.inbox.clone());
         puppet.greet(&source, *opened);
         let connecting = loop {

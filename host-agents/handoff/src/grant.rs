@@ -21,10 +21,11 @@ impl std::fmt::Debug for Keys {
     }
 }
 
-/// A path of a client's connection whose packet numbers belong to one real server until it gives them back.
+/// A path of a client's connection whose packet numbers belong to one real server until it gives them back; or, of path 0, single ones.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// The path's id (draft-ietf-quic-multipath), which is in each packet's nonce.
+    /// The path's id (draft-ietf-quic-multipath), which is in each packet's nonce. 0 is everybody's: its numbers are the real server's only as it gets them, one
+    /// by one (QDSR, appendix A).
     pub path: u32,
     /// The first packet number that was never used there.
     pub first: u64,

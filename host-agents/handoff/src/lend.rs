@@ -7,6 +7,8 @@
 //!
 //! On a lent path noq is mute: the balancer's own packets go by path 0, to which noq is held as the others are for backup.
 //!
+//! Where the client has one path alone, packet numbers are lent one by one instead (`shared`).
+//!
 //! # Limits
 //!
 //! - What noq itself asks or answers on a lent path the client never hears, PATH_CHALLENGE and PATH_RESPONSE among them. So where a client's address
@@ -14,7 +16,7 @@
 //!   and follows again with the next packet. Each time that is an [`Event::Moved`].
 //! - A client of noq's tells which keys a packet has by comparing its number with that of the update, of whichever path that was. A few packets of a real
 //!   server's that cross an update are lost, and sent again.
-//! - Who asks for several paths is told of half its MAX_DATA at first, so this is for servers that do have real servers.
+//! - Of a client's MAX_DATA noq is told half at first, so this is for servers that do have real servers.
 //! - Of 0-RTT packets nothing is seen; they carry nothing that concerns a grant, since there was none.
 
 use std::net::SocketAddr;
@@ -39,6 +41,7 @@ mod path;
 mod paths;
 mod ranges;
 mod ratchet;
+mod shared;
 mod split;
 mod state;
 mod streams;
@@ -78,11 +81,10 @@ impl End {
     }
 }
 
-/// Of one connection, over another observer that sees what goes over the wire on noq's behalf. Where the client does not know several paths, nothing is
-/// lent, and it is as if there was no lender.
+/// Of one connection, over another observer that sees what goes over the wire on noq's behalf.
 pub struct Lender<O> {
     inner: O,
-    /// The client may have several paths.
+    /// The client's limits are known.
     lends: AtomicBool,
     /// A generation of keys, and how many packets real servers sealed by it.
     sealed_elsewhere: AtomicU64,
@@ -216,8 +218,15 @@ impl<O> Lender<O> {
         if state.streams.open(path) {
             return Err(Error::Streams(path));
         }
+        let is_name = state.is_name(path);
         let lent = state.paths.get(path).ok_or(Error::Path(path))?;
         lent.loan().ok_or(Error::Path(path))?;
+        if is_name {
+            // What it did not use of its numbers nobody will.
+            lent.spend();
+            state.settle(path);
+            return Ok(());
+        }
         if next_number < lent.numbers.begin() || next_number > lent.numbers.begin() + LOAN {
             return Err(Error::Number(next_number));
         }

@@ -40,6 +40,11 @@ impl<O: Copy + PartialEq> Ledger<O> {
         }
     }
 
+    /// The first that nobody was given.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
     /// The next `count` numbers, from now on `owner`'s.
     pub fn take(&mut self, owner: O, count: u64) -> Range<u64> {
         let given = self.next..self.next + count;
@@ -86,6 +91,13 @@ pub struct Table {
 }
 
 impl Table {
+    /// Its numbers below `next` are those on the wire.
+    pub fn new(next: u64) -> Self {
+        Self {
+            runs: VecDeque::from([(0, 0, next)]),
+        }
+    }
+
     /// The packet that is `own` to its sender leaves as `wire`: each above all before.
     pub fn sent(&mut self, own: u64, wire: u64) {
         if let Some((first, on_wire, count)) = self.runs.back_mut() {
@@ -155,11 +167,9 @@ mod tests {
         ) {
             let mut ledger = Ledger::new(begun, 0);
             let mut tables: [Table; 4] = Default::default();
+            tables[0] = Table::new(begun);
             let mut sent: [Vec<u64>; 4] = Default::default();
-            for number in 0..begun {
-                tables[0].sent(number, number);
-                sent[0].push(number);
-            }
+            sent[0].extend(0..begun);
             for (owner, count) in taken {
                 for number in ledger.take(owner, count) {
                     tables[owner].sent(sent[owner].len() as u64, number);

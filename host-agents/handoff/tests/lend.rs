@@ -267,7 +267,7 @@ async fn a_violation_towards_a_real_server_closes_the_connection_with_its_code()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lent_to_a_client_of_one_path() {
+async fn no_path_is_lent_to_a_client_of_one() {
     let world = World::new(0).await;
     world.carry(2_000_000).await;
     assert!(

@@ -15,11 +15,13 @@ use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, ServerConnection, Suite, Version};
 
 mod keys;
+pub(crate) mod longer;
 mod running;
 
 use crate::parameters::{self, Parameters};
 use crate::places::Tag;
 use keys::{Captured, initial_keys, initial_suite};
+pub use longer::LONGER;
 use running::Session;
 
 /// QUIC version 1 (RFC 9000), the only one here.
@@ -55,6 +57,10 @@ pub struct Outgoing<'a> {
     pub header: &'a mut [u8],
     /// Its frames, PADDING for what is to be none.
     pub payload: &'a mut [u8],
+    /// The number on the wire is farther from those that the peer has than noq's is from those that it knows the peer to have. If this is set, a longer
+    /// header with the number of the nonce takes the place of `header`: up to [`LONGER`] octets, which noq's MTU must leave, and
+    /// [`crate::socket::Socket`] must send the packet.
+    pub is_far: bool,
 }
 
 impl Outgoing<'_> {

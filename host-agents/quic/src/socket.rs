@@ -25,6 +25,7 @@ use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
 use crate::keys::Sealed;
 use crate::meter::batch;
 use crate::places::{Detour, Place, Places, is_long};
+use crate::session::longer::Batch;
 pub use carrier::{Carrier, address};
 
 mod carrier;
@@ -173,6 +174,7 @@ impl AsyncUdpSocket for Socket {
             remaining: 0,
             place: None,
             again: false,
+            longer: Batch::default(),
             sealed: Sealed::default(),
         })
     }
@@ -215,11 +217,12 @@ struct Sender {
     place: Option<Place>,
     /// The last batch was not taken, and comes again.
     again: bool,
+    /// It, if its packets are longer than noq's.
+    longer: Batch,
     sealed: Sealed,
 }
 
 impl UdpSender for Sender {
-    /// All segments of a batch get the same source: the kernel cuts them apart behind the IP header.
     fn poll_send(
         mut self: Pin<&mut Self>,
         transmit: &Transmit<'_>,
@@ -231,10 +234,55 @@ impl UdpSender for Sender {
             this.remaining = told.remaining.unwrap_or(this.remaining);
             this.place = told.place;
         }
-        let Some(addresses) = &this.shared.addresses else {
-            return this.inner.as_mut().poll_send(transmit, cx);
-        };
         let is_of_connection = told.is_some() || this.again;
+        let mut longer = std::mem::take(&mut this.longer);
+        if longer.is_empty() {
+            longer.make(transmit);
+        }
+        let polled = if longer.is_empty() {
+            this.send(transmit, is_of_connection, cx)
+        } else {
+            this.send_longer(&mut longer, transmit, cx)
+        };
+        this.again = polled.is_pending();
+        this.longer = longer;
+        polled
+    }
+
+    fn max_transmit_segments(&self) -> NonZeroUsize {
+        self.inner.max_transmit_segments()
+    }
+}
+
+impl Sender {
+    /// What is left of a connection's batch.
+    fn send_longer(
+        &mut self,
+        longer: &mut Batch,
+        transmit: &Transmit<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while let Some(next) = longer.next(transmit) {
+            let sent = ready!(self.send(&next, true, cx));
+            if sent.is_err() {
+                longer.clear();
+                return Poll::Ready(sent);
+            }
+            longer.advance();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// All segments of a batch get the same source: the kernel cuts them apart behind the IP header.
+    fn send(
+        &mut self,
+        transmit: &Transmit<'_>,
+        is_of_connection: bool,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Some(addresses) = &self.shared.addresses else {
+            return self.inner.as_mut().poll_send(transmit, cx);
+        };
         let is_of_handshake = is_long(transmit.contents);
         if !is_of_connection
             && !is_of_handshake
@@ -243,12 +291,12 @@ impl UdpSender for Sender {
             return Poll::Ready(Ok(()));
         }
         // A handshake is answered where it came, whatever other connections of the client's do.
-        let settled = this.place.filter(|_| !is_of_handshake);
+        let settled = self.place.filter(|_| !is_of_handshake);
         let place = settled.unwrap_or_else(|| addresses.places.opening(transmit.destination));
-        let sealed = &mut this.sealed;
+        let sealed = &mut self.sealed;
         let mut of = |epoch| {
             let carrier = addresses.carrier.as_ref()?;
-            Some(carrier.source(epoch, this.remaining, sealed).into())
+            Some(carrier.source(epoch, self.remaining, sealed).into())
         };
         let own = match (place, &addresses.tunnel) {
             (Place::Detour(detour), Some(tunnel)) => {
@@ -264,12 +312,6 @@ impl UdpSender for Sender {
             src_ip: own.or(transmit.src_ip),
             ..transmit.clone()
         };
-        let polled = this.inner.as_mut().poll_send(&transmit, cx);
-        this.again = polled.is_pending();
-        polled
-    }
-
-    fn max_transmit_segments(&self) -> NonZeroUsize {
-        self.inner.max_transmit_segments()
+        self.inner.as_mut().poll_send(&transmit, cx)
     }
 }

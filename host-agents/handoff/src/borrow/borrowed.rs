@@ -1,6 +1,7 @@
 //! One granted path, and the streams on it.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -44,7 +45,11 @@ impl Borrowed {
     pub fn feedback(&self, frames: &[u8]) -> Result<(), Error> {
         let sealer = &self.sealer;
         let translated = sealer.streams(|streams| {
-            feedback::translate(frames, sealer.first(), |stream| streams.own(stream))
+            let numbers = match sealer.pool() {
+                Some(pool) => feedback::Numbers::OneByOne(pool),
+                None => feedback::Numbers::From(sealer.first()),
+            };
+            feedback::translate(frames, numbers, |stream| streams.own(stream))
         });
         let translated = translated.inspect_err(|_| {
             self.counts.bad_feedback.fetch_add(1, Relaxed);
@@ -82,6 +87,20 @@ impl Borrowed {
     /// Bytes that may be sent in all, by the grant and what was heard since. If the streams have more, the balancer is to be asked for that.
     pub fn credit(&self) -> u64 {
         self.credit.load(Relaxed)
+    }
+
+    /// How many packet numbers are wanted, once some are; of path 0 alone.
+    pub async fn numbers_wanted(&self) -> u64 {
+        match self.sealer.pool() {
+            Some(pool) => pool.wanted().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What the balancer gives when asked for numbers, even if that is none: what is still missing then is wanted again.
+    pub fn numbers(&self, numbers: Range<u64>) -> Result<(), Error> {
+        let pool = self.sealer.pool();
+        pool.ok_or(Error::Number(numbers.start))?.give(numbers)
     }
 
     /// Nothing is sent on `stream` any more. What the client still says about it is ignored.

@@ -13,6 +13,8 @@ pub enum Error {
     ConnectionId(usize),
     /// Not a stream that can be granted: not bidirectional or not the client's, granted already, or 2^30 or more.
     Stream(u64),
+    /// A packet number that was given before, or one below such, or none was asked for.
+    Number(u64),
     /// Not what a client can have said.
     Feedback(&'static str),
     /// noq does not accept the grant, as if its transport parameters are malformed.
@@ -38,6 +40,7 @@ impl std::fmt::Display for Error {
                 f,
                 "stream {id} is not the client's, not bidirectional, too high or granted already"
             ),
+            Self::Number(number) => write!(f, "packet number {number} is none to be given"),
             Self::Feedback(why) => write!(f, "feedback has {why}"),
             Self::Refused(error) => write!(f, "the grant cannot be used: {error}"),
             Self::Closed => f.write_str("the borrower is gone"),

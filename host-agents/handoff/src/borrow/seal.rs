@@ -8,6 +8,7 @@ use noq::ConnectionId;
 
 use super::keys::{HeaderKey, PacketKey, Suite, TAG};
 use super::numbering::Numbering;
+use super::pool::Pool;
 use super::{Counts, Error, gate};
 use crate::grant::{Grant, Keys};
 
@@ -24,6 +25,8 @@ const SPIN: u8 = 0x20;
 const PHASE: u8 = 0x04;
 /// That of a packet that is not to leave, which no packet has.
 const WITHHELD: u8 = 0x00;
+/// With [`SPIN`] or not, that of a packet which waits for its number, in the clear.
+const WAITING: u8 = 0x10;
 
 /// The sending side of one granted path.
 pub struct Sealer {
@@ -36,6 +39,8 @@ pub struct Sealer {
     counts: Arc<Counts>,
     /// The key phase in which noq is, of which nobody outside knows.
     phase: AtomicBool,
+    /// From where numbers come, if the path's are not this server's alone.
+    pool: Option<Pool>,
     state: Mutex<State>,
 }
 
@@ -62,6 +67,7 @@ impl Sealer {
             id_len: grant.connection_id.len(),
             counts,
             phase: AtomicBool::default(),
+            pool: None,
             state: Mutex::new(State {
                 key: PacketKey::new(suite, &grant.keys.secret)?,
                 generation: grant.keys.generation,
@@ -74,11 +80,24 @@ impl Sealer {
         })
     }
 
+    /// The same with numbers that come one by one.
+    pub fn waiting(self, pool: Pool) -> Self {
+        Self {
+            pool: Some(pool),
+            ..self
+        }
+    }
+
+    /// From where numbers come.
+    pub fn pool(&self) -> Option<&Pool> {
+        self.pool.as_ref()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nobody panics with it")
     }
 
-    /// Makes of noq's packet `number` the client connection's, which `observer` sees, or marks it as one that is not to leave.
+    /// Makes of noq's packet `number` the client connection's, which `observer` sees, or marks it as one that waits for its number, or is not to leave.
     pub fn seal(
         &self,
         number: u64,
@@ -88,31 +107,61 @@ impl Sealer {
     ) {
         self.phase.store(packet[0] & PHASE != 0, Relaxed);
         let state = &mut *self.state();
-        if !self.sealed(state, number, packet, header_len, observer) {
+        let leaves = self.passes(state, packet, header_len)
+            && if self.pool.is_some() {
+                wait(number, packet, header_len);
+                true
+            } else {
+                let number = self.first.saturating_add(number);
+                self.sealed(state, number, packet, header_len, observer)
+            };
+        if !leaves {
             self.counts.withheld.fetch_add(1, Relaxed);
             packet[0] = WITHHELD;
         }
     }
 
-    /// Whether it is to leave.
+    /// Seals a packet that waited, by the next number of the pool; whether it is to leave.
+    pub fn seal_waiting(&self, packet: &mut [u8]) -> bool {
+        let end = packet.len() - TAG;
+        let (own, rest) = packet[end..].split_at(OWN);
+        let own = u64::from_be_bytes(own.try_into().expect("of its length"));
+        let header_len = usize::from(rest[0]);
+        let state = &mut *self.state();
+        let sealed = self.pool.as_ref().is_some_and(|pool| {
+            let number = pool.take(own);
+            number.is_some_and(|number| {
+                self.sealed(state, number, packet, header_len, &*pool.observer)
+            })
+        });
+        if !sealed {
+            self.counts.withheld.fetch_add(1, Relaxed);
+        }
+        sealed
+    }
+
+    /// Whether something of it is this server's to send; that is all that is left then.
+    fn passes(&self, state: &mut State, packet: &mut [u8], header_len: usize) -> bool {
+        let end = packet.len() - TAG;
+        let is_exhausted = state.sealed >= self.suite.confidentiality_limit;
+        let streams = &mut state.streams;
+        let frames = &mut packet[header_len..end];
+        !state.revoked && !is_exhausted && gate::pass(frames, |own, to| streams.sends(own, to))
+    }
+
+    /// Whether it is to leave, by the number `number` on the wire.
     fn sealed(
         &self,
         state: &mut State,
         number: u64,
         packet: &mut [u8],
         header_len: usize,
-        observer: &impl Observer,
+        observer: &(impl Observer + ?Sized),
     ) -> bool {
         let end = packet.len() - TAG;
-        let number = self.first.saturating_add(number);
         let is_exhausted = state.sealed >= self.suite.confidentiality_limit;
         // A number is used once: noq counts up, and nothing is sealed should it not.
         if state.revoked || is_exhausted || number < state.next || number >= NUMBERS {
-            return false;
-        }
-        let streams = &mut state.streams;
-        let frames = &mut packet[header_len..end];
-        if !gate::pass(frames, |own, to| streams.sends(own, to)) {
             return false;
         }
         // noq's header has room for an id longer by three octets at least. What the number does not need of it is PADDING.
@@ -166,6 +215,9 @@ impl Sealer {
     pub fn revoke(&self) -> u64 {
         let state = &mut *self.state();
         state.revoked = true;
+        if let Some(pool) = &self.pool {
+            pool.end();
+        }
         state.next
     }
 
@@ -201,6 +253,21 @@ pub fn leaves(packet: &[u8]) -> bool {
     packet
         .first()
         .is_some_and(|first| first & FORM_AND_FIXED == FIXED)
+}
+
+/// Octets of noq's own number, behind a packet that waits, where its tag will be; the header's length follows.
+const OWN: usize = 8;
+
+fn wait(own: u64, packet: &mut [u8], header_len: usize) {
+    let end = packet.len() - TAG;
+    packet[end..end + OWN].copy_from_slice(&own.to_be_bytes());
+    packet[end + OWN] = header_len as u8;
+    packet[0] = WAITING | packet[0] & SPIN;
+}
+
+/// Whether a packet of noq's is one that waits for its number.
+pub fn waits(packet: &[u8]) -> bool {
+    packet.first().is_some_and(|first| first & !SPIN == WAITING)
 }
 
 #[cfg(test)]

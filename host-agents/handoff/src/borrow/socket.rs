@@ -2,12 +2,13 @@
 //! address, so that the client may move and several connections may be of the same one.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, RwLock};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
@@ -15,33 +16,42 @@ use rustc_hash::FxBuildHasher;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::puppet::Datagram;
-use super::seal;
+use super::seal::{self, Sealer};
 
 /// Of the block that no packet is ever sent to (RFC 6666).
 const STAND_IN: u128 = 0x0100 << 112;
 
 /// Where a client is, and from where it wants to be sent to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 struct Route {
     client: SocketAddr,
     server: IpAddr,
+    sealer: Arc<Sealer>,
 }
 
 /// By stand-in.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Routes(RwLock<HashMap<SocketAddr, Route, FxBuildHasher>>);
 
 /// A stand-in, until it is dropped.
 pub struct Routed {
     pub stand_in: SocketAddr,
+    sealer: Arc<Sealer>,
     routes: Arc<Routes>,
 }
 
 impl Routed {
     /// That of the `n`th borrowed connection.
-    pub fn new(n: u64, client: SocketAddr, server: SocketAddr, routes: &Arc<Routes>) -> Self {
+    pub fn new(
+        n: u64,
+        client: SocketAddr,
+        server: SocketAddr,
+        sealer: &Arc<Sealer>,
+        routes: &Arc<Routes>,
+    ) -> Self {
         let routed = Self {
             stand_in: (Ipv6Addr::from_bits(STAND_IN | u128::from(n)), 443).into(),
+            sealer: sealer.clone(),
             routes: routes.clone(),
         };
         routed.set(client, server);
@@ -51,7 +61,13 @@ impl Routed {
     pub fn set(&self, client: SocketAddr, server: SocketAddr) {
         let server = server.ip();
         let mut routes = self.routes.0.write().expect("nobody panics with it");
-        routes.insert(self.stand_in, Route { client, server });
+        let sealer = self.sealer.clone();
+        let route = Route {
+            client,
+            server,
+            sealer,
+        };
+        routes.insert(self.stand_in, route);
     }
 }
 
@@ -94,6 +110,7 @@ impl AsyncUdpSocket for Between {
             outer: self.outer(|outer| outer.create_sender()),
             routes: self.routes.clone(),
             left: Vec::new(),
+            is_sealed: false,
         })
     }
 
@@ -132,8 +149,16 @@ impl AsyncUdpSocket for Between {
 struct Sender {
     outer: Pin<Box<dyn UdpSender>>,
     routes: Arc<Routes>,
-    /// The segments of a batch that leave, if not all do.
+    /// The segments of a batch that leave, if not all do, or not as they are.
     left: Vec<u8>,
+    /// Those that waited for their numbers have them.
+    is_sealed: bool,
+}
+
+impl fmt::Debug for Routes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Routes(..)")
+    }
 }
 
 impl UdpSender for Sender {
@@ -151,12 +176,30 @@ impl UdpSender for Sender {
         };
         let route = {
             let routes = this.routes.0.read().expect("nobody panics with it");
-            routes.get(&transmit.destination).copied()
+            routes.get(&transmit.destination).cloned()
         };
         let Some(route) = route else {
+            this.is_sealed = false;
             return Poll::Ready(Ok(()));
         };
-        let contents = if segments().all(seal::leaves) {
+        let waiting = segments().filter(|segment| seal::waits(segment)).count();
+        let contents = if waiting > 0 {
+            if !this.is_sealed {
+                if let Some(pool) = route.sealer.pool() {
+                    ready!(pool.poll(waiting as u64, cx));
+                }
+                this.left.clear();
+                for segment in segments().filter(|segment| seal::waits(segment)) {
+                    let start = this.left.len();
+                    this.left.extend(segment);
+                    if !route.sealer.seal_waiting(&mut this.left[start..]) {
+                        this.left.truncate(start);
+                    }
+                }
+                this.is_sealed = true;
+            }
+            &this.left
+        } else if segments().all(seal::leaves) {
             transmit.contents
         } else {
             this.left.clear();
@@ -166,6 +209,7 @@ impl UdpSender for Sender {
             &this.left
         };
         if contents.is_empty() {
+            this.is_sealed = false;
             return Poll::Ready(Ok(()));
         }
         let transmit = Transmit {
@@ -175,7 +219,9 @@ impl UdpSender for Sender {
             segment_size: transmit.segment_size.filter(|size| *size < contents.len()),
             src_ip: Some(route.server),
         };
-        this.outer.as_mut().poll_send(&transmit, cx)
+        let sent = this.outer.as_mut().poll_send(&transmit, cx);
+        this.is_sealed &= sent.is_pending();
+        sent
     }
 
     fn max_transmit_segments(&self) -> NonZeroUsize {

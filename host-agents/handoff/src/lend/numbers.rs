@@ -62,6 +62,11 @@ impl Numbers {
         }
     }
 
+    /// noq's next one.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// The next on the wire, if it is noq's.
     pub(super) fn first(&self) -> Option<u64> {
         match self.last() {

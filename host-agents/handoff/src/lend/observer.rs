@@ -7,8 +7,10 @@ use frontage_quic::session::{Agreed, Incoming, Nonce, Observer, Outgoing, Packet
 
 use super::Lender;
 use super::ratchet::Ratchet;
+use super::shared;
 
 /// Transport parameters (RFC 9000, section 18.2; draft-ietf-quic-multipath, section 2.1).
+const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
 const INITIAL_MAX_DATA: u64 = 0x04;
 const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
 const INITIAL_MAX_PATH_ID: u64 = 0x3e;
@@ -27,18 +29,16 @@ impl<O: Observer> Observer for Lender<O> {
         self.state().ratchet = Ratchet::new(agreed.suite, agreed.secrets.server.clone());
     }
 
-    /// Half of what a client with several paths takes is for real servers.
+    /// Half of what a client takes is for real servers.
     fn announced(&self, peer: &mut Parameters) -> bool {
-        let changed = self.inner.announced(peer);
+        self.inner.announced(peer);
         let get = |id| {
             let mut known = peer.iter();
             let value = known.find(|(known, _)| *known == id)?.1.clone();
             read_integer(&value)
         };
-        if get(INITIAL_MAX_PATH_ID).is_none_or(|paths| paths == 0) {
-            return changed;
-        }
         let state = &mut *self.state();
+        state.several = get(INITIAL_MAX_PATH_ID).is_some_and(|paths| paths > 0);
         state.limit = get(INITIAL_MAX_STREAM_DATA_BIDI_LOCAL).unwrap_or(0);
         let limit = state.credit.begin(get(INITIAL_MAX_DATA).unwrap_or(0));
         let mut wire = Vec::new();
@@ -47,6 +47,12 @@ impl<O: Observer> Observer for Lender<O> {
         for (id, value) in peer {
             if *id == INITIAL_MAX_DATA {
                 *value = integer(limit);
+            }
+            if *id == MAX_UDP_PAYLOAD_SIZE
+                && !state.several
+                && let Some(size) = read_integer(value)
+            {
+                *value = integer(shared::payload_size(size));
             }
         }
         self.lends.store(true, Relaxed);

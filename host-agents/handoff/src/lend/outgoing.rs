@@ -6,6 +6,7 @@ use frontage_quic::frames::{self, Frame};
 use frontage_quic::parameters::{put_varint, varint};
 use frontage_quic::session::{Nonce, Outgoing};
 
+use super::path::Path;
 use super::state::State;
 use super::{End, VOID};
 
@@ -18,7 +19,17 @@ impl State {
         self.advance(outgoing.generation);
         let weighty = self.look(outgoing);
         let path = self.paths.get_or_new(outgoing.path);
-        let nonce = path.and_then(|path| path.seal(outgoing, weighty));
+        let nonce = match &mut self.shared {
+            None => path.and_then(|path| path.seal(outgoing, weighty)),
+            Some(shared) => {
+                if let Some(id) = path.and_then(|path| path.notice(outgoing.header)) {
+                    for loan in self.paths.iter().filter_map(Path::loan) {
+                        loan.feedback.connection_id(id);
+                    }
+                }
+                Some(shared.seal(outgoing))
+            }
+        };
         let nonce = nonce.unwrap_or_else(|| {
             // Of a path that no connection has (draft-ietf-quic-multipath, section 2.3: below 2^32 - 1), so that the client takes it for noise.
             self.void += 1;

@@ -207,13 +207,16 @@ impl Path {
         })
     }
 
-    /// By what connection id noq sends, between the first octet and the number (RFC 9000, section 17.3.1).
-    fn notice(&mut self, header: &[u8]) {
+    /// By what connection id noq sends, between the first octet and the number (RFC 9000, section 17.3.1), if it is another.
+    pub(super) fn notice(&mut self, header: &[u8]) -> Option<ConnectionId> {
         let length = usize::from(header[0] & 0x03) + 1;
         let id = &header[1..header.len() - length];
-        if self.connection_id.as_deref() != Some(id) {
-            self.address(ConnectionId::new(id));
+        if self.connection_id.as_deref() == Some(id) {
+            return None;
         }
+        let id = ConnectionId::new(id);
+        self.address(id);
+        Some(id)
     }
 
     fn address(&mut self, id: ConnectionId) {

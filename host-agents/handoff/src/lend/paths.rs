@@ -34,6 +34,16 @@ impl Paths {
         Some(&mut self.known[at])
     }
 
+    /// Whether one more takes the place of another.
+    pub(super) fn full(&self) -> bool {
+        self.known.len() == PATHS
+    }
+
+    /// Forgets a loan's name, which is never another's.
+    pub(super) fn remove(&mut self, id: u32) {
+        self.known.retain(|path| path.id != id);
+    }
+
     /// By which noq itself sends: path 0 as long as the client keeps it.
     pub(super) fn own(&self) -> Option<u32> {
         let held = |path: &&Path| !path.over && matches!(path.holder, Holder::Balancer);

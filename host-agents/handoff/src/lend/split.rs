@@ -21,9 +21,9 @@ const LARGEST: u64 = (1 << 62) - 1;
 /// Where noq's part of a packet is put together, and of an acknowledgement; kept, so that no packet allocates.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    frames: Vec<u8>,
-    own: Ranges,
-    lent: Ranges,
+    pub(super) frames: Vec<u8>,
+    pub(super) own: Ranges,
+    pub(super) lent: Ranges,
 }
 
 impl State {
@@ -105,12 +105,12 @@ impl State {
                 sequence,
                 retire_prior_to,
                 id,
-            } => {
+            } if self.shared.is_none() => {
                 if let Some(path) = self.paths.get_or_new(*path) {
                     path.identify(*sequence, *retire_prior_to, *id);
                 }
             }
-            Frame::PathAbandon { path } => self.abandon(*path),
+            Frame::PathAbandon { path } if self.shared.is_none() => self.abandon(*path),
             Frame::Close => self.close(),
             _ => {}
         }
@@ -120,6 +120,9 @@ impl State {
     /// Numbers are those of the wire; noq's part has noq's.
     fn acked(&mut self, ack: &Ack<'_>, scratch: &mut Scratch) -> bool {
         self.streams.acked(ack);
+        if self.shared.is_some() {
+            return self.acked_of_shared(ack, scratch);
+        }
         let Some(path) = self.paths.get(ack.path) else {
             return false;
         };

@@ -6,6 +6,7 @@ use super::credit::Credit;
 use super::path::{Holder, Path};
 use super::paths::Paths;
 use super::ratchet::Ratchet;
+use super::shared::Shared;
 use super::split::Scratch;
 use super::streams::Streams;
 use super::{End, Error};
@@ -16,6 +17,10 @@ const IN_FLIGHT: u64 = 1 << 16;
 #[derive(Default)]
 pub(super) struct State {
     pub(super) paths: Paths,
+    /// If they are lent one by one.
+    pub(super) shared: Option<Shared>,
+    /// The client may have several paths.
+    pub(super) several: bool,
     pub(super) streams: Streams,
     pub(super) credit: Credit,
     /// Once the handshake is over.
@@ -61,10 +66,14 @@ impl State {
         (generation, sealed)
     }
 
+    /// Whether anything may be lent.
+    pub(super) fn ready(&self) -> bool {
+        !self.closed && self.ratchet.is_some()
+    }
+
     /// The first path that may be lent.
     pub(super) fn free(&self) -> Option<u32> {
-        let ready = !self.closed && self.ratchet.is_some();
-        self.paths.free().filter(|_| ready)
+        self.paths.free().filter(|_| self.ready())
     }
 
     /// What nobody has, to those that want more, each as much; but noq first, if it is short.
@@ -136,6 +145,11 @@ impl State {
         {
             self.credit.give_back(path.account.unused());
             path.account = Default::default();
+        } else {
+            return;
+        }
+        if self.is_name(path) {
+            self.paths.remove(path);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::UdpSocket;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use frontage_handoff::lend::{Event, Events};
 use frontage_quic::frames::{Frame, read};
 use frontage_quic::parameters::put_varint;
 use frontage_quic::session::Nonce;
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
 use ring::aead::quic::{AES_128, AES_256, CHACHA20, HeaderProtectionKey};
 use ring::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 use ring::hkdf::{Algorithm, HKDF_SHA256, HKDF_SHA384, KeyType, Prk};
@@ -42,6 +45,9 @@ pub struct RealServer {
     pub events: Events,
     /// Never used.
     pub next: u64,
+    /// The loan's name, if its numbers come one by one, and those that came.
+    pub loan: Option<u32>,
+    numbers: Range<u64>,
     /// Frames by the numbers of their packets.
     unacked: BTreeMap<u64, Vec<u8>>,
     /// Frames to be sent.
@@ -55,12 +61,17 @@ pub struct RealServer {
     pub acked: usize,
     socket: UdpSocket,
     observer: Arc<Remembering>,
+    /// Of a hundred packets.
+    pub lost: u32,
+    random: SmallRng,
 }
 
 impl RealServer {
     pub fn new(grant: Grant, events: Events, world: &super::World) -> Self {
         Self {
             next: grant.first,
+            loan: None,
+            numbers: 0..0,
             credit: grant.credit,
             used: 0,
             grant,
@@ -72,6 +83,8 @@ impl RealServer {
             acked: 0,
             socket: world.socket.try_clone().unwrap(),
             observer: world.observer.clone(),
+            lost: 0,
+            random: SmallRng::seed_from_u64(7),
         }
     }
 
@@ -107,9 +120,14 @@ impl RealServer {
         }
     }
 
+    /// Bytes that it may send yet.
+    pub fn free(&self) -> u64 {
+        self.credit - self.used
+    }
+
     /// Sends of the 1000-byte parts what its credit allows, `sent` of all before; how much it is then.
     pub async fn deliver_within(&mut self, sent: usize) -> usize {
-        let free = (self.credit - self.used) / 1000;
+        let free = self.free() / 1000;
         let later = self.queue.split_off(self.queue.len().min(free as usize));
         let now = 1000 * self.queue.len();
         self.used += now as u64;
@@ -148,8 +166,23 @@ impl RealServer {
         }
     }
 
+    /// Of the next packet.
+    fn number(&mut self) -> u64 {
+        let number = match self.loan {
+            None => self.next,
+            Some(name) => self.numbers.next().unwrap_or_else(|| {
+                let lender = &self.observer.lender;
+                self.numbers = lender.more_numbers(name, 10).unwrap();
+                self.numbers.next().unwrap()
+            }),
+        };
+        self.next = number + 1;
+        number
+    }
+
     /// Seals a packet.
     pub fn seal(&mut self, frames: &[u8]) -> Vec<u8> {
+        let number = self.number();
         let Grant {
             path,
             connection_id,
@@ -163,8 +196,6 @@ impl RealServer {
             0x1302 => (HKDF_SHA384, &AES_256_GCM, &AES_256),
             _ => (HKDF_SHA256, &CHACHA20_POLY1305, &CHACHA20),
         };
-        let number = self.next;
-        self.next += 1;
         let nonce = Nonce {
             path: *path,
             number,
@@ -198,9 +229,10 @@ impl RealServer {
     }
 
     pub fn send(&mut self, frames: Vec<u8>) {
-        let number = self.next;
         let packet = self.seal(&frames);
-        self.socket.send_to(&packet, self.grant.client).unwrap();
-        self.unacked.insert(number, frames);
+        if self.random.random_range(0..100) >= self.lost {
+            self.socket.send_to(&packet, self.grant.client).unwrap();
+        }
+        self.unacked.insert(self.next - 1, frames);
     }
 }

@@ -8,7 +8,7 @@ use noq::crypto::{CryptoError, KeyPair, Keys, PacketKey};
 use noq::{ConnectionId, PathId, Side};
 use rustls::quic::{Suite, Version};
 
-use super::{Incoming, NoInitialSuite, Observer, Outgoing, TrafficSecrets};
+use super::{Incoming, NoInitialSuite, Observer, Outgoing, TrafficSecrets, longer};
 
 /// A 1-RTT key that shows what it protects, and protects what the observer makes of it.
 pub(super) struct Observed<O> {
@@ -38,13 +38,18 @@ impl<O: Observer> PacketKey for Observed<O> {
     fn encrypt(&self, path_id: PathId, number: u64, buf: &mut [u8], header_len: usize) {
         let (header, rest) = buf.split_at_mut(header_len);
         let end = rest.len() - self.tag_len;
-        let nonce = self.observer.seal(&mut Outgoing {
+        let mut outgoing = Outgoing {
             path: number_of(path_id),
             number,
             generation: self.generation,
             header,
             payload: &mut rest[..end],
-        });
+            is_far: false,
+        };
+        let nonce = self.observer.seal(&mut outgoing);
+        if outgoing.is_far {
+            return longer::seal(&*self.key, nonce, buf, header_len);
+        }
         let path_id = PathId::from(nonce.path);
         PacketKey::encrypt(&self.key, path_id, nonce.number, buf, header_len);
     }

@@ -12,6 +12,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::quic::{Connection, KeyChange, Secrets, Suite};
 
 use super::keys::{Captured, Observed, initial_keys};
+use super::longer::Protecting;
 use super::{Agreed, Handshake, Observer};
 use crate::parameters::{self, Parameters};
 
@@ -181,9 +182,13 @@ impl<O: Observer> crypto::Session for Session<O> {
                 Box::new(key)
             }
         };
+        let header: Box<dyn HeaderKey> = match one_rtt {
+            true => Box::new(Protecting(keys.local.header)),
+            false => Box::new(keys.local.header),
+        };
         Some(Keys {
             header: KeyPair {
-                local: Box::new(keys.local.header),
+                local: header,
                 remote: Box::new(keys.remote.header),
             },
             packet: KeyPair {

@@ -25,6 +25,7 @@ fn seal(state: &mut State, path: u32, number: u64, payload: &[u8]) -> (Nonce, Ve
         generation: 0,
         header: &mut [0x40, 9, number as u8],
         payload: &mut payload,
+        is_far: false,
     });
     (nonce, payload)
 }

@@ -31,6 +31,7 @@ fn state() -> (State, Arc<Feedback>) {
                 generation: 0,
                 header: &mut [0x40, 9, 0],
                 payload: &mut [0x01],
+                is_far: false,
             };
             state.seal(&mut outgoing);
             next += 1;

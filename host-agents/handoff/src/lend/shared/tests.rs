@@ -1,0 +1,153 @@
+use super::*;
+use bytes::{BufMut as _, BytesMut};
+use frontage_quic::frames::{Frame, read};
+use frontage_quic::session::Incoming;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// Who sent what, on the wire and, if it is noq, by its own number.
+#[derive(Default)]
+struct World {
+    state: State,
+    next: u64,
+    sent: Vec<(u32, u64, u64)>,
+}
+
+impl World {
+    fn new(before: u64) -> Self {
+        let mut world = Self::default();
+        world.state.credit.begin(1000);
+        world.state.ratchet = super::super::ratchet::Ratchet::new(0x1301, vec![1; 32]);
+        for _ in 0..before {
+            world.noq();
+        }
+        world
+    }
+
+    fn noq(&mut self) {
+        let mut outgoing = Outgoing {
+            path: 0,
+            number: self.next,
+            generation: 0,
+            header: &mut [0x40, 9, self.next as u8],
+            payload: &mut [0x01],
+            is_far: false,
+        };
+        let nonce = self.state.seal(&mut outgoing);
+        assert_eq!(outgoing.is_far, self.state.shared.is_some());
+        self.sent.push((BALANCER, nonce.number, self.next));
+        self.next += 1;
+    }
+
+    /// A loan takes a number.
+    fn take(&mut self, name: u32) {
+        let shared = self.state.shared.as_mut().unwrap();
+        let number = shared.ledger.take(name, 1).start;
+        self.sent.push((name, number, number));
+    }
+
+    /// A client's packet that acknowledges `acked`; what is left of it for noq.
+    fn ack(&mut self, acked: &BTreeSet<u64>) -> BytesMut {
+        let mut ranges = super::super::ranges::Ranges::default();
+        for number in acked {
+            ranges.insert(*number..=*number);
+        }
+        let mut wire = Vec::new();
+        ranges.write(None, 3, Some([9, 0, 1]), &mut wire);
+        let mut payload = BytesMut::new();
+        payload.put_slice(&wire);
+        self.state.open(&mut Incoming {
+            path: 0,
+            number: 0,
+            generation: 0,
+            header: &[],
+            payload: &mut payload,
+            tag: None,
+        });
+        payload
+    }
+}
+
+fn acked(frames: &[u8]) -> BTreeSet<u64> {
+    let acks = read(frames).filter_map(|frame| match frame {
+        Frame::Ack(ack) => Some(ack),
+        _ => None,
+    });
+    acks.flat_map(|ack| ack.ranges().flatten().collect::<Vec<_>>())
+        .collect()
+}
+
+proptest! {
+    /// No number is of two packets, and each sender hears of its own, all and no others.
+    #[test]
+    fn each_hears_of_its_own(
+        before in 1..300u64,
+        steps in prop::collection::vec(0..3u32, 1..300),
+        heard in prop::collection::vec(any::<bool>(), 600),
+    ) {
+        let mut world = World::new(before);
+        let mut feedback = Vec::new();
+        for expected in 1..=2 {
+            let (name, _, first, told) = world.state.lend_numbers().unwrap();
+            prop_assert_eq!((name, first), (expected, before));
+            feedback.push(told);
+        }
+        for step in steps {
+            match step {
+                BALANCER => world.noq(),
+                name => world.take(name),
+            }
+        }
+        let numbers: BTreeSet<u64> = world.sent.iter().map(|(_, wire, _)| *wire).collect();
+        prop_assert_eq!(numbers.len(), world.sent.len());
+        let said: BTreeSet<u64> =
+            numbers.into_iter().zip(heard).filter(|(_, heard)| *heard).map(|(n, _)| n).collect();
+        prop_assume!(!said.is_empty());
+        let left = world.ack(&said);
+        let of = |name| -> BTreeSet<u64> {
+            let sent = world.sent.iter().filter(|(who, wire, _)| *who == name && said.contains(wire));
+            sent.map(|(.., own)| *own).collect()
+        };
+        prop_assert_eq!(acked(&left), of(BALANCER));
+        for (name, told) in (1..).zip(&feedback) {
+            prop_assert_eq!(acked(&told.frames()), of(name));
+        }
+    }
+}
+
+/// What nobody sent is left as it is, and is above all that noq knows to have sent.
+#[test]
+fn a_lie_is_for_noq_to_refuse() {
+    let mut world = World::new(3);
+    let (name, _, _, feedback) = world.state.lend_numbers().unwrap();
+    world.take(name);
+    world.noq();
+    let lie = BTreeSet::from([3, 5]);
+    assert_eq!(acked(&world.ack(&lie)), lie);
+    assert!(feedback.frames().is_empty());
+    let truth = BTreeSet::from([2, 3, 4]);
+    assert_eq!(acked(&world.ack(&truth)), BTreeSet::from([2, 3]));
+    assert_eq!(acked(&feedback.frames()), BTreeSet::from([3]));
+}
+
+/// Names are never given twice, and what a loan did not use is free again.
+#[test]
+fn loans_come_and_go() {
+    let mut world = World::new(1);
+    let left = world.state.credit.left();
+    for expected in 1..200 {
+        let (name, credit, ..) = world.state.lend_numbers().unwrap();
+        assert_eq!((name, credit), (expected, left / 2));
+        world.state.paths.get(name).unwrap().spend();
+        world.state.settle(name);
+        assert!(world.state.paths.get(name).is_none());
+        assert_eq!(world.state.credit.left(), left);
+    }
+}
+
+#[test]
+fn datagrams_leave_room_and_are_no_smaller_than_any() {
+    for (size, told) in [(65_527, 65_525), (1201, 1200), (1200, 1200), (7, 1200)] {
+        assert_eq!(payload_size(size), told);
+    }
+}
