@@ -35,3 +35,7 @@ class Aifo:
         if reported:
             self.waiting = left_behind
         return reported
+
+    def reports_within(self, departures: int) -> bool:
+        """Whether one of so many departures to come is reported."""
+        return self._departed % self.report_every + departures >= self.report_every

@@ -21,7 +21,7 @@ CPU_PORT = 510
 SESSION = 1  # of workers
 NEVER = (1 << 19) - 1  # of marks: a queue is never that long
 DEPTH, PUSH_DOWN = 2, 3  # kinds of workers: AIFO's, SP-PIFO's
-UNREPORTED = 1 << 15  # departures, of which one is reported: so many no test has
+UNREPORTED = 1 << 15  # departures, of which one is reported: more than most tests have
 CLIENTS = {1: ip_address("2001:db8:1::7"), 2: ip_address("2001:db8:2::7"), 4: ip_address("fd12:3456:b::7")}
 PREFIX = int(ip_address("fd12:3456:a:5::")) >> 64  # a server's, behind port 3
 
