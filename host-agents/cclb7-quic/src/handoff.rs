@@ -1,11 +1,14 @@
 //! Requests handed to real servers, which answer clients themselves (QDSR; `docs/handoff.md`).
 
 mod config;
+mod counts;
 mod lending;
+mod life;
 mod owner;
 mod policy;
 mod servers;
 mod session;
+mod sessions;
 
 pub use config::Handoff as Config;
 pub use lending::{Given, Handed, Lending};

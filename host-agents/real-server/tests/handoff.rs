@@ -1,29 +1,13 @@
 //! Real servers answer clients of a balancer straight: a whole network, real programs, and a client that knows nothing of it.
 
+#[allow(dead_code)]
 mod common;
 
 use std::time::Duration;
 
-use common::World;
-use common::client::{Client, Got};
+use common::client::{Client, all};
+use common::{World, content, run, until};
 use frontage_lab::privileged;
-
-/// Bytes of a file, which no two files share.
-fn content(seed: usize, length: usize) -> Vec<u8> {
-    let mut state = seed as u64 + 1;
-    let word = || {
-        // SplitMix64.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (mixed ^ mixed >> 27).to_be_bytes()
-    };
-    let mut bytes: Vec<u8> = std::iter::repeat_with(word)
-        .take(length.div_ceil(8))
-        .flatten()
-        .collect();
-    bytes.truncate(length);
-    bytes
-}
 
 /// From 1 kB to 5 MB, most of them small.
 fn files(count: usize) -> Vec<(String, Vec<u8>)> {
@@ -34,24 +18,6 @@ fn files(count: usize) -> Vec<(String, Vec<u8>)> {
     (0..count)
         .map(|i| (format!("{i}"), content(i, length(i))))
         .collect()
-}
-
-fn run<T: Send>(world: &World, work: impl AsyncFnOnce() -> T + Send) -> T {
-    world.client.run(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_all().build().unwrap();
-        runtime.block_on(work())
-    })
-}
-
-async fn all(client: &Client, files: &[(String, Vec<u8>)]) -> Vec<Got> {
-    let asked: Vec<_> = files.iter().map(|(name, _)| client.get(name)).collect();
-    let mut got = Vec::new();
-    for answer in asked {
-        let answer = tokio::time::timeout(Duration::from_secs(120), answer).await;
-        got.push(answer.expect("an answer in time").unwrap());
-    }
-    got
 }
 
 #[test]
@@ -70,30 +36,17 @@ fn many_objects_come_from_several_servers() {
             assert!(body == *content, "{name} has other bytes");
         }
         // A client that is gone acknowledges nothing more.
-        let counted = async {
-            while direct(&world) < 200 {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let counted = tokio::time::timeout(frontage_lab::PATIENCE, counted).await;
-        let kept = world.balancer_metric("handoff_kept_total");
-        counted.unwrap_or_else(|_| panic!("{} direct, {kept} kept", direct(&world)));
+        until("all are counted", || direct(&world) == 200).await;
         client.close().await;
     });
     for i in 0..2 {
-        assert!(answers(&world, i) > 0 && world.server_metric(i, "body_bytes_total") > 0);
+        assert!(world.answers(i) > 0 && world.server_metric(i, "body_bytes_total") > 0);
     }
     assert_eq!(world.balancer_metric("body_bytes_total"), 0);
 }
 
-/// Requests that a real server has answered whole, as the balancer counts.
-fn answers(world: &World, server: usize) -> u64 {
-    let labels = format!("{{server=\"rs{server}.test\"}}");
-    world.balancer_metric(&format!("real_server_answers_total{labels}"))
-}
-
 fn direct(world: &World) -> u64 {
-    (0..2).map(|server| answers(world, server)).sum()
+    (0..2).map(|server| world.answers(server)).sum()
 }
 
 /// A client of one path is served as by any balancer; so are small answers.
@@ -139,13 +92,10 @@ fn a_server_dies() {
     run(&world, async || {
         let client = Client::connect(&world, 3).await;
         let long = [client.get("long"), client.get("long")];
-        let begun = async {
-            while (0..2).any(|i| world.server_metric(i, "body_bytes_total") == 0) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let begun = tokio::time::timeout(frontage_lab::PATIENCE, begun).await;
-        begun.expect("both servers send");
+        until("both servers send", || {
+            (0..2).all(|i| world.server_metric(i, "body_bytes_total") > 0)
+        })
+        .await;
         // SAFETY: a process that we started and that its namespace has not waited for.
         unsafe { libc::kill(world.processes[0] as i32, libc::SIGKILL) };
         let mut results = Vec::new();

@@ -11,12 +11,12 @@ use frontage_program::say;
 use h3::error::Code;
 use http::Request;
 use noq::VarInt;
-use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::owner::Owner;
 use super::servers::{Pool, Server, Servers, key};
-use super::session::{News, Session};
+use super::session::News;
+use super::sessions::Sessions;
 use crate::body::{Error, RequestBody};
 
 /// Most bytes of a request's body that goes to a real server; what is longer is passed on as it comes, by the balancer.
@@ -49,17 +49,16 @@ pub enum Handed {
 pub struct Lending {
     owner: Owner,
     servers: Arc<Servers>,
-    /// Those that live, and some that do not.
-    sessions: Mutex<Vec<Arc<Session>>>,
+    sessions: Sessions,
 }
 
 impl Lending {
     /// Of one owner's connection.
     pub fn new(owner: Owner, servers: Arc<Servers>) -> Self {
         Self {
+            sessions: Sessions::new(owner.clone(), servers.clone()),
             owner,
             servers,
-            sessions: Mutex::default(),
         }
     }
 
@@ -86,7 +85,7 @@ impl Lending {
     }
 
     async fn hand(&self, pool: &Pool, stream: u64, key: u64, http3: Bytes) -> Option<Handed> {
-        let session = self.session(pool, key).await?;
+        let session = self.sessions.choose(pool, key).await?;
         let lender = &self.owner.lender;
         let max_stream_data = lender.lend_stream(session.path, stream).ok()?;
         let message = ToServer::Request {
@@ -173,44 +172,6 @@ impl Lending {
         self.owner
             .connection
             .close(code, b"a stream cannot be ended");
-    }
-
-    /// A session with the real server that `pool` chooses: one that lives, or a new one. If no path is left, with one that has one.
-    async fn session(&self, pool: &Pool, key: u64) -> Option<Arc<Session>> {
-        let mut sessions = self.sessions.lock().await;
-        sessions.retain(|session| !session.has_ended());
-        let live = |server: usize| sessions.iter().find(|session| session.server == server);
-        let chosen = pool.choose(key, |_| true)?;
-        if let Some(session) = live(chosen) {
-            return Some(session.clone());
-        }
-        if let Some(session) = self.open(chosen).await {
-            sessions.push(session.clone());
-            return Some(session);
-        }
-        let other = pool.choose(key, |server| live(server).is_some())?;
-        live(other).cloned()
-    }
-
-    async fn open(&self, server: usize) -> Option<Arc<Session>> {
-        let (known_as, cookie) = self.owner.known_as()?;
-        let link = &self.servers.list()[server].link;
-        // Before the path is lent: a path that is not used after all has to settle first.
-        let both = link.open().await?;
-        let lender = &self.owner.lender;
-        let (grant, events) = lender.lend_path(&self.owner.connection, known_as)?;
-        let open = ToServer::Open {
-            grant,
-            cookie,
-            below: self.servers.below,
-        };
-        Some(Session::begin(
-            server,
-            both,
-            self.owner.clone(),
-            &open,
-            events,
-        ))
     }
 }
 

@@ -5,30 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context as _, Result};
 use frontage_handoff::link::Link;
-use frontage_handoff::message::Reason;
-use frontage_program::prometheus::Page;
 use http::{Request, Uri};
 use noq::{Endpoint, TransportConfig};
 
 use super::config::Handoff;
+use super::counts::Counts;
 use super::policy::{Candidate, Draw, Policy, hash};
 use crate::config::RealServers;
 
 /// Most paths of a connection.
 const PATHS: u32 = 16;
-
-/// What became of the requests that a real server was to answer.
-#[derive(Debug, Default)]
-pub struct Counts {
-    /// Answered whole.
-    pub whole: AtomicU64,
-    /// Reset, by the client, by the real server, or since that was lost.
-    pub broken: AtomicU64,
-    /// Refused, in the order of [`Reason::ALL`].
-    pub refused: [AtomicU64; Reason::ALL.len()],
-    /// Bytes of bodies that it sent.
-    pub body_bytes: AtomicU64,
-}
 
 /// A real server.
 #[derive(Debug)]
@@ -106,81 +92,6 @@ impl Servers {
         let mut config = TransportConfig::default();
         config.max_concurrent_multipath_paths(PATHS.min(1 + self.list.len() as u32));
         config
-    }
-
-    /// What is counted of them.
-    pub fn samples(&self, page: &mut Page) {
-        page.single(
-            "handoff_kept_total",
-            "counter",
-            "Requests for real servers that the balancer kept, since nothing could be lent for them.",
-            self.kept.load(Relaxed),
-        );
-        type Value = fn(&Server) -> u64;
-        let families: [(&str, &str, &str, Value); 7] = [
-            (
-                "real_server_up",
-                "gauge",
-                "Whether its link is up.",
-                |server| server.link.is_up().into(),
-            ),
-            (
-                "real_server_links_total",
-                "counter",
-                "Links that came about.",
-                |server| server.link.counts().connected.load(Relaxed),
-            ),
-            (
-                "real_server_failed_links_total",
-                "counter",
-                "Attempts at a link that failed.",
-                |server| server.link.counts().failed.load(Relaxed),
-            ),
-            (
-                "real_server_requests",
-                "gauge",
-                "Requests under way.",
-                Server::load,
-            ),
-            (
-                "real_server_answers_total",
-                "counter",
-                "Requests that it answered whole.",
-                |server| server.counts.whole.load(Relaxed),
-            ),
-            (
-                "real_server_broken_total",
-                "counter",
-                "Requests whose stream was reset, or that were lost with it.",
-                |server| server.counts.broken.load(Relaxed),
-            ),
-            (
-                "real_server_body_bytes_total",
-                "counter",
-                "Bytes of bodies that it sent.",
-                |server| server.counts.body_bytes.load(Relaxed),
-            ),
-        ];
-        for (name, kind, help, value) in families {
-            page.family(name, kind, help);
-            for server in &self.list {
-                let label = format!("{{server=\"{}\"}}", server.name);
-                page.sample(name, &label, value(server));
-            }
-        }
-        let name = "real_server_refused_total";
-        page.family(
-            name,
-            "counter",
-            "Requests that it left to the balancer, by reason.",
-        );
-        for server in &self.list {
-            for (reason, count) in Reason::ALL.iter().zip(&server.counts.refused) {
-                let (server, reason) = (&server.name, reason.name());
-                let labels = format!("{{server=\"{server}\",reason=\"{reason}\"}}");
-                page.sample(name, &labels, count.load(Relaxed));
-            }
-        }
     }
 
     /// In the configuration's order.

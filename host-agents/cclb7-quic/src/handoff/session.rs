@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use frontage_handoff::lend::{Event, Events};
-use frontage_handoff::link::{Inbox, Outbox};
+use frontage_handoff::lend::{Error, Event, Events};
+use frontage_handoff::link::{Broken, Inbox, Outbox};
 use frontage_handoff::message::{Reason, ToBalancer, ToServer};
 use noq::{PathId, VarInt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::life::Life;
 use super::owner::Owner;
+use super::servers::Servers;
 
 /// The application's code of a connection that is closed since the client lied to a real server; the client sees the transport's instead.
 const VIOLATION: u32 = 0x0102;
@@ -49,7 +51,7 @@ pub struct Session {
     pub path: u32,
     outbox: Outbox<ToServer>,
     streams: Mutex<HashMap<u64, UnboundedSender<News>>>,
-    ended: AtomicBool,
+    pub(super) life: Life,
     credit: AtomicU64,
 }
 
@@ -62,6 +64,7 @@ struct Told {
 impl Session {
     /// Tells the real server `open`, and passes on what happens from now on. Must be called within a Tokio runtime.
     pub fn begin(
+        servers: Arc<Servers>,
         server: usize,
         (outbox, inbox): (Outbox<ToServer>, Inbox<ToBalancer>),
         owner: Owner,
@@ -81,16 +84,34 @@ impl Session {
             path: grant.path,
             outbox,
             streams: Mutex::default(),
-            ended: AtomicBool::new(false),
+            life: Life::default(),
             credit: AtomicU64::new(grant.credit),
         });
-        tokio::spawn(session.clone().run(owner, inbox, events, told));
+        tokio::spawn(session.clone().run(servers, owner, inbox, events, told));
         session
     }
 
     /// Whether it can be given no streams any more.
     pub fn has_ended(&self) -> bool {
-        self.ended.load(Relaxed)
+        self.life.has_ended()
+    }
+
+    /// Whether it lives and nothing is to be sent. It stays so while nobody can get a hold of it.
+    pub fn is_idle(&self) -> bool {
+        !self.has_ended() && !self.life.is_held()
+    }
+
+    /// Has the real server give the path back; ready once that is so, or the real server is lost.
+    pub async fn stop(&self) {
+        self.end();
+        self.life.wait_until_over().await;
+    }
+
+    /// Nothing more is to be sent: asks for the path, once.
+    fn end(&self) {
+        if self.life.end() {
+            self.outbox.send(&ToServer::Stop);
+        }
     }
 
     /// Asks for an answer on `stream`. What the real server says about it; nothing more once it is lost.
@@ -113,34 +134,51 @@ impl Session {
         self.streams.lock().expect("nobody panics with it")
     }
 
-    /// Until the real server, the path or the connection is lost.
+    /// Until the path comes back, or the real server or the connection is lost.
     async fn run(
         self: Arc<Self>,
+        servers: Arc<Servers>,
         owner: Owner,
         mut inbox: Inbox<ToBalancer>,
         mut events: Events,
         mut told: Told,
     ) {
-        let mut stopping = false;
-        loop {
+        let counts = &servers.list()[self.server].counts;
+        let mut passing = true;
+        let next = loop {
             tokio::select! {
-                event = events.recv(), if !stopping => stopping = !self.pass_on(&owner, event, &mut told),
+                event = events.recv(), if passing => passing = self.pass_on(&owner, event, &mut told),
                 message = inbox.next() => match message {
-                    Ok(Some(ToBalancer::Returned { .. }) | None) | Err(_) => break,
+                    Ok(Some(ToBalancer::Returned { next })) => break Some(next),
                     Ok(Some(message)) => self.hear(&owner, message),
+                    Ok(None) | Err(Broken::Lost) => break None,
+                    Err(Broken::Malformed(error)) => {
+                        counts.malformed(error.name());
+                        break None;
+                    }
                 },
             }
-        }
-        self.ended.store(true, Relaxed);
+        };
+        self.life.end();
         // Whoever waits for a stream takes it back as lost.
         self.streams().clear();
-        // Of a path that is over, there is nothing to forsake.
-        if owner.lender.forsake(self.path).is_ok()
-            && let Some(path) = owner.connection.path(PathId::from(self.path))
-        {
-            // The client may open another; if this one was the last, it goes on.
-            let _ = path.close();
+        let lender = &owner.lender;
+        match next.map(|next| lender.give_back(self.path, next)) {
+            Some(Ok(())) => _ = counts.returned.fetch_add(1, Relaxed),
+            refused => {
+                if let Some(Err(Error::Number(_))) = refused {
+                    counts.malformed("number");
+                }
+                // Of a path that is over, there is nothing to forsake.
+                if lender.forsake(self.path).is_ok()
+                    && let Some(path) = owner.connection.path(PathId::from(self.path))
+                {
+                    // The client may open another; if this one was the last, it goes on.
+                    let _ = path.close();
+                }
+            }
         }
+        self.life.over();
     }
 
     /// Passes `event` on to the real server. Whether there may be more.
@@ -164,8 +202,7 @@ impl Session {
             }
             Some(Event::ConnectionId(id)) => self.outbox.send(&ToServer::ConnectionId(id)),
             Some(Event::Closed) | None => {
-                self.ended.store(true, Relaxed);
-                self.outbox.send(&ToServer::Stop);
+                self.end();
                 false
             }
         }

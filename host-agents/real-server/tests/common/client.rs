@@ -100,3 +100,14 @@ async fn open_path(quic: &noq::Connection, server: SocketAddr) {
     let opened = tokio::time::timeout(frontage_lab::PATIENCE, opened).await;
     opened.expect("the server allows further paths");
 }
+
+/// All of `files`, at once.
+pub async fn all(client: &Client, files: &[(String, Vec<u8>)]) -> Vec<Got> {
+    let asked: Vec<_> = files.iter().map(|(name, _)| client.get(name)).collect();
+    let mut got = Vec::new();
+    for answer in asked {
+        let answer = tokio::time::timeout(Duration::from_secs(120), answer).await;
+        got.push(answer.expect("an answer in time").unwrap());
+    }
+    got
+}

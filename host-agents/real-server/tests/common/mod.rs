@@ -8,6 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::thread;
+use std::time::Duration;
 
 use frontage_cclb7_quic::{config, server};
 use frontage_lab::{Namespace, sh, wait_for};
@@ -132,10 +133,57 @@ impl World {
         )
     }
 
+    /// Requests that a real server has answered whole, as the balancer counts.
+    pub fn answers(&self, server: usize) -> u64 {
+        self.of(server, "answers_total")
+    }
+
+    /// What the balancer says of a real server.
+    pub fn of(&self, server: usize, name: &str) -> u64 {
+        self.balancer_metric(&format!("real_server_{name}{{server=\"rs{server}.test\"}}"))
+    }
+
     /// Where clients go.
     pub fn address(&self) -> SocketAddr {
         (BALANCER, PORT).into()
     }
+}
+
+/// Bytes of a file, which no two files share.
+pub fn content(seed: usize, length: usize) -> Vec<u8> {
+    let mut state = seed as u64 + 1;
+    let word = || {
+        // SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).to_be_bytes()
+    };
+    let mut bytes: Vec<u8> = std::iter::repeat_with(word)
+        .take(length.div_ceil(8))
+        .flatten()
+        .collect();
+    bytes.truncate(length);
+    bytes
+}
+
+/// Does `work` where the client is.
+pub fn run<T: Send>(world: &World, work: impl AsyncFnOnce() -> T + Send) -> T {
+    world.client.run(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(work())
+    })
+}
+
+/// As [`frontage_lab::wait_for`], while the client goes on.
+pub async fn until(what: &str, condition: impl Fn() -> bool) {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(frontage_lab::PATIENCE, waiting).await;
+    waited.unwrap_or_else(|_| panic!("waited for this: {what}"));
 }
 
 fn metric(host: &Namespace, name: &str) -> u64 {

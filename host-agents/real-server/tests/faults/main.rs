@@ -1,0 +1,7 @@
+//! What may go wrong between a client, its balancer and real servers, with real programs on a whole network.
+
+#[allow(dead_code)]
+#[path = "../common/mod.rs"]
+mod common;
+
+mod paths;
