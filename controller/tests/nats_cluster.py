@@ -1,4 +1,5 @@
-"""nats-servers on this machine, in one cluster, with tags that say at which sites they are."""
+"""nats-servers on this machine, with tags that say at which sites they are: in one cluster, or in one for each region, joined by
+gateways to a supercluster."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -41,11 +43,14 @@ def skip_without_server() -> None:
 class Cluster:
     """One server for each set of sites, by number from 0."""
 
-    def __init__(self, folder: Path, sites: Sequence[Sequence[int]]):
-        ports = _free_ports(2 * len(sites))
-        self._clients, self._routes = ports[: len(sites)], ports[len(sites) :]
+    def __init__(self, folder: Path, sites: Sequence[Sequence[int]], regions: Sequence[str] = ()):
+        """``regions``: each server's; none: all are in one cluster."""
+        count = len(sites)
+        ports = _free_ports(3 * count)
+        self._clients, self._routes, self._gateways = ports[:count], ports[count : 2 * count], ports[2 * count :]
         self._folder = folder
         self._sites = sites
+        self._regions = regions
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     @property
@@ -59,17 +64,34 @@ class Cluster:
     def start(self, number: int) -> None:
         assert BINARY is not None
         file, log = self._folder / f"{number}.conf", self._folder / f"{number}.log"
-        routes = ", ".join(f"nats://127.0.0.1:{port}" for port in self._routes)
+        name, gateway = "records", ""
+        routes = self._routes
+        if self._regions:
+            name, gateway = self._regions[number], self._gateway(number)
+            routes = [self._routes[other] for other in self.of(name)]
         tags = ", ".join(f'"site:{site}"' for site in self._sites[number])
         file.write_text(f"""
             server_name: s{number}
             listen: 127.0.0.1:{self._clients[number]}
             server_tags: [{tags}]
             jetstream {{ store_dir: "{self._folder / str(number)}", max_mem: 64MB, max_file: 1GB }}
-            cluster {{ name: records, listen: 127.0.0.1:{self._routes[number]}, routes: [{routes}] }}
+            cluster {{ name: {name}, listen: 127.0.0.1:{self._routes[number]}, routes: [{_urls(routes)}] }}
+            {gateway}
             log_file: "{log}"
         """)
         self._processes[number] = subprocess.Popen([BINARY, "-c", str(file)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def _gateway(self, number: int) -> str:
+        others = [
+            f"{{ name: {region}, urls: [{_urls([self._gateways[other] for other in self.of(region)])}] }}"
+            for region in sorted(set(self._regions))
+        ]
+        own, port = self._regions[number], self._gateways[number]
+        return f"gateway {{ name: {own}, listen: 127.0.0.1:{port}, gateways: [{', '.join(others)}] }}"
+
+    def of(self, region: str) -> list[int]:
+        """The numbers of a region's servers."""
+        return [number for number, one in enumerate(self._regions) if one == region]
 
     def start_all(self) -> None:
         for number in range(len(self._sites)):
@@ -108,12 +130,16 @@ class Cluster:
                     await asyncio.sleep(0.05)
 
     async def _all_joined(self, streams: JetStreamContext) -> bool:
-        config = api.StreamConfig(name="probe", subjects=["probe"], num_replicas=len(self._processes))
-        try:
-            await streams.add_stream(config)
-            await streams.delete_stream("probe")
-        except (JetStreamError, nats.errors.Error, TimeoutError):
-            return False
+        """A stream on all servers of each region can be had."""
+        sizes = Counter(self._regions[number] for number in self._processes) if self._regions else {"": len(self._processes)}
+        for region, size in sizes.items():
+            where = api.Placement(cluster=region) if region else None
+            config = api.StreamConfig(name="probe", subjects=["probe"], num_replicas=size, placement=where)
+            try:
+                await streams.add_stream(config)
+                await streams.delete_stream("probe")
+            except (JetStreamError, nats.errors.Error, TimeoutError):
+                return False
         return True
 
     async def clear(self) -> None:
@@ -128,8 +154,18 @@ class Cluster:
             await client.close()
 
 
+def supercluster(folder: Path, regions: int = 3, nodes: int = 3) -> Cluster:
+    """As many sites as regions, numbered from 1, with ``nodes`` servers each; a cluster of its own each."""
+    sites = [site for site in range(1, regions + 1) for _ in range(nodes)]
+    return Cluster(folder, [[site] for site in sites], [f"region-{site}" for site in sites])
+
+
 async def _silent(_: Exception) -> None:
     """A server that is not up yet is asked again."""
+
+
+def _urls(ports: Sequence[int]) -> str:
+    return ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
 
 
 def _free_ports(count: int) -> list[int]:

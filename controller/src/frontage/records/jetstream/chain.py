@@ -1,12 +1,17 @@
 """Which of a record's messages count.
 
-What a Raft group promises is the order of its stream. JetStream's own refusal of messages that follow another than the last of
-their subject (``Nats-Expected-Last-Subject-Sequence``) is younger than that, and was long none where a stream has several
-servers: the leader looked before it proposed, so it took all that were on their way together (nats-server issue 4320), and
-servers could come apart over who refused what (pull requests 5794, 6194). So it is not used. Each message names the one that it
-follows, and counts only if it is the first to follow that, and that counts. Who writes waits until it sees that its own does; who
-reads passes over those that do not. An old leader's answer is a beginning of the same order, so it may say less than there is,
+What a Raft group promises is the order of its stream. Each message names the one that it follows, and counts only if it is the
+first to follow that, and that counts. An old leader's answer is a beginning of the same order, so it may say less than there is,
 but never otherwise.
+
+That alone is not enough, because a stream keeps `HISTORY` messages of a record: where so many follow the same one, or follow those
+that do, while somebody looks, the first of them is pushed out and another seems to be it. So those that do not count are kept out of
+the stream: a message is published with ``Nats-Expected-Last-Subject-Sequence``, the last message that its writer saw, and the
+group's leader refuses it where another has come since or is on its way. From nats-server 2.11 on this holds for groups of several
+servers as well: messages that are on their way are counted, and a new leader takes none before it has applied all that its
+predecessors committed. (Earlier ones took all that were on their way together: nats-server issue 4320, pull requests 5794, 6194.)
+
+Either rule alone would do as long as it holds. Who writes checks both.
 """
 
 from __future__ import annotations
@@ -14,16 +19,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from frontage.records.errors import EngineError, OutcomeUnknownError
+from frontage.records.errors import EngineError
 from frontage.records.jetstream.entry import Entry, decode
 from frontage.records.jetstream.link import Link, Message
 
 HISTORY = 16
-"""Messages of a record that its stream keeps. One that counts is lost if so many follow that do not, and each server has at most
-one on its way for a record: so fewer servers than these may write to one record at the same moment."""
-_PAUSE = 0.05
-_LOOKS = 50
-"""Times that what was acknowledged is looked for: who answers may not have it yet."""
+"""Messages of a record that its stream keeps, for those who look at them while others write."""
+PAUSE = 0.05
+LOOKS = 50
+"""Times that the last message is looked for: who answers may not have it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,12 @@ class Tip:
     sequence: int
     """Of the last message that counts; 0: there is none."""
     entry: Entry
+    last: int
+    """Of the last message, whether it counts or not."""
+
+
+class GoneError(Exception):
+    """What is asked for has been pushed out by newer messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +62,10 @@ class Source:
 
 async def tip(source: Source, guid: str) -> Tip:
     """Raises EngineError."""
-    for _ in range(_LOOKS):
+    for _ in range(LOOKS):
         found = await source.last()
         if found is None:
-            return Tip(0, Entry(0, None))
+            return Tip(0, Entry(0, None), 0)
         last, entry = found[0], decode(guid, found[1])
         # What it follows, counts: who wrote it had seen that.
         at = counts = entry.after
@@ -70,23 +80,19 @@ async def tip(source: Source, guid: str) -> Tip:
                 counts, entry = at, one
         # Beyond the last, if that has gone for newer ones meanwhile.
         if at == last:
-            return Tip(counts, entry)
-        await asyncio.sleep(_PAUSE)
+            return Tip(counts, entry, last)
+        await asyncio.sleep(PAUSE)
     raise EngineError(f"{guid}: those who keep it do not agree how far it has come; try again")
 
 
-async def accepted(source: Source, guid: str, after: int, sequence: int) -> bool:
-    """Whether the message ``sequence``, which follows ``after``, counts. Raises EngineError, OutcomeUnknownError."""
-    for _ in range(_LOOKS):
-        at = after
-        while at < sequence:
-            message = await source.behind(at)
-            if message is None:
-                break
-            at = message[0]
-            if at > sequence:
-                raise OutcomeUnknownError(f"{guid}: many have written since; read the record to see whether this was among them")
-            if decode(guid, message[1]).after == after:
-                return at == sequence
-        await asyncio.sleep(_PAUSE)
-    raise OutcomeUnknownError(f"{guid}: acknowledged, but not to be seen; read the record to see whether it was written")
+async def follower(source: Source, guid: str, after: int) -> Entry | None:
+    """The first message that follows ``after``; None: not there, as far as who answers knows. Raises GoneError, EngineError."""
+    at = after
+    while (message := await source.behind(at)) is not None:
+        at, entry = message[0], decode(guid, message[1])
+        if entry.after == after:
+            return entry
+        if entry.after > after:
+            # Who wrote it had seen later ones that count.
+            raise GoneError
+    return None

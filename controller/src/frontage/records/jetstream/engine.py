@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 LAST_SEQUENCE = "Nats-Last-Sequence"
 """The header of news that has the sequence number of the message before, of the same subject."""
+_SPREAD, _LONGEST_SPREAD = 0.002, 0.25
+"""Seconds, at most, before a write that was overtaken is tried again: after the first time, and after many."""
 FIRST_LOOK = 0.1
 LOOK = 5.0
 """Seconds after which a subscribed record is read, in case that its news was lost: soon after the beginning, then now and then."""
@@ -143,11 +146,12 @@ class JetStream(Store):
 
     async def _until_first(self, guid: str, step: Callable[[], Awaitable[T]]) -> T:
         async with self.groups.turn(guid):
-            for _ in range(ATTEMPTS):
+            for attempt in range(ATTEMPTS):
                 try:
                     return await step()
                 except OvertakenError:
-                    continue
+                    # By another server. Of many, one comes first each time; so they spread out.
+                    await asyncio.sleep(random.uniform(0, min(_SPREAD * 2**attempt, _LONGEST_SPREAD)))
         raise ContentionError(f"{guid}: others wrote first, {ATTEMPTS} times; try again")
 
     @asynccontextmanager

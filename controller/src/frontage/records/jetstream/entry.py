@@ -20,10 +20,12 @@ class Entry:
     to: str | None = None
     after: int = 0
     """The sequence number of the message that it follows; 0: it is the first."""
+    write: str = ""
+    """Names this one writing of it, among all servers', so that who is in doubt can see whether it was done."""
 
     def encode(self) -> bytes:
         """One line of JSON, then the document as it is."""
-        head: dict[str, object] = {"epoch": self.epoch, "after": self.after}
+        head: dict[str, object] = {"epoch": self.epoch, "after": self.after, "write": self.write}
         if self.to is not None:
             head["to"] = self.to
         document = b""
@@ -44,6 +46,6 @@ def decode(guid: str, data: bytes) -> Entry:
         if "version" in head:
             kept = None if head["deleted"] else document
             record = Record(guid, Consistency(head["consistency"]), int(head["version"]), int(head["stamp"]), kept)
-        return Entry(int(head["epoch"]), record, head.get("to"), int(head["after"]))
+        return Entry(int(head["epoch"]), record, head.get("to"), int(head["after"]), head.get("write", ""))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise EngineError(f"{guid}: its message is none of ours: {error!r}; who else writes to the streams records-*?") from None

@@ -13,13 +13,14 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from secrets import token_hex
 from weakref import WeakValueDictionary
 
 from frontage.records.errors import ContentionError, EngineError, NotFoundError, OutcomeUnknownError
-from frontage.records.jetstream.chain import Source, Tip, accepted, tip
+from frontage.records.jetstream.chain import LOOKS, PAUSE, GoneError, Source, Tip, follower, tip
 from frontage.records.jetstream.classes import Classes, StreamClass
 from frontage.records.jetstream.entry import Entry
-from frontage.records.jetstream.link import Link, OvertakenError
+from frontage.records.jetstream.link import PATIENCE, Link, NoAnswerError, OvertakenError
 from frontage.records.record import Record
 
 ATTEMPTS = 100
@@ -53,7 +54,7 @@ class Groups:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def turn(self, guid: str) -> asyncio.Lock:
-        """To be held by whoever uses `follow`: this server's own do not overtake each other, and `chain.HISTORY` counts on it."""
+        """To be held by whoever uses `follow`: this server's own do not overtake each other."""
         return self._turns.setdefault(guid, asyncio.Lock())
 
     async def find(self, guid: str, *, nearby: bool = False, make: bool = False) -> Place | None:
@@ -93,15 +94,50 @@ class Groups:
     async def follow(self, place: Place, guid: str, entry: Entry) -> None:
         """Write ``entry`` behind what was found there. Raises OvertakenError, OutcomeUnknownError, EngineError."""
         group, after = place.group, place.tip.sequence
-        sequence = await self._link.publish(group.subject(guid), replace(entry, after=after).encode())
-        try:
-            counts = await accepted(Source(self._link, group.stream, group.subject(guid)), guid, after, sequence)
-        except EngineError as error:
-            raise OutcomeUnknownError(
-                f"{guid}: was taken, but nobody says whether it counts: {error}; read the record to see"
-            ) from None
-        if not counts:
-            raise OvertakenError
+        entry = replace(entry, after=after, write=token_hex(8))
+        source = Source(self._link, group.stream, group.subject(guid))
+        doubt = ""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PATIENCE
+        while True:
+            stored = False
+            try:
+                # Again, where nobody has answered: only the first that follows counts, so it is done once.
+                await self._link.publish(source.subject, entry.encode(), place.tip.last)
+                stored = True
+            except OvertakenError:
+                pass
+            except NoAnswerError as error:
+                doubt = str(error)
+            except EngineError as error:
+                raise _unknown(guid, error) if doubt else error from None
+            counts = await self._counts(source, guid, entry, stored=stored, doubt=bool(doubt))
+            if counts:
+                return
+            if counts is False or not doubt:
+                raise OvertakenError
+            if loop.time() > deadline:
+                raise _unknown(guid, doubt)
+            await asyncio.sleep(PAUSE)
+
+    async def _counts(self, source: Source, guid: str, entry: Entry, *, stored: bool, doubt: bool) -> bool | None:
+        """None: nothing follows what it follows. Raises OutcomeUnknownError, EngineError."""
+        for _ in range(LOOKS):
+            try:
+                first = await follower(source, guid, entry.after)
+            except GoneError:
+                if doubt and not stored:
+                    raise _unknown(guid, "many have written since") from None
+                return stored
+            except EngineError as error:
+                raise _unknown(guid, error) if doubt or stored else error from None
+            if first is not None:
+                return first.write == entry.write
+            if not stored:
+                return None
+            # Who answers may not have it yet.
+            await asyncio.sleep(PAUSE)
+        raise _unknown(guid, "acknowledged, but not to be seen")
 
     async def move(self, guid: str, sites: Sequence[int]) -> None:
         """Raises NotFoundError, SiteError, ContentionError, OutcomeUnknownError, EngineError."""
@@ -162,3 +198,7 @@ class Groups:
         self._at.move_to_end(guid)
         if len(self._at) > _REMEMBERED:
             self._at.popitem(last=False)
+
+
+def _unknown(guid: str, why: object) -> OutcomeUnknownError:
+    return OutcomeUnknownError(f"{guid}: {why}; read the record to see whether it was written")

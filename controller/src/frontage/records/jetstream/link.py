@@ -13,23 +13,27 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext, api
-from nats.js.errors import BadRequestError, NoStreamResponseError, NotFoundError
+from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, NotFoundError
 
-from frontage.records.errors import EngineError, OutcomeUnknownError, SizeError
+from frontage.records.errors import EngineError, SizeError
 
 log = logging.getLogger(__name__)
 
 SAFE = 2, 11
-"""The first version of nats-server of which `kill -9` was not seen to lose anything, as 2.9.10 was (docs/records.md)."""
+"""The first version of nats-server whose groups of several servers refuse a message that another has overtaken (`chain`), and of which
+`kill -9` was not seen to lose anything, as 2.9.10 was (docs/records.md)."""
 CONNECT_TIMEOUT = 5.0
 """Seconds for the first connection; later ones are tried for ever."""
 ATTEMPT = 2.0
-"""Seconds for one answer: a group that lost its leader has a new one by then, and a read is asked again."""
-PATIENCE = 8.0
-"""Seconds for a whole operation."""
+"""Seconds for one answer; then it is asked again."""
+PATIENCE = 15.0
+"""Seconds for a whole operation: a group that has lost its leader has a new one after 4 to 9 (nats-server's election timeout), unless
+two candidates share the votes."""
 LOCAL_ATTEMPT = 1.0
 """Seconds for a mirror at this site; then its origin is asked."""
 _PAUSE = 0.05
+_OVERTAKEN = frozenset((10071, 10164))
+"""JetStream's error codes of a message that was expected to be behind another than it would be."""
 
 T = TypeVar("T")
 Message: TypeAlias = tuple[int, bytes]
@@ -38,6 +42,10 @@ Message: TypeAlias = tuple[int, bytes]
 
 class OvertakenError(Exception):
     """Another message came first: this one does not count."""
+
+
+class NoAnswerError(Exception):
+    """It may be stored, or be stored yet."""
 
 
 class Link:
@@ -65,11 +73,9 @@ class Link:
         link = cls(client, where)
         version = client.connected_server_version
         if (version.major, version.minor) < SAFE:
-            log.warning(
-                "%s: nats-server %s: versions before 2.11 were seen to lose acknowledged writes when killed; use 2.11 or later",
-                where,
-                f"{version.major}.{version.minor}",
-            )
+            await client.close()
+            found, need = f"{version.major}.{version.minor}.{version.patch}", ".".join(map(str, SAFE))
+            raise EngineError(f"{where}: nats-server {found} loses writes that it acknowledged; use {need} or later")
         try:
             await link.ask(link.streams.account_info)
         except BaseException as error:
@@ -117,23 +123,29 @@ class Link:
             raise TimeoutError(str(error)) from None
         return found.seq or 0, found.data or b""
 
-    async def publish(self, subject: str, data: bytes) -> int:
-        """Its sequence number. Raises EngineError or SizeError (not done), OutcomeUnknownError."""
+    async def publish(self, subject: str, data: bytes, behind: int) -> None:
+        """Store it, if ``behind`` is the sequence number of the subject's last message, or 0 and there is none.
+
+        Raises OvertakenError (another is there, or on its way), EngineError or SizeError (not done), NoAnswerError.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
+        headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(behind)}
         while True:
             try:
-                return (await self.streams.publish(subject, data, timeout=deadline - loop.time())).seq
+                await self.streams.publish(subject, data, headers=dict(headers))
+                return
             except NoStreamResponseError:
                 # Nobody has heard it: the group has no leader at this moment.
-                if loop.time() + ATTEMPT > deadline:
+                if loop.time() > deadline:
                     raise EngineError(f"{self.where}: {subject}: no leader; a group needs most of its servers") from None
                 await asyncio.sleep(_PAUSE)
             except nats.errors.MaxPayloadError:
                 raise SizeError(f"{self.where}: {subject}: larger than the servers' max_payload; raise that") from None
             except (nats.errors.Error, TimeoutError) as error:
-                why = str(error) or type(error).__name__
-                raise OutcomeUnknownError(f"{self.where}: {why}; read the record to see whether it was written") from None
+                if isinstance(error, APIError) and error.err_code in _OVERTAKEN:
+                    raise OvertakenError from None
+                raise NoAnswerError(f"{self.where}: {error or type(error).__name__}") from None
 
     async def listen(self, subject: str, hear: Callable[[Msg], Awaitable[None]]) -> Subscription:
         try:
