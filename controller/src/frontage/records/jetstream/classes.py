@@ -101,7 +101,7 @@ class Classes:
         wanted = tuple(sites)
         self._check(wanted)
         while True:
-            listed = await self._list()
+            listed = await self.list()
             for one in listed:
                 if one.sites == wanted:
                     self._known[one.name] = one
@@ -114,7 +114,7 @@ class Classes:
                 continue
 
     async def move(self, name: str, sites: Sequence[int]) -> StreamClass:
-        """Move a class as a whole; it goes on serving meanwhile. Returns once it is started; `settled` says when it is done.
+        """Move a class as a whole; it goes on serving meanwhile. Returns once it is started; `moves` waits until it is done.
 
         Raises SiteError, EngineError."""
         moved = StreamClass(name, tuple(sites))
@@ -133,20 +133,14 @@ class Classes:
         self._known[name] = moved
         return moved
 
-    async def settled(self, one: StreamClass) -> bool:
-        """Whether its group has its full number of servers again, all of them up to date, and no others."""
-        info = await self._link.ask(lambda: self._link.streams.stream_info(one.stream))
-        peers = [] if info.cluster is None else info.cluster.replicas or []
-        led = info.cluster is None or info.cluster.leader is not None
-        return led and len(peers) == self._replicas - 1 and all(peer.current for peer in peers)
-
     def _check(self, sites: tuple[int, ...]) -> None:
         unknown = sorted(set(sites) - self._sites)
         if unknown:
             known = ", ".join(map(str, sorted(self._sites)))
             raise SiteError(f"there is no site {unknown[0]}; known are: {known}")
 
-    async def _list(self) -> list[StreamClass]:
+    async def list(self) -> list[StreamClass]:
+        """All that there are. Raises EngineError."""
         found: list[StreamClass] = []
         offset = 0
         while page := await self._link.ask(partial(self._link.streams.streams_info, offset)):

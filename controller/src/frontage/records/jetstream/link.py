@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import json
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import nats
 import nats.errors
@@ -17,18 +17,16 @@ from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, Not
 
 from frontage.records.errors import EngineError, SizeError
 
-log = logging.getLogger(__name__)
-
 SAFE = 2, 11
-"""The first version of nats-server whose groups of several servers refuse a message that another has overtaken (`chain`), and of which
-`kill -9` was not seen to lose anything, as 2.9.10 was (docs/records.md)."""
+"""The first version of nats-server whose groups of several servers refuse a message that another has overtaken (`chain`), and of
+which `kill -9` was not seen to lose anything, as 2.9.10 was (docs/records.md)."""
 CONNECT_TIMEOUT = 5.0
 """Seconds for the first connection; later ones are tried for ever."""
 ATTEMPT = 2.0
 """Seconds for one answer; then it is asked again."""
 PATIENCE = 15.0
-"""Seconds for a whole operation: a group that has lost its leader has a new one after 4 to 9 (nats-server's election timeout), unless
-two candidates share the votes."""
+"""Seconds for a whole operation: a group that has lost its leader has a new one after 4 to 9 (nats-server's election timeout),
+unless two candidates share the votes."""
 LOCAL_ATTEMPT = 1.0
 """Seconds for a mirror at this site; then its origin is asked."""
 _PAUSE = 0.05
@@ -103,6 +101,18 @@ class Link:
                         await asyncio.sleep(_PAUSE)
         except TimeoutError:
             raise EngineError(f"{self.where}: {problem or type(problem).__name__}; a group needs most of its servers") from None
+
+    async def info(self, stream: str) -> dict[str, Any]:
+        """What JetStream says of a stream, with what the library leaves out. Raises EngineError, NotFoundError."""
+
+        async def question() -> dict[str, Any]:
+            message = await self._client.request(f"$JS.API.STREAM.INFO.{stream}", timeout=ATTEMPT)
+            found: dict[str, Any] = json.loads(message.data)
+            if "error" in found:
+                raise APIError.from_error(found["error"])
+            return found
+
+        return await self.ask(question)
 
     async def read(self, stream: str, subject: str, since: int | None, *, nearby: bool) -> Message | None:
         """The subject's first message of at least that sequence number; the last of all if None. None if there is none.

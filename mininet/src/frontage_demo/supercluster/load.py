@@ -1,0 +1,164 @@
+"""Clients of one region, in a process of their own: paced writes and reads through a record server, and subscriptions.
+
+The arrivals are open-loop and seeded. Where the store stalls, at most `OUTSTANDING` operations wait; what would come on
+top is counted as held back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from frontage.records.errors import OutcomeUnknownError, RecordError
+from frontage.records.jetstream.engine import JetStream
+from frontage.records.record import Consistency, now_us
+
+from .history import NEVER, Operation
+
+OUTSTANDING = 400
+READS = 0.25
+"""Of the operations."""
+LAST = 30.0
+"""Seconds for what is still on its way at the end."""
+FILLING = "x" * 120
+CONTROLLERS = 3
+REPLICAS = 3
+
+
+@dataclass(frozen=True)
+class Name:
+    """A record."""
+
+    guid: str
+    consistency: Consistency
+
+    @classmethod
+    def parse(cls, text: str) -> Name:
+        """What `str` makes of it."""
+        guid, _, consistency = text.partition("=")
+        return cls(guid, Consistency(consistency))
+
+    def __str__(self) -> str:
+        return f"{self.guid}={self.consistency}"
+
+
+class Clients:
+    """Of one site. What they did goes to `out`, a line each."""
+
+    def __init__(self, store: JetStream, site: int, names: list[Name], seed: int, out: TextIO) -> None:
+        self._store = store
+        self._site = site
+        self._names = names
+        self._random = random.Random(f"{seed} {site}")
+        self._out = out
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._number = 0
+        self.counts: Counter[str] = Counter()
+        """Of operations that were refused or failed, by the error's code; and of those held back."""
+
+    async def run(self, rate: float, stop: asyncio.Event) -> None:
+        """Operations at `rate` a second until `stop`, and those that are on their way then."""
+        loop = asyncio.get_running_loop()
+        began, number = loop.time(), 0
+        while not stop.is_set():
+            await asyncio.sleep(max(0.0, began + number / rate - loop.time()))
+            number += 1
+            name, read = self._random.choice(self._names), self._random.random() < READS
+            if len(self._tasks) >= OUTSTANDING:
+                self.counts["held_back"] += 1
+                continue
+            task = asyncio.create_task(self._read(name) if read else self._put(name))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LAST)
+
+    async def follow(self, name: Name) -> None:
+        """Note when each state is seen here."""
+        async with self._store.subscribe(name.guid) as watch:
+            while (record := await watch.next()) is not None:
+                now = time.monotonic_ns()
+                value = None if record.value is None else str(record.value["w"])
+                self._note(Operation(self._site, name.guid, name.consistency, "seen", value, now, now, record.version))
+
+    async def _put(self, name: Name) -> None:
+        self._number += 1
+        value = f"{self._site}.{self._number}"
+        # Distinct stamps, so that an eventual record's writes have one order that this process knows, too.
+        stamp = now_us() if name.consistency is Consistency.EVENTUAL else None
+        begin = time.monotonic_ns()
+        end, version = NEVER, None
+        try:
+            written = await self._store.put(name.guid, {"w": value, "filling": FILLING}, stamp=stamp)
+            end, version = time.monotonic_ns(), written.record.version if stamp is None else stamp
+        except OutcomeUnknownError as error:
+            self.counts[error.code] += 1
+        except RecordError as error:
+            # Not done: nobody may ever see it, so it is no part of the history.
+            self.counts[error.code] += 1
+            return
+        self._note(Operation(self._site, name.guid, name.consistency, "put", value, begin, end, version))
+
+    async def _read(self, name: Name) -> None:
+        begin = time.monotonic_ns()
+        try:
+            record = await self._store.get(name.guid)
+        except RecordError as error:
+            self.counts[f"read_{error.code}"] += 1
+            return
+        value = None if record.value is None else str(record.value["w"])
+        end = time.monotonic_ns()
+        self._note(Operation(self._site, name.guid, name.consistency, "read", value, begin, end, record.version))
+
+    def _note(self, operation: Operation) -> None:
+        self._out.write(operation.line() + "\n")
+
+
+async def run(args: argparse.Namespace) -> None:
+    """Until SIGTERM."""
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    names = [Name.parse(line) for line in args.names.read_text().splitlines()]
+    store = await JetStream.open(args.servers, args.site, args.sites, replicas=REPLICAS, controllers=CONTROLLERS)
+    with args.out.open("w") as out:
+        clients = Clients(store, args.site, names, args.seed, out)
+        followers = [
+            asyncio.create_task(clients.follow(name)) for name in names[:: max(1, len(names) // args.followed)]
+        ]
+        print("ready", flush=True)
+        await clients.run(args.rate, stop)
+        for follower in followers:
+            follower.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*followers)
+        await store.close()
+    for code, count in sorted(clients.counts.items()):
+        print(code, count, flush=True)
+
+
+def main() -> int:
+    """Run the clients of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--site", type=int, required=True)
+    parser.add_argument("--sites", type=int, nargs="+", required=True)
+    parser.add_argument("--servers", nargs="+", required=True)
+    parser.add_argument("--names", type=Path, required=True, help="a file of GUID=CONSISTENCY lines")
+    parser.add_argument("--rate", type=float, required=True, help="operations a second")
+    parser.add_argument("--followed", type=int, default=12, help="records that are subscribed to")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    asyncio.run(run(parser.parse_args()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,296 @@
+"""The scenario: load from all regions, and one failure after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from frontage.records.errors import NotFoundError, RecordError
+from frontage.records.jetstream import moves
+from frontage.records.jetstream.classes import StreamClass
+from frontage.records.jetstream.engine import JetStream
+from frontage.records.record import Consistency
+from frontage.records.ring import Ring, partition
+
+from .history import Operation, load, violations
+from .load import CONTROLLERS, REPLICAS, Name
+from .servers import NODES, Region, Servers
+
+PATIENCE = 90.0
+"""Seconds for the supercluster to be whole again, and for the sites to agree."""
+
+
+class StormError(RuntimeError):
+    """The scenario could not be played."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much of everything."""
+
+    rate: float
+    """Operations a second, of all regions together."""
+    hold: float
+    """Seconds that each failure lasts, and each quiet time between two."""
+    records: int
+    """Of each consistency and home site."""
+    seed: int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What happened, from when to when; nanoseconds of the monotonic clock."""
+
+    name: str
+    begin: int
+    end: int
+
+
+@dataclass
+class Result:
+    """What came of it."""
+
+    operations: list[Operation]
+    homes: Mapping[str, int]
+    """The site that orders a record's writes, when all began."""
+    phases: list[Phase] = field(default_factory=list)
+    counts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    """Operations that were not done, by site and error."""
+    moves: list[str] = field(default_factory=list)
+    """What became of each."""
+    violations: list[str] = field(default_factory=list)
+
+
+def choose(sites: Sequence[int], each: int) -> dict[str, int]:
+    """GUIDs with their home sites: all of a home in one partition, so that there are as few Raft groups as sites."""
+    ring = Ring(sites, CONTROLLERS)
+    part = {site: next(p for p in range(1000) if ring.controllers(p)[0] == site) for site in sites}
+    found: dict[str, int] = {}
+    number = 0
+    wanted = dict.fromkeys(sites, each)
+    while any(wanted.values()):
+        guid = f"record-{number}"
+        number += 1
+        for site in sites:
+            if wanted[site] and partition(guid) == part[site]:
+                found[guid] = site
+                wanted[site] -= 1
+    return found
+
+
+class Storm:
+    """One run. `cut` takes a site's links to the others away, or brings them back."""
+
+    def __init__(
+        self,
+        servers: Servers,
+        regions: Sequence[Region],
+        folder: Path,
+        plan: Plan,
+        cut: Callable[[int, bool], None] | None,
+    ) -> None:
+        self._servers = servers
+        self._regions = {region.site: region for region in regions}
+        self._folder = folder
+        self._plan = plan
+        self._cut = cut
+        self._sites = sorted(self._regions)
+        homes = choose(self._sites, plan.records * len(Consistency))
+        kinds = list(Consistency)
+        self._names = [Name(guid, kinds[number % len(kinds)]) for number, guid in enumerate(homes)]
+        self._stores: dict[int, JetStream] = {}
+        self.result = Result([], homes)
+
+    async def run(self) -> Result:
+        """All of it. Raises StormError, and RecordError where the supercluster does not come up."""
+        for node in self._servers.nodes:
+            self._servers.start(node)
+        await self._servers.ready()
+        for site in self._sites:
+            self._stores[site] = await JetStream.open(
+                self._servers.urls(site), site, self._sites, replicas=REPLICAS, controllers=CONTROLLERS
+            )
+        clients = []
+        try:
+            await self._create()
+            clients = [await self._start_clients(site) for site in self._sites]
+            await self._phases()
+            self.result.counts = dict([await self._end(*one) for one in zip(self._sites, clients, strict=True)])
+            self.result.operations += load(self._out(site) for site in self._sites)
+            self.result.violations = violations(self.result.operations, await self._agreed())
+        finally:
+            for process in clients:
+                if process.poll() is None:
+                    process.kill()
+            for store in self._stores.values():
+                await store.close()
+        return self.result
+
+    async def _create(self) -> None:
+        """Each record as its home site's clients make it."""
+        for name in self._names:
+            site = self.result.homes[name.guid]
+            begin = time.monotonic_ns()
+            value = f"new.{name.guid}"
+            # At time 1, so that every eventual write is later.
+            stamp = 1 if name.consistency is Consistency.EVENTUAL else None
+            made = await self._stores[site].put(name.guid, {"w": value}, consistency=name.consistency, stamp=stamp)
+            version, end = made.record.version, time.monotonic_ns()
+            self.result.operations.append(
+                Operation(site, name.guid, name.consistency, "put", value, begin, end, version)
+            )
+
+    def _out(self, site: int) -> Path:
+        return self._folder / f"clients-{site}.jsonl"
+
+    async def _start_clients(self, site: int) -> subprocess.Popen[bytes]:
+        names = self._folder / "names"
+        names.write_text("".join(f"{name}\n" for name in self._names))
+        command: list[str | Path] = [sys.executable, "-m", "frontage_demo.supercluster.load", "--site", str(site)]
+        command += ["--sites", *map(str, self._sites), "--servers", *self._servers.urls(site), "--names", names]
+        command += ["--rate", str(self._plan.rate / len(self._sites)), "--seed", str(self._plan.seed)]
+        log = self._folder / f"clients-{site}.log"
+        with log.open("wb") as file:
+            process = self._regions[site].spawn([*command, "--out", self._out(site)], file)
+        async with asyncio.timeout(PATIENCE):
+            while "ready" not in log.read_text():
+                if process.poll() is not None:
+                    raise StormError(f"clients of site {site} did not start: {log.read_text()[-2000:]}")
+                await asyncio.sleep(0.05)
+        return process
+
+    async def _end(self, site: int, process: subprocess.Popen[bytes]) -> tuple[int, Counter[str]]:
+        process.terminate()
+        async with asyncio.timeout(PATIENCE):
+            while process.poll() is None:
+                await asyncio.sleep(0.05)
+        log = self._folder / f"clients-{site}.log"
+        if process.returncode:
+            raise StormError(f"clients of site {site} failed: {log.read_text()[-2000:]}")
+        lines = [line.split() for line in log.read_text().splitlines()]
+        return site, Counter({line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit()})
+
+    async def _phases(self) -> None:
+        first, second, third = self._sites
+        await self._phase("quiet", self._hold)
+        victim = self._servers.named((await self._standing(first)).servers[0])
+        await self._failing("node killed", [victim.name])
+        await self._failing("region killed", [node.name for node in self._servers.of(second)])
+        if self._cut is not None:
+            cut = self._cut
+            cut(third, True)
+            await self._phase("links cut", self._hold)
+            cut(third, False)
+            await self._phase("links back", self._whole)
+        await self._phase("class moved", self._move_class)
+        await self._phase("class and records moved, node killed", self._move_and_kill)
+        await self._phase("quiet again", self._hold)
+
+    async def _phase(self, name: str, body: Callable[[], Awaitable[None]]) -> None:
+        begin = time.monotonic_ns()
+        await body()
+        self.result.phases.append(Phase(name, begin, time.monotonic_ns()))
+
+    async def _hold(self) -> None:
+        await asyncio.sleep(self._plan.hold)
+
+    async def _failing(self, name: str, victims: Sequence[str]) -> None:
+        for victim in victims:
+            self._servers.kill(self._servers.named(victim))
+        await self._phase(name, self._hold)
+        for victim in victims:
+            self._servers.start(self._servers.named(victim))
+        await self._phase(f"{name}: back", self._whole)
+
+    async def _whole(self) -> None:
+        """Until every class has all its servers, and then a quiet time."""
+        async with asyncio.timeout(PATIENCE):
+            for site in self._sites:
+                while True:
+                    try:
+                        if (await self._standing(site)).settled:
+                            break
+                    except RecordError:
+                        pass
+                    await asyncio.sleep(0.2)
+        await self._hold()
+
+    async def _class(self, home: int) -> StreamClass:
+        guid = next(guid for guid, site in self.result.homes.items() if site == home)
+        found = await self._stores[home].classes.partition(guid, make=False)
+        if found is None:
+            raise StormError(f"the class of {guid} is gone")
+        return found
+
+    async def _standing(self, home: int) -> moves.Standing:
+        # Asked where it is not likely to be down.
+        asked = self._stores[home]
+        return await moves.standing(asked.link, await self._class(home))
+
+    async def _move_class(self) -> None:
+        home, *others = self._sites
+        await self._move(await self._class(home), [*others, home])
+        await self._hold()
+
+    async def _move_and_kill(self) -> None:
+        """The class back, its records elsewhere one by one, and the leader dies in the middle."""
+        home, second, third = self._sites
+        group = await self._class(home)
+        victim = self._servers.named((await moves.standing(self._stores[second].link, group)).servers[0])
+        moving = asyncio.create_task(self._move(group, [home, second, third]))
+        placing = asyncio.create_task(self._place([name.guid for name in self._names[:: len(self._names) // 12]]))
+        await asyncio.sleep(0.2)
+        self._servers.kill(victim)
+        await asyncio.gather(moving, placing)
+        self._servers.start(victim)
+        await self._whole()
+
+    async def _move(self, group: StreamClass, sites: Sequence[int]) -> None:
+        store = self._stores[self._sites[1]]
+        began = time.monotonic()
+        try:
+            await moves.move(store.link, store.classes, group.name, sites, patience=PATIENCE)
+            what = "done"
+        except RecordError as error:
+            what = str(error)
+        took = time.monotonic() - began
+        self.result.moves.append(f"{group.name} to {', '.join(map(str, sites))}: {what} after {took:.1f} s")
+
+    async def _place(self, guids: Sequence[str]) -> None:
+        outcomes: Counter[str] = Counter()
+        for number, guid in enumerate(guids):
+            sites = self._sites[number % 3 :] + self._sites[: number % 3]
+            try:
+                await self._stores[self._sites[2]].place(guid, sites)
+                outcomes["done"] += 1
+            except RecordError as error:
+                outcomes[error.code] += 1
+        self.result.moves.append(f"{len(guids)} records: " + ", ".join(f"{n} {code}" for code, n in outcomes.items()))
+
+    async def _agreed(self) -> dict[tuple[int, str], Operation]:
+        """Every record as each site reads it, once all read the same: eventual ones converge, mirrors arrive."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            found = {(site, name.guid): await self._look(site, name) for site in self._sites for name in self._names}
+            states = {name.guid: {found[site, name.guid].version for site in self._sites} for name in self._names}
+            if all(len(versions) == 1 for versions in states.values()) or time.monotonic() > deadline:
+                return found
+            await asyncio.sleep(0.5)
+
+    async def _look(self, site: int, name: Name) -> Operation:
+        begin = time.monotonic_ns()
+        try:
+            record = await self._stores[site].get(name.guid)
+        except NotFoundError:
+            return Operation(site, name.guid, name.consistency, "read", None, begin, time.monotonic_ns(), 0)
+        value = None if record.value is None else str(record.value["w"])
+        return Operation(site, name.guid, name.consistency, "read", value, begin, time.monotonic_ns(), record.version)
+
+
+__all__ = ["NODES", "PATIENCE", "Phase", "Plan", "Result", "Storm", "StormError", "choose"]
