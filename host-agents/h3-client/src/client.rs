@@ -237,13 +237,15 @@ impl<S> Session<S> {
     }
 
     /// Asks for `uri`, and waits for the answer's header.
-    pub async fn get(&mut self, uri: &Uri) -> Result<Answer, Failure> {
+    pub async fn get(&self, uri: &Uri) -> Result<Answer, Failure> {
         let request = Request::get(uri)
             .header(http::header::USER_AGENT, "frontage-h3-client")
             .body(())
             .map_err(Failure::new)?;
+        // A handle of its own: others may ask meanwhile.
+        let mut requests = self.requests.clone();
         let asked = async {
-            let mut stream = self.requests.send_request(request).await?;
+            let mut stream = requests.send_request(request).await?;
             stream.finish().await?;
             let head = stream.recv_response().await?;
             Ok::<_, StreamError>((head, stream))

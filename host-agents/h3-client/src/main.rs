@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use frontage_h3_client::{block_on, get, load, plan};
+use frontage_h3_client::{block_on, get, load, page, plan};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,6 +26,8 @@ struct Args {
 enum Command {
     /// Download each URL in turn, and say what came as one line of JSON
     Get(get::Args),
+    /// Download a URL, then all others at a time over the same connection, and say what came as one line of JSON for each
+    Page(page::Args),
     /// Keep connections busy with requests (closed loop), and say how it went as one line of JSON
     Load(load::Args),
     /// Replay a plan of the demo (open loop), and say what became of each request (mininet/src/frontage_demo/outcome.py)
@@ -48,6 +50,7 @@ fn run(command: Command) -> Result<bool> {
     block_on(async {
         match command {
             Command::Get(args) => get::run(&args).await,
+            Command::Page(args) => page::run(&args).await,
             Command::Load(args) => load::run(args).await,
             Command::Plan(args) => plan::run(args).await,
         }

@@ -36,6 +36,39 @@ fn get_saves_and_says_what_came() {
 }
 
 #[test]
+fn a_page_comes_before_its_objects_on_one_connection() {
+    let world = World::new();
+    let names: Vec<_> = (0..5).map(|i| format!("picture{i}")).collect();
+    for (i, name) in names.iter().enumerate() {
+        fs::write(world.folder.join("files").join(name), object(1000 * i)).unwrap();
+    }
+    let urls: Vec<_> = names.iter().map(|name| world.url(name)).collect();
+    let urls = urls.iter().map(String::as_str);
+    let fixed = ["page", "--insecure", "--paths", "1", "--output", "."];
+    let arguments: Vec<_> = fixed.into_iter().chain(urls).collect();
+    let output = world.client(&arguments);
+    assert!(output.status.success());
+    let lines = lines(&output);
+    assert_eq!(lines.len(), names.len());
+    let seconds = |line: &Value, what| line["seconds"][what].as_f64();
+    let (page, objects) = lines.split_first().unwrap();
+    assert_eq!(page["url"], world.url("picture0"));
+    assert!(seconds(page, "handshake") <= seconds(page, "asked"));
+    for line in objects {
+        assert_eq!(line["local"][0], page["local"][0]);
+        assert_eq!(line["seconds"]["handshake"], Value::Null);
+        assert!(seconds(page, "total") <= seconds(line, "asked"));
+        assert!(seconds(line, "first_byte") <= seconds(line, "total"));
+    }
+    for (i, name) in names.iter().enumerate() {
+        assert_eq!(fs::read(world.folder.join(name)).unwrap(), object(1000 * i));
+    }
+    let elsewhere = "https://[::1]:1/picture0";
+    let output = world.client(&["page", &world.url("picture0"), elsewhere, "--insecure"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn get_fails_as_it_should() {
     let world = World::new();
     let output = world.client(&["get", &world.url("nothing"), "--insecure"]);
