@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 # What `make demo` may be told; unset, mininet/src/frontage_demo/settings.py says.
-export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL SCHEDULER TARGET
+export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL SCHEDULER TARGET QDSR
 # What `make conformance` and `make differential` are held against.
 export P4C P4C_BM2 BMV2
 # lsquic's http_client, for `make clients`.
@@ -36,6 +36,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 	@echo
 	@echo '  make demo takes DEMO_SECONDS (per policy), LOAD (0.05 to 0.95), SEED, SERVERS, PROTOCOL (tcp or quic), SCHEDULER (fifo, or aifo beside it), TARGET (softswitch or bmv2)'
+	@echo '  make demo QDSR=1 loads one page from many real servers over one QUIC connection, in Chromium and Firefox where they are; it takes SEED and SERVERS'
 	@echo '  Example: make demo DEMO_SECONDS=60 LOAD=0.6 SERVERS=8'
 
 setup: $(WORLD) $(STAMPS)/python ## install and build everything

@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from frontage_demo.settings import BMV2_RATE, FRAME, POLICIES, Settings, SettingsError, from_environment
+from frontage_demo.settings import (
+    BMV2_RATE,
+    FRAME,
+    POLICIES,
+    Settings,
+    SettingsError,
+    from_environment,
+    page_from_environment,
+)
 
 
 def test_nothing_set_is_the_default() -> None:
@@ -62,6 +70,28 @@ def test_a_scheduler_needs_a_switch_that_sees_the_queue() -> None:
 def test_bad_values_are_refused_by_name(name: str, value: str, says: str) -> None:
     with pytest.raises(SettingsError, match=f"{name}.*{says}"):
         from_environment({name: value})
+
+
+def test_the_page_has_settings_of_its_own() -> None:
+    assert page_from_environment({}) is page_from_environment({"QDSR": "0", "LOAD": "0.5"}) is None
+    settings = page_from_environment({"QDSR": "1", "SEED": "9", "SERVERS": "3", "LOAD": " "})
+    assert settings is not None
+    assert (settings.seed, settings.servers, settings.protocol) == (9, 3, "quic")
+    # As a proxy, the balancer's own link is what a page waits for.
+    assert settings.server_rate < settings.bottleneck_rate / 2
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        ({"QDSR": "yes"}, "QDSR='yes' is unknown; use 0 or 1"),
+        ({"QDSR": "1", "SERVERS": "9"}, "SERVERS=9 is out of range; use 2 to 8"),
+        ({"QDSR": "1", "SCHEDULER": "aifo", "LOAD": "0.5"}, "does not go with LOAD, SCHEDULER"),
+    ],
+)
+def test_what_the_page_cannot_have_is_refused(env: dict[str, str], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        page_from_environment(env)
 
 
 def test_server_links_share_the_bottleneck_with_headroom() -> None:

@@ -5,24 +5,25 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
-
 from . import report, sandbox, workload
+from .console import make_console
 from .deployment import Deployment, DeploymentError, find
 from .live import LiveTable
 from .metrics import PolicyRun, summarise
 from .nodes import NodeError
 from .outcome import write_outcomes
+from .page.demo import demo as demo_page
 from .protocols import PROTOCOLS
 from .runner import run_plan
 from .scheduling import refusal_table
-from .settings import Settings, SettingsError, from_environment, output_directory
+from .settings import Settings, SettingsError, from_environment, output_directory, page_from_environment
 
-LOG_WIDTH = 120
-"""Columns of the table when the output goes to a file or pipe."""
+Body = Callable[[Settings, Deployment, Path, sandbox.Sandbox], int]
+"""A demo: with what, where its results go, and where it runs; its exit status."""
 
 
 def write_results(
@@ -70,9 +71,7 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
     began = time.monotonic()
     runs: list[PolicyRun] = []
     failures = 0
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=LOG_WIDTH)
+    console = make_console()
     for policy, reason in protocol.left_out.items():
         console.print(f"Policy {policy} is left out over {settings.protocol.upper()}: {reason}.", highlight=False)
     if len(settings.schedulers) > 1:
@@ -115,20 +114,27 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
 def main() -> int:
     """Run the demo with the settings of the environment."""
     try:
-        settings = from_environment()
         directory = output_directory()
-        deployment = find(settings)
-        for old in ("report.html", "result.json", "requests.csv", "arrivals.csv"):
-            (directory / old).unlink(missing_ok=True)
-        return sandbox.run(lambda box: _report_errors(settings, deployment, directory, box), directory)
+        if page := page_from_environment():
+            return _run(demo_page, page, directory)
+        return _run(demo, from_environment(), directory)
     except (SettingsError, DeploymentError, sandbox.SandboxError) as error:
         print(f"frontage demo: {error}", file=sys.stderr)
         return 2
 
 
-def _report_errors(settings: Settings, deployment: Deployment, directory: Path, box: sandbox.Sandbox) -> int:
+def _run(body: Body, settings: Settings, directory: Path) -> int:
+    deployment = find(settings)
+    for old in ("report.html", "result.json", "requests.csv", "arrivals.csv"):
+        (directory / old).unlink(missing_ok=True)
+    return sandbox.run(lambda box: _report_errors(body, settings, deployment, directory, box), directory)
+
+
+def _report_errors(
+    body: Body, settings: Settings, deployment: Deployment, directory: Path, box: sandbox.Sandbox
+) -> int:
     try:
-        return demo(settings, deployment, directory, box)
+        return body(settings, deployment, directory, box)
     except NodeError as error:
         print(f"frontage demo: {error}", file=sys.stderr)
         return 1

@@ -9,10 +9,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from .addresses import ServerAddresses
 from .agents import Cclb7Agents, NoAgents
 from .edge import Bmv2, EdgeSwitch, Softswitch, SwitchCommand
+from .page.world import PageWorld
 from .qdsr import QdsrWorld
 from .quic import QuicWorld
 from .sandbox import Sandbox
@@ -22,6 +24,8 @@ from .settings import Settings
 from .world import World
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+
+W = TypeVar("W", bound=QdsrWorld)
 
 BMV2_HINT = (
     "TARGET=bmv2 needs p4c and BMv2, which are not in Debian: see "
@@ -96,9 +100,16 @@ class Deployment:
 
     def qdsr_world(self, settings: Settings, box: Sandbox) -> QdsrWorld:
         """A QUIC world in which the first server is a load balancer, and the others are its real servers."""
+        return self._with_real_servers(QdsrWorld, settings, box)
+
+    def page_world(self, settings: Settings, box: Sandbox) -> PageWorld:
+        """The same, with a page."""
+        return self._with_real_servers(PageWorld, settings, box)
+
+    def _with_real_servers(self, world: type[W], settings: Settings, box: Sandbox) -> W:
         balancer = ServerAddresses(0)
         edge = self.edge(settings, box, in_service=[balancer], services=FILMS[:1])
-        return QdsrWorld(settings, box.scratch, edge, self.quic_agent, self.h3_client, self.real_server)
+        return world(settings, box.scratch, edge, self.quic_agent, self.h3_client, self.real_server)
 
 
 def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:

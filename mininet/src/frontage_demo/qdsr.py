@@ -34,10 +34,7 @@ private_key = "{balancer}.key"
 ca = "ca.pem"
 servers = [{servers}]
 
-[[route]]
-path = "/"
-real_servers = {{ policy = "least-load" }}
-"""
+{routes}"""
 
 REAL_SERVER = """\
 listen = "[{address}]:{link_port}"
@@ -53,14 +50,14 @@ access_log = "{name}.json"
 keys = "keys.toml"
 bandwidth = "{bandwidth}kbit"
 
-[[route]]
-path = "/"
-directory = "../objects"
-"""
+{routes}"""
 
 
 class QdsrWorld(QuicWorld):
     """A context manager: inside it, HTTP/3 requests to the VIP are answered by the real servers."""
+
+    own_routes = QuicWorld.routes
+    """Who answers, in the real servers' configuration."""
 
     def __init__(
         self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path, real_server: Path
@@ -70,11 +67,20 @@ class QdsrWorld(QuicWorld):
         self.balancer, *self.real_servers = self.server_addresses
         edge.config.write_text(with_real_servers(edge.config.read_text(), self.real_servers, FILMS[0].name))
         listed = (
-            f'{{ name = "{r.name}", address = "[{r.address6}]:{LINK_PORT}", '
-            f'origin = "http://[{r.address6}]:{ORIGIN_PORT}" }}'
+            f'{{ name = "{r.name}", address = "[{r.address6}]:{LINK_PORT}", origin = "{self.origin(r)}" }}'
             for r in self.real_servers
         )
-        self.routes = HANDOFF.format(balancer=self.balancer.name, servers=", ".join(listed))
+        self.routes = HANDOFF.format(
+            balancer=self.balancer.name, servers=", ".join(listed), routes=self._balancer_routes()
+        )
+
+    def _balancer_routes(self) -> str:
+        """Who answers, in the balancer's configuration."""
+        return '[[route]]\npath = "/"\nreal_servers = { policy = "least-load" }\n'
+
+    def origin(self, real_server: ServerAddresses) -> str:
+        """Where a real server answers over HTTP/1.1."""
+        return f"http://[{real_server.address6}]:{ORIGIN_PORT}"
 
     def agent(self, server: ServerAddresses) -> Scrape:
         """The metrics of a balancer or real server."""
@@ -125,5 +131,6 @@ class QdsrWorld(QuicWorld):
                 origin_port=ORIGIN_PORT,
                 metrics="{}:{}".format(*METRICS),
                 bandwidth=self.settings.server_rate // 1000,
+                routes=self.own_routes,
             )
             self._start(server, self._real_server, configuration)

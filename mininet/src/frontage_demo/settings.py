@@ -153,6 +153,26 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
     ).on(target)
 
 
+NOT_OF_THE_PAGE = ("DEMO_SECONDS", "LOAD", "PROTOCOL", "SCHEDULER", "TARGET")
+"""What says nothing to the demo with real servers."""
+
+
+def page_from_environment(env: Mapping[str, str] = os.environ) -> Settings | None:
+    """Read QDSR, and if it is 1 SEED and SERVERS: a balancer and its real servers, behind links of which each carries
+    less than a third of what the edge switch's does. None if the demo is to be the one without real servers.
+    """
+    default = Settings(servers=4, clients=1, policies=("cclb4",), protocol="quic", bottleneck_rate=80_000_000)
+    if _choice(env, "QDSR", "0", ("0", "1")) == "0":
+        return None
+    if others := [name for name in NOT_OF_THE_PAGE if env.get(name, "").strip()]:
+        raise SettingsError(f"QDSR=1 does not go with {', '.join(others)}; it takes SEED and SERVERS")
+    return replace(
+        default,
+        seed=_integer(env, "SEED", default.seed, 0, 2**32 - 1),
+        servers=_integer(env, "SERVERS", default.servers, 2, 8),
+    )
+
+
 def output_directory(env: Mapping[str, str] = os.environ) -> Path:
     """Where the report and everything temporary go: `build/demo` under the working directory, or FRONTAGE_DEMO_DIR."""
     return Path(env.get("FRONTAGE_DEMO_DIR", "") or "build/demo").absolute()

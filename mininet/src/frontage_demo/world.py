@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, Self
 
 from .addresses import HTTP_PORT, VIP4, VIP6, ClientAddresses, ServerAddresses
 from .clients import Generator, over_tcp
@@ -54,7 +54,7 @@ class World:
         self.edge = edge
         self._servers: list[WebServer] = []
 
-    def __enter__(self) -> World:
+    def __enter__(self) -> Self:
         began = time.monotonic()
         self.network = Network(DataCentre(settings=self.settings))
         self.network.start()

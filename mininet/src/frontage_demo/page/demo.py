@@ -1,0 +1,84 @@
+"""The demo with real servers: brings the world up, has every client load the page, writes the report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.table import Table
+
+from ..console import make_console
+from ..deployment import Deployment
+from ..sandbox import Sandbox
+from ..settings import Settings
+from . import report
+from .clients import BROWSERS, here
+from .loads import Load
+from .pictures import draw
+from .run import load_all
+
+
+def demo(settings: Settings, deployment: Deployment, directory: Path, box: Sandbox) -> int:
+    """Load the page in both forms with every client that is here; 0 if every object came whole."""
+    console = make_console()
+    clients = here(deployment.h3_client, settings.servers - 1)
+    missing = sorted(BROWSERS.keys() - {client.name for client in clients})
+    if missing:
+        programs = ", ".join(BROWSERS[name][0] for name in missing)
+        console.print(f"Not here: {', '.join(missing)}. apt-get install {programs}; without, the others go on.")
+    console.print(
+        f"Bringing up a client, the edge switch, a load balancer and {settings.servers - 1} real servers ...",
+        highlight=False,
+    )
+    loads: list[Load] = []
+    try:
+        with deployment.page_world(settings, box) as world:
+            pictures = draw(settings.seed, [server.name for server in world.real_servers])
+            world.offer(pictures)
+            world.wait_until_ready()
+            console.print(f"Up. To look inside: nsenter --all --target {box.process}", highlight=False)
+            for load in load_all(world, clients, pictures):
+                loads.append(load)
+                console.print(
+                    f"  {load.client}, {report.TITLES[load.form]}: {load.seconds * 1e3:.0f} ms", highlight=False
+                )
+                # After every load, so that what was seen is not lost if a later one fails.
+                _write(settings, loads, missing, world.screen(), directory)
+    except BaseException:
+        # The scratch directory goes with the namespaces: keep what explains the failure.
+        box.keep_logs(directory / "logs")
+        console.print(f"Logs are in {directory / 'logs'}", highlight=False)
+        raise
+    console.print(_table(loads))
+    console.print(f"Report: {directory / 'report.html'}", highlight=False)
+    failures = sum(load.failures for load in loads)
+    if failures:
+        console.print(f"[red]{failures} objects did not come whole[/red]; result.json says which")
+    return 1 if failures else 0
+
+
+def _write(
+    settings: Settings, loads: Sequence[Load], missing: Sequence[str], screen: bytes | None, directory: Path
+) -> None:
+    result = {
+        "settings": settings.as_dict(),
+        "missing": list(missing),
+        "loads": [asdict(load) | {"seconds": load.seconds, "failures": load.failures} for load in loads],
+    }
+    (directory / "result.json").write_text(json.dumps(result, indent=2) + "\n")
+    (directory / "report.html").write_text(report.render(settings, loads, missing, screen))
+
+
+def _table(loads: Sequence[Load]) -> Table:
+    table = Table(title="page loads; bytes of bodies by who sent them (KB)", title_justify="left")
+    for column in ("client", "form"):
+        table.add_column(column, no_wrap=True)
+    for column in ("page (ms)", "handed over", *loads[0].bodies):
+        table.add_column(column, justify="right", no_wrap=True)
+    for load in loads:
+        handed = f"{load.handed}/{len(load.objects) - 1}"
+        sent = (f"{count / 1e3:.0f}" for count in load.bodies.values())
+        table.add_row(load.client, report.TITLES[load.form], f"{load.seconds * 1e3:.0f}", handed, *sent)
+    return table

@@ -1,0 +1,110 @@
+"""The report's drawings, as inline SVG: the ways of packets, who sent how much, and when each object came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from ..plots import Axis
+from .loads import Load
+
+LABELS, RIGHT, TOP, BOTTOM = 64, 10, 4, 34
+ROW, BAR = 10, 7
+"""Pixels from one object to the next, and of its bar."""
+BALANCER = "by-balancer"
+
+
+def colours(servers: Sequence[str]) -> dict[str, str]:
+    """Each server's class of the style sheet; the balancer is the first; others have their pictures' colours."""
+    balancer, *others = servers
+    return {balancer: BALANCER} | {name: f"by-{index % 7}" for index, name in enumerate(others)}
+
+
+def legend(servers: Sequence[str]) -> str:
+    """Which colour is which server."""
+    classes = colours(servers)
+    texts = {name: f"real server {name}" for name in servers} | {servers[0]: f"balancer {servers[0]}"}
+    items = "".join(f'<li><span class="key {classes[s]}"></span>{escape(texts[s])}</li>' for s in servers)
+    return f'<ul class="legend">{items}</ul>'
+
+
+def waterfall(title: str, load: Load, last: float, width: int = 520) -> str:
+    """A row for each object, in its sender's colour: pale from the request to the first byte, full until the last.
+    `last` is where the axis ends, in seconds.
+    """
+    classes = colours(list(load.bodies))
+    began = load.objects[0].asked
+    x = Axis("ms since the page was asked for", 0, last * 1e3)
+    inner, bottom = width - LABELS - RIGHT, TOP + ROW * len(load.objects)
+
+    def px(seconds: float) -> float:
+        return LABELS + x.position((seconds - began) * 1e3) * inner
+
+    parts = _svg(title, width, bottom + BOTTOM)
+    for value, text in x.ticks():
+        at = LABELS + x.position(value) * inner
+        parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{bottom}"/>')
+        parts.append(f'<text class="tick" x="{at:.1f}" y="{bottom + 14}" text-anchor="middle">{text}</text>')
+    for row, one in enumerate(load.objects):
+        sender = load.senders[one.path]
+        y = TOP + ROW * row + (ROW - BAR) / 2
+        about = f"{one.path}: {one.bytes} bytes from {sender}, asked for at {(one.asked - began) * 1e3:.0f} ms, "
+        about += f"first byte at {(one.first - began) * 1e3:.0f} ms, last at {(one.end - began) * 1e3:.0f} ms"
+        parts.append(f'<g class="{classes[sender]}"><title>{escape(about)}</title>')
+        parts.append(_bar(px(one.asked), px(one.first), y, BAR, "wait"))
+        parts.append(_bar(px(one.first), px(one.end), y, BAR))
+        parts.append("</g>")
+        name = one.path.split("/", 2)[-1].removesuffix(".png").removesuffix(".html")
+        parts.append(f'<text class="row" x="{LABELS - 6}" y="{y + BAR:.1f}">{escape(name)}</text>')
+    middle = LABELS + inner / 2
+    parts.append(f'<text class="axis" x="{middle:.0f}" y="{bottom + 29}" text-anchor="middle">{x.label}</text></svg>')
+    return "".join(parts)
+
+
+def shares(title: str, rows: Mapping[str, Mapping[str, int]], width: int = 900) -> str:
+    """A bar for each load: bytes by who sent them."""
+    label, value, height = 215, 80, 26
+    most = max(sum(row.values()) for row in rows.values())
+    classes = colours(list(next(iter(rows.values()))))
+    parts = _svg(title, width, height * len(rows) + 4)
+    for number, (name, row) in enumerate(rows.items()):
+        y = 4 + number * height
+        parts.append(f'<text class="value last" x="{label - 10}" y="{y + 14}">{escape(name)}</text>')
+        at = float(label)
+        for server, count in row.items():
+            to = at + (width - label - value) * count / max(most, 1)
+            about = f"<title>{escape(name)}: {count} bytes from {escape(server)}</title>"
+            parts.append(f'<g class="{classes[server]}">{about}{_bar(at, to, y, height - 8)}</g>')
+            at = to
+        parts.append(f'<text class="value" x="{at + 8:.1f}" y="{y + 14}">{sum(row.values()) / 1e6:.2f} MB</text>')
+    return "".join([*parts, "</svg>"])
+
+
+def ways(direct: bool) -> str:
+    """How packets go: the client's to the balancer; pictures from whoever sends them."""
+    parts = _svg("With hand-off" if direct else "As a proxy", 440, 190)
+    boxes = {"client": (10, 74), "switch": (140, 74), "balancer": (320, 8), "real servers": (320, 136)}
+    up = "M90 88H140M220 84C270 80 270 24 320 24M362 50V136"
+    parts.append(f'<path class="way up" d="{up}"/>')
+    if direct:
+        for number in range(3):
+            begin, end = 148 + 10 * number, 100 + 6 * number
+            line = f"M320 {begin}C260 {begin} 270 {end} 220 {end}M140 {end}H94"
+            parts.append(f'<path class="way down by-{number}" d="{line}"/>')
+    else:
+        for number in range(3):
+            parts.append(f'<path class="way down by-{number}" d="M{384 + 8 * number} 136V54"/>')
+        parts.append(f'<path class="way down {BALANCER}" d="M320 38C250 40 270 106 220 106M140 106H94"/>')
+    for name, (x, y) in boxes.items():
+        parts.append(f'<rect class="box" x="{x}" y="{y}" width="{80 if x < 300 else 110}" height="46" rx="6"/>')
+        parts.append(f'<text class="label" x="{x + (40 if x < 300 else 55)}" y="{y + 27}">{name}</text>')
+    return "".join([*parts, "</svg>"])
+
+
+def _svg(title: str, width: int, height: float) -> list[str]:
+    text = escape(title)
+    return [f'<svg viewBox="0 0 {width} {height:g}" role="img" aria-label="{text}" class="plot"><title>{text}</title>']
+
+
+def _bar(begin: float, end: float, y: float, height: float, more: str = "") -> str:
+    return f'<rect class="{more}" x="{begin:.1f}" y="{y:.1f}" width="{max(end - begin, 0.8):.1f}" height="{height:g}"/>'

@@ -1,0 +1,125 @@
+"""The demo with real servers: its pictures, its report, and a run."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zlib
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from frontage_demo.deployment import REPOSITORY
+from frontage_demo.page import report
+from frontage_demo.page.loads import Fetched, Load
+from frontage_demo.page.pictures import COUNT, Object, draw, index
+from frontage_demo.settings import Settings
+from test_report import WellFormed
+from worlds import deployment, needs_root
+
+SERVERS = ("s1", "s2", "s3")
+"""The balancer, and its real servers."""
+SETTINGS = Settings(servers=3, clients=1, protocol="quic")
+
+
+def make_load(form: str, sender: str, client: str = "noq") -> Load:
+    """A page of four pictures, half of which `sender` sent."""
+    names = ["index.html", "s2/01.png", "s3/02.png", "s2/03.png", "s3/04.png"]
+    paths = [f"/{form}/{name}" for name in names]
+    objects = tuple(Fetched(path, i / 1e2, i / 50, i / 10, 1000 * i, True, "h3") for i, path in enumerate(paths))
+    senders = {path: sender if "s2" in path else "s1" for path in paths}
+    bodies = Counter(dict.fromkeys(SERVERS, 0))
+    for one in objects:
+        bodies[senders[one.path]] += one.bytes
+    return Load(client, form, objects, senders, bodies, {name: count + 77 for name, count in bodies.items()})
+
+
+def chunks(png: bytes) -> list[bytes]:
+    found, at = [], 8
+    while at < len(png):
+        length = int.from_bytes(png[at : at + 4])
+        body, checksum = png[at + 4 : at + 8 + length], png[at + 8 + length : at + 12 + length]
+        assert zlib.crc32(body) == int.from_bytes(checksum)
+        found.append(body[:4])
+        at += 12 + length
+    return found
+
+
+def test_pictures_are_of_their_seed() -> None:
+    first = draw(1, SERVERS[1:])
+    assert first == draw(1, SERVERS[1:]) != draw(2, SERVERS[1:])
+    assert len(first) == len({picture.path for picture in first}) == COUNT
+    bytes_of: Counter[str] = Counter()
+    for picture in first:
+        assert chunks(picture.body) == [b"IHDR", b"IDAT", b"IEND"]
+        bytes_of[picture.path.partition("/")[0]] += len(picture.body)
+    assert bytes_of.keys() == set(SERVERS[1:])
+    assert max(bytes_of.values()) < 1.5 * min(bytes_of.values()), "real servers have about as much to send"
+
+
+def test_the_page_names_its_pictures() -> None:
+    page = index([Object("s2/01.png", b""), Object("s3/02.png", b"")]).body.decode()
+    assert re.findall(r'<img src="([^"]+)"', page) == ["s2/01.png", "s3/02.png"]
+    assert "{" + "pictures}" not in page
+
+
+def test_the_report_says_who_sent_what() -> None:
+    loads = [make_load("direct", "s2"), make_load("proxied", "s1")]
+    page = report.render(SETTINGS, loads, ["Firefox"], b"RIFF")
+    WellFormed().feed(page.replace("<img ", "<br "))
+    assert not re.search(r'(?:src|href)="(?!data:)|@import|url\(', page)
+    assert "All 10 objects of 2 page loads came whole" in page
+    assert "2 of 4 pictures came from real servers" in page
+    for text in (
+        "<td>4</td>",
+        "Firefox",
+        "/direct/s2/03.png: 3000 bytes from s2",
+        "/proxied/s2/03.png: 3000 bytes from s1",
+    ):
+        assert text in page
+    # Two drawings of ways, one of shares, a waterfall each.
+    assert page.count("<svg") == 2 + 1 + len(loads)
+
+
+def test_the_report_hides_nothing() -> None:
+    load = make_load("direct", "s1")
+    objects = (*load.objects[:-1], replace(load.objects[-1], whole=False))
+    loads = [replace(load, objects=objects), make_load("proxied", "s1")]
+    page = report.render(SETTINGS, loads, [], None)
+    assert "1 of 10 objects did not come whole" in page
+    assert "no picture was handed over" in page
+    WellFormed().feed(report.render(SETTINGS, loads[:1], [], None))
+
+
+@needs_root
+@pytest.mark.slow
+def test_a_page_comes_from_many_servers(tmp_path: Path) -> None:
+    deployment(SETTINGS)
+    environment = os.environ | {"FRONTAGE_DEMO_DIR": str(tmp_path), "QDSR": "1", "SEED": "5"}
+    command = [sys.executable, "-m", "frontage_demo"]
+    done = subprocess.run(command, env=environment, cwd=REPOSITORY, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads((tmp_path / "result.json").read_text())
+    page = (tmp_path / "report.html").read_text()
+    WellFormed().feed(page.replace("<img ", "<br "))
+    for load in result["loads"]:
+        assert load["failures"] == 0
+        by_sender: Counter[str] = Counter(dict.fromkeys(load["bodies"], 0))
+        for one in load["objects"]:
+            by_sender[load["senders"][one["path"]]] += one["bytes"]
+            assert 0 <= one["asked"] <= one["first"] <= one["end"]
+        assert by_sender == load["bodies"], "servers' metrics, and the balancer's log with what the client had"
+        for name, sent in load["bodies"].items():
+            assert load["wire"][name] >= sent, "the switch has seen it come from there"
+            assert f"<td>{sent / 1e3:.0f}</td>" in page
+        for one in load["objects"]:
+            assert f"{one['path']}: {one['bytes']} bytes from {load['senders'][one['path']]}" in page
+    direct, proxied = result["loads"][-2:]
+    assert (direct["form"], proxied["form"]) == ("direct", "proxied")
+    balancer, *real_servers = direct["bodies"]
+    assert direct["bodies"][balancer] < sum(direct["bodies"].values()) / 4, "noq's pictures are real servers'"
+    assert all(direct["bodies"][name] for name in real_servers)
+    assert not any(proxied["bodies"][name] for name in real_servers)
