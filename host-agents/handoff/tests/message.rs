@@ -144,6 +144,8 @@ fn to_server() -> impl Strategy<Value = ToServer> {
         }),
         connection_id().prop_map(ToServer::ConnectionId),
         Just(ToServer::Stop),
+        (0..1u64 << 61, 0..1u64 << 61)
+            .prop_map(|(first, count)| ToServer::Numbers(first..first + count)),
     ]
 }
 
@@ -171,6 +173,7 @@ fn to_balancer() -> impl Strategy<Value = ToBalancer> {
         integer().prop_map(|credit| ToBalancer::Blocked { credit }),
         integer().prop_map(|code| ToBalancer::Failed { code }),
         integer().prop_map(|next| ToBalancer::Returned { next }),
+        integer().prop_map(|count| ToBalancer::Wants { count }),
     ]
 }
 

@@ -37,6 +37,8 @@ pub enum Error {
     Status(u64),
     /// A count of key updates has 32 bits here.
     Generation(u64),
+    /// No packet has such a number.
+    PacketNumber(u64),
 }
 
 impl Error {
@@ -59,6 +61,7 @@ impl Error {
             Self::Reason(_) => "reason",
             Self::Status(_) => "status",
             Self::Generation(_) => "generation",
+            Self::PacketNumber(_) => "packet_number",
         }
     }
 }
@@ -85,6 +88,7 @@ impl fmt::Display for Error {
             Self::Reason(reason) => write!(f, "{reason} is no reason to refuse"),
             Self::Status(status) => write!(f, "{status} is no status"),
             Self::Generation(n) => write!(f, "{n} key updates"),
+            Self::PacketNumber(n) => write!(f, "{n} is no packet's number"),
         }
     }
 }

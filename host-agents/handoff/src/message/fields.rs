@@ -1,5 +1,6 @@
 //! Fields with a meaning, and what may stand in them.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -117,6 +118,16 @@ pub(super) fn cookie(r: &mut Reader) -> Result<Option<Cookie>, Error> {
             })?,
         })
     })
+}
+
+/// A first packet number and how many; 2^62 is the first that is none (RFC 9000, section 12.3).
+pub(super) fn numbers(r: &mut Reader) -> Result<Range<u64>, Error> {
+    let (first, count) = (r.varint()?, r.varint()?);
+    let end = first + count;
+    if end > MAX_VARINT + 1 {
+        return Err(Error::PacketNumber(end - 1));
+    }
+    Ok(first..end)
 }
 
 pub(super) fn reason(code: u64) -> Result<Reason, Error> {

@@ -60,6 +60,11 @@ pub enum ToBalancer {
         /// The lowest packet number that was not used.
         next: u64,
     },
+    /// Packets wait for their numbers, of path 0; [`ToServer::Numbers`](super::ToServer::Numbers) answers.
+    Wants {
+        /// How many.
+        count: u64,
+    },
 }
 
 impl Message for ToBalancer {
@@ -82,6 +87,7 @@ impl Message for ToBalancer {
             Self::Blocked { credit } => (0x25, &[credit]),
             Self::Failed { code } => (0x26, &[code]),
             Self::Returned { next } => (0x27, &[next]),
+            Self::Wants { count } => (0x28, &[count]),
         };
         wire::message(out, kind, |w| {
             fields.iter().for_each(|field| w.varint(*field));
@@ -89,7 +95,7 @@ impl Message for ToBalancer {
     }
 
     fn decode(wire: &mut BytesMut) -> Result<Option<Self>, Error> {
-        let limit = |kind| (0x20..=0x27).contains(&kind).then_some(SHORT);
+        let limit = |kind| (0x20..=0x28).contains(&kind).then_some(SHORT);
         let Some((kind, body)) = wire::take(wire, limit)? else {
             return Ok(None);
         };
@@ -120,7 +126,8 @@ impl Message for ToBalancer {
                 credit: r.varint()?,
             },
             0x26 => Self::Failed { code: r.varint()? },
-            _ => Self::Returned { next: r.varint()? },
+            0x27 => Self::Returned { next: r.varint()? },
+            _ => Self::Wants { count: r.varint()? },
         };
         r.end()?;
         Ok(Some(message))

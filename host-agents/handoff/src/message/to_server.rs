@@ -1,6 +1,7 @@
 //! From the balancer to a real server.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use noq::ConnectionId;
@@ -12,7 +13,7 @@ use crate::grant::{Grant, Keys};
 /// From the balancer to a real server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToServer {
-    /// Once, first on each stream: a path is the real server's.
+    /// Once, first on each stream: a path is the real server's, or, if that is 0, what it gets of its numbers.
     Open {
         /// All that its packets need.
         grant: Grant,
@@ -44,6 +45,8 @@ pub enum ToServer {
     },
     /// The client has another id on the path.
     ConnectionId(ConnectionId),
+    /// Of path 0, these packet numbers are the real server's. It asked for them by [`ToBalancer::Wants`](super::ToBalancer::Wants), and may have got fewer.
+    Numbers(Range<u64>),
     /// Nothing is to be sent any more; [`ToBalancer::Returned`] answers.
     Stop,
 }
@@ -78,6 +81,10 @@ impl Message for ToServer {
             }),
             Self::ConnectionId(id) => wire::message(out, 0x05, |w| w.bytes(id)),
             Self::Stop => wire::message(out, 0x06, |_| {}),
+            Self::Numbers(numbers) => wire::message(out, 0x07, |w| {
+                w.varint(numbers.start);
+                w.varint(numbers.end - numbers.start);
+            }),
         }
     }
 
@@ -85,7 +92,7 @@ impl Message for ToServer {
         let limit = |kind| match kind {
             0x01 => Some(MAX_REQUEST + 32),
             0x02 => Some(MAX_FEEDBACK),
-            0x00..=0x06 => Some(SHORT),
+            0x00..=0x07 => Some(SHORT),
             _ => None,
         };
         let Some((kind, body)) = wire::take(wire, limit)? else {
@@ -116,7 +123,8 @@ impl Message for ToServer {
                 server: r.address()?,
             },
             0x05 => Self::ConnectionId(fields::connection_id(&r.rest())?),
-            _ => Self::Stop,
+            0x06 => Self::Stop,
+            _ => Self::Numbers(fields::numbers(&mut r)?),
         };
         r.end()?;
         Ok(Some(message))

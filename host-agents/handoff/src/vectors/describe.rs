@@ -36,6 +36,9 @@ pub fn to_server(message: &ToServer) -> Value {
         }
         ToServer::ConnectionId(id) => json!({"type": "connection_id", "id": hex(id)}),
         ToServer::Stop => json!({"type": "stop"}),
+        ToServer::Numbers(numbers) => {
+            json!({"type": "numbers", "first": numbers.start, "count": numbers.end - numbers.start})
+        }
     }
 }
 
@@ -69,6 +72,7 @@ pub fn to_balancer(message: &ToBalancer) -> Value {
         ToBalancer::Blocked { credit } => json!({"type": "blocked", "credit": credit}),
         ToBalancer::Failed { code } => json!({"type": "failed", "code": code}),
         ToBalancer::Returned { next } => json!({"type": "returned", "next": next}),
+        ToBalancer::Wants { count } => json!({"type": "wants", "count": count}),
     }
 }
 

@@ -82,6 +82,11 @@ fn grants() -> [Grant; 2] {
 /// Of every type, with each optional field there and absent.
 pub(super) fn messages_to_server() -> impl Iterator<Item = ToServer> {
     let [small, large] = grants();
+    let shared = Grant {
+        path: 0,
+        first: 77,
+        ..small.clone()
+    };
     let cookie = |epoch| Cookie {
         sid: 0x0123,
         prefix: 0x2001_0db8_0000_0007,
@@ -96,6 +101,7 @@ pub(super) fn messages_to_server() -> impl Iterator<Item = ToServer> {
         open(&small, None, 0),
         open(&small, Some(cookie(None)), 16_384),
         open(&large, Some(cookie(Some(5))), 0),
+        open(&shared, None, 0),
         ToServer::Request {
             stream: 0,
             max_stream_data: None,
@@ -118,6 +124,8 @@ pub(super) fn messages_to_server() -> impl Iterator<Item = ToServer> {
         },
         ToServer::ConnectionId(ConnectionId::new(&[0xa5; 20])),
         ToServer::Stop,
+        ToServer::Numbers(77..93),
+        ToServer::Numbers(1 << 40..1 << 40),
     ]
     .into_iter()
 }
@@ -144,6 +152,7 @@ pub(super) fn messages_to_balancer() -> impl Iterator<Item = ToBalancer> {
         ToBalancer::Returned {
             next: (1 << 40) + 9,
         },
+        ToBalancer::Wants { count: 26 },
     ];
     refused.into_iter().chain(others)
 }
@@ -187,6 +196,7 @@ fn invalid() -> Vec<Invalid> {
         "01020200".to_owned(),
         "01020002".to_owned(),
         "0101c0".to_owned(),
+        "0709ffffffffffffffff02".to_owned(),
     ];
     let to_balancer = [
         "0600",
@@ -196,7 +206,8 @@ fn invalid() -> Vec<Invalid> {
         "21020405",
         "2204040140c7",
         "23020404",
-        "2800",
+        "2801c0",
+        "2900",
     ];
     let cases = to_server.iter().map(|wire| ("to_server", wire.as_str()));
     let cases = cases.chain(to_balancer.iter().map(|wire| ("to_balancer", *wire)));
