@@ -167,6 +167,9 @@ async fn lend(shared: &Shared, loan: &Loan, inbox: &mut Inbox<ToServer>) {
                     return;
                 }
             },
+            count = loan.borrowed.numbers_wanted() => {
+                loan.outbox.send(&ToBalancer::Wants { count });
+            }
             // What became of it stands in the log.
             Some(()) = exchanges.next() => {}
         }
@@ -179,6 +182,7 @@ fn hear(loan: &Loan, message: ToServer) -> Result<(), borrow::Error> {
         ToServer::Feedback(frames) => borrowed.feedback(&frames),
         ToServer::Keys(keys) => borrowed.rekey(&keys),
         ToServer::ConnectionId(id) => borrowed.connection_id(id),
+        ToServer::Numbers(numbers) => borrowed.numbers(numbers),
         // A second grant on one stream, which no balancer sends.
         ToServer::Open { .. } => Err(borrow::Error::Closed),
         ToServer::Request { .. } | ToServer::Moved { .. } | ToServer::Stop => {

@@ -20,15 +20,15 @@ fn files(count: usize) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-#[test]
-fn many_objects_come_from_several_servers() {
+/// 200, of which the balancer sends none.
+fn many_objects(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
     let files = files(200);
-    let world = World::new("many", 2, "round-robin", "", &files);
+    let world = World::new(name, 2, "round-robin", "", &files);
     run(&world, async || {
-        let client = Client::connect(&world, 3).await;
+        let client = Client::connect(&world, paths).await;
         let got = all(&client, &files).await;
         for ((name, content), got) in files.iter().zip(got) {
             let (status, body) = got.unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -45,13 +45,24 @@ fn many_objects_come_from_several_servers() {
     assert_eq!(world.balancer_metric("body_bytes_total"), 0);
 }
 
+#[test]
+fn many_objects_come_from_several_servers() {
+    many_objects("many", 3);
+}
+
+/// A client that has one path takes packets of all servers for one's.
+#[test]
+fn many_objects_come_by_one_path() {
+    many_objects("one", 1);
+}
+
 fn direct(world: &World) -> u64 {
     (0..2).map(|server| world.answers(server)).sum()
 }
 
-/// A client of one path is served as by any balancer; so are small answers.
+/// Small answers are the balancer's.
 #[test]
-fn what_cannot_be_handed_over_is_proxied() {
+fn what_is_refused_is_proxied() {
     if !privileged() {
         return;
     }
@@ -73,14 +84,13 @@ fn what_cannot_be_handed_over_is_proxied() {
         .iter()
         .filter(|(_, content)| content.len() < 20_000)
         .count() as u64;
-    assert_eq!(world.balancer_metric("handoff_kept_total"), 20);
+    assert_eq!(world.balancer_metric("handoff_kept_total"), 0);
     let refused = "real_server_refused_total{server=\"rs0.test\",reason=\"small\"}";
-    assert_eq!(world.balancer_metric(refused), small);
+    assert_eq!(world.balancer_metric(refused), 2 * small);
 }
 
 /// The streams of a real server that dies are reset; the connection and its other streams live.
-#[test]
-fn a_server_dies() {
+fn a_server_dies(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
@@ -88,9 +98,9 @@ fn a_server_dies() {
         ("long".to_owned(), content(1, 60_000_000)),
         ("short".to_owned(), content(2, 100_000)),
     ];
-    let world = World::new("dies", 2, "round-robin", "", &files);
+    let world = World::new(name, 2, "round-robin", "", &files);
     run(&world, async || {
-        let client = Client::connect(&world, 3).await;
+        let client = Client::connect(&world, paths).await;
         let long = [client.get("long"), client.get("long")];
         until("both servers send", || {
             (0..2).all(|i| world.server_metric(i, "body_bytes_total") > 0)
@@ -109,4 +119,14 @@ fn a_server_dies() {
         assert!(got == Ok((200, files[1].1.clone())));
         client.close().await;
     });
+}
+
+#[test]
+fn a_server_with_a_path_dies() {
+    a_server_dies("dies", 3);
+}
+
+#[test]
+fn a_server_without_a_path_of_its_own_dies() {
+    a_server_dies("dies-one", 1);
 }

@@ -87,7 +87,7 @@ impl Lending {
     async fn hand(&self, pool: &Pool, stream: u64, key: u64, http3: Bytes) -> Option<Handed> {
         let session = self.sessions.choose(pool, key).await?;
         let lender = &self.owner.lender;
-        let max_stream_data = lender.lend_stream(session.path, stream).ok()?;
+        let max_stream_data = lender.lend_stream(session.loan, stream).ok()?;
         let message = ToServer::Request {
             stream,
             max_stream_data,

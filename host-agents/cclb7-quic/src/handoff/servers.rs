@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context as _, Result};
 use frontage_handoff::link::Link;
+use frontage_quic::session::LONGER;
 use http::{Request, Uri};
-use noq::{Endpoint, TransportConfig};
+use noq::{Endpoint, MtuDiscoveryConfig, TransportConfig};
 
 use super::config::Handoff;
 use super::counts::Counts;
@@ -15,6 +16,8 @@ use crate::config::RealServers;
 
 /// Most paths of a connection.
 const PATHS: u32 = 16;
+/// Octets of UDP payload that fit into an Ethernet frame, with IPv6. More is not looked for.
+const MTU: u16 = 1452;
 
 /// A real server.
 #[derive(Debug)]
@@ -87,10 +90,13 @@ impl Servers {
         })
     }
 
-    /// What clients' connections need: a path for each real server, and the balancer's own.
+    /// What clients' connections need: a path for each real server, and the balancer's own. Of those with one path packets become longer on their way out.
     pub fn transport(&self) -> TransportConfig {
         let mut config = TransportConfig::default();
         config.max_concurrent_multipath_paths(PATHS.min(1 + self.list.len() as u32));
+        let mut mtu = MtuDiscoveryConfig::default();
+        mtu.upper_bound(MTU - LONGER as u16);
+        config.mtu_discovery_config(Some(mtu));
         config
     }
 

@@ -43,12 +43,12 @@ pub enum News {
     },
 }
 
-/// One path, lent to one real server.
+/// One path, or numbers of the only one, lent to one real server.
 pub struct Session {
     /// In the configuration's order.
     pub server: usize,
-    /// The path's id.
-    pub path: u32,
+    /// The path's id, or the name of a loan of numbers.
+    pub loan: u32,
     outbox: Outbox<ToServer>,
     streams: Mutex<HashMap<u64, UnboundedSender<News>>>,
     pub(super) life: Life,
@@ -65,7 +65,7 @@ impl Session {
     /// Tells the real server `open`, and passes on what happens from now on. Must be called within a Tokio runtime.
     pub fn begin(
         servers: Arc<Servers>,
-        server: usize,
+        (server, loan): (usize, u32),
         (outbox, inbox): (Outbox<ToServer>, Inbox<ToBalancer>),
         owner: Owner,
         open: &ToServer,
@@ -81,7 +81,7 @@ impl Session {
         outbox.send(open);
         let session = Arc::new(Self {
             server,
-            path: grant.path,
+            loan,
             outbox,
             streams: Mutex::default(),
             life: Life::default(),
@@ -163,17 +163,17 @@ impl Session {
         // Whoever waits for a stream takes it back as lost.
         self.streams().clear();
         let lender = &owner.lender;
-        match next.map(|next| lender.give_back(self.path, next)) {
+        match next.map(|next| lender.give_back(self.loan, next)) {
             Some(Ok(())) => _ = counts.returned.fetch_add(1, Relaxed),
             refused => {
                 if let Some(Err(Error::Number(_))) = refused {
                     counts.malformed("number");
                 }
                 // Of a path that is over, there is nothing to forsake.
-                if lender.forsake(self.path).is_ok()
-                    && let Some(path) = owner.connection.path(PathId::from(self.path))
+                if lender.forsake(self.loan).is_ok()
+                    && let Some(path) = owner.connection.path(PathId::from(self.loan))
                 {
-                    // The client may open another; if this one was the last, it goes on.
+                    // The client may open another; if this one was the last, it goes on. Numbers are of none.
                     let _ = path.close();
                 }
             }
@@ -246,8 +246,15 @@ impl Session {
             } => (stream, News::Broken { code, final_size }),
             ToBalancer::Blocked { credit } => {
                 let more = credit.saturating_sub(self.credit.load(Relaxed));
-                if let Ok(now) = owner.lender.more_credit(self.path, more) {
+                if let Ok(now) = owner.lender.more_credit(self.loan, more) {
                     self.credit.store(now, Relaxed);
+                }
+                return;
+            }
+            ToBalancer::Wants { count } => {
+                // A loan that is over gets none.
+                if let Ok(numbers) = owner.lender.more_numbers(self.loan, count) {
+                    self.outbox.send(&ToServer::Numbers(numbers));
                 }
                 return;
             }

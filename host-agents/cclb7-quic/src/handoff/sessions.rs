@@ -74,8 +74,14 @@ impl Sessions {
         // Before the path is lent: a path that is not used after all has to settle first.
         let both = link.open().await.ok_or(NoSession::Link)?;
         let lender = &self.owner.lender;
-        let lent = lender.lend_path(&self.owner.connection, known_as);
-        let (grant, events) = lent.ok_or(NoSession::Path)?;
+        let connection = &self.owner.connection;
+        let (loan, grant, events) = match lender.lend_path(connection, known_as) {
+            Some((grant, events)) => (grant.path, grant, events),
+            // Of a client that has one path, numbers.
+            None => lender
+                .lend_numbers(connection, known_as)
+                .ok_or(NoSession::Path)?,
+        };
         let open = ToServer::Open {
             grant,
             cookie,
@@ -83,7 +89,7 @@ impl Sessions {
         };
         Ok(Session::begin(
             self.servers.clone(),
-            server,
+            (server, loan),
             both,
             self.owner.clone(),
             &open,
