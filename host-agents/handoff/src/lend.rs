@@ -16,7 +16,7 @@
 //!   and follows again with the next packet. Each time that is an [`Event::Moved`].
 //! - A client of noq's tells which keys a packet has by comparing its number with that of the update, of whichever path that was. A few packets of a real
 //!   server's that cross an update are lost, and sent again.
-//! - Of a client's MAX_DATA noq is told half at first, so this is for servers that do have real servers.
+//! - Of a client's MAX_DATA noq is told a quarter at first, so this is for servers that do have real servers.
 //! - Of 0-RTT packets nothing is seen; they carry nothing that concerns a grant, since there was none.
 
 use std::net::SocketAddr;
@@ -112,7 +112,7 @@ impl<O> Lender<O> {
     }
 
     /// Lends a path of this lender's connection that is validated and that nobody has, never the one that noq itself needs. `server` is what the client takes the balancer's
-    /// address for. Until that real server needs more, it may send half of what nobody has.
+    /// address for. Until that real server asks for more, it may send little.
     ///
     /// noq's own use of further paths has to end before they can be lent, so the first call may find none though there is one.
     pub fn lend_path(
@@ -149,7 +149,7 @@ impl<O> Lender<O> {
         let ratchet = state.ratchet.as_ref()?;
         let path = state.paths.get(id).filter(|path| path.free())?;
         let connection_id = path.connection_id?;
-        let credit = state.credit.lend(state.credit.left() / 2);
+        let credit = state.credit.lend_first();
         let (first, feedback) = path.lend(credit)?;
         let grant = Grant {
             path: id,

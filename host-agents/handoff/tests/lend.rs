@@ -150,6 +150,7 @@ async fn the_path_of_a_dead_server_is_burnt_and_its_streams_end() {
     let world = World::new(3).await;
     let (grant, events) = world.lend().await;
     let mut real = RealServer::new(grant, events, &world);
+    world.lender().more_credit(1, 100_000).unwrap();
     let mut asked = Vec::new();
     for _ in 0..3 {
         let (answer, answering, id) = world.ask().await;

@@ -44,7 +44,7 @@ pub struct Loan {
     pub below: u64,
     /// Bytes of streams that may be sent, as far as this server has asked.
     pub credit: AtomicU64,
-    /// Bytes that all answers so far need, or may.
+    /// Bytes that all answers so far have needed, or may.
     pub needed: AtomicU64,
 }
 
@@ -83,11 +83,13 @@ pub async fn run(shared: &Shared, loan: &Loan, asked: Asked) {
     }
     let stream = asked.stream;
     loan.outbox.send(&ToBalancer::Accepted { stream });
-    loan.need(size.unwrap_or(UNKNOWN) + OVERHEAD);
+    let needed = size.unwrap_or(UNKNOWN) + OVERHEAD;
+    loan.need(needed);
     line.status = response.status().as_u16();
     loan.meter.begin(stream, size);
     shared.metrics.answered(line.status);
     // It is not, once the connection is lost.
+    let mut used = 0;
     if let Ok((send, _receive)) = asked.opened.await {
         let mut writer = Writer::new(send);
         let bytes = |length| {
@@ -96,6 +98,7 @@ pub async fn run(shared: &Shared, loan: &Loan, asked: Asked) {
         };
         let sent = send_all(&mut writer, response, bytes).await;
         let final_size = writer.written;
+        used = final_size;
         let told = match sent {
             Ok(()) => {
                 loan.outbox.send(&ToBalancer::Sent {
@@ -123,6 +126,7 @@ pub async fn run(shared: &Shared, loan: &Loan, asked: Asked) {
         }
     }
     loan.borrowed.release(stream);
+    loan.needed(needed, used);
     line.end(begun, &shared.log);
 }
 
@@ -157,6 +161,12 @@ pub fn refuse(shared: &Shared, outbox: &Outbox<ToBalancer>, stream: u64, reason:
 }
 
 impl Loan {
+    /// Of `bytes` that an answer was to need, it has needed `used`: the others are the next one's. What nobody uses keeps the client from taking more.
+    fn needed(&self, bytes: u64, used: u64) {
+        self.needed.fetch_add(used.saturating_sub(bytes), Relaxed);
+        self.needed.fetch_sub(bytes.saturating_sub(used), Relaxed);
+    }
+
     /// So many bytes more are to be sent: the balancer is asked for a larger share if all that is to be sent has no room in it.
     fn need(&self, bytes: u64) {
         let needed = self.needed.fetch_add(bytes, Relaxed) + bytes;

@@ -1,9 +1,17 @@
 //! Shares in what the client takes of all streams (RFC 9000, section 4.1): noq's, those of real servers, and what nobody has yet.
 //!
 //! Whoever was told a limit may use all of it, and the sum of the limits is never above the client's. noq says nothing when it has used up its own, so what
-//! it uses is counted here: when it has little of what is free, it gets half of that.
+//! it uses is counted here: when it has little of what is free, it gets a quarter of that.
+//!
+//! What one has and does not use, no other can. Most clients raise their limit once half of it is used (RFC 9000, section 4.2, leaves that to them), so that all
+//! would wait for each other for ever if more than the other half lay idle: noq has a quarter at most, and a real server little before it asks.
 
 use rustc_hash::FxHashMap;
+
+/// Of what is free, noq has one part in so many.
+const SHARE: u64 = 4;
+/// Of what nobody has, a real server gets one part in so many at first: sixteen that ask for nothing leave more than half to the others.
+const FIRST: u64 = 64;
 
 /// In bytes, all since the connection began.
 #[derive(Debug, Default)]
@@ -27,7 +35,7 @@ impl Credit {
     pub(super) fn begin(&mut self, allowed: u64) -> u64 {
         if self.allowed == 0 {
             self.allowed = allowed;
-            self.balancer = allowed.div_ceil(2);
+            self.balancer = allowed.div_ceil(SHARE);
         }
         self.tell()
     }
@@ -47,6 +55,11 @@ impl Credit {
         let bytes = bytes.min(self.left());
         self.lent += bytes;
         bytes
+    }
+
+    /// What a real server gets before it asks.
+    pub(super) fn lend_first(&mut self) -> u64 {
+        self.lend(self.left() / FIRST)
     }
 
     /// A real server did not use these.
@@ -82,11 +95,12 @@ impl Credit {
         self.sent.remove(&stream);
     }
 
-    /// Half of what noq might have is its own no more: it gets that.
+    /// noq has used half of its share of what is free: it gets the other half again.
     pub(super) fn balance_if_short(&mut self) {
-        let (free, left) = (self.balancer - self.used, self.left());
-        if free < left / 3 {
-            self.balancer += (left - free) / 2;
+        let free = self.balancer - self.used;
+        let share = (free + self.left()) / SHARE;
+        if free < share / 2 {
+            self.balancer += share - free;
         }
     }
 
@@ -109,23 +123,35 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn noq_has_half_of_what_is_free() {
+    fn noq_has_a_quarter_of_what_is_free() {
         let mut credit = Credit::default();
-        assert_eq!(credit.begin(1000), 500);
-        assert_eq!(credit.begin(1000), 500);
+        assert_eq!(credit.begin(1000), 250);
+        assert_eq!(credit.begin(1000), 250);
         assert_eq!(credit.lend(200), 200);
-        credit.send(0, 0, 400, false);
-        assert_eq!(credit.left(), 300);
+        credit.send(0, 0, 165, false);
+        assert_eq!(credit.left(), 550);
         assert_eq!(credit.news(), None);
-        credit.send(0, 300, 410, false);
-        assert_eq!(credit.news(), Some(605));
+        credit.send(0, 65, 175, false);
+        assert_eq!(credit.news(), Some(331));
         assert_eq!(credit.news(), None);
-        assert_eq!(credit.lend(1000), 195);
+        assert_eq!(credit.lend(1000), 469);
         // What real servers wait for, too.
-        credit.send(0, 410, 605, false);
+        credit.send(0, 175, 331, false);
         credit.allow(1400);
-        assert_eq!(credit.news(), Some(805));
-        assert_eq!(credit.lend(1000), 200);
+        assert_eq!(credit.news(), Some(431));
+        assert_eq!(credit.lend(1000), 300);
+    }
+
+    /// A client raises its limit once half of it is used, at the latest: so much can be, though noq has nothing to send, nor most of the real servers.
+    #[test]
+    fn one_of_many_gets_more_than_half() {
+        let mut credit = Credit::default();
+        credit.begin(1 << 20);
+        for _ in 0..15 {
+            credit.lend_first();
+        }
+        let first = credit.lend_first();
+        assert!(first + credit.lend(u64::MAX) > 1 << 19);
     }
 
     #[test]
@@ -161,7 +187,8 @@ mod tests {
                     3 => credit.allow(credit.allowed + bytes),
                     _ => {
                         credit.news();
-                        prop_assert!(credit.balancer - credit.used >= credit.left() / 3);
+                        let free = credit.balancer - credit.used;
+                        prop_assert!(free >= (free + credit.left()) / SHARE / 2);
                     }
                 }
                 prop_assert!(credit.balancer + lent <= credit.allowed);

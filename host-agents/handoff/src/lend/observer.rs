@@ -29,7 +29,7 @@ impl<O: Observer> Observer for Lender<O> {
         self.state().ratchet = Ratchet::new(agreed.suite, agreed.secrets.server.clone());
     }
 
-    /// Half of what a client takes is for real servers.
+    /// Most of what a client takes is for real servers.
     fn announced(&self, peer: &mut Parameters) -> bool {
         self.inner.announced(peer);
         let get = |id| {

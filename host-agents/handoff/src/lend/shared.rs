@@ -98,7 +98,7 @@ impl State {
         let shared = self.shared.get_or_insert_with(|| Shared::new(next));
         shared.loans = shared.loans.checked_add(1)?;
         let (name, first) = (shared.loans, shared.ledger.next());
-        let credit = self.credit.lend(self.credit.left() / 2);
+        let credit = self.credit.lend_first();
         let (_, feedback) = self.paths.get_or_new(name)?.lend(credit)?;
         Some((name, credit, first, feedback))
     }

@@ -26,8 +26,8 @@ pub struct World {
     pub client: Namespace,
     pub servers: Vec<Namespace>,
     pub processes: Vec<u32>,
-    balancer: Namespace,
-    folder: PathBuf,
+    pub balancer: Namespace,
+    pub folder: PathBuf,
     end: Option<oneshot::Sender<()>>,
     running: Option<thread::JoinHandle<()>>,
 }

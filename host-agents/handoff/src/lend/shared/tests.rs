@@ -137,7 +137,7 @@ fn loans_come_and_go() {
     let left = world.state.credit.left();
     for expected in 1..200 {
         let (name, credit, ..) = world.state.lend_numbers().unwrap();
-        assert_eq!((name, credit), (expected, left / 2));
+        assert_eq!((name, credit), (expected, left / 64));
         world.state.paths.get(name).unwrap().spend();
         world.state.settle(name);
         assert!(world.state.paths.get(name).is_none());
