@@ -14,15 +14,12 @@
 //! theirs in the socket.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use frontage_quic::session::Observer;
 use noq::congestion::ControllerFactory;
-use noq::{
-    AsyncUdpSocket, ConnectionId, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt,
-};
-use noq_proto::{ConnectionIdGenerator, InvalidCid};
+use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::grant::Grant;
@@ -90,37 +87,14 @@ pub struct Borrower {
     opened: Mutex<u64>,
 }
 
-/// Ids of noq's own that nobody ever sees: its connections are known by their stand-in addresses.
-struct NoIds;
-
-impl ConnectionIdGenerator for NoIds {
-    fn generate_cid(&mut self) -> ConnectionId {
-        ConnectionId::new(&[])
-    }
-
-    fn validate(&self, _: ConnectionId) -> Result<(), InvalidCid> {
-        Ok(())
-    }
-
-    fn cid_len(&self) -> usize {
-        0
-    }
-
-    fn cid_lifetime(&self) -> Option<std::time::Duration> {
-        None
-    }
-}
-
 impl Borrower {
     /// One whose packets leave by `socket`, from which nothing is read. It must be allowed to send from the balancer's address
     /// (`IP_FREEBIND`, `IPV6_FREEBIND`), or choose the sources itself ([`frontage_quic::socket`]). Must be called within a Tokio runtime.
     pub fn new(socket: Box<dyn AsyncUdpSocket>) -> io::Result<Self> {
         let (inbox, received) = mpsc::unbounded_channel();
         let routes = Arc::<Routes>::default();
-        let mut ids = EndpointConfig::default();
-        ids.cid_generator(Arc::new(|| Box::new(NoIds)));
         let endpoint = Endpoint::new_with_abstract_socket(
-            ids,
+            EndpointConfig::default(),
             Some(noq::ServerConfig::with_crypto(Arc::new(session::Nobody))),
             Box::new(Between::new(socket, received, routes.clone())),
             Arc::new(TokioRuntime),
@@ -152,7 +126,9 @@ impl Borrower {
         }
         let sealer = Arc::new(sealer);
         let source = seal::placeholder(&grant.connection_id);
+        let own_id = Arc::<OnceLock<_>>::default();
         let config = session::Config {
+            own_id: own_id.clone(),
             parameters: puppet::parameters(grant, &source),
             sealer: sealer.clone(),
             observer,
@@ -163,11 +139,12 @@ impl Borrower {
         let mut opened = self.opened.lock().await;
         *opened += 1;
         let route = Routed::new(*opened, grant.client, grant.server, &sealer, &self.routes);
-        let puppet = Puppet::new(route.stand_in, self.inbox.clone());
+        let stand_in = route.stand_in();
+        let puppet = Puppet::new(stand_in, own_id, self.inbox.clone());
         puppet.greet(&source, *opened);
         let connecting = loop {
             let incoming = self.endpoint.accept().await.ok_or(Error::Closed)?;
-            if incoming.remote_address() == route.stand_in {
+            if incoming.remote_address() == stand_in {
                 break incoming.accept_with(Arc::new(config));
             }
             // Of one who asked before, and did not wait.

@@ -11,9 +11,9 @@
 //!
 //! # Limits
 //!
-//! - What noq itself asks or answers on a lent path the client never hears, PATH_CHALLENGE and PATH_RESPONSE among them. So where a client's address
-//!   changes, noq never knows the new one of a lent path for valid: it goes back to the old one after three probe time-outs (RFC 9000, section 9.3.2),
-//!   and follows again with the next packet. Each time that is an [`Event::Moved`].
+//! - What noq itself asks or answers on a lent path the client never hears, PATH_CHALLENGE and PATH_RESPONSE among them. Where a client's address changes, the
+//!   real server asks, and with its answer noq gets one to its own question; but that it is the right answer the real server alone knows, so such a path is never
+//!   lent again ([`Error::Moved`]).
 //! - A client of noq's tells which keys a packet has by comparing its number with that of the update, of whichever path that was. A few packets of a real
 //!   server's that cross an update are lost, and sent again.
 //! - Of a client's MAX_DATA noq is told a quarter at first, so this is for servers that do have real servers.
@@ -27,12 +27,14 @@ use noq::{PathId, PathStatus, VarInt};
 
 use crate::grant::Grant;
 pub use error::Error;
-pub use feedback::{Event, Events};
+pub use events::Events;
+pub use feedback::Event;
 use state::State;
 
 mod account;
 mod credit;
 mod error;
+mod events;
 mod feedback;
 mod numbers;
 mod observer;
@@ -164,7 +166,7 @@ impl<O> Lender<O> {
             credit,
             rtt,
         };
-        let events = Events::new(feedback, connection.weak_handle(), id, client, server);
+        let events = Events::new(feedback, connection, id, client, server);
         Some((grant, events))
     }
 
@@ -172,11 +174,9 @@ impl<O> Lender<O> {
     /// raised that.
     pub fn lend_stream(&self, path: u32, stream: u64) -> Result<Option<u64>, Error> {
         let state = &mut *self.state();
-        state
-            .paths
-            .get(path)
-            .and_then(|path| path.loan())
-            .ok_or(Error::Path(path))?;
+        let loan = state.paths.get(path).and_then(|path| path.loan());
+        // The client that asks may be elsewhere.
+        loan.ok_or(Error::Path(path))?.feedback.look();
         // Both ways, opened by the client (RFC 9000, section 2.1).
         if stream & 0x03 != 0 || state.credit.began(stream) || state.streams.get(stream).is_some() {
             return Err(Error::Stream(stream));
@@ -221,6 +221,9 @@ impl<O> Lender<O> {
         let is_name = state.is_name(path);
         let lent = state.paths.get(path).ok_or(Error::Path(path))?;
         lent.loan().ok_or(Error::Path(path))?;
+        if lent.has_moved {
+            return Err(Error::Moved(path));
+        }
         if is_name {
             // What it did not use of its numbers nobody will.
             lent.spend();

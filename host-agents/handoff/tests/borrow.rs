@@ -252,7 +252,9 @@ async fn a_client_that_moved_is_followed() {
     let send = answer(&borrowed, 1000).await;
     let mut packet = [0; 2000];
     nowhere.recv(&mut packet).unwrap();
-    borrowed.moved(true_grant.client, true_grant.server);
+    borrowed
+        .moved(true_grant.client, true_grant.server)
+        .unwrap();
     assert!(asked.answer.read_to_end(1001).await.unwrap() == pattern(1000));
     assert_eq!(send.stopped().await, Ok(None));
 }

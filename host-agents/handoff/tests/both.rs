@@ -1,13 +1,14 @@
 //! Lender and borrower: a client that is noq's and nothing else gets streams from a host that is not its server.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use frontage_handoff::borrow::{Borrowed, Borrower, Transport};
 use frontage_handoff::grant::Grant;
-use frontage_handoff::lend::{End, Event, Events};
+use frontage_handoff::lend::{End, Error, Event, Events};
 use noq::congestion::CubicConfig;
-use noq::{Runtime as _, TokioRuntime};
+use noq::{PathId, Runtime as _, TokioRuntime};
 
 use lending::{Blind, World, bytes};
 use lossy::Lossy;
@@ -41,7 +42,7 @@ async fn relay(mut events: Events, borrowed: Arc<Borrowed>) {
         match event {
             Event::Feedback(frames) => borrowed.feedback(&frames).unwrap(),
             Event::Keys(keys) => borrowed.rekey(&keys).unwrap(),
-            Event::Moved { client, server } => borrowed.moved(client, server),
+            Event::Moved { client, server } => borrowed.moved(client, server).unwrap(),
             Event::ConnectionId(id) => borrowed.connection_id(id).unwrap(),
             Event::Closed => drop(borrowed.revoke()),
         }
@@ -132,5 +133,41 @@ async fn a_path_goes_from_one_to_the_next() {
         _ = relaying.await;
         world.lender().give_back(1, next).unwrap();
     }
+    assert!(world.client.close_reason().is_none() && world.server.close_reason().is_none());
+}
+
+/// A NAT before the client takes another port, then another address: with that, what is known of the way counts no more (RFC 9000, section 9.4).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_moves_is_followed() {
+    let world = World::new(2).await;
+    let borrower = borrower(&world, 0);
+    let (grant, events) = world.lend().await;
+    let borrowed = borrow(&borrower, &grant).await;
+    let relaying = tokio::spawn(relay(events, borrowed.clone()));
+    let window = || {
+        let state = borrowed.connection.congestion_state(PathId::ZERO);
+        state.unwrap().window()
+    };
+    let first = window();
+    transfer(&world, 1, &borrowed, 3 << 20, 1).await;
+    let grown = window();
+    assert!(grown > 2 * first, "{first} has grown to {grown}");
+    let here = IpAddr::from([127, 0, 0, 1]);
+    world.nat.rebind(here).await;
+    transfer(&world, 1, &borrowed, 100_000, 2).await;
+    assert!(window() > first, "{first} again at another port");
+    for last in [2, 3, 1] {
+        world.nat.rebind([127, 0, 0, last].into()).await;
+        transfer(&world, 1, &borrowed, 1000, 3).await;
+        let new = window();
+        assert!(new < first + 2000, "{first} has become {new}");
+        transfer(&world, 1, &borrowed, 3 << 20, 4).await;
+    }
+    // Who knows that the client is there has it no more.
+    let next = borrowed.revoke();
+    let refused = world.lender().give_back(1, next);
+    assert_eq!(refused, Err(Error::Moved(1)));
+    world.lender().forsake(1).unwrap();
+    relaying.abort();
     assert!(world.client.close_reason().is_none() && world.server.close_reason().is_none());
 }

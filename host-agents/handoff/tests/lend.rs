@@ -308,3 +308,20 @@ async fn a_key_that_has_sealed_enough_is_updated_whoever_sealed() {
     }
     assert_eq!(real.grant.keys.generation, 2);
 }
+
+/// The client says nothing by the lent path, but what it asks comes from elsewhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_server_hears_where_the_client_is() {
+    let world = World::new(2).await;
+    let (grant, mut events) = world.lend().await;
+    world.nat.rebind([127, 0, 0, 2].into()).await;
+    let (_answer, _answering, id) = world.ask().await;
+    world.lender().lend_stream(1, id).unwrap();
+    let client = loop {
+        if let Event::Moved { client, server } = events.recv().await.unwrap() {
+            assert_eq!(server, grant.server);
+            break client;
+        }
+    };
+    assert_eq!(client.ip(), [127, 0, 0, 2]);
+}

@@ -82,7 +82,7 @@ impl Real {
                     event = events.recv() => match event {
                         Some(Event::Feedback(frames)) => borrowed.feedback(&frames).unwrap(),
                         Some(Event::Keys(keys)) => borrowed.rekey(&keys).unwrap(),
-                        Some(Event::Moved { client, server }) => borrowed.moved(client, server),
+                        Some(Event::Moved { client, server }) => borrowed.moved(client, server).unwrap(),
                         Some(Event::ConnectionId(id)) => borrowed.connection_id(id).unwrap(),
                         Some(Event::Closed) | None => {
                             borrowed.revoke();

@@ -7,6 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub use nat::Nat;
+
+mod nat;
+
 /// How long [`wait_for`] waits.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 static NAMESPACES: AtomicU32 = AtomicU32::new(0);

@@ -40,7 +40,7 @@ impl Borrowed {
             .request(own, max_stream_data, http3, self.sealer.phase())
     }
 
-    /// What the client said, in frames: ACK of this path's packets, MAX_DATA (the credit), MAX_STREAM_DATA and STOP_SENDING of granted streams.
+    /// What the client said, in frames: ACK of this path's packets, MAX_DATA (the credit), MAX_STREAM_DATA and STOP_SENDING of granted streams, PATH_RESPONSE.
     /// Nothing of it counts if it is malformed or cannot be.
     pub fn feedback(&self, frames: &[u8]) -> Result<(), Error> {
         let sealer = &self.sealer;
@@ -118,9 +118,13 @@ impl Borrowed {
         self.sealer.connection_id(id)
     }
 
-    /// The client is at `client`, and knows the balancer as `server`.
-    pub fn moved(&self, client: SocketAddr, server: SocketAddr) {
-        self.route.set(client, server);
+    /// The client is at `client`, and knows the balancer as `server`. At another IP address noq sends little until the client answers a PATH_CHALLENGE there,
+    /// and begins anew.
+    pub fn moved(&self, client: SocketAddr, server: SocketAddr) -> Result<(), Error> {
+        match self.route.set(client, server) {
+            Some(stand_in) => self.puppet.moved(stand_in, self.sealer.phase()),
+            None => Ok(()),
+        }
     }
 
     /// Ends the grant: nothing is sealed after this. The first number that was not used.

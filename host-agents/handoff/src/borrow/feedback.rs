@@ -15,6 +15,7 @@ const ACK_ECN: u64 = 0x03;
 const STOP_SENDING: u64 = 0x05;
 const MAX_DATA: u64 = 0x10;
 const MAX_STREAM_DATA: u64 = 0x11;
+const PATH_RESPONSE: u64 = 0x1b;
 
 /// What noq is to hear.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -121,6 +122,15 @@ fn translate_one(
             write(&[MAX_DATA, limit]);
             return Ok(Some(limit));
         }
+        // noq knows what it asked.
+        PATH_RESPONSE => {
+            let (data, rest) = frames
+                .split_first_chunk::<8>()
+                .ok_or(Error::Feedback("a frame that ends early"))?;
+            *frames = rest;
+            out.push(PATH_RESPONSE as u8);
+            out.extend(data);
+        }
         _ => return Err(Error::Feedback("a frame of another kind")),
     }
     Ok(None)
@@ -154,11 +164,13 @@ mod tests {
     fn numbers_and_streams_get_noqs_names() {
         // Acknowledged: 30 to 28, 20 to 10; with counts of ECN. Then streams, known and not.
         let frames = [
-            3, 30, 9, 1, 2, 6, 10, 1, 1, 1, 0x11, 8, 50, 5, 8, 1, 5, 12, 1, 0x10, 60, 0,
+            3, 30, 9, 1, 2, 6, 10, 1, 1, 1, 0x11, 8, 50, 5, 8, 1, 5, 12, 1, 0x10, 60, 0, 0x1b, 1,
+            2, 3, 4, 5, 6, 7, 8,
         ];
         let expected = Translated {
             packets: vec![vec![
-                3, 20, 9, 1, 2, 6, 10, 1, 1, 1, 0x11, 0, 50, 5, 0, 1, 0x10, 60,
+                3, 20, 9, 1, 2, 6, 10, 1, 1, 1, 0x11, 0, 50, 5, 0, 1, 0x10, 60, 0x1b, 1, 2, 3, 4,
+                5, 6, 7, 8,
             ]],
             max_data: 60,
         };
@@ -186,6 +198,7 @@ mod tests {
                 &[2, 30, 0, 1, 2, 6, 11],
                 "an acknowledgement of what came before the grant",
             ),
+            (&[0x1b, 1, 2, 3, 4, 5, 6, 7], "a frame that ends early"),
             (&[0x1e], "a frame of another kind"),
         ] {
             assert_eq!(translated(frames), Err(Error::Feedback(why)), "{frames:?}");

@@ -15,7 +15,7 @@ const RESET_STREAM: u8 = 0x04;
 const CONNECTION_CLOSE: u8 = 0x1c;
 const CONNECTION_CLOSE_APPLICATION: u8 = 0x1d;
 
-/// Lets out of `payload` only STREAM and RESET_STREAM frames of streams that `named` knows, which get the id that it gives them, PING and
+/// Lets out of `payload` only STREAM and RESET_STREAM frames of streams that `named` knows, which get the id that it gives them, PATH_CHALLENGE, PING and
 /// PADDING. `named` is told up to which offset there are bytes of the stream, too. Where nothing else is left of a packet that its sender wants to see acknowledged, a PING is: so the client does that itself.
 /// Returns whether anything but PADDING is left.
 pub fn pass(payload: &mut [u8], mut named: impl FnMut(u64, u64) -> Option<u64>) -> bool {
@@ -32,7 +32,7 @@ pub fn pass(payload: &mut [u8], mut named: impl FnMut(u64, u64) -> Option<u64>) 
         end = span.end;
         let kind = payload[span.start];
         let lets = match (kind, frame) {
-            (PING, _) => true,
+            (PING, _) | (_, Frame::PathChallenge { .. }) => true,
             (0x08..=0x0f, Frame::Stream { id, to, .. }) => {
                 named(id, to).is_some_and(|id| rename(&mut payload[span.clone()], id))
             }
@@ -124,6 +124,7 @@ mod tests {
             vec![0x06, 0, 1, 9],
             vec![0x40, 0x04, 64, 0, 0],
             vec![0x1d, 0, 0],
+            vec![0x1a, 1, 2, 3, 4, 5, 6, 7, 8],
             vec![0x1b, 1, 2, 3, 4, 5, 6, 7, 8],
         ]);
         let noise = prop::collection::vec(any::<u8>(), 0..12);
@@ -144,7 +145,7 @@ mod tests {
             for (span, frame) in left {
                 match (payload[span.start], frame) {
                     (PADDING, Frame::Probing) => continue,
-                    (PING, _) => {}
+                    (PING, _) | (_, Frame::PathChallenge { .. }) => {}
                     (_, Frame::Stream { id, .. } | Frame::Reset { id }) => {
                         prop_assert!((4096..4096 + 960).contains(&id), "{id}");
                     }

@@ -1,7 +1,7 @@
 //! The client that noq believes to have: what the balancer tells of the true one becomes packets of its.
 
 use std::net::SocketAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use bytes::{BufMut, Bytes};
 use frontage_quic::parameters::{self, put_varint};
@@ -25,26 +25,52 @@ const HANDSHAKE: u8 = 0xe3;
 const SHORT: u8 = 0x43;
 const PHASE: u8 = 0x04;
 /// Types of frames (RFC 9000, section 19).
+const PING: u8 = 0x01;
 const CRYPTO: u8 = 0x06;
 const STREAM: u8 = 0x0e;
 const MAX_STREAM_DATA: u8 = 0x11;
 
 /// Of one borrowed connection.
 pub struct Puppet {
+    /// noq's for the connection.
+    id: Arc<OnceLock<ConnectionId>>,
+    inbox: UnboundedSender<Datagram>,
+    state: Mutex<State>,
+}
+
+struct State {
     /// By which noq knows it.
     address: SocketAddr,
-    inbox: UnboundedSender<Datagram>,
     /// Its next packet's number.
-    next: Mutex<u32>,
+    next: u32,
 }
 
 impl Puppet {
-    pub fn new(address: SocketAddr, inbox: UnboundedSender<Datagram>) -> Self {
+    /// At `address`. `id` has noq's connection id once noq has accepted the connection.
+    pub fn new(
+        address: SocketAddr,
+        id: Arc<OnceLock<ConnectionId>>,
+        inbox: UnboundedSender<Datagram>,
+    ) -> Self {
         Self {
-            address,
+            id,
             inbox,
-            next: Mutex::default(),
+            state: Mutex::new(State { address, next: 0 }),
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics with it")
+    }
+
+    /// Goes to `address`, so that noq begins anew there: congestion control, round trip and MTU, and whether the client is there at all
+    /// (RFC 9000, sections 9.3 and 9.4).
+    pub fn moved(&self, address: SocketAddr, phase: bool) -> Result<(), Error> {
+        self.state().address = address;
+        // No smaller, or noq might not send the PATH_CHALLENGE in a datagram as long (RFC 9000, section 8.2.1) for a third of it.
+        let mut frames = vec![0; FIRST];
+        frames[0] = PING;
+        self.send(&frames, phase)
     }
 
     /// The client's whole part of the handshake in one datagram, from connection id `source`. `destination`, at least eight octets, is of no other
@@ -60,19 +86,22 @@ impl Puppet {
         );
         let length = FIRST - datagram.len();
         long(&mut datagram, HANDSHAKE, &[], source, length);
-        let _ = self.inbox.send((self.address, datagram.into()));
+        let _ = self.inbox.send((self.state().address, datagram.into()));
     }
 
     /// A packet of `frames`, in noq's key phase.
     pub fn send(&self, frames: &[u8], phase: bool) -> Result<(), Error> {
-        let mut next = self.next.lock().expect("nobody panics with it");
-        let mut packet = Vec::with_capacity(1 + 4 + frames.len().max(SAMPLE));
+        let state = &mut *self.state();
+        let id = self.id.get().map_or(&[][..], |id| id);
+        let header_len = 1 + id.len() + 4;
+        let mut packet = Vec::with_capacity(header_len + frames.len().max(SAMPLE));
         packet.put_u8(SHORT | if phase { PHASE } else { 0 });
-        packet.put_u32(*next);
+        packet.put_slice(id);
+        packet.put_u32(state.next);
         packet.put_slice(frames);
-        pad(&mut packet, 1 + 4 + SAMPLE);
-        *next += 1;
-        let sent = self.inbox.send((self.address, packet.into()));
+        pad(&mut packet, header_len + SAMPLE);
+        state.next += 1;
+        let sent = self.inbox.send((state.address, packet.into()));
         sent.map_err(|_| Error::Closed)
     }
 
@@ -140,7 +169,7 @@ fn pad(packet: &mut Vec<u8>, length: usize) {
 /// `ack_delay_exponent`, `max_ack_delay`. Time-outs, migration, extensions and streams of the server's are the balancer's business.
 const KNOWN: [u64; 4] = [0x03, 0x05, 0x0a, 0x0b];
 const INITIAL_MAX_DATA: u64 = 0x04;
-const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
+pub const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
 
 /// The puppet's transport parameters.
 pub fn parameters(grant: &Grant, source: &ConnectionId) -> Bytes {

@@ -2,9 +2,10 @@
 //! needs no protection. What goes out is sealed for the client (see [`super::seal`]).
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
+use frontage_quic::parameters;
 use frontage_quic::session::Observer;
 use noq::crypto::{
     self, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey,
@@ -15,10 +16,13 @@ use noq_proto::TransportError;
 use noq_proto::transport_parameters::TransportParameters;
 
 use super::keys::{SAMPLE, TAG};
+use super::puppet::INITIAL_SOURCE_CONNECTION_ID;
 use super::seal::Sealer;
 
 /// Of one borrowed connection.
 pub struct Config<O> {
+    /// Where noq's id for the connection is left, by which it is found wherever the puppet is.
+    pub own_id: Arc<OnceLock<ConnectionId>>,
     /// The client's transport parameters, as far as noq is to know them.
     pub parameters: Bytes,
     pub sealer: Arc<Sealer>,
@@ -34,7 +38,17 @@ impl<O: Observer> crypto::ServerConfig for Config<O> {
         [0; 16]
     }
 
-    fn start_session(&self, _: u32, _: &TransportParameters) -> Box<dyn crypto::Session> {
+    fn start_session(&self, _: u32, own: &TransportParameters) -> Box<dyn crypto::Session> {
+        let mut wire = Vec::new();
+        own.write(&mut wire);
+        let own = parameters::read(&wire);
+        let id = own
+            .iter()
+            .find(|(id, _)| *id == INITIAL_SOURCE_CONNECTION_ID);
+        if let Some((_, id)) = id {
+            // noq calls this once.
+            let _ = self.own_id.set(ConnectionId::new(id));
+        }
         Box::new(Session {
             parameters: self.parameters.clone(),
             sealer: self.sealer.clone(),

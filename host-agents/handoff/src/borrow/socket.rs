@@ -7,6 +7,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, RwLock};
 use std::task::{Context, Poll, ready};
 
@@ -21,6 +22,9 @@ use super::seal::{self, Sealer};
 /// Of the block that no packet is ever sent to (RFC 6666).
 const STAND_IN: u128 = 0x0100 << 112;
 
+/// The port of the first stand-in of a connection.
+const PORT: u16 = 443;
+
 /// Where a client is, and from where it wants to be sent to.
 #[derive(Clone)]
 struct Route {
@@ -29,13 +33,14 @@ struct Route {
     sealer: Arc<Sealer>,
 }
 
-/// By stand-in.
+/// By the stand-in's address, whatever its port.
 #[derive(Default)]
-pub struct Routes(RwLock<HashMap<SocketAddr, Route, FxBuildHasher>>);
+pub struct Routes(RwLock<HashMap<IpAddr, Route, FxBuildHasher>>);
 
-/// A stand-in, until it is dropped.
+/// Stand-ins, until this is dropped.
 pub struct Routed {
-    pub stand_in: SocketAddr,
+    address: IpAddr,
+    port: AtomicU16,
     sealer: Arc<Sealer>,
     routes: Arc<Routes>,
 }
@@ -50,7 +55,8 @@ impl Routed {
         routes: &Arc<Routes>,
     ) -> Self {
         let routed = Self {
-            stand_in: (Ipv6Addr::from_bits(STAND_IN | u128::from(n)), 443).into(),
+            address: Ipv6Addr::from_bits(STAND_IN | u128::from(n)).into(),
+            port: AtomicU16::new(PORT),
             sealer: sealer.clone(),
             routes: routes.clone(),
         };
@@ -58,7 +64,13 @@ impl Routed {
         routed
     }
 
-    pub fn set(&self, client: SocketAddr, server: SocketAddr) {
+    /// By which noq knows the client now.
+    pub fn stand_in(&self) -> SocketAddr {
+        (self.address, self.port.load(Relaxed)).into()
+    }
+
+    /// The client is at `client`. Its stand-in if that is another now: not if a NAT gave it another port (RFC 9000, section 9.4).
+    pub fn set(&self, client: SocketAddr, server: SocketAddr) -> Option<SocketAddr> {
         let server = server.ip();
         let mut routes = self.routes.0.write().expect("nobody panics with it");
         let sealer = self.sealer.clone();
@@ -67,14 +79,19 @@ impl Routed {
             server,
             sealer,
         };
-        routes.insert(self.stand_in, route);
+        let before = routes.insert(self.address, route)?;
+        if before.client.ip() == client.ip() {
+            return None;
+        }
+        self.port.fetch_add(1, Relaxed);
+        Some(self.stand_in())
     }
 }
 
 impl Drop for Routed {
     fn drop(&mut self) {
         let mut routes = self.routes.0.write().expect("nobody panics with it");
-        routes.remove(&self.stand_in);
+        routes.remove(&self.address);
     }
 }
 
@@ -176,7 +193,7 @@ impl UdpSender for Sender {
         };
         let route = {
             let routes = this.routes.0.read().expect("nobody panics with it");
-            routes.get(&transmit.destination).cloned()
+            routes.get(&transmit.destination.ip()).cloned()
         };
         let Some(route) = route else {
             this.is_sealed = false;

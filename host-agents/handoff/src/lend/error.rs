@@ -17,6 +17,8 @@ pub enum Error {
     Credit { more: u64 },
     /// The path has streams that were not taken back.
     Streams(u32),
+    /// The client came to another address while the path was lent, which only the real server knows to be its: the path is to be forsaken.
+    Moved(u32),
     /// The number is none that follows those of the loan.
     Number(u64),
 }
@@ -38,6 +40,7 @@ impl std::fmt::Display for Error {
             }
             Self::Credit { more } => write!(f, "the client does not take {more} bytes more"),
             Self::Streams(path) => write!(f, "path {path} has streams that were not taken back"),
+            Self::Moved(path) => write!(f, "the client of path {path} has moved"),
             Self::Number(number) => write!(f, "packet number {number} does not follow the loan's"),
         }
     }

@@ -3,21 +3,24 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
 use frontage_quic::frames::Ack;
 use frontage_quic::parameters::put_varint;
-use noq::{ConnectionId, PathId, WeakConnectionHandle};
+use noq::ConnectionId;
 use tokio::sync::Notify;
 
 use super::ranges::Ranges;
 use crate::grant::Keys;
 
+/// Answers to PATH_CHALLENGE that wait at most.
+const ANSWERS: usize = 8;
+
 /// What becomes of a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Frames of the client's that concern it: ACK with the path's numbers, MAX_DATA of the share, MAX_STREAM_DATA, STOP_SENDING.
+    /// Frames of the client's that concern it: ACK with the path's numbers, MAX_DATA of the share, MAX_STREAM_DATA, STOP_SENDING, PATH_RESPONSE.
     Feedback(Bytes),
     /// The keys were updated.
     Keys(Keys),
@@ -34,7 +37,7 @@ pub enum Event {
 
 /// Not taken yet.
 #[derive(Debug, Default)]
-struct Pending {
+pub(super) struct Pending {
     acked: Ranges,
     /// The largest number acknowledged so far, by which the delay counts.
     largest: Option<u64>,
@@ -45,6 +48,8 @@ struct Pending {
     limits: Vec<(u64, u64)>,
     /// Streams and error codes.
     stopped: Vec<(u64, u64)>,
+    /// Data of PATH_RESPONSE frames.
+    answers: Vec<[u8; 8]>,
     keys: Option<Keys>,
     connection_id: Option<ConnectionId>,
     closed: bool,
@@ -56,11 +61,11 @@ struct Pending {
 #[derive(Debug, Default)]
 pub(super) struct Feedback {
     pending: Mutex<Pending>,
-    news: Notify,
+    pub(super) news: Notify,
 }
 
 impl Feedback {
-    fn pending(&self) -> MutexGuard<'_, Pending> {
+    pub(super) fn pending(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().expect("nobody panics with it")
     }
 
@@ -88,6 +93,11 @@ impl Feedback {
         });
     }
 
+    /// There may be something that nobody says.
+    pub(super) fn look(&self) {
+        self.add(|_| {});
+    }
+
     /// Bytes that may be sent in all.
     pub(super) fn credit(&self, credit: u64) {
         self.add(|pending| pending.credit = Some(credit));
@@ -108,6 +118,14 @@ impl Feedback {
             if !pending.stopped.iter().any(|(other, _)| *other == stream) {
                 pending.stopped.push((stream, code));
             }
+        });
+    }
+
+    pub(super) fn answered(&self, data: [u8; 8]) {
+        self.add(|pending| {
+            // A client that answers what nobody asked is not to fill the memory.
+            pending.answers.truncate(ANSWERS - 1);
+            pending.answers.insert(0, data);
         });
     }
 
@@ -150,11 +168,15 @@ impl Pending {
                 }
             }
         }
+        for data in self.answers.drain(..) {
+            wire.push(0x1b);
+            wire.extend(data);
+        }
         wire.into()
     }
 
     /// In the order in which a real server needs them.
-    fn take(&mut self, events: &mut VecDeque<Event>) {
+    pub(super) fn take(&mut self, events: &mut VecDeque<Event>) {
         self.told = false;
         events.extend(self.keys.take().map(Event::Keys));
         events.extend(self.connection_id.take().map(Event::ConnectionId));
@@ -164,68 +186,6 @@ impl Pending {
         }
         if self.closed {
             events.push_back(Event::Closed);
-        }
-    }
-}
-
-/// What becomes of a grant, from now on.
-#[derive(Debug)]
-pub struct Events {
-    feedback: Arc<Feedback>,
-    taken: VecDeque<Event>,
-    connection: WeakConnectionHandle,
-    path: u32,
-    client: SocketAddr,
-    server: SocketAddr,
-    closed: bool,
-}
-
-impl Events {
-    pub(super) fn new(
-        feedback: Arc<Feedback>,
-        connection: WeakConnectionHandle,
-        path: u32,
-        client: SocketAddr,
-        server: SocketAddr,
-    ) -> Self {
-        Self {
-            feedback,
-            taken: VecDeque::new(),
-            connection,
-            path,
-            client,
-            server,
-            closed: false,
-        }
-    }
-
-    /// The next, `None` after [`Event::Closed`]. Nothing is lost if this is dropped before it is ready.
-    pub async fn recv(&mut self) -> Option<Event> {
-        while self.taken.is_empty() {
-            if self.closed {
-                return None;
-            }
-            self.feedback.news.notified().await;
-            self.moved();
-            self.feedback.pending().take(&mut self.taken);
-        }
-        let event = self.taken.pop_front();
-        self.closed |= event == Some(Event::Closed);
-        event
-    }
-
-    /// noq says nothing when a client moves. That it did shows in its packets, so it is time to look when there were some.
-    fn moved(&mut self) {
-        let path = self.connection.upgrade();
-        let path = path.and_then(|connection| connection.path(PathId::from(self.path)));
-        let Some(client) = path.and_then(|path| path.remote_address().ok()) else {
-            return;
-        };
-        if std::mem::replace(&mut self.client, client) != client {
-            self.taken.push_back(Event::Moved {
-                client,
-                server: self.server,
-            });
         }
     }
 }

@@ -55,6 +55,8 @@ pub(super) struct Path {
     weighty: Option<u64>,
     challenges: Vec<[u8; 8]>,
     validated: bool,
+    /// Its client came to another address while it was lent.
+    pub(super) has_moved: bool,
     /// The newest counts of ECN.
     ecn: [u64; 3],
     /// Either side abandoned it.
@@ -74,6 +76,7 @@ impl Path {
             weighty: None,
             challenges: Vec::new(),
             validated: false,
+            has_moved: false,
             ecn: [0; 3],
             over: false,
         }
@@ -254,8 +257,17 @@ impl Path {
         self.challenges.push(data);
     }
 
-    /// The client answers.
-    pub(super) fn response(&mut self, data: [u8; 8]) {
-        self.validated |= self.challenges.contains(&data);
+    /// The client answers; whether that is noq's question.
+    pub(super) fn response(&mut self, data: [u8; 8]) -> bool {
+        let is_known = self.challenges.contains(&data);
+        self.validated |= is_known;
+        is_known
+    }
+
+    /// The client answers a question of the real server's, by which that knows whether it is where noq sees it to be. noq, whose own the client never got, hears its
+    /// newest answered. What noq is to hear is not proven to it, so nobody else sends there afterwards.
+    pub(super) fn response_elsewhere(&mut self) -> Option<[u8; 8]> {
+        self.has_moved = true;
+        self.challenges.pop()
     }
 }

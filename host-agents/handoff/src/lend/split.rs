@@ -6,12 +6,14 @@ use frontage_quic::parameters::put_varint;
 use frontage_quic::session::Incoming;
 
 use super::numbers::Owner;
-use super::path::Holder;
+use super::path::{Holder, Path};
 use super::ranges::Ranges;
 use super::state::State;
 
 /// The type of PING: noq acknowledges a packet with what was taken out of it.
 const PING: u8 = 0x01;
+/// The type of PATH_RESPONSE.
+const PATH_RESPONSE: u8 = 0x1b;
 /// The type of MAX_DATA.
 const MAX_DATA: u64 = 0x10;
 
@@ -95,11 +97,7 @@ impl State {
                     return true;
                 }
             }
-            Frame::PathResponse { data } => {
-                if let Some(path) = self.paths.get(path) {
-                    path.response(*data);
-                }
-            }
+            Frame::PathResponse { data } => return self.answered(path, *data, scratch),
             Frame::PathNewConnectionId {
                 path,
                 sequence,
@@ -115,6 +113,33 @@ impl State {
             _ => {}
         }
         false
+    }
+
+    /// A real server asks itself whether the client is there, and noq is told.
+    fn answered(&mut self, path: u32, data: [u8; 8], scratch: &mut Scratch) -> bool {
+        let known = self.paths.get(path).map(|path| path.response(data));
+        if known != Some(false) {
+            return false;
+        }
+        let one_by_one = self.shared.is_some();
+        let mut is_lent = false;
+        for path in self.paths.iter().filter(|of| one_by_one || of.id == path) {
+            if let Some(loan) = path.loan() {
+                is_lent = true;
+                loan.feedback.answered(data);
+            }
+        }
+        if is_lent {
+            let path = self.paths.get(path).filter(|_| !one_by_one);
+            match path.and_then(Path::response_elsewhere) {
+                Some(data) => {
+                    scratch.frames.push(PATH_RESPONSE);
+                    scratch.frames.extend(data);
+                }
+                None => scratch.frames.push(PING),
+            }
+        }
+        is_lent
     }
 
     /// Numbers are those of the wire; noq's part has noq's.

@@ -32,7 +32,7 @@ pub enum ToServer {
         http3: Bytes,
     },
     /// QUIC frames of the client that concern the path and its streams: ACK with numbers as on the wire, MAX_DATA with the real server's share,
-    /// MAX_STREAM_DATA, STOP_SENDING.
+    /// MAX_STREAM_DATA, STOP_SENDING, PATH_RESPONSE.
     Feedback(Bytes),
     /// Packets are sealed by these from now on.
     Keys(Keys),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use frontage_handoff::grant::Grant;
 use frontage_handoff::lend::{Events, Lender};
+use frontage_lab::Nat;
 use frontage_quic::parameters::Parameters;
 use frontage_quic::session::{
     Agreed, Config, Handshake, Incoming, Nonce, Observer, Outgoing, Packet,
@@ -83,6 +84,8 @@ pub struct World {
     pub client: noq::Connection,
     pub server: noq::Connection,
     pub observer: Arc<Remembering>,
+    /// Before the client.
+    pub nat: Nat,
     /// They end with it.
     _endpoints: [Endpoint; 2],
 }
@@ -142,13 +145,14 @@ impl World {
         there.set_default_client_config(config);
 
         let address = socket.local_addr().unwrap();
-        let connecting = there.connect(address, "frontage.test").unwrap();
+        let nat = Nat::new(address, address.ip()).await;
+        let connecting = there.connect(nat.address, "frontage.test").unwrap();
         let accepting = async { here.accept().await.expect("a client").await };
         let (client, server) = tokio::join!(connecting, accepting);
         let (client, server) = (client.unwrap(), server.unwrap());
         for _ in 1..paths {
             // Not before the server's connection ids for it have come.
-            let opening = || client.open_path(address, PathStatus::Available);
+            let opening = || client.open_path(nat.address, PathStatus::Available);
             let has_ids = |path: &OpenPath| path.path_id().is_some();
             soon(|| Some(opening()).filter(has_ids))
                 .await
@@ -163,6 +167,7 @@ impl World {
             client,
             server,
             observer: handshake.observer,
+            nat,
             _endpoints: [here, there],
         }
     }

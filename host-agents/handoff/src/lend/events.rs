@@ -1,0 +1,107 @@
+//! The owner's end of the way to a real server.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use noq::{Connection, PathId, WeakConnectionHandle};
+
+use super::feedback::{Event, Feedback};
+
+/// What becomes of a grant, from now on.
+#[derive(Debug)]
+pub struct Events {
+    feedback: Arc<Feedback>,
+    taken: VecDeque<Event>,
+    connection: WeakConnectionHandle,
+    path: PathId,
+    server: SocketAddr,
+    place: Place,
+    closed: bool,
+}
+
+/// Where noq takes a client to be.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// By the path.
+    client: SocketAddr,
+    /// By path 0.
+    first: SocketAddr,
+    /// They were the same: then one NAT binding serves both, and a packet by either tells where both are. The client may say nothing by a path that only a real
+    /// server sends on.
+    shared: bool,
+}
+
+impl Place {
+    fn new(client: SocketAddr, first: SocketAddr) -> Self {
+        Self {
+            client,
+            first,
+            shared: client == first,
+        }
+    }
+}
+
+impl Events {
+    pub(super) fn new(
+        feedback: Arc<Feedback>,
+        connection: &Connection,
+        path: u32,
+        client: SocketAddr,
+        server: SocketAddr,
+    ) -> Self {
+        let mut events = Self {
+            feedback,
+            taken: VecDeque::new(),
+            connection: connection.weak_handle(),
+            path: PathId::from(path),
+            server,
+            place: Place::new(client, client),
+            closed: false,
+        };
+        if let Some(first) = events.at(PathId::ZERO) {
+            events.place = Place::new(client, first);
+        }
+        events
+    }
+
+    /// The next, `None` after [`Event::Closed`]. Nothing is lost if this is dropped before it is ready.
+    pub async fn recv(&mut self) -> Option<Event> {
+        while self.taken.is_empty() {
+            if self.closed {
+                return None;
+            }
+            self.feedback.news.notified().await;
+            self.moved();
+            self.feedback.pending().take(&mut self.taken);
+        }
+        let event = self.taken.pop_front();
+        self.closed |= event == Some(Event::Closed);
+        event
+    }
+
+    fn at(&self, path: PathId) -> Option<SocketAddr> {
+        let connection = self.connection.upgrade()?;
+        connection.path(path)?.remote_address().ok()
+    }
+
+    /// noq says nothing when a client moves. That it did shows in its packets, so it is time to look when there were some.
+    fn moved(&mut self) {
+        let before = self.place;
+        let Some(client) = self.at(self.path) else {
+            return;
+        };
+        let first = self.at(PathId::ZERO).unwrap_or(before.first);
+        let moves = if client != before.client {
+            self.place = Place::new(client, first);
+            Some(client)
+        } else {
+            self.place.first = first;
+            (before.shared && first != before.first).then_some(first)
+        };
+        if let Some(client) = moves {
+            let server = self.server;
+            self.taken.push_back(Event::Moved { client, server });
+        }
+    }
+}
