@@ -7,24 +7,21 @@ use bytes::Bytes;
 use frontage_handoff::borrow::{Borrowed, Borrower, Transport};
 use frontage_handoff::grant::Grant;
 use frontage_handoff::lend::{End, Error, Event, Events};
+use frontage_lab::Rough;
 use noq::congestion::CubicConfig;
 use noq::{PathId, Runtime as _, TokioRuntime};
 
 use lending::{Blind, World, bytes};
-use lossy::Lossy;
 
 #[allow(dead_code)]
 mod lending;
-#[path = "scene/lossy.rs"]
-mod lossy;
 
 /// A real server's end, which sends from the server's address.
 fn borrower(world: &World, lost: u32) -> Borrower {
     let socket = world.socket.try_clone().unwrap();
     let socket = TokioRuntime.wrap_udp_socket(socket).unwrap();
     let seed = 7;
-    let lossy = Lossy { socket, lost, seed };
-    Borrower::new(Box::new(lossy)).unwrap()
+    Borrower::new(Box::new(Rough::losing(socket, lost, seed))).unwrap()
 }
 
 async fn borrow(borrower: &Borrower, grant: &Grant) -> Arc<Borrowed> {

@@ -1,5 +1,6 @@
 //! A client that knows nothing of QDSR gets streams of a connection from elsewhere, and the connection goes on.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use frontage_handoff::lend::{End, Error, Event, RESET};
@@ -323,5 +324,5 @@ async fn a_real_server_hears_where_the_client_is() {
             break client;
         }
     };
-    assert_eq!(client.ip(), [127, 0, 0, 2]);
+    assert_eq!(client.ip(), IpAddr::from([127, 0, 0, 2]));
 }

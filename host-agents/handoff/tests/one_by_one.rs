@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use frontage_handoff::borrow::{Borrowed, Borrower, Error, Transport};
 use frontage_handoff::lend::{End, Event, Events};
+use frontage_lab::Rough;
 use frontage_quic::session::{Nonce, Observer, Packet};
 use noq::congestion::CubicConfig;
 use noq::{Runtime as _, TokioRuntime};
@@ -14,12 +15,9 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinSet;
 
 use lending::{Remembering, World, bytes, soon};
-use lossy::Lossy;
 
 #[allow(dead_code)]
 mod lending;
-#[path = "scene/lossy.rs"]
-mod lossy;
 
 /// Bytes of each stream.
 const LENGTH: usize = 5 << 20;
@@ -56,7 +54,7 @@ impl Real {
         let (name, grant, events) = soon(look).await;
         let socket = world.socket.try_clone().unwrap();
         let socket = TokioRuntime.wrap_udp_socket(socket).unwrap();
-        let borrower = Borrower::new(Box::new(Lossy { socket, lost, seed })).unwrap();
+        let borrower = Borrower::new(Box::new(Rough::losing(socket, lost, seed))).unwrap();
         let transport = Transport {
             congestion: Arc::new(CubicConfig::default()),
             mtu: 1200,

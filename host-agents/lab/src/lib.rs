@@ -8,8 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use nat::Nat;
+pub use rough::{Rough, Roughness};
 
 mod nat;
+mod rough;
 
 /// How long [`wait_for`] waits.
 pub const PATIENCE: Duration = Duration::from_secs(20);

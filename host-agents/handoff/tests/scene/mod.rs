@@ -8,6 +8,7 @@ use bytes::Bytes;
 use frontage_handoff::borrow::keys::Suite;
 use frontage_handoff::borrow::{Borrowed, Borrower, Transport};
 use frontage_handoff::grant::{Grant, Keys};
+use frontage_lab::Rough;
 use frontage_quic::parameters;
 use frontage_quic::session::{Config, Handshake, Observer, Packet};
 use frontage_quic::socket::Socket;
@@ -22,10 +23,8 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use balancer::{Cut, News};
-use lossy::Lossy;
 
 mod balancer;
-mod lossy;
 
 const PATH: u32 = 1;
 /// What two rustls agree on.
@@ -96,11 +95,9 @@ impl Scene {
     pub async fn new(lost: u32) -> Self {
         let socket = UdpSocket::bind("[::1]:0").unwrap();
         let also = socket.try_clone().unwrap();
-        let borrower = Borrower::new(Box::new(Lossy {
-            socket: TokioRuntime.wrap_udp_socket(also).unwrap(),
-            lost,
-            seed: 7,
-        }));
+        let also = TokioRuntime.wrap_udp_socket(also).unwrap();
+        let borrower = Borrower::new(Box::new(Rough::losing(also, lost, 7)));
+
         let made = rcgen::generate_simple_self_signed(vec!["frontage.test".into()]).unwrap();
         let mut roots = rustls::RootCertStore::empty();
         roots.add(made.cert.der().clone()).unwrap();

@@ -1,15 +1,19 @@
 //! A client: noq as it comes, with crate `h3` over it. It knows nothing of real servers.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use frontage_lab::{Rough, Roughness};
 use frontage_quic::h3::{Connection, Opener};
 use h3::client::SendRequest;
 use http::Request;
 use noq::crypto::rustls::QuicClientConfig;
-use noq::{ClientConfig, Endpoint, PathError, PathStatus, TransportConfig};
+use noq::{
+    ClientConfig, Endpoint, EndpointConfig, PathError, PathStatus, Runtime as _, TokioRuntime,
+    TransportConfig,
+};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -29,6 +33,22 @@ impl Client {
     /// With so many paths, all at the same addresses.
     pub async fn connect(world: &World, paths: u32) -> Self {
         let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
+        Self::over(endpoint, world, world.address(), paths).await
+    }
+
+    /// The same over a rough network.
+    pub async fn connect_roughly(world: &World, paths: u32, roughness: Roughness) -> Self {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let socket = TokioRuntime.wrap_udp_socket(socket).unwrap();
+        let socket = Box::new(Rough::new(socket, roughness));
+        let config = EndpointConfig::default();
+        let runtime = Arc::new(TokioRuntime);
+        let endpoint = Endpoint::new_with_abstract_socket(config, None, socket, runtime);
+        Self::over(endpoint.unwrap(), world, world.address(), paths).await
+    }
+
+    /// From `endpoint`, which takes the balancer to be at `address`.
+    pub async fn over(endpoint: Endpoint, world: &World, address: SocketAddr, paths: u32) -> Self {
         let mut roots = RootCertStore::empty();
         let ca = CertificateDer::from_pem_file(world.folder.join("ca.pem")).unwrap();
         roots.add(ca).unwrap();
@@ -45,10 +65,10 @@ impl Client {
             transport.max_concurrent_multipath_paths(paths);
         }
         config.transport_config(Arc::new(transport));
-        let connecting = endpoint.connect_with(config, world.address(), "lb.test");
+        let connecting = endpoint.connect_with(config, address, "lb.test");
         let quic = connecting.unwrap().await.unwrap();
         for _ in 1..paths {
-            open_path(&quic, world.address()).await;
+            open_path(&quic, address).await;
         }
         let built = h3::client::new(Connection::new(quic.clone())).await;
         let (mut driver, requests) = built.unwrap();
@@ -75,6 +95,41 @@ impl Client {
                 body.extend_from_slice(&part.copy_to_bytes(part.remaining()));
             }
             Ok((head.status().as_u16(), body))
+        })
+    }
+
+    /// Asks for `name`, and compares the answer as it comes; what is wrong with it.
+    pub fn check(
+        &self,
+        name: &str,
+        expected: Bytes,
+    ) -> tokio::task::JoinHandle<Result<(), String>> {
+        let mut requests = self.requests.clone();
+        let uri = format!("https://lb.test/{name}");
+        tokio::spawn(async move {
+            let request = Request::get(uri).body(()).unwrap();
+            let reason = |error: h3::error::StreamError| error.to_string();
+            let mut stream = requests.send_request(request).await.map_err(reason)?;
+            stream.finish().await.map_err(reason)?;
+            let status = stream.recv_response().await.map_err(reason)?.status();
+            if status != 200 {
+                return Err(format!("status {status}"));
+            }
+            let mut at = 0;
+            while let Some(mut part) = stream.recv_data().await.map_err(reason)? {
+                while part.has_remaining() {
+                    let length = part.chunk().len();
+                    if expected.get(at..at + length) != Some(part.chunk()) {
+                        return Err(format!("other bytes from {at} on"));
+                    }
+                    at += length;
+                    part.advance(length);
+                }
+            }
+            let whole = expected.len();
+            (at == whole)
+                .then_some(())
+                .ok_or(format!("{at} bytes of {whole}"))
         })
     }
 

@@ -1,0 +1,177 @@
+//! Many objects over many connections with three real servers, on networks that lose and reorder, with a key update in each: every byte is compared.
+//!
+//! `make soak` downloads 10,000 objects of 1 kB to 50 MB; a test is a slice of that. `SOAK_OBJECTS`, `SOAK_BYTES` (of the longest), `SOAK_CONNECTIONS` and
+//! `SOAK_SEED` are other numbers.
+
+#[allow(dead_code)]
+#[path = "../common/mod.rs"]
+mod common;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use bytes::Bytes;
+use frontage_lab::{Roughness, privileged};
+use tokio::task::JoinSet;
+
+use common::client::Client;
+use common::{World, content, run};
+
+const SERVERS: usize = 3;
+/// Bytes of the shortest object.
+const SHORTEST: f64 = 1000.;
+/// Files that the objects are of.
+const FILES: usize = 200;
+/// Datagrams of a hundred that are lost, by turns.
+const LOST: [u32; 3] = [0, 1, 5];
+/// Datagrams of a hundred that the next one overtakes, where some are lost.
+const OVERTAKEN: u32 = 2;
+/// Connections at a time, and objects on each.
+const CONNECTIONS: usize = 4;
+const OBJECTS: usize = 6;
+
+/// A number from the environment.
+fn number(name: &str, default: usize) -> usize {
+    let value = std::env::var(name).ok();
+    value.map_or(default, |value| {
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name}={value} is no number"))
+    })
+}
+
+/// What is downloaded, and how far that is.
+struct Soak {
+    files: Vec<(String, Bytes)>,
+    objects: usize,
+    connections: usize,
+    seed: usize,
+    begun: Instant,
+    done: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Soak {
+    /// Files whose lengths are spread evenly over their logarithms, each with content of its own.
+    fn new(longest: usize) -> Self {
+        let whole = Bytes::from(content(0, longest + 8 * FILES));
+        let length = |i: usize| {
+            let share = i as f64 / (FILES - 1) as f64;
+            (SHORTEST * (longest as f64 / SHORTEST).powf(share)) as usize
+        };
+        let file = |i| (format!("{i}"), whole.slice(8 * i..8 * i + length(i)));
+        Self {
+            files: (0..FILES).map(file).collect(),
+            objects: number("SOAK_OBJECTS", 120),
+            connections: number("SOAK_CONNECTIONS", 6),
+            seed: number("SOAK_SEED", 7),
+            begun: Instant::now(),
+            done: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// The objects of the connection `i`, in the order in which it asks.
+    fn of(&self, i: usize) -> VecDeque<usize> {
+        let mine = (i..self.objects).step_by(self.connections);
+        // A linear congruence, so that each connection has objects of all lengths.
+        mine.map(|object| (object * 89 + self.seed) % FILES)
+            .collect()
+    }
+
+    /// Downloads them; what goes wrong.
+    async fn connection(&self, world: &World, i: usize) -> Vec<String> {
+        let lost = LOST[i % LOST.len()];
+        let roughness = Roughness {
+            lost,
+            overtaken: if lost > 0 { OVERTAKEN } else { 0 },
+            seed: (self.seed + i) as u64,
+        };
+        let client = Client::connect_roughly(world, 1 + SERVERS as u32, roughness).await;
+        let mut left = self.of(i);
+        let half = left.len() / 2;
+        let (mut running, mut wrong) = (JoinSet::new(), Vec::new());
+        loop {
+            while running.len() < OBJECTS
+                && let Some(object) = left.pop_front()
+            {
+                if left.len() == half {
+                    client.quic.force_key_update();
+                }
+                let (name, content) = &self.files[object];
+                let checked = client.check(name, content.clone());
+                running.spawn(async move { (object, checked.await.expect("it does not panic")) });
+            }
+            let Some(ended) = running.join_next().await else {
+                break;
+            };
+            let (object, result) = ended.expect("it does not panic");
+            self.count(object);
+            if let Err(error) = result {
+                wrong.push(format!(
+                    "connection {i}, {lost} % lost, object {object}: {error}"
+                ));
+            }
+        }
+        client.close().await;
+        wrong
+    }
+
+    fn count(&self, object: usize) {
+        let length = self.files[object].1.len() as u64;
+        let bytes = self.bytes.fetch_add(length, Relaxed) + length;
+        let done = self.done.fetch_add(1, Relaxed) + 1;
+        if done.is_multiple_of(100) {
+            let (megabytes, seconds) = (bytes / 1_000_000, self.begun.elapsed().as_secs());
+            println!(
+                "{done} of {} objects, {megabytes} MB, {seconds} s",
+                self.objects
+            );
+        }
+    }
+}
+
+#[test]
+fn every_byte_is_right() {
+    if !privileged() {
+        return;
+    }
+    let soak = Soak::new(number("SOAK_BYTES", 2_000_000));
+    let files: Vec<_> = soak
+        .files
+        .iter()
+        .map(|(name, content)| (name.clone(), content.to_vec()))
+        .collect();
+    let world = World::new("soak", SERVERS, "round-robin", "", &files);
+    drop(files);
+    let wrong = run(&world, async || {
+        let next = AtomicU64::new(0);
+        let each = async || {
+            let mut wrong = Vec::new();
+            loop {
+                let i = next.fetch_add(1, Relaxed) as usize;
+                if i >= soak.connections {
+                    return wrong;
+                }
+                wrong.extend(soak.connection(&world, i).await);
+            }
+        };
+        let all = futures_util::future::join_all((0..CONNECTIONS).map(|_| each())).await;
+        all.concat()
+    });
+    let sent: Vec<u64> = (0..SERVERS).map(|server| world.answers(server)).collect();
+    println!(
+        "seed {}: {} objects, {} MB, {} s; by real servers {sent:?}, kept {}, broken {}",
+        soak.seed,
+        soak.done.load(Relaxed),
+        soak.bytes.load(Relaxed) / 1_000_000,
+        soak.begun.elapsed().as_secs(),
+        world.balancer_metric("handoff_kept_total"),
+        (0..SERVERS)
+            .map(|server| world.of(server, "broken_total"))
+            .sum::<u64>(),
+    );
+    assert!(wrong.is_empty(), "seed {}: {}", soak.seed, wrong.join("\n"));
+    assert!(sent.iter().all(|count| *count > 0));
+}
