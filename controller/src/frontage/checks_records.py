@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from frontage.findings import Finding
@@ -13,7 +14,19 @@ if TYPE_CHECKING:
 
 def check(config: Config) -> Iterator[Finding]:
     settings = config.records
-    if settings is None or settings.file is not None or config.site is not None:
+    if settings is None:
+        return
+    if settings.tokens is not None and settings.tls is None and not _loopback(settings.address[0]):
+        what = f"tokens would go in the clear to {settings.listen}, and be anybody's who listens"
+        yield Finding(("records", "tokens"), what, "add `tls` with `certificate` and `key`, or listen on 127.0.0.1")
+    if settings.file is not None or config.site is not None:
         return
     what = "records are kept at sites, and the file does not say which one this is"
     yield Finding(("records", "store"), what, "add `site` with `id` and `vtep`, or use sqlite:///FILE")
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

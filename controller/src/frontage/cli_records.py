@@ -8,13 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from frontage.cli_common import DEFAULT_CONFIG, ConfigOption, example, fail, load_config, out
 from frontage.config import Config
-from frontage.records.settings import Records
+from frontage.records.settings import May, Records
+
+if TYPE_CHECKING:
+    from frontage.records.jetstream.engine import JetStream
 
 app = typer.Typer(no_args_is_help=True, help="The record store: JSON documents by GUID, over HTTP.")
 
@@ -61,6 +67,89 @@ def serve(config: ConfigOption = DEFAULT_CONFIG) -> None:
     try:
         asyncio.run(run())
     except (RecordError, OSError) as error:
+        fail(error)
+
+
+@app.command(epilog=example("frontage records classes -c frontage.yaml"))
+def classes(config: ConfigOption = DEFAULT_CONFIG) -> None:
+    """List the classes of placement: where each is, and whether it has all its servers."""
+    from frontage.records.jetstream.moves import standing
+
+    table = Table("class", "sites", "servers", "state")
+
+    async def show(store: JetStream) -> None:
+        for one in sorted(await store.classes.list(), key=lambda one: (one.name[0], int(one.name[1:]))):
+            now = await standing(store.link, one)
+            table.add_row(one.name, " ".join(map(str, one.sites)), " ".join(now.servers), now.says)
+
+    _with_classes(config, show)
+    out.print(table)
+
+
+@app.command(epilog=example("frontage records move c3 2 1 -c frontage.yaml"))
+def move(
+    name: Annotated[str, typer.Argument(metavar="CLASS", help="As `frontage records classes` calls it.")],
+    sites: Annotated[list[int], typer.Argument(metavar="SITE...", help="That which shall order the writes, then the mirrors'.")],
+    config: ConfigOption = DEFAULT_CONFIG,
+    patience: Annotated[float, typer.Option(min=1, help="Seconds; a move that takes longer is taken back.")] = 300,
+) -> None:
+    """Move all records of a class; they stay readable and writable. Interrupted, or out of patience, it is taken back."""
+    from frontage.records.jetstream import moves
+
+    async def go(store: JetStream) -> None:
+        found = list(dict.fromkeys(sites))
+        await moves.move(store.link, store.classes, name, found, patience=patience, report=_say)
+
+    _with_classes(config, go)
+    out.print(f"{name} is at site {', '.join(map(str, dict.fromkeys(sites)))}", highlight=False, soft_wrap=True)
+
+
+@app.command(epilog=example("frontage records token web --may write"))
+def token(
+    name: Annotated[str, typer.Argument(help="Who gets it, for those who read the file.")],
+    may: Annotated[May, typer.Option(help="What its bearer may do; each includes those before.")] = May.READ,
+) -> None:
+    """Draw a token, and print what belongs into the file `records.tokens`. The token itself is nowhere kept."""
+    from frontage.records.tokens import draw
+
+    try:
+        secret, entry = draw(name, may)
+    except ValueError as error:
+        fail(error)
+    out.print(f"# Authorization: Bearer {secret}", highlight=False, markup=False, soft_wrap=True)
+    out.print(entry, highlight=False, markup=False, soft_wrap=True)
+
+
+def _say(what: str) -> None:
+    out.print(what, highlight=False, soft_wrap=True)
+
+
+def _with_classes(file: Path, body: Callable[[JetStream], Awaitable[None]]) -> None:
+    from frontage.records.errors import RecordError
+    from frontage.records.jetstream.engine import JetStream
+    from frontage.records.serve import open_store
+
+    config, settings = _load(file)
+    if settings.file is not None:
+        fail(f"{file}: records.store is SQLite's file, which has one site and no classes")
+
+    async def run() -> None:
+        store = await open_store(config, settings)
+        assert isinstance(store, JetStream)
+        task = asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        try:
+            await body(store)
+        finally:
+            await store.close()
+
+    try:
+        asyncio.run(run())
+    except asyncio.CancelledError:
+        fail("interrupted")
+    except RecordError as error:
         fail(error)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -22,15 +23,21 @@ _EVENT_BYTES = 1 << 21
 class RecordClient:
     """For use as an asynchronous context manager. Raises RecordErrors: EngineError also where the server cannot be reached."""
 
-    def __init__(self, url: str, *, clock: Clock = now_us):
-        """``url``: for example ``http://127.0.0.1:8480``; ``clock`` stamps what is written."""
+    def __init__(self, url: str, *, token: str | None = None, tls: ssl.SSLContext | None = None, clock: Clock = now_us):
+        """``url``: for example ``http://127.0.0.1:8480``; ``token``: the bearer's; ``tls``: which servers are believed, and the
+        client's own certificate, for ``https``; ``clock`` stamps what is written."""
         self._url = url.rstrip("/")
+        self._authorization = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._tls: ssl.SSLContext | bool = tls or True
         self._clock = clock
         self._last = 0
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(timeout=_TIMEOUT, read_bufsize=_EVENT_BYTES)
+        connector = aiohttp.TCPConnector(ssl=self._tls)
+        self._session = aiohttp.ClientSession(
+            connector=connector, headers=self._authorization, timeout=_TIMEOUT, read_bufsize=_EVENT_BYTES
+        )
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -49,6 +49,20 @@ class NoOrderError(RecordError):
     code = "no_order"
 
 
+class AuthenticationError(RecordError):
+    """Nobody who is known asks."""
+
+    status = 401
+    code = "unauthorized"
+
+
+class ForbiddenError(RecordError):
+    """Who asks may not do this."""
+
+    status = 403
+    code = "forbidden"
+
+
 class NotFoundError(RecordError):
     status = 404
     code = "not_found"

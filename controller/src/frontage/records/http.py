@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,10 +13,12 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from frontage.records.document import check_guid, parse
-from frontage.records.errors import RecordError, RequestError, SizeError
+from frontage.records.errors import AuthenticationError, ForbiddenError, RecordError, RequestError, SizeError
 from frontage.records.record import Consistency, Record, Written
 from frontage.records.ring import Ring, partition
+from frontage.records.settings import May
 from frontage.records.store import Store
+from frontage.records.tokens import Tokens
 
 log = logging.getLogger(__name__)
 
@@ -27,13 +30,16 @@ _STORE = web.AppKey("store", Store)
 _RING = web.AppKey("ring", Ring)
 _REQUESTS = web.AppKey("requests", Counter)
 _REGISTRY = web.AppKey("registry", CollectorRegistry)
+_TOKENS = web.AppKey("tokens", Tokens)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def application(store: Store, ring: Ring) -> web.Application:
-    """The store is the caller's to close, and so are with it the streams of subscribers."""
+def application(store: Store, ring: Ring, tokens: Tokens | None = None) -> web.Application:
+    """The store is the caller's to close, and with it the streams of subscribers. ``tokens``: everybody needs one of these."""
     app = web.Application(middlewares=[_answer], client_max_size=store.bounds.max_bytes)
+    if tokens is not None:
+        app[_TOKENS] = tokens
     registry = CollectorRegistry()
     app[_STORE], app[_RING], app[_REGISTRY] = store, ring, registry
     app[_REQUESTS] = Counter(
@@ -51,13 +57,15 @@ def application(store: Store, ring: Ring) -> web.Application:
     return app
 
 
-async def start(store: Store, ring: Ring, host: str, port: int) -> web.AppRunner:
+async def start(
+    store: Store, ring: Ring, host: str, port: int, tokens: Tokens | None = None, tls: ssl.SSLContext | None = None
+) -> web.AppRunner:
     """Serve until its ``cleanup()``; ``addresses`` says where. Raises OSError."""
     # Streams of subscribers end with the store, which is closed first; what else is slow is not waited for.
-    runner = web.AppRunner(application(store, ring), access_log=None, shutdown_timeout=2.0)
+    runner = web.AppRunner(application(store, ring, tokens), access_log=None, shutdown_timeout=2.0)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
     except BaseException:
         await runner.cleanup()
         raise
@@ -68,12 +76,14 @@ async def start(store: Store, ring: Ring, host: str, port: int) -> web.AppRunner
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     result = "internal"
     try:
+        if (tokens := request.app.get(_TOKENS)) is not None:
+            tokens.check(request.headers.get("Authorization"), _need(request))
         response = await handler(request)
         result = "ok"
         return response
     except RecordError as error:
         result = error.code
-        return _problem(error.status, error.code, str(error))
+        return _problem(error.status, error.code, str(error), _challenge(request, error))
     except web.HTTPException as error:
         result = "bad_request"
         return _problem(error.status, "bad_request", f"{request.method} {request.path}: {error.reason}; see docs/records.md")
@@ -90,6 +100,21 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         # Other methods are counted as one, so that nobody fills the memory with names.
         method = request.method if request.method in ("GET", "PUT", "DELETE") else "other"
         request.app[_REQUESTS].labels(method, result).inc()
+
+
+def _need(request: web.Request) -> May:
+    if request.method in ("GET", "HEAD"):
+        return May.READ
+    return May.PLACE if request.path.endswith("/sites") else May.WRITE
+
+
+def _challenge(request: web.Request, error: RecordError) -> dict[str, str]:
+    """RFC 6750, section 3: without a token, nothing more is said."""
+    why = {AuthenticationError: "invalid_token", ForbiddenError: "insufficient_scope"}.get(type(error))
+    if why is None:
+        return {}
+    detail = f', error="{why}"' if "Authorization" in request.headers else ""
+    return {"WWW-Authenticate": f'Bearer realm="records"{detail}'}
 
 
 async def _get(request: web.Request) -> web.Response:
@@ -211,5 +236,5 @@ def plain(record: Record) -> dict[str, Any]:
     }
 
 
-def _problem(status: int, code: str, message: str) -> web.Response:
-    return web.json_response({"error": code, "message": message}, status=status)
+def _problem(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
+    return web.json_response({"error": code, "message": message}, status=status, headers=headers)

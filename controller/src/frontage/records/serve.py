@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ssl
+
 from aiohttp.web import AppRunner
 
 from frontage.config import Config
 from frontage.records import http
 from frontage.records.embedded import Embedded
+from frontage.records.errors import EngineError
 from frontage.records.jetstream.engine import JetStream
 from frontage.records.ring import Ring
-from frontage.records.settings import Records
+from frontage.records.settings import Records, Tls
 from frontage.records.store import Store
+from frontage.records.tokens import Tokens
 
 
 class Server:
@@ -24,9 +28,13 @@ class Server:
     @classmethod
     async def start(cls, config: Config, settings: Records) -> Server:
         """Raises RecordError if the engine does not serve, and OSError if the address cannot be had."""
+        # What is wrong with these files is known before anything is opened.
+        tokens = None if settings.tokens is None else Tokens.load(settings.tokens)
+        tls = None if settings.tls is None else server_context(settings.tls)
         store = await open_store(config, settings)
         try:
-            runner = await http.start(store, Ring(site_ids(config), settings.controllers), *settings.address)
+            ring = Ring(site_ids(config), settings.controllers)
+            runner = await http.start(store, ring, *settings.address, tokens, tls)
         except BaseException:
             await store.close()
             raise
@@ -36,6 +44,23 @@ class Server:
         """What is on its way is finished first."""
         await self._store.close()
         await self._runner.cleanup()
+
+
+def server_context(tls: Tls) -> ssl.SSLContext:
+    """Raises EngineError, which names the file."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(tls.certificate, tls.key)
+    except (OSError, ssl.SSLError) as error:
+        raise EngineError(f"{tls.certificate}, {tls.key}: no certificate with its key: {error}") from None
+    if tls.clients is not None:
+        try:
+            context.load_verify_locations(tls.clients)
+        except (OSError, ssl.SSLError) as error:
+            raise EngineError(f"{tls.clients}: no certificates of authorities: {error}") from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
 def site_ids(config: Config) -> list[int]:

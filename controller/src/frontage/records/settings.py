@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 
 from pydantic import Field
@@ -10,6 +11,26 @@ from frontage.model import Model
 from frontage.records.record import Bounds
 
 SQLITE = "sqlite:///"
+
+
+class May(StrEnum):
+    """What a client may do; each includes those before."""
+
+    READ = "read"
+    WRITE = "write"
+    PLACE = "place"
+
+    def includes(self, other: May) -> bool:
+        order = list(May)
+        return order.index(self) >= order.index(other)
+
+
+class Tls(Model):
+    certificate: Path = Field(description="the server's certificate chain, PEM", examples=["records.pem"])
+    key: Path = Field(description="its key, PEM", examples=["records-key.pem"])
+    clients: Path | None = Field(
+        None, description="PEM of the authorities that clients need a certificate of; none if absent", examples=["ca.pem"]
+    )
 
 
 class Records(Model):
@@ -31,6 +52,11 @@ class Records(Model):
     )
     controllers: int = Field(3, ge=1, le=16, description="the sites that know where a record is (F)", examples=[3])
 
+    tokens: Path | None = Field(
+        None, description="the file of bearer tokens, without one of which nobody is served", examples=["tokens.toml"]
+    )
+    tls: Tls | None = Field(None, description="HTTPS; plain HTTP if absent")
+
     @property
     def bounds(self) -> Bounds:
         return Bounds(self.max_bytes, round(self.max_ahead * 1e6))
@@ -47,7 +73,13 @@ class Records(Model):
 
 
 def in_folder(settings: Records, folder: Path) -> Records:
-    """With the path of SQLite's file made absolute: it is relative to the configuration's folder."""
-    if settings.file is None:
-        return settings
-    return settings.model_copy(update={"store": f"{SQLITE}{(folder / settings.file).absolute()}"})
+    """With the paths of files made absolute: they are relative to the configuration's folder."""
+    update: dict[str, object] = {}
+    if settings.file is not None:
+        update["store"] = f"{SQLITE}{(folder / settings.file).absolute()}"
+    if settings.tokens is not None:
+        update["tokens"] = (folder / settings.tokens).absolute()
+    if (tls := settings.tls) is not None:
+        clients = None if tls.clients is None else (folder / tls.clients).absolute()
+        update["tls"] = Tls(certificate=(folder / tls.certificate).absolute(), key=(folder / tls.key).absolute(), clients=clients)
+    return settings.model_copy(update=update)

@@ -80,7 +80,10 @@ class Clients:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LAST)
+            _, late = await asyncio.wait(self._tasks, timeout=LAST)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def follow(self, name: Name) -> None:
         """Note when each state is seen here."""
@@ -100,6 +103,8 @@ class Clients:
         try:
             written = await self._store.put(name.guid, {"w": value, "filling": FILLING}, stamp=stamp)
             end, version = time.monotonic_ns(), written.record.version if stamp is None else stamp
+        except asyncio.CancelledError:
+            self.counts["given_up"] += 1
         except OutcomeUnknownError as error:
             self.counts[error.code] += 1
         except RecordError as error:

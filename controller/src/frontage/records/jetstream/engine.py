@@ -19,7 +19,7 @@ from frontage.records.errors import ContentionError, EngineError, NotFoundError,
 from frontage.records.jetstream.classes import CHANGES, Classes, token
 from frontage.records.jetstream.entry import Entry, decode
 from frontage.records.jetstream.groups import ATTEMPTS, Groups, Place
-from frontage.records.jetstream.link import Link, OvertakenError
+from frontage.records.jetstream.link import PATIENCE, Link, OvertakenError
 from frontage.records.jetstream.together import Together
 from frontage.records.record import DEFAULT_BOUNDS, Bounds, Clock, Consistency, Record, Write, Written, apply, now_us
 from frontage.records.ring import Ring
@@ -145,14 +145,17 @@ class JetStream(Store):
         await self.groups.follow(place, guid, place.entry)
 
     async def _until_first(self, guid: str, step: Callable[[], Awaitable[T]]) -> T:
+        deadline = asyncio.get_running_loop().time() + PATIENCE
         async with self.groups.turn(guid):
             for attempt in range(ATTEMPTS):
                 try:
                     return await step()
                 except OvertakenError:
+                    if asyncio.get_running_loop().time() > deadline:
+                        break
                     # By another server. Of many, one comes first each time; so they spread out.
                     await asyncio.sleep(random.uniform(0, min(_SPREAD * 2**attempt, _LONGEST_SPREAD)))
-        raise ContentionError(f"{guid}: others wrote first, {ATTEMPTS} times; try again")
+        raise ContentionError(f"{guid}: others wrote first, each time; try again")
 
     @asynccontextmanager
     async def _subscribe(self, guid: str) -> AsyncIterator[Watch]:

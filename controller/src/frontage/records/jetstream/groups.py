@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from weakref import WeakValueDictionary
@@ -53,9 +54,19 @@ class Groups:
         self._at: OrderedDict[str, str] = OrderedDict()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def turn(self, guid: str) -> asyncio.Lock:
-        """To be held by whoever uses `follow`: this server's own do not overtake each other."""
-        return self._turns.setdefault(guid, asyncio.Lock())
+    @asynccontextmanager
+    async def turn(self, guid: str) -> AsyncIterator[None]:
+        """To be held by whoever uses `follow`: this server's own do not overtake each other. Raises ContentionError."""
+        lock = self._turns.setdefault(guid, asyncio.Lock())
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await lock.acquire()
+        except TimeoutError:
+            raise ContentionError(f"{guid}: those before were not done in {PATIENCE:g} s; try again") from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     async def find(self, guid: str, *, nearby: bool = False, make: bool = False) -> Place | None:
         """By the leaders' words, or with ``nearby`` by a mirror's at this site, where there is one and it has the record.
