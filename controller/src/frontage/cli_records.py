@@ -89,7 +89,7 @@ def classes(config: ConfigOption = DEFAULT_CONFIG) -> None:
 @app.command(epilog=example("frontage records move c3 2 1 -c frontage.yaml"))
 def move(
     name: Annotated[str, typer.Argument(metavar="CLASS", help="As `frontage records classes` calls it.")],
-    sites: Annotated[list[int], typer.Argument(metavar="SITE...", help="That which shall order the writes, then the mirrors'.")],
+    sites: Annotated[list[int], typer.Argument(metavar="SITE", help="That which shall order the writes, then the mirrors'.")],
     config: ConfigOption = DEFAULT_CONFIG,
     patience: Annotated[float, typer.Option(min=1, help="Seconds; a move that takes longer is taken back.")] = 300,
 ) -> None:

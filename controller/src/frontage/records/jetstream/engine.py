@@ -83,7 +83,9 @@ class JetStream(Store):
         place = await self.groups.find(guid)
         if place is None:
             raise NotFoundError(f"there is no record {guid}")
-        return place.group.sites
+        # Another server may have moved the class as a whole.
+        self.classes.forget(place.group.name)
+        return (await self.classes.get(place.group.name) or place.group).sites
 
     async def place(self, guid: str, sites: Collection[int]) -> None:
         self._check_open()

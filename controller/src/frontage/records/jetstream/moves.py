@@ -21,6 +21,8 @@ from frontage.records.jetstream.link import Link
 
 PATIENCE = 300.0
 """Seconds for a move; it grows with what the class holds, which goes over the wide area once for each new server."""
+_LEAST = 30.0
+"""Seconds for the way back, however little time there was for the way out."""
 _LOOK = 0.25
 
 Report: TypeAlias = Callable[[str], None]
@@ -87,11 +89,9 @@ async def move(
     moved = await classes.move(name, sites)
     try:
         last = await _settle(link, moved, patience, report)
-    except (asyncio.CancelledError, EngineError) as error:
+    except asyncio.CancelledError:
         await asyncio.shield(_take_back(link, classes, before, patience, report))
-        if isinstance(error, asyncio.CancelledError):
-            raise
-        raise MoveError(f"{name}: {error}; it is at {_text(before)} again") from None
+        raise
     if not last.settled:
         await _take_back(link, classes, before, patience, report)
         raise MoveError(f"{name}: not done in {patience:g} s ({last.says}); it is at {_text(before)} again")
@@ -100,11 +100,21 @@ async def move(
 
 async def _take_back(link: Link, classes: Classes, before: StreamClass, patience: float, report: Report) -> None:
     report(f"taking it back to {_text(before)}")
+    problem: Exception = TimeoutError("no answer")
     try:
-        await classes.move(before.name, before.sites)
-        last = await _settle(link, before, patience, report)
-    except EngineError as error:
-        raise MoveError(f"{before.name}: cannot be taken back to {_text(before)} now: {error}; move it there again") from None
+        async with asyncio.timeout(_LEAST + patience):
+            await link.cancel_move(before.stream)
+            while True:
+                try:
+                    await classes.move(before.name, before.sites)
+                    break
+                except EngineError as error:
+                    # The servers are still busy with what was cancelled.
+                    problem = error
+                    await asyncio.sleep(_LOOK)
+    except TimeoutError:
+        raise MoveError(f"{before.name}: cannot be taken back to {_text(before)} now: {problem}; move it there again") from None
+    last = await _settle(link, before, _LEAST + patience, report)
     if not last.settled:
         raise MoveError(f"{before.name}: is on its way back to {_text(before)}: {last.says}")
 
@@ -115,7 +125,11 @@ async def _settle(link: Link, one: StreamClass, patience: float, report: Report)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(patience):
             while not found.settled:
-                seen = await standing(link, one)
+                try:
+                    seen = await standing(link, one)
+                except EngineError as error:
+                    # Without a leader nobody knows, for as long as `patience` says.
+                    seen = Standing(False, str(error), ())
                 if seen.says != found.says:
                     report(seen.says)
                 found = seen
