@@ -11,7 +11,6 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
     bit<8> site; // zero: this one
     bit<16> service_id;
     bit<16> deployment_id; // zero: none, which has no mapping
-    bit<16> region;
     bit<1> dispatched;
 
     action decided(bit<8> own_site, bit<16> service) {
@@ -43,24 +42,6 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
         size = VIPS;
     }
 
-    action is_in(bit<16> client_region) {
-        region = client_region;
-    }
-
-    table client4 {
-        key = { hdr.ipv4.src: lpm @name("src"); }
-        actions = { is_in; NoAction; }
-        const default_action = NoAction();
-        size = CLIENT_PREFIXES;
-    }
-
-    table client6 {
-        key = { hdr.ipv6.src: lpm @name("src"); }
-        actions = { is_in; NoAction; }
-        const default_action = NoAction();
-        size = CLIENT_PREFIXES;
-    }
-
     action stay(bit<16> copies) {
         site = 0;
         meta.copies = copies;
@@ -74,7 +55,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
     table mapping {
         key = {
             deployment_id: exact @name("deployment");
-            region: exact @name("region");
+            meta.region: exact @name("region");
         }
         actions = { stay; to_site; NoAction; }
         const default_action = NoAction();
@@ -111,7 +92,6 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
         site = 0;
         service_id = 0;
         deployment_id = 0;
-        region = 0;
         dispatched = 0;
         if (meta.direction == Direction.UP && hdr.udp.isValid() && meta.at_cookie_address == 0) {
             if (service.apply().hit) {
@@ -135,11 +115,6 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
                     meta.outcome = OUTCOME_STEERED_DISPATCHER;
                 } else if (meta.tunnelled == 0) {
                     deployment.apply();
-                    if (hdr.ipv4.isValid()) {
-                        client4.apply();
-                    } else {
-                        client6.apply();
-                    }
                     if (!mapping.apply().hit) {
                         default_mapping.apply();
                     }

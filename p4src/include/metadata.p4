@@ -160,6 +160,10 @@ struct metadata_t {
     Remote remote;
     bit<16> remote_number;
 
+    // what begins a connection: where its client is (control/region.p4)
+    bit<1> is_first;
+    bit<16> region; // zero: none
+
     // steering
     @field_list(COPY_FIELDS)
     bit<16> copies;       // the clone session of the sites that get a copy; 0: none

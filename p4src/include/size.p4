@@ -49,6 +49,13 @@
 #define TUNNEL_ORIGINS 1024
 #define TUNNEL_SOURCES 8192
 
+// Demand (control/demand.p4): a service has a cell for each region from its base on, 16 services 8,192 each, or more of them fewer.
+#define DEMAND_CELLS 131072
+// Must stay 2^16: a CRC-16 indexes them.
+#define RECENT_HANDSHAKES 65536
+// Ticks of 1.05 s after which a handshake is not the same any more.
+#define RECENT_TICKS 64
+
 // QDSR (control/real_servers.p4): addresses of real servers, of one IP version; pairs of a port and a server for which it may send.
 #define REAL_SERVERS 4096
 #define REAL_SERVER_SENDERS 16384

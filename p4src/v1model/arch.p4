@@ -13,4 +13,24 @@ control ClaimCounter(in bit<32> kind) {
     }
 }
 
+control DemandCounter(in bit<32> cell) {
+    counter(DEMAND_CELLS, CounterType.packets) handshakes;
+
+    apply {
+        handshakes.count(cell);
+    }
+}
+
+// A client of no region: the controller is told of its /24 or /48.
+struct new_client_t {
+    bit<8> version; // of IP
+    bit<48> prefix; // the leading bits of its address: 24 or 48 of them
+}
+
+control NewClient(in bit<8> version, in bit<48> prefix) {
+    apply {
+        digest<new_client_t>(1, { version, prefix });
+    }
+}
+
 #endif

@@ -37,6 +37,8 @@
 #include "../control/cookie.p4"
 #include "../control/cookie6.p4"
 #include "../control/unseal.p4"
+#include "../control/region.p4"
+#include "../control/demand.p4"
 #include "../control/steering.p4"
 #include "../control/retrieve.p4"
 #include "../control/insight.p4"
@@ -107,6 +109,8 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     RealServers() real_servers;
     Unseal() unseal;
     ConnectionHash() connection_hash;
+    Region() region;
+    Demand() demand;
     Steering() steering;
     Cclb4() cclb4;
     Encapsulation() encapsulation;
@@ -150,6 +154,8 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             connection_hash.apply(hdr, meta);
         }
         if (meta.drop == DROP_NONE && meta.again == 0 && meta.second_pass == 0) {
+            region.apply(hdr, meta);
+            demand.apply(hdr, meta);
             steering.apply(hdr, meta);
         }
         if (meta.drop == DROP_NONE && meta.remote == Remote.NONE

@@ -111,4 +111,20 @@ control ConnectionTable(inout connection_t connection)(bit<32> size) {
     }
 }
 
+// The last handshake of each place. Of an entry: fingerprint (32) | unused (15) | taken (1) | seen, in ticks (16)
+control RecentHandshakes(in bit<16> index, in bit<32> fingerprint, in bit<16> now, out bit<1> again) {
+    register<bit<64>>(RECENT_HANDSHAKES) entries;
+
+    apply {
+        bit<64> entry;
+        entries.read(entry, (bit<32>)index);
+        again = 0;
+        // A client's TCP waits 32 s before its last but one SYN (RFC 6298, 5.5).
+        if (entry[63:32] == fingerprint && entry[16:16] == 1 && now - entry[15:0] <= RECENT_TICKS) {
+            again = 1;
+        }
+        entries.write((bit<32>)index, fingerprint ++ 15w0 ++ 1w1 ++ now);
+    }
+}
+
 #endif

@@ -1,0 +1,35 @@
+// Where a client is: regions are groups of prefixes for which the same sites are best (docs/mapping.md). Steering goes by it, and demand is counted by it.
+// Looked up of what may begin a connection and came from its client itself: a SYN, or a long header at an address that all sites share.
+control Region(in headers_t hdr, inout metadata_t meta) {
+    action is_in(bit<16> client_region) {
+        meta.region = client_region;
+    }
+
+    table client4 {
+        key = { hdr.ipv4.src: lpm @name("src"); }
+        actions = { is_in; NoAction; }
+        const default_action = NoAction();
+        size = CLIENT_PREFIXES;
+    }
+
+    table client6 {
+        key = { hdr.ipv6.src: lpm @name("src"); }
+        actions = { is_in; NoAction; }
+        const default_action = NoAction();
+        size = CLIENT_PREFIXES;
+    }
+
+    apply {
+        meta.is_first = 0;
+        meta.region = 0;
+        if (meta.direction == Direction.UP && meta.tunnelled == 0 && meta.at_cookie_address == 0
+            && (hdr.quic_long.isValid() || (hdr.tcp.isValid() && (hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN))) {
+            meta.is_first = 1;
+            if (hdr.ipv4.isValid()) {
+                client4.apply();
+            } else {
+                client6.apply();
+            }
+        }
+    }
+}
