@@ -64,7 +64,7 @@ class ByRegion(TunnelTest):
             (vip6, {"2001:db8:1::/48": 10, "2001:db8:1:0:8000::/65": 11, "2001:db8:1:0:c000::/66": 12, "2001:db8:1:0:e000::/67": 13}),
         ):
             version = vip.at.address.version
-            self.site.insert(self.entry(f"steering.client{version}", {"src": p}, "is_in", client_region=r) for p, r in prefixes.items())
+            self.site.insert(self.entry(f"region.client{version}", {"src": p}, "is_in", client_region=r) for p, r in prefixes.items())
             expected = {0b000: 3, 0b100: 4, 0b110: None, 0b111: 2}  # by the client's first bits behind the first prefix
             seen: set[int] = set()
             while len(seen) < 4:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conftest import EXAMPLE, Switch, for_switch
 from dispatchers import StandIn, running
-from frontage.blocks import steering
+from frontage.blocks import region, steering
 from frontage.mapping import EndUserMapping
 from frontage.reconcile import plan
 from frontage.service import Service
@@ -67,7 +67,7 @@ async def test_the_switch_follows_measurements_and_the_death_of_a_site(folder: P
                 await until(lambda: sites_for(mapping, 1) is not None)
                 assert sites_for(mapping, 1) == (2, 1)
                 state = await installed(service)
-                assert {key.table for key in state} == set(steering.MAPPED) - {steering.CLIENT4}
+                assert {key.table for key in state} == set(steering.MAPPED) - {region.CLIENT4}
                 sites[1].stop()
                 await until(lambda: sites_for(mapping, 0) == (1,))
                 # What is no longer told from the default has no entry.

@@ -12,7 +12,7 @@ import pytest
 from conftest import EXAMPLE, Switch, for_switch
 from frontage import limits, mappingfile
 from frontage.allocation import Installed, allocate
-from frontage.blocks import copies, encapsulation, neighbor, steering, tunnel, vip
+from frontage.blocks import copies, encapsulation, neighbor, region, steering, tunnel, vip
 from frontage.config import Config, ConfigError, load, loads
 from frontage.desired import desired
 from frontage.mapping import Change, EndUserMapping, MappingEntries, MappingError
@@ -124,7 +124,7 @@ def test_choices_become_entries_and_sessions() -> None:
         {ip_network("2001:db8:c1::/48"): 5}, {3: 7, 4: 7}, {(7, 5): (2, 3, 4, 5), (7, 6): (2, 1, 3), (7, 0): (1,)}
     )
     state = MappingEntries(with_sites(6), mapping).state
-    assert state[Key(steering.CLIENT6, ((end("2001:db8:c1::"), 48),))] == Action("is_in", (5,))
+    assert state[Key(region.CLIENT6, ((end("2001:db8:c1::"), 48),))] == Action("is_in", (5,))
     assert state[Key(steering.DEPLOYMENT, (3,))] == Action("deployed_as", (7,))
     best = state[Key(steering.MAPPING, (7, 5))]
     assert best.name == "to_site"

@@ -73,3 +73,8 @@ class Artemis(Model):
     decided: bool = Field(
         True, description="whether the address alone names the service; else a dispatcher looks at SNI", examples=[True]
     )
+
+    @property
+    def service(self) -> str:
+        """The name as the mapping has it."""
+        return self.name.lower().removesuffix(".")

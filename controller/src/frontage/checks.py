@@ -7,7 +7,7 @@ from fractions import Fraction
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_network
 from typing import TYPE_CHECKING
 
-from frontage import checks_endusers, checks_real_servers, checks_records, checks_sites, limits
+from frontage import checks_endusers, checks_placement, checks_real_servers, checks_records, checks_sites, limits
 from frontage.findings import Finding, duplicates
 from frontage.yamlfile import Path
 
@@ -29,6 +29,7 @@ def check(config: Config) -> list[Finding]:
         *_keys(config),
         *_sizes(config),
         *checks_endusers.check(config),
+        *checks_placement.check(config),
         *checks_records.check(config),
     ]
 

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 from frontage import checks
 from frontage.artemis import Artemis, Dispatcher, OwnSite, Site
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
+from frontage.demand.settings import Placement
 from frontage.enduser.settings import EndUsers, in_folder
 from frontage.explain import explain
 from frontage.fields import (
@@ -270,6 +271,9 @@ class Config(Model):
     fallback: Fallback = Field(default_factory=Fallback, description="the connection table of flows that carry no cookie")
     handshake: Handshake = Field(default_factory=Handshake, description="the handshake table of QUIC")
     end_users: EndUsers | None = Field(None, description="how the end-user mapping is computed; it is not, if absent")
+    placement: Placement | None = Field(
+        None, description="which services' sites follow their demand; each is wherever it has replicas, if absent"
+    )
     records: Records | None = Field(None, description="the record store, for `frontage records serve`; none if absent")
     control_socket: Path | None = Field(
         None, description="unix socket through which commands reach the running controller; beside this file if absent"

@@ -270,6 +270,8 @@ class Controller:
             self.health.pipelines_set += 1
             self._resync = True
         outcome = await reconcile(session, pipeline.schema, config, self.mapping, resync=self._resync)
+        if self._resync:
+            await session.learn(pipeline.schema)
         self._resync = False
         self._mapped = config, outcome.mapped
         await self._count(outcome, wanted)

@@ -28,6 +28,8 @@ MAX_REDUNDANCY = 4
 MAX_REGION = 65535
 DISPATCHER_SLOTS = 64
 MAX_TUNNEL_ENDS = 8192
+DEMAND_CELLS = 131072
+"""Of handshakes by service and region, shared by the services that are counted."""
 
 MAX_REAL_SERVERS = 4096
 """Addresses of real servers, of one IP version."""

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from frontage import limits, replication
-from frontage.blocks.steering import CLIENT4, CLIENT6, DEFAULT_MAPPING, DEPLOYMENT
+from frontage.blocks.region import CLIENT4, CLIENT6
+from frontage.blocks.steering import DEFAULT_MAPPING, DEPLOYMENT
 from frontage.blocks.steering import MAPPING as MAPPING_TABLE
 from frontage.config import Config
 from frontage.fields import IPNetwork

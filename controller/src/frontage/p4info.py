@@ -86,6 +86,7 @@ class Schema:
             # A counter stands in the top control, or is all that a control of its name in another control holds.
             parts = counter.preamble.name.split(".")
             self.counters[".".join(parts[-3:-1]) if parts[-1:] == parts[-2:-1] else parts[-1]] = counter.preamble.id
+        self.digests_by_id = {digest.preamble.id: _tail(digest.preamble.name, 1) for digest in p4info.digests}
         self.packet_out: tuple[tuple[int, str, int], ...] = ()
         for header in p4info.controller_packet_metadata:
             if header.preamble.name == "packet_out":

@@ -20,7 +20,8 @@ from finsy.grpcutil import GRPC_EOF
 from finsy.p4client import P4RpcStatus
 from finsy.proto import p4r, p4r_grpc, rpc_code
 
-from frontage import replication
+from frontage import learning, replication
+from frontage.learning import Learned
 from frontage.p4info import Pipeline, Schema, TableInfo
 from frontage.state import Action, Key, State
 
@@ -94,6 +95,9 @@ class Session:
         self.channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
         self._stub: Any = p4r_grpc.P4RuntimeStub(self.channel)
         self._stream: Any = None
+        self._schema: Schema | None = None
+        """Of the program whose digests are heard."""
+        self._learned = Learned()
 
     async def __aenter__(self) -> Self:
         return self
@@ -143,6 +147,8 @@ class Session:
             kind = message.WhichOneof("update")
             if kind == "arbitration":
                 yield _arbitration(message.arbitration)
+            elif kind == "digest" and self._schema is not None:
+                self._learned.add(self._schema, message.digest)
             elif kind == "error":
                 log.warning("the switch reports: %s", message.error.message or message.error)
 
@@ -150,6 +156,31 @@ class Session:
         """Send packets into the pipeline, in order."""
         for packet in packets:
             await self._send(p4r.StreamMessageRequest(packet=packet))
+
+    async def learn(self, schema: Schema) -> None:
+        """Have the switch tell of what the program's digests are about; `take_learned` has it. Raises SwitchError."""
+        self._schema = schema
+        for digest_id in schema.digests_by_id:
+            request = p4r.WriteRequest(device_id=self.device_id, election_id=_uint128(self.election_id))
+            request.updates.add(type=p4r.Update.INSERT).entity.digest_entry.CopyFrom(learning.entry(digest_id))
+            try:
+                await self._stub.Write(request, timeout=_TIMEOUT)
+            except grpc.aio.AioRpcError as error:
+                details = P4RpcStatus.from_rpc_error(error).details.values()
+                # It does so already, for an earlier controller.
+                if not details or any(one.canonical_code.value != rpc_code.ALREADY_EXISTS for one in details):
+                    raise _error("turning on a digest", error) from None
+
+    def take_learned(self) -> Learned:
+        """What the switch has told since this was last asked."""
+        found, self._learned = self._learned, Learned()
+        return found
+
+    async def acknowledge(self, learned: Learned) -> None:
+        """From now on the switch tells of the same things again. Raises UnreachableError."""
+        for digest_id, list_id in learned.lists:
+            ack = p4r.DigestListAck(digest_id=digest_id, list_id=list_id)
+            await self._send(p4r.StreamMessageRequest(digest_ack=ack))
 
     async def _send(self, request: p4r.StreamMessageRequest) -> None:
         try:
@@ -252,6 +283,23 @@ class Session:
             counts[entry.counter_id, entry.index.index] = Count(entry.data.packet_count, entry.data.byte_count)
 
         await self._read(request, take)
+        return counts
+
+    async def read_cells(self, counter_id: int, cells: Sequence[int]) -> dict[int, Count]:
+        """Of one counter, by index."""
+        counts: dict[int, Count] = {}
+
+        def take(entity: p4r.Entity) -> None:
+            entry = entity.counter_entry
+            counts[entry.index.index] = Count(entry.data.packet_count, entry.data.byte_count)
+
+        for first in range(0, len(cells), BATCH):
+            request = p4r.ReadRequest(device_id=self.device_id)
+            for cell in cells[first : first + BATCH]:
+                entry = request.entities.add().counter_entry
+                entry.counter_id = counter_id
+                entry.index.index = cell
+            await self._read(request, take)
         return counts
 
     async def _read(self, request: p4r.ReadRequest, take: Callable[[p4r.Entity], None]) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from frontage.allocation import Allocation
+from frontage.blocks import region
 from frontage.config import Config
 from frontage.state import Action, Key, State
 
 SERVICE = "steering.service"
 DEPLOYMENT = "steering.deployment"
-CLIENT4 = "steering.client4"
-CLIENT6 = "steering.client6"
 MAPPING = "steering.mapping"
 DEFAULT_MAPPING = "steering.default_mapping"
 SID_SITE = "steering.sid_site"
-MAPPED = (MAPPING, DEFAULT_MAPPING, DEPLOYMENT, CLIENT4, CLIENT6)
+MAPPED = (MAPPING, DEFAULT_MAPPING, DEPLOYMENT, *region.TABLES)
 """In the order of writing: a deployment's sites are there before its services and before the clients of a region."""
 TABLES = (SID_SITE, *MAPPED, SERVICE)
 

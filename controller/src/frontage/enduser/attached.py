@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 from frontage.config import Config
 from frontage.controller import Controller
+from frontage.demand.measure import Measurer
+from frontage.demand.settings import Placement
 from frontage.enduser import switch
 from frontage.enduser.database import StoreError
 from frontage.enduser.run import Mapper
@@ -21,7 +23,7 @@ from frontage.mapping import EndUserMapping, MappingError
 
 log = logging.getLogger(__name__)
 
-Wanted: TypeAlias = tuple[EndUsers, dict[int, IPAddress], tuple[Service, ...], frozenset[str]]
+Wanted: TypeAlias = tuple[EndUsers, dict[int, IPAddress], tuple[Service, ...], frozenset[str], Placement | None]
 
 
 class Attached:
@@ -31,7 +33,10 @@ class Attached:
         self.mapper: Mapper | None = None
         self._controller = controller
         self._wanted: Wanted | None = None
+        self.measurer: Measurer | None = None
+        """While services are placed by demand."""
         self._task: asyncio.Task[None] | None = None
+        self._measuring: asyncio.Task[None] | None = None
         self._steered: Tables | None = None
         self._error: str | None = None
 
@@ -46,24 +51,28 @@ class Attached:
             if self._controller.config.mapping is None:
                 await self._controller.steer(self._controller.mapping.change_to(EndUserMapping()))
             return
-        settings, sites, services, _ = wanted
+        settings, sites, services, _, placement = wanted
         own = self._controller.config.site
         assert own is not None
         try:
-            self.mapper = await asyncio.to_thread(Mapper, settings, sites, services, self._steer, site=own.id)
+            self.mapper = await asyncio.to_thread(Mapper, settings, sites, services, self._steer, site=own.id, placement=placement)
         except StoreError as error:
             self._tell(f"no end-user mapping: {error}")
             return
         self._error = None
         self._task = asyncio.create_task(self.mapper.run())
+        if placement is not None:
+            self.measurer = Measurer(self._controller, placement, settings, self.mapper.store, own.id)
+            self._measuring = asyncio.create_task(self.measurer.run())
 
     async def close(self) -> None:
-        task, self._task, self.mapper, self._steered = self._task, None, None, None
-        if task is None:
-            return
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError, StoreError):
-            await task
+        # What measures uses the mapper's store.
+        tasks = [task for task in (self._measuring, self._task) if task is not None]
+        self._measuring = self._task = self.measurer = self.mapper = self._steered = None
+        for task in tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, StoreError):
+                await task
 
     def _running(self) -> bool:
         if self._task is None or not self._task.done():
@@ -79,7 +88,7 @@ class Attached:
         """Raises nothing: a mapping that the switch cannot have leaves it as it is, and is tried again whole."""
         if self._wanted is None:
             return
-        _, _, _, names = self._wanted
+        _, _, _, names, _ = self._wanted
         config, controller = self._controller.config, self._controller
         if config.site is None:
             return
@@ -107,7 +116,7 @@ def _wanted(config: Config) -> Wanted | None:
     if config.end_users is None or config.site is None:
         return None
     services, names = services_of(config)
-    return config.end_users, sites_of(config), services, names
+    return config.end_users, sites_of(config), services, names, config.placement
 
 
 def sites_of(config: Config) -> dict[int, IPAddress]:
@@ -123,7 +132,7 @@ def services_of(config: Config) -> tuple[tuple[Service, ...], frozenset[str]]:
     decided = set()
     for vip in config.vips:
         if vip.artemis is not None:
-            name = vip.artemis.name.lower().removesuffix(".")
+            name = vip.artemis.service
             known = services.get(name, Service(name, 0))
             services[name] = replace(known, number=vip.artemis.id)
             if vip.artemis.decided:

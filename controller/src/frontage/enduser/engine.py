@@ -24,7 +24,9 @@ from frontage.limits import MAX_REGION
 class Engine:
     """The state of the mapping. `update` with what has changed; several kinds of change at once cost little more than one."""
 
-    def __init__(self, sites: Iterable[int], margin: Margin, *, max_regions: int = MAX_REGION):
+    def __init__(self, sites: Iterable[int], margin: Margin, *, max_regions: int = MAX_REGION, apart: bool = False):
+        """``apart``: prefixes with different orders of sites are in different regions even where all choose alike now, so that the
+        demand of a region says where a service should be."""
         self.sites = np.array(sorted(set(sites)), np.int64)
         """Site ids, 1 to 255, by column."""
         self.latency = Latency(len(self.sites))
@@ -36,6 +38,7 @@ class Engine:
         """By deployment's number: [region, redundancy] site ids."""
         self.partition = regions.empty()
         self._max_regions = max_regions
+        self._apart = apart
         self._column = {int(site): column for column, site in enumerate(self.sites)}
         self._signatures: Signature = np.empty((WORDS, 0), np.uint64)
         self._users: dict[Deployment, int] = {}
@@ -76,7 +79,7 @@ class Engine:
         self.partition = regions.partition(
             self._adopt(before),
             self._active_orders(),
-            self._signatures,
+            self._told_apart() if self._apart else self._signatures,
             self.orders.born,
             self._max_regions,
         )
@@ -173,6 +176,10 @@ class Engine:
         """Each prefix's order, -1 of those that have measured nothing themselves: they are not in the table."""
         size = len(self.latency.cover)
         return np.where(self.latency.measured[:size], self.orders.of_row[:size], -1) if size else np.empty(0, np.int64)
+
+    def _told_apart(self) -> Signature:
+        """One of its own for each order."""
+        return np.tile(np.arange(self._signatures.shape[1], dtype=np.uint64), (WORDS, 1))
 
     def _choose(self, before: regions.Partition, changes: Changes) -> None:
         """Renew the choices of regions for which another order speaks, and all of the deployments that are new."""

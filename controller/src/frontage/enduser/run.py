@@ -11,6 +11,8 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from frontage.demand.place import Placer
+from frontage.demand.settings import Placement
 from frontage.enduser import tables as published
 from frontage.enduser.database import StoreError
 from frontage.enduser.dispatcher import Dispatcher, DispatcherError
@@ -79,6 +81,7 @@ class Mapper:
         *,
         site: int,
         name: str | None = None,
+        placement: Placement | None = None,
     ):
         """``sites``: ids and the addresses at which their switches take tunnels. ``services``: with the numbers that they must
         have, 0 for any. ``site``: this controller's; ``name`` tells those of one site apart. Raises StoreError."""
@@ -87,6 +90,9 @@ class Mapper:
         self.services = tuple(services)
         self.store = Store(settings.store, window=settings.window)
         self.name = f"{site}@{name or f'{socket.gethostname()}:{os.getpid()}'}"
+        self.placement = placement
+        self.placer: Placer | None = None
+        """While this one computes, and services are placed by demand."""
         self.tables = Tables()
         self.counters = Counters()
         self.engine: Engine | None = None
@@ -222,7 +228,7 @@ class Mapper:
         if lease is None:
             if self.engine is not None:
                 log.info("mapping: another controller computes")
-            self.engine = None
+            self.engine = self.placer = None
             return
         started = time.perf_counter()
         version = self.store.version()
@@ -230,6 +236,10 @@ class Mapper:
         if engine is None:
             log.info("mapping: this controller computes")
             engine = self.engine = self._begin()
+            if self.placement is None and (placed := self.store.places()):
+                # By a configuration that is no more.
+                with self.store.publishing(self.name, lease) as (connection, number):
+                    self.store.unplace(connection, number, placed)
         cells = self.store.measurements(self._seen)
         if now - self._expired >= EXPIRY_INTERVAL:
             cells = cells.then(self.store.expire(now - self.settings.max_age))
@@ -251,7 +261,7 @@ class Mapper:
             published.publish(self.store, self.name, lease, engine, changes, orders, self.tables)
         except StoreError:
             # What was computed is not in the store: begin again.
-            self.engine = None
+            self.engine = self.placer = None
             raise
         self._seen, self._redundancy = version, wanted
         if len(changes):
@@ -260,13 +270,18 @@ class Mapper:
         self.counters.compute_seconds += time.perf_counter() - started
         self.counters.left_out = engine.partition.left_out
         self.counters.memory_bytes = engine.nbytes
+        if self.placer is not None:
+            self.placer.step(now, self.name, lease, engine, self.counters.sites_out)
 
     def _begin(self) -> Engine:
         """An engine that knows nothing yet but the numbers in use."""
         self._seen, self._redundancy = 0, {}
         self.tables = published.read(self.store, self.tables)
         settings = self.settings
-        engine = Engine(self.sites, Margin(settings.hysteresis, settings.slack_us), max_regions=settings.max_regions)
+        margin = Margin(settings.hysteresis, settings.slack_us)
+        engine = Engine(self.sites, margin, max_regions=settings.max_regions, apart=self.placement is not None)
+        if self.placement is not None:
+            self.placer = Placer(self.placement, self.store, settings.interval)
         deployments = {number: (choices.sites, choices.redundancy) for number, choices in self.tables.deployments.items()}
         engine.adopt(self.tables.clients, deployments)
         return engine

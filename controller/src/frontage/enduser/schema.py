@@ -91,6 +91,41 @@ site_order = Table(
     Column("sites", Text, nullable=False, comment="all site ids, the nearest to it first"),
     _version(),
 )
+service_placement = Table(
+    "service_placement",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("site", SmallInteger, primary_key=True),
+    Column("stage", Text, nullable=False, comment="frontage.demand.moves.Stage"),
+    Column("since", Float, nullable=False, comment="Unix time at which the stage began"),
+    _version(),
+)
+placement_view = Table(
+    "placement_view",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("document", Text, nullable=False, comment="JSON: why the service is where it is, as of the last epoch"),
+    _version(),
+)
+load_report = Table(
+    "load_report",
+    metadata,
+    Column("service", Text, primary_key=True),
+    Column("site", SmallInteger, primary_key=True, comment="at which the clients came in"),
+    Column("regions", Text, nullable=False, comment="JSON: handshakes a second by region, sparse; when these last moved"),
+    Column("rate", Float, nullable=False, comment="handshakes a second from all regions, in the last report"),
+    Column("requests", BigInteger, nullable=False, comment="handshakes that reports told of so far"),
+    Column("reports", BigInteger, nullable=False, comment="so far"),
+    Column("reported_at", Float, nullable=False, comment="Unix time"),
+    _version(),
+)
+client_prefix = Table(
+    "client_prefix",
+    metadata,
+    Column("prefix", Text, primary_key=True, comment="of clients in no region, whose handshakes a switch has seen"),
+    Column("seen_at", Float, nullable=False, comment="Unix time"),
+    _version(),
+)
 counter = Table("counter", metadata, Column("name", Text, primary_key=True), Column("value", BigInteger, nullable=False))
 lease = Table(
     "lease",

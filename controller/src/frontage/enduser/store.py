@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sql
 
+from frontage.demand.moves import Stage
+from frontage.demand.store import DemandStore
 from frontage.enduser import schema
-from frontage.enduser.database import LEASE, Database, LeaseLostError
+from frontage.enduser.database import LEASE, LeaseLostError
 from frontage.enduser.prefixes import Prefix, parse
 from frontage.enduser.values import Measurements
 
@@ -56,7 +58,7 @@ class Service:
     alpn: tuple[str, ...] = ("h3",)
 
 
-class Store(Database):
+class Store(DemandStore):
     """The tables of `schema`. Raises StoreError."""
 
     def __init__(self, url: str, *, window: float = 300.0):
@@ -133,14 +135,16 @@ class Store(Database):
 
     def unmeasured(self, site: int, after: float, behind: str, limit: int) -> list[str]:
         """Client prefixes as text, in its order and behind ``behind``, with news since Unix time ``after`` but none of ``site``."""
-        table = schema.latency_measurement
+        table, seen = schema.latency_measurement, schema.client_prefix
         fresh = table.c.measured_at > after
         have = sql.select(table.c.prefix).where((table.c.site == site) & fresh)
+        news = sql.union(
+            sql.select(table.c.prefix).where(fresh), sql.select(seen.c.prefix).where(seen.c.seen_at > after)
+        ).subquery()
         query = (
-            sql.select(table.c.prefix)
-            .where(fresh & (table.c.prefix > behind) & table.c.prefix.not_in(have))
-            .distinct()
-            .order_by(table.c.prefix)
+            sql.select(news.c.prefix)
+            .where((news.c.prefix > behind) & news.c.prefix.not_in(have))
+            .order_by(news.c.prefix)
             .limit(limit)
         )
         with self.reading() as connection:
@@ -168,7 +172,23 @@ class Store(Database):
             self._add_services(connection, [str(row["name"]) for row in rows], version)
 
     def deployments(self, since: int = 0) -> dict[str, set[int]]:
-        """The sites of every service of which a site has come or gone since that version."""
+        """The sites of every service of which a site has come or gone since that version: where it is present, and of services that
+        are placed where they are to get first flights. One that is present at none of these is wherever it is."""
+        present = self.present(since)
+        table = schema.service_placement
+        serving = table.c.stage.in_([stage for stage in Stage if stage.serves])
+        placed: dict[str, set[int]] = {}
+        with self.reading() as connection:
+            moved = set(connection.execute(sql.select(table.c.name).where(table.c.version > since)).scalars()) if since else set()
+            for name, site in connection.execute(sql.select(table.c.name, table.c.site).where(serving)):
+                placed.setdefault(name, set()).add(site)
+        if others := moved - present.keys():
+            present |= {name: sites for name, sites in self.present().items() if name in others}
+        return {name: (sites & placed.get(name, sites)) or sites for name, sites in present.items()}
+
+    def present(self, since: int = 0) -> dict[str, set[int]]:
+        """The sites at which services are present: replicas accept there, or an operator said so. Of every service of which that
+        has changed since that version."""
         table = schema.service_deployment
         query = sql.select(table.c.name, table.c.site, table.c.present)
         if since:

@@ -1,0 +1,7 @@
+"""``region.p4``: the regions of clients, which ``mapping.py`` fills."""
+
+from __future__ import annotations
+
+CLIENT4 = "region.client4"
+CLIENT6 = "region.client6"
+TABLES = (CLIENT4, CLIENT6)

@@ -1,0 +1,47 @@
+"""What a schema cannot say of the placement of services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from frontage.findings import Finding, duplicates
+
+if TYPE_CHECKING:
+    from frontage.config import Config
+
+
+def check(config: Config) -> Iterator[Finding]:
+    settings = config.placement
+    if settings is None:
+        return
+    if config.end_users is None or config.site is None:
+        what = "regions of clients and distances from them come from the computed mapping, and there is none"
+        yield Finding(("placement",), what, "add `site` and `end_users`", at_key=True)
+        return
+    known = sorted({config.site.id, *(site.id for site in config.sites)})
+    for i, one in enumerate(settings.sites):
+        if one.site not in known:
+            fix = f"give one of: {', '.join(map(str, known))}"
+            yield Finding(("placement", "sites", i, "site"), f"there is no site {one.site}", fix)
+    sites = [(("placement", "sites", i, "site"), one.site) for i, one in enumerate(settings.sites)]
+    yield from duplicates(sites, "site {} is listed twice", "remove one")
+    names = [(("placement", "services", i, "name"), one.name) for i, one in enumerate(settings.services)]
+    yield from duplicates(names, "service {} is listed twice", "remove one")
+    services = {vip.artemis.service for vip in config.vips if vip.artemis is not None}
+    for i, service in enumerate(settings.services):
+        if service.name not in services:
+            fix = f"name one of: {', '.join(sorted(services)) or 'none is defined yet'}; or give a VIP `artemis` of that name"
+            yield Finding(("placement", "services", i, "name"), f"no VIP is the service {service.name}", fix)
+    usable = sum(one.capacity > 0 for one in settings.sites)
+    if settings.min_replicas > usable:
+        what = f"{usable} sites with capacity cannot hold {settings.min_replicas} replicas of a service"
+        path = ("placement", "min_replicas") if "min_replicas" in settings.model_fields_set else ("placement", "sites")
+        yield Finding(path, what, f"give min_replicas: {max(usable, 1)}, or add sites")
+    if settings.max_replicas is not None and settings.max_replicas < settings.min_replicas:
+        what = f"the most replicas, {settings.max_replicas}, are fewer than the least, {settings.min_replicas}"
+        yield Finding(("placement", "max_replicas"), what, f"give at least {settings.min_replicas}")
+    if settings.share * settings.requests <= 1:
+        what = f"one report in {settings.requests} requests leaves nothing of {settings.share:g} of them for reconfigurations"
+        path = ("placement", "share") if "share" in settings.model_fields_set else ("placement", "requests")
+        yield Finding(path, what, "give a larger share or more requests")

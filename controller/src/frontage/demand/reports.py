@@ -1,0 +1,73 @@
+"""When a site tells of the demand that it sees, and of what of it (Auspice, 1.2 and 1.2.5).
+
+At most once per m handshakes for a service, so that reports are a known share of these; and in the sparse vector of its regions
+only if they come from elsewhere than it told last: else the rate alone is news. Where handshakes cease to come, that is told once,
+when m of those that the last report promised are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from frontage.demand.counters import Regions
+from frontage.placement.policy import Policy, moved
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Of one service at one site."""
+
+    service: str
+    rate: float
+    """Handshakes a second."""
+    requests: int
+    """Handshakes since the last report."""
+    regions: Mapping[int, float] | None
+    """Handshakes a second by region; None where they come from where the last ones did."""
+
+
+@dataclass(slots=True)
+class _Service:
+    seconds: float = 0.0
+    requests: Regions = field(default_factory=dict)
+    """Since the last report."""
+    told: Report | None = None
+    regions: Mapping[int, float] = field(default_factory=dict)
+    """As told last."""
+
+
+class Reporter:
+    """One site's."""
+
+    def __init__(self, policy: Policy):
+        self.policy = policy
+        self._services: dict[str, _Service] = {}
+
+    def count(self, service: str, regions: Regions, seconds: float) -> None:
+        """Handshakes of so many seconds."""
+        one = self._services.setdefault(service, _Service())
+        one.seconds += seconds
+        for region, requests in regions.items():
+            one.requests[region] = one.requests.get(region, 0) + requests
+
+    def due(self) -> list[Report]:
+        """What is to be told now; again and again, until `told` says that it was."""
+        return [report for name, one in self._services.items() if (report := self._report(name, one)) is not None]
+
+    def told(self, report: Report) -> None:
+        one = self._services[report.service]
+        if report.regions is not None:
+            one.regions = report.regions
+        one.told, one.seconds, one.requests = report, 0.0, {}
+
+    def _report(self, name: str, one: _Service) -> Report | None:
+        requests = sum(one.requests.values())
+        expected = one.told.rate * one.seconds if one.told is not None else 0.0
+        if one.seconds <= 0 or max(requests, expected) < self.policy.requests:
+            return None
+        rates = {region: count / one.seconds for region, count in one.requests.items()}
+        places = sorted(rates.keys() | one.regions.keys())
+        before, now = ([vector.get(region, 0.0) for region in places] for vector in (one.regions, rates))
+        elsewhere = one.told is None or (requests > 0 and moved([before], [now])[0] >= self.policy.moved)
+        return Report(name, requests / one.seconds, requests, rates if elsewhere else None)
