@@ -1,81 +1,163 @@
 """Demand: handshakes counted by service and client's region, each once, and clients of no region told."""
 
 from collections import Counter
+from ipaddress import ip_address
 
 import finsy as fy
 
 from base.cookie import plain_cid
 from base.frame import Frame
 from base.packets import Endpoint, Flow
-from base.quic import QUIC4, QUIC6, long
-from base.site import HASH, Vip
+from base.quic import QUIC4, QUIC6, Conversation, long, short
+from base.site import Vip
 from base.switch import KEY
 from base.tunnel import SITE_PORT, TunnelTest
 
 HANDSHAKES = "FrontageIngress.demand.handshakes.handshakes"
-FIRST, REGIONS = 1000, 64
-"""Of a service's cells."""
-DECIDED, DEPLOYED = 77, 8
+FIRST = {1: 1000, 2: 2000, 3: 3000}
+"""Of each VIP's cells."""
+REGIONS = 64
 
 
 class DemandTest(TunnelTest):
+    """Two service addresses of QUIC and a VIP of TCP."""
+
     def _begin(self) -> None:
         super()._begin()
         self.expected: Counter[int] = Counter()
-        self.install_keys(KEY)
+        self.vip4, self.vip6 = self.make_service(QUIC4, 1), self.make_service(QUIC6, 2)
+        self.tcp = self.make_vip(2, 3, base=128, first_sid=300)
+        for vip_id, base in FIRST.items():
+            self.site.insert([self.entry("demand.service", {"vip_id": vip_id}, "counted", base=base, regions=REGIONS)])
 
-    def count(self, vip: Vip, base: int, regions: int = REGIONS) -> None:
-        self.site.insert([self.entry("demand.service", {"vip_id": vip.id}, "counted", base=base, regions=regions)])
+    def locate(self, prefixes: dict[str, int]) -> None:
+        for prefix, region in prefixes.items():
+            table = f"region.client{6 if ':' in prefix else 4}"
+            self.site.insert([self.entry(table, {"src": prefix}, "is_in", client_region=region)])
 
-    def locate(self, prefix: str, region: int) -> None:
-        version = 6 if ":" in prefix else 4
-        self.site.insert([self.entry(f"region.client{version}", {"src": prefix}, "is_in", client_region=region)])
-
-    def is_counted(self, *cells: int) -> None:
-        """These cells, one handshake each, and no others since last asked."""
-        self.expected.update(cells)
+    def counts(self, frame: bytes, *cells: int, port: int = 1) -> None:
+        """Whatever becomes of the frame, it is counted in these cells and nowhere else."""
+        self.send(port, frame)
         self.settle()
+        self.expected.update(cells)
+        for cell in {*cells, *(base + region for base in FIRST.values() for region in (0, 1, REGIONS - 1))}:
+            (found,) = self.client.read(fy.P4CounterEntry(HANDSHAKES, index=cell))
+            self.assertEqual(self.expected[cell], found.packet_count, f"cell {cell} after {frame.hex()}")
+
+    def tearDown(self) -> None:
         self.assertEqual(dict(self.expected), self.client.counter(HANDSHAKES))
+        super().tearDown()
+
+    def from_address(self, vip: Vip, address: str) -> Conversation:
+        return Conversation(Endpoint(ip_address(address), self.rng.randrange(1024, 65536)), vip.at)
 
 
 class ByServiceAndRegion(DemandTest):
-    """TCP and QUIC, over IPv4 and IPv6: the cell of the longest prefix; the service's first for all who have none."""
+    """The cell of the longest prefix; the service's first of clients who have none, or one beyond the service's cells."""
 
     def runTest(self) -> None:
-        vips = [self.make_service(QUIC4, 1), self.make_service(QUIC6, 2)]
-        vips += [self.make_vip(2, 3, policy=HASH), self.make_quic(2, 4, Endpoint(QUIC6.address + 9, 443), HASH, base=96, first_sid=400)]
-        for i, vip in enumerate(vips[:3]):
-            self.count(vip, FIRST * (i + 1))
-        known = []
-        for prefix, region in (
-            ("198.51.100.0/24", 5),
-            ("198.51.100.128/25", 6),
-            ("2001:db8:1::/48", 7),
-            ("2001:db8:1:0:8000::/65", REGIONS - 1),
-            ("2001:db8:1:0:c000::/66", REGIONS),
+        self.locate({"198.51.100.0/24": 5, "198.51.100.128/25": 6, "198.51.100.192/26": REGIONS, "198.51.100.224/27": 65535})
+        self.locate({"2001:db8:1::/48": 7, "2001:db8:1:8::/61": REGIONS - 1})
+        for address, region in (("198.51.100.9", 5), ("198.51.100.129", 6), ("198.51.100.193", 0), ("198.51.100.225", 0)):
+            talk = self.from_address(self.vip4, address)
+            self.counts(talk.datagram(long(self.some_cid())), FIRST[1] + region)
+            self.counts(self.from_address(self.tcp, address).up("S"), FIRST[3] + region)
+        for address, region in (("2001:db8:1::9", 7), ("2001:db8:1:9::9", REGIONS - 1), ("2001:db8:77::9", 0)):
+            talk = self.from_address(self.vip6, address)
+            self.counts(talk.datagram(long(self.some_cid())), FIRST[2] + region)
+
+
+class OnlyWhatBegins(DemandTest):
+    """Neither what follows in a connection, nor what is too small for an Initial, nor what comes from another site, nor other VIPs."""
+
+    def runTest(self) -> None:
+        self.install_keys(KEY)
+        self.locate({"198.51.100.0/24": 1, "2001:db8:1::/48": 1})
+        flow = self.new_flow(self.tcp)
+        for flags in ("SA", "A", "F", "R", "SF"):
+            self.counts(flow.up(flags))
+        server = self.vip6.servers[0]
+        for packet in (
+            long(self.some_cid(), size=1199),
+            short(self.some_cid(12)),
+            long(KEY.cid(server.sid, 5)),
+            long(plain_cid(server.sid)),
         ):
-            self.locate(prefix, region)
-            known.append(region)
-        seen: set[int] = set()
-        while len(seen) < 3:
-            talk, frame = self.initial(vips[1])
-            bits = int(talk.client.address) >> 62 & 3
-            region = 7 if bits < 2 else REGIONS - 1 if bits == 2 else 0
-            self.arrives(frame)
-            self.is_counted(2 * FIRST + region)
-            seen.add(region)
-        for vip, base in ((vips[0], FIRST), (vips[2], 3 * FIRST)):
-            for _ in range(4):
-                flow = self.new_flow(vip) if vip is vips[2] else self.talk(vip)
-                assert isinstance(flow, Flow)
-                self.arrives(flow.up("S") if vip is vips[2] else self.first(flow))
-                self.is_counted(base + (6 if int(flow.client.address) & 128 else 5))
-        # What nobody asked to count.
-        self.arrives(self.initial(vips[3])[1])
-        self.is_counted()
+            self.counts(self.talk(self.vip6).datagram(packet))
+        _, frame = self.initial(self.vip6)
+        self.counts(self.from_site(3, 3).into(frame), port=SITE_PORT)
+        other = self.make_quic(2, 9, Endpoint(QUIC6.address + 9, 443), base=160, first_sid=900, prefix=None)
+        self.counts(self.talk(other).datagram(long(self.some_cid())))
 
-    def first(self, talk: Flow) -> bytes:
-        return talk.datagram(long(self.some_cid()))  # type: ignore[attr-defined,no-any-return]
 
-    def arrives(self, frame: bytes) -> None:
-        self.send(1, frame)
+class Once(DemandTest):
+    """What comes again is no other handshake; the same ports with another sequence number or connection id are one."""
+
+    def runTest(self) -> None:
+        self.locate({"198.51.100.0/24": 1, "2001:db8:1::/48": 1})
+        talk = self.talk(self.vip6)
+        first, second = (bytes([0xFF]) + self.rng.randbytes(11) for _ in range(2))
+        self.counts(talk.datagram(long(first)), FIRST[2] + 1)
+        for size in (1200, 1252):  # a retransmission, and the second half of a long ClientHello
+            self.counts(talk.datagram(long(first, size=size)))
+        self.counts(talk.datagram(long(second)), FIRST[2] + 1)
+        flow = self.new_flow(self.tcp)
+        self.counts(flow.up("S"), FIRST[3] + 1)
+        self.counts(flow.up("S"))
+        self.counts(self.numbered(flow, 7), FIRST[3] + 1)
+        self.counts(self.numbered(flow, 7))
+
+    def numbered(self, flow: Flow, sequence: int) -> bytes:
+        frame = Frame(flow.up("S"))
+        frame.data[frame.l4 + 4 : frame.l4 + 8] = sequence.to_bytes(4, "big")
+        return frame.with_checksums()
+
+
+class ForgottenByAnother(DemandTest):
+    """Only the last handshake of each place is remembered: a retransmission behind another's is counted again, and no handshake lost."""
+
+    def runTest(self) -> None:
+        self.locate({"2001:db8:1::/48": 1})
+        one, other = self.pair_of_one_place(self.vip6)
+        first, second = (talk.datagram(long(self.some_cid())) for talk in (one, other))
+        for frame in (first, second, first):
+            self.counts(frame, FIRST[2] + 1)
+        self.counts(first)
+
+
+class DroppedIsDemand(DemandTest):
+    """A service whose servers are gone is asked for all the same."""
+
+    def runTest(self) -> None:
+        self.locate({"198.51.100.0/24": 1, "2001:db8:1::/48": 1})
+        for server in self.tcp.servers:
+            self.site.remove_server(self.tcp, server)
+        self.counts(self.new_flow(self.tcp).up("S"), FIRST[3] + 1)
+        self.assertEqual({"SERVER_GONE": 1}, self.all_drops())
+
+
+class NewClients(DemandTest):
+    """A handshake of a client in no region tells its /24 or /48, once until that is acknowledged; others tell nothing."""
+
+    def runTest(self) -> None:
+        (digest,) = (one for one in self.client.schema.digests if one.alias == "new_client_t")
+        self.client.write(+fy.P4DigestEntry(digest.alias, max_list_size=1, max_timeout_ns=0, ack_timeout_ns=10**11))
+        self.locate({"2001:db8:1::/48": 1})
+        self.counts(self.initial(self.vip6)[1], FIRST[2] + 1)
+        heard = []
+        for vip, address in ((self.vip6, "2001:db8:77:8::9"), (self.vip4, "203.0.113.77")):
+            for _ in range(2):
+                frame = self.from_address(vip, address).datagram(long(self.some_cid()))
+                self.counts(frame, FIRST[vip.id])
+            heard.append(fy.P4DigestList.decode(self.client.next_message("digest"), self.client.schema))
+        told = [{"version": 6, "prefix": 0x20010DB80077}, {"version": 4, "prefix": 0xCB0071}]
+        self.assertEqual([[one] for one in told], [report.data for report in heard])
+        for report in heard:
+            self.client.send(report.ack())
+        again = None
+        for _ in range(100):  # nobody says when an acknowledgement has arrived
+            self.counts(self.from_address(self.vip4, "203.0.113.78").datagram(long(self.some_cid())), FIRST[1])
+            if not self.client.received.empty():
+                again = fy.P4DigestList.decode(self.client.next_message("digest"), self.client.schema)
+                break
+        self.assertEqual([told[1]], again and again.data)

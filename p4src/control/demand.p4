@@ -45,11 +45,13 @@ control Demand(in headers_t hdr, in metadata_t meta) {
                 if (again == 0) {
                     handshakes.apply(cell);
                     if (meta.region == 0) {
+                        bit<8> version = 6;
+                        bit<48> prefix = hdr.ipv6.src[127:80];
                         if (hdr.ipv4.isValid()) {
-                            new_client.apply(4, 24w0 ++ hdr.ipv4.src[31:8]);
-                        } else {
-                            new_client.apply(6, hdr.ipv6.src[127:80]);
+                            version = 4;
+                            prefix = 24w0 ++ hdr.ipv4.src[31:8];
                         }
+                        new_client.apply(version, prefix); // in one place: one digest
                     }
                 }
             }
