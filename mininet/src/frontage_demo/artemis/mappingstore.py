@@ -33,6 +33,20 @@ class Rtt:
     count: int
 
 
+@dataclass(frozen=True)
+class Placed:
+    """What placement did at its last epoch."""
+
+    epoch: float
+    """Unix time."""
+    shares: dict[int, float]
+    """Of the demand, by region."""
+    serving: frozenset[int]
+    """Sites that get first flights by now."""
+    wanted: frozenset[int]
+    """Sites that are to get them."""
+
+
 @contextmanager
 def _opened(folder: Path) -> Iterator[Store]:
     store = Store(f"sqlite:///{folder / STORE}")
@@ -58,6 +72,18 @@ def rtts(folder: Path, client: str) -> list[Rtt]:
         (Rtt(site, source, rtt / 1e3, count) for _, site, source, rtt, count, _ in rows),
         key=lambda rtt: (rtt.site, rtt.source),
     )
+
+
+def placed(folder: Path) -> Placed | None:
+    """Where the service is by its demand; None before it was placed."""
+    with _opened(folder) as store:
+        view, places = store.views().get(ZONE), store.places().get(ZONE, {})
+    if view is None:
+        return None
+    shares = {one["region"]: one["share"] for one in view["demand"]}
+    serving = frozenset(site for site, place in places.items() if place.stage.serves)
+    wanted = frozenset(site for site, place in places.items() if place.stage.wanted)
+    return Placed(view["epoch"], shares, serving, wanted)
 
 
 def leader(folder: Path) -> int:

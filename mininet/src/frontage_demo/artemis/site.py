@@ -48,6 +48,7 @@ class Site:
         *,
         dispatched: bool,
         computed: bool,
+        placement: Mapping[str, object] | None = None,
     ) -> None:
         """`directory` is this site's, not there yet, in the folder of `certificate.pem`, `key.pem` and `objects`. With
         `dispatched`, first flights go to the dispatcher, as if the address did not name the service. Where the mapping
@@ -60,6 +61,7 @@ class Site:
         self._directory = directory
         self._dispatched = dispatched
         self._computed = computed
+        self._placement = placement
         self._version = 0
         self._config = directory / "frontage.yaml"
         self._switch: subprocess.Popen[bytes] | None = None
@@ -107,6 +109,7 @@ class Site:
             service_address=self._service_address,
             dispatched=self._dispatched,
             computed=self._computed,
+            placement=self._placement,
             grpc=self._grpc,
             metrics=self._metrics,
             p4info=self._programs.p4info,

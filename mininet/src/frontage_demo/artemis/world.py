@@ -55,11 +55,14 @@ class ArtemisWorld:
         loss: Mapping[tuple[str, str], float] | None = None,
         dispatched: bool = False,
         computed: bool = False,
+        placement: Mapping[str, object] | None = None,
     ) -> None:
         """`directory` is not there yet; `loss` is the share of packets lost between two places, by pair in the order of
         the alphabet. With `dispatched`, dispatchers read the service's name; else its address decides, in the switch.
         With `computed`, the sites' controllers compute the mapping, of what dispatchers tell them; else it is written.
+        With a `placement`, that section of their configuration, they also place the service by its demand.
         """
+        computed = computed or placement is not None
         self._computed = computed
         self.scenario = scenario
         self.programs = programs
@@ -90,6 +93,7 @@ class ArtemisWorld:
                 directory / site.name,
                 dispatched=dispatched or computed,
                 computed=computed,
+                placement=placement,
             )
             for site in self.sites
         }
@@ -224,6 +228,10 @@ class ArtemisWorld:
     def rtts(self, client: str) -> list[mappingstore.Rtt]:
         """What the sites have measured of a client, where the controllers compute the mapping."""
         return mappingstore.rtts(self.directory, self._clients[client].address)
+
+    def placed(self) -> mappingstore.Placed | None:
+        """Where the service is by its demand; None before it was placed."""
+        return mappingstore.placed(self.directory)
 
     def leader(self) -> str:
         """The place of the site whose controller computes the mapping."""

@@ -1,0 +1,101 @@
+"""What becomes of a service whose demand moves from one part of the world to another: the switches count it, placement
+follows (docs/demand.md), steering follows placement, and clients are near it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..nodes import NodeError
+from .mappingstore import Placed
+from .measure import Sample, by_artemis, sample
+from .names import ZONE
+from .scenarios import Published, Scenario
+from .world import ArtemisWorld
+
+SHIFT = Scenario(
+    "shift",
+    "A service at one of three sites",
+    ("ap-northeast-1", "eu-central-1", "us-east-2"),
+    # Anycast leads everybody to the nearest site, which the service need not be at.
+    Published((0, 0, 0), (0, 0, 0), 0.0, 0.0),
+    {"Japan": "ap-northeast-1", "Germany": "eu-central-1", "Ohio": "us-east-2"},
+)
+FROM, TO, ALWAYS = "Japan", "Germany", "Ohio"
+"""Who asks most before and after, and who asks a little all the time."""
+EPOCH = 8.0
+"""Seconds."""
+SITES = range(1, 1 + len(SHIFT.sites))
+PLACEMENT = {
+    "epoch": EPOCH,
+    "services": [{"name": ZONE}],
+    "sites": [{"site": site, "capacity": 1000.0} for site in SITES],
+    "min_replicas": 1,
+    "max_replicas": 1,
+    # One client after the other makes some two handshakes a second.
+    "requests": 4,
+    "share": 0.9,
+    "drain": EPOCH,
+}
+OFTEN = 4
+"""Connections of those who ask most, for one of the other's."""
+PATIENCE = 25 * EPOCH
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What was seen. Times are seconds since demand moved, set-up milliseconds."""
+
+    before: frozenset[int]
+    """Sites that got first flights then."""
+    after: frozenset[int]
+    decided: float
+    """When placement had decided; at an epoch's end."""
+    followed: float
+    """When the first client was served there."""
+    far: tuple[float, ...]
+    """Set-up of connections to where the service was."""
+    near: tuple[float, ...]
+    """Set-up of connections to where it is."""
+    connections: int
+    """None of them failed."""
+
+
+def shift(world: ArtemisWorld) -> Shift:
+    """Ask from one client until the service is at its site; then from another until it is at that one's. Raises Failed
+    if a single connection fails.
+    """
+    homes = {client: world.best_site(client) for client in (FROM, TO)}
+    samples: list[Sample] = []
+
+    def ask(client: str, until: Callable[[Placed], bool]) -> Placed:
+        """Until that is so, of what placement did and the client's last connection."""
+        began = time.monotonic()
+        while time.monotonic() < began + PATIENCE:
+            for asking in (client,) * OFTEN + (ALWAYS,):
+                samples.append(sample(world, asking, "artemis", by_artemis(world, asking)))
+            placed = world.placed()
+            if placed is not None and until(placed):
+                return placed
+        raise NodeError(f"the service did not come to {homes[client].place} after {PATIENCE:.0f} s: {world.placed()}")
+
+    before = ask(FROM, lambda placed: placed.serving == {homes[FROM].id})
+    moved, first = time.time(), len(samples)
+    decided = ask(TO, lambda placed: placed.wanted == {homes[TO].id})
+    ask(TO, lambda _: samples[-2].site == homes[TO].place)
+    followed = time.time() - moved
+    # Nobody is cut off when the old site is out, and what is asked then is near.
+    after = ask(TO, lambda placed: placed.serving == {homes[TO].id})
+    ask(TO, lambda _: True)
+    theirs = [one for one in samples[first:] if one.client == TO]
+    return Shift(
+        before.serving,
+        after.serving,
+        decided.epoch - moved,
+        followed,
+        tuple(one.setup for one in theirs if one.site == homes[FROM].place),
+        tuple(one.setup for one in theirs if one.site == homes[TO].place),
+        len(samples),
+    )
