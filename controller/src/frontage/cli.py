@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from frontage import cli_mapping, cli_records, edit
+from frontage import cli_mapping, cli_placement, cli_records, edit
 from frontage.cli_common import DEFAULT_CONFIG, ConfigArgument, ConfigOption, JsonOption, err, example, fail, load_config, out
 from frontage.config import ConfigError, Policy, ServerState, load
 from frontage.control import ControlError, ask, is_listening, socket_path
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.add_typer(cli_mapping.app, name="mapping")
 app.add_typer(cli_records.app, name="records")
+app.command(epilog=example("frontage placement films.example -c frontage.yaml"))(cli_placement.placement)
 
 WAIT = 65.0
 """Seconds that a command waits for the running controller: a little longer than the controller waits for the switch."""

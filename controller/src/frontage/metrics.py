@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from frontage.config import Config, Metrics
 from frontage.controller import DURATIONS, Controller, Health, Phase
+from frontage.demand import measures as demand_measures
 from frontage.enduser import measures
 from frontage.enduser.attached import Attached
 from frontage.p4info import PipelineError
@@ -39,6 +40,11 @@ class FrontageCollector(Collector):
         mapper = self._end_users.mapper if self._end_users is not None else None
         if mapper is not None:
             yield from measures.metrics(mapper)
+            if (placer := mapper.placer) is not None:
+                yield from demand_measures.placed(placer)
+        measurer = self._end_users.measurer if self._end_users is not None else None
+        if measurer is not None:
+            yield from demand_measures.measured(measurer)
         config, counters = controller.config, None
         try:
             counters = asyncio.run_coroutine_threadsafe(self._read(config), self._loop).result(SCRAPE_TIMEOUT)

@@ -1,4 +1,4 @@
-"""One switch's demand: its counters each epoch, as load reports; and clients of whom nothing is known, for the sites to measure."""
+"""One switch's demand: its counters as load reports; and clients of whom nothing is known, for the sites to measure."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 _LOOK = 0.25
 """Seconds between looks whether there is a switch to be read."""
+_READINGS = 4
+"""Of an epoch, so that what is decided at its end goes by what is new."""
 
 
 @dataclass(slots=True)
@@ -37,12 +39,12 @@ class Counters:
     vectors: int = 0
     """Reports with the regions in them."""
     learned: int = 0
-    """Prefixes of clients in no region, each once an epoch."""
+    """Prefixes of clients in no region, each once a reading."""
     left_out: int = 0
     """Of these, those for which there was no room."""
     failures: int = 0
     error: str | None = None
-    """Why the last epoch was not told; it is with the next."""
+    """Why the last reading was not told; it is with the next."""
 
 
 class Measurer:
@@ -63,7 +65,7 @@ class Measurer:
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK if self._read_at is None else self._settings.epoch)
+            await asyncio.sleep(_LOOK if self._read_at is None else self._settings.epoch / _READINGS)
             try:
                 await self.step(time.monotonic(), time.time())
             except (StoreError, SwitchError, PipelineError) as error:
@@ -74,7 +76,7 @@ class Measurer:
                 self.counters.error = str(error)
 
     async def step(self, started: float, now: float) -> None:
-        """One epoch's end, at ``started`` of the monotonic clock and Unix time ``now``. Raises StoreError, SwitchError."""
+        """One reading, at ``started`` of the monotonic clock and Unix time ``now``. Raises StoreError, SwitchError."""
         controller = self._controller
         session, pipeline = controller.session, controller.pipeline
         # A standby's counts are its primary's: they are told once.

@@ -81,11 +81,7 @@ class Placer:
         before, present = self._store.places(), self._store.present()
         if self._services is None:
             self._services = self._recover()
-        after = {
-            name: moves.advance(places, present.get(name, ()), now, settle=self._settle, drain=self.settings.drain)
-            for name, places in before.items()
-            if name in self._updates
-        }
+        after = {name: places for name, places in before.items() if name in self._updates}
         documents: dict[str, Document] = {}
         if now - self._epoch >= self.settings.epoch:
             self._epoch = now
@@ -97,6 +93,10 @@ class Placer:
                 if self.counters.error != str(error):
                     log.error("placement: %s", error)
                 self.counters.error = str(error)
+        after = {
+            name: moves.advance(places, present.get(name, ()), now, settle=self._settle, drain=self.settings.drain)
+            for name, places in after.items()
+        }
         gone = before.keys() - self._updates.keys()
         changed = {name: places for name, places in after.items() if places != before.get(name)}
         if not (changed or documents or gone):

@@ -231,8 +231,11 @@ class Mapper:
             self.engine = self.placer = None
             return
         started = time.perf_counter()
-        version = self.store.version()
         engine = self.engine
+        if engine is not None and self.placer is not None:
+            # By the regions and RTTs of the last round, so that this one steers by what is decided.
+            self.placer.step(now, self.name, lease, engine, self.counters.sites_out)
+        version = self.store.version()
         if engine is None:
             log.info("mapping: this controller computes")
             engine = self.engine = self._begin()
@@ -270,8 +273,6 @@ class Mapper:
         self.counters.compute_seconds += time.perf_counter() - started
         self.counters.left_out = engine.partition.left_out
         self.counters.memory_bytes = engine.nbytes
-        if self.placer is not None:
-            self.placer.step(now, self.name, lease, engine, self.counters.sites_out)
 
     def _begin(self) -> Engine:
         """An engine that knows nothing yet but the numbers in use."""

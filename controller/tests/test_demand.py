@@ -1,0 +1,226 @@
+"""From counters to load reports, and from sites to other sites: what is computed of demand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import EXAMPLE
+from frontage.allocation import Installed, allocate
+from frontage.blocks import demand as block
+from frontage.blocks.demand import Cells
+from frontage.config import Config, ConfigError, loads
+from frontage.demand.counters import Epochs, indices
+from frontage.demand.moves import Place, Stage, advance, begin, decide
+from frontage.demand.place import demand
+from frontage.demand.reports import Report, Reporter, noise
+from frontage.demand.store import Told
+from frontage.limits import DEMAND_CELLS
+from frontage.placement.policy import Policy
+from frontage.state import Action
+
+CELLS = {"films": Cells(0, 8), "books": Cells(8, 8)}
+ARTEMIS = EXAMPLE.with_name("artemis.yaml")
+END_USERS = "end_users:\n  store: sqlite:///mapping.db\n"
+
+
+def config(section: str, end_users: str = END_USERS) -> Config:
+    """The example of Artemis, whose services are placed."""
+    text = re.sub(r"^mapping: .*\n", end_users, ARTEMIS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return loads(text + section, ARTEMIS)
+
+
+PLACEMENT = """
+placement:
+  services: [{ name: Films.example }, { name: small.example, updates: 2 }]
+  sites: [{ site: 1, capacity: 100 }, { site: 2, capacity: 100 }]
+  min_replicas: 1
+"""
+
+
+def test_services_share_the_cells() -> None:
+    found = config(PLACEMENT)
+    assert block.cells(found) == {"films": Cells(0, 65535), "small": Cells(65535, 65535)}
+    entries = block.entries(found, allocate(found, Installed({})))
+    assert list(entries.values()) == [Action("counted", (0, 65535)), Action("counted", (65535, 65535))]
+    assert block.entries(config(""), allocate(config(""), Installed({}))) == {}
+    assert indices(CELLS, {1, 7, 8, 65535}) == [0, 1, 7, 8, 9, 15]
+    assert DEMAND_CELLS >= 2 * 65535
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "what"),
+    [
+        (
+            ("name: Films.example", "name: tunes.example"),
+            3,
+            "no VIP is the service tunes.example; name one of: films.example, small",
+        ),
+        (("small.example", "films.example"), 3, "service films.example is listed twice; remove one"),
+        (("site: 2,", "site: 9,"), 4, "there is no site 9; give one of: 1, 2"),
+        (("site: 2,", "site: 1,"), 4, "site 1 is listed twice; remove one"),
+        (
+            ("min_replicas: 1", "min_replicas: 3"),
+            5,
+            "2 sites with capacity cannot hold 3 replicas of a service; give min_replicas: 2",
+        ),
+        (("min_replicas: 1", "min_replicas: 2\n  max_replicas: 1"), 6, "are fewer than the least, 2; give at least 2"),
+        (("min_replicas: 1", "min_replicas: 1\n  share: 0.003"), 6, "one report in 300 requests leaves nothing of 0.003 of them"),
+        (("min_replicas: 1", "min_replicas: 1\n  epoch: 0"), 6, "epoch"),
+        (("capacity: 100 }]", "capacity: -1 }]"), 4, "capacity"),
+    ],
+)
+def test_a_wrong_section_is_refused_with_its_line_and_a_fix(change: tuple[str, str], line: int, what: str) -> None:
+    text = re.sub(r"^mapping: .*\n", END_USERS, ARTEMIS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    with pytest.raises(ConfigError) as refused:
+        loads(text + PLACEMENT.replace(*change), Path("f.yaml"))
+    lines = str(refused.value).splitlines()
+    assert [one for one in lines if what in one]
+    assert lines[0].startswith(f"f.yaml:{len(text.splitlines()) + line}:")
+
+
+def test_there_is_no_placement_without_a_mapping() -> None:
+    with pytest.raises(ConfigError, match="placement: regions of clients and distances from them come from the computed mapping"):
+        config(PLACEMENT, "")
+
+
+def test_what_came_since_the_last_reading() -> None:
+    epochs = Epochs()
+    # What it had counted before nobody knows.
+    assert epochs.since(CELLS, 1, {0: 5, 9: 7}) is None
+    assert epochs.since(CELLS, 1, {0: 5, 9: 10, 12: 1}) == {"films": {}, "books": {1: 3, 4: 1}}
+    # A region that is not read for a while is not counted twice.
+    assert epochs.since(CELLS, 1, {0: 6}) == {"films": {0: 1}, "books": {}}
+    assert epochs.since(CELLS, 1, {0: 6, 9: 11}) == {"films": {}, "books": {1: 1}}
+    # The switch has begun anew, as is known; and as is seen.
+    assert epochs.since(CELLS, 2, {0: 7}) == {"films": {0: 7}, "books": {}}
+    assert epochs.since(CELLS, 2, {0: 3}) == {"films": {0: 3}, "books": {}}
+    assert epochs.since({"films": Cells(0, 16)}, 2, {0: 9}) is None
+    assert epochs.since({"films": Cells(0, 16)}, 2, {0: 10}) == {"films": {0: 1}}
+
+
+def reporter(requests: int = 100, moved: float = 0.1) -> Reporter:
+    return Reporter(Policy(requests, moved, share=1.0, controllers=1))
+
+
+def tell(one: Reporter) -> list[Report]:
+    due = one.due()
+    for report in due:
+        one.told(report)
+    return due
+
+
+def test_a_report_waits_for_requests_and_has_regions_if_they_moved() -> None:
+    one = reporter()
+    one.count("films", {1: 99}, 10.0)
+    assert tell(one) == []
+    one.count("films", {2: 101}, 10.0)
+    first = Report("films", 10.0, 200, {1: 4.95, 2: 5.05})
+    assert one.due() == [first]
+    # It is due until it was told.
+    assert tell(one) == [first]
+    assert one.due() == []
+    one.count("films", {1: 50, 2: 50}, 5.0)
+    assert tell(one) == [Report("films", 20.0, 100, None)]
+    one.count("films", {1: 10, 3: 90}, 5.0)
+    assert tell(one) == [Report("films", 20.0, 100, {1: 2.0, 3: 18.0})]
+
+
+def test_that_nobody_comes_any_more_is_told_once() -> None:
+    one = reporter()
+    one.count("films", {1: 200}, 10.0)
+    assert len(tell(one)) == 1
+    one.count("films", {}, 4.0)
+    assert tell(one) == []
+    one.count("films", {}, 2.0)
+    assert tell(one) == [Report("films", 0.0, 0, None)]
+    one.count("films", {}, 1000.0)
+    assert tell(one) == []
+
+
+@given(st.lists(st.dictionaries(st.integers(0, 3), st.integers(0, 60), max_size=3), min_size=1, max_size=40))
+def test_reports_are_a_bounded_share_and_lose_nothing(epochs: list[dict[int, int]]) -> None:
+    one = reporter()
+    reports: list[Report] = []
+    for regions in epochs:
+        one.count("films", regions, 1.0)
+        reports += tell(one)
+    told = sum(report.requests for report in reports)
+    counted = sum(sum(regions.values()) for regions in epochs)
+    assert counted - 100 < told <= counted
+    regular = sum(report.requests >= 100 for report in reports)
+    assert regular * 100 <= counted
+    # Of what was promised and did not come: the most that so many seconds of the highest rate could promise is 4^3 m.
+    assert len(reports) <= 5 * regular
+
+
+def test_what_looks_moved_by_chance_is_known() -> None:
+    rng = np.random.default_rng(1)
+    for regions, now, before in ((2, 50, 300), (20, 300, 300), (100, 300, 3000)):
+        share = np.full(regions, 1 / regions)
+        pairs = [(rng.multinomial(now, share), rng.multinomial(before, share)) for _ in range(200)]
+        seen = float(np.mean([abs(a / now - b / before).sum() / 2 for a, b in pairs]))
+        said = float(np.mean([noise(a.tolist(), now, before) for a, _ in pairs]))
+        assert said == pytest.approx(seen, rel=0.2)
+
+
+def test_demand_is_that_of_all_sites_at_their_last_rates() -> None:
+    rtts = np.array([[np.inf, np.inf], [1.0, 2.0], [2.0, 1.0], [np.inf, np.inf]], np.float32)
+    told = {1: Told({1: 3.0, 2: 1.0}, 8.0, 0, 0, 1), 2: Told({2: 5.0}, 5.0, 0, 0, 1), 3: Told({2: 5.0}, 0.0, 0, 0, 1)}
+    assert demand(told, rtts) == {1: 6.0, 2: 7.0}
+    # Those from where no RTT is known, or a region that is no more, are spread like the others.
+    told[4] = Told({0: 1.0, 3: 10.0, 77: 2.0}, 13.0, 0, 0, 1)
+    assert demand(told, rtts) == pytest.approx({1: 12.0, 2: 14.0})
+    assert demand({4: told[4]}, rtts) == {}
+    assert demand({}, rtts) == {}
+
+
+ACTIVE, STARTING, LEAVING, DRAINING, GONE = Stage.ACTIVE, Stage.STARTING, Stage.LEAVING, Stage.DRAINING, Stage.GONE
+
+
+def stages(places: dict[int, Place]) -> dict[int, Stage]:
+    return {site: one.stage for site, one in places.items()}
+
+
+def test_a_move_makes_before_it_breaks() -> None:
+    def later(now: float, *accepting: int) -> dict[int, Stage]:
+        nonlocal places
+        places = advance(places, accepting, now, settle=4.0, drain=60.0)
+        return stages(places)
+
+    places = decide(begin([1], 0.0), {2}, 100.0)
+    assert stages(places) == {1: LEAVING, 2: STARTING}
+    # It stays where it is for as long as there is nobody else.
+    assert later(1000.0, 1) == {1: LEAVING, 2: STARTING}
+    assert later(1001.0, 1, 2) == {1: LEAVING, 2: ACTIVE}
+    assert later(1004.0, 1, 2) == {1: LEAVING, 2: ACTIVE}
+    # The new one is gone again when the old one was to go.
+    assert later(1005.0, 1) == {1: LEAVING, 2: ACTIVE}
+    assert later(1006.0, 1, 2) == {1: DRAINING, 2: ACTIVE}
+    assert later(1065.0, 1, 2) == {1: DRAINING, 2: ACTIVE}
+    assert later(1066.0, 1, 2) == {1: GONE, 2: ACTIVE}
+
+
+def test_a_decision_may_be_taken_back() -> None:
+    places = decide(begin([1, 2], 0.0), {3}, 10.0)
+    assert stages(places) == {1: LEAVING, 2: LEAVING, 3: STARTING}
+    # What still serves never ceased to; what never served is gone.
+    assert stages(decide(places, {1}, 11.0)) == {1: ACTIVE, 2: LEAVING, 3: GONE}
+    drained = {1: Place(DRAINING, 5.0), 2: Place(ACTIVE, 0.0)}
+    assert stages(decide(drained, {1, 2}, 11.0)) == {1: STARTING, 2: ACTIVE}
+    assert decide(places, {3}, 12.0) == places
+
+
+@given(st.lists(st.tuples(st.sets(st.integers(1, 4), min_size=1), st.sets(st.integers(1, 4)), st.integers(0, 30)), max_size=30))
+def test_somebody_serves_whatever_is_decided(rounds: list[tuple[set[int], set[int], int]]) -> None:
+    places, now = begin({1}, 0.0), 0.0
+    for wanted, accepting, seconds in rounds:
+        now += seconds
+        places = advance(decide(places, wanted, now), accepting, now, settle=4.0, drain=20.0)
+        assert any(stage.serves for stage in stages(places).values())
+        assert {site for site, stage in stages(places).items() if stage.wanted} == wanted

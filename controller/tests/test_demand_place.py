@@ -1,0 +1,260 @@
+"""Placement beside the running mapping: what load reports do to the sites of services, and to what dispatchers are told."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dispatchers import StandIn, running
+from frontage import cli
+from frontage.demand.moves import Stage
+from frontage.demand.reports import Report
+from frontage.demand.settings import Placement
+from frontage.enduser.prefixes import parse
+from frontage.enduser.run import Mapper
+from frontage.enduser.settings import EndUsers, TendedDispatcher
+from test_demand import ARTEMIS, PLACEMENT, config
+from test_mapping_run import FILMS, NEAR_ONE, NEAR_TWO, addresses
+
+NAME = FILMS.name
+EPOCH = 100.0
+NEAR_THREE = "203.0.113.0/24"
+
+
+@pytest.fixture
+def sites() -> Iterator[list[StandIn]]:
+    with running(3) as all_:
+        yield all_
+
+
+def settings(**more: Any) -> Placement:
+    about = {"epoch": EPOCH, "min_replicas": 1, "max_replicas": 1, "requests": 10, "share": 0.5, "drain": 50.0}
+    about |= {"services": [{"name": NAME}], "sites": [{"site": site, "capacity": 100.0} for site in (1, 2, 3)]}
+    return Placement.model_validate(about | more)
+
+
+def mapper(folder: Path, sites: list[StandIn], placement: Placement | None, *, site: int = 1, name: str = "one") -> Mapper:
+    dispatchers = tuple(TendedDispatcher(site=one.site, url=one.url) for one in sites)
+    end_users = EndUsers(store=f"sqlite:///{folder}/mapping.db", dispatchers=dispatchers)
+    found = Mapper(end_users, addresses(), (FILMS,), site=site, name=name, placement=placement)
+    found._register()
+    return found
+
+
+async def begin(one: Mapper, sites: list[StandIn]) -> float:
+    """A replica at each site, and a prefix of clients near each. Returns the time of the last round."""
+    for there in sites:
+        there.replica(100 * there.site, NAME)
+        for near, prefix in enumerate((NEAR_ONE, NEAR_TWO, NEAR_THREE), 1):
+            there.measure(prefix, 1_000 if there.site == near else 50_000 + 10_000 * abs(there.site - near))
+    for now in (996.0, 998.0, 1000.0):
+        await one.step(now)
+    return now
+
+
+def region(one: Mapper, prefix: str) -> int:
+    return one.tables.clients[parse(prefix)]
+
+
+def stages(one: Mapper) -> dict[int, Stage]:
+    return {site: place.stage for site, place in one.store.places().get(NAME, {}).items()}
+
+
+def deployed(one: Mapper) -> tuple[int, ...]:
+    """The sites that first flights of the service go to."""
+    return one.tables.deployments[one.tables.services[NAME]].sites
+
+
+def ask(one: Mapper, now: float, rates: dict[str, float], requests: int = 500) -> None:
+    """Demand of these prefixes, as a site's switch has counted it."""
+    regions = {region(one, prefix): rate for prefix, rate in rates.items()}
+    one.store.tell(1, [Report(NAME, sum(rates.values()), requests, regions)], now)
+
+
+async def test_regions_are_apart_while_the_service_is_everywhere_and_where_it_is_alone(tmp_path: Path, sites: list[StandIn]) -> None:
+    one = mapper(tmp_path, sites, settings())
+    now = await begin(one, sites)
+    assert deployed(one) == (1, 2, 3)
+    assert len({region(one, prefix) for prefix in (NEAR_ONE, NEAR_TWO, NEAR_THREE)}) == 3
+    ask(one, now, {NEAR_ONE: 10.0})
+    await one.step(now + EPOCH)
+    assert stages(one) == {1: Stage.ACTIVE, 2: Stage.LEAVING, 3: Stage.LEAVING}
+    await one.step(now + EPOCH + 2)
+    await one.step(now + EPOCH + 4)
+    assert deployed(one) == (1,)
+    assert len({region(one, prefix) for prefix in (NEAR_ONE, NEAR_TWO, NEAR_THREE)}) == 3
+
+
+async def test_a_service_follows_its_demand_make_before_break(tmp_path: Path, sites: list[StandIn]) -> None:
+    one = mapper(tmp_path, sites, settings())
+    now = await begin(one, sites)
+    ask(one, now, {NEAR_ONE: 10.0})
+    now += EPOCH
+    for seconds in (0, 4):
+        await one.step(now + seconds)
+    assert deployed(one) == (1,)
+    sites[1].replica(200, NAME, accepting=False)
+    ask(one, now, {NEAR_TWO: 9.0, NEAR_ONE: 1.0})
+    now += EPOCH
+    await one.step(now)
+    # There is no replica yet.
+    assert stages(one) == {1: Stage.LEAVING, 2: Stage.STARTING}
+    assert deployed(one) == (1,)
+    sites[1].replica(200, NAME)
+    await one.step(now + 2)
+    # From now on both; clients are told of the new one at once.
+    assert stages(one) == {1: Stage.LEAVING, 2: Stage.ACTIVE}
+    assert deployed(one) == (1, 2)
+    assert sites[0].sites_for(FILMS.number, NEAR_TWO)[0] == 2
+    await one.step(now + 6)
+    assert stages(one) == {1: Stage.DRAINING, 2: Stage.ACTIVE}
+    assert deployed(one) == (2,)
+    assert sites[0].sites_for(FILMS.number, NEAR_ONE) == [2]
+    await one.step(now + 60)
+    assert stages(one) == {2: Stage.ACTIVE}
+    assert one.placer is not None
+    assert one.placer.reconfigurer.overhead.reconfigurations == 2
+    assert one.placer.reconfigurer.overhead.requests == 1000
+
+
+async def test_a_move_waits_for_the_handshakes_that_pay_for_it(tmp_path: Path, sites: list[StandIn]) -> None:
+    one = mapper(tmp_path, sites, settings(requests=100, share=0.05))
+    now = await begin(one, sites)
+    # From three sites to one: 8 messages, of what 0.05 leaves beside a report in 100.
+    needed = max(300, 8 / (0.05 - 0.01))
+    ask(one, now, {NEAR_ONE: 10.0}, requests=int(needed) - 1)
+    await one.step(now + EPOCH)
+    assert stages(one) == {}
+    assert one.store.views()[NAME]["next"] == {"begun": False, "added": [], "removed": [2, 3], "handshakes_missing": 1}
+    # Another controller takes over, and nothing that was counted is lost.
+    two = mapper(tmp_path, sites, settings(requests=100, share=0.05), name="two")
+    one.store.tell(1, [Report(NAME, 10.0, 1, None)], now)
+    await two.step(now + EPOCH + 50)
+    await two.step(now + 2 * EPOCH)
+    assert two.engine is not None
+    assert {site for site, stage in stages(two).items() if stage is Stage.ACTIVE} == {1}
+
+
+async def test_a_site_that_is_gone_is_replaced(tmp_path: Path, sites: list[StandIn]) -> None:
+    one = mapper(tmp_path, sites, settings())
+    now = await begin(one, sites)
+    ask(one, now, {NEAR_ONE: 10.0})
+    for seconds in (0, 4):
+        await one.step(now + EPOCH + seconds)
+    assert deployed(one) == (1,)
+    sites[0].stop()
+    await one.step(now + EPOCH + 6)
+    # It is nowhere where it should be: rather anywhere than nowhere.
+    assert deployed(one) == (2, 3)
+    one.store.tell(2, [Report(NAME, 0.1, 500, None)], now)
+    await one.step(now + 2 * EPOCH)
+    await one.step(now + 2 * EPOCH + 2)
+    assert stages(one) == {1: Stage.LEAVING, 2: Stage.ACTIVE}
+    assert deployed(one) == (2,)
+
+
+async def test_what_cannot_be_placed_stays_and_is_said(
+    tmp_path: Path, sites: list[StandIn], caplog: pytest.LogCaptureFixture
+) -> None:
+    one = mapper(tmp_path, sites, settings(min_replicas=3, max_replicas=3))
+    now = await begin(one, sites)
+    sites[2].stop()
+    ask(one, now, {NEAR_ONE: 10.0})
+    await one.step(now + 10)
+    with caplog.at_level(logging.WARNING):
+        await one.step(now + EPOCH)
+    assert "2 usable sites cannot hold 3 replicas of a record" in caplog.text
+    assert one.placer is not None and one.placer.counters.error is not None
+    assert stages(one) == {}
+    assert deployed(one) == (1, 2)
+
+
+async def test_demand_above_capacity_leaves_the_least_and_is_said(
+    tmp_path: Path, sites: list[StandIn], caplog: pytest.LogCaptureFixture
+) -> None:
+    services = [{"name": NAME, "updates": 5.0}]
+    one = mapper(tmp_path, sites, settings(services=services, max_replicas=3))
+    now = await begin(one, sites)
+    ask(one, now, {NEAR_ONE: 5000.0})
+    with caplog.at_level(logging.WARNING):
+        await one.step(now + EPOCH)
+    assert "demand takes 5005 handshakes a second, and mu of the sites' capacity is 210: each service has min_replicas" in caplog.text
+    assert {site for site, stage in stages(one).items() if stage.wanted} == {1}
+
+
+async def test_demand_from_nowhere_moves_nothing(tmp_path: Path, sites: list[StandIn]) -> None:
+    one = mapper(tmp_path, sites, settings())
+    now = await begin(one, sites)
+    one.store.tell(1, [Report(NAME, 10.0, 500, {0: 4.0, 60000: 6.0}), Report("gone.example", 1.0, 500, {1: 1.0})], now)
+    await one.step(now + EPOCH)
+    assert stages(one) == {}
+    assert one.store.views() == {}
+    assert deployed(one) == (1, 2, 3)
+
+
+async def test_without_the_section_services_are_everywhere_again(tmp_path: Path, sites: list[StandIn]) -> None:
+    one = mapper(tmp_path, sites, settings())
+    now = await begin(one, sites)
+    ask(one, now, {NEAR_ONE: 10.0})
+    for seconds in (0, 4):
+        await one.step(now + EPOCH + seconds)
+    assert deployed(one) == (1,)
+    two = mapper(tmp_path, sites, None, name="two")
+    await two.step(now + EPOCH + 100)
+    await two.step(now + EPOCH + 102)
+    assert (stages(two), two.store.views(), deployed(two)) == ({}, {}, (1, 2, 3))
+
+
+async def test_new_prefixes_are_probed_as_far_as_there_is_room(tmp_path: Path, sites: list[StandIn]) -> None:
+    one = mapper(tmp_path, sites, settings())
+    now = await begin(one, sites)
+    seen = [parse(prefix) for prefix in ("192.0.2.0/24", "2001:db8:77::/48")]
+    assert one.store.saw(seen, now, limit=10) == 0
+    assert one.store.saw([*seen, parse("2001:db8:78::/48"), parse("2001:db8:79::/48")], now, limit=3) == 1
+    await one.step(now + 2)
+    assert one.probing is not None
+    await one.probing
+    for there in sites:
+        assert {"192.0.2.1", "2001:db8:77::1", "2001:db8:78::1"} <= set(there.probed)
+        assert "2001:db8:79::1" not in there.probed
+    one.store.forget_seen(now + 1)
+    assert one.store.unmeasured(1, 0.0, "", 100) == []
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(cli.app, ["placement", *arguments])
+
+
+async def test_the_command_shows_demand_replicas_and_what_comes(tmp_path: Path, sites: list[StandIn]) -> None:
+    file = tmp_path / "frontage.yaml"
+    text = ARTEMIS.read_text(encoding="utf-8").replace("mapping: artemis-mapping.json", "end_users:\n  store: sqlite:///mapping.db")
+    file.write_text(text + PLACEMENT, encoding="utf-8")
+    shown = run("-c", str(file))
+    assert shown.exit_code == 0
+    assert "wherever it has replicas: no site; no site has reported demand" in shown.stdout
+    one = mapper(tmp_path, sites, settings(requests=100, share=0.05))
+    now = await begin(one, sites)
+    ask(one, now, {NEAR_ONE: 9.0, NEAR_TWO: 1.0}, requests=290)
+    await one.step(now + EPOCH)
+    shown = run("films.example", "-c", str(file))
+    for part in ("10.0 handshakes a second", "1 replicas (no updates", NEAR_ONE, "90.0 %", "1 frankfurt", "locality"):
+        assert part in shown.stdout
+    assert "the next epoch leaves 2 tokyo, 3, after 10 more handshakes" in shown.stdout
+    answer = json.loads(run("Films.Example.", "-c", str(file), "--json").stdout)
+    (found,) = answer["services"]
+    assert [one["share"] for one in found["demand"]] == pytest.approx([0.9, 0.1])
+    assert (found["active"], found["planned"]) == ([1, 2, 3], [{"site": 1, "reason": "locality"}])
+    ask(one, now, {NEAR_ONE: 9.0, NEAR_TWO: 1.0}, requests=10)
+    await one.step(now + 2 * EPOCH)
+    assert "this epoch leaves 2 tokyo, 3" in run("-c", str(file)).stdout
+    wrong = run("books.example", "-c", str(file))
+    assert (wrong.exit_code, "placed are: films.example, small.example" in wrong.stderr) == (1, True)
+    file.write_text(text, encoding="utf-8")
+    assert "has no placement; add the section" in run("-c", str(file)).stderr
+    assert config(PLACEMENT).placement is not None
