@@ -38,7 +38,7 @@ pub mod keys;
 mod numbering;
 mod pool;
 mod puppet;
-mod seal;
+pub(crate) mod seal;
 mod session;
 mod socket;
 

@@ -36,6 +36,8 @@ mod credit;
 mod error;
 mod events;
 mod feedback;
+#[cfg(test)]
+mod nonces;
 mod numbers;
 mod observer;
 mod outgoing;

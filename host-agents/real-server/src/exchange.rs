@@ -20,6 +20,7 @@ use http::Response;
 use noq::WriteError;
 use tokio::sync::oneshot;
 
+use crate::granted::Id;
 use crate::server::Shared;
 use crate::writer::Writer;
 
@@ -32,6 +33,8 @@ const UNKNOWN: u64 = 4 << 20;
 pub struct Loan {
     /// What sends.
     pub borrowed: Borrowed,
+    /// Its path.
+    pub id: Id,
     /// Takes the sizes of answers.
     pub meter: std::sync::Arc<Meter>,
     /// What the sources of packets are made of, if of cookies.

@@ -26,19 +26,29 @@ use crate::server::Shared;
 
 /// QUIC's PROTOCOL_VIOLATION.
 const PROTOCOL_VIOLATION: u64 = 0x0a;
+/// QUIC's AEAD_LIMIT_REACHED.
+const AEAD_LIMIT_REACHED: u64 = 0x0f;
 /// Octets of UDP payload that any client takes (RFC 9000, section 14).
 const MTU: u16 = 1200;
 
 /// Serves a balancer's stream to its end.
 pub async fn serve(shared: Arc<Shared>, outbox: Outbox<ToBalancer>, mut inbox: Inbox<ToServer>) {
-    let Some(ToServer::Open {
-        grant,
-        cookie,
-        below,
-    }) = next(&shared, &mut inbox).await
-    else {
+    let (grant, cookie, below) = match next(&shared, &mut inbox).await {
+        Some(ToServer::Open {
+            grant,
+            cookie,
+            below,
+        }) => (grant, cookie, below),
         // Without a path nothing can be done, and nothing was promised.
-        return;
+        Some(_) => return shared.metrics.malformed("no_open"),
+        None => return,
+    };
+    let Some(id) = shared.granted.take(&grant) else {
+        say(format_args!(
+            "a path of {}: it was granted before",
+            grant.server
+        ));
+        return shared.metrics.malformed("replayed_open");
     };
     let meter = Arc::new(Meter::new(shared.metrics.loads.clone(), Arc::default()));
     match open(&shared, &grant, cookie.as_ref(), &meter).await {
@@ -46,6 +56,7 @@ pub async fn serve(shared: Arc<Shared>, outbox: Outbox<ToBalancer>, mut inbox: I
             shared.metrics.grants.fetch_add(1, Relaxed);
             let loan = Loan {
                 borrowed,
+                id,
                 meter,
                 carrier,
                 outbox,
@@ -59,6 +70,7 @@ pub async fn serve(shared: Arc<Shared>, outbox: Outbox<ToBalancer>, mut inbox: I
         Err(error) => {
             shared.metrics.failed_grants.fetch_add(1, Relaxed);
             say(format_args!("a path of {}: {error:#}", grant.server));
+            shared.granted.give_back(id, grant.first);
             refuse_all(&shared, &outbox, &mut inbox, grant.first).await;
         }
     }
@@ -94,7 +106,7 @@ async fn next(shared: &Shared, inbox: &mut Inbox<ToServer>) -> Option<ToServer> 
         Ok(message) => message,
         Err(Broken::Lost) => None,
         Err(Broken::Malformed(error)) => {
-            shared.metrics.malformed(&error);
+            shared.metrics.malformed(error.name());
             say(format_args!("a balancer: {error}"));
             None
         }
@@ -139,6 +151,7 @@ async fn lend(shared: &Shared, loan: &Loan, inbox: &mut Inbox<ToServer>) {
                 }
                 Some(ToServer::Stop) => {
                     let next = loan.borrowed.revoke();
+                    shared.granted.give_back(loan.id, next);
                     loan.outbox.send(&ToBalancer::Returned { next });
                     return;
                 }
@@ -147,6 +160,10 @@ async fn lend(shared: &Shared, loan: &Loan, inbox: &mut Inbox<ToServer>) {
                     say(format_args!("{client}: it has no key for where the client is"));
                     return;
                 },
+                Some(ToServer::Open { .. }) => {
+                    say(format_args!("{}: a second grant on one stream", loan.client));
+                    return shared.metrics.malformed("second_open");
+                }
                 Some(message) => if let Err(error) = hear(loan, message) {
                     shared.metrics.bad_feedback.fetch_add(1, Relaxed);
                     say(format_args!("{}: {error}", loan.client));
@@ -170,6 +187,10 @@ async fn lend(shared: &Shared, loan: &Loan, inbox: &mut Inbox<ToServer>) {
             count = loan.borrowed.numbers_wanted() => {
                 loan.outbox.send(&ToBalancer::Wants { count });
             }
+            () = loan.borrowed.exhausted() => {
+                loan.outbox.send(&ToBalancer::Failed { code: AEAD_LIMIT_REACHED });
+                return;
+            }
             // What became of it stands in the log.
             Some(()) = exchanges.next() => {}
         }
@@ -183,9 +204,10 @@ fn hear(loan: &Loan, message: ToServer) -> Result<(), borrow::Error> {
         ToServer::Keys(keys) => borrowed.rekey(&keys),
         ToServer::ConnectionId(id) => borrowed.connection_id(id),
         ToServer::Numbers(numbers) => borrowed.numbers(numbers),
-        // A second grant on one stream, which no balancer sends.
-        ToServer::Open { .. } => Err(borrow::Error::Closed),
-        ToServer::Request { .. } | ToServer::Moved { .. } | ToServer::Stop => {
+        ToServer::Open { .. }
+        | ToServer::Request { .. }
+        | ToServer::Moved { .. }
+        | ToServer::Stop => {
             unreachable!("the caller sees to these")
         }
     }

@@ -4,6 +4,7 @@ pub mod config;
 pub mod cookies;
 mod exchange;
 mod grant;
+mod granted;
 mod metrics;
 mod origin;
 pub mod server;

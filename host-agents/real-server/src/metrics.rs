@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use frontage_handoff::message::{Error, Reason};
+use frontage_handoff::message::Reason;
 use frontage_program::prometheus::Page;
 use frontage_quic::meter::Loads;
 
@@ -63,10 +63,10 @@ impl Metrics {
         }
     }
 
-    /// A balancer sent what is no message.
-    pub fn malformed(&self, error: &Error) {
+    /// A balancer sent what is no message, or none to be sent then.
+    pub fn malformed(&self, reason: &'static str) {
         let mut malformed = self.malformed.lock().expect("nobody panics with it");
-        *malformed.entry(error.name()).or_default() += 1;
+        *malformed.entry(reason).or_default() += 1;
     }
 
     /// Everything, in Prometheus' text format.
@@ -137,7 +137,7 @@ impl Metrics {
         page.family(
             name,
             "counter",
-            "What balancers sent that is no message, by reason.",
+            "What balancers sent that is no message, or none to be sent then, by reason.",
         );
         for (reason, n) in &*self.malformed.lock().expect("nobody panics with it") {
             page.sample(name, &format!("{{reason=\"{reason}\"}}"), n);

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::cookies::Cookies;
+use crate::granted::Granted;
 use crate::metrics::Metrics;
 use crate::sources::Sources;
 use crate::{grant, origin};
@@ -35,6 +36,8 @@ pub struct Shared {
     pub sources: Sources,
     /// Of balancers.
     pub cookies: Option<Cookies>,
+    /// What it may not be granted again.
+    pub granted: Granted,
     /// How fast.
     pub congestion: Arc<dyn ControllerFactory + Send + Sync>,
     /// Tells that the server is to end.
@@ -64,6 +67,7 @@ impl Server {
             log: Log::open(config.access_log.as_deref())?,
             sources: Sources::default(),
             cookies: config.cookie.as_ref().map(Cookies::load).transpose()?,
+            granted: Granted::default(),
             congestion: config.congestion.factory(),
             ending: end,
         });

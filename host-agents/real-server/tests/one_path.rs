@@ -71,8 +71,9 @@ fn download(
 #[test]
 fn ngtcp2() {
     download("ngtcp2", NGTCP2, LENGTHS.len(), |folder, urls| {
-        let command =
-            format!("{NGTCP2} --quiet --exit-on-all-streams-close --download={folder} {BALANCER} {PORT}");
+        let command = format!(
+            "{NGTCP2} --quiet --exit-on-all-streams-close --download={folder} {BALANCER} {PORT}"
+        );
         [&[command], urls].concat()
     });
 }

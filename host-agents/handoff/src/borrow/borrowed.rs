@@ -113,6 +113,11 @@ impl Borrowed {
         self.sealer.rekey(keys)
     }
 
+    /// Ready once something cannot be sent since the key in force has sealed all that it may (RFC 9001, section 6.6): the balancer, which counts, has missed to update it.
+    pub async fn exhausted(&self) {
+        self.sealer.exhausted().await;
+    }
+
     /// The client is to be sent to by this id.
     pub fn connection_id(&self, id: ConnectionId) -> Result<(), Error> {
         self.sealer.connection_id(id)

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use frontage_quic::session::{Observer, Packet};
 use noq::ConnectionId;
+use tokio::sync::Notify;
 
 use super::keys::{HeaderKey, PacketKey, Suite, TAG};
 use super::numbering::Numbering;
@@ -41,6 +42,8 @@ pub struct Sealer {
     phase: AtomicBool,
     /// From where numbers come, if the path's are not this server's alone.
     pool: Option<Pool>,
+    /// A packet was withheld since the key has sealed all that it may.
+    exhausted: Notify,
     state: Mutex<State>,
 }
 
@@ -68,6 +71,7 @@ impl Sealer {
             counts,
             phase: AtomicBool::default(),
             pool: None,
+            exhausted: Notify::new(),
             state: Mutex::new(State {
                 key: PacketKey::new(suite, &grant.keys.secret)?,
                 generation: grant.keys.generation,
@@ -140,10 +144,30 @@ impl Sealer {
         sealed
     }
 
+    /// Whether the key may seal no more. Its owner is told.
+    fn is_exhausted(&self, state: &State) -> bool {
+        let is_exhausted = state.sealed >= self.suite.confidentiality_limit;
+        if is_exhausted {
+            self.exhausted.notify_one();
+        }
+        is_exhausted
+    }
+
+    /// Ready once a packet did not leave since the key in force has sealed all that it may (RFC 9001, section 6.6).
+    pub async fn exhausted(&self) {
+        loop {
+            self.exhausted.notified().await;
+            // There may be another key by now.
+            if self.state().sealed >= self.suite.confidentiality_limit {
+                return;
+            }
+        }
+    }
+
     /// Whether something of it is this server's to send; that is all that is left then.
     fn passes(&self, state: &mut State, packet: &mut [u8], header_len: usize) -> bool {
         let end = packet.len() - TAG;
-        let is_exhausted = state.sealed >= self.suite.confidentiality_limit;
+        let is_exhausted = self.is_exhausted(state);
         let streams = &mut state.streams;
         let frames = &mut packet[header_len..end];
         !state.revoked && !is_exhausted && gate::pass(frames, |own, to| streams.sends(own, to))
@@ -159,7 +183,7 @@ impl Sealer {
         observer: &(impl Observer + ?Sized),
     ) -> bool {
         let end = packet.len() - TAG;
-        let is_exhausted = state.sealed >= self.suite.confidentiality_limit;
+        let is_exhausted = self.is_exhausted(state);
         // A number is used once: noq counts up, and nothing is sealed should it not.
         if state.revoked || is_exhausted || number < state.next || number >= NUMBERS {
             return false;

@@ -182,3 +182,26 @@ fn a_number_out_of_range_and_a_longer_id_are_refused() {
     assert_eq!(sealer.connection_id(long), Err(Error::ConnectionId(9)));
     assert_eq!(sealer.connection_id(ConnectionId::new(&[1; 4])), Ok(()));
 }
+
+#[tokio::test]
+async fn the_owner_hears_of_a_key_that_may_seal_no_more() {
+    let grant = grant(8);
+    let sealer = Sealer::new(&grant, Arc::default()).unwrap();
+    let seen = Seen(Mutex::default());
+    let limit = sealer.suite.confidentiality_limit;
+    let seal = |number| {
+        let (mut packet, header_len) = packet(&grant.connection_id, number, 1, &[0x01]);
+        sealer.seal(number, &mut packet, header_len, &seen);
+        leaves(&packet)
+    };
+    sealer.state().sealed = limit - 1;
+    assert!(seal(0) && !seal(1));
+    sealer.exhausted().await;
+    assert!(!seal(2));
+    sealer.rekey(&keys(1)).unwrap();
+    assert!(seal(3));
+    // That is over.
+    let mut exhausted = std::pin::pin!(sealer.exhausted());
+    let cx = &mut std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(exhausted.as_mut().poll(cx).is_pending());
+}
