@@ -3,7 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from frontage.config import load
 from frontage.cookie import CookieKey
@@ -31,11 +31,16 @@ BUFFER = 100_000
 """Bytes that wait for a link, if nothing else is said."""
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], T], what: str) -> T:
+    """Wait for something true, and return it."""
     deadline = time.monotonic() + LIMIT
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline, f"not within {LIMIT:g} s: {what}"
         time.sleep(0.05)
+    return found
 
 
 def limit(world: QuicWorld, rate: int, buffer: int = BUFFER) -> None:

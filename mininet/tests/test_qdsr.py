@@ -2,11 +2,8 @@
 and what one of them was sending when it dies is all that is lost.
 """
 
-import json
 import socket
-import subprocess
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,49 +15,14 @@ from frontage_demo.qdsr import LINK_PORT, QdsrWorld
 from frontage_demo.quicagents import network_of
 from frontage_demo.sandbox import Sandbox
 from frontage_demo.settings import Settings
-from quicrounds import BROKEN, FAST, PATIENCE, SLOW, drops, limit, until
+from qdsrgets import FIRST, LONG, TRIES, Get, meanwhile
+from quicrounds import BROKEN, drops, until
 from worlds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
-FIRST = 1_000
-"""An object that is asked for before others, while a connection's paths settle: the balancer may send it."""
 OBJECTS = (400_000, 900_000, 500_000, 1_300_000)
-LONG = 5_000_000
-UNDER_WAY = 50
-"""Packets of a real server's after which it sends more than a short object."""
 SETTINGS = Settings(servers=3, clients=2, policies=("cclb4",))
-
-
-class Get:
-    """Objects that a client asks for on one connection, one after the other."""
-
-    def __init__(self, world: QdsrWorld, client: int, sizes: tuple[int, ...], *options: str) -> None:
-        self._world = world
-        self._sizes = sizes
-        name = f"get-{client}-{len(list(world.scratch.glob('get-*')))}"
-        self._folder = world.scratch / name
-        self._folder.mkdir()
-        self._log = self._folder / "client.log"
-        urls = [f"https://[{QUIC_VIP6}]:{QUIC_PORT}/{size}" for size in sizes]
-        command = [world.h3_client, "get", *urls, "--insecure", "--paths", "3", f"--output={self._folder}", *options]
-        with self._log.open("wb") as log:
-            self._process: subprocess.Popen[bytes] = world.clients[client].spawn(command, stdout=log, stderr=log)
-
-    @property
-    def runs(self) -> bool:
-        return self._process.poll() is None
-
-    def finish(self) -> list[dict[str, Any]]:
-        """What the client says of each, and whether its bytes are the object's."""
-        self._process.wait(PATIENCE)
-        lines = [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
-        assert len(lines) == len(self._sizes), self._log.read_text()
-        for line, size in zip(lines, self._sizes, strict=True):
-            original = self._world.scratch / "objects" / str(size)
-            saved = self._folder / str(size)
-            line["right"] = saved.exists() and saved.read_bytes() == original.read_bytes()
-        return lines
 
 
 def own_bytes(world: QdsrWorld) -> int:
@@ -72,38 +34,21 @@ def own_bytes(world: QdsrWorld) -> int:
 
 def answered(world: QdsrWorld, *options: str) -> dict[str, Any]:
     """Some objects one after the other, and who sent how much of them, as the switch counts."""
-    packets, own = world.directly(), own_bytes(world)
-    (folder := world.scratch / f"capture{''.join(options)}").mkdir()
-    capture = Capture(world.clients[0], folder)
-    lines = Get(world, 0, (FIRST, *OBJECTS), *options).finish()
-    capture.end()
+    for number in range(TRIES):
+        packets, own, kept = world.directly(), own_bytes(world), world.kept()
+        (folder := world.scratch / f"capture{''.join(options)}-{number}").mkdir()
+        capture = Capture(world.clients[0], folder)
+        lines = Get(world, 0, (FIRST, *OBJECTS), *options).finish()
+        capture.end()
+        # While a connection's paths settle, the balancer answers itself: on a busy machine not the first object only.
+        if world.kept() - kept <= 1:
+            break
     return {
         "lines": lines,
         "from": Counter(datagram.remote for datagram in capture.datagrams() if not datagram.up),
         "packets": {name: count - packets[name] for name, count in world.directly().items()},
         "own": own_bytes(world) - own,
     }
-
-
-def meanwhile(world: QdsrWorld, act: Callable[[str], object], *options: str) -> list[list[dict[str, Any]]]:
-    """A long object for each client, of which each real server sends one, and a short one after it. Once all are under
-    way, `act` on the real server that sends to the first client.
-    """
-    limit(world, SLOW)
-    before = world.directly()
-
-    def sending() -> list[str]:
-        return [name for name, count in world.directly().items() if count - before[name] > UNDER_WAY]
-
-    gets = [Get(world, 0, (LONG, FIRST), *options)]
-    until(lambda: len(sending()) == 1, "a real server sends")
-    (first,) = sending()
-    gets.append(Get(world, 1, (LONG, FIRST), *options))
-    until(lambda: len(sending()) == 2, "the other one does, too, for it has less to do")
-    act(first)
-    assert gets[-1].runs, "the downloads ended before the disturbance did"
-    limit(world, FAST)
-    return [get.finish() for get in gets]
 
 
 def kill(world: QdsrWorld, name: str) -> None:
@@ -133,9 +78,9 @@ def test_real_servers_answer(tmp_path: Path) -> None:
                 "at the VIP": answered(world),
                 "by cookie": answered(world, "--follow"),
                 "rebound": answered(world, f"--rebind-after={min(OBJECTS) // 2}"),
-                "rotation": meanwhile(world, lambda _: world.rotate_key(), "--follow"),
+                "rotation": meanwhile(world, lambda *_: world.rotate_key(), "--follow"),
                 "outside": visit(world),
-                "killed": meanwhile(world, lambda name: kill(world, name)),
+                "killed": meanwhile(world, lambda name, _: kill(world, name)),
                 "drops": drops(world),
                 "said": [(world.scratch / "quic" / f"{s.name}.log").read_text() for s in world.server_addresses],
             }

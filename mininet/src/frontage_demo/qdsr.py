@@ -96,16 +96,24 @@ class QdsrWorld(QuicWorld):
         """Real servers that the balancer may hand requests to."""
         return int(self.agent(self.balancer).total("frontage_cclb7_quic_real_server_up"))
 
+    def kept(self) -> int:
+        """Requests that the balancer kept, since it could lend nothing for them."""
+        return int(self.agent(self.balancer).total("frontage_cclb7_quic_handoff_kept_total"))
+
     def status(self) -> dict[str, Any]:
         """What the controller says of the switch."""
         status: dict[str, Any] = json.loads(self.edge.frontage("status", "--json"))
         return status
 
-    def kill(self, real_server: ServerAddresses) -> None:
-        """End a real server without warning."""
-        process = self._processes[real_server.index]
+    def kill(self, server: ServerAddresses) -> None:
+        """End a real server or the balancer without warning."""
+        process = self._processes[server.index]
         process.kill()
         process.wait()
+
+    def start_balancer_again(self) -> None:
+        """Start it after it was killed; it knows nothing of what was."""
+        self._processes[self.balancer.index] = self._spawn(self.balancer, self._server)
 
     def wait_until_ready(self, timeout: float = READY_TIMEOUT) -> None:
         """Wait until the balancer has its real servers, too."""

@@ -159,10 +159,13 @@ class QuicWorld(World):
         self._start(server, self._server, configuration)
 
     def _start(self, server: ServerAddresses, program: Path, configuration: str) -> None:
-        file = self._directory / f"{server.name}.toml"
-        file.write_text(configuration)
-        with (self._directory / f"{server.name}.log").open("wb") as log:
-            self._processes.append(self.servers[server.index].spawn([program, file], stdout=log, stderr=log))
+        (self._directory / f"{server.name}.toml").write_text(configuration)
+        self._processes.append(self._spawn(server, program))
+
+    def _spawn(self, server: ServerAddresses, program: Path) -> subprocess.Popen[bytes]:
+        with (self._directory / f"{server.name}.log").open("ab") as log:
+            command = [program, self._directory / f"{server.name}.toml"]
+            return self.servers[server.index].spawn(command, stdout=log, stderr=log)
 
     def __exit__(self, *error: object) -> None:
         super().__exit__()

@@ -1,0 +1,54 @@
+"""Ways that are cut for good or for a while: what would leave a host by its link is dropped there."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from scapy.utils import RawPcapReader
+
+from frontage_demo.addresses import QUIC_SERVER_PORT, ServerAddresses
+from frontage_demo.nodes import Namespace
+from frontage_demo.qdsr import LINK_PORT, ORIGIN_PORT, QdsrWorld
+
+RULES = """
+table netdev cut {{
+  chain out {{
+    type filter hook egress device eth0 priority 0
+    {matches}
+  }}
+}}
+"""
+
+
+@contextmanager
+def dropping(host: Namespace, *matches: str) -> Iterator[None]:
+    """What leaves the host and is like one of nftables' `matches` is dropped."""
+    rules = RULES.format(matches="\n    ".join(f"{match} drop" for match in matches))
+    host.run(["nft", "--file", "-"], input=rules)
+    try:
+        yield
+    finally:
+        host.run(["nft", "delete", "table", "netdev", "cut"])
+
+
+@contextmanager
+def without_link(world: QdsrWorld, real_server: ServerAddresses) -> Iterator[None]:
+    """Balancer and real server do not reach each other."""
+    back = (f"udp sport {LINK_PORT}", f"tcp sport {ORIGIN_PORT}")
+    with ExitStack() as cuts:
+        cuts.enter_context(dropping(world.servers[real_server.index], *back))
+        cuts.enter_context(dropping(world.servers[world.balancer.index], f"ip6 daddr {real_server.address6}"))
+        yield
+
+
+@contextmanager
+def without_clients(world: QdsrWorld, real_server: ServerAddresses) -> Iterator[None]:
+    """What the real server sends in the balancer's name does not reach clients."""
+    with dropping(world.servers[real_server.index], f"udp sport {QUIC_SERVER_PORT}"):
+        yield
+
+
+def times(pcap: Path) -> list[float]:
+    """When the packets of a capture passed, in seconds of the clock that `time.time` shows."""
+    with RawPcapReader(str(pcap)) as reader:
+        return [about.sec + about.usec / 1e6 for _, about in reader]

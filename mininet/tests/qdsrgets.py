@@ -1,0 +1,105 @@
+"""Downloads in a world with real servers, one at a time or while something is done to a real server."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from frontage_demo.addresses import QUIC_PORT, QUIC_VIP6
+from frontage_demo.edge import METRICS
+from frontage_demo.metricsclient import scrape
+from frontage_demo.qdsr import QdsrWorld
+from quicrounds import FAST, PATIENCE, SLOW, limit, until
+
+FIRST = 1_000
+"""An object that is asked for before others, while a connection's paths settle: the balancer may send it."""
+LONG = 5_000_000
+UNDER_WAY = 50
+"""Packets after which somebody sends more than a short object."""
+TRIES = 10
+
+
+class Get:
+    """Objects that a client asks for on one connection, one after the other."""
+
+    def __init__(self, world: QdsrWorld, client: int, sizes: tuple[int, ...], *options: str) -> None:
+        self._world = world
+        self._sizes = sizes
+        name = f"get-{client}-{len(list(world.scratch.glob('get-*')))}"
+        self._folder = world.scratch / name
+        self._folder.mkdir()
+        self._log = self._folder / "client.log"
+        urls = [f"https://[{QUIC_VIP6}]:{QUIC_PORT}/{size}" for size in sizes]
+        command = [world.h3_client, "get", *urls, "--insecure", "--paths", "3", f"--output={self._folder}", *options]
+        with self._log.open("wb") as log:
+            self._process: subprocess.Popen[bytes] = world.clients[client].spawn(command, stdout=log, stderr=log)
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def ended(self) -> int:
+        """Objects of which the client has said what came of them."""
+        return len(self._lines())
+
+    def kill(self) -> None:
+        """End the client."""
+        self._process.kill()
+        self._process.wait()
+
+    def finish(self) -> list[dict[str, Any]]:
+        """What the client says of each, and whether its bytes are the object's."""
+        self._process.wait(PATIENCE)
+        lines = self._lines()
+        assert len(lines) == len(self._sizes), self._log.read_text()
+        for line, size in zip(lines, self._sizes, strict=True):
+            original = self._world.scratch / "objects" / str(size)
+            saved = self._folder / str(size)
+            line["right"] = saved.exists() and saved.read_bytes() == original.read_bytes()
+        return lines
+
+    def _lines(self) -> list[dict[str, Any]]:
+        whole = self._log.read_text().split("\n")[:-1]
+        return [json.loads(line) for line in whole if line.startswith("{")]
+
+
+def meanwhile(world: QdsrWorld, act: Callable[[str, list[Get]], object], *options: str) -> list[list[dict[str, Any]]]:
+    """A long object for each client, of which each real server sends one, and a short one after it. Once both are under
+    way, `act` on the real server that sends to the first client.
+    """
+    limit(world, SLOW)
+    first, get = _handed_over(world, 0, set(), *options)
+    second, other = _handed_over(world, 1, {first}, *options)
+    assert first != second, "the one with less to do gets it"
+    gets = [get, other]
+    act(first, gets)
+    assert other.runs, "the downloads ended before the disturbance did"
+    limit(world, FAST)
+    return [get.finish()[1:] for get in gets]
+
+
+def _handed_over(world: QdsrWorld, client: int, busy: set[str], *options: str) -> tuple[str, Get]:
+    """A long object, and the real server that sends it, which is none of the `busy`. While the paths of a connection
+    settle, the balancer may send what it is asked for; then another connection is tried.
+    """
+    for _ in range(TRIES):
+        before = senders(world)
+        get = Get(world, client, (FIRST, LONG, FIRST), *options)
+        (sender,) = until(lambda: _more(world, before) - busy, "somebody sends the long object")  # noqa: B023
+        if sender != world.balancer.name:
+            return sender, get
+        get.kill()
+    raise AssertionError(f"the balancer sent {TRIES} long objects itself")
+
+
+def senders(world: QdsrWorld) -> dict[str, int]:
+    """Packets that the switch has passed to clients, by who sent them."""
+    directly = world.directly()
+    whole = scrape(METRICS).total("frontage_server_packets_total", direction="down")
+    return directly | {world.balancer.name: int(whole) - sum(directly.values())}
+
+
+def _more(world: QdsrWorld, before: dict[str, int]) -> set[str]:
+    """Who has sent more than a short object since."""
+    return {name for name, count in senders(world).items() if count - before[name] > UNDER_WAY}

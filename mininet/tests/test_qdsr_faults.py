@@ -1,0 +1,115 @@
+"""What is lost when ways between client, balancer and real servers are cut, or the balancer dies (QDSR, section 6.2;
+docs/handoff.md, Failures).
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuts import times, without_link
+from frontage_demo.addresses import QUIC_SERVER_PORT, ServerAddresses
+from frontage_demo.capture import Capture
+from frontage_demo.qdsr import QdsrWorld
+from frontage_demo.sandbox import Sandbox
+from frontage_demo.settings import Settings
+from qdsrgets import FIRST, LONG, Get, meanwhile
+from quicrounds import until
+from worlds import Sandboxed, deployment, needs_root
+
+pytestmark = [needs_root, pytest.mark.slow]
+
+SETTINGS = Settings(servers=3, clients=2, policies=("cclb4",))
+IN_BALANCERS_NAME = f"udp src port {QUIC_SERVER_PORT}"
+Cut = Callable[[QdsrWorld, ServerAddresses], AbstractContextManager[None]]
+
+
+def watch(world: QdsrWorld, server: ServerAddresses, folder: str) -> Capture:
+    """What leaves a real server for clients."""
+    (where := world.scratch / folder).mkdir()
+    return Capture(world.servers[server.index], where, what=IN_BALANCERS_NAME)
+
+
+def real_server(world: QdsrWorld, name: str) -> ServerAddresses:
+    return next(server for server in world.real_servers if server.name == name)
+
+
+def is_idle(world: QdsrWorld, server: ServerAddresses) -> bool:
+    """Whether a real server has no answer under way."""
+    return world.agent(server).total("frontage_real_server_active_flows") == 0
+
+
+def cut_off(world: QdsrWorld, cut: Cut) -> dict[str, Any]:
+    """Cut a way of the real server that sends to the first client, until it and that client have noticed."""
+    about: dict[str, Any] = {}
+
+    def act(name: str, gets: list[Get]) -> None:
+        server = real_server(world, name)
+        capture = watch(world, server, cut.__name__)
+        until(lambda: times(capture.file), "it sends")
+        with cut(world, server):
+            # Its object ends long before it would be whole, and the other client's goes on.
+            until(lambda: gets[0].ended > 1, "the client is told")
+            until(lambda: is_idle(world, server), "it stops sending")
+            about["sent"] = len(times(capture.file))
+        about["capture"] = capture
+
+    about["lines"] = meanwhile(world, act)
+    capture = about.pop("capture")
+    # The other client's object has come since.
+    about["later"] = len(times(capture.file)) - about["sent"]
+    capture.end()
+    until(lambda: world.links() == len(world.real_servers), "the way is there again")
+    return about
+
+
+def lose_balancer(world: QdsrWorld) -> dict[str, Any]:
+    """Kill the balancer while both real servers send, and start it again."""
+    about: dict[str, Any] = {}
+
+    def act(_name: str, gets: list[Get]) -> None:
+        captures = [watch(world, server, f"alone-{server.name}") for server in world.real_servers]
+        until(lambda: all(times(capture.file) for capture in captures), "both send")
+        world.kill(world.balancer)
+        until(lambda: all(is_idle(world, server) for server in world.real_servers), "they stop sending")
+        sent = [len(times(capture.file)) for capture in captures]
+        world.start_balancer_again()
+        world.wait_until_ready()
+        packets = (len(times(capture.file)) for capture in captures)
+        about["later"] = [after - before for after, before in zip(packets, sent, strict=True)]
+        about["again"] = Get(world, 0, (FIRST, FIRST)).finish()
+
+    about["lines"] = meanwhile(world, act)
+    return about
+
+
+def test_what_is_cut_off_falls_silent_and_nothing_else_suffers(tmp_path: Path) -> None:
+    found = deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        with found.qdsr_world(SETTINGS, box) as world:
+            world.offer_objects([FIRST, LONG])
+            world.wait_until_ready()
+            return {
+                "link": cut_off(world, without_link),
+                "again": meanwhile(world, lambda *_: None),
+                "balancer": lose_balancer(world),
+            }
+
+    result = Sandboxed(body, tmp_path).result()
+    link = result["link"]
+    (broken, after), whole = link["lines"]
+    assert "H3_INTERNAL_ERROR" in broken["error"] and broken["bytes"] > 0, broken
+    assert after["right"] and after["seconds"]["handshake"] is None, "the connection goes on"
+    assert all(line["right"] for line in whole), "other connections do not notice"
+    assert link["sent"] > 0 == link["later"], "nothing leaves once the grant is revoked"
+    for lines in result["again"]:
+        assert all(line["right"] for line in lines), "both real servers are there again"
+
+    lost = result["balancer"]
+    for long, _after in lost["lines"]:
+        assert not long["right"] and long["error"] == "timeout", "connections end with their balancer"
+    assert lost["later"] == [0, 0], "real servers send nothing without it"
+    assert all(line["right"] for line in lost["again"]), "a new balancer has all of them"
