@@ -22,14 +22,15 @@ from worlds import Sandboxed, deployment, needs_root
 pytestmark = [needs_root, pytest.mark.slow]
 
 SETTINGS = Settings(servers=3, clients=2, policies=("cclb4",))
-IN_BALANCERS_NAME = f"udp src port {QUIC_SERVER_PORT}"
+TO_CLIENT = f"udp src port {QUIC_SERVER_PORT} and dst host "
 Cut = Callable[[QdsrWorld, ServerAddresses], AbstractContextManager[None]]
 
 
-def watch(world: QdsrWorld, server: ServerAddresses, folder: str) -> Capture:
-    """What leaves a real server for clients."""
+def watch(world: QdsrWorld, server: ServerAddresses, client: int, folder: str) -> Capture:
+    """What leaves a real server for a client, in the balancer's name."""
     (where := world.scratch / folder).mkdir()
-    return Capture(world.servers[server.index], where, what=IN_BALANCERS_NAME)
+    what = TO_CLIENT + world.client_addresses[client].address6
+    return Capture(world.servers[server.index], where, what=what)
 
 
 def real_server(world: QdsrWorld, name: str) -> ServerAddresses:
@@ -47,11 +48,11 @@ def cut_off(world: QdsrWorld, cut: Cut) -> dict[str, Any]:
 
     def act(name: str, gets: list[Get]) -> None:
         server = real_server(world, name)
-        capture = watch(world, server, cut.__name__)
+        capture = watch(world, server, 0, cut.__name__)
         until(lambda: times(capture.file), "it sends")
         with cut(world, server):
             # Its object ends long before it would be whole, and the other client's goes on.
-            until(lambda: gets[0].ended > 1, "the client is told")
+            until(lambda: gets[0].ended == 3, "the client is told, and gets another object from elsewhere")
             until(lambda: is_idle(world, server), "it stops sending")
             about["sent"] = len(times(capture.file))
         about["capture"] = capture
@@ -69,8 +70,10 @@ def lose_balancer(world: QdsrWorld) -> dict[str, Any]:
     """Kill the balancer while both real servers send, and start it again."""
     about: dict[str, Any] = {}
 
-    def act(_name: str, gets: list[Get]) -> None:
-        captures = [watch(world, server, f"alone-{server.name}") for server in world.real_servers]
+    def act(name: str, _gets: list[Get]) -> None:
+        first = real_server(world, name)
+        (second,) = (server for server in world.real_servers if server != first)
+        captures = [watch(world, first, 0, "alone-0"), watch(world, second, 1, "alone-1")]
         until(lambda: all(times(capture.file) for capture in captures), "both send")
         world.kill(world.balancer)
         until(lambda: all(is_idle(world, server) for server in world.real_servers), "they stop sending")
