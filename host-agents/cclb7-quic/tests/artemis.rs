@@ -10,11 +10,11 @@ use std::thread;
 
 use common::clients::Client;
 use common::gateway::{self, GATEWAY, SERVICE};
-use common::hop::CLIENT;
-use common::hop::COOKIE_PREFIX;
+use common::hop::{self, CLIENT, COOKIE_PREFIX};
+use common::real_server::RealServer;
 use common::{HEARTBEATS, PORT, SID, World, host};
 use frontage_h3_client::artemis::{Fetch, Lookup, Report, Way};
-use frontage_h3_client::client::{self, Options, Url};
+use frontage_h3_client::client::{self, Client as Http3, Options, Target, Url};
 use frontage_h3_client::{Trust, block_on};
 use frontage_lab::{privileged, wait_for};
 use frontage_tunnel::{Error, Flow};
@@ -107,6 +107,55 @@ fn clients_that_know_nothing_of_it_bind_late_too() {
         let seen = world.hop.seen();
         assert!(seen.to_cookie > seen.tunnelled[0], "{:?}", seen.tunnelled);
     }
+}
+
+/// Asks for `/handed/object` of the server at `address` so many times on a connection with two paths, until `enough` or `count` times. The client does not follow
+/// the server's preferred address.
+fn ask(world: &World, address: Ipv6Addr, count: usize, enough: impl Fn() -> bool + Sync) {
+    let stay = Options {
+        follow: false,
+        at_once: false,
+        paths: 2,
+        ..options()
+    };
+    let asked = async {
+        let target = Target::new(&format!("https://[{address}]:{PORT}/handed/object")).await?;
+        let session = Http3::new(&stay, None)?.connect(&target).await;
+        let session = session.map_err(|failure| anyhow::anyhow!(failure.0))?;
+        for _ in 0..count {
+            let answer = session.get(&target.uri).await;
+            let mut answer = answer.map_err(|failure| anyhow::anyhow!(failure.0))?;
+            let mut body = Vec::new();
+            while let Ok(Some(part)) = answer.part().await {
+                body.extend_from_slice(&part);
+            }
+            assert!(body == object());
+            if enough() {
+                break;
+            }
+        }
+        session.close().await;
+        Ok(())
+    };
+    world.client.run(|| block_on(asked)).unwrap();
+}
+
+#[test]
+fn a_client_in_the_tunnel_is_lent_to_no_real_server() {
+    if !privileged() {
+        return;
+    }
+    let world = World::replica_with_real_server("handed", &[]);
+    let real_server = RealServer::start(&world, object());
+    ask(&world, SERVICE, 20, || false);
+    assert_eq!(
+        (real_server.grants(), world.metric("handoff_kept_total")),
+        (0, 20),
+        "real servers have no end of the tunnel"
+    );
+    // The same client at the VIP, once its second path is known to lead there.
+    ask(&world, hop::VIP, 1000, || real_server.grants() > 0);
+    assert!(real_server.grants() > 0);
 }
 
 /// A dispatcher, as far as replicas see it: what they told it, as `METHOD path` and body.

@@ -5,6 +5,7 @@
 pub mod clients;
 pub mod gateway;
 pub mod hop;
+pub mod real_server;
 mod tun;
 
 use std::fs::{self, File};
@@ -53,14 +54,23 @@ impl World {
 
     /// The same with a replica of Artemis, which tells port 8081 of its own how it is.
     pub fn replica(name: &str, files: &[(&str, &[u8])]) -> Self {
-        let artemis = format!(
+        Self::with(name, files, &Self::artemis())
+    }
+
+    /// The same with a real server for `/handed`, for which it is to have the certificate: see [`real_server::RealServer`].
+    pub fn replica_with_real_server(name: &str, files: &[(&str, &[u8])]) -> Self {
+        let more = format!("{}{}", real_server::HANDOFF, Self::artemis());
+        Self::with(name, files, &more)
+    }
+
+    fn artemis() -> String {
+        format!(
             "[artemis]\nservices = ['frontage.test']\nservice_ttl = 60\nsite = {SITE}\ncapacity = 1\noverload = 1.0\n\
              dispatchers = ['http://127.0.0.1:{HEARTBEATS}']\n\
              tunnel = {{ listen = '[{0}]:4789', gateway = '{1}', peers = ['{1}'] }}\n",
             gateway::REPLICA,
             gateway::GATEWAY,
-        );
-        Self::with(name, files, &artemis)
+        )
     }
 
     fn with(name: &str, files: &[(&str, &[u8])], more: &str) -> Self {
@@ -75,6 +85,7 @@ impl World {
              -out cert.pem -days 2 -subj /CN=frontage.test -addext subjectAltName=DNS:frontage.test 2>&1",
             folder.display()
         ));
+        real_server::issue(&folder);
         let (mut server, client) = (Namespace::new("s"), Namespace::new("c"));
         let at_server = tun::open(
             &server,

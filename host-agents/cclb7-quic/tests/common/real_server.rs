@@ -1,0 +1,120 @@
+//! A real server that refuses all that it is asked for, so that what it is asked for can be seen; and its origin.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+use frontage_handoff::link::{serve, tls::Files};
+use frontage_handoff::message::{Reason, ToBalancer, ToServer};
+use frontage_lab::{sh, wait_for};
+use noq::Endpoint;
+
+use super::World;
+
+const LINK: &str = "127.0.0.1:4500";
+const ORIGIN: &str = "127.0.0.1:8080";
+
+/// In the balancer's configuration.
+pub const HANDOFF: &str = "\
+[[route]]
+path = '/handed'
+real_servers = { policy = 'round-robin' }
+[handoff]
+certificate = 'lb.test.pem'
+private_key = 'lb.test.key'
+ca = 'ca.pem'
+servers = [{ name = 'rs.test', address = '127.0.0.1:4500', origin = 'http://127.0.0.1:8080' }]
+";
+
+/// A CA in `folder`, and certificates of it for balancer and real server.
+pub fn issue(folder: &Path) {
+    let key = "-x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
+    let mut script = format!("cd {} && ", folder.display());
+    script += &format!("openssl req {key} -subj /CN=ca -keyout ca.key -out ca.pem 2>&1");
+    for name in ["lb.test", "rs.test"] {
+        script += &format!(
+            " && openssl req {key} -subj /CN={name} -keyout {name}.key -out {name}.pem -CA ca.pem -CAkey ca.key \
+             -addext subjectAltName=DNS:{name} -addext basicConstraints=critical,CA:FALSE 2>&1"
+        );
+    }
+    sh(&script);
+}
+
+/// It ends with the test.
+pub struct RealServer {
+    grants: Arc<AtomicUsize>,
+}
+
+impl RealServer {
+    /// In the namespace of the world's server; its origin answers all with `body`.
+    pub fn start(world: &World, body: Vec<u8>) -> Self {
+        let grants = Arc::<AtomicUsize>::default();
+        let files = Files {
+            certificate: world.folder.join("rs.test.pem"),
+            private_key: world.folder.join("rs.test.key"),
+            ca: world.folder.join("ca.pem"),
+        };
+        let counted = grants.clone();
+        world.server.run(|| {
+            let origin = TcpListener::bind(ORIGIN).unwrap();
+            thread::spawn(move || {
+                origin
+                    .incoming()
+                    .for_each(|stream| answer(stream.unwrap(), &body))
+            });
+            thread::spawn(move || listen(&files, &counted));
+        });
+        wait_for("the link", || {
+            world.metric("real_server_up{server=\"rs.test\"}") == 1
+        });
+        Self { grants }
+    }
+
+    /// Paths or numbers of clients' connections that it was lent.
+    pub fn grants(&self) -> usize {
+        self.grants.load(Relaxed)
+    }
+}
+
+fn listen(files: &Files, grants: &Arc<AtomicUsize>) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let endpoint = Endpoint::server(files.server().unwrap(), LINK.parse().unwrap()).unwrap();
+        let grants = grants.clone();
+        let each = move |outbox: frontage_handoff::link::Outbox<ToBalancer>,
+                         mut inbox: frontage_handoff::link::Inbox<ToServer>| {
+            let grants = grants.clone();
+            async move {
+                while let Ok(Some(message)) = inbox.next().await {
+                    match message {
+                        ToServer::Open { .. } => _ = grants.fetch_add(1, Relaxed),
+                        ToServer::Request { stream, .. } => {
+                            let reason = Reason::Busy;
+                            outbox.send(&ToBalancer::Refused { stream, reason });
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        };
+        serve(endpoint, vec!["lb.test".into()], Arc::default(), each).await;
+    });
+}
+
+fn answer(stream: std::net::TcpStream, body: &[u8]) {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    while reader.read_line(&mut line).unwrap() > 2 {
+        line.clear();
+    }
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    let mut stream = reader.into_inner();
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body).unwrap();
+}
