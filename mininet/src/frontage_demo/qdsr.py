@@ -100,6 +100,10 @@ class QdsrWorld(QuicWorld):
         """Requests that the balancer kept, since it could lend nothing for them."""
         return int(self.agent(self.balancer).total("frontage_cclb7_quic_handoff_kept_total"))
 
+    def log(self, skip: int = 0) -> list[dict[str, Any]]:
+        """What the balancer's log says of each answer that is over, but for the first `skip`."""
+        return [json.loads(line) for line in self._log(self.balancer.name)[skip:]]
+
     def status(self) -> dict[str, Any]:
         """What the controller says of the switch."""
         status: dict[str, Any] = json.loads(self.edge.frontage("status", "--json"))

@@ -27,7 +27,7 @@ def _load(world: PageWorld, client: Client, form: str, pictures: Sequence[Object
     urls = {f"/{form}/{INDEX}": page.sha256} | {f"/{form}/{picture.path}": picture.sha256 for picture in pictures}
     (folder := world.scratch / f"load-{client.name}-{form}").mkdir()
     site = Site(NAME, QUIC_VIP6, QUIC_PORT, world.scratch / "quic" / "certificate.pem")
-    lines, bodies, wire = world.lines(), world.bodies(), world.wire()
+    lines, bodies, wire = len(world.log()), world.bodies(), world.wire()
     objects = client.load(world.clients[0], folder, site, urls)
     senders = world.senders(lines, set(urls))
     return Load(client.name, form, tuple(objects), senders, _more(world.bodies(), bodies), _more(world.wire(), wire))

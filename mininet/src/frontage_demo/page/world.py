@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 
@@ -45,8 +44,7 @@ class PageWorld(QdsrWorld):
         """
         deadline = time.monotonic() + LOG_DELAY
         while True:
-            lines = [json.loads(line) for line in self._log(self.balancer.name)[skip:]]
-            sent = {line["path"]: line.get("server", self.balancer.name) for line in lines}
+            sent = {line["path"]: line.get("server", self.balancer.name) for line in self.log(skip)}
             if paths <= sent.keys():
                 return sent
             if time.monotonic() > deadline:
@@ -74,7 +72,3 @@ class PageWorld(QdsrWorld):
         for server in self.real_servers:
             sent[server.name] = sum(s["down"]["bytes"] for s in status["real_servers"] if s["port"] == server.name)
         return sent
-
-    def lines(self) -> int:
-        """Lines of the balancer's log."""
-        return len(self._log(self.balancer.name))
