@@ -15,11 +15,12 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from frontage.records.document import check_guid
-from frontage.records.errors import ContentionError, EngineError, NotFoundError, RecordError, VersionError
+from frontage.records.errors import ContentionError, EngineError, NotFoundError, OutcomeUnknownError, RecordError, VersionError
 from frontage.records.jetstream.classes import CHANGES, Classes, token
 from frontage.records.jetstream.entry import Entry, decode
 from frontage.records.jetstream.groups import ATTEMPTS, Groups, Place
 from frontage.records.jetstream.link import PATIENCE, Link, OvertakenError
+from frontage.records.jetstream.relay import Answer, Relay
 from frontage.records.jetstream.together import Together
 from frontage.records.record import DEFAULT_BOUNDS, Bounds, Clock, Consistency, Record, Write, Written, apply, now_us
 from frontage.records.ring import Ring
@@ -56,7 +57,11 @@ class JetStream(Store):
         self.classes = classes
         self.link = link
         self.groups = Groups(link, classes, own)
+        self._own = own
+        self._relay = Relay(link, own, self._relayed_write, self._relayed_read)
         self._reads: Together[Record | None] = Together()
+        # Apart: two servers that take each other for the nearer one do not wait for each other.
+        self._reads_here: Together[Record | None] = Together()
         self._followed: dict[str, _Followed] = {}
         self._closed = False
 
@@ -76,7 +81,13 @@ class JetStream(Store):
         known = frozenset(sites)
         link = await Link.connect(servers)
         classes = Classes(link, Ring(known, controllers), own, known, replicas)
-        return cls(link, classes, own, bounds, clock)
+        store = cls(link, classes, own, bounds, clock)
+        try:
+            await store._relay.start()
+        except BaseException:
+            await link.close()
+            raise
+        return store
 
     async def sites(self, guid: str) -> tuple[int, ...]:
         await self.get(guid)
@@ -101,6 +112,7 @@ class JetStream(Store):
         for look in looks:
             look.cancel()
         await asyncio.gather(*looks, return_exceptions=True)
+        await self._relay.close()
         await self.link.close()
 
     async def _read(self, guid: str) -> Record | None:
@@ -111,6 +123,26 @@ class JetStream(Store):
         return await self._reads.do(guid, lambda: self._ordered(guid))
 
     async def _ordered(self, guid: str) -> Record | None:
+        home = await self._home(guid)
+        if home is not None:
+            with contextlib.suppress(OutcomeUnknownError):
+                # Of a read, nothing is unknown: it can be done again here.
+                answer = await self._relay.read(home, guid)
+                if answer is not None:
+                    self._learn(guid, answer)
+                    return None if answer.written is None else answer.written.record
+        return await self._reads_here.do(guid, lambda: self._ordered_here(guid))
+
+    async def _home(self, guid: str) -> int | None:
+        """The site that has the record's order, if it is another than this."""
+        group = await self.groups.known(guid)
+        return None if group is None or group.sites[0] == self._own else group.sites[0]
+
+    def _learn(self, guid: str, answer: Answer) -> None:
+        if answer.at:
+            self.groups.remember(guid, answer.at)
+
+    async def _ordered_here(self, guid: str) -> Record | None:
         """The read has its own place in the order, between the writes: a leader that is none any longer, without knowing it yet,
         would answer with what has been; but it cannot get a message through."""
 
@@ -124,6 +156,28 @@ class JetStream(Store):
         return await self._until_first(guid, step)
 
     async def _write(self, write: Write) -> Written:
+        self._check_open()
+        home = await self._home(write.guid)
+        if home is not None:
+            answer = await self._relay.write(home, write)
+            if answer is not None and answer.written is not None:
+                self._learn(write.guid, answer)
+                return answer.written
+        return await self._write_here(write)
+
+    async def _relayed_write(self, write: Write) -> Answer:
+        written = await self._write_here(write)
+        return Answer(written, await self._at(write.guid))
+
+    async def _relayed_read(self, guid: str) -> Answer:
+        record = await self._reads_here.do(guid, lambda: self._ordered_here(guid))
+        return Answer(None if record is None else Written(record, applied=True), await self._at(guid))
+
+    async def _at(self, guid: str) -> str:
+        group = await self.groups.known(guid)
+        return "" if group is None else group.name
+
+    async def _write_here(self, write: Write) -> Written:
         async def step() -> Written:
             place = await self.groups.find(write.guid, make=True)
             if place is None:
@@ -140,6 +194,7 @@ class JetStream(Store):
             return written
 
         self._check_open()
+        check_guid(write.guid)
         return await self._until_first(write.guid, step)
 
     async def _mark(self, place: Place, guid: str) -> None:

@@ -68,6 +68,10 @@ class Groups:
         finally:
             lock.release()
 
+    async def known(self, guid: str) -> StreamClass | None:
+        """Where it is as far as this server knows, without a look; None if it has no partition yet. Raises EngineError."""
+        return await self._remembered(guid) or await self._classes.partition(guid, make=False)
+
     async def find(self, guid: str, *, nearby: bool = False, make: bool = False) -> Place | None:
         """By the leaders' words, or with ``nearby`` by a mirror's at this site, where there is one and it has the record.
 
@@ -93,7 +97,7 @@ class Groups:
                 await self._start(place, guid, stop)
                 continue
             if place.entry.to is None:
-                self._remember(guid, group.name)
+                self.remember(guid, group.name)
                 return place
             stop, direct = place.entry, True
             next_ = await self._classes.get(place.entry.to)
@@ -204,7 +208,7 @@ class Groups:
         name = self._at.get(guid)
         return None if name is None else await self._classes.get(name)
 
-    def _remember(self, guid: str, name: str) -> None:
+    def remember(self, guid: str, name: str) -> None:
         self._at[guid] = name
         self._at.move_to_end(guid)
         if len(self._at) > _REMEMBERED:

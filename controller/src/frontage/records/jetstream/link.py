@@ -163,9 +163,19 @@ class Link:
                     raise OvertakenError from None
                 raise NoAnswerError(f"{self.where}: {error or type(error).__name__}") from None
 
-    async def listen(self, subject: str, hear: Callable[[Msg], Awaitable[None]]) -> Subscription:
+    async def request(self, subject: str, data: bytes, patience: float) -> bytes | None:
+        """The answer of one who listens; None if nobody does. Raises TimeoutError: it may have been heard."""
         try:
-            subscription = await self._client.subscribe(subject, cb=hear)
+            return bytes((await self._client.request(subject, data, timeout=patience)).data)
+        except nats.errors.NoRespondersError:
+            return None
+        except (nats.errors.Error, TimeoutError) as error:
+            raise TimeoutError(str(error)) from None
+
+    async def listen(self, subject: str, hear: Callable[[Msg], Awaitable[None]], queue: str = "") -> Subscription:
+        """``queue``: of those who listen by the same name, one gets each message. Raises EngineError."""
+        try:
+            subscription = await self._client.subscribe(subject, queue=queue, cb=hear)
             await self._client.flush(timeout=round(PATIENCE))
         except (nats.errors.Error, TimeoutError) as error:
             raise EngineError(f"{self.where}: {error or type(error).__name__}") from None

@@ -1,0 +1,148 @@
+"""Operations that need a record's order are done by a record server at the site that has it: the paper's primary.
+
+Each takes several round trips to the group's leader, of which the first ones find out what is there: over a wide area that is slow,
+and whoever is nearer to the leader comes first each time. So a server elsewhere sends the operation there whole, one round trip,
+and does it itself only where nobody answers to the name. Who does it makes no difference to the order, which is the group's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import nats.errors
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from frontage.records.errors import BY_CODE, OutcomeUnknownError, RecordError
+from frontage.records.jetstream.link import PATIENCE, Link
+from frontage.records.record import Consistency, Record, Write, Written
+
+log = logging.getLogger(__name__)
+
+SUBJECT = "records-at"
+"""And a dot, and a site's number: what the record servers there listen to, each message being one's."""
+_LAST = 2.0
+"""Seconds for what is under way when a server ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    written: Written | None
+    """None: there is no record; of a read it is always `applied`."""
+    at: str
+    """The class where the record is; empty if that is not known."""
+
+
+class Relay:
+    def __init__(
+        self,
+        link: Link,
+        own: int,
+        write: Callable[[Write], Awaitable[Answer]],
+        read: Callable[[str], Awaitable[Answer]],
+    ):
+        """``write`` and ``read`` do it here."""
+        self._link = link
+        self._own = own
+        self._write, self._read = write, read
+        self._subscription: Subscription | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Raises EngineError."""
+        self._subscription = await self._link.listen(f"{SUBJECT}.{self._own}", self._hear, queue="records")
+
+    async def close(self) -> None:
+        if self._subscription is not None:
+            with contextlib.suppress(nats.errors.Error):
+                await self._subscription.unsubscribe()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=_LAST)
+            for task in late:
+                task.cancel()
+
+    async def write(self, site: int, write: Write) -> Answer | None:
+        """None: nobody is there, and nothing is done. Raises what the write raises there, and OutcomeUnknownError."""
+        head = {
+            "guid": write.guid,
+            "deleted": write.document is None,
+            "consistency": write.consistency,
+            "stamp": write.stamp,
+            "if_version": write.if_version,
+        }
+        return await self._ask(site, write.guid, _pack(head, write.document))
+
+    async def read(self, site: int, guid: str) -> Answer | None:
+        """Likewise, of what an ordered read finds."""
+        return await self._ask(site, guid, _pack({"guid": guid, "read": True}, None))
+
+    async def _ask(self, site: int, guid: str, question: bytes) -> Answer | None:
+        try:
+            data = await self._link.request(f"{SUBJECT}.{site}", question, PATIENCE)
+        except TimeoutError:
+            raise OutcomeUnknownError(f"{guid}: site {site} does not answer; read the record to see what it has done") from None
+        if data is None:
+            return None
+        head, document = _unpack(data)
+        if "error" in head:
+            raise BY_CODE.get(head["error"], RecordError)(head["message"])
+        if "version" not in head:
+            return Answer(None, head["at"])
+        kept = None if head["deleted"] else document
+        record = Record(guid, Consistency(head["consistency"]), head["version"], head["stamp"], kept)
+        return Answer(Written(record, head["applied"]), head["at"])
+
+    async def _hear(self, message: Msg) -> None:
+        task = asyncio.create_task(self._serve(message))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, message: Msg) -> None:
+        try:
+            answer = _answer(await self._do(message.data))
+        except RecordError as error:
+            answer = _pack({"error": error.code, "message": str(error)}, None)
+        except Exception as error:
+            log.exception("%s", message.subject)
+            answer = _pack({"error": OutcomeUnknownError.code, "message": f"a fault of site {self._own}'s: {error!r}"}, None)
+        await message.respond(answer)
+
+    async def _do(self, data: bytes) -> Answer:
+        head, document = _unpack(data)
+        if head.get("read"):
+            return await self._read(head["guid"])
+        wanted = head["consistency"]
+        consistency = None if wanted is None else Consistency(wanted)
+        kept = None if head["deleted"] else document
+        return await self._write(Write(head["guid"], kept, consistency, head["stamp"], head["if_version"]))
+
+
+def _answer(answer: Answer) -> bytes:
+    if answer.written is None:
+        return _pack({"at": answer.at}, None)
+    record = answer.written.record
+    head = {
+        "at": answer.at,
+        "applied": answer.written.applied,
+        "consistency": record.consistency,
+        "version": record.version,
+        "stamp": record.stamp,
+        "deleted": record.document is None,
+    }
+    return _pack(head, record.document)
+
+
+def _pack(head: dict[str, Any], document: bytes | None) -> bytes:
+    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + (document or b"")
+
+
+def _unpack(data: bytes) -> tuple[dict[str, Any], bytes]:
+    line, _, document = data.partition(b"\n")
+    head: dict[str, Any] = json.loads(line)
+    return head, document
