@@ -120,15 +120,15 @@ def test_a_report_waits_for_requests_and_has_regions_if_they_moved() -> None:
     one.count("films", {1: 99}, 10.0)
     assert tell(one) == []
     one.count("films", {2: 101}, 10.0)
-    first = Report("films", 10.0, 200, {1: 4.95, 2: 5.05})
+    first = Report("films", 200, 20.0, {1: 4.95, 2: 5.05})
     assert one.due() == [first]
     # It is due until it was told.
     assert tell(one) == [first]
     assert one.due() == []
     one.count("films", {1: 50, 2: 50}, 5.0)
-    assert tell(one) == [Report("films", 20.0, 100, None)]
+    assert tell(one) == [Report("films", 100, 5.0, None)]
     one.count("films", {1: 10, 3: 90}, 5.0)
-    assert tell(one) == [Report("films", 20.0, 100, {1: 2.0, 3: 18.0})]
+    assert tell(one) == [Report("films", 100, 5.0, {1: 2.0, 3: 18.0})]
 
 
 def test_that_nobody_comes_any_more_is_told_once() -> None:
@@ -138,7 +138,7 @@ def test_that_nobody_comes_any_more_is_told_once() -> None:
     one.count("films", {}, 4.0)
     assert tell(one) == []
     one.count("films", {}, 2.0)
-    assert tell(one) == [Report("films", 0.0, 0, None)]
+    assert tell(one) == [Report("films", 0, 6.0, None)]
     one.count("films", {}, 1000.0)
     assert tell(one) == []
 
@@ -169,15 +169,16 @@ def test_what_looks_moved_by_chance_is_known() -> None:
         assert said == pytest.approx(seen, rel=0.2)
 
 
-def test_demand_is_that_of_all_sites_at_their_last_rates() -> None:
+def test_demand_is_that_of_all_sites_at_their_rates() -> None:
     rtts = np.array([[np.inf, np.inf], [1.0, 2.0], [2.0, 1.0], [np.inf, np.inf]], np.float32)
-    told = {1: Told({1: 3.0, 2: 1.0}, 8.0, 0, 0, 1), 2: Told({2: 5.0}, 5.0, 0, 0, 1), 3: Told({2: 5.0}, 0.0, 0, 0, 1)}
-    assert demand(told, rtts) == {1: 6.0, 2: 7.0}
+    rates = {1: 8.0, 2: 5.0, 3: 0.0, 4: 13.0}
+    told = {site: Told(regions, 0.0, 0, 0.0, 0) for site, regions in ((1, {1: 3.0, 2: 1.0}), (2, {2: 5.0}), (3, {2: 5.0}))}
+    assert demand(told, rates, rtts) == {1: 6.0, 2: 7.0}
     # Those from where no RTT is known, or a region that is no more, are spread like the others.
-    told[4] = Told({0: 1.0, 3: 10.0, 77: 2.0}, 13.0, 0, 0, 1)
-    assert demand(told, rtts) == pytest.approx({1: 12.0, 2: 14.0})
-    assert demand({4: told[4]}, rtts) == {}
-    assert demand({}, rtts) == {}
+    told[4] = Told({0: 1.0, 3: 10.0, 77: 2.0}, 0.0, 0, 0.0, 0)
+    assert demand(told, rates, rtts) == pytest.approx({1: 12.0, 2: 14.0})
+    assert demand({4: told[4]}, rates, rtts) == {}
+    assert demand({}, {}, rtts) == {}
 
 
 ACTIVE, STARTING, LEAVING, DRAINING, GONE = Stage.ACTIVE, Stage.STARTING, Stage.LEAVING, Stage.DRAINING, Stage.GONE

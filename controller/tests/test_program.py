@@ -44,6 +44,7 @@ def test_limits() -> None:
     assert sizes["SITES"] == limits.MAX_SITE + 1
     assert sizes["DISPATCHER_SLOTS"] == limits.DISPATCHER_SLOTS
     assert sizes["TUNNEL_ENDS"] == limits.MAX_TUNNEL_ENDS
+    assert sizes["DEMAND_CELLS"] == limits.DEMAND_CELLS
     assert sizes["REAL_SERVERS"] == limits.MAX_REAL_SERVERS
     assert sizes["REAL_SERVER_SENDERS"] == limits.MAX_SENDERS
     aifo = (SOURCE / "control" / "aifo.p4").read_text()

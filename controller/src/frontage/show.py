@@ -14,6 +14,9 @@ from frontage.p4runtime import Session, SwitchError
 from frontage.reconcile import ReconcileError
 from frontage.status import describe_config, read_status
 
+_REGIONS = 5
+"""That are shown of a VIP's demand."""
+
 
 async def read_directly(config: Config) -> dict[str, Any]:
     """The status where no controller is running: everything but the controller's own state."""
@@ -41,6 +44,7 @@ def render(console: Console, status: dict[str, Any]) -> None:
     _render_vips(console, status)
     _render_servers(console, status)
     _render_real_servers(console, status)
+    _render_demand(console, status)
     parts = {
         "outcomes": "steering",
         "drops": "drops by reason",
@@ -114,6 +118,18 @@ def _render_real_servers(console: Console, status: dict[str, Any]) -> None:
     for real_server in status["real_servers"]:
         listed = (", ".join(real_server[field]) for field in ("addresses", "for"))
         table.add_row(real_server["name"], real_server["port"], *listed, _count(real_server, "down"))
+    console.print(table)
+
+
+def _render_demand(console: Console, status: dict[str, Any]) -> None:
+    demand = {vip: regions for vip, regions in status.get("demand", {}).items() if regions}
+    if not demand:
+        return
+    table = _table("demand", "VIP", "handshakes", f"of the {_REGIONS} regions with most")
+    for vip, regions in demand.items():
+        most = sorted(regions.items(), key=lambda item: -item[1])[:_REGIONS]
+        shown = ", ".join(f"{f'region {region}' if int(region) else 'no region'}: {count}" for region, count in most)
+        table.add_row(vip, str(sum(regions.values())), shown)
     console.print(table)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from frontage import reasons
-from frontage.blocks import real_servers
+from frontage.blocks import demand, real_servers
 from frontage.blocks import server as server_block
 from frontage.blocks import vip as vip_block
 from frontage.config import Config, Server
 from frontage.controller import Health
+from frontage.demand.counters import indices
 from frontage.mapping import EndUserMapping
 from frontage.p4info import Schema
 from frontage.p4runtime import Count, Session
@@ -75,6 +77,17 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
         handshakes=by_reason(_HANDSHAKES, reasons.claims()),
         refusals=by_reason(_REFUSALS, reasons.bands()),
     )
+
+
+async def read_demand(session: Session, schema: Schema, config: Config, regions: Collection[int]) -> dict[str, dict[int, int]]:
+    """Handshakes so far, by VIP and region: of the services that are counted, and regions with any. 0: clients in none of these."""
+    cells = demand.cells(config)
+    counts = await session.read_cells(schema.counter(demand.HANDSHAKES), indices(cells, regions)) if cells else {}
+    seen = {cell: count.packets for cell, count in counts.items() if count.packets}
+    return {
+        name: {cell - one.base: count for cell, count in seen.items() if 0 <= cell - one.base < one.regions}
+        for name, one in cells.items()
+    }
 
 
 def describe_health(health: Health) -> dict[str, Any]:
@@ -144,6 +157,8 @@ async def read_status(session: Session, schema: Schema, config: Config, mapping:
     status = describe_config(config)
     found = await plan(session, schema, config, mapping)
     counters = await read_counters(session, schema, config)
+    regions = set(mapping.regions.values()) if mapping is not None else set()
+    status["demand"] = await read_demand(session, schema, config, regions)
     changes = found.difference
     status["difference"] = {
         "entries": len(found.wanted),

@@ -50,8 +50,8 @@ class _Heard:
     """Of one service at one site, what was taken from its reports."""
 
     requests: int = 0
+    seconds: float = 0.0
     reports: int = 0
-    version: int = 0
 
 
 @dataclass(slots=True)
@@ -118,17 +118,24 @@ class Placer:
         self.reconfigurer.overhead = Overhead()
         return found
 
-    def _listen(self, told: Mapping[str, Mapping[int, Told]]) -> None:
+    def _listen(self, told: Mapping[str, Mapping[int, Told]]) -> dict[str, dict[int, float]]:
+        """Take in what is new. Returns each service's handshakes a second by site: of all that was told in this epoch, else in the
+        last report."""
         assert self._services is not None
+        rates: dict[str, dict[int, float]] = {}
         for name, one in self._services.items():
             requests = reports = 0
             for site, report in told.get(name, {}).items():
                 heard = one.heard.get(site, _Heard())
                 requests += report.requests - heard.requests
                 reports += report.reports - heard.reports
-                one.news |= report.version > heard.version
-                one.heard[site] = _Heard(report.requests, report.reports, report.version)
+                fresh = report.seconds > heard.seconds
+                rate = (report.requests - heard.requests) / (report.seconds - heard.seconds) if fresh else report.rate
+                rates.setdefault(name, {})[site] = rate
+                one.news |= fresh
+                one.heard[site] = _Heard(report.requests, report.seconds, report.reports)
             self.reconfigurer.count(_keys([name]), np.array([requests]), np.array([reports]))
+        return rates
 
     def _decide(
         self,
@@ -141,24 +148,24 @@ class Placer:
         """Which services move, and what is to be said of each. Changes ``after``."""
         assert self._services is not None
         told = self._store.told()
-        self._listen(told)
+        rates = self._listen(told)
         ids = tuple(engine.sites.tolist())
         capacity = [0.0 if site in out else self.settings.capacity.get(site, 0.0) for site in ids]
         rtts = distances(engine)
-        demands = {name: rates for name in self._names if (rates := demand(told.get(name, {}), rtts))}
+        demands = {name: found for name in self._names if (found := demand(told.get(name, {}), rates.get(name, {}), rtts))}
         if not demands:
             return {}
         names = list(demands)
         keys = _keys(names)
         planner = Engine(Sites.of(capacity, rtts, ids=ids), parameters_of(self.settings))
-        planner.observe(Demand.of({name: with_updates(rates, self._updates[name]) for name, rates in demands.items()}))
+        planner.observe(Demand.of({name: with_updates(found, self._updates[name]) for name, found in demands.items()}))
         active = np.array([self._active(ids, after.get(name), present.get(name, ())) for name in names])
         planner.adopt(keys, active)
         stale = np.array([self._services[name].news for name in names]) | (active & ~planner.sites.usable).any(axis=1)
         planner.again(keys[stale])
         plan = planner.plan()
-        self.counters.load, self.counters.beta = plan.load, plan.beta
-        if plan.load.shortfall:
+        before, self.counters.load, self.counters.beta = self.counters.load, plan.load, plan.beta
+        if plan.load.shortfall and not (before and before.shortfall):
             log.warning("placement: %s", shortfall(plan.load))
         wanted = planner.masks(keys)
         whys = [explain(planner, int(key), here, self.reconfigurer) for key, here in zip(keys, active, strict=True)]
@@ -174,7 +181,7 @@ class Placer:
             one.news = bool((now_at != shall).any()) and not moved
             since = int(self.reconfigurer.since(np.array([key], np.uint64))[0])
             prefixes = examples(engine, [region.region for region in why.regions])
-            heard = {site: (h.requests, h.reports, h.version) for site, h in one.heard.items()}
+            heard = {site: (h.requests, h.seconds, h.reports) for site, h in one.heard.items()}
             state = {"since": since, "news": one.news, "heard": heard}
             documents[name] = view(name, now, why, prefixes, plan.load, moved=bool(moved)) | state
         return documents
@@ -201,15 +208,15 @@ def parameters_of(settings: Placement) -> Parameters:
     )
 
 
-def demand(told: Mapping[int, Told], rtts: np.typing.NDArray[np.float32]) -> dict[int, float]:
-    """Handshakes a second by region, from the reports of all sites: each one's regions, at its last rate. Those of regions from
+def demand(told: Mapping[int, Told], rates: Mapping[int, float], rtts: np.typing.NDArray[np.float32]) -> dict[int, float]:
+    """Handshakes a second by region, from the reports of all sites: each one's regions, at its rate. Those of regions from
     which no RTT is known are taken to be spread like the others; none if there are no others."""
     found: dict[int, float] = {}
     lost = 0.0
-    for one in told.values():
+    for site, one in told.items():
         total = sum(one.regions.values())
-        for region, rate in one.regions.items():
-            rate *= one.rate / total
+        for region, share in one.regions.items():
+            rate = rates[site] * share / total
             if region < len(rtts) and np.isfinite(rtts[region]).any():
                 found[region] = found.get(region, 0.0) + rate
             else:

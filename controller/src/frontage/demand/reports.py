@@ -20,12 +20,17 @@ class Report:
     """Of one service at one site."""
 
     service: str
-    rate: float
-    """Handshakes a second."""
     requests: int
     """Handshakes since the last report."""
+    seconds: float
+    """In so many seconds."""
     regions: Mapping[int, float] | None
     """Handshakes a second by region; None where they come from where the last ones did."""
+
+    @property
+    def rate(self) -> float:
+        """Handshakes a second."""
+        return self.requests / self.seconds
 
 
 @dataclass(slots=True)
@@ -80,7 +85,7 @@ class Reporter:
         elsewhere = one.told is None or (
             requests > 0 and moved([before], [now])[0] >= self.policy.moved + noise(list(one.requests.values()), *samples)
         )
-        return Report(name, requests / one.seconds, requests, rates if elsewhere else None)
+        return Report(name, requests, one.seconds, rates if elsewhere else None)
 
 
 def noise(counts: list[int], now: int, before: int) -> float:

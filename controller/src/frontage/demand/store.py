@@ -26,10 +26,10 @@ class Told:
     """Handshakes a second in the last report."""
     requests: int
     """Handshakes that reports told of so far."""
+    seconds: float
+    """In which these came."""
     reports: int
     """So far."""
-    version: int
-    """Of the last report."""
 
 
 class DemandStore(Database):
@@ -44,13 +44,15 @@ class DemandStore(Database):
                 changes: dict[str, Any] = {
                     "rate": insert.excluded.rate,
                     "requests": table.c.requests + insert.excluded.requests,
+                    "seconds": table.c.seconds + insert.excluded.seconds,
                     "reports": table.c.reports + 1,
                     "reported_at": now,
                     "version": version,
                 }
                 if one.regions is not None:
                     changes["regions"] = insert.excluded.regions
-                values = {"service": one.service, "site": site, "rate": one.rate, "requests": one.requests, "reports": 1}
+                values = {"service": one.service, "site": site, "rate": one.rate, "requests": one.requests}
+                values |= {"seconds": one.seconds, "reports": 1}
                 values |= {"regions": json.dumps(one.regions or {}), "reported_at": now, "version": version}
                 statement = insert.on_conflict_do_update(index_elements=[table.c.service, table.c.site], set_=changes)
                 connection.execute(statement, values)
@@ -62,7 +64,9 @@ class DemandStore(Database):
         with self.reading() as connection:
             for row in connection.execute(sql.select(table)):
                 regions = {int(region): float(rate) for region, rate in json.loads(row.regions).items()}
-                found.setdefault(row.service, {})[row.site] = Told(regions, row.rate, row.requests, row.reports, row.version)
+                found.setdefault(row.service, {})[row.site] = Told(
+                    regions, row.rate, row.requests, row.seconds, row.reports, row.version
+                )
         return found
 
     def places(self) -> dict[str, dict[int, Place]]:

@@ -75,14 +75,15 @@ class Attached:
                 await task
 
     def _running(self) -> bool:
-        if self._task is None or not self._task.done():
-            return self._task is not None
-        with contextlib.suppress(asyncio.CancelledError):
-            if (error := self._task.exception()) is not None:
-                if not isinstance(error, StoreError):
-                    raise error
-                self._tell(f"the end-user mapping has ended: {error}")
-        return False
+        tasks = [task for task in (self._task, self._measuring) if task is not None]
+        ended = [task for task in tasks if task.done()]
+        for task in ended:
+            with contextlib.suppress(asyncio.CancelledError):
+                if (error := task.exception()) is not None:
+                    if not isinstance(error, StoreError):
+                        raise error
+                    self._tell(f"the end-user mapping has ended: {error}")
+        return bool(tasks) and not ended
 
     async def _steer(self, tables: Tables) -> None:
         """Raises nothing: a mapping that the switch cannot have leaves it as it is, and is tried again whole."""

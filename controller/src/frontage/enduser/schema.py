@@ -115,6 +115,7 @@ load_report = Table(
     Column("regions", Text, nullable=False, comment="JSON: handshakes a second by region, sparse; when these last moved"),
     Column("rate", Float, nullable=False, comment="handshakes a second from all regions, in the last report"),
     Column("requests", BigInteger, nullable=False, comment="handshakes that reports told of so far"),
+    Column("seconds", Float, nullable=False, comment="in which these came"),
     Column("reports", BigInteger, nullable=False, comment="so far"),
     Column("reported_at", Float, nullable=False, comment="Unix time"),
     _version(),
