@@ -64,9 +64,7 @@ class DemandStore(Database):
         with self.reading() as connection:
             for row in connection.execute(sql.select(table)):
                 regions = {int(region): float(rate) for region, rate in json.loads(row.regions).items()}
-                found.setdefault(row.service, {})[row.site] = Told(
-                    regions, row.rate, row.requests, row.seconds, row.reports, row.version
-                )
+                found.setdefault(row.service, {})[row.site] = Told(regions, row.rate, row.requests, row.seconds, row.reports)
         return found
 
     def places(self) -> dict[str, dict[int, Place]]:
