@@ -228,6 +228,29 @@ PRIORITY = 6901183182639842603
 """Of record 1 and site 2 by seed 3, on every machine."""
 
 
+def test_random_places_may_be_alike() -> None:
+    """As many placements as near halves, by number of replicas; a record that nobody asks for has places of its own."""
+    demand, sites = random_demand(6, 400, 7), sites_of(6, 20, 7, 1e6)
+    nobody = Demand.of({f"nobody{i}": {} for i in range(50)})
+    shared = []
+    for alike in (False, True):
+        found = Engine(sites, Parameters(max_replicas=6, nu=0.5, alike=alike))
+        found.observe(demand)
+        found.observe(nobody)
+        found.plan()
+        near = Engine(sites, Parameters(max_replicas=6, nu=0.5))
+        near.observe(demand)
+        near.plan()
+        local = near.choice(near.known(demand.keys)).local
+        masks = found.masks(demand.keys)
+        assert (masks & local == local).all()
+        assert (masks.sum(axis=1) == found.counts[found.known(demand.keys)]).all()
+        halves = len(np.unique(np.column_stack([local, masks.sum(axis=1)]), axis=0))
+        shared.append(len(np.unique(masks, axis=0)) <= halves)
+        assert len(np.unique(found.masks(nobody.keys), axis=0)) > 25
+    assert shared == [False, True]
+
+
 def test_unknown_regions_are_load_and_counted() -> None:
     rtts = [[1e3, 2e3, 3e3, 4e3], [math.inf] * 4]
     demand = Demand.of({"a": {0: (5.0, 1.0), 1: (9.0, 0.0), 7: (2.0, 0.0)}, "b": {9: (1.0, 1.0)}})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from frontage.placement.draw import priorities
+from frontage.placement.draw import priorities, together
 from frontage.placement.values import Flags, Keys, Parameters, Rates, Rows, Sites, Times
 
 _UNKNOWN = np.float32(1e9)
@@ -77,7 +77,8 @@ class Chooser:
             chosen = self._weigh(part, share)
             chosen |= self._nearest(part, share, chosen)
             local[some] = chosen
-            keys = priorities(part.keys, self._ids, self.parameters.seed)
+            drawn_by = together(part.keys, chosen, self._ids) if self.parameters.alike else part.keys
+            keys = priorities(drawn_by, self._ids, self.parameters.seed)
             keys[chosen | ~usable] = _NEVER
             drawn[some] = _least(keys, part.counts - chosen.sum(axis=1))
         return Choice(local, drawn)

@@ -44,6 +44,10 @@ class Parameters:
     """What an update takes of it, at each of the replicas."""
     seed: int = 0
     """Of random places."""
+    alike: bool = False
+    """Random places are drawn for all records whose sites by locality are the same, not for each record: not in the paper. So there
+    are few distinct placements, whose records may share what keeps them; but where one of a record's sites by locality changes, so
+    do its random places. Records without any by locality have their own."""
 
     def __post_init__(self) -> None:
         most = math.inf if self.max_replicas is None else self.max_replicas
