@@ -1,13 +1,13 @@
 // Frontage's data plane for v1model: BMv2's simple_switch and softswitch.
 //
-//            +------------------------------------------- ingress ----------------------------------------------+           +---------- egress ----------+
-//  parser -> | port  validation  neighbor   tunnel  vip    real      steering  cclb4       forwarding scheduler | -> queue  | ecn  departures  masking   | -> deparser
-//   ^  ^     |       (drops)     (ARP, NDP) (its    (whose servers   (which    (4 phases)  (LPM)      (AIFO,    |           |         |       (dynamic to|
-//   |  |     |                              end)    is it) (may it)   site)    encapsulation           SP-PIFO) |           | copies  |        static    |
-//   |  |     |                                |                                                           |     |           |         |        cookie)   |
-//   |  |     +--------------------------------|-----------------------------------------------------------|-----+           +---------|------------------+
-//   |  +-------- resubmit: what was in it ----+                                                           |                           |
-//   +------------------------------ workers (worker.p4) --------------------------------------------------+---------------------------+
+//            +--------------------------------------------- ingress ----------------------------------------------------+           +---------- egress ----------+
+//  parser -> | port  validation  neighbor   tunnel  vip    real      region   steering  cclb4       forwarding scheduler | -> queue  | ecn  departures  masking   | -> deparser
+//   ^  ^     |       (drops)     (ARP, NDP) (its    (whose servers   demand   (which    (4 phases)  (LPM)      (AIFO,    |           |         |       (dynamic to|
+//   |  |     |                              end)    is it) (may it)  (count)  site)    encapsulation           SP-PIFO)  |           | copies  |        static    |
+//   |  |     |                                |                                                                    |     |           |         |        cookie)   |
+//   |  |     +--------------------------------|--------------------------------------------------------------------|-----+           +---------|------------------+
+//   |  +-------- resubmit: what was in it ----+                                                                    |                           |
+//   +------------------------------ workers (worker.p4) -----------------------------------------------------------+---------------------------+
 #include <core.p4>
 #include <v1model.p4>
 
