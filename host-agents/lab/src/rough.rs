@@ -79,6 +79,10 @@ impl AsyncUdpSocket for Rough {
         self.socket.local_addr()
     }
 
+    fn max_receive_segments(&self) -> NonZeroUsize {
+        self.socket.max_receive_segments()
+    }
+
     fn may_fragment(&self) -> bool {
         self.socket.may_fragment()
     }
