@@ -1,4 +1,4 @@
-//! `load`: so many connections, each with a request under way at any time.
+//! `load`: so many connections, each with so many requests under way at any time.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use futures_util::future::join_all;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -30,8 +31,11 @@ pub struct Args {
     /// For how long to begin requests; those under way then come to their end
     #[arg(long, value_name = "S", group = "end")]
     seconds: Option<f64>,
+    /// How many requests each connection has under way at a time
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    parallel: u32,
     /// A new connection for each request
-    #[arg(long)]
+    #[arg(long, conflicts_with = "parallel")]
     reconnect: bool,
     /// What every body must be: its size in bytes, or its SHA-256
     #[arg(long, value_name = "SIZE|SHA256")]
@@ -121,57 +125,65 @@ pub async fn run(args: Args) -> Result<bool> {
 }
 
 impl Load {
-    /// Whether there is another request to make; it is counted then.
-    fn next(&self) -> bool {
+    /// When the next request begins, if there is another to make; it is counted then.
+    fn begin(&self) -> Option<Instant> {
         let mut started = self.started.borrow_mut();
         let more = match (self.args.requests, self.args.seconds) {
             (Some(requests), _) => *started < requests,
             (_, seconds) => seconds.is_none_or(|s| self.begun.elapsed().as_secs_f64() < s),
         };
         *started += u64::from(more);
-        more
+        more.then(Instant::now)
     }
 
     /// Makes requests until there are no more. The connection that is open then.
     async fn keep_busy(self: Rc<Self>) -> Option<Session> {
-        let mut session: Option<Session> = None;
-        while self.next() {
-            let begun = Instant::now();
-            match self.request(&mut session).await {
-                Ok(()) => {
-                    self.summary.borrow_mut().requests += 1;
-                    self.latencies
-                        .borrow_mut()
-                        .push(begun.elapsed().as_secs_f64());
+        let mut open = None;
+        while let Some(begun) = self.begin() {
+            let session = match self.client.connect(&self.target).await {
+                Ok(session) => session,
+                Err(failure) => {
+                    self.count(begun, Err(failure));
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
                 }
-                Err(Failure(reason)) => {
-                    *self
-                        .summary
-                        .borrow_mut()
-                        .failures
-                        .entry(reason)
-                        .or_default() += 1;
-                    if session.is_none() {
-                        tokio::time::sleep(PAUSE).await;
-                    }
-                }
-            }
-            if let Some(used) = session.take_if(|used| self.args.reconnect || used.is_over()) {
-                tokio::task::spawn_local(used.close());
+            };
+            self.summary.borrow_mut().connections += 1;
+            let of_each = (0..self.args.parallel).map(|i| (i == 0).then_some(begun));
+            join_all(of_each.map(|begun| self.use_up(&session, begun))).await;
+            if self.args.reconnect || session.is_over() {
+                tokio::task::spawn_local(session.close());
+            } else {
+                open = Some(session);
             }
         }
-        session
+        open
     }
 
-    async fn request(&self, session: &mut Option<Session>) -> Result<(), Failure> {
-        let session = match session {
-            Some(session) => session,
-            None => {
-                let made = self.client.connect(&self.target).await?;
-                self.summary.borrow_mut().connections += 1;
-                session.insert(made)
+    /// Makes requests on `session`, one after the other, the first since `begun` if there is one already, as long as it may be used.
+    async fn use_up(&self, session: &Session, mut begun: Option<Instant>) {
+        while let Some(begun) = begun.take().or_else(|| self.begin()) {
+            self.count(begun, self.request(session).await);
+            if self.args.reconnect || session.is_over() {
+                return;
             }
-        };
+        }
+    }
+
+    /// A request that began then is over.
+    fn count(&self, begun: Instant, done: Result<(), Failure>) {
+        let mut summary = self.summary.borrow_mut();
+        match done {
+            Ok(()) => {
+                summary.requests += 1;
+                let mut latencies = self.latencies.borrow_mut();
+                latencies.push(begun.elapsed().as_secs_f64());
+            }
+            Err(Failure(reason)) => *summary.failures.entry(reason).or_default() += 1,
+        }
+    }
+
+    async fn request(&self, session: &Session) -> Result<(), Failure> {
         let mut answer = session.get(&self.target.uri).await?;
         if answer.head.status() != http::StatusCode::OK {
             return Err(Failure::new(format!(
