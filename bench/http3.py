@@ -8,11 +8,11 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from namespaces import child, core_ns, enter, namespace, pin, run, serving
 from paths import program
 
 SIZES = {"1 kB": (1_000, 2_000), "100 kB": (100_000, 200), "10 MB": (10_000_000, 4)}
@@ -26,7 +26,6 @@ AES = "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM"
 """One cipher for all: left to choose, servers differ."""
 WINDOW = ["--max-data=128K", "--max-window=0"]
 """What a connection may have under way: less than the client's socket takes, so that nothing is lost when the client has to wait."""
-PATIENCE = 20.0
 
 SERVER = """\
 listen = ["[::]:{port}"]
@@ -75,23 +74,13 @@ class Lab:
 
     def __init__(self, folder: Path, clients: int) -> None:
         self.folder = folder
-        self.enter = ["nsenter", f"--net=/proc/{clients}/ns/net", f"--mount=/proc/{clients}/ns/mnt"]
+        self.enter = enter(clients)
 
     @contextlib.contextmanager
     def server(self, name: str, port: int, command: Sequence[str | Path], process: str | None = None) -> Iterator[Server]:
         """Runs a server until the end. Its work is that of `process`, a child of the command's, if that is given."""
-        pinned = ["taskset", "--cpu-list", str(SERVER_CORE), *map(str, command)]
-        with (self.folder / f"{name}.log").open("w+b") as log, subprocess.Popen(pinned, stdout=log, stderr=log) as running:
-            try:
-                deadline = time.monotonic() + PATIENCE
-                while not _listens(port):
-                    if running.poll() is not None or time.monotonic() > deadline:
-                        said = (self.folder / f"{name}.log").read_text(errors="replace")
-                        raise RuntimeError(f"{name} did not start: {' '.join(pinned)}\n{said}")
-                    time.sleep(0.02)
-                yield Server(self, port, _child(running.pid, process) if process else running.pid)
-            finally:
-                running.terminate()
+        with serving(self.folder / f"{name}.log", [*pin(SERVER_CORE), *command], port) as pid:
+            yield Server(self, port, child(pid, process) if process else pid)
 
     def ours(self, name: str, port: int, cookie: bool) -> contextlib.AbstractContextManager[Server]:
         """frontage-cclb7-quic, with or without a [cookie]."""
@@ -103,9 +92,10 @@ class Lab:
         """The packets that came."""
         url = f"https://[{VIP}]:{port}/{size}"
         options = ["--quiet", "--exit-on-all-streams-close", "--no-preferred-addr", f"--ciphers={AES}", f"--nstreams={requests}", *WINDOW]
-        pinned = ["taskset", "--cpu-list", str(CLIENT_CORE), "gtlsclient"]
         before = self._received()
-        done = subprocess.run([*self.enter, *pinned, *options, VIP, str(port), url], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*self.enter, *pin(CLIENT_CORE), "gtlsclient", *options, VIP, str(port), url], capture_output=True, text=True, check=False
+        )
         packets = self._received() - before
         if done.returncode != 0 or done.stderr or packets < requests * size // 1500:
             raise RuntimeError(f"{requests} downloads of {url} failed: {done.stderr or done.stdout}")
@@ -124,13 +114,9 @@ class Server:
     pid: int
 
     def turn(self, size: int, requests: int) -> Turn:
-        before = self._core_ns()
+        before = core_ns(self.pid)
         packets = self.lab.download(self.port, size, requests)
-        return Turn(self._core_ns() - before, packets)
-
-    def _core_ns(self) -> int:
-        # The clock of a process is its number in the bits of a clock's (clock_getcpuclockid(3)).
-        return time.clock_gettime_ns((~self.pid << 3) | 2)
+        return Turn(core_ns(self.pid) - before, packets)
 
 
 @contextlib.contextmanager
@@ -140,20 +126,13 @@ def lab() -> Iterator[Lab]:
     for tool, package in (("gtlsclient", "ngtcp2-client"), ("nft", "nftables"), ("openssl", "openssl")):
         if shutil.which(tool) is None:
             raise FileNotFoundError(f"{tool} is missing: apt-get install {package}")
-    with tempfile.TemporaryDirectory(prefix="frontage-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="frontage-bench-") as name, namespace() as clients:
         folder = Path(name)
         _write(folder)
-        _run("mount -t sysfs none /sys")
-        inside = ["unshare", "--net", "--mount", "sh", "-c", "mount -t sysfs none /sys && echo ready && exec sleep infinity"]
-        with subprocess.Popen(inside, stdout=subprocess.PIPE, text=True) as clients:
-            try:
-                if clients.stdout is None or clients.stdout.readline() != "ready\n":
-                    raise RuntimeError("no network namespace for clients")
-                result = Lab(folder, clients.pid)
-                _connect(result, clients.pid)
-                yield result
-            finally:
-                clients.kill()
+        run("mount -t sysfs none /sys")
+        result = Lab(folder, clients)
+        _connect(result, clients)
+        yield result
 
 
 def _write(folder: Path) -> None:
@@ -180,23 +159,7 @@ def _connect(lab: Lab, clients: int) -> None:
         "ip -6 route add local 2001:db8:0:7::/64 dev lo",
         f"{inside} ip -6 route add 2001:db8:0:7::/64 via {LINK.format(7)}",
     ):
-        _run(command)
-    _run(f"{inside} nft -f -", UNMASK)
-    _run("tee /sys/class/net/server/queues/rx-0/rps_cpus", f"{1 << SERVER_CORE:x}")
-    _run(f"{inside} tee /sys/class/net/client/queues/rx-0/rps_cpus", f"{1 << CLIENT_CORE:x}")
-
-
-def _run(command: str, text: str = "") -> None:
-    done = subprocess.run(command.split(), input=text, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{command}: {done.stderr.strip()}")
-
-
-def _listens(port: int) -> bool:
-    found = subprocess.run(["ss", "-Hltun", "sport", "=", f":{port}"], capture_output=True, text=True, check=True)
-    return bool(found.stdout)
-
-
-def _child(parent: int, name: str) -> int:
-    found = subprocess.run(["pgrep", "--parent", str(parent), "--full", name], capture_output=True, text=True, check=True)
-    return int(found.stdout)
+        run(command)
+    run(f"{inside} nft -f -", UNMASK)
+    run("tee /sys/class/net/server/queues/rx-0/rps_cpus", f"{1 << SERVER_CORE:x}")
+    run(f"{inside} tee /sys/class/net/client/queues/rx-0/rps_cpus", f"{1 << CLIENT_CORE:x}")

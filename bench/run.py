@@ -49,13 +49,14 @@ BENCHMARKS: dict[str, list[str]] = {
     "records": _python("records.py"),
     "quic-signals": PRIVATE_MOUNTS + _python("quic_signals.py"),
     "quic-nginx": PRIVATE_MOUNTS + _python("quic_nginx.py"),
+    "qdsr": PRIVATE_MOUNTS + _python("qdsr.py"),
     "quicsocks": PRIVATE_NETWORK + _python("quicsocks.py"),
     "table1": PRIVATE_MOUNTS + _python("table1.py"),
     "simulator": _python("simulator.py"),
     "dispatcher": [os.environ.get("FRONTAGE_DISPATCHER", str(ROOT / "target" / "release" / "frontage-dispatcher")), "bench", "--json"],
     "ebpf": [os.environ.get("FRONTAGE_CCLB7", str(ROOT / "target" / "release" / "frontage-cclb7")), "bench", "--json"],
 }
-NEED_ROOT = {"veth-frontage", "veth-quic", "veth-router", "veth-acl", "quic-signals", "quic-nginx", "quicsocks", "table1", "ebpf"}
+NEED_ROOT = {"veth-frontage", "veth-quic", "veth-router", "veth-acl", "quic-signals", "quic-nginx", "qdsr", "quicsocks", "table1", "ebpf"}
 
 
 class BenchmarkError(Exception):

@@ -224,7 +224,10 @@ pub struct Session<S = Socket> {
 impl<S> Session<S> {
     /// HTTP/3 on a connection whose handshake is complete.
     async fn new(endpoint: Endpoint, quic: noq::Connection, by: S) -> Result<Self, Failure> {
-        let built = h3::client::new(Connection::new(quic.clone())).await;
+        let mut builder = h3::client::builder();
+        // nginx as a proxy (1.26) takes a stream that ends with a frame of no meaning for one that broke off.
+        builder.send_grease(false);
+        let built = builder.build(Connection::new(quic.clone())).await;
         let (mut driver, requests) = built.map_err(|error| lost(&quic, error))?;
         tokio::task::spawn_local(async move { driver.wait_idle().await });
         Ok(Self {

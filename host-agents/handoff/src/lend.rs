@@ -36,6 +36,7 @@ mod credit;
 mod error;
 mod events;
 mod feedback;
+mod moments;
 #[cfg(test)]
 mod nonces;
 mod numbers;

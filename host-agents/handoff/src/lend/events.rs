@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use noq::{Connection, PathId, WeakConnectionHandle};
+use tokio::time::{Instant, sleep_until};
 
 use super::feedback::{Event, Feedback};
+use super::moments;
 
 /// What becomes of a grant, from now on.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub struct Events {
     path: PathId,
     server: SocketAddr,
     place: Place,
+    /// There is something, which is taken then.
+    due: Option<Instant>,
     closed: bool,
 }
 
@@ -57,6 +61,7 @@ impl Events {
             path: PathId::from(path),
             server,
             place: Place::new(client, client),
+            due: None,
             closed: false,
         };
         if let Some(first) = events.at(PathId::ZERO) {
@@ -71,13 +76,33 @@ impl Events {
             if self.closed {
                 return None;
             }
-            self.feedback.news.notified().await;
+            self.wait().await;
             self.moved();
             self.feedback.pending().take(&mut self.taken);
         }
         let event = self.taken.pop_front();
         self.closed |= event == Some(Event::Closed);
         event
+    }
+
+    /// Until there is something that is to be taken now.
+    async fn wait(&mut self) {
+        let news = || self.feedback.news.notified();
+        if self.due.is_none() {
+            news().await;
+            let connection = self.connection.upgrade();
+            let rtt = connection.and_then(|connection| connection.rtt(PathId::ZERO));
+            self.due = moments::next(rtt.unwrap_or_default(), Instant::now());
+        }
+        while let Some(due) = self.due
+            && !self.feedback.pending().is_urgent()
+        {
+            tokio::select! {
+                () = sleep_until(due) => break,
+                () = news() => {}
+            }
+        }
+        self.due = None;
     }
 
     fn at(&self, path: PathId) -> Option<SocketAddr> {

@@ -72,7 +72,8 @@ impl Feedback {
     fn add(&self, add: impl FnOnce(&mut Pending)) {
         let pending = &mut *self.pending();
         add(pending);
-        if !std::mem::replace(&mut pending.told, true) {
+        let told = std::mem::replace(&mut pending.told, true);
+        if !told || pending.is_urgent() {
             self.news.notify_one();
         }
     }
@@ -153,6 +154,12 @@ impl Feedback {
 }
 
 impl Pending {
+    /// Without it a real server does what it should not.
+    pub(super) fn is_urgent(&self) -> bool {
+        let known = self.keys.is_some() || self.connection_id.is_some();
+        self.closed || known || !self.stopped.is_empty()
+    }
+
     fn frames(&mut self) -> Bytes {
         let mut wire = Vec::new();
         self.acked.write(None, self.delay, self.ecn, &mut wire);

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use noq::{Connection, Endpoint, Incoming, VarInt};
 
+use super::streams::{Inbox, Outbox, pair};
 use super::tls::name_of;
-use super::{Inbox, Outbox, pair};
+use super::writer::Writer;
 use crate::message::{ToBalancer, ToServer};
 
 /// Application error code: the certificate is right, but its holder is no balancer of this server's.
@@ -49,8 +50,9 @@ where
     F: Fn(Outbox<ToBalancer>, Inbox<ToServer>) -> Fut,
     Fut: Future<Output = ()> + Send + 'static,
 {
+    let writer = Writer::new();
     while let Ok(both) = connection.accept_bi().await {
-        let (outbox, inbox) = pair(both);
+        let (outbox, inbox) = pair(both, &writer);
         tokio::spawn(each(outbox, inbox));
     }
 }

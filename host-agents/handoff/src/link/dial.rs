@@ -9,7 +9,8 @@ use noq::{ClientConfig, Connection, Endpoint};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::{Inbox, Outbox, pair};
+use super::streams::{Inbox, Outbox, pair};
+use super::writer::Writer;
 use crate::message::{ToBalancer, ToServer};
 
 /// Between two attempts at first; each that fails doubles it.
@@ -26,10 +27,17 @@ pub struct Counts {
     pub failed: AtomicU64,
 }
 
+/// A link that is there.
+#[derive(Clone, Debug)]
+struct Up {
+    connection: Connection,
+    writer: Writer,
+}
+
 /// An auxiliary connection to one real server, dialled again whenever it is lost.
 #[derive(Debug)]
 pub struct Link {
-    connection: watch::Receiver<Option<Connection>>,
+    up: watch::Receiver<Option<Up>>,
     counts: Arc<Counts>,
     dialling: AbortHandle,
 }
@@ -37,7 +45,7 @@ pub struct Link {
 impl Link {
     /// Dials the real server at `address` whose certificate is for `name`, from now on. Must be called within a Tokio runtime.
     pub fn dial(endpoint: Endpoint, config: ClientConfig, name: &str, address: SocketAddr) -> Self {
-        let (up, connection) = watch::channel(None);
+        let (tell, up) = watch::channel(None);
         let counts = Arc::<Counts>::default();
         let dialler = Dialler {
             endpoint,
@@ -46,9 +54,9 @@ impl Link {
             address,
             counts: counts.clone(),
         };
-        let dialling = tokio::spawn(dialler.run(up)).abort_handle();
+        let dialling = tokio::spawn(dialler.run(tell)).abort_handle();
         Self {
-            connection,
+            up,
             counts,
             dialling,
         }
@@ -56,7 +64,7 @@ impl Link {
 
     /// Whether it is there now.
     pub fn is_up(&self) -> bool {
-        self.connection.borrow().is_some()
+        self.up.borrow().is_some()
     }
 
     /// What happened so far.
@@ -66,8 +74,8 @@ impl Link {
 
     /// A stream for a client's connection; `None` if the link is down.
     pub async fn open(&self) -> Option<(Outbox<ToServer>, Inbox<ToBalancer>)> {
-        let connection = self.connection.borrow().clone()?;
-        Some(pair(connection.open_bi().await.ok()?))
+        let Up { connection, writer } = self.up.borrow().clone()?;
+        Some(pair(connection.open_bi().await.ok()?, &writer))
     }
 }
 
@@ -86,13 +94,16 @@ struct Dialler {
 }
 
 impl Dialler {
-    async fn run(self, up: watch::Sender<Option<Connection>>) {
+    async fn run(self, up: watch::Sender<Option<Up>>) {
         let mut pause = FIRST_PAUSE;
         loop {
             if let Some(connection) = self.connect().await {
                 self.counts.connected.fetch_add(1, Relaxed);
                 pause = FIRST_PAUSE;
-                up.send_replace(Some(connection.clone()));
+                up.send_replace(Some(Up {
+                    connection: connection.clone(),
+                    writer: Writer::new(),
+                }));
                 connection.closed().await;
                 up.send_replace(None);
             } else {

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use noq::{RecvStream, SendStream, VarInt};
 use tokio::sync::Notify;
 
+use super::writer::Writer;
 use crate::message::{self, MAX_FEEDBACK, Message, ToServer};
 
 /// Bytes of messages that may wait. A peer that does not take them is as good as dead: what it does with a client's connection is not what the
@@ -38,12 +39,13 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// Both directions of a stream. Must be called within a Tokio runtime.
-pub fn pair<Out: Message, In: Message>(
+/// Both directions of a stream, which `writer` writes.
+pub(super) fn pair<Out: Message, In: Message>(
     (send, receive): (SendStream, RecvStream),
+    writer: &Writer,
 ) -> (Outbox<Out>, Inbox<In>) {
     let shared = Arc::<Shared>::default();
-    tokio::spawn(write(send, shared.clone()));
+    writer.add(send, shared.clone());
     let outbox = Outbox {
         shared,
         of: PhantomData,
@@ -56,13 +58,14 @@ pub fn pair<Out: Message, In: Message>(
     (outbox, inbox)
 }
 
-#[derive(Default)]
-struct Shared {
+/// What is to be written to a stream.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
     waiting: Mutex<Waiting>,
     wake: Notify,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Waiting {
     /// Messages, encoded.
     wire: BytesMut,
@@ -136,8 +139,8 @@ impl<M> Drop for Outbox<M> {
     }
 }
 
-/// What [`write`] finds to do.
-enum Next {
+/// What a writer finds to do.
+pub(super) enum Next {
     Write(Bytes),
     Wait,
     End,
@@ -145,7 +148,7 @@ enum Next {
 }
 
 impl Shared {
-    fn next(&self) -> Next {
+    pub(super) fn next(&self) -> Next {
         let mut waiting = self.lock();
         if waiting.broken {
             return Next::Reset;
@@ -156,28 +159,15 @@ impl Shared {
         }
         if waiting.ended { Next::End } else { Next::Wait }
     }
-}
 
-async fn write(mut stream: SendStream, shared: Arc<Shared>) {
-    loop {
-        match shared.next() {
-            Next::Write(wire) => {
-                if stream.write_chunk(wire).await.is_err() {
-                    shared.lock().broken = true;
-                    return;
-                }
-            }
-            Next::Wait => shared.wake.notified().await,
-            Next::End => {
-                // It fails only if it was finished before, or the link is down.
-                let _ = stream.finish();
-                return;
-            }
-            Next::Reset => {
-                let _ = stream.reset(VarInt::from_u32(0));
-                return;
-            }
-        }
+    /// Until there is something else to do.
+    pub(super) async fn wait(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Nobody writes any more.
+    pub(super) fn fail(&self) {
+        self.lock().broken = true;
     }
 }
 

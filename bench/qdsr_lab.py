@@ -1,0 +1,206 @@
+"""A load balancer, real servers and a client of HTTP/3, each in a network namespace of its own, on one network. The load balancer has a
+core of its own, of which it gets a part only, so that it is what all others wait for, though these share one core. To be run by
+`unshare --net --mount`, which is the balancer's namespace."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from frontage_demo.certificate import issue_certificate, make_authority
+from namespaces import PATIENCE, core_ns, enter, namespace, pin, run, serving
+from paths import program
+
+BALANCER_CORE, OTHERS_CORE = 0, 1
+PERIOD_US, QUOTA_US = 20_000, 1_000
+"""The balancer may run for so long of each such time (CPU bandwidth control of control groups, version 1)."""
+CONTROL_GROUPS = Path("/sys/fs/cgroup/cpu")
+REAL_SERVERS = 3
+BALANCER, CLIENT = "2001:db8::2", "2001:db8::1"
+REAL = [f"2001:db8::{11 + n}" for n in range(REAL_SERVERS)]
+LINK_PORT, ORIGIN_PORT = 4500, 8080
+
+PLAIN = """\
+listen = ["[{balancer}]:{port}"]
+certificate = "lb.pem"
+private_key = "lb.key"
+"""
+PROXY = f"""\
+[[route]]
+path = "/"
+origin = "http://[{REAL[0]}]:{ORIGIN_PORT}"
+"""
+"""The same balancer as a proxy."""
+HANDOFF = """\
+[handoff]
+certificate = "lb.pem"
+private_key = "lb.key"
+ca = "ca.pem"
+{below}
+servers = [{servers}]
+[[route]]
+path = "/"
+real_servers = {{ policy = "round-robin" }}
+"""
+REAL_SERVER = """\
+listen = "[{address}]:{link}"
+certificate = "{name}.pem"
+private_key = "{name}.key"
+ca = "ca.pem"
+balancers = ["lb"]
+origin = "[{address}]:{origin}"
+[[route]]
+path = "/"
+directory = "objects"
+"""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What some downloads took."""
+
+    requests: int
+    core_ns: int
+    """Of the balancer's core, its kernel's time for it included."""
+    seconds: float
+    p50: float
+    """Seconds that a download took, median."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A balancer that runs."""
+
+    lab: Lab
+    port: int
+    pid: int
+    paths: int
+    """That a client opens to it."""
+
+    def turn(self, size: int, seconds: float, connections: int, parallel: int) -> Turn:
+        before = core_ns(self.pid)
+        said = self.lab.load(self, size, seconds, connections, parallel)
+        return Turn(said["requests"], core_ns(self.pid) - before, said["seconds"], said["latency"]["p50"])
+
+
+class Lab:
+    """Where they are."""
+
+    def __init__(self, folder: Path, clients: int, group: Path) -> None:
+        self.folder = folder
+        self.clients = enter(clients)
+        self._group = group
+
+    def confine(self, pid: int) -> None:
+        """From now on the process gets a part of its core only."""
+        (self._group / "cgroup.procs").write_text(str(pid))
+
+    def load(self, form: Form, size: int, seconds: float, connections: int, parallel: int) -> dict[str, Any]:
+        """What the client says of the downloads that it began in this time, all of which came."""
+        url = f"https://[{BALANCER}]:{form.port}/{size}"
+        options = [f"--connections={connections}", f"--parallel={parallel}", f"--seconds={seconds}", f"--expect={size}", "--insecure"]
+        client: list[str | Path] = [program("FRONTAGE_H3_CLIENT", "frontage-h3-client"), "load", url, *options, f"--paths={form.paths}"]
+        done = subprocess.run([*self.clients, *pin(OTHERS_CORE), *client], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"downloads of {url} failed: {done.stderr or done.stdout}")
+        said: dict[str, Any] = json.loads(done.stdout)
+        return said
+
+    @contextlib.contextmanager
+    def balancer(self, name: str, port: int, route: str, paths: int) -> Iterator[Form]:
+        """frontage-cclb7-quic until the end."""
+        configuration = self.folder / f"{name}.toml"
+        configuration.write_text(PLAIN.format(balancer=BALANCER, port=port) + route)
+        command: list[str | Path] = [program("FRONTAGE_CCLB7_QUIC", "frontage-cclb7-quic"), configuration]
+        with serving(self.folder / f"{name}.log", [*pin(BALANCER_CORE), *command], port) as pid:
+            self.confine(pid)
+            yield Form(self, port, pid, paths)
+
+    def proxy(self, port: int) -> contextlib.AbstractContextManager[Form]:
+        return self.balancer("proxy", port, PROXY, 1)
+
+    def handoff(self, port: int, below: str = "") -> contextlib.AbstractContextManager[Form]:
+        servers = ", ".join(
+            f'{{ name = "rs{n}", address = "[{address}]:{LINK_PORT}", origin = "http://[{address}]:{ORIGIN_PORT}" }}'
+            for n, address in enumerate(REAL)
+        )
+        route = HANDOFF.format(servers=servers, below=f'below = "{below}"' if below else "")
+        return self.balancer(f"handoff{below}", port, route, 1 + REAL_SERVERS)
+
+
+@contextlib.contextmanager
+def lab(sizes: Sequence[int]) -> Iterator[Lab]:
+    """The network, with real servers that serve objects of these sizes, in bytes."""
+    if (os.cpu_count() or 1) <= max(BALANCER_CORE, OTHERS_CORE):
+        raise RuntimeError("the balancer needs a core of its own")
+    with tempfile.TemporaryDirectory(prefix="frontage-bench-") as name, contextlib.ExitStack() as running:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "objects").mkdir()
+        for size in sizes:
+            (folder / "objects" / str(size)).write_bytes((bytes(n * 31 % 251 for n in range(1009)) * (size // 1009 + 1))[:size])
+        make_authority(folder)
+        group = running.enter_context(_group())
+        run("mount -t sysfs none /sys")
+        clients = running.enter_context(namespace())
+        found = Lab(folder, clients, group)
+        there = " ".join(found.clients)
+        run("ip link set lo up")
+        run(f"{there} ip link add bridge type bridge")
+        run(f"{there} ip link set bridge up")
+        run(f"{there} ip -6 address add {CLIENT}/64 dev bridge nodad")
+        _connect(clients, os.getpid(), "lb", BALANCER, BALANCER_CORE)
+        issue_certificate(folder, "lb")
+        for n, address in enumerate(REAL):
+            inside = running.enter_context(namespace())
+            _connect(clients, inside, f"rs{n}", address, OTHERS_CORE)
+            running.enter_context(_real_server(folder, f"rs{n}", address, inside))
+        yield found
+
+
+@contextlib.contextmanager
+def _group() -> Iterator[Path]:
+    """A control group whose processes get a part of a core only, until the end."""
+    if not (CONTROL_GROUPS / "cpu.cfs_quota_us").exists():
+        raise RuntimeError(f"{CONTROL_GROUPS} has no CPU bandwidth control: the balancer cannot be held to a part of its core")
+    # By this it is found below the namespace's own /sys, too.
+    top = os.open(CONTROL_GROUPS, os.O_PATH)
+    group = Path(f"/proc/{os.getpid()}/fd/{top}") / f"frontage-bench-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+        (group / "cpu.cfs_quota_us").write_text(str(QUOTA_US))
+        yield group
+    finally:
+        deadline = time.monotonic() + PATIENCE
+        while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        group.rmdir()
+        os.close(top)
+
+
+def _connect(bridge: int, inside: int, name: str, address: str, core: int) -> None:
+    """Each end receives on its own core."""
+    there, here = " ".join(enter(bridge)), " ".join(enter(inside))
+    run(f"{there} ip link add {name} type veth peer name eth0 netns {inside}")
+    run(f"{there} ip link set {name} master bridge up")
+    run(f"{here} ip -6 address add {address}/64 dev eth0 nodad")
+    run(f"{here} ip link set eth0 up")
+    run(f"{there} tee /sys/class/net/{name}/queues/rx-0/rps_cpus", f"{1 << OTHERS_CORE:x}")
+    run(f"{here} tee /sys/class/net/eth0/queues/rx-0/rps_cpus", f"{1 << core:x}")
+
+
+def _real_server(folder: Path, name: str, address: str, inside: int) -> contextlib.AbstractContextManager[int]:
+    issue_certificate(folder, name)
+    configuration = folder / f"{name}.toml"
+    configuration.write_text(REAL_SERVER.format(name=name, address=address, link=LINK_PORT, origin=ORIGIN_PORT))
+    command: list[str | Path] = [*pin(OTHERS_CORE), program("FRONTAGE_REAL_SERVER", "frontage-real-server"), configuration]
+    return serving(folder / f"{name}.log", command, ORIGIN_PORT, enter(inside))
