@@ -149,6 +149,8 @@ impl<O> Lender<O> {
         let id = self.state().free()?;
         let client = connection.path(PathId::from(id))?.remote_address().ok()?;
         let rtt = connection.rtt(PathId::from(id))?;
+        let zero = connection.path(PathId::ZERO);
+        let zero = zero.and_then(|path| path.remote_address().ok());
 
         let state = &mut *self.state();
         let ratchet = state.ratchet.as_ref()?;
@@ -169,7 +171,13 @@ impl<O> Lender<O> {
             credit,
             rtt,
         };
-        let events = Events::new(feedback, connection, id, client, server);
+        let events = Events::new(
+            feedback,
+            connection,
+            id,
+            (client, zero.unwrap_or(client)),
+            server,
+        );
         Some((grant, events))
     }
 

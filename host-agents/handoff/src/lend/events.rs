@@ -47,27 +47,24 @@ impl Place {
 }
 
 impl Events {
+    /// Of a path where noq takes the client to be at `client`, and by path 0 at `first`. noq is not asked: the lender's lock is held.
     pub(super) fn new(
         feedback: Arc<Feedback>,
         connection: &Connection,
         path: u32,
-        client: SocketAddr,
+        (client, first): (SocketAddr, SocketAddr),
         server: SocketAddr,
     ) -> Self {
-        let mut events = Self {
+        Self {
             feedback,
             taken: VecDeque::new(),
             connection: connection.weak_handle(),
             path: PathId::from(path),
             server,
-            place: Place::new(client, client),
+            place: Place::new(client, first),
             due: None,
             closed: false,
-        };
-        if let Some(first) = events.at(PathId::ZERO) {
-            events.place = Place::new(client, first);
         }
-        events
     }
 
     /// The next, `None` after [`Event::Closed`]. Nothing is lost if this is dropped before it is ready.

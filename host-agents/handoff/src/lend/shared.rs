@@ -179,7 +179,7 @@ impl<O> Lender<O> {
             credit,
             rtt,
         };
-        let events = Events::new(feedback, connection, 0, client, server);
+        let events = Events::new(feedback, connection, 0, (client, client), server);
         Some((name, grant, events))
     }
 
