@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 
 from ..nodes import NodeError
 from .mappingstore import Placed
@@ -23,9 +24,9 @@ SHIFT = Scenario(
     Published((0, 0, 0), (0, 0, 0), 0.0, 0.0),
     {"Japan": "ap-northeast-1", "Germany": "eu-central-1", "Ohio": "us-east-2"},
 )
-FROM, TO, ALWAYS = "Japan", "Germany", "Ohio"
-"""Who asks most before and after, and who asks a little all the time."""
-EPOCH = 8.0
+FROM, TO, SELDOM = "Japan", "Germany", "Ohio"
+"""Who asks most before and after, each a little while the other does; and who asks a little all the time."""
+EPOCH = 10.0
 """Seconds."""
 SITES = range(1, 1 + len(SHIFT.sites))
 PLACEMENT = {
@@ -39,8 +40,8 @@ PLACEMENT = {
     "share": 0.9,
     "drain": EPOCH,
 }
-OFTEN = 4
-"""Connections of those who ask most, for one of the other's."""
+OFTEN, EVERY = 4, 3
+"""Connections of who asks most, for one of the other's; and rounds of these, for one of who asks seldom."""
 PATIENCE = 25 * EPOCH
 
 
@@ -72,9 +73,12 @@ def shift(world: ArtemisWorld) -> Shift:
 
     def ask(client: str, until: Callable[[Placed], bool]) -> Placed:
         """Until that is so, of what placement did and the client's last connection."""
-        began = time.monotonic()
-        while time.monotonic() < began + PATIENCE:
-            for asking in (client,) * OFTEN + (ALWAYS,):
+        began, other = time.monotonic(), TO if client == FROM else FROM
+        for number in count():
+            if time.monotonic() > began + PATIENCE:
+                break
+            seldom = (SELDOM,) if number % EVERY == 0 else ()
+            for asking in (*seldom, other, *(client,) * OFTEN):
                 samples.append(sample(world, asking, "artemis", by_artemis(world, asking)))
             placed = world.placed()
             if placed is not None and until(placed):
@@ -84,7 +88,7 @@ def shift(world: ArtemisWorld) -> Shift:
     before = ask(FROM, lambda placed: placed.serving == {homes[FROM].id})
     moved, first = time.time(), len(samples)
     decided = ask(TO, lambda placed: placed.wanted == {homes[TO].id})
-    ask(TO, lambda _: samples[-2].site == homes[TO].place)
+    ask(TO, lambda _: samples[-1].site == homes[TO].place)
     followed = time.time() - moved
     # Nobody is cut off when the old site is out, and what is asked then is near.
     after = ask(TO, lambda placed: placed.serving == {homes[TO].id})
