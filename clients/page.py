@@ -47,6 +47,16 @@ KEPT = """## What their downloads survive
 """
 
 
+HANDED = """## From real servers
+
+The same download where the server is a balancer with two real servers: one of these sends the answer, by packet numbers that the
+balancer gives it ([the hand-off](handoff.md)). None of these clients has QUIC's multipath extension but the last, which does not use
+it here.
+
+- *From real servers*: their share of the bytes of the answer's body, by the servers' own counters.
+"""
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
@@ -112,6 +122,14 @@ def kept(row: Row) -> list[str]:
     ]
 
 
+def handed(row: Row) -> list[str]:
+    run = row.get("handed")
+    if run is None:
+        return ["-", "-"]
+    both = run["real_servers"] + run["balancer"]
+    return [outcome(run), f"{run['real_servers'] / both:.0%}" if both else "-"]
+
+
 def cells(name: str, row: Row, what: Callable[[Row], list[str]]) -> list[str]:
     return [name, row["version"], *what(row)]
 
@@ -134,6 +152,8 @@ def text(rows: dict[str, Row]) -> str:
             part(["first flight", "ids", "preferred address", "found by", "addresses"], seen),
             KEPT,
             part(["undisturbed", "NAT", "address", "no cookies", "migration"], kept),
+            HANDED,
+            part(["download", "from real servers"], handed),
         ]
     )
 

@@ -28,15 +28,36 @@ LIMIT = 60.0
 PAGE = "page.html"
 
 
+def offer(world: QuicWorld) -> None:
+    """Have the servers serve the object, and a page that loads it."""
+    world.offer_objects([SIZE])
+    world.wait_until_ready()
+    shutil.copy(HERE / "programs" / PAGE, world.scratch / "objects")
+
+
+def download_of(client: Client, program: Path, kind: str, host: Namespace, world: QuicWorld) -> Download:
+    """The object's by a client, not begun."""
+    folder = world.scratch / f"download-{client.name}-{kind}"
+    values = {
+        "folder": str(folder),
+        "out": str(folder / str(SIZE)),
+        "name": "films",
+        "host": QUIC_VIP6,
+        "port": str(QUIC_PORT),
+        "url": f"https://[{QUIC_VIP6}]:{QUIC_PORT}/{SIZE}",
+        "path": f"/{SIZE}",
+        "page": f"/{PAGE}#/{SIZE}",
+        "certificate": str(world.scratch / "quic" / "certificate.pem"),
+    }
+    return Download(client.command(program, values, kind == "migrating"), host, folder, world.scratch / "objects" / str(SIZE), LIMIT)
+
+
 class Rounds:
     """A world that is up, with the object."""
 
     def __init__(self, world: QuicWorld) -> None:
-        world.offer_objects([SIZE])
-        world.wait_until_ready()
         self._world = world
-        self._objects = world.scratch / "objects"
-        shutil.copy(HERE / "programs" / PAGE, self._objects)
+        offer(world)
         self._keys: tuple[CookieKey, ...] = tuple(load(world.edge.config).cookie_keys)
         self._hosts = zip(world.client_addresses, world.clients.values(), strict=True)
 
@@ -65,20 +86,8 @@ class Rounds:
         address: ClientAddresses,
         disturb: Callable[[Download], None] | None,
     ) -> dict[str, Any]:
-        folder = self._world.scratch / f"download-{client.name}-{kind}"
-        values = {
-            "folder": str(folder),
-            "out": str(folder / str(SIZE)),
-            "name": "films",
-            "host": QUIC_VIP6,
-            "port": str(QUIC_PORT),
-            "url": f"https://[{QUIC_VIP6}]:{QUIC_PORT}/{SIZE}",
-            "path": f"/{SIZE}",
-            "page": f"/{PAGE}#/{SIZE}",
-            "certificate": str(self._world.scratch / "quic" / "certificate.pem"),
-        }
         before = self._world.edge.counters()
-        download = Download(client.command(program, values, kind == "migrating"), host, folder, self._objects / str(SIZE), LIMIT)
+        download = download_of(client, program, kind, host, self._world)
         download.begin()
         disturbed = disturb is not None and download.wait_for(UNDER_WAY)
         if disturb is not None and disturbed:

@@ -2,9 +2,10 @@
 
 Each client of catalogue.toml that is here downloads 5 MB several times, in namespaces, through softswitch with frontage.p4 from
 frontage-cclb7-quic: undisturbed, with its port changed by a NAT, with its host's address replaced, without a way to the cookie
-address if it takes that, and migrating of its own accord where it has an option for it. Writes build/clients/result.json. Fails if
-anything comes from an address that the client should not see, if the switch does not find its server by what it has, a cookie
-address or only a connection id, or if a download is not whole, but for the two that take a client which can change its address.
+address if it takes that, and migrating of its own accord where it has an option for it; and once from real servers, to which the
+only server hands all requests over. Writes build/clients/result.json. Fails if anything comes from an address that the client
+should not see, if the switch does not find its server by what it has, a cookie address or only a connection id, if that server sends
+what real servers should, or if a download is not whole, but for the two that take a client which can change its address.
 
 Example: clients/run.py --only ngtcp2
 """
@@ -23,6 +24,7 @@ from frontage_demo import sandbox
 from frontage_demo.deployment import DeploymentError, find
 from frontage_demo.sandbox import Sandbox, SandboxError
 from frontage_demo.settings import Settings
+from handoff import Handed
 from page import RESULT
 from rounds import Rounds
 
@@ -48,6 +50,11 @@ def wrong(rows: Rows) -> list[str]:
     """What must not be."""
     found = []
     for name, row in rows.items():
+        if handed := row.get("handed"):
+            if not handed["whole"]:
+                found.append(f"{name}, handed over: the download is not whole; its log is in {RESULT}")
+            elif handed["balancer"]:
+                found.append(f"{name}, handed over: {handed['balancer']} bytes came from the balancer")
         for kind, run in row.get("runs", {}).items():
             if kind in WHOLE and not run["whole"]:
                 found.append(f"{name}, {kind}: the download is not whole; its log is in {RESULT}")
@@ -74,13 +81,17 @@ def main() -> int:
 
         def body(box: Sandbox) -> int:
             try:
-                world = found.quic_world(settings, box)
-                with world:
+                here = [client for client in chosen if client.name in programs]
+                with found.quic_world(settings, box) as world:
                     rounds = Rounds(world)
-                    for client in chosen:
-                        if client.name in programs:
-                            print(client.name, flush=True)
-                            rows[client.name] |= rounds.all_of(client, programs[client.name])
+                    for client in here:
+                        print(client.name, flush=True)
+                        rows[client.name] |= rounds.all_of(client, programs[client.name])
+                with found.qdsr_world(settings, box) as world:
+                    handed = Handed(world)
+                    for client in here:
+                        print(f"{client.name}, from real servers", flush=True)
+                        rows[client.name]["handed"] = handed.one_of(client, programs[client.name])
             finally:
                 box.keep_logs(BUILD / "logs")
             kept: Rows = json.loads(RESULT.read_text()) if only and RESULT.exists() else {}

@@ -36,3 +36,10 @@ def test_each_is_found_by_what_it_has() -> None:
 
 def test_a_client_that_is_not_here_is_not_wrong() -> None:
     assert wrong({"it": {"install": "make it"}}) == []
+
+
+def test_real_servers_send_what_is_theirs_and_all_of_it() -> None:
+    handed = {"whole": True, "balancer": 0, "real_servers": 5}
+    assert wrong({"it": {"handed": handed}}) == []
+    for other in ({"whole": False}, {"balancer": 1}):
+        assert [line.split(":")[0] for line in wrong({"it": {"handed": handed | other}})] == ["it, handed over"]

@@ -87,6 +87,13 @@ class QdsrWorld(QuicWorld):
         with network_of(self.servers[server.index].pid):
             return scrape("{}:{}".format(*METRICS))
 
+    def bodies(self) -> dict[str, int]:
+        """Bytes of bodies that each server has sent to clients, by its own metrics: the balancer first."""
+        sent = {self.balancer.name: self.agent(self.balancer).total("frontage_cclb7_quic_body_bytes_total")}
+        for server in self.real_servers:
+            sent[server.name] = self.agent(server).total("frontage_real_server_body_bytes_total")
+        return {name: int(count) for name, count in sent.items()}
+
     def directly(self) -> dict[str, int]:
         """Packets that the switch passed from each real server to clients, by its name."""
         found = scrape(SWITCH_COUNTERS).by("port", "frontage_real_server_packets_total")

@@ -56,13 +56,6 @@ class PageWorld(QdsrWorld):
         shown = sorted(self.scratch.glob(f"load-*/{SCREEN}"))
         return shown[0].read_bytes() if shown else None
 
-    def bodies(self) -> dict[str, int]:
-        """Bytes of bodies that each server has sent to clients, by its own metrics: the balancer first."""
-        sent = {self.balancer.name: self.agent(self.balancer).total("frontage_cclb7_quic_body_bytes_total")}
-        for server in self.real_servers:
-            sent[server.name] = self.agent(server).total("frontage_real_server_body_bytes_total")
-        return {name: int(count) for name, count in sent.items()}
-
     def wire(self) -> dict[str, int]:
         """Bytes of packets that the switch has passed to clients from each server: the balancer first."""
         status = self.status()
