@@ -30,7 +30,7 @@ WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo artemis quicsocks test test-rust test-python test-packets test-clients test-world conformance differential clients bench performance experiments fuzz lint format docs lock clean
+.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-world conformance differential clients bench performance experiments fuzz lint format docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -52,6 +52,9 @@ artemis: $(WORLD) $(STAMPS)/quic-clients ## Artemis beside DNS and anycast over 
 
 quicsocks: $(WORLD) ## QuicSocks on the paper's LTE figures: docs/results/quicsocks.md; HANDSHAKES=30 of each kind
 	@$(PYTHON) -m frontage_demo.quicsocks $(if $(HANDSHAKES),--handshakes $(HANDSHAKES)) --docs docs
+
+records: $(WORLD) $(NATS_SERVER) ## records on a JetStream supercluster while servers, regions and links fail: docs/results/auspice-supercluster.md; RATE=120 operations a second, SEED=1
+	@$(PYTHON) -m frontage_demo.supercluster $(if $(RATE),--rate $(RATE)) $(if $(SEED),--seed $(SEED)) --docs docs
 
 test: test-rust test-python test-packets test-clients test-world ## every test; those that need what is not here say so
 

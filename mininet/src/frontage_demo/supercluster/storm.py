@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from frontage.records.errors import NotFoundError, RecordError
@@ -16,72 +13,12 @@ from frontage.records.jetstream import moves
 from frontage.records.jetstream.classes import StreamClass
 from frontage.records.jetstream.engine import JetStream
 from frontage.records.record import Consistency
-from frontage.records.ring import Ring, partition
 
+from .clients import Clients
 from .history import Operation, load, violations
 from .load import CONTROLLERS, REPLICAS, Name
-from .servers import NODES, Region, Servers
-
-PATIENCE = 90.0
-"""Seconds for the supercluster to be whole again, and for the sites to agree."""
-
-
-class StormError(RuntimeError):
-    """The scenario could not be played."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How much of everything."""
-
-    rate: float
-    """Operations a second, of all regions together."""
-    hold: float
-    """Seconds that each failure lasts, and each quiet time between two."""
-    records: int
-    """Of each consistency and home site."""
-    seed: int
-
-
-@dataclass(frozen=True)
-class Phase:
-    """What happened, from when to when; nanoseconds of the monotonic clock."""
-
-    name: str
-    begin: int
-    end: int
-
-
-@dataclass
-class Result:
-    """What came of it."""
-
-    operations: list[Operation]
-    homes: Mapping[str, int]
-    """The site that orders a record's writes, when all began."""
-    phases: list[Phase] = field(default_factory=list)
-    counts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
-    """Operations that were not done, by site and error."""
-    moves: list[str] = field(default_factory=list)
-    """What became of each."""
-    violations: list[str] = field(default_factory=list)
-
-
-def choose(sites: Sequence[int], each: int) -> dict[str, int]:
-    """GUIDs with their home sites: all of a home in one partition, so that there are as few Raft groups as sites."""
-    ring = Ring(sites, CONTROLLERS)
-    part = {site: next(p for p in range(1000) if ring.controllers(p)[0] == site) for site in sites}
-    found: dict[str, int] = {}
-    number = 0
-    wanted = dict.fromkeys(sites, each)
-    while any(wanted.values()):
-        guid = f"record-{number}"
-        number += 1
-        for site in sites:
-            if wanted[site] and partition(guid) == part[site]:
-                found[guid] = site
-                wanted[site] -= 1
-    return found
+from .plan import PATIENCE, Phase, Plan, Result, StormError, choose
+from .servers import Region, Servers
 
 
 class Storm:
@@ -116,18 +53,19 @@ class Storm:
             self._stores[site] = await JetStream.open(
                 self._servers.urls(site), site, self._sites, replicas=REPLICAS, controllers=CONTROLLERS
             )
-        clients = []
+        clients: list[Clients] = []
         try:
             await self._create()
-            clients = [await self._start_clients(site) for site in self._sites]
+            for site in self._sites:
+                clients.append(Clients(self._regions[site], self._servers.urls(site), self._folder))
+                await clients[-1].start(self._sites, self._names, self._plan)
             await self._phases()
-            self.result.counts = dict([await self._end(*one) for one in zip(self._sites, clients, strict=True)])
-            self.result.operations += load(self._out(site) for site in self._sites)
+            self.result.counts = {one.site: await one.end() for one in clients}
+            self.result.operations += load(one.out for one in clients)
             self.result.violations = violations(self.result.operations, await self._agreed())
         finally:
-            for process in clients:
-                if process.poll() is None:
-                    process.kill()
+            for one in clients:
+                one.kill()
             for store in self._stores.values():
                 await store.close()
         return self.result
@@ -145,36 +83,6 @@ class Storm:
             self.result.operations.append(
                 Operation(site, name.guid, name.consistency, "put", value, begin, end, version)
             )
-
-    def _out(self, site: int) -> Path:
-        return self._folder / f"clients-{site}.jsonl"
-
-    async def _start_clients(self, site: int) -> subprocess.Popen[bytes]:
-        names = self._folder / "names"
-        names.write_text("".join(f"{name}\n" for name in self._names))
-        command: list[str | Path] = [sys.executable, "-m", "frontage_demo.supercluster.load", "--site", str(site)]
-        command += ["--sites", *map(str, self._sites), "--servers", *self._servers.urls(site), "--names", names]
-        command += ["--rate", str(self._plan.rate / len(self._sites)), "--seed", str(self._plan.seed)]
-        log = self._folder / f"clients-{site}.log"
-        with log.open("wb") as file:
-            process = self._regions[site].spawn([*command, "--out", self._out(site)], file)
-        async with asyncio.timeout(PATIENCE):
-            while "ready" not in log.read_text():
-                if process.poll() is not None:
-                    raise StormError(f"clients of site {site} did not start: {log.read_text()[-2000:]}")
-                await asyncio.sleep(0.05)
-        return process
-
-    async def _end(self, site: int, process: subprocess.Popen[bytes]) -> tuple[int, Counter[str]]:
-        process.terminate()
-        async with asyncio.timeout(PATIENCE):
-            while process.poll() is None:
-                await asyncio.sleep(0.05)
-        log = self._folder / f"clients-{site}.log"
-        if process.returncode:
-            raise StormError(f"clients of site {site} failed: {log.read_text()[-2000:]}")
-        lines = [line.split() for line in log.read_text().splitlines()]
-        return site, Counter({line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit()})
 
     async def _phases(self) -> None:
         first, second, third = self._sites
@@ -277,7 +185,9 @@ class Storm:
         """Every record as each site reads it, once all read the same: eventual ones converge, mirrors arrive."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            found = {(site, name.guid): await self._look(site, name) for site in self._sites for name in self._names}
+            which = [(site, name) for site in self._sites for name in self._names]
+            looks = await asyncio.gather(*(self._look(site, name) for site, name in which))
+            found = {(site, name.guid): look for (site, name), look in zip(which, looks, strict=True)}
             states = {name.guid: {found[site, name.guid].version for site in self._sites} for name in self._names}
             if all(len(versions) == 1 for versions in states.values()) or time.monotonic() > deadline:
                 return found
@@ -291,6 +201,3 @@ class Storm:
             return Operation(site, name.guid, name.consistency, "read", None, begin, time.monotonic_ns(), 0)
         value = None if record.value is None else str(record.value["w"])
         return Operation(site, name.guid, name.consistency, "read", value, begin, time.monotonic_ns(), record.version)
-
-
-__all__ = ["NODES", "PATIENCE", "Phase", "Plan", "Result", "Storm", "StormError", "choose"]

@@ -1,0 +1,71 @@
+"""Plays failures of a JetStream supercluster in network namespaces, under load, and checks what clients were told.
+
+Example: python -m frontage_demo.supercluster --rate 120 --seed 2 --docs docs
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from frontage.records.errors import RecordError
+
+from .. import sandbox
+from ..nodes import NodeError
+from . import page
+from .plan import Plan, StormError
+from .storm import Storm
+from .world import Programs, world
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def main() -> int:
+    """Run the scenario with the arguments of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rate", type=float, default=150, help="operations a second, a quarter of them reads (150)")
+    parser.add_argument("--hold", type=float, default=15, help="seconds that each failure lasts (15)")
+    parser.add_argument("--records", type=int, default=20, help="of each consistency and home site (20)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--programs", type=Path, default=ROOT / "target" / "release", help="where our programs are")
+    parser.add_argument(
+        "--nats-server", type=Path, default=os.environ.get("NATS_SERVER") or ROOT / "build" / "nats-server"
+    )
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "supercluster", help="where histories go")
+    parser.add_argument("--docs", type=Path, help="write results/auspice-supercluster.md below this folder, too")
+    args = parser.parse_args()
+    if args.rate <= 0 or args.hold <= 0 or args.records < 1:
+        parser.error("--rate, --hold and --records are more than 0")
+    try:
+        programs = Programs.of(args.programs.resolve(), Path(args.nats_server).resolve())
+        return sandbox.run(lambda box: _run(box, programs, args), args.output.resolve())
+    except (NodeError, sandbox.SandboxError) as error:
+        print(f"frontage records: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(box: sandbox.Sandbox, programs: Programs, args: argparse.Namespace) -> int:
+    plan = Plan(args.rate, args.hold, args.records, args.seed)
+    try:
+        with world(programs, box.scratch, args.seed) as here:
+            result = asyncio.run(Storm(here.servers, here.regions, box.scratch, plan, here.cut).run())
+    except (NodeError, StormError, RecordError, TimeoutError) as error:
+        print(f"frontage records: {error!r}; seed {args.seed}", file=sys.stderr)
+        box.keep_logs(args.output / "logs")
+        print(f"frontage records: logs are in {args.output / 'logs'}", file=sys.stderr)
+        return 1
+    (args.output / "history.jsonl").write_text("".join(one.line() + "\n" for one in result.operations))
+    print(page.page(result, plan))
+    if args.docs:
+        print(page.write(result, plan, args.docs))
+    if result.violations:
+        box.keep_logs(args.output / "logs")
+        print(f"frontage records: {len(result.violations)} violations; seed {args.seed}", file=sys.stderr)
+    return 1 if result.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

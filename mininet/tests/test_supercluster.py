@@ -1,0 +1,166 @@
+"""Records on a supercluster: the checker must find what is wrong, and a short storm nothing."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import IO
+
+import pytest
+from frontage.records.jetstream.link import SAFE
+
+from frontage_demo.nodes import NodeError
+from frontage_demo.supercluster import page
+from frontage_demo.supercluster.history import NEVER, Operation, load, violations
+from frontage_demo.supercluster.plan import Phase, Plan, Result, choose
+from frontage_demo.supercluster.servers import Region, Servers
+from frontage_demo.supercluster.storm import Storm
+from frontage_demo.supercluster.world import Programs, world
+from worlds import Sandboxed, needs_root
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NATS = Path(os.environ.get("NATS_SERVER", REPOSITORY / "build" / "nats-server"))
+SHORT = Plan(rate=45, hold=2, records=3, seed=1)
+
+
+def put(value: str, begin: int, end: int = NEVER, version: int | None = None, **more: object) -> Operation:
+    return replace(Operation(1, "guid", "total", "put", value, begin, end, version), **more)  # type: ignore[arg-type]
+
+
+def read(value: str, begin: int, end: int, version: int, **more: object) -> Operation:
+    return replace(Operation(2, "guid", "total", "read", value, begin, end, version), **more)  # type: ignore[arg-type]
+
+
+def check(operations: Sequence[Operation], value: str, version: int) -> list[str]:
+    """With all sites reading the same at the end."""
+    consistency = operations[0].consistency
+    final = {(s, "guid"): read(value, 90, 91, version, site=s, consistency=consistency) for s in (1, 2)}
+    return violations(operations, final)
+
+
+def test_histories_that_are_well() -> None:
+    two = [put("a", 1, 2, 1), put("b", 3, 6, 2)]
+    assert check(two, "b", 2) == []
+    assert check([*two, read("a", 4, 5, 1), read("b", 4, 5, 2)], "b", 2) == []
+    # Done, or not, or late.
+    unknown = [*two, put("c", 4)]
+    assert check(unknown, "b", 2) == []
+    assert check(unknown, "c", 3) == []
+    # A mirror may be behind.
+    late = [replace(one, consistency="total-writes") for one in [*two, read("a", 8, 9, 1)]]
+    assert check(late, "b", 2) == []
+
+
+@pytest.mark.parametrize(
+    ("operations", "value", "version", "found"),
+    [
+        ([put("a", 1, 5, 1), put("b", 2, 6, 1)], "b", 1, "a write is lost"),
+        ([put("a", 1, 2, 1), put("b", 3, 4, 2)], "a", 1, "writes are lost"),
+        ([put("a", 1, 2, 1), put("b", 3, 4, 2), read("a", 5, 6, 1)], "b", 2, "came to a read"),
+        ([put("a", 1, 2, 2), put("b", 3, 4, 1)], "a", 2, "came to a put"),
+        ([put("a", 1, 2, 1), read("ghost", 3, 4, 2)], "a", 1, "nobody wrote"),
+        ([put("a", 5, 6, 1), read("a", 1, 2, 1)], "a", 1, "before it was written"),
+        ([put("a", 1, 2, 1), read("a", 3, 4, 2)], "a", 1, "which it is not"),
+        ([put("a", 1, 2, 1), put("b", 3, 4, 3)], "b", 3, "done twice"),
+    ],
+)
+def test_what_no_order_explains_is_found(operations: list[Operation], value: str, version: int, found: str) -> None:
+    assert any(found in what for what in check(operations, value, version))
+
+
+def test_eventual_sites_agree_on_the_latest() -> None:
+    writes = [put("a", 1, 2, 70, consistency="eventual"), put("b", 3, 4, 60, consistency="eventual")]
+    assert check(writes, "a", 70) == []
+    assert any("a write is lost" in what for what in check(writes, "b", 60))
+    apart = {(1, "guid"): read("a", 90, 91, 70), (2, "guid"): read("b", 90, 91, 60)}
+    assert any("do not agree" in what for what in violations(writes, apart))
+
+
+def test_histories_are_kept_as_lines(tmp_path: Path) -> None:
+    some = [put("a", 1, 2, 1), put("ä", 3)]
+    file = tmp_path / "history"
+    file.write_text("".join(f"{one.line()}\n" for one in some))
+    assert load([file]) == some
+
+
+def test_the_page_says_what_was_measured() -> None:
+    homes = {"guid": 1, "other": 2, "third": 3}
+    phases = [Phase("quiet", 0, 10**9), Phase("node killed", 10**9, 3 * 10**9)]
+    puts = [put(f"{n}", n * 10**8, n * 10**8 + 2 * 10**6, n + 1) for n in range(10)]
+    result = Result(puts, homes, phases, {1: {"contention": 2}}, ["p0 to 2: done after 1.0 s"], [])
+    text = page.page(result, SHORT)
+    assert "Nothing was found." in text
+    assert "2 `contention`" in text
+    assert "| quiet | 1 | 10 | 2 | 2 | 0.1 / 1.0 | 1.0 / 1.0 | 1.0 / 1.0 |" in text
+    assert page.svg(result).startswith("<svg ")
+    assert "**Violations**" in page.page(replace(result, violations=["a write is lost"]), SHORT)
+
+
+def needs_nats() -> None:
+    if not NATS.is_file():
+        pytest.skip(f"no nats-server of at least {SAFE}: make build/nats-server, or its path in NATS_SERVER")
+
+
+def well(result: Result, phases: Sequence[str]) -> None:
+    """Nothing is lost or out of order, all moves got to their end or back, and in each phase somebody could write."""
+    assert result.violations == []
+    assert [phase.name for phase in result.phases] == phases
+    for phase in result.phases:
+        assert any(
+            one.kind == "put" and one.version is not None and phase.begin <= one.end < phase.end
+            for one in result.operations
+        ), phase.name
+    classes = [line for line in result.moves if " records: " not in line]
+    assert len(classes) == 2
+    assert all(": done after " in line or " again after " in line for line in classes), result.moves
+
+
+PHASES = ["quiet", "node killed", "node killed: back", "region killed", "region killed: back"]
+MOVES = ["class moved", "class and records moved, node killed", "quiet again"]
+
+
+@pytest.mark.slow
+def test_a_storm_on_one_machine_loses_nothing(tmp_path: Path) -> None:
+    """All but the links: there are none to cut."""
+    needs_nats()
+
+    def spawn(command: Sequence[str | Path], log: IO[bytes]) -> subprocess.Popen[bytes]:
+        words = [str(word) for word in command]
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    regions = [Region(site, "127.0.0.1", spawn) for site in (1, 2, 3)]
+    servers = Servers(NATS, tmp_path, regions)
+    try:
+        result = asyncio.run(Storm(servers, regions, tmp_path, SHORT, None).run())
+    finally:
+        servers.stop()
+    well(result, [*PHASES, *MOVES])
+
+
+@needs_root
+@pytest.mark.slow
+def test_a_storm_over_a_wide_area_loses_nothing(tmp_path: Path) -> None:
+    needs_nats()
+    folder = Path(os.environ.get("FRONTAGE_PROGRAMS", REPOSITORY / "target" / "release"))
+    try:
+        programs = Programs.of(folder, NATS)
+    except NodeError as error:
+        pytest.skip(str(error))
+
+    def body(box):  # type: ignore[no-untyped-def]
+        with world(programs, box.scratch, SHORT.seed) as here:
+            storm = Storm(here.servers, here.regions, box.scratch, SHORT, here.cut)
+            return asdict(asyncio.run(storm.run()))
+
+    found = Sandboxed(body, tmp_path).result()
+    operations = [Operation(**one) for one in found["operations"]]
+    phases = [Phase(**one) for one in found["phases"]]
+    result = Result(operations, found["homes"], phases, found["counts"], found["moves"], found["violations"])
+    well(result, [*PHASES, "links cut", "links back", *MOVES])
+
+
+def test_homes_are_shared_evenly_in_one_partition_each() -> None:
+    homes = choose([1, 2, 3], 5)
+    assert sorted(homes.values()) == [1] * 5 + [2] * 5 + [3] * 5
