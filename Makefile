@@ -81,7 +81,7 @@ test-clients: $(STAMPS)/rust
 	$(say) 'Known P4Runtime clients'
 	@softswitch/switch/tests/clients/run
 
-test-world: $(WORLD) $(STAMPS)/quic-clients $(STAMPS)/python
+test-world: $(WORLD) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER)
 	$(say) 'Whole data centre'
 	@$(VENV)/bin/pytest -q -n 2 --dist worksteal mininet/tests
 

@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[4]
 def main() -> int:
     """Run the scenario with the arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rate", type=float, default=150, help="operations a second, a quarter of them reads (150)")
-    parser.add_argument("--hold", type=float, default=15, help="seconds that each failure lasts (15)")
+    parser.add_argument("--rate", type=float, default=120, help="operations a second, a quarter of them reads (120)")
+    parser.add_argument("--hold", type=float, default=8, help="seconds that each failure lasts (8)")
     parser.add_argument("--records", type=int, default=20, help="of each consistency and home site (20)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--programs", type=Path, default=ROOT / "target" / "release", help="where our programs are")

@@ -158,7 +158,7 @@ def main() -> int:
     parser.add_argument("--servers", nargs="+", required=True)
     parser.add_argument("--names", type=Path, required=True, help="a file of GUID=CONSISTENCY lines")
     parser.add_argument("--rate", type=float, required=True, help="operations a second")
-    parser.add_argument("--followed", type=int, default=12, help="records that are subscribed to")
+    parser.add_argument("--followed", type=int, default=45, help="records that are subscribed to")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out", type=Path, required=True)
     asyncio.run(run(parser.parse_args()))

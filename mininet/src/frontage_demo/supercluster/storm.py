@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,6 +20,9 @@ from .history import Operation, load, violations
 from .load import CONTROLLERS, REPLICAS, Name
 from .plan import PATIENCE, Phase, Plan, Result, StormError, choose
 from .servers import Region, Servers
+
+MOVED = 9
+"""Records that are moved, each on its own."""
 
 
 class Storm:
@@ -71,7 +75,11 @@ class Storm:
         return self.result
 
     async def _create(self) -> None:
-        """Each record as its home site's clients make it."""
+        """Each record as its home site's clients make it; and the classes that some will move to, while regions are
+        whole.
+        """
+        for number in range(len(self._sites)):
+            await self._stores[self._sites[0]].classes.at(self._rotated(number))
         for name in self._names:
             site = self.result.homes[name.guid]
             begin = time.monotonic_ns()
@@ -152,7 +160,9 @@ class Storm:
         group = await self._class(home)
         victim = self._servers.named((await moves.standing(self._stores[second].link, group)).servers[0])
         moving = asyncio.create_task(self._move(group, [home, second, third]))
-        placing = asyncio.create_task(self._place([name.guid for name in self._names[:: len(self._names) // 12]]))
+        placing = asyncio.create_task(
+            self._place(random.Random(self._plan.seed).sample(sorted(self.result.homes), MOVED))
+        )
         await asyncio.sleep(0.2)
         self._servers.kill(victim)
         await asyncio.gather(moving, placing)
@@ -173,13 +183,15 @@ class Storm:
     async def _place(self, guids: Sequence[str]) -> None:
         outcomes: Counter[str] = Counter()
         for number, guid in enumerate(guids):
-            sites = self._sites[number % 3 :] + self._sites[: number % 3]
             try:
-                await self._stores[self._sites[2]].place(guid, sites)
+                await self._stores[self._sites[2]].place(guid, self._rotated(number % len(self._sites)))
                 outcomes["done"] += 1
             except RecordError as error:
                 outcomes[error.code] += 1
         self.result.moves.append(f"{len(guids)} records: " + ", ".join(f"{n} {code}" for code, n in outcomes.items()))
+
+    def _rotated(self, number: int) -> list[int]:
+        return self._sites[number:] + self._sites[:number]
 
     async def _agreed(self) -> dict[tuple[int, str], Operation]:
         """Every record as each site reads it, once all read the same: eventual ones converge, mirrors arrive."""
