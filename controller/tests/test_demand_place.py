@@ -16,6 +16,7 @@ from frontage import cli
 from frontage.demand.moves import Stage
 from frontage.demand.reports import Report
 from frontage.demand.settings import Placement
+from frontage.enduser.database import StoreError
 from frontage.enduser.prefixes import parse
 from frontage.enduser.run import Mapper
 from frontage.enduser.settings import EndUsers, TendedDispatcher
@@ -139,6 +140,27 @@ async def test_a_move_waits_for_the_handshakes_that_pay_for_it(tmp_path: Path, s
     await two.step(now + 2 * EPOCH)
     assert two.engine is not None
     assert {site for site, stage in stages(two).items() if stage is Stage.ACTIVE} == {1}
+
+
+async def test_what_the_store_did_not_take_is_decided_again(
+    tmp_path: Path, sites: list[StandIn], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = mapper(tmp_path, sites, settings())
+    now = await begin(one, sites)
+    ask(one, now, {NEAR_ONE: 10.0}, requests=40)
+    assert one.placer is not None
+    with monkeypatch.context() as patch:
+
+        def lost(*_: object) -> None:
+            raise StoreError("the disk is full")
+
+        patch.setattr(one.store, "view", lost)
+        await one.step(now + EPOCH)
+        assert one.counters.error == "the disk is full"
+        assert stages(one) == {}
+    await one.step(now + EPOCH + 2)
+    assert one.counters.error is None
+    assert {site for site, stage in stages(one).items() if stage.wanted} == {1}
 
 
 async def test_a_site_that_is_gone_is_replaced(tmp_path: Path, sites: list[StandIn]) -> None:

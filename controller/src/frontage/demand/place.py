@@ -19,9 +19,10 @@ from frontage.demand.settings import Placement
 from frontage.demand.store import Told
 from frontage.demand.view import Document, view
 from frontage.enduser import engine as mapping
+from frontage.enduser.database import StoreError
 from frontage.enduser.store import Store
 from frontage.placement.engine import Engine
-from frontage.placement.policy import Overhead, Policy, Reconfigurer
+from frontage.placement.policy import Policy, Reconfigurer
 from frontage.placement.values import Demand, Flags, Keys, Load, Parameters, PlacementError, Sites, record_key
 from frontage.placement.why import explain
 
@@ -101,21 +102,27 @@ class Placer:
         changed = {name: places for name, places in after.items() if places != before.get(name)}
         if not (changed or documents or gone):
             return
-        with self._store.publishing(holder, lease) as (connection, version):
-            for name, places in changed.items():
-                self._store.place(connection, version, name, before.get(name, {}), places)
-            self._store.view(connection, version, documents)
-            self._store.unplace(connection, version, gone)
+        try:
+            with self._store.publishing(holder, lease) as (connection, version):
+                for name, places in changed.items():
+                    self._store.place(connection, version, name, before.get(name, {}), places)
+                self._store.view(connection, version, documents)
+                self._store.unplace(connection, version, gone)
+        except StoreError:
+            # What was decided is not in the store: decide again, from what is.
+            self._services, self._epoch = None, -math.inf
+            raise
 
     def _recover(self) -> dict[str, _Service]:
-        """As another leader, or this one before it began anew, left it."""
+        """As the store has it: from another leader, or this one before it began anew."""
         found: dict[str, _Service] = {name: _Service() for name in self._names}
+        overhead, self.reconfigurer = self.reconfigurer.overhead, Reconfigurer(policy_of(self.settings))
         for name, document in self._store.views().items():
             if name in found:
                 heard = {int(site): _Heard(*numbers) for site, numbers in document["heard"].items()}
                 found[name] = _Service(heard, news=document["news"])
                 self.reconfigurer.count(_keys([name]), np.array([document["since"]]), np.array([0]))
-        self.reconfigurer.overhead = Overhead()
+        self.reconfigurer.overhead = overhead
         return found
 
     def _listen(self, told: Mapping[str, Mapping[int, Told]]) -> dict[str, dict[int, float]]:
