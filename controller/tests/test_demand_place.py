@@ -40,10 +40,13 @@ def settings(**more: Any) -> Placement:
     return Placement.model_validate(about | more)
 
 
-def mapper(folder: Path, sites: list[StandIn], placement: Placement | None, *, site: int = 1, name: str = "one") -> Mapper:
+def mapper(
+    folder: Path, sites: list[StandIn], placement: Placement | None, *, name: str = "one", probes_per_second: float = 0.0
+) -> Mapper:
     dispatchers = tuple(TendedDispatcher(site=one.site, url=one.url) for one in sites)
-    end_users = EndUsers(store=f"sqlite:///{folder}/mapping.db", dispatchers=dispatchers)
-    found = Mapper(end_users, addresses(), (FILMS,), site=site, name=name, placement=placement)
+    store = f"sqlite:///{folder}/mapping.db"
+    end_users = EndUsers(store=store, dispatchers=dispatchers, probes_per_second=probes_per_second)
+    found = Mapper(end_users, addresses(), (FILMS,), site=1, name=name, placement=placement)
     found._register()
     return found
 
@@ -235,13 +238,14 @@ async def test_without_the_section_services_are_everywhere_again(tmp_path: Path,
 
 
 async def test_new_prefixes_are_probed_as_far_as_there_is_room(tmp_path: Path, sites: list[StandIn]) -> None:
-    one = mapper(tmp_path, sites, settings())
+    one = mapper(tmp_path, sites, settings(), probes_per_second=10.0)
     now = await begin(one, sites)
+    assert one.probing is not None
+    await one.probing
     seen = [parse(prefix) for prefix in ("192.0.2.0/24", "2001:db8:77::/48")]
     assert one.store.saw(seen, now, limit=10) == 0
     assert one.store.saw([*seen, parse("2001:db8:78::/48"), parse("2001:db8:79::/48")], now, limit=3) == 1
     await one.step(now + 2)
-    assert one.probing is not None
     await one.probing
     for there in sites:
         assert {"192.0.2.1", "2001:db8:77::1", "2001:db8:78::1"} <= set(there.probed)

@@ -79,7 +79,9 @@ class Measurer:
         """One reading, at ``started`` of the monotonic clock and Unix time ``now``. Raises StoreError, SwitchError."""
         controller = self._controller
         session, pipeline = controller.session, controller.pipeline
-        # A standby's counts are its primary's: they are told once.
+        if controller.health.phase is Phase.STANDBY:
+            # What comes now is told by the primary, and only by it.
+            self._epochs, self._read_at = Epochs(), None
         if session is None or pipeline is None or not controller.primary or controller.health.phase is not Phase.INSTALLED:
             return
         cells, generation = demand.cells(controller.config), controller.health.pipelines_set
