@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -51,16 +52,13 @@ def serve(config: ConfigOption = DEFAULT_CONFIG) -> None:
     found, settings = _load(config)
 
     async def run() -> None:
-        stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
         server = await Server.start(found, settings)
         try:
             host, port = server.address
             out.print(
                 f"records at http://{f'[{host}]' if ':' in host else host}:{port}/records/GUID", highlight=False, soft_wrap=True
             )
-            await stop.wait()
+            await _interrupted()
         finally:
             await server.close()
 
@@ -151,6 +149,55 @@ def _with_classes(file: Path, body: Callable[[JetStream], Awaitable[None]]) -> N
         fail("interrupted")
     except RecordError as error:
         fail(error)
+
+
+@app.command(epilog=example("frontage records dns -c frontage.yaml"))
+def dns(
+    config: ConfigOption = DEFAULT_CONFIG,
+    metrics: Annotated[int | None, typer.Option(min=1, max=65535, help="Port of Prometheus metrics, on localhost.")] = None,
+) -> None:
+    """Answer ordinary resolvers from the records until interrupted."""
+    from prometheus_client import start_http_server
+
+    from frontage.records.client import RecordClient
+    from frontage.records.dns.server import Server
+    from frontage.records.routing import Routing
+
+    _, settings = _load(config)
+    zone = settings.dns
+    if zone is None:
+        fail(f"{config}: records has no dns; add the section, with at least `zone`, `name_servers` and `contact`")
+    servers = dict(zone.servers) or f"http{'s' if settings.tls else ''}://{settings.listen}"
+    try:
+        bearer = None if zone.token is None else zone.token.read_text(encoding="ascii").strip()
+        tls = None if zone.authorities is None else ssl.create_default_context(cafile=zone.authorities)
+    except (OSError, ValueError) as error:
+        fail(error)
+
+    async def run() -> None:
+        routing = Routing(controllers=settings.controllers)
+        async with RecordClient(servers, token=bearer, tls=tls, routing=routing) as client:
+            server = await Server.start(zone, client)
+            try:
+                if metrics is not None:
+                    start_http_server(metrics, "127.0.0.1", server.registry)
+                host, port = server.address
+                out.print(f"{zone.zone} by DNS at {host} port {port}", highlight=False, soft_wrap=True)
+                await _interrupted()
+            finally:
+                await server.close()
+
+    try:
+        asyncio.run(run())
+    except OSError as error:
+        fail(error)
+
+
+async def _interrupted() -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await stop.wait()
 
 
 def _load(file: Path) -> tuple[Config, Records]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import Field
 
 from frontage.model import Model
+from frontage.records.dns.settings import Dns
 from frontage.records.record import Bounds
 
 SQLITE = "sqlite:///"
@@ -51,7 +52,7 @@ class Records(Model):
         3, ge=1, le=5, description="the servers of a site that keep what is ordered there: 1, 3 or 5", examples=[3]
     )
     controllers: int = Field(3, ge=1, le=16, description="the sites that know where a record is (F)", examples=[3])
-
+    dns: Dns | None = Field(None, description="the records as a DNS zone, for `frontage records dns`; none if absent")
     tokens: Path | None = Field(
         None, description="the file of bearer tokens, without one of which nobody is served", examples=["tokens.toml"]
     )
@@ -82,4 +83,6 @@ def in_folder(settings: Records, folder: Path) -> Records:
     if (tls := settings.tls) is not None:
         clients = None if tls.clients is None else (folder / tls.clients).absolute()
         update["tls"] = Tls(certificate=(folder / tls.certificate).absolute(), key=(folder / tls.key).absolute(), clients=clients)
+    if settings.dns is not None:
+        update["dns"] = settings.dns.in_folder(folder)
     return settings.model_copy(update=update)

@@ -1,0 +1,1 @@
+"""Records as a DNS zone for ordinary resolvers. See docs/records.md."""
