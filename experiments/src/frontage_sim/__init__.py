@@ -11,13 +11,15 @@ from pathlib import Path
 
 import polars as pl
 
-from frontage_sim import scenario
+from frontage_sim import scenario, wide
 from frontage_sim.grid import Run, runs
 from frontage_sim.overlay import build
 from frontage_sim.results import Table, collect
 from frontage_sim.runner import run_all
 from frontage_sim.scenario import load
 from frontage_sim.switches import Program
+from frontage_sim.wide.scenario import is_wide
+from frontage_sim.wide.scenario import load as load_wide
 
 __all__ = ["simulate"]
 
@@ -58,9 +60,13 @@ def simulate(
     file: Path | str, out: Path | None = None, *, full: bool = False, workers: int | None = None, table: Table = "flows"
 ) -> pl.DataFrame:
     """Runs a scenario and gives its flows, a row each, or another table; ``out`` keeps every run (``build/experiments/NAME``).
+    One of records over a wide area has rows of its own.
 
     Raises ConfigError for a bad scenario, SimulationError if a run fails."""
     file = Path(file)
+    if is_wide(file):
+        folder = out or RUNS / f"{file.parent.name}-{file.stem}{'-full' if full else ''}"
+        return wide.simulate(load_wide(file, full), folder, workers)
     out = out or RUNS / (file.stem + ("-full" if full else ""))
     every = runs(load(file), file, full)
     run_all(every, [program(run, file) for run in every], simulator(), out, RUNS, workers)

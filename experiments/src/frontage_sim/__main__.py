@@ -14,6 +14,8 @@ from frontage_sim.figures import page, scenarios
 from frontage_sim.grid import runs
 from frontage_sim.runner import SimulationError
 from frontage_sim.scenario import load
+from frontage_sim.wide.scenario import is_wide, parts
+from frontage_sim.wide.scenario import load as load_wide
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -29,13 +31,17 @@ def run(
     full: Full = False,
 ) -> None:
     """Run every simulation of a scenario that is not there yet, and write all flows to one Parquet file."""
-    flows = simulate(scenario, out, full=full, workers=workers)
-    print(f"{flows.height:,} flows")
+    rows = simulate(scenario, out, full=full, workers=workers)
+    print(f"{rows.height:,} {'rows' if is_wide(scenario) else 'flows'}")
 
 
 @app.command(name="list", epilog="Example: frontage-sim list experiments/cloudcookie/figure8.yaml")
 def list_runs(scenario: ScenarioFile, full: Full = False) -> None:
     """The simulations that a scenario consists of, one a line."""
+    if is_wide(scenario):
+        for part in parts(load_wide(scenario, full)):
+            print(part.model_dump_json(exclude_unset=True, exclude={"full"}))
+        return
     for one in runs(load(scenario), scenario, full):
         print(one.name)
 

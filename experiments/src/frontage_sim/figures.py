@@ -19,6 +19,8 @@ from matplotlib.figure import Figure
 
 from frontage_sim.results import Table
 from frontage_sim.scenario import load
+from frontage_sim.wide.scenario import is_wide
+from frontage_sim.wide.scenario import load as load_wide
 
 mpl.rcParams |= {
     "svg.hashsalt": "frontage",  # else the same plot is another file each time
@@ -66,7 +68,7 @@ def page(paper: Path, out: Path, simulate: Callable[[Path, Table], pl.DataFrame]
     """Runs every scenario of a paper's folder and writes ``out/PAPER.md`` with its plots beside it."""
     text = [(paper / "README.md").read_text().rstrip()]
     for file in scenarios(paper):
-        title = load(file).title
+        title = load_wide(file).title if is_wide(file) else load(file).title
         module = _module(file.with_suffix(".py"))
         result: Result = module.evaluate(simulate(file, getattr(module, "TABLE", "flows")))
         plot = out / paper.name / f"{file.stem}.svg"
