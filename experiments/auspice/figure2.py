@@ -20,6 +20,7 @@ SCHEMES = {
 }
 UPDATES = ("eventual", "eventual_everywhere", "ordered", "ordered_everywhere")
 LOWEST = 0.3
+TICKS = (0.3, 1, 2, 4, 8)
 
 
 def evaluate(rows: pl.DataFrame) -> Result:
@@ -70,6 +71,9 @@ def _plot(rows: pl.DataFrame, of: pl.DataFrame) -> Figure:
     first.legend(fontsize=7)
     second.set(xlabel="load, as far as sustained", ylabel="lookup latency (ms)", xscale="log", ylim=(0, None))
     third.set(xlabel="load", ylabel="update cost of a name (1/s)", xscale="log", yscale="log")
+    for axes in (second, third):
+        axes.set_xticks(TICKS, [f"{load:g}" for load in TICKS])
+        axes.minorticks_off()
     for what in UPDATES:
         values = rows.filter((pl.col("scheme") == "auspice") & (pl.col("load") == LOWEST))[what].sort() * 1e3
         fourth.plot(values, [(place + 1) / len(values) for place in range(len(values))], label=what.replace("_", ", "), linewidth=1)
