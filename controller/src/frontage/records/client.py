@@ -30,8 +30,8 @@ class RecordClient:
         clock: Clock = now_us,
     ):
         """``servers``: the URL of the one to ask, for example ``http://127.0.0.1:8480``, or those of all sites by site id;
-        ``token``: the bearer's; ``tls``: which servers are believed, and the client's own certificate, for ``https``; ``clock`` stamps
-        what is written. Raises ValueError if there are no servers."""
+        ``token``: the bearer's; ``tls``: which servers are believed, and the client's own certificate, for ``https``; ``clock``
+        stamps what is written. Raises ValueError if there are no servers."""
         self._servers = Servers({1: servers} if isinstance(servers, str) else servers, token, tls, routing)
         self.router = self._servers.router
         self._clock = clock

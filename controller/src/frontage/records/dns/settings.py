@@ -28,7 +28,7 @@ class Dns(Model):
     servers: dict[int, Url] = Field(
         default_factory=dict, description="record servers to ask, by site id; that of `records.listen` if absent"
     )
-    token: Path | None = Field(None, description="a file with the bearer's token for these, if they want one", examples=["dns-token"])
+    token: Path | None = Field(None, description="a file with the token for these, if they want one", examples=["dns-token"])
     authorities: Path | None = Field(
         None, description="PEM of the authorities that these have certificates of; the system's if absent", examples=["ca.pem"]
     )
