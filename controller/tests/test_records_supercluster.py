@@ -185,3 +185,14 @@ async def test_the_command(world: World, tmp_path: Path) -> None:
     assert await world.settled(moved) == world.names(2)
     assert await run("move", group.name, "7") == (1, "error: there is no site 7; known are: 1, 2\n")
     assert (await world.stores[3].get("guid")).version == 1
+
+
+async def test_records_move_while_a_server_with_a_mirror_is_down(world: World) -> None:
+    await world.made("guid", [1, 2])
+    await world.made("other", [3, 1])
+    mirror = await world.stores[1].link.info("records-c1-at-2")
+    down = next(number for number in world.servers.of("region-2") if f"s{number}" == mirror["cluster"]["leader"])
+    world.servers.kill(down)
+    await world.stores[3].place("guid", [3, 1])
+    assert await world.stores[1].sites("guid") == (3, 1)
+    assert len([one for one in await world.stores[1].classes.every() if one.name.startswith("c")]) == 2

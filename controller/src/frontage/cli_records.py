@@ -76,7 +76,7 @@ def classes(config: ConfigOption = DEFAULT_CONFIG) -> None:
     table = Table("class", "sites", "servers", "state")
 
     async def show(store: JetStream) -> None:
-        for one in sorted(await store.classes.list(), key=lambda one: (one.name[0], int(one.name[1:]))):
+        for one in sorted(await store.classes.every(), key=lambda one: (one.name[0], int(one.name[1:]))):
             now = await standing(store.link, one)
             table.add_row(one.name, " ".join(map(str, one.sites)), " ".join(now.servers), now.says)
 

@@ -65,6 +65,7 @@ class Classes:
         self._sites = sites
         self._replicas = replicas
         self._known: dict[str, StreamClass] = {}
+        self._seen: dict[str, StreamClass] = {}
 
     def forget(self, name: str) -> None:
         self._known.pop(name, None)
@@ -101,12 +102,17 @@ class Classes:
         wanted = tuple(sites)
         self._check(wanted)
         while True:
-            listed = await self.list()
-            for one in listed:
-                if one.sites == wanted:
-                    self._known[one.name] = one
-                    return one
-            number = 1 + max((int(one.name[1:]) for one in listed if one.name.startswith("c")), default=0)
+            names = await self._names()
+            for name in names:
+                if (await self._seen_before(name)).sites != wanted:
+                    continue
+                # Another server may have moved it since.
+                self._seen.pop(name)
+                found = await self._seen_before(name)
+                if found.sites == wanted:
+                    self._known[name] = found
+                    return found
+            number = 1 + max((int(name[1:]) for name in names if name.startswith("c")), default=0)
             try:
                 return await self._make(StreamClass(f"c{number}", wanted))
             except _TakenError:
@@ -139,14 +145,25 @@ class Classes:
             known = ", ".join(map(str, sorted(self._sites)))
             raise SiteError(f"there is no site {unknown[0]}; known are: {known}")
 
-    async def list(self) -> list[StreamClass]:
+    async def every(self) -> list[StreamClass]:
         """All that there are. Raises EngineError."""
-        found: list[StreamClass] = []
-        offset = 0
-        while page := await self._link.ask(partial(self._link.streams.streams_info, offset)):
-            found += [one for one in map(_class, page) if one is not None]
-            offset += len(page)
-        return found
+        self._seen.clear()
+        return [await self._seen_before(name) for name in await self._names()]
+
+    async def _names(self) -> list[str]:
+        """Of all classes. Only names: the whole list comes late, and is given up, where one server that has a mirror is down."""
+        found = await self._link.names()
+        return [matched[1] for name in found if (matched := _NAME.fullmatch(name)) is not None]
+
+    async def _seen_before(self, name: str) -> StreamClass:
+        """As it was when this server first looked. Raises EngineError."""
+        if name not in self._seen:
+            try:
+                info = await self._link.ask(lambda: self._link.streams.stream_info(_PREFIX + name))
+            except NotFoundError:
+                raise EngineError(f"the class {name} has been deleted in this moment") from None
+            self._seen[name] = _class(info) or StreamClass(name, ())
+        return self._seen[name]
 
     async def _make(self, one: StreamClass) -> StreamClass:
         """Raises _TakenError if the name has other sites."""

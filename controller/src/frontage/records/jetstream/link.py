@@ -105,9 +105,19 @@ class Link:
 
     async def info(self, stream: str) -> dict[str, Any]:
         """What JetStream says of a stream, with what the library leaves out. Raises EngineError, NotFoundError."""
+        return await self._api(f"STREAM.INFO.{stream}")
 
+    async def names(self) -> list[str]:
+        """Of all streams. Raises EngineError."""
+        found: list[str] = []
+        while page := (await self._api("STREAM.NAMES", {"offset": len(found)})).get("streams"):
+            found += page
+        return found
+
+    async def _api(self, what: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         async def question() -> dict[str, Any]:
-            message = await self._client.request(f"$JS.API.STREAM.INFO.{stream}", timeout=ATTEMPT)
+            data = b"" if body is None else json.dumps(body).encode()
+            message = await self._client.request(f"$JS.API.{what}", data, timeout=ATTEMPT)
             found: dict[str, Any] = json.loads(message.data)
             if "error" in found:
                 raise APIError.from_error(found["error"])
