@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,7 +38,7 @@ class Clients:
                 self._check(self._process.poll() is None)
                 await asyncio.sleep(0.05)
 
-    async def end(self) -> Counter[str]:
+    async def end(self) -> dict[str, int]:
         """Operations that were not done, by error. Raises StormError."""
         assert self._process is not None
         self._process.terminate()
@@ -48,7 +47,7 @@ class Clients:
                 await asyncio.sleep(0.05)
         self._check(self._process.returncode == 0)
         lines = [line.split() for line in self._log.read_text().splitlines()]
-        return Counter({line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit()})
+        return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit()}
 
     def _check(self, well: bool) -> None:
         if not well:
