@@ -30,7 +30,7 @@ WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-world conformance differential clients bench performance experiments fuzz lint format docs lock clean
+.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-world conformance differential clients bench performance experiments fuzz soak lint format docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -105,6 +105,10 @@ performance: $(STAMPS)/venv ## docs/performance.md, from what the last make benc
 
 experiments: $(STAMPS)/venv $(STAMPS)/rust $(P4) ## docs/results/: the papers' figures, simulated; FULL=1 at the published scale, ONLY=paper
 	@$(PYTHON) -m frontage_sim figures $(if $(FULL),--full) $(ONLY)
+
+soak: ## 10,000 objects of 1 kB to 50 MB through three real servers, on networks that lose and reorder, every byte compared; SOAK_OBJECTS, SOAK_BYTES, SOAK_CONNECTIONS, SOAK_SEED
+	@SOAK_OBJECTS=$(or $(SOAK_OBJECTS),10000) SOAK_BYTES=$(or $(SOAK_BYTES),50000000) SOAK_CONNECTIONS=$(or $(SOAK_CONNECTIONS),100) SOAK_SEED=$(or $(SOAK_SEED),7) \
+		cargo test --release --locked --quiet -p frontage-real-server --test soak -- --nocapture
 
 fuzz: ## run the fuzzers of softswitch and the host agents, FUZZ_SECONDS each (3600); ONLY=name runs one
 	@tools/fuzz --seconds $(or $(FUZZ_SECONDS),3600) $(ONLY)

@@ -153,23 +153,14 @@ impl<O> Lender<O> {
         let zero = zero.and_then(|path| path.remote_address().ok());
 
         let state = &mut *self.state();
-        let ratchet = state.ratchet.as_ref()?;
+        let grant = state.grant(id, [client, server], rtt)?;
         let path = state.paths.get(id).filter(|path| path.free())?;
-        let connection_id = path.connection_id?;
         let credit = state.credit.lend_first();
         let (first, feedback) = path.lend(credit)?;
         let grant = Grant {
-            path: id,
             first,
-            connection_id,
-            suite: ratchet.suite,
-            header_secret: ratchet.header.clone(),
-            keys: ratchet.keys.clone(),
-            client_parameters: state.parameters.clone(),
-            server,
-            client,
             credit,
-            rtt,
+            ..grant
         };
         let events = Events::new(
             feedback,

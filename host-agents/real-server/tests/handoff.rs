@@ -3,7 +3,7 @@
 #[allow(dead_code)]
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::client::{Client, all};
 use common::{World, content, run, until};
@@ -106,15 +106,17 @@ fn a_server_dies(name: &str, paths: u32) {
             (0..2).all(|i| world.server_metric(i, "body_bytes_total") > 0)
         })
         .await;
+        let killed = Instant::now();
         // SAFETY: a process that we started and that its namespace has not waited for.
         unsafe { libc::kill(world.processes[0] as i32, libc::SIGKILL) };
-        let mut results = Vec::new();
-        for answer in long {
+        let ended = long.map(|answer| async {
             let answer = tokio::time::timeout(Duration::from_secs(120), answer).await;
-            results.push(answer.expect("an end").unwrap());
-        }
-        let whole = results.iter().filter(|got| got.is_ok()).count();
-        assert_eq!(whole, 1, "one of them dies with its server");
+            (answer.expect("an end").unwrap(), killed.elapsed())
+        });
+        let results = futures_util::future::join_all(ended).await;
+        let (whole, lost): (Vec<_>, Vec<_>) = results.iter().partition(|(got, _)| got.is_ok());
+        assert_eq!(whole.len(), 1, "one of them dies with its server");
+        println!("the client hears of it after {:?}", lost[0].1);
         let got = client.get("short").await.unwrap();
         assert!(got == Ok((200, files[1].1.clone())));
         client.close().await;

@@ -163,21 +163,12 @@ impl<O> Lender<O> {
         let client = connection.path(PathId::ZERO)?.remote_address().ok()?;
         let rtt = connection.rtt(PathId::ZERO)?;
         let state = &mut *self.state();
-        let connection_id = state.paths.get(0)?.connection_id?;
+        let grant = state.grant(0, [client, server], rtt)?;
         let (name, credit, first, feedback) = state.lend_numbers()?;
-        let ratchet = state.ratchet.as_ref()?;
         let grant = Grant {
-            path: 0,
             first,
-            connection_id,
-            suite: ratchet.suite,
-            header_secret: ratchet.header.clone(),
-            keys: ratchet.keys.clone(),
-            client_parameters: state.parameters.clone(),
-            server,
-            client,
             credit,
-            rtt,
+            ..grant
         };
         let events = Events::new(feedback, connection, 0, (client, client), server);
         Some((name, grant, events))

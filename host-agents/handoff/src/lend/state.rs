@@ -1,5 +1,8 @@
 //! What is known of one connection, under the lender's lock.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::credit::Credit;
@@ -10,6 +13,7 @@ use super::shared::Shared;
 use super::split::Scratch;
 use super::streams::Streams;
 use super::{End, Error};
+use crate::grant::Grant;
 
 /// Packets that are on their way to a client at most: 80 MB.
 const IN_FLIGHT: u64 = 1 << 16;
@@ -74,6 +78,30 @@ impl State {
     /// The first path that may be lent.
     pub(super) fn free(&self) -> Option<u32> {
         self.paths.free().filter(|_| self.ready())
+    }
+
+    /// What a real server gets that is to send on `path`, but for the numbers and the credit. None if a packet of noq's did not show the path's connection id yet.
+    pub(super) fn grant(
+        &mut self,
+        path: u32,
+        [client, server]: [SocketAddr; 2],
+        rtt: Duration,
+    ) -> Option<Grant> {
+        let connection_id = self.paths.get(path)?.connection_id?;
+        let ratchet = self.ratchet.as_ref()?;
+        Some(Grant {
+            path,
+            first: 0,
+            connection_id,
+            suite: ratchet.suite,
+            header_secret: ratchet.header.clone(),
+            keys: ratchet.keys.clone(),
+            client_parameters: self.parameters.clone(),
+            server,
+            client,
+            credit: 0,
+            rtt,
+        })
     }
 
     /// What nobody has, to those that want more, each as much; but noq first, if it is short.

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use ca::Ca;
 pub const BALANCER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 pub const PORT: u16 = 443;
 const METRICS: u16 = 9153;
-const LINK: u16 = 4500;
+pub const LINK: u16 = 4500;
 const ORIGIN: u16 = 8080;
 
 pub struct World {
@@ -28,7 +29,7 @@ pub struct World {
     pub processes: Vec<u32>,
     pub balancer: Namespace,
     pub folder: PathBuf,
-    end: Option<oneshot::Sender<()>>,
+    end: Mutex<Option<oneshot::Sender<()>>>,
     running: Option<thread::JoinHandle<()>>,
 }
 
@@ -39,6 +40,18 @@ impl World {
         servers: usize,
         policy: &str,
         handoff: &str,
+        files: &[(String, Vec<u8>)],
+    ) -> Self {
+        Self::of(name, servers, policy, handoff, "", files)
+    }
+
+    /// The same with `server` in the real servers' configurations.
+    pub fn of(
+        name: &str,
+        servers: usize,
+        policy: &str,
+        handoff: &str,
+        server: &str,
         files: &[(String, Vec<u8>)],
     ) -> Self {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
@@ -72,7 +85,7 @@ impl World {
             let text = format!(
                 "listen = '10.0.0.{last}:{LINK}'\ncertificate = '{name}.pem'\nprivate_key = '{name}.key'\nca = 'ca.pem'\n\
                  balancers = ['lb.test']\norigin = '10.0.0.{last}:{ORIGIN}'\nmetrics = '127.0.0.1:{METRICS}'\n\
-                 access_log = '{name}.log'\ndrain_seconds = 5\n[[route]]\npath = '/'\ndirectory = 'files'\n"
+                 access_log = '{name}.log'\ndrain_seconds = 60\n{server}\n[[route]]\npath = '/'\ndirectory = 'files'\n"
             );
             fs::write(&config, text).unwrap();
             let mut host = host("rs", last);
@@ -85,7 +98,7 @@ impl World {
         }
         let text = format!(
             "listen = ['0.0.0.0:{PORT}']\ncertificate = 'lb.test.pem'\nprivate_key = 'lb.test.key'\nmetrics = '127.0.0.1:{METRICS}'\n\
-             access_log = 'lb.log'\ndrain_seconds = 1\n[handoff]\ncertificate = 'lb.test.pem'\nprivate_key = 'lb.test.key'\nca = 'ca.pem'\n\
+             access_log = 'lb.log'\ndrain_seconds = 60\n[handoff]\ncertificate = 'lb.test.pem'\nprivate_key = 'lb.test.key'\nca = 'ca.pem'\n\
              servers = [{}]\n{handoff}\n[[route]]\npath = '/'\nreal_servers = {{ policy = '{policy}' }}\n",
             list.join(", ")
         );
@@ -110,7 +123,7 @@ impl World {
             processes,
             balancer,
             folder,
-            end: Some(end),
+            end: Mutex::new(Some(end)),
             running: Some(running),
         };
         for i in 0..servers {
@@ -135,12 +148,17 @@ impl World {
 
     /// Requests that a real server has answered whole, as the balancer counts.
     pub fn answers(&self, server: usize) -> u64 {
-        self.of(server, "answers_total")
+        self.says_of(server, "answers_total")
     }
 
     /// What the balancer says of a real server.
-    pub fn of(&self, server: usize, name: &str) -> u64 {
+    pub fn says_of(&self, server: usize, name: &str) -> u64 {
         self.balancer_metric(&format!("real_server_{name}{{server=\"rs{server}.test\"}}"))
+    }
+
+    /// Tells the balancer to end.
+    pub fn end(&self) {
+        drop(self.end.lock().unwrap().take());
     }
 
     /// Where clients go.
@@ -203,7 +221,7 @@ fn metric(host: &Namespace, name: &str) -> u64 {
 
 impl Drop for World {
     fn drop(&mut self) {
-        drop(self.end.take());
+        self.end();
         if let Some(running) = self.running.take() {
             let _ = running.join();
         }

@@ -4,4 +4,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod drain;
+mod forged;
+mod keys;
+mod moves;
 mod paths;

@@ -13,7 +13,11 @@ fn real_servers_take_turns_with_a_path() {
     }
     let files = [("file".to_owned(), content(1, 300_000))];
     let world = World::new("turns", 3, "round-robin", "", &files);
-    let all = |name| (0..3).map(|server| world.of(server, name)).sum::<u64>();
+    let all = |name| {
+        (0..3)
+            .map(|server| world.says_of(server, name))
+            .sum::<u64>()
+    };
     run(&world, async || {
         let client = Client::connect(&world, 2).await;
         for done in 1..=12 {

@@ -1,0 +1,100 @@
+//! Grants that are none: of strangers, of another version, or that came before.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use frontage_handoff::grant::{Grant, Keys};
+use frontage_handoff::link::tls::Files;
+use frontage_handoff::message::{Message as _, ToServer};
+use frontage_lab::privileged;
+use noq::{Connection, ConnectionId, Endpoint};
+
+use crate::common::ca::Ca;
+use crate::common::{LINK, World, run, until};
+
+/// An Open of a path of a connection of which nobody knows.
+fn open() -> Vec<u8> {
+    let secret = Bytes::from_static(&[7; 32]);
+    let grant = Grant {
+        path: 1,
+        first: 10,
+        connection_id: ConnectionId::new(&[1; 8]),
+        suite: 0x1301,
+        header_secret: secret.clone(),
+        keys: Keys {
+            generation: 0,
+            secret,
+        },
+        client_parameters: Bytes::new(),
+        server: "10.0.0.2:443".parse().unwrap(),
+        client: "10.0.0.1:9".parse().unwrap(),
+        credit: 1 << 20,
+        rtt: Duration::from_millis(1),
+    };
+    let mut wire = BytesMut::new();
+    let (cookie, below) = (None, 0);
+    ToServer::Open {
+        grant,
+        cookie,
+        below,
+    }
+    .encode(&mut wire);
+    wire.to_vec()
+}
+
+/// A link of who has the certificate `name` of the CA `ca`, to the first real server.
+async fn link(world: &World, name: &str, ca: &str) -> Option<Connection> {
+    let file = |name: &str| world.folder.join(name);
+    let config = Files {
+        certificate: file(&format!("{name}.pem")),
+        private_key: file(&format!("{name}.key")),
+        ca: world.folder.join(ca),
+    };
+    let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
+    let address = ([10, 0, 0, 3], LINK).into();
+    let connecting = endpoint.connect_with(config.client().unwrap(), address, "rs0.test");
+    connecting.unwrap().await.ok()
+}
+
+#[test]
+fn what_is_no_grant_is_refused_by_name() {
+    if !privileged() {
+        return;
+    }
+    let world = World::new("forged", 1, "round-robin", "", &[]);
+    // One of another CA, which calls itself by the balancer's name, and one of this CA's that is no balancer.
+    std::fs::create_dir(world.folder.join("other")).unwrap();
+    let other = Ca::new(&world.folder.join("other"));
+    other.issue("lb.test");
+    let strangers = || world.server_metric(0, "strangers_total");
+    let malformed =
+        |reason: &str| world.server_metric(0, &format!("malformed_total{{reason=\"{reason}\"}}"));
+    run(&world, async || {
+        for (i, name) in ["other/lb.test", "rs0.test"].into_iter().enumerate() {
+            if let Some(link) = link(&world, name, "ca.pem").await {
+                link.closed().await;
+            }
+            until("a stranger is counted", || strangers() == i as u64 + 1).await;
+        }
+        let link = link(&world, "lb.test", "ca.pem").await.unwrap();
+        let mut of_old = open();
+        // Behind the type and two octets of length.
+        assert_eq!((of_old[0], of_old[3]), (0, 1));
+        of_old[3] = 0;
+        let twice = open().repeat(2);
+        for (wire, reason) in [
+            (of_old, "version"),
+            (twice, "second_open"),
+            (open(), "replayed_open"),
+            (vec![0x06, 0], "no_open"),
+        ] {
+            let (mut send, mut receive) = link.open_bi().await.unwrap();
+            send.write_all(&wire).await.unwrap();
+            // Nothing is said; the stream ends.
+            let answer = receive.read_to_end(100).await.unwrap_or_default();
+            assert!(answer.is_empty(), "{reason}: {answer:?}");
+            until(reason, || malformed(reason) == 1).await;
+        }
+    });
+    assert_eq!(world.server_metric(0, "grants_total"), 1);
+}

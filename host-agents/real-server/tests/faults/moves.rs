@@ -1,0 +1,40 @@
+//! A client behind a NAT that gives it another address.
+
+use frontage_lab::{Nat, privileged};
+use noq::Endpoint;
+
+use crate::common::client::Client;
+use crate::common::{World, content, run};
+
+#[test]
+fn real_servers_follow_a_client() {
+    if !privileged() {
+        return;
+    }
+    let files = [("file".to_owned(), content(1, 2_000_000))];
+    let world = World::new("moves", 2, "round-robin", "", &files);
+    world.client.sh("ip addr add 10.0.0.77/24 dev br0");
+    run(&world, async || {
+        let nat = Nat::new(world.address(), [10, 0, 0, 1].into()).await;
+        let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        let client = Client::over(endpoint, &world, nat.address, 3).await;
+        let all = async || {
+            let both = [client.get("file"), client.get("file")];
+            for got in both {
+                assert!(got.await.unwrap() == Ok((200, files[0].1.clone())));
+            }
+        };
+        all().await;
+        // Another port, another address, and back.
+        for last in [1, 77, 1] {
+            nat.rebind([10, 0, 0, last].into()).await;
+            all().await;
+        }
+        assert!(client.quic.close_reason().is_none());
+        client.close().await;
+    });
+    for server in 0..2 {
+        assert!(world.answers(server) > 0);
+        assert_eq!(world.server_metric(server, "bad_feedback_total"), 0);
+    }
+}
