@@ -3,7 +3,9 @@
 //! | target | input | promise |
 //! |---|---|---|
 //! | [`to_server`], [`to_balancer`] | a stream of the hand-off's messages | it is read or refused; what is read is written as something that reads the same |
+//! | [`client`] | a client's packets | noq gets frames, and the real server nothing that it would refuse |
 
+pub mod client;
 pub mod seeds;
 pub mod to_balancer;
 pub mod to_server;
@@ -12,7 +14,8 @@ pub mod to_server;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 2] = [
+pub const TARGETS: [Target; 3] = [
+    ("client", client::run),
     ("to_server", to_server::run),
     ("to_balancer", to_balancer::run),
 ];

@@ -42,6 +42,16 @@ pub(crate) mod seal;
 mod session;
 mod socket;
 
+/// Whether feedback on numbers from `first` on, of streams that `own` knows, is understood; for fuzzers.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn translate(
+    frames: &[u8],
+    first: u64,
+    own: impl Fn(u64) -> Option<u64>,
+) -> Result<(), Error> {
+    feedback::translate(frames, feedback::Numbers::From(first), own).map(drop)
+}
+
 /// What a borrower counts.
 #[derive(Debug, Default)]
 pub struct Counts {

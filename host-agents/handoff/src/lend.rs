@@ -29,6 +29,8 @@ use crate::grant::Grant;
 pub use error::Error;
 pub use events::Events;
 pub use feedback::Event;
+#[cfg(feature = "fuzzing")]
+pub(crate) use scene::Scene;
 use state::State;
 
 mod account;
@@ -46,6 +48,8 @@ mod path;
 mod paths;
 mod ranges;
 mod ratchet;
+#[cfg(feature = "fuzzing")]
+mod scene;
 mod shared;
 mod split;
 mod state;

@@ -8,6 +8,8 @@
 //! ```
 
 pub mod borrow;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod grant;
 pub mod http3;
 pub mod lend;

@@ -138,7 +138,7 @@ impl Feedback {
         self.add(|pending| pending.connection_id = Some(id));
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn frames(&self) -> Bytes {
         self.pending().frames()
     }
