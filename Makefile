@@ -53,6 +53,9 @@ artemis: $(WORLD) $(STAMPS)/quic-clients ## Artemis beside DNS and anycast over 
 quicsocks: $(WORLD) ## QuicSocks on the paper's LTE figures: docs/results/quicsocks.md; HANDSHAKES=30 of each kind
 	@$(PYTHON) -m frontage_demo.quicsocks $(if $(HANDSHAKES),--handshakes $(HANDSHAKES)) --docs docs
 
+qdsr: $(WORLD) ## QDSR's figures, hand-off beside proxy: docs/results/qdsr.md; Figure 7 is of make bench ONLY=qdsr before it
+	@$(PYTHON) -m frontage_demo.handoff --docs docs
+
 records: $(WORLD) $(NATS_SERVER) ## records on a JetStream supercluster while servers, regions and links fail: docs/results/auspice-supercluster.md; RATE=120 operations a second, SEED=1
 	@$(PYTHON) -m frontage_demo.supercluster $(if $(RATE),--rate $(RATE)) $(if $(SEED),--seed $(SEED)) --docs docs
 

@@ -1,0 +1,211 @@
+"""The figures."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ..nodes import NodeError
+from .topology import BALANCER_ADDRESS, TO_CLIENT, Site, Triangle
+from .world import HANDOFF, PROXY, Ground, Programs, World
+
+FORMS = (PROXY, HANDOFF)
+SEED = 7
+"""Of links' losses."""
+
+OWDS = {"A": (20, 10, 30), "B": (20, 20, 20), "C": (30, 30, 10)}
+"""One-way delays in ms: client and balancer, balancer and real server, real server and client. In A the balancer is on
+the way."""
+FIRST_PACKETS, SMALL = 20, 1_000
+PARALLEL, PARALLEL_SIZES, PARALLEL_SECONDS, PARALLEL_OWD = (1, 2, 4, 8, 16, 32), (1_000, 16_000), 3, 1
+LOSSES = (0.0, 0.0001, 0.001, 0.01, 0.03, 0.1)
+RATE, QUEUE = 12, 480
+"""Mbit/s and packets, as in section 5.3."""
+DOWNLOADS = 3
+BACKGROUND, ASKED, SAID, PROBES = (0, 2, 8, 24), 800, 300, 150
+"""Connections of the background, bytes of a measured object, of one of the background's, and how many are measured."""
+FAIR_RATE, FAIR_DELAY, FAIR_QUEUE, FAIR_SECONDS, FAIR_SIZE = 20, 10, 50, 20, 500_000
+
+
+@dataclass
+class Result:
+    """All figures, by form."""
+
+    first_ms: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    """By topology (Fig. 12)."""
+    rates: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Mbit/s, by loss (Fig. 13)."""
+    requests: dict[str, dict[str, float]] = field(default_factory=dict)
+    """A second, by size and parallelism (Fig. 9)."""
+    downlink_ms: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    """By connections in the background (Fig. 10)."""
+    shares: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Mbit/s of two downloads at a bottleneck, by what they are."""
+
+    def as_json(self) -> dict[str, Any]:
+        """For a file."""
+        return asdict(self)
+
+
+def measure(programs: Programs, scratch: Path) -> Result:
+    """All of them. Each download must be whole."""
+    result = Result()
+    sizes = [SMALL, ASKED, SAID, *PARALLEL_SIZES, *map(download, LOSSES), FAIR_SIZE]
+    ground = Ground(Triangle, programs, scratch, sizes)
+    try:
+        for name, owd in OWDS.items():
+            with ground.world(_delays(owd), SEED) as world:
+                result.first_ms[name] = {form: _first_packets(world, form) for form in FORMS}
+        with ground.world(_delays((PARALLEL_OWD,) * 3), SEED) as world:
+            for size in PARALLEL_SIZES:
+                for parallel in PARALLEL:
+                    result.requests[f"{size} x {parallel}"] = _requests(world, size, parallel)
+        with ground.world({}, SEED) as world:
+            for connections in BACKGROUND:
+                found = {form: _downlink(world, form, connections) for form in FORMS}
+                result.downlink_ms[str(connections)] = found
+        for loss in LOSSES:
+            limits = f"rate={RATE}mbit,queue-packets={QUEUE},loss={loss}"
+            with ground.world(_delays(OWDS["A"], limits), SEED) as world:
+                result.rates[str(loss)] = {form: _rate(world, form, download(loss)) for form in FORMS}
+    finally:
+        ground.close()
+    ground = Ground(Site, programs, scratch, sizes)
+    try:
+        delay = f"delay={FAIR_DELAY}ms"
+        with ground.world({2: f"rate={FAIR_RATE}mbit,queue-packets={FAIR_QUEUE},{delay}", 3: delay}, SEED) as world:
+            result.shares["two plain ones"] = _share(world, (PROXY, 1), (PROXY, 1))
+            result.shares["one from three real servers, and a plain one"] = _share(world, (HANDOFF, 3), (PROXY, 1))
+            result.shares["three plain ones, and a plain one"] = _share(world, (PROXY, 1), (PROXY, 1), first=3)
+    finally:
+        ground.close()
+    return result
+
+
+def download(loss: float) -> int:
+    """Bytes of the object that is downloaded where so many packets are lost."""
+    return 5_000_000 if loss <= 0.001 else 1_200_000 if loss <= 0.01 else 300_000
+
+
+def _delays(owd: Sequence[float], towards_client: str = "") -> Mapping[int, str]:
+    """Links by port: two for each wire."""
+    links = {2 + 2 * wire + end: f"delay={round(1000 * owd[wire])}us" for wire in range(3) for end in (0, 1)}
+    if towards_client:
+        for port in TO_CLIENT:
+            links[port] += f",{towards_client}"
+    return links
+
+
+def _first_packets(world: World, form: str) -> list[float]:
+    """Milliseconds until an answer's first byte, on a connection that is there. The first answer does not count: the
+    client's paths may be too young to be lent.
+    """
+    before = world.handed()
+    lines = world.get(form, [SMALL] * (1 + FIRST_PACKETS))
+    _check(world, form, before, len(lines) - 1)
+    return [1000 * line["seconds"]["first_byte"] for line in lines[1:]]
+
+
+def _check(world: World, form: str, before: int, requests: int) -> None:
+    """The hand-off must be one."""
+    deadline = time.monotonic() + 5
+    while form == HANDOFF and world.handed() - before < requests:
+        if time.monotonic() > deadline:
+            raise NodeError(f"real servers answered {world.handed() - before} of {requests} requests")
+        time.sleep(0.05)
+
+
+def _requests(world: World, size: int, parallel: int) -> dict[str, float]:
+    """A second, on one connection with so many under way: each form's median of three turns."""
+    found: dict[str, list[float]] = {form: [] for form in FORMS}
+    options = ("--connections=1", f"--parallel={parallel}", f"--seconds={PARALLEL_SECONDS / 3:g}")
+    for turn in range(3):
+        for form in FORMS if turn % 2 else reversed(FORMS):
+            said = world.load(form, size, *options, f"--expect={size}")
+            found[form].append(said["requests"] / said["seconds"])
+    return {form: median(values) for form, values in found.items()}
+
+
+def _rate(world: World, form: str, size: int) -> float:
+    """Mbit/s of downloads, each over a connection that had one before: handshakes are not in it."""
+    rates: list[float] = []
+    for _ in range(DOWNLOADS):
+        last = world.get(form, [SMALL, size])[-1]
+        rates.append(8e-6 * size / last["seconds"]["total"])
+    return median(rates)
+
+
+def _downlink(world: World, form: str, connections: int) -> list[float]:
+    """Milliseconds from an answer's leaving the real server to its coming to the client."""
+    server = world.hosts["rs1"]
+    leaves = f"ip6 and (udp src port 443 or tcp src port 8080) and greater {ASKED}"
+    comes = f"ip6 src {BALANCER_ADDRESS} and udp and greater {ASKED}"
+    with tempfile.TemporaryDirectory(dir=world.folder) as name:
+        files = [Path(name) / end for end in ("server", "client")]
+        captures = []
+        interface = "eth1" if form == HANDOFF else "eth0"
+        for host, where, what, file in (
+            (server, interface, leaves, files[0]),
+            (world.client, "eth1" if form == HANDOFF else "eth0", comes, files[1]),
+        ):
+            with file.open("wb") as out:
+                tcpdump: list[str | Path] = ["tcpdump", "-i", where, "-nn", "-tt", "-l", "-Z", "root", "-s", "96", what]
+                captures.append(host.spawn(tcpdump, stdout=out, stderr=out))
+        for file in files:
+            while "listening on" not in file.read_text():
+                time.sleep(0.02)
+        background = None
+        if connections:
+            options = (f"--connections={connections}", "--seconds=60")
+            command = world.command(form, "load", [SAID], *options)
+            background = world.client.spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(1)
+        world.get(form, [ASKED] * (1 + PROBES))
+        if background:
+            background.kill()
+            background.wait()
+        time.sleep(0.2)
+        for capture in captures:
+            capture.terminate()
+            capture.wait()
+        left, came = (
+            [float(t) for t in re.findall(r"^(\d+\.\d+) IP6", file.read_text(), re.MULTILINE)] for file in files
+        )
+    return list(_pairs(left, came))[-PROBES:]
+
+
+def _pairs(left: Iterable[float], came: Sequence[float]) -> Iterable[float]:
+    """Each that left with the first that came after it."""
+    at = 0
+    for when in left:
+        while at < len(came) and came[at] < when:
+            at += 1
+        if at < len(came):
+            yield 1000 * (came[at] - when)
+
+
+def _share(world: World, one: tuple[str, int], other: tuple[str, int], first: int = 1) -> tuple[float, float]:
+    """Mbit/s of two that download for some time, each so many objects at a time on a connection, of which the first has
+    so many.
+    """
+    running = []
+    for (form, parallel), connections in ((one, first), (other, 1)):
+        options = (f"--connections={connections}", f"--parallel={parallel}", f"--seconds={FAIR_SECONDS}")
+        command = world.command(form, "load", [FAIR_SIZE], *options)
+        running.append(world.client.spawn(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+    found = []
+    for process in running:
+        said, _ = process.communicate()
+        if process.returncode:
+            raise NodeError(f"downloads at a bottleneck: {said.decode()}")
+        summary = json.loads(said)
+        found.append(8e-6 * summary["bytes"] / summary["seconds"])
+    return found[0], found[1]

@@ -1,0 +1,80 @@
+"""The worlds. Each wire is two ports of one softswitch, whose links have the delays, rates and losses.
+
+    client ------- balancer            client ------ site ---- balancer
+        \\          /                                    '------ three real servers
+         real server
+
+In the triangle all three are apart, so that a real server's packets go to the client by a way of their own (QDSR,
+Fig. 11). At the site, balancer and real servers are in one place, and all that comes from them shares one wire.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..nodes import Topo
+
+WIRES, CLIENT, BALANCER, SITE = "wires", "client", "balancer", "site"
+CLIENT_ADDRESS, BALANCER_ADDRESS = "2001:db8:1::1", "2001:db8:1::2"
+TO_CLIENT = (2, 6)
+"""Ports by which packets leave for the client: in the triangle from the balancer, and from the real server."""
+
+
+@dataclass(frozen=True)
+class RealServer:
+    """One of them."""
+
+    name: str
+    address: str
+
+
+class Triangle(Topo):  # type: ignore[misc]
+    """One real server, on wires of its own to the balancer and to the client."""
+
+    real_servers = (RealServer("rs1", "2001:db8:2::3"),)
+
+    def build(self) -> None:
+        """Called by mininet."""
+        self.addSwitch(WIRES, dpid="1", inNamespace=False)
+        address = "ip address add {}/64 dev {} nodad"
+        self.addHost(CLIENT, setup=[address.format(CLIENT_ADDRESS, "eth0"), address.format("2001:db8:3::1", "eth1")])
+        balancer = [address.format(BALANCER_ADDRESS, "eth0"), address.format("2001:db8:2::2", "eth1")]
+        self.addHost(BALANCER, setup=balancer)
+        straight = f"ip -6 route add {CLIENT_ADDRESS} via 2001:db8:3::1"
+        real_server = [address.format("2001:db8:2::3", "eth0"), address.format("2001:db8:3::3", "eth1"), straight]
+        self.addHost("rs1", setup=real_server)
+        ends = [
+            (CLIENT, "eth0"),
+            (BALANCER, "eth0"),
+            (BALANCER, "eth1"),
+            ("rs1", "eth0"),
+            (CLIENT, "eth1"),
+            ("rs1", "eth1"),
+        ]
+        for port, (host, name) in enumerate(ends, 2):
+            self.addLink(WIRES, host, port1=port, intfName1=interface(port), intfName2=name)
+
+
+class Site(Topo):  # type: ignore[misc]
+    """Three real servers beside the balancer."""
+
+    real_servers = tuple(RealServer(f"rs{n}", f"2001:db8:1::1{n}") for n in (1, 2, 3))
+
+    def build(self) -> None:
+        """Called by mininet."""
+        self.addSwitch(WIRES, dpid="1", inNamespace=False)
+        inside = [(BALANCER, BALANCER_ADDRESS), *((r.name, r.address) for r in self.real_servers)]
+        bridge = ["ip link add bridge type bridge", "ip link set bridge up", "ip link set wan master bridge"]
+        bridge += [f"ip link set {name} master bridge" for name, _ in inside]
+        for name, address in ((CLIENT, CLIENT_ADDRESS), *inside):
+            self.addHost(name, setup=[f"ip address add {address}/64 dev eth0 nodad"])
+        self.addHost(SITE, setup=bridge)
+        self.addLink(WIRES, CLIENT, port1=2, intfName1=interface(2), intfName2="eth0")
+        self.addLink(WIRES, SITE, port1=3, intfName1=interface(3), intfName2="wan")
+        for name, _ in inside:
+            self.addLink(SITE, name, intfName1=name, intfName2="eth0")
+
+
+def interface(port: int) -> str:
+    """Name of the interface that is a port."""
+    return f"{WIRES}-{port}"

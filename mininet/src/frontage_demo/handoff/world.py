@@ -1,0 +1,200 @@
+"""Brings a world up: the wires, a balancer that hands over and one that is a proxy, real servers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..certificate import issue_certificate, make_authority
+from ..metricsclient import parse
+from ..nodes import Namespace, Network, NodeError, run_script, spawn
+from .topology import BALANCER, BALANCER_ADDRESS, CLIENT, CLIENT_ADDRESS, WIRES, Site, Triangle, interface
+
+PATIENCE = 20.0
+LINK_PORT, ORIGIN_PORT, METRICS, GRPC = 4500, 8080, "127.0.0.1:9153", "127.0.0.1:9559"
+HANDOFF, PROXY = "hand-off", "proxy"
+PORTS = {HANDOFF: 443, PROXY: 444}
+WIRE = Path(__file__).resolve().parents[1] / "quicsocks" / "wire.p4"
+
+LISTEN = f"""\
+listen = ["[{BALANCER_ADDRESS}]:{{port}}"]
+certificate = "balancer.pem"
+private_key = "balancer.key"
+"""
+SERVER = f"""\
+{{{{ name = "{{name}}", address = "[{{address}}]:{LINK_PORT}", origin = "http://[{{address}}]:{ORIGIN_PORT}" }}}}"""
+ROUTES = {
+    HANDOFF: f"""\
+metrics = "{METRICS}"
+[handoff]
+certificate = "balancer.pem"
+private_key = "balancer.key"
+ca = "ca.pem"
+servers = [{{servers}}]
+[[route]]
+path = "/"
+real_servers = {{{{ policy = "round-robin" }}}}
+""",
+    PROXY: f"""\
+[[route]]
+path = "/"
+origin = "http://[{{origin}}]:{ORIGIN_PORT}"
+""",
+}
+REAL_SERVER = f"""\
+listen = "[{{address}}]:{LINK_PORT}"
+certificate = "{{name}}.pem"
+private_key = "{{name}}.key"
+ca = "ca.pem"
+balancers = ["balancer"]
+origin = "[{{address}}]:{ORIGIN_PORT}"
+[[route]]
+path = "/"
+directory = "objects"
+"""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Our own programs."""
+
+    switch: Path
+    compiler: Path
+    balancer: Path
+    real_server: Path
+    client: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> Programs:
+        """Those of a folder; one that is missing is an error."""
+        names = ("softswitch", "softswitch-p4c", "frontage-cclb7-quic", "frontage-real-server", "frontage-h3-client")
+        for name in names:
+            if not (folder / name).is_file():
+                raise NodeError(f"{folder / name} is missing: `make setup` builds it")
+        return cls(*(folder / name for name in names))
+
+
+@dataclass(frozen=True)
+class World:
+    """One that is up."""
+
+    folder: Path
+    programs: Programs
+    hosts: Mapping[str, Namespace]
+    paths: int
+    """That a client opens where requests are handed over."""
+
+    @property
+    def client(self) -> Namespace:
+        """Where clients are."""
+        return self.hosts[CLIENT]
+
+    def command(self, form: str, what: str, sizes: Sequence[int], *options: str) -> list[str | Path]:
+        """The client's, which downloads objects of these sizes."""
+        urls = [f"https://[{BALANCER_ADDRESS}]:{PORTS[form]}/{size}" for size in sizes]
+        paths = self.paths if form == HANDOFF else 1
+        return [self.programs.client, what, *urls, "--insecure", f"--paths={paths}", *options]
+
+    def get(self, form: str, sizes: Sequence[int]) -> list[dict[str, Any]]:
+        """What came of downloads one after the other over one connection. All come, or this raises NodeError."""
+        said = self.client.run(self.command(form, "get", sizes)).stdout
+        return [json.loads(line) for line in said.splitlines()]
+
+    def load(self, form: str, size: int, *options: str) -> dict[str, Any]:
+        """What came of downloads over several connections, or several at a time. All come, or this raises NodeError."""
+        said: dict[str, Any] = json.loads(self.client.run(self.command(form, "load", [size], *options)).stdout)
+        return said
+
+    def handed(self) -> int:
+        """Requests that real servers have answered whole."""
+        page = parse(self.hosts[BALANCER].run(["curl", "-s", f"http://{METRICS}/metrics"]).stdout)
+        return int(page.total("frontage_cclb7_quic_real_server_answers_total"))
+
+
+class Ground:
+    """Hosts and wires, on which one world after the other may stand."""
+
+    def __init__(
+        self, topology: type[Triangle | Site], programs: Programs, scratch: Path, sizes: Sequence[int]
+    ) -> None:
+        self._programs, self._topology = programs, topology
+        self._folder = scratch / topology.__name__.lower()
+        (self._folder / "objects").mkdir(parents=True)
+        for size in sizes:
+            (self._folder / "objects" / str(size)).write_bytes((bytes(range(251)) * (size // 251 + 1))[:size])
+        make_authority(self._folder)
+        for name in (BALANCER, *(real.name for real in topology.real_servers)):
+            issue_certificate(self._folder, name)
+        run_script(WIRES, [f"{programs.compiler} -o {self._folder / 'wire.json'} {WIRE}"])
+        self._network = Network(topology())
+        self._network.start()
+
+    def close(self) -> None:
+        """Remove hosts and wires."""
+        self._network.stop()
+
+    @contextlib.contextmanager
+    def world(self, links: Mapping[int, str], seed: int) -> Iterator[World]:
+        """A world with these links, by port and as softswitch has them, until the end of the context."""
+        real = self._topology.real_servers
+        names = (CLIENT, BALANCER, *(r.name for r in real))
+        hosts = {name: self._network.get(name) for name in names}
+        here = World(self._folder, self._programs, hosts, 1 + len(real))
+        wires: list[str | Path] = [self._programs.switch, self._folder / "wire.json", "--seed", str(seed)]
+        ports = range(2, 4) if self._topology is Site else range(2, 8)
+        for port in ports:
+            wires += ["-i", f"{port}@{interface(port)}"]
+        for port, link in links.items():
+            wires += ["--link", f"{port}:{link}"]
+        with contextlib.ExitStack() as running:
+            with (self._folder / "wires.log").open("wb") as log:
+                switch = spawn([*wires, "--", "--grpc-server-addr", GRPC], log)
+            running.callback(_end, switch)
+            for server in real:
+                text = REAL_SERVER.format(name=server.name, address=server.address)
+                self._start(running, here, server.name, server.name, self._programs.real_server, text, ORIGIN_PORT)
+            servers = ", ".join(SERVER.format(name=r.name, address=r.address) for r in real)
+            for form, port in PORTS.items():
+                text = LISTEN.format(port=port) + ROUTES[form].format(servers=servers, origin=real[0].address)
+                self._start(running, here, BALANCER, form, self._programs.balancer, text, port)
+            _reach(here, len(real))
+            yield here
+
+    def _start(
+        self, running: contextlib.ExitStack, here: World, host: str, name: str, program: Path, text: str, port: int
+    ) -> None:
+        configuration, log_file = self._folder / f"{name}.toml", self._folder / f"{name}.log"
+        configuration.write_text(text)
+        with log_file.open("wb") as log:
+            process = here.hosts[host].spawn([program, configuration], stdout=log, stderr=log, cwd=self._folder)
+        running.callback(_end, process)
+        deadline = time.monotonic() + PATIENCE
+        while not here.hosts[host].run(["ss", "-Hltun", "sport", "=", f":{port}"]).stdout:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise NodeError(f"{name} did not start: {log_file.read_text(errors='replace').strip()[-500:]}")
+            time.sleep(0.05)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def _reach(here: World, real_servers: int) -> None:
+    """Neighbours are found, and links are up, before anything is measured."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with contextlib.suppress(NodeError):
+            here.hosts["rs1"].run(["ping", "-n", "-c", "1", "-W", "1", CLIENT_ADDRESS])
+            page = parse(here.hosts[BALANCER].run(["curl", "-s", f"http://{METRICS}/metrics"]).stdout)
+            if page.total("frontage_cclb7_quic_real_server_up") == real_servers:
+                return
+        if time.monotonic() > deadline:
+            raise NodeError(f"client and real servers do not reach each other within {PATIENCE:g} s")
+        time.sleep(0.05)
