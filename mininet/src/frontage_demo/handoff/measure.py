@@ -179,10 +179,10 @@ def _downlink(world: World, form: str, connections: int) -> list[float]:
         left, came = (
             [float(t) for t in re.findall(r"^(\d+\.\d+) IP6", file.read_text(), re.MULTILINE)] for file in files
         )
-    return list(_pairs(left, came))[-PROBES:]
+    return list(pairs(left, came))[-PROBES:]
 
 
-def _pairs(left: Iterable[float], came: Sequence[float]) -> Iterable[float]:
+def pairs(left: Iterable[float], came: Sequence[float]) -> Iterable[float]:
     """Each that left with the first that came after it."""
     at = 0
     for when in left:

@@ -51,8 +51,8 @@ throughput that CUBIC can have at a loss rate p and a round trip of 60 ms falls 
 """
 FAIRNESS = f"""## Fairness at a bottleneck
 
-{measure.FAIR_RATE} Mbit/s, {2 * measure.FAIR_DELAY} ms, {measure.FAIR_QUEUE} packets' queue, {measure.FAIR_SECONDS} s of downloads. Each real server has a congestion controller of its own for its path (the paper's limitation, section 7.1), so a connection that three of them send on takes about as much as three connections. Jain's index is 1 where both get the same, and 0.5 where one
-gets all.
+{measure.FAIR_RATE} Mbit/s, {2 * measure.FAIR_DELAY} ms, {measure.FAIR_QUEUE} packets' queue, {measure.FAIR_SECONDS} s of downloads. The first has three objects under way where it says three, each from another real server or over a connection of its own; the others have one. Each real server has a congestion controller of its own for its path
+(the paper's limitation, section 7.1), so a connection on which three of them send at the same time may take up to three times as much as a plain one: less where one of them waits for its next request. Jain's index is 1 where both get the same, and 0.5 where one gets all.
 """
 
 

@@ -1,0 +1,55 @@
+"""The page of QDSR's figures: what is computed from what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from frontage_demo.handoff import page
+from frontage_demo.handoff.measure import FORMS, LOSSES, OWDS, PARALLEL, PARALLEL_SIZES, Result, pairs
+
+
+def result() -> Result:
+    found = Result()
+    for name in OWDS:
+        found.first_ms[name] = {form: [60.0, 64.0] for form in FORMS}
+    for size in PARALLEL_SIZES:
+        for parallel in PARALLEL:
+            found.requests[f"{size} x {parallel}"] = dict(zip(FORMS, (100.0, 118.5), strict=True))
+    found.downlink_ms["0"] = dict(zip(FORMS, ([0.2, 0.4, 0.2], [0.1]), strict=True))
+    for loss in LOSSES:
+        found.rates[str(loss)] = dict.fromkeys(FORMS, 10.0)
+    found.shares["both"] = (15.0, 5.0)
+    return found
+
+
+def rows() -> dict[str, page.Row]:
+    def row(name: str, value: float, peer: str | None = None, peer_value: float | None = None) -> page.Row:
+        ratio = value / peer_value if peer_value else None
+        return {"name": name, "value": value, "unit": "", "peer": peer, "peer_value": peer_value, "ratio": ratio}
+
+    found = [row("qdsr_maximum_throughput", 26_000, "proxy", 2_000)]
+    for size in (1, 1024):
+        found += [row(f"qdsr_{size}KiB_requests", 20_000, "proxy", 10_000)]
+        found += [row(f"qdsr_{size}KiB_throughput", 160, "proxy", 80)]
+        found += [row(f"qdsr_{size}KiB_share{end}", 200) for end in ("", "_low", "_high")]
+    return {row["name"]: row for row in found}
+
+
+def test_a_packet_is_paired_with_the_first_that_came_after_it() -> None:
+    # The client got one before, and another between.
+    assert list(pairs([1.0, 2.0, 9.0], [0.5, 1.25, 2.5, 2.75])) == [250.0, 500.0]
+
+
+@pytest.mark.parametrize("bench", [rows(), {}])
+def test_the_page_says_what_was_measured(tmp_path: Path, bench: dict[str, page.Row]) -> None:
+    path = page.write(result(), bench, tmp_path)
+    said = path.read_text()
+    assert "| 0 | 0.200 ms | 0.100 ms | -50.0 % |" in said
+    assert "| both | 15.00 Mbit/s | 5.00 Mbit/s | 75 % | 0.80 |" in said
+    assert said.count("+18.5 %") == len(PARALLEL) * len(PARALLEL_SIZES)
+    assert ("**13.0 times**" in said) is bool(bench)
+    for drawing in ("figure9", "figure13", *(["figure7"] if bench else [])):
+        assert f"qdsr/{drawing}.svg" in said
+        assert (path.parent / "qdsr" / f"{drawing}.svg").read_text().startswith("<svg ")
