@@ -107,6 +107,10 @@ class QdsrWorld(QuicWorld):
         """Requests that the balancer kept, since it could lend nothing for them."""
         return int(self.agent(self.balancer).total("frontage_cclb7_quic_handoff_kept_total"))
 
+    def requests(self) -> dict[str, int]:
+        """Requests under way at each real server, as the balancer counts them."""
+        return self.agent(self.balancer).by("server", "frontage_cclb7_quic_real_server_requests")
+
     def log(self, skip: int = 0) -> list[dict[str, Any]]:
         """What the balancer's log says of each answer that is over, but for the first `skip`."""
         return [json.loads(line) for line in self._log(self.balancer.name)[skip:]]
