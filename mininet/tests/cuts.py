@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scapy.utils import RawPcapReader
 
-from frontage_demo.addresses import QUIC_SERVER_PORT, ServerAddresses
+from frontage_demo.addresses import ServerAddresses
 from frontage_demo.nodes import Namespace
 from frontage_demo.qdsr import LINK_PORT, ORIGIN_PORT, QdsrWorld
 
@@ -38,13 +38,6 @@ def without_link(world: QdsrWorld, real_server: ServerAddresses) -> Iterator[Non
     with ExitStack() as cuts:
         cuts.enter_context(dropping(world.servers[real_server.index], *back))
         cuts.enter_context(dropping(world.servers[world.balancer.index], f"ip6 daddr {real_server.address6}"))
-        yield
-
-
-@contextmanager
-def without_clients(world: QdsrWorld, real_server: ServerAddresses) -> Iterator[None]:
-    """What the real server sends in the balancer's name does not reach clients."""
-    with dropping(world.servers[real_server.index], f"udp sport {QUIC_SERVER_PORT}"):
         yield
 
 

@@ -2,8 +2,6 @@
 docs/handoff.md, Failures).
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,6 @@ pytestmark = [needs_root, pytest.mark.slow]
 
 SETTINGS = Settings(servers=3, clients=2, policies=("cclb4",))
 TO_CLIENT = f"udp src port {QUIC_SERVER_PORT} and dst host "
-Cut = Callable[[QdsrWorld, ServerAddresses], AbstractContextManager[None]]
 
 
 def watch(world: QdsrWorld, server: ServerAddresses, client: int, folder: str) -> Capture:
@@ -42,15 +39,15 @@ def is_idle(world: QdsrWorld, server: ServerAddresses) -> bool:
     return world.agent(server).total("frontage_real_server_active_flows") == 0
 
 
-def cut_off(world: QdsrWorld, cut: Cut) -> dict[str, Any]:
-    """Cut a way of the real server that sends to the first client, until it and that client have noticed."""
+def cut_off(world: QdsrWorld) -> dict[str, Any]:
+    """Cut the way between the balancer and the real server that sends to the first client, until both have noticed."""
     about: dict[str, Any] = {}
 
     def act(name: str, gets: list[Get]) -> None:
         server = real_server(world, name)
-        capture = watch(world, server, 0, cut.__name__)
+        capture = watch(world, server, 0, "cut-off")
         until(lambda: times(capture.file), "it sends")
-        with cut(world, server):
+        with without_link(world, server):
             # Its object ends long before it would be whole, and the other client's goes on.
             until(lambda: gets[0].ended == 3, "the client is told, and gets another object from elsewhere")
             until(lambda: is_idle(world, server), "it stops sending")
@@ -96,7 +93,7 @@ def test_what_is_cut_off_falls_silent_and_nothing_else_suffers(tmp_path: Path) -
             world.offer_objects([FIRST, LONG])
             world.wait_until_ready()
             return {
-                "link": cut_off(world, without_link),
+                "link": cut_off(world),
                 "again": meanwhile(world, lambda *_: None),
                 "balancer": lose_balancer(world),
             }
