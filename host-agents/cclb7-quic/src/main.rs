@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use frontage_cclb7_quic::{config, server::Server};
+use frontage_program::signals::{Signals, exit_code};
 use frontage_quic::keys::Keys;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// The C library's gives memory back to the kernel between two downloads and takes it again, page by page.
 #[global_allocator]
@@ -27,13 +27,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("frontage-cclb7-quic: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(&Args::parse()))
 }
 
 #[tokio::main]
@@ -45,22 +39,9 @@ async fn run(args: &Args) -> Result<()> {
         }
         return Ok(());
     }
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
+    let signals = Signals::hear()?;
     let server = Server::start(config).await?;
-    let end = async {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => return,
-                _ = interrupt.recv() => return,
-                _ = hang_up.recv() => match server.reload() {
-                    Ok(()) => eprintln!("frontage-cclb7-quic: certificate and keys were read again"),
-                    Err(error) => eprintln!("frontage-cclb7-quic: {error:#}; what was in force stays"),
-                },
-            }
-        }
-    };
+    let end = signals.end("certificate and keys", || server.reload());
     server.run(end).await;
     Ok(())
 }

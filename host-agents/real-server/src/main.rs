@@ -5,11 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use frontage_program::say;
+use frontage_program::signals::{Signals, exit_code};
 use frontage_real_server::config;
 use frontage_real_server::cookies::Cookies;
 use frontage_real_server::server::Server;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// The C library's gives memory back to the kernel between two answers and takes it again, page by page.
 #[global_allocator]
@@ -51,13 +50,7 @@ const EXAMPLE: &str = "Example of a configuration:
   frontage-real-server server.toml";
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            say(format_args!("{error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(&Args::parse()))
 }
 
 #[tokio::main]
@@ -68,22 +61,9 @@ async fn run(args: &Args) -> Result<()> {
         config.cookie.as_ref().map(Cookies::load).transpose()?;
         return Ok(());
     }
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
+    let signals = Signals::hear()?;
     let server = Server::start(config).await?;
-    let end = async {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => return,
-                _ = interrupt.recv() => return,
-                _ = hang_up.recv() => match server.reload() {
-                    Ok(()) => say(format_args!("keys were read again")),
-                    Err(error) => say(format_args!("{error:#}; what was in force stays")),
-                },
-            }
-        }
-    };
+    let end = signals.end("keys", || server.reload());
     server.run(end).await;
     Ok(())
 }
