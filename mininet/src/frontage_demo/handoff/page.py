@@ -26,7 +26,7 @@ INTRODUCTION = f"""# QDSR, measured
 
 *QDSR: Accelerating Layer-7 Load Balancing by Direct Server Return with QUIC* (Wei et al., ATC 2024), section 5: a balancer that hands requests to real servers, beside the same balancer as a proxy. `make qdsr` writes this page; [how it works](../handoff.md).
 Everything is real: `frontage-cclb7-quic`, `frontage-real-server` and an unmodified client of noq's with multipath, in network namespaces. Delays, rates and losses are softswitch's (seed {measure.SEED}); Figure 7 is of `make bench ONLY=qdsr`.
-The paper prints plots without numbers; *published* is what its text says of them.
+The paper prints plots without numbers; *published* is what its text says of them. Where the machine is busy, requests per second and delays without wires' differ from run to run.
 """
 FIGURE_7 = """## Figure 7: throughput of a balancer at its limit
 
@@ -46,13 +46,13 @@ Until the first byte of an answer, on a connection that is there. Published: alm
 """
 FIGURE_13 = f"""## Figure 13: downloads with losses
 
-Topology A, {measure.RATE} Mbit/s and {measure.QUEUE} packets' queue towards the client, CUBIC, one download at a time. Published: about 12 Mbit/s with loss rates of "0.01, 0.03 and 0.1", less with more, and both forms alike; whether these are shares or per cent it does not say, so here are both. The
+Topology A, {measure.RATE} Mbit/s and {measure.QUEUE} packets' queue towards the client, CUBIC, the median of {measure.DOWNLOADS} downloads. With losses, a few downloads differ much by chance. Published: about 12 Mbit/s with loss rates of "0.01, 0.03 and 0.1", less with more, and both forms alike; whether these are shares or per cent it does not say, so here are both. The
 throughput that CUBIC can have at a loss rate p and a round trip of 60 ms falls with p (RFC 9438, section 5): at p = 0.01 it is far below 12 Mbit/s for any sender.
 """
 FAIRNESS = f"""## Fairness at a bottleneck
 
 {measure.FAIR_RATE} Mbit/s, {2 * measure.FAIR_DELAY} ms, {measure.FAIR_QUEUE} packets' queue, {measure.FAIR_SECONDS} s of downloads. The first has three objects under way where it says three, each from another real server or over a connection of its own; the others have one. Each real server has a congestion controller of its own for its path
-(the paper's limitation, section 7.1), so a connection on which three of them send at the same time may take up to three times as much as a plain one: less where one of them waits for its next request. Jain's index is 1 where both get the same, and 0.5 where one gets all.
+(the paper's limitation, section 7.1), so a connection on which three of them send may take up to three times as much as a plain one; less where one of them waits for its next request. Jain's index is 1 where both get the same, and 0.5 where one gets all.
 """
 
 
