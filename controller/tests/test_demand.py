@@ -102,6 +102,12 @@ def test_what_came_since_the_last_reading() -> None:
     assert epochs.since(CELLS, 2, {0: 3}) == {"films": {0: 3}, "books": {}}
     assert epochs.since({"films": Cells(0, 16)}, 2, {0: 9}) is None
     assert epochs.since({"films": Cells(0, 16)}, 2, {0: 10}) == {"films": {0: 1}}
+    # Another controller was primary, and told of it; but not of what came after this one has begun the switch anew.
+    epochs.overlook()
+    assert epochs.since({"films": Cells(0, 16)}, 2, {0: 15}) is None
+    assert epochs.since({"films": Cells(0, 16)}, 2, {0: 16}) == {"films": {0: 1}}
+    epochs.overlook()
+    assert epochs.since({"films": Cells(0, 16)}, 3, {0: 4}) == {"films": {0: 4}}
 
 
 def reporter(requests: int = 100, moved: float = 0.1) -> Reporter:

@@ -14,11 +14,11 @@ from finsy.proto import p4r
 
 from conftest import PROGRAM, Switch
 from frontage import edit
-from frontage.blocks import masking, server, unseal, vip
+from frontage.blocks import demand, masking, server, unseal, vip
 from frontage.config import Config, Policy, ServerState, load, loads
 from frontage.controller import Controller, Phase
 from frontage.p4info import Pipeline
-from frontage.p4runtime import ElectionIdInUseError, Role, Session, SwitchError
+from frontage.p4runtime import ElectionIdInUseError, Role, Session, SwitchError, UnreachableError
 from frontage.reconcile import ReconcileError, plan
 from frontage.state import Action, Key, State
 from frontage.status import read_status
@@ -280,6 +280,27 @@ async def test_backup_may_read_but_not_write(config_file: Path) -> None:
             assert (await plan(backup, pipeline.schema, config)).installed == before
             with pytest.raises(Exception, match=r"(?i)permission"):
                 await backup.write(pipeline.schema, p4r.Update.DELETE, [(Key("server.server4", (1,)), None)])
+
+
+async def test_who_reads_while_a_session_is_closed_is_told(config_file: Path) -> None:
+    device = load(config_file).device
+    pipeline = Pipeline.load(device.pipeline.p4info, device.pipeline.json_file)
+
+    async def read(session: Session) -> None:
+        while True:
+            await session.read_counters([pipeline.schema.counter(demand.HANDSHAKES)])
+
+    for closes in (True, False):
+        async with Session(device.address, device.device_id) as session:
+            await session.take(pipeline, LIMIT)
+            reading = asyncio.create_task(read(session))
+            await asyncio.sleep(0)
+            if closes:
+                await session.close()
+            else:
+                reading.cancel()
+            with pytest.raises(UnreachableError if closes else asyncio.CancelledError):
+                await reading
 
 
 async def test_only_a_switch_without_controller_is_taken(config_file: Path) -> None:

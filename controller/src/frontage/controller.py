@@ -183,6 +183,7 @@ class Controller:
         async with Session(device.address, device.device_id) as session:
             await session.connect(CONNECT_TIMEOUT)
             self._role, self._resync, self._mapped = Role.BACKUP, True, None
+            self.health.election_id = 0  # until the switch has answered, this is no standby
             self.health.connections += 1
             await session.arbitrate(self._election_id)
             self.session = session

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -183,11 +184,21 @@ class Session:
             await self._send(p4r.StreamMessageRequest(digest_ack=ack))
 
     async def _send(self, request: p4r.StreamMessageRequest) -> None:
-        try:
-            await self._stream.write(request)
-        except (grpc.RpcError, asyncio.InvalidStateError) as error:
-            if isinstance(error, grpc.RpcError):
+        with self._open():
+            try:
+                await self._stream.write(request)
+            except grpc.RpcError as error:
                 raise _stream_error(self, error) from None
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """Somebody may call while another closes the session: gRPC then cancels the caller, who was not to end."""
+        try:
+            yield
+        except (asyncio.CancelledError, asyncio.InvalidStateError, grpc.aio.UsageError):
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
             raise UnreachableError(f"the connection to the switch at {self.address} ended") from None
 
     async def installed_pipeline(self, seconds: float = _TIMEOUT) -> int | None:
@@ -304,11 +315,12 @@ class Session:
 
     async def _read(self, request: p4r.ReadRequest, take: Callable[[p4r.Entity], None]) -> None:
         try:
-            async for response in self._stub.Read(request, timeout=_TIMEOUT):
-                for entity in response.entities:
-                    take(entity)
-                # Decoding a large table must not hold up the session's other tasks.
-                await asyncio.sleep(0)
+            with self._open():
+                async for response in self._stub.Read(request, timeout=_TIMEOUT):
+                    for entity in response.entities:
+                        take(entity)
+                    # Decoding a large table must not hold up the session's other tasks.
+                    await asyncio.sleep(0)
         except grpc.aio.AioRpcError as error:
             raise _error("reading", error) from None
 

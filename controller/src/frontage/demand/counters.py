@@ -24,6 +24,11 @@ class Epochs:
     cells: Mapping[str, Cells] = field(default_factory=dict)
     _generation: object = None
     _before: dict[int, int] = field(default_factory=dict)
+    _overlooked: bool = False
+
+    def overlook(self) -> None:
+        """Somebody else tells what comes until the next reading, unless that is of another generation."""
+        self._overlooked = True
 
     def since(self, cells: Mapping[str, Cells], generation: object, values: Mapping[int, int]) -> dict[str, Regions] | None:
         """By VIP, from the ``values`` of cells; None where there is nothing to compare with.
@@ -34,7 +39,9 @@ class Epochs:
         before, known = self._before, self._generation is not None and cells == self.cells
         if generation != self._generation:
             before = {}
-        self.cells, self._generation = cells, generation
+        elif self._overlooked:
+            known = False
+        self.cells, self._generation, self._overlooked = cells, generation, False
         # Of a region that is not read now, what was counted is known still when it comes back.
         self._before = {**before, **values}
         if not known:

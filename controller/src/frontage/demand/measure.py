@@ -81,7 +81,7 @@ class Measurer:
         session, pipeline = controller.session, controller.pipeline
         if controller.health.phase is Phase.STANDBY:
             # What comes now is told by the primary, and only by it.
-            self._epochs, self._read_at = Epochs(), None
+            self._epochs.overlook()
         if session is None or pipeline is None or not controller.primary or controller.health.phase is not Phase.INSTALLED:
             return
         cells, generation = demand.cells(controller.config), controller.health.pipelines_set
