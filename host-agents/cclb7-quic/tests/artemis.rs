@@ -74,7 +74,8 @@ fn a_client_binds_late_and_comes_back_to_the_unicast_address() {
     assert!(
         matches!(unicast, SocketAddr::V6(v6) if v6.ip().to_bits() >> 64 == COOKIE_PREFIX.into())
     );
-    assert!(report.seconds.migrated > report.seconds.connect, "{report}");
+    // The socket may have moved before the task that connected hears of it: which of the two came first says nothing.
+    assert!(report.seconds.migrated.is_some(), "{report}");
     let seen = world.hop.seen();
     assert!(
         seen.to_cookie > seen.tunnelled[0] && seen.to_vip == 0,
