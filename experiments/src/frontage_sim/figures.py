@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-import matplotlib as mpl
 import polars as pl
+from frontage_demo.plotstyle import set_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -22,16 +22,7 @@ from frontage_sim.scenario import load
 from frontage_sim.wide.scenario import is_wide
 from frontage_sim.wide.scenario import load as load_wide
 
-mpl.rcParams |= {
-    "svg.hashsalt": "frontage",  # else the same plot is another file each time
-    "svg.fonttype": "none",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "figure.constrained_layout.use": True,
-}
+set_style()
 
 
 @dataclass(frozen=True)

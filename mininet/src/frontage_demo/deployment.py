@@ -15,6 +15,7 @@ from .addresses import ServerAddresses
 from .agents import Cclb7Agents, NoAgents
 from .edge import Bmv2, EdgeSwitch, Softswitch, SwitchCommand
 from .page.world import PageWorld
+from .programs import missing_packages
 from .qdsr import QdsrWorld
 from .quic import QuicWorld
 from .sandbox import Sandbox
@@ -149,7 +150,7 @@ def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
         "tc": "iproute2",
         str(NGINX): "nginx",
     }
-    if packages := sorted({package for program, package in programs.items() if not shutil.which(program)}):
+    if packages := missing_packages(programs):
         raise DeploymentError(f"Debian packages are missing; apt-get install {' '.join(packages)}")
     return deployment
 

@@ -12,6 +12,11 @@ from html import escape
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 10, 40
 MAX_POINTS = 600
 """Points a line is drawn with at most; more would not be seen."""
+PICTURE = (
+    "text { font: 11px sans-serif; fill: #57606a; } .grid { stroke: #d0d7de; } "
+    ".line { fill: none; stroke-width: 1.8; } .dashed { stroke-dasharray: 5 3; }"
+)
+"""Style of a plot that stands on no page."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,20 @@ def legend(lines: Sequence[Line]) -> str:
     """Which colour is which line."""
     items = "".join(f'<li><span class="key {line.classes}"></span>{escape(line.label)}</li>' for line in lines)
     return f'<ul class="legend">{items}</ul>'
+
+
+def picture(drawing: str, colours: Sequence[str], names: Sequence[str], place: tuple[int, int]) -> str:
+    """A plot as a file of its own. Lines have the colours of their styles, and so have `names`, written from `place` on
+    downwards.
+    """
+    x, y = place
+    keys = "".join(
+        f'<text x="{x}" y="{y + 14 * number}" style="fill: {colours[number]}">{escape(name)}</text>'
+        for number, name in enumerate(names)
+    )
+    style = PICTURE + "".join(f" .s{number} {{ stroke: {colour}; }}" for number, colour in enumerate(colours))
+    whole = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" style="background: white" ', 1)
+    return whole.replace("</svg>", f"{keys}<style>{style}</style></svg>\n")
 
 
 def _path(points: Sequence[tuple[float, float]], step: bool) -> str:

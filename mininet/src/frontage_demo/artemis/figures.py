@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..plotstyle import set_style
 from .measure import Sample
 from .results import Result, mean
 from .tables import WAYS
 
-mpl.rcParams |= {
-    "svg.hashsalt": "frontage",  # else the same plot is another file each time
-    "svg.fonttype": "none",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "figure.constrained_layout.use": True,
-}
+set_style()
 COLOURS = {"artemis": "tab:blue", "dns": "tab:orange", "anycast": "tab:green"}
 
 

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from .. import nameservers
 from ..nodes import Namespace
 from .addresses import AUTHORITY_ADDRESS, DNS_PORT
 
@@ -19,53 +20,16 @@ ZONE = "films.example"
 TTL = 3600
 """Seconds; the paper's names live for 60 minutes."""
 
-NSD = """\
-server:
-    ip-address: {address}
-    port: {port}
-    server-count: 1
-    username: ""
-    chroot: ""
-    database: ""
-    zonesdir: "{directory}"
-    pidfile: "{directory}/nsd.pid"
-    xfrdfile: ""
-    zonelistfile: "{directory}/zone.list"
-    hide-version: yes
-remote-control:
-    control-enable: no
-zone:
-    name: {zone}
-    zonefile: zone
-"""
-UNBOUND = """\
-server:
-    interface: {address}
-    port: {port}
-    access-control: ::/0 allow
-    do-ip4: no
-    do-daemonize: no
-    use-syslog: no
-    logfile: ""
-    username: ""
-    chroot: ""
-    directory: "{directory}"
-    pidfile: ""
-    module-config: "iterator"
-    num-threads: 1
-    outgoing-range: 64
-    msg-cache-size: 1m
-    rrset-cache-size: 1m
+RESOLVER_OPTIONS = {
+    "do-ip4": "no",
+    "outgoing-range": "64",
+    "msg-cache-size": "1m",
+    "rrset-cache-size": "1m",
     # One query a miss: no queries for parts of the name, none for servers' addresses.
-    qname-minimisation: no
-    target-fetch-policy: "0 0 0 0 0"
-    do-not-query-localhost: no
-remote-control:
-    control-enable: no
-stub-zone:
-    name: {zone}
-    stub-addr: {authority}@{port}
-"""
+    "qname-minimisation": "no",
+    "target-fetch-policy": '"0 0 0 0 0"',
+    "do-not-query-localhost": "no",
+}
 
 
 def label(client: str) -> str:
@@ -85,20 +49,12 @@ def start_authority(host: Namespace, directory: Path, best: Mapping[str, str]) -
     lines = [f"$TTL {TTL}", f"@ IN SOA ns.{ZONE}. admin.{ZONE}. 1 3600 600 86400 {TTL}", "@ IN NS ns"]
     lines.append(f"ns IN AAAA {AUTHORITY_ADDRESS}")
     lines += [f"*.{label(client)} IN AAAA {address}" for client, address in best.items()]
-    (directory / "zone").write_text("\n".join(lines) + "\n")
-    configuration = directory / "nsd.conf"
-    text = NSD.format(address=AUTHORITY_ADDRESS, port=DNS_PORT, directory=directory, zone=ZONE)
-    configuration.write_text(text)
-    with (directory / "nsd.log").open("wb") as log:
-        return host.spawn(["nsd", "-d", "-c", configuration], stdout=log, stderr=log)
+    nameservers.write_authority(directory, AUTHORITY_ADDRESS, DNS_PORT, ZONE, lines)
+    return nameservers.start(host, nameservers.AUTHORITY, directory)
 
 
 def start_resolver(host: Namespace, address: str, directory: Path) -> subprocess.Popen[bytes]:
     """Start unbound."""
     directory.mkdir()
-    configuration = directory / "unbound.conf"
-    configuration.write_text(
-        UNBOUND.format(address=address, port=DNS_PORT, directory=directory, zone=ZONE, authority=AUTHORITY_ADDRESS)
-    )
-    with (directory / "unbound.log").open("wb") as log:
-        return host.spawn(["unbound", "-d", "-p", "-c", configuration], stdout=log, stderr=log)
+    nameservers.write_resolver(directory, [address], DNS_PORT, ZONE, AUTHORITY_ADDRESS, RESOLVER_OPTIONS)
+    return nameservers.start(host, nameservers.RESOLVER, directory)

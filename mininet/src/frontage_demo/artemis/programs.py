@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from .. import settings
 from ..deployment import DeploymentError
 from ..deployment import find as find_deployment
+from ..nameservers import PACKAGES
+from ..programs import missing_packages
 from .site import Programs
-
-PACKAGES = {"nsd": "nsd", "unbound": "unbound"}
 
 
 def find(env: Mapping[str, str] = os.environ) -> Programs:
@@ -23,8 +22,7 @@ def find(env: Mapping[str, str] = os.environ) -> Programs:
     compiler = Path(env.get("FRONTAGE_P4C") or found.switch.with_name("softswitch-p4c"))
     if absent := [str(program) for program in (client, dispatcher, compiler) if not program.exists()]:
         raise DeploymentError(f"not there: {', '.join(absent)}; `make setup` builds them")
-    path = f"{env.get('PATH', os.defpath)}:/usr/sbin"
-    if missing := sorted(package for program, package in PACKAGES.items() if not shutil.which(program, path=path)):
+    if missing := missing_packages(PACKAGES, env):
         raise DeploymentError(f"Debian packages are missing; apt-get install {' '.join(missing)}")
     return Programs(
         switch=found.switch,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..markdown import table as markdown_table
 from .events import Try, late
 from .failover import Failover
 from .measure import HIT_RATE
@@ -171,9 +172,7 @@ def unmet(results: Sequence[Result]) -> list[str]:
 
 def markdown(table: Table) -> str:
     """As a page has it."""
-    head, rows = table
-    rule = ["---" if number == 0 or not head[number] else "---:" for number in range(len(head))]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *rows))
+    return markdown_table(*table).rstrip()
 
 
 def plain(table: Table) -> str:

@@ -10,41 +10,28 @@ import json
 import sys
 from pathlib import Path
 
-from .. import sandbox
-from ..nodes import NodeError
+from .. import command
+from ..sandbox import Sandbox
 from . import page
 from .measure import measure
 from .world import Programs
 
-ROOT = Path(__file__).resolve().parents[4]
-
 
 def main() -> int:
     """Run the worlds with the arguments of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", type=Path, default=ROOT / "target" / "release", help="where our programs are")
-    parser.add_argument("--output", type=Path, default=ROOT / "build" / "qdsr", help="where result.json goes")
-    parser.add_argument(
-        "--bench", type=Path, default=ROOT / "build" / "bench", help="where `make bench ONLY=qdsr` wrote"
-    )
-    parser.add_argument("--docs", type=Path, help="write results/qdsr.md below this folder, too")
+    parser = command.parser(__doc__, "qdsr", "result.json", "qdsr.md")
+    bench = command.REPOSITORY / "build" / "bench"
+    parser.add_argument("--bench", type=Path, default=bench, help="where `make bench ONLY=qdsr` wrote")
     args = parser.parse_args()
-    try:
-        programs = Programs.of(args.programs.resolve())
-        return sandbox.run(lambda box: _run(box, programs, args), args.output.resolve())
-    except (NodeError, sandbox.SandboxError) as error:
-        print(f"frontage qdsr: {error}", file=sys.stderr)
-        return 2
+
+    def find() -> Programs:
+        return Programs.of(args.programs.resolve())
+
+    return command.play("qdsr", args.output, find, lambda box, programs: _run(box, programs, args))
 
 
-def _run(box: sandbox.Sandbox, programs: Programs, args: argparse.Namespace) -> int:
-    try:
-        result = measure(programs, box.scratch)
-    except NodeError as error:
-        print(f"frontage qdsr: {error}", file=sys.stderr)
-        box.keep_logs(args.output / "logs")
-        print(f"frontage qdsr: logs are in {args.output / 'logs'}", file=sys.stderr)
-        return 1
+def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
+    result = measure(programs, box.scratch)
     (args.output / "result.json").write_text(json.dumps(result.as_json(), indent=2) + "\n")
     rows = page.bench_rows(args.bench / "result.json")
     print(page.page(result, rows))

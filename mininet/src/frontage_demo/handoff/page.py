@@ -9,17 +9,14 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from ..plots import Axis, Line, plot
+from ..markdown import table
+from ..plots import Axis, Line, picture, plot
 from . import measure
 from .measure import FORMS, OWDS, PARALLEL, PARALLEL_SIZES, Result
 from .world import HANDOFF, PROXY
 
 Row = dict[str, Any]
 COLOURS = ("#cf222e", "#0550ae", "#0a7d84", "#8250df")
-STYLE = (
-    "text { font: 11px sans-serif; fill: #57606a; } .grid { stroke: #d0d7de; } .line { fill: none; stroke-width: 1.8; }"
-)
-STYLE += "".join(f" .s{number} {{ stroke: {colour}; }}" for number, colour in enumerate(COLOURS))
 FOLDER = "qdsr"
 
 INTRODUCTION = f"""# QDSR, measured
@@ -62,11 +59,6 @@ def bench_rows(path: Path) -> dict[str, Row]:
     return {row["name"]: row for row in rows if row["name"].startswith("qdsr_")}
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
-
-
 def _less(ours: float, proxy: float) -> str:
     return f"{100 * (ours / proxy - 1):+.1f} %"
 
@@ -94,7 +86,7 @@ def figure_7(rows: dict[str, Row]) -> str:
         cells.append(line)
     most = rows["qdsr_maximum_throughput"]
     said = f"Maximum throughput is **{most['ratio']:.1f} times** the proxy's (published: 12.2 times): {most['value'] / 1000:.1f} Gbit/s of a core by {most['peer_value'] / 1000:.1f}.\n"
-    return _table(head + ([f"{nginx}, requests/s"] if nginx else []), cells) + "\n" + said
+    return table(head + ([f"{nginx}, requests/s"] if nginx else []), cells) + "\n" + said
 
 
 def figure_9(result: Result) -> str:
@@ -110,7 +102,7 @@ def figure_9(result: Result) -> str:
             found = result.requests[f"{size} x {parallel}"]
             line += [f"{found[PROXY]:,.0f}/s", f"{found[HANDOFF]:,.0f}/s", _less(found[HANDOFF], found[PROXY])]
         cells.append(line)
-    return _table(head, cells)
+    return table(head, cells)
 
 
 def figure_10(result: Result) -> str:
@@ -119,7 +111,7 @@ def figure_10(result: Result) -> str:
     for connections, found in result.downlink_ms.items():
         proxy, ours = (median(found[form]) for form in FORMS)
         cells.append([connections, f"{proxy:.3f} ms", f"{ours:.3f} ms", _less(ours, proxy)])
-    return _table(["connections beside it", "proxy, median", "hand-off, median", "difference"], cells)
+    return table(["connections beside it", "proxy, median", "hand-off, median", "difference"], cells)
 
 
 def figure_12(result: Result) -> str:
@@ -146,7 +138,7 @@ def figure_12(result: Result) -> str:
         "measured",
         "difference",
     ]
-    return _table(head, cells)
+    return table(head, cells)
 
 
 def figure_13(result: Result) -> str:
@@ -160,7 +152,7 @@ def figure_13(result: Result) -> str:
                 _less(found[HANDOFF], found[PROXY]),
             ]
         )
-    return _table(["packets lost", "proxy", "hand-off", "difference"], cells)
+    return table(["packets lost", "proxy", "hand-off", "difference"], cells)
 
 
 def fairness(result: Result) -> str:
@@ -171,7 +163,7 @@ def fairness(result: Result) -> str:
         cells.append(
             [what, f"{one:.2f} Mbit/s", f"{other:.2f} Mbit/s", f"{100 * one / (one + other):.0f} %", f"{jain:.2f}"]
         )
-    return _table(["", "first", "second", "first's share", "Jain's index"], cells)
+    return table(["", "first", "second", "first's share", "Jain's index"], cells)
 
 
 def drawings(result: Result, rows: dict[str, Row]) -> dict[str, str]:
@@ -217,13 +209,7 @@ def drawings(result: Result, rows: dict[str, Row]) -> dict[str, str]:
 
 def _draw(title: str, x: Axis, y: Axis, names: Sequence[str], values: Sequence[Sequence[tuple[float, float]]]) -> str:
     lines = [Line(name, number, points) for number, (name, points) in enumerate(zip(names, values, strict=True))]
-    keys = "".join(
-        f'<text x="70" y="{30 + 14 * n}" style="fill: {COLOURS[n]}">{name}</text>' for n, name in enumerate(names)
-    )
-    whole = plot(title, x, y, lines).replace(
-        "<svg ", '<svg xmlns="http://www.w3.org/2000/svg" style="background: white" ', 1
-    )
-    return whole.replace("</svg>", f"{keys}<style>{STYLE}</style></svg>\n")
+    return picture(plot(title, x, y, lines), COLOURS, names, (70, 30))
 
 
 def page(result: Result, rows: dict[str, Row]) -> str:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..nodes import Topo
+from ..wires import WIRES, interface
 
-WIRES, CLIENT, BALANCER, SITE = "wires", "client", "balancer", "site"
+CLIENT, BALANCER, SITE = "client", "balancer", "site"
 CLIENT_ADDRESS, BALANCER_ADDRESS = "2001:db8:1::1", "2001:db8:1::2"
 TO_CLIENT = (2, 6)
 """Ports by which packets leave for the client: in the triangle from the balancer, and from the real server."""
@@ -73,8 +74,3 @@ class Site(Topo):  # type: ignore[misc]
         self.addLink(WIRES, SITE, port1=3, intfName1=interface(3), intfName2="wan")
         for name, _ in inside:
             self.addLink(SITE, name, intfName1=name, intfName2="eth0")
-
-
-def interface(port: int) -> str:
-    """Name of the interface that is a port."""
-    return f"{WIRES}-{port}"

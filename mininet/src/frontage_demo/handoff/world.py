@@ -13,14 +13,16 @@ from typing import Any
 
 from ..certificate import issue_certificate, make_authority
 from ..metricsclient import parse
-from ..nodes import Namespace, Network, NodeError, run_script, spawn
-from .topology import BALANCER, BALANCER_ADDRESS, CLIENT, CLIENT_ADDRESS, WIRES, Site, Triangle, interface
+from ..nodes import Namespace, Network, NodeError
+from ..processes import serve
+from ..programs import ours
+from ..wires import Wires
+from .topology import BALANCER, BALANCER_ADDRESS, CLIENT, CLIENT_ADDRESS, Site, Triangle
 
 PATIENCE = 20.0
-LINK_PORT, ORIGIN_PORT, METRICS, GRPC = 4500, 8080, "127.0.0.1:9153", "127.0.0.1:9559"
+LINK_PORT, ORIGIN_PORT, METRICS = 4500, 8080, "127.0.0.1:9153"
 HANDOFF, PROXY = "hand-off", "proxy"
 PORTS = {HANDOFF: 443, PROXY: 444}
-WIRE = Path(__file__).resolve().parents[1] / "quicsocks" / "wire.p4"
 
 LISTEN = f"""\
 listen = ["[{BALANCER_ADDRESS}]:{{port}}"]
@@ -74,10 +76,7 @@ class Programs:
     def of(cls, folder: Path) -> Programs:
         """Those of a folder; one that is missing is an error."""
         names = ("softswitch", "softswitch-p4c", "frontage-cclb7-quic", "frontage-real-server", "frontage-h3-client")
-        for name in names:
-            if not (folder / name).is_file():
-                raise NodeError(f"{folder / name} is missing: `make setup` builds it")
-        return cls(*(folder / name for name in names))
+        return cls(*ours(folder, *names))
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class Ground:
         make_authority(self._folder)
         for name in (BALANCER, *(real.name for real in topology.real_servers)):
             issue_certificate(self._folder, name)
-        run_script(WIRES, [f"{programs.compiler} -o {self._folder / 'wire.json'} {WIRE}"])
+        self._wires = Wires(programs.switch, programs.compiler, self._folder)
         self._network = Network(topology())
         self._network.start()
 
@@ -146,16 +145,9 @@ class Ground:
         names = (CLIENT, BALANCER, *(r.name for r in real))
         hosts = {name: self._network.get(name) for name in names}
         here = World(self._folder, self._programs, hosts, 1 + len(real))
-        wires: list[str | Path] = [self._programs.switch, self._folder / "wire.json", "--seed", str(seed)]
         ports = range(2, 4) if self._topology is Site else range(2, 8)
-        for port in ports:
-            wires += ["-i", f"{port}@{interface(port)}"]
-        for port, link in links.items():
-            wires += ["--link", f"{port}:{link}"]
         with contextlib.ExitStack() as running:
-            with (self._folder / "wires.log").open("wb") as log:
-                switch = spawn([*wires, "--", "--grpc-server-addr", GRPC], log)
-            running.callback(_end, switch)
+            running.callback(_end, self._wires.start(ports, links, seed))
             for server in real:
                 text = REAL_SERVER.format(name=server.name, address=server.address)
                 self._start(running, here, server.name, server.name, self._programs.real_server, text, ORIGIN_PORT)
@@ -169,16 +161,9 @@ class Ground:
     def _start(
         self, running: contextlib.ExitStack, here: World, host: str, name: str, program: Path, text: str, port: int
     ) -> None:
-        configuration, log_file = self._folder / f"{name}.toml", self._folder / f"{name}.log"
+        configuration = self._folder / f"{name}.toml"
         configuration.write_text(text)
-        with log_file.open("wb") as log:
-            process = here.hosts[host].spawn([program, configuration], stdout=log, stderr=log, cwd=self._folder)
-        running.callback(_end, process)
-        deadline = time.monotonic() + PATIENCE
-        while not here.hosts[host].run(["ss", "-Hltun", "sport", "=", f":{port}"]).stdout:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise NodeError(f"{name} did not start: {log_file.read_text(errors='replace').strip()[-500:]}")
-            time.sleep(0.05)
+        running.callback(_end, serve(here.hosts[host], name, [program, configuration], port, self._folder))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

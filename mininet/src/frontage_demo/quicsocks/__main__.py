@@ -8,16 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 
-from .. import sandbox
-from ..nodes import NodeError
+from .. import command
+from ..sandbox import Sandbox
 from . import page
 from .measure import measure
 from .model import LTE
 from .world import Programs, world
-
-ROOT = Path(__file__).resolve().parents[4]
 
 
 def _count(text: str) -> int:
@@ -29,29 +26,19 @@ def _count(text: str) -> int:
 
 def main() -> int:
     """Run the world with the arguments of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser(__doc__, "quicsocks", "result.json", "quicsocks.md")
     parser.add_argument("--handshakes", type=_count, default=30, help="of each kind (30)")
-    parser.add_argument("--programs", type=Path, default=ROOT / "target" / "release", help="where our programs are")
-    parser.add_argument("--output", type=Path, default=ROOT / "build" / "quicsocks", help="where result.json goes")
-    parser.add_argument("--docs", type=Path, help="write results/quicsocks.md below this folder, too")
     args = parser.parse_args()
-    try:
-        programs = Programs.of(args.programs.resolve())
-        return sandbox.run(lambda box: _run(box, programs, args), args.output.resolve())
-    except (NodeError, sandbox.SandboxError) as error:
-        print(f"frontage quicsocks: {error}", file=sys.stderr)
-        return 2
+
+    def find() -> Programs:
+        return Programs.of(args.programs.resolve())
+
+    return command.play("quicsocks", args.output, find, lambda box, programs: _run(box, programs, args))
 
 
-def _run(box: sandbox.Sandbox, programs: Programs, args: argparse.Namespace) -> int:
-    try:
-        with world(programs, box.scratch) as here:
-            result = measure(here, args.handshakes)
-    except NodeError as error:
-        print(f"frontage quicsocks: {error}", file=sys.stderr)
-        box.keep_logs(args.output / "logs")
-        print(f"frontage quicsocks: logs are in {args.output / 'logs'}", file=sys.stderr)
-        return 1
+def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
+    with world(programs, box.scratch) as here:
+        result = measure(here, args.handshakes)
     print("Table I of the paper, the analytical model:\n")
     print(page.symbolic())
     print("Table II, with the LTE figures:\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..certificate import make_certificate
+from ..nameservers import write_authority, write_resolver
 from .topology import ISP_ADDRESS, SERVER_ADDRESS
 
 ZONE_NAME = "films.example"
@@ -12,57 +13,17 @@ PORTS = {False: 443, True: 444}
 """Of the servers, by whether they send a Retry."""
 PROXY_PORT = 1080
 PROXY_METRICS = "[::1]:9464"
+DNS_PORT = 53
 
-UNBOUND = f"""\
-server:
-    interface: ::1
-    interface: {ISP_ADDRESS}
-    access-control: ::/0 allow
-    chroot: ""
-    username: ""
-    directory: "{{folder}}"
-    pidfile: "{{folder}}/unbound.pid"
-    use-syslog: no
-    do-daemonize: no
-    module-config: "iterator"
-    num-threads: 1
-    outgoing-range: 4096
-    num-queries-per-thread: 4096
-stub-zone:
-    name: "{ZONE_NAME}."
-    stub-addr: {SERVER_ADDRESS}
-remote-control:
-    control-enable: no
-"""
-"""A recursive resolver. There is no root to begin at, so that it is told where the zone's server is."""
-
-NSD = f"""\
-server:
-    ip-address: {SERVER_ADDRESS}
-    username: ""
-    chroot: ""
-    zonesdir: "{{folder}}"
-    database: ""
-    pidfile: "{{folder}}/nsd.pid"
-    xfrdfile: "{{folder}}/xfrd.state"
-    zonelistfile: "{{folder}}/zone.list"
-    xfrdir: "{{folder}}"
-    server-count: 1
-remote-control:
-    control-enable: no
-zone:
-    name: {ZONE_NAME}
-    zonefile: zone
-"""
-
-ZONE = f"""\
-$ORIGIN {ZONE_NAME}.
-$TTL 3600
-@ SOA ns hostmaster 1 3600 600 86400 3600
-@ NS ns
-ns AAAA {SERVER_ADDRESS}
-* AAAA {SERVER_ADDRESS}
-"""
+RESOLVER_OPTIONS = {"outgoing-range": "4096", "num-queries-per-thread": "4096"}
+ZONE = (
+    f"$ORIGIN {ZONE_NAME}.",
+    "$TTL 3600",
+    "@ SOA ns hostmaster 1 3600 600 86400 3600",
+    "@ NS ns",
+    f"ns AAAA {SERVER_ADDRESS}",
+    f"* AAAA {SERVER_ADDRESS}",
+)
 """Every name is the server's."""
 
 SERVER = """\
@@ -77,16 +38,15 @@ directory = "www"
 
 PROXY = f"""\
 listen = ["[::]:{PROXY_PORT}"]
-resolvers = ["[::1]:53"]
+resolvers = ["[::1]:{DNS_PORT}"]
 metrics = "{PROXY_METRICS}"
 """
 
 
 def write(folder: Path) -> None:
     """Write all of them into `folder`."""
-    for name, text in (("unbound.conf", UNBOUND), ("nsd.conf", NSD)):
-        (folder / name).write_text(text.format(folder=folder))
-    (folder / "zone").write_text(ZONE)
+    write_authority(folder, SERVER_ADDRESS, DNS_PORT, ZONE_NAME, ZONE)
+    write_resolver(folder, ("::1", ISP_ADDRESS), DNS_PORT, ZONE_NAME, SERVER_ADDRESS, RESOLVER_OPTIONS)
     (folder / "www").mkdir()
     for retry, port in PORTS.items():
         said = "unproven_handshakes = 0\n" if retry else ""

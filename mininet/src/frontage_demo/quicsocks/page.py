@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from ..plots import Axis, Line, cdf_points, plot
+from ..markdown import table
+from ..plots import Axis, Line, cdf_points, picture, plot
 from .measure import COLD, WARM, Result, Row
 from .model import LTE, PUBLISHED, RoundTrips, Way, establishment, formula
 
 COLOURS = ("#cf222e", "#0550ae", "#0a7d84")
-STYLE = (
-    "text { font: 11px sans-serif; fill: #57606a; } .grid { stroke: #d0d7de; } .line { fill: none; stroke-width: 1.8; }"
-)
-STYLE += " .dashed { stroke-dasharray: 5 3; }"
-STYLE += "".join(f" .s{number} {{ stroke: {colour}; }}" for number, colour in enumerate(COLOURS))
 WAYS: tuple[Way, ...] = ("status quo", "proposal")
 RETRY = {False: "without", True: "with"}
 
@@ -30,11 +25,6 @@ migrated to the direct path, and the proxy then ended its flow. Where the resolv
 """
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    numbers = ["---:" if n else "---" for n in range(len(head))]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, tuple(numbers), *rows)) + "\n"
-
-
 def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f} ms"
 
@@ -47,13 +37,13 @@ def _find(result: Result, way: Way, start: str, retry: bool, cached: bool = True
 def symbolic() -> str:
     """The model in symbols: the paper's Table I."""
     rows = [(RETRY[retry], *(formula(way, retry) for way in WAYS)) for retry in (False, True)]
-    return _table(("Stateless retry", "Status quo", "Proposal"), rows)
+    return table(("Stateless retry", "Status quo", "Proposal"), rows)
 
 
 def numbers(times: RoundTrips) -> str:
     """The model in ms: with the paper's LTE figures its Table II."""
     rows = [(RETRY[retry], *(f"{establishment(way, retry, times):g} ms" for way in WAYS)) for retry in (False, True)]
-    return _table(("Stateless retry", "Status quo", "Proposal"), rows)
+    return table(("Stateless retry", "Status quo", "Proposal"), rows)
 
 
 def measured(result: Result) -> str:
@@ -82,7 +72,7 @@ def measured(result: Result) -> str:
         "migrated at",
         "n",
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def saving(result: Result) -> str:
@@ -109,12 +99,7 @@ def svg(result: Result) -> str:
                 slowest = max(slowest, *row.handshake_ms)
     x = Axis("ms until the handshake is complete (dashed: with Retry)", 0, 20 * (slowest // 20 + 1))
     drawing = plot("QuicSocks: connection set-up", x, Axis("share of connections", 0, 1), lines)
-    keys = "".join(
-        f'<text x="440" y="{220 + 14 * number}" style="fill: {COLOURS[number]}">{text}</text>'
-        for number, text in enumerate(("status quo", "proposal, warm", "proposal, cold"))
-    )
-    whole = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" style="background: white" ', 1)
-    return whole.replace("</svg>", f"{keys}<style>{STYLE}</style></svg>\n")
+    return picture(drawing, COLOURS, ("status quo", "proposal, warm", "proposal, cold"), (440, 220))
 
 
 def page(result: Result) -> str:
@@ -136,7 +121,7 @@ def page(result: Result) -> str:
             saving(result),
             "![Distributions of the time until the handshake is complete](quicsocks/setup.svg)\n",
             "What the proxy counted:\n",
-            _table(("", "n"), counted),
+            table(("", "n"), counted),
         ]
     )
 

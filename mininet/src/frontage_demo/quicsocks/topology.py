@@ -10,19 +10,14 @@ The proxy is on the path, half-way, beside the resolver: what the paper assumes 
 from __future__ import annotations
 
 from ..nodes import Topo
+from ..wires import WIRES, interface
 
-WIRES = "wires"
 CLIENT, ISP, SERVER = "client", "isp", "server"
 ONE_WAY_MS = {2: 15.0, 3: 15.0, 4: 15.0, 5: 15.0}
 """Delay of what leaves by each port."""
 
 CLIENT_ADDRESS, ISP_ADDRESS = "2001:db8:c::2", "2001:db8:c::1"
 SERVER_ADDRESS, ISP_SERVER_ADDRESS = "2001:db8:5::2", "2001:db8:5::1"
-
-
-def interface(port: int) -> str:
-    """Name of the interface that is a port."""
-    return f"{WIRES}-{port}"
 
 
 class Lte(Topo):  # type: ignore[misc]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,14 +11,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..nodes import Namespace, Network, NodeError, run_script, spawn
+from .. import nameservers
+from ..nodes import Namespace, Network, NodeError
+from ..processes import serve
+from ..programs import missing_packages, ours
+from ..wires import Wires
 from . import files
-from .topology import CLIENT, ISP, ISP_ADDRESS, ONE_WAY_MS, SERVER, SERVER_ADDRESS, WIRES, Lte, interface
+from .topology import CLIENT, ISP, ISP_ADDRESS, ONE_WAY_MS, SERVER, SERVER_ADDRESS, Lte
 
 PATIENCE = 20.0
-PACKAGES = {"unbound": "unbound", "nsd": "nsd", "openssl": "openssl", "ping": "iputils-ping", "ss": "iproute2"}
+PACKAGES = nameservers.PACKAGES | {"openssl": "openssl", "ping": "iputils-ping", "ss": "iproute2"}
 """Programs that the world needs from Debian, and their packages."""
-GRPC = "127.0.0.1:9559"
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,12 @@ class Programs:
     def of(cls, folder: Path) -> Programs:
         """Those of a folder; one that is missing is an error."""
         names = ("softswitch", "softswitch-p4c", "frontage-cclb7-quic", "frontage-quicsocks", "frontage-quicsocks-load")
-        for name in names:
-            if not (folder / name).is_file():
-                raise NodeError(f"{folder / name} is missing: `make setup` builds it")
-        return cls(*(folder / name for name in names))
+        return cls(*ours(folder, *names))
 
 
 def missing() -> list[str]:
     """Debian packages that are not here."""
-    return [package for program, package in PACKAGES.items() if shutil.which(program) is None]
+    return missing_packages(PACKAGES)
 
 
 @dataclass(frozen=True)
@@ -85,40 +83,24 @@ def world(programs: Programs, scratch: Path) -> Iterator[World]:
     folder = scratch / "quicsocks"
     folder.mkdir()
     files.write(folder)
-    program = folder / "wire.json"
-    source = Path(__file__).with_name("wire.p4")
-    run_script(WIRES, [f"{programs.compiler} -o {program} {source}"])
+    wires = Wires(programs.switch, programs.compiler, folder)
     network = Network(Lte())
     network.start()
-    wires: list[str | Path] = [programs.switch, program]
-    for port, delay in ONE_WAY_MS.items():
-        wires += ["-i", f"{port}@{interface(port)}", "--link", f"{port}:delay={round(delay * 1000)}us"]
     hosts = [network.get(name) for name in (CLIENT, ISP, SERVER)]
     here = World(folder, programs, *hosts)
-    with (folder / f"{WIRES}.log").open("wb") as log:
-        spawn([*wires, "--", "--grpc-server-addr", GRPC], log)
+    links = {port: f"delay={round(delay * 1000)}us" for port, delay in ONE_WAY_MS.items()}
+    wires.start([*links], links, seed=1)
     started: list[tuple[Namespace, str, int, Sequence[str | Path]]] = [
-        (here.server, "nsd", 53, ["nsd", "-d", "-c", folder / "nsd.conf"]),
-        (here.isp, "unbound", 53, ["unbound", "-d", "-c", folder / "unbound.conf"]),
+        (here.server, "nsd", files.DNS_PORT, nameservers.AUTHORITY),
+        (here.isp, "unbound", files.DNS_PORT, nameservers.RESOLVER),
         (here.isp, "proxy", files.PROXY_PORT, [programs.proxy, folder / "proxy.toml"]),
     ]
     for port in files.PORTS.values():
         started.append((here.server, f"server-{port}", port, [programs.server, folder / f"server-{port}.toml"]))
     for host, name, port, command in started:
-        log_file = folder / f"{name}.log"
-        with log_file.open("wb") as log:
-            process = host.spawn(command, stdout=log, stderr=log, cwd=folder)
-        _wait_for(host, port, process, log_file)
+        serve(host, name, command, port, folder)
     _reach(here)
     yield here
-
-
-def _wait_for(host: Namespace, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not host.run(["ss", "-Hltun", "sport", "=", f":{port}"]).stdout:
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise NodeError(f"{log.stem} did not start: {log.read_text(errors='replace').strip()[-500:]}")
-        time.sleep(0.05)
 
 
 def _reach(here: World) -> None:

@@ -13,56 +13,47 @@ from pathlib import Path
 
 from frontage.records.errors import RecordError
 
-from .. import sandbox
+from .. import command
 from ..nodes import NodeError
+from ..sandbox import Sandbox
 from . import page
 from .plan import Plan, StormError
 from .storm import Storm
 from .world import Programs, world
 
-ROOT = Path(__file__).resolve().parents[4]
-
 
 def main() -> int:
     """Run the scenario with the arguments of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser(__doc__, "supercluster", "histories", "auspice-supercluster.md")
     parser.add_argument("--rate", type=float, default=120, help="operations a second, a quarter of them reads (120)")
     parser.add_argument("--hold", type=float, default=8, help="seconds that each failure lasts (8)")
     parser.add_argument("--records", type=int, default=20, help="of each consistency and home site (20)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--programs", type=Path, default=ROOT / "target" / "release", help="where our programs are")
-    parser.add_argument(
-        "--nats-server", type=Path, default=os.environ.get("NATS_SERVER") or ROOT / "build" / "nats-server"
-    )
-    parser.add_argument("--output", type=Path, default=ROOT / "build" / "supercluster", help="where histories go")
-    parser.add_argument("--docs", type=Path, help="write results/auspice-supercluster.md below this folder, too")
+    nats = os.environ.get("NATS_SERVER") or command.REPOSITORY / "build" / "nats-server"
+    parser.add_argument("--nats-server", type=Path, default=nats)
     args = parser.parse_args()
     if args.rate <= 0 or args.hold <= 0 or args.records < 1:
         parser.error("--rate, --hold and --records are more than 0")
-    try:
-        programs = Programs.of(args.programs.resolve(), Path(args.nats_server).resolve())
-        return sandbox.run(lambda box: _run(box, programs, args), args.output.resolve())
-    except (NodeError, sandbox.SandboxError) as error:
-        print(f"frontage records: {error}", file=sys.stderr)
-        return 2
+
+    def find() -> Programs:
+        return Programs.of(args.programs.resolve(), Path(args.nats_server).resolve())
+
+    return command.play("records", args.output, find, lambda box, programs: _run(box, programs, args))
 
 
-def _run(box: sandbox.Sandbox, programs: Programs, args: argparse.Namespace) -> int:
+def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
     plan = Plan(args.rate, args.hold, args.records, args.seed)
     try:
         with world(programs, box.scratch, args.seed) as here:
             result = asyncio.run(Storm(here.servers, here.regions, box.scratch, plan, here.cut).run())
     except (NodeError, StormError, RecordError, TimeoutError) as error:
-        print(f"frontage records: {error!r}; seed {args.seed}", file=sys.stderr)
-        box.keep_logs(args.output / "logs")
-        print(f"frontage records: logs are in {args.output / 'logs'}", file=sys.stderr)
-        return 1
+        raise NodeError(f"{error!r}; seed {args.seed}") from error
     (args.output / "history.jsonl").write_text("".join(one.line() + "\n" for one in result.operations))
     print(page.page(result, plan))
     if args.docs:
         print(page.write(result, plan, args.docs))
     if result.violations:
-        box.keep_logs(args.output / "logs")
+        command.keep_logs("records", box, args.output)
         print(f"frontage records: {len(result.violations)} violations; seed {args.seed}", file=sys.stderr)
     return 1 if result.violations else 0
 

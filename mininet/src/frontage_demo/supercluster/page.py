@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..plots import Axis, Line, cdf_points, plot
+from ..markdown import table
+from ..plots import Axis, Line, cdf_points, picture, plot
 from .figures import PhaseFigures, Times, phases, propagation, quiet
 from .plan import Plan, Result
 from .world import PLACES, round_trip
@@ -14,11 +15,6 @@ from .world import PLACES, round_trip
 SITES = (1, 2, 3)
 KINDS = ("eventual", "total-writes", "total")
 COLOURS = ("#0550ae", "#0a7d84", "#cf222e")
-STYLE = (
-    "text { font: 11px sans-serif; fill: #57606a; } .grid { stroke: #d0d7de; } .line { fill: none; stroke-width: 1.8; }"
-)
-STYLE += " .dashed { stroke-dasharray: 5 3; }"
-STYLE += "".join(f" .s{number} {{ stroke: {colour}; }}" for number, colour in enumerate(COLOURS))
 
 INTRODUCTION = """# Records on a JetStream supercluster, while what may fail fails
 
@@ -56,11 +52,6 @@ From the beginning of a write by a client at the record's home until a subscribe
 """
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    line = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, line, *rows)) + "\n"
-
-
 def _ms(times: Times) -> str:
     return f"{times.quantile(0.5):.0f} ({times.quantile(0.99):.0f})" if times.values else "-"
 
@@ -68,7 +59,7 @@ def _ms(times: Times) -> str:
 def stalls(result: Result) -> str:
     """A row for each phase."""
     head = ["phase", "s", "writes/s", "median ms", "99 % ms", *(f"stall at home {site}, s" for site in SITES)]
-    return _table(head, [_stall(one) for one in phases(result)])
+    return table(head, [_stall(one) for one in phases(result)])
 
 
 def _stall(one: PhaseFigures) -> list[str]:
@@ -87,7 +78,7 @@ def latency(result: Result) -> str:
             cells += [_ms(quiet(result, "read", kind, site, home)) for kind in ("total-writes", "total")]
             rows.append(cells)
     head = ("from, home", "round trip", *(f"write, {kind}" for kind in KINDS), "read, mirror", "read, total")
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def spread(result: Result) -> str:
@@ -98,7 +89,7 @@ def spread(result: Result) -> str:
             if site != home:
                 cells = [f"{home} to {site}", f"{round_trip(home, site) / 2:.0f}"]
                 rows.append(cells + [_ms(propagation(result, kind, home, site)) for kind in KINDS])
-    return _table(("from home, to", "half a round trip", *KINDS), rows)
+    return table(("from home, to", "half a round trip", *KINDS), rows)
 
 
 def svg(result: Result) -> str:
@@ -115,12 +106,7 @@ def svg(result: Result) -> str:
                 slowest = max(slowest, *values)
     x = Axis("ms until acknowledged (dashed: by clients at the record's home)", 1, max(1000, slowest), logarithmic=True)
     drawing = plot("Records: update latency", x, Axis("share of writes", 0, 1), lines)
-    keys = "".join(
-        f'<text x="70" y="{30 + 14 * number}" style="fill: {COLOURS[number]}">{kind}</text>'
-        for number, kind in enumerate(KINDS)
-    )
-    whole = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" style="background: white" ', 1)
-    return whole.replace("</svg>", f"{keys}<style>{STYLE}</style></svg>\n")
+    return picture(drawing, COLOURS, KINDS, (70, 30))
 
 
 def page(result: Result, plan: Plan) -> str:

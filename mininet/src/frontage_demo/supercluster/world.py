@@ -22,6 +22,7 @@ from ..artemis.latency import Latencies
 from ..artemis.topology import WAN, wan_interface
 from ..artemis.wan import Wan
 from ..nodes import CONGESTION_CONTROL, Namespace, Network, NodeError, Topo, run_script
+from ..programs import ours
 from .servers import Region, Servers
 
 PLACES = ("eu-central-1", "us-east-1", "ap-northeast-1")
@@ -39,11 +40,10 @@ class Programs:
     @classmethod
     def of(cls, folder: Path, nats: Path) -> Programs:
         """Ours are in `folder`; one that is missing is an error."""
-        found = cls(folder / "softswitch", folder / "softswitch-p4c", nats)
-        for program, how in ((found.switch, "setup"), (found.compiler, "setup"), (nats, "build/nats-server")):
-            if not program.is_file():
-                raise NodeError(f"{program} is missing: `make {how}` builds it")
-        return found
+        switch, compiler = ours(folder, "softswitch", "softswitch-p4c")
+        if not nats.is_file():
+            raise NodeError(f"{nats} is missing: `make build/nats-server` builds it")
+        return cls(switch, compiler, nats)
 
 
 class _Regions(Topo):  # type: ignore[misc]
