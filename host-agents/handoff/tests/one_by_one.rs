@@ -89,7 +89,10 @@ impl Real {
                     },
                     wanted = borrowed.numbers_wanted() => {
                         // A loan that is over has none.
-                        if let Ok(numbers) = world.lender().more_numbers(name, wanted) {
+                        if let Ok((keys, numbers)) = world.lender().more_numbers(name, wanted) {
+                            if let Some(keys) = keys {
+                                borrowed.rekey(&keys).unwrap();
+                            }
                             if late > 0 {
                                 let late = Duration::from_millis(random.random_range(0..=late));
                                 tokio::time::sleep(late).await;
@@ -190,7 +193,7 @@ async fn numbers_are_used_late() {
 async fn numbers_are_given_once() {
     let world = World::new(0).await;
     let real = Real::new(&world, 0, 7).await;
-    let numbers = world.lender().more_numbers(real.name, 3).unwrap();
+    let (_, numbers) = world.lender().more_numbers(real.name, 3).unwrap();
     real.borrowed.numbers(numbers.clone()).unwrap();
     let again = real.borrowed.numbers(numbers.clone());
     assert_eq!(again, Err(Error::Number(numbers.start)));

@@ -253,7 +253,10 @@ impl Session {
             }
             ToBalancer::Wants { count } => {
                 // A loan that is over gets none.
-                if let Ok(numbers) = owner.lender.more_numbers(self.loan, count) {
+                if let Ok((keys, numbers)) = owner.lender.more_numbers(self.loan, count) {
+                    if let Some(keys) = keys {
+                        self.outbox.send(&ToServer::Keys(keys));
+                    }
                     self.outbox.send(&ToServer::Numbers(numbers));
                 }
                 return;

@@ -110,6 +110,16 @@ impl Pool {
         Ok(())
     }
 
+    /// What came and was not used is for nobody any more. Who waits asks again.
+    pub fn forget(&self) {
+        let state = &mut *self.state();
+        state.numbers.clear();
+        state.count = 0;
+        if let Some(waker) = state.waiting.take() {
+            waker.wake();
+        }
+    }
+
     /// Nobody waits any more.
     pub fn end(&self) {
         let state = &mut *self.state();
@@ -155,7 +165,10 @@ mod tests {
         assert_eq!(taken, expected);
         assert_eq!(pool.own(&[30..40, 20..22]), [3..5, 0..2]);
         assert_eq!(pool.give(31..33), Err(Error::Number(31)));
-        assert!(pool.poll(1, &cx).is_pending());
+        pool.give(40..43).unwrap();
+        pool.forget();
+        assert!(pool.poll(1, &cx).is_pending() && pool.take(6).is_none());
+        assert_eq!(pool.wanted().await, 1);
         pool.end();
         assert!(pool.poll(1, &cx).is_ready());
     }

@@ -216,12 +216,16 @@ impl Sealer {
         true
     }
 
-    /// Seals by `keys` from now on; those before the ones in force are of no use any more.
+    /// Seals by `keys` from now on; those before the ones in force are of no use any more. Neither are numbers that were given one by one before: the client may have
+    /// higher ones by the older keys, and takes a packet by newer ones for an error then (RFC 9001, section 6.4).
     pub fn rekey(&self, keys: &Keys) -> Result<(), Error> {
         let key = PacketKey::new(self.suite, &keys.secret)?;
         let state = &mut *self.state();
         if keys.generation > state.generation {
             (state.key, state.generation, state.sealed) = (key, keys.generation, 0);
+            if let Some(pool) = &self.pool {
+                pool.forget();
+            }
         }
         Ok(())
     }

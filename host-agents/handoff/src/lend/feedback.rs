@@ -134,6 +134,11 @@ impl Feedback {
         self.add(|pending| pending.keys = Some(keys));
     }
 
+    /// Those that are not taken yet, for who needs them now.
+    pub(super) fn take_keys(&self) -> Option<Keys> {
+        self.pending().keys.take()
+    }
+
     pub(super) fn connection_id(&self, id: ConnectionId) {
         self.add(|pending| pending.connection_id = Some(id));
     }

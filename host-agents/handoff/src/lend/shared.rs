@@ -29,7 +29,7 @@ use super::feedback::Feedback;
 use super::split::Scratch;
 use super::state::State;
 use super::{Error, Events, Lender};
-use crate::grant::Grant;
+use crate::grant::{Grant, Keys};
 use crate::numbers::{Ledger, Table};
 
 /// Numbers that a real server gets at once: with a few of these at each of several, all that are not sent yet stay within what clients tell from what is
@@ -103,6 +103,22 @@ impl State {
         Some((name, credit, first, feedback))
     }
 
+    /// What [`Lender::more_numbers`] says.
+    fn more_numbers(
+        &mut self,
+        name: u32,
+        wanted: u64,
+    ) -> Result<(Option<Keys>, Range<u64>), Error> {
+        let lent = self.paths.get(name).and_then(|path| path.loan());
+        let (Some(loan), Some(shared)) = (lent, &mut self.shared) else {
+            return Err(Error::Path(name));
+        };
+        let keys = loan.feedback.take_keys();
+        let numbers = shared.ledger.take(name, wanted.min(AT_ONCE));
+        self.elsewhere += numbers.end - numbers.start;
+        Ok((keys, numbers))
+    }
+
     /// Says to each real server which of its packets the client has, and to noq which of its own. Whether that is all that noq is to hear: a lie is left for noq to
     /// refuse, which has sent fewer packets than there are numbers.
     pub(super) fn acked_of_shared(&mut self, ack: &Ack<'_>, scratch: &mut Scratch) -> bool {
@@ -174,16 +190,14 @@ impl<O> Lender<O> {
         Some((name, grant, events))
     }
 
-    /// The next numbers for the real server of loan `name`, up to `wanted`, for packets that it sends at once.
-    pub fn more_numbers(&self, name: u32, wanted: u64) -> Result<Range<u64>, Error> {
-        let state = &mut *self.state();
-        let lent = state.paths.get(name).and_then(|path| path.loan());
-        let (Some(_), Some(shared)) = (lent, &mut state.shared) else {
-            return Err(Error::Path(name));
-        };
-        let numbers = shared.ledger.take(name, wanted.min(AT_ONCE));
-        state.elsewhere += numbers.end - numbers.start;
-        Ok(numbers)
+    /// The next numbers for the real server of loan `name`, up to `wanted`, for packets that it sends at once; and, if it was not told yet by an event, the keys
+    /// that it is to have before. No packet may be sealed by older keys than one of a lower number (RFC 9001, section 6.4).
+    pub fn more_numbers(
+        &self,
+        name: u32,
+        wanted: u64,
+    ) -> Result<(Option<Keys>, Range<u64>), Error> {
+        self.state().more_numbers(name, wanted)
     }
 }
 

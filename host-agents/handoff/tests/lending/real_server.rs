@@ -61,6 +61,7 @@ pub struct RealServer {
     pub acked: usize,
     socket: UdpSocket,
     observer: Arc<Remembering>,
+    server: noq::Connection,
     /// Of a hundred packets.
     pub lost: u32,
     random: SmallRng,
@@ -83,6 +84,7 @@ impl RealServer {
             acked: 0,
             socket: world.socket.try_clone().unwrap(),
             observer: world.observer.clone(),
+            server: world.server.clone(),
             lost: 0,
             random: SmallRng::seed_from_u64(7),
         }
@@ -160,10 +162,16 @@ impl RealServer {
                     }
                 }
             }
-            Event::Keys(keys) => self.grant.keys = keys,
+            Event::Keys(keys) => self.rekey(keys),
             Event::ConnectionId(id) => self.grant.connection_id = id,
-            event => panic!("{event:?}"),
+            event => panic!("{event:?}: {:?}", self.server.close_reason()),
         }
+    }
+
+    /// Numbers that came before are not used by newer keys (RFC 9001, section 6.4).
+    fn rekey(&mut self, keys: Keys) {
+        self.grant.keys = keys;
+        self.numbers = 0..0;
     }
 
     /// Of the next packet.
@@ -171,8 +179,12 @@ impl RealServer {
         let number = match self.loan {
             None => self.next,
             Some(name) => self.numbers.next().unwrap_or_else(|| {
-                let lender = &self.observer.lender;
-                self.numbers = lender.more_numbers(name, 10).unwrap();
+                let more = self.observer.lender.more_numbers(name, 10);
+                let (keys, numbers) = more.unwrap();
+                if let Some(keys) = keys {
+                    self.rekey(keys);
+                }
+                self.numbers = numbers;
                 self.numbers.next().unwrap()
             }),
         };

@@ -3,13 +3,94 @@ use bytes::{BufMut as _, BytesMut};
 use frontage_quic::frames::{Frame, read};
 use frontage_quic::session::Incoming;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::lend::Event;
+
+/// What a real server of a few lines is told and has not read yet, and what it knows.
+struct Told {
+    name: u32,
+    feedback: Arc<Feedback>,
+    inbox: VecDeque<Message>,
+    generation: u32,
+    numbers: Vec<u64>,
+}
+
+enum Message {
+    Keys(u32),
+    Numbers(Range<u64>),
+}
+
+impl Told {
+    /// Its owner passes on what there is.
+    fn relay(&mut self) {
+        let mut events = VecDeque::new();
+        self.feedback.pending().take(&mut events);
+        let keys = events.into_iter().filter_map(|event| match event {
+            Event::Keys(keys) => Some(Message::Keys(keys.generation)),
+            _ => None,
+        });
+        self.inbox.extend(keys);
+    }
+
+    fn ask(&mut self, state: &mut State, wanted: u64) {
+        let (keys, numbers) = state.more_numbers(self.name, wanted).unwrap();
+        let keys = keys.map(|keys| Message::Keys(keys.generation));
+        self.inbox.extend(keys);
+        self.inbox.push_back(Message::Numbers(numbers));
+    }
+
+    fn read(&mut self) {
+        match self.inbox.pop_front() {
+            Some(Message::Keys(generation)) => {
+                self.generation = generation;
+                self.numbers.clear();
+            }
+            Some(Message::Numbers(numbers)) => self.numbers.extend(numbers),
+            None => {}
+        }
+    }
+}
+
+proptest! {
+    /// Whoever sends: no packet is sealed by older keys than one of a lower number (RFC 9001, section 6.4).
+    #[test]
+    fn keys_are_no_older_than_those_of_lower_numbers(steps in prop::collection::vec((0..8u8, 0..2usize), 1..300)) {
+        let mut world = World::new(3);
+        let mut servers: Vec<Told> = Vec::new();
+        for _ in 0..2 {
+            let (name, _, _, feedback) = world.state.lend_numbers().unwrap();
+            let (inbox, numbers) = (VecDeque::new(), Vec::new());
+            servers.push(Told { name, feedback, inbox, generation: 0, numbers });
+        }
+        let mut sealed = Vec::new();
+        for (step, server) in steps {
+            let server = &mut servers[server];
+            match step {
+                0 => world.generation += 1,
+                1 | 2 => {
+                    world.noq();
+                    sealed.push((world.sent.last().unwrap().1, world.generation));
+                }
+                3 => server.ask(&mut world.state, 3),
+                4 => server.relay(),
+                5 | 6 => server.read(),
+                _ if server.numbers.is_empty() => {}
+                _ => sealed.push((server.numbers.remove(0), server.generation)),
+            }
+        }
+        sealed.sort_unstable();
+        prop_assert!(sealed.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1), "{sealed:?}");
+    }
+}
 
 /// Who sent what, on the wire and, if it is noq, by its own number.
 #[derive(Default)]
 struct World {
     state: State,
     next: u64,
+    /// Of keys, by which noq seals.
+    generation: u32,
     sent: Vec<(u32, u64, u64)>,
 }
 
@@ -28,7 +109,7 @@ impl World {
         let mut outgoing = Outgoing {
             path: 0,
             number: self.next,
-            generation: 0,
+            generation: self.generation,
             header: &mut [0x40, 9, self.next as u8],
             payload: &mut [0x01],
             is_far: false,
