@@ -16,10 +16,9 @@ from frontage.blocks import demand as block
 from frontage.blocks.demand import Cells
 from frontage.config import Config, ConfigError, loads
 from frontage.demand.counters import Epochs, indices
+from frontage.demand.estimate import Gain, Seen, demand, gain
 from frontage.demand.moves import Place, Stage, advance, begin, decide
-from frontage.demand.place import demand
-from frontage.demand.reports import Report, Reporter, noise
-from frontage.demand.store import Told
+from frontage.demand.reports import Report, Reporter, chance
 from frontage.limits import DEMAND_CELLS
 from frontage.placement.policy import Policy
 from frontage.state import Action
@@ -126,7 +125,7 @@ def test_a_report_waits_for_requests_and_has_regions_if_they_moved() -> None:
     one.count("films", {1: 99}, 10.0)
     assert tell(one) == []
     one.count("films", {2: 101}, 10.0)
-    first = Report("films", 200, 20.0, {1: 4.95, 2: 5.05})
+    first = Report("films", 200, 20.0, {1: 99, 2: 101})
     assert one.due() == [first]
     # It is due until it was told.
     assert tell(one) == [first]
@@ -134,7 +133,32 @@ def test_a_report_waits_for_requests_and_has_regions_if_they_moved() -> None:
     one.count("films", {1: 50, 2: 50}, 5.0)
     assert tell(one) == [Report("films", 100, 5.0, None)]
     one.count("films", {1: 10, 3: 90}, 5.0)
-    assert tell(one) == [Report("films", 100, 5.0, {1: 2.0, 3: 18.0})]
+    assert tell(one) == [Report("films", 100, 5.0, {1: 10, 3: 90})]
+
+
+def test_regions_are_told_again_when_four_times_as_many_handshakes_tell_of_them() -> None:
+    one = reporter()
+    told = []
+    for _ in range(32):
+        one.count("films", {1: 60, 2: 40}, 5.0)
+        told += tell(one)
+    assert [report.requests for report in told] == [100] * 32
+    vectors = {i: report.regions for i, report in enumerate(told) if report.regions is not None}
+    assert vectors == {0: {1: 60, 2: 40}, 4: {1: 240, 2: 160}, 20: {1: 960, 2: 640}}
+
+
+def test_what_moves_little_by_little_is_told() -> None:
+    one = reporter(moved=0.1)
+    for _ in range(50):
+        one.count("films", {1: 60, 2: 40}, 5.0)
+        tell(one)
+    found = []
+    for _ in range(50):
+        # Too few more of the one to be seen in a single report.
+        one.count("films", {1: 42, 2: 58}, 5.0)
+        found += [report.regions for report in tell(one) if report.regions is not None]
+    assert found
+    assert found[-1][2] / sum(found[-1].values()) > 0.45
 
 
 def test_that_nobody_comes_any_more_is_told_once() -> None:
@@ -165,26 +189,70 @@ def test_reports_are_a_bounded_share_and_lose_nothing(epochs: list[dict[int, int
     assert len(reports) <= 5 * regular
 
 
-def test_what_looks_moved_by_chance_is_known() -> None:
+@pytest.mark.parametrize(("regions", "now", "before"), [(2, 50, 300), (20, 300, 300), (100, 300, 3000)])
+def test_what_looks_moved_by_chance_is_known(regions: int, now: int, before: int) -> None:
     rng = np.random.default_rng(1)
-    for regions, now, before in ((2, 50, 300), (20, 300, 300), (100, 300, 3000)):
-        share = np.full(regions, 1 / regions)
-        pairs = [(rng.multinomial(now, share), rng.multinomial(before, share)) for _ in range(200)]
-        seen = float(np.mean([abs(a / now - b / before).sum() / 2 for a, b in pairs]))
-        said = float(np.mean([noise(a.tolist(), now, before) for a, _ in pairs]))
-        assert said == pytest.approx(seen, rel=0.2)
+    share = np.full(regions, 1 / regions)
+    pairs = [(rng.multinomial(now, share), rng.multinomial(before, share)) for _ in range(2000)]
+    seen = np.array([abs(a / now - b / before).sum() / 2 for a, b in pairs])
+    said = np.array([chance(dict(enumerate(b.tolist())), dict(enumerate(a.tolist()))) for a, b in pairs])
+    assert (seen >= said).mean() <= 0.06
+    assert said.mean() <= 3 * seen.mean()
 
 
 def test_demand_is_that_of_all_sites_at_their_rates() -> None:
     rtts = np.array([[np.inf, np.inf], [1.0, 2.0], [2.0, 1.0], [np.inf, np.inf]], np.float32)
-    rates = {1: 8.0, 2: 5.0, 3: 0.0, 4: 13.0}
-    told = {site: Told(regions, 0.0, 0, 0.0, 0) for site, regions in ((1, {1: 3.0, 2: 1.0}), (2, {2: 5.0}), (3, {2: 5.0}))}
-    assert demand(told, rates, rtts) == {1: 6.0, 2: 7.0}
+    seen = [Seen(8.0, 80, {1: 3, 2: 1}), Seen(5.0, 50, {2: 5}), Seen(0.0, 1, {2: 5})]
+    assert demand(seen, rtts) == {1: 6.0, 2: 7.0}
     # Those from where no RTT is known, or a region that is no more, are spread like the others.
-    told[4] = Told({0: 1.0, 3: 10.0, 77: 2.0}, 0.0, 0, 0.0, 0)
-    assert demand(told, rates, rtts) == pytest.approx({1: 12.0, 2: 14.0})
-    assert demand({4: told[4]}, rates, rtts) == {}
-    assert demand({}, {}, rtts) == {}
+    lost = Seen(13.0, 130, {0: 1, 3: 10, 77: 2})
+    assert demand([*seen, lost], rtts) == pytest.approx({1: 12.0, 2: 14.0})
+    assert demand([lost], rtts) == {}
+    assert demand([], rtts) == {}
+
+
+DISTANCE = np.array([[np.inf] * 3, [10, 100, 70], [100, 10, 70], [70, 70, 10]], np.float32) * 1000
+"""[region, site] microseconds: two far from each other, and one between them."""
+
+
+def of(*sites: int) -> np.typing.NDArray[np.bool_]:
+    return np.array([site in sites for site in range(3)])
+
+
+def test_a_gain_has_the_error_that_its_handshakes_leave_it() -> None:
+    # All that one site sees, in one sample: as a t-test has it.
+    found = gain([Seen(2.0, 100, {1: 20, 2: 80})], DISTANCE, of(0), of(1))
+    assert found.mean == pytest.approx(54_000)
+    spread = 90_000 * np.sqrt(0.2 * 0.8) * 2
+    assert found.error == pytest.approx(np.hypot(spread / 10, 54_000 / 10))
+    # The same by two sites, each of which has a region: what is uncertain are their rates.
+    apart = gain([Seen(0.4, 20, {1: 7}), Seen(1.6, 80, {2: 7})], DISTANCE, of(0), of(1))
+    assert apart.mean == pytest.approx(54_000)
+    assert apart.error == pytest.approx(90_000 / 10)
+    assert gain([Seen(2.0, 100, {0: 20, 77: 80})], DISTANCE, of(0), of(1)) == Gain(0.0, 0.0)
+    assert gain([], DISTANCE, of(0), of(1)) == Gain(0.0, 0.0)
+    assert gain([Seen(2.0, 100, {1: 1})], DISTANCE, of(), of(1)).certain
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("handshakes", [12, 30, 300])
+def test_chance_moves_nothing_and_demand_does(seed: int, handshakes: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    def certain(shares: list[float], wanted: int) -> float:
+        """How often, of what so many handshakes say."""
+        draws = [rng.poisson(handshakes * np.array(shares)) for _ in range(400)]
+        found = [
+            gain([Seen(float(n), n, {region: 1}) for region, n in enumerate(draw.tolist(), 1)], DISTANCE, of(0), of(wanted))
+            for draw in draws
+        ]
+        return float(np.mean([one.certain for one in found]))
+
+    # The site in the middle is as good as the others while demand is half here, half there.
+    assert certain([0.47, 0.47, 0.06], 2) < 0.25
+    assert certain([0.8, 0.14, 0.06], 1) < 0.01
+    assert certain([0.8, 0.14, 0.06], 2) < 0.01
+    assert certain([0.14, 0.8, 0.06], 1) > 0.9
 
 
 ACTIVE, STARTING, LEAVING, DRAINING, GONE = Stage.ACTIVE, Stage.STARTING, Stage.LEAVING, Stage.DRAINING, Stage.GONE

@@ -70,6 +70,11 @@ def stages(one: Mapper) -> dict[int, Stage]:
     return {site: place.stage for site, place in one.store.places().get(NAME, {}).items()}
 
 
+def document(one: Mapper) -> dict[str, Any]:
+    """What was written of the service at the last epoch."""
+    return one.store.views()[NAME]
+
+
 def deployed(one: Mapper) -> tuple[int, ...]:
     """The sites that first flights of the service go to."""
     return one.tables.deployments[one.tables.services[NAME]].sites
@@ -77,8 +82,9 @@ def deployed(one: Mapper) -> tuple[int, ...]:
 
 def ask(one: Mapper, now: float, rates: dict[str, float], requests: int = 500) -> None:
     """Demand of these prefixes, as a site's switch has counted it."""
-    regions = {region(one, prefix): rate for prefix, rate in rates.items()}
-    one.store.tell(1, [Report(NAME, requests, requests / sum(rates.values()), regions)], now)
+    seconds = requests / sum(rates.values())
+    regions = {region(one, prefix): round(rate * seconds) for prefix, rate in rates.items()}
+    one.store.tell(1, [Report(NAME, requests, seconds, regions)], now)
 
 
 async def test_regions_are_apart_wherever_the_service_is(tmp_path: Path, sites: list[StandIn]) -> None:
@@ -135,7 +141,8 @@ async def test_a_move_waits_for_the_handshakes_that_pay_for_it(tmp_path: Path, s
     ask(one, now, {NEAR_ONE: 10.0}, requests=int(needed) - 1)
     await one.step(now + EPOCH)
     assert stages(one) == {}
-    assert one.store.views()[NAME]["next"] == {"begun": False, "added": [], "removed": [2, 3], "handshakes_missing": 1}
+    change = one.store.views()[NAME]["next"]
+    assert (change["begun"], change["added"], change["removed"], change["handshakes_missing"]) == (False, [], [2, 3], 1)
     # Another controller takes over, and nothing that was counted is lost.
     two = mapper(tmp_path, sites, settings(requests=100, share=0.05), name="two")
     one.store.tell(1, [Report(NAME, 1, 0.1, None)], now)
@@ -143,6 +150,51 @@ async def test_a_move_waits_for_the_handshakes_that_pay_for_it(tmp_path: Path, s
     await two.step(now + 2 * EPOCH)
     assert two.engine is not None
     assert {site for site, stage in stages(two).items() if stage is Stage.ACTIVE} == {1}
+
+
+async def test_a_move_is_within_two_epochs_and_says_so(tmp_path: Path, sites: list[StandIn]) -> None:
+    one = mapper(tmp_path, sites, settings())
+    now = await begin(one, sites)
+    ask(one, now, {NEAR_ONE: 9.0, NEAR_TWO: 1.0})
+    for seconds in (0, 4):
+        await one.step(now + EPOCH + seconds)
+    assert document(one)["move"] == {"shown": 2, "decided": 2, "active": 2}
+    sites[1].replica(200, NAME, accepting=False)
+    # Demand has moved in the middle of the third epoch: it is half here, half there, and the third site is between them.
+    ask(one, now, {NEAR_ONE: 5.0, NEAR_TWO: 5.0}, requests=40)
+    await one.step(now + 2 * EPOCH)
+    assert deployed(one) == (1,)
+    ask(one, now, {NEAR_ONE: 1.0, NEAR_TWO: 9.0}, requests=80)
+    await one.step(now + 3 * EPOCH)
+    assert (document(one)["number"], stages(one)) == (4, {1: Stage.LEAVING, 2: Stage.STARTING})
+    assert document(one)["move"]["decided"] == 4
+    assert document(one)["move"]["active"] is None
+    # Another controller takes over, whose epoch ends at once; then the replica is there.
+    two = mapper(tmp_path, sites, settings(), name="two")
+    await two.step(now + 4 * EPOCH)
+    await two.step(now + 4 * EPOCH + 2)
+    sites[1].replica(200, NAME)
+    await two.step(now + 4 * EPOCH + 4)
+    assert document(one)["move"] == {"shown": 4, "decided": 4, "active": 5}
+    assert two.placer is not None
+    assert two.placer.last_moves == {NAME: document(one)["move"]}
+
+
+async def test_what_may_be_chance_moves_nothing_until_it_is_none(tmp_path: Path, sites: list[StandIn]) -> None:
+    one = mapper(tmp_path, sites, settings())
+    now = await begin(one, sites)
+    ask(one, now, {NEAR_ONE: 9.0, NEAR_TWO: 1.0})
+    await one.step(now + EPOCH)
+    ask(one, now, {NEAR_ONE: 9.0, NEAR_TWO: 11.0}, requests=40)
+    await one.step(now + 2 * EPOCH)
+    change = document(one)["next"]
+    assert (change["begun"], change["held"], change["added"], change["handshakes_missing"]) == (False, True, [2], 0)
+    assert 0 < change["gain_us"] < change["gain_error_us"]
+    assert document(one)["move"]["decided"] == 2
+    ask(one, now, {NEAR_ONE: 9.0, NEAR_TWO: 11.0}, requests=4000)
+    await one.step(now + 3 * EPOCH)
+    assert document(one)["move"] == {"shown": 3, "decided": 4, "active": 4}
+    assert document(one)["next"]["gain_us"] > document(one)["next"]["gain_error_us"]
 
 
 async def test_what_the_store_did_not_take_is_decided_again(
@@ -217,7 +269,7 @@ async def test_demand_above_capacity_leaves_the_least_and_is_said(
 async def test_demand_from_nowhere_moves_nothing(tmp_path: Path, sites: list[StandIn]) -> None:
     one = mapper(tmp_path, sites, settings())
     now = await begin(one, sites)
-    one.store.tell(1, [Report(NAME, 500, 50.0, {0: 4.0, 60000: 6.0}), Report("gone.example", 500, 500.0, {1: 1.0})], now)
+    one.store.tell(1, [Report(NAME, 500, 50.0, {0: 200, 60000: 300}), Report("gone.example", 500, 500.0, {1: 500})], now)
     await one.step(now + EPOCH)
     assert stages(one) == {}
     assert one.store.views() == {}

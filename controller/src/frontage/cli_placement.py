@@ -57,7 +57,7 @@ def placement(
 
 def _state(name: str, view: dict[str, Any] | None, places: dict[int, Place], present: set[int]) -> dict[str, Any]:
     """What is known of one service."""
-    hidden = {"heard", "news", "since", "service"}
+    hidden = {"heard", "news", "asked", "since", "service"}
     told = {key: value for key, value in (view or {}).items() if key not in hidden}
     stages = {
         site: {"stage": str(one.stage), "since": one.since, "present": site in present} for site, one in sorted(places.items())
@@ -80,7 +80,8 @@ def _print(state: dict[str, Any], known: dict[int, str]) -> None:
     epoch = datetime.fromtimestamp(state["epoch"], UTC).strftime("%Y-%m-%d %H:%M:%S")
     beta = "unbounded" if state["beta"] is None else f"{state['beta']:.3g}"
     line(
-        f"  epoch of {epoch}: {state['handshakes_per_second']:.1f} handshakes a second, {state['updates_per_second']:g} updates; "
+        f"  epoch {state.get('number', 0)}, {epoch}: {state['handshakes_per_second']:.1f} handshakes a second, "
+        f"{state['updates_per_second']:g} updates; "
         f"{state['replicas']} replicas ({state['bound']}; beta {beta})"
     )
     load = state["load"]
@@ -101,7 +102,14 @@ def _print(state: dict[str, Any], known: dict[int, str]) -> None:
         stage = place["stage"] if place else "active" if number in state["active"] else "-"
         sites.add_row(site(number), stage, "yes" if number in state["present"] else "no", reasons.get(number, "not wanted"))
     out.print(sites)
+    if move := state.get("move"):
+        line(f"  {_last(move)}")
     line(f"  {_next(state['next'], site)}\n")
+
+
+def _last(move: dict[str, Any]) -> str:
+    arrived = "not active yet" if move["active"] is None else f"active in {move['active']}"
+    return f"last move: demand asked for it in epoch {move['shown']}, decided in {move['decided']}, {arrived}"
 
 
 def _next(change: dict[str, Any], site: Any) -> str:
@@ -115,6 +123,10 @@ def _next(change: dict[str, Any], site: Any) -> str:
     what = " and ".join(parts)
     if change["begun"]:
         return f"this epoch {what}"
+    if change.get("held"):
+        shorter = "-" if change["gain_us"] is None else f"{change['gain_us'] / 1000:.1f}"
+        about = f"{shorter} ms shorter, give or take {change['gain_error_us'] / 1000:.1f}"
+        return f"the next epoch {what}, if that is no chance: so far the way would be {about}"
     if change["handshakes_missing"]:
         return f"the next epoch {what}, after {change['handshakes_missing']} more handshakes"
     return f"the next epoch {what}"

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 _LOOK = 0.25
 """Seconds between looks whether there is a switch to be read."""
-_READINGS = 4
+_READINGS = 8
 """Of an epoch, so that what is decided at its end goes by what is new."""
 
 

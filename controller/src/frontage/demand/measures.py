@@ -37,6 +37,18 @@ def placed(placer: Placer) -> Iterable[Metric]:
     counters, overhead = placer.counters, placer.reconfigurer.overhead
     prefix = "frontage_placement"
     yield CounterMetricFamily(f"{prefix}_epochs", "Epochs so far", value=counters.epochs)
+    yield GaugeMetricFamily(f"{prefix}_epoch", "Number of the last one, by whichever controller", value=counters.epoch)
+    epochs = GaugeMetricFamily(
+        f"{prefix}_move_epoch",
+        "Of each service's last move: the epoch whose demand first asked for it, that which decided it, and the last that had "
+        "ended when first flights went to all of its sites",
+        labels=["service", "step"],
+    )
+    for name, move in placer.last_moves.items():
+        for step, epoch in move.items():
+            if epoch is not None:
+                epochs.add_metric([name, step], epoch)
+    yield epochs
     yield CounterMetricFamily(f"{prefix}_reports", "Load reports taken in", value=overhead.reports)
     yield CounterMetricFamily(f"{prefix}_handshakes", "Handshakes that these told of", value=overhead.requests)
     yield CounterMetricFamily(f"{prefix}_reconfigurations", "Services that were moved", value=overhead.reconfigurations)

@@ -8,15 +8,16 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from frontage.demand import moves
 from frontage.demand.distances import distances, examples
-from frontage.demand.moves import Places
+from frontage.demand.estimate import Gain, Seen, demand, gain, with_updates
+from frontage.demand.heard import Heard, last_epoch, moved
+from frontage.demand.moves import Places, Stage
 from frontage.demand.settings import Placement
-from frontage.demand.store import Told
 from frontage.demand.view import Document, view
 from frontage.enduser import engine as mapping
 from frontage.enduser.database import StoreError
@@ -42,24 +43,10 @@ class Counters:
     beta: float = 0.0
     moves: int = 0
     """Sites that were added or left."""
+    epoch: int = 0
+    """Number of the last one, by whichever controller."""
     error: str | None = None
     """Why the last epoch placed nothing."""
-
-
-@dataclass(slots=True)
-class _Heard:
-    """Of one service at one site, what was taken from its reports."""
-
-    requests: int = 0
-    seconds: float = 0.0
-    reports: int = 0
-
-
-@dataclass(slots=True)
-class _Service:
-    heard: dict[int, _Heard] = field(default_factory=dict)
-    news: bool = True
-    """Its demand has moved since it was placed."""
 
 
 class Placer:
@@ -74,8 +61,16 @@ class Placer:
         self._settle = SETTLE_INTERVALS * interval
         self._names = [service.name for service in settings.services]
         self._updates = {service.name: service.updates for service in settings.services}
-        self._services: dict[str, _Service] | None = None
-        self._epoch = -math.inf
+        self._services: dict[str, Heard] | None = None
+        self._documents: dict[str, Document] = {}
+        """As they are in the store."""
+        self._ended = -math.inf
+        """Unix time of the last epoch's end."""
+
+    @property
+    def last_moves(self) -> dict[str, dict[str, int | None]]:
+        """Of services that have moved: the numbers of that move's epochs, as `Move` has them."""
+        return {name: about for name, one in (self._services or {}).items() if (about := moved(one.move)) is not None}
 
     def step(self, now: float, holder: str, lease: int, engine: mapping.Engine, out: Collection[int]) -> None:
         """Go on with moves, and in a new epoch decide on others. ``out``: sites of which nobody answers. Raises StoreError."""
@@ -84,9 +79,10 @@ class Placer:
             self._services = self._recover()
         after = {name: places for name, places in before.items() if name in self._updates}
         documents: dict[str, Document] = {}
-        if now - self._epoch >= self.settings.epoch:
-            self._epoch = now
+        if now - self._ended >= self.settings.epoch:
+            self._ended = now
             self.counters.epochs += 1
+            self.counters.epoch += 1
             try:
                 documents = self._decide(now, engine, out, after, present)
                 self.counters.error = None
@@ -98,6 +94,7 @@ class Placer:
             name: moves.advance(places, present.get(name, ()), now, settle=self._settle, drain=self.settings.drain)
             for name, places in after.items()
         }
+        documents |= self._arrived(after, self._documents | documents)
         gone = before.keys() - self._updates.keys()
         changed = {name: places for name, places in after.items() if places != before.get(name)}
         if not (changed or documents or gone):
@@ -110,39 +107,46 @@ class Placer:
                 self._store.unplace(connection, version, gone)
         except StoreError:
             # What was decided is not in the store: decide again, from what is.
-            self._services, self._epoch = None, -math.inf
+            self._services, self._ended = None, -math.inf
             raise
+        self._documents |= documents
 
-    def _recover(self) -> dict[str, _Service]:
+    def _recover(self) -> dict[str, Heard]:
         """As the store has it: from another leader, or this one before it began anew."""
-        found: dict[str, _Service] = {name: _Service() for name in self._names}
+        found: dict[str, Heard] = {name: Heard() for name in self._names}
         overhead, self.reconfigurer = self.reconfigurer.overhead, Reconfigurer(policy_of(self.settings))
-        for name, document in self._store.views().items():
-            if name in found:
-                heard = {int(site): _Heard(*numbers) for site, numbers in document["heard"].items()}
-                found[name] = _Service(heard, news=document["news"])
-                self.reconfigurer.count(_keys([name]), np.array([document["since"]]), np.array([0]))
+        documents = self._store.views()
+        self.counters.epoch = last_epoch(documents.values())
+        self._documents = {name: document for name, document in documents.items() if name in found}
+        for name, document in self._documents.items():
+            found[name] = Heard.recover(document)
+            self.reconfigurer.count(_keys([name]), np.array([document["since"]]), np.array([0]))
         self.reconfigurer.overhead = overhead
         return found
 
-    def _listen(self, told: Mapping[str, Mapping[int, Told]]) -> dict[str, dict[int, float]]:
-        """Take in what is new. Returns each service's handshakes a second by site: of all that was told in this epoch, else in the
-        last report."""
+    def _listen(self) -> dict[str, list[Seen]]:
+        """Take in what is new. Returns what sites see of each service."""
         assert self._services is not None
-        rates: dict[str, dict[int, float]] = {}
+        told = self._store.told()
+        found: dict[str, list[Seen]] = {}
         for name, one in self._services.items():
-            requests = reports = 0
-            for site, report in told.get(name, {}).items():
-                heard = one.heard.get(site, _Heard())
-                requests += report.requests - heard.requests
-                reports += report.reports - heard.reports
-                fresh = report.seconds > heard.seconds
-                rate = (report.requests - heard.requests) / (report.seconds - heard.seconds) if fresh else report.rate
-                rates.setdefault(name, {})[site] = rate
-                one.news |= fresh
-                one.heard[site] = _Heard(report.requests, report.seconds, report.reports)
+            seen, requests, reports = one.listen(told.get(name, {}), self.settings.requests)
+            found[name] = list(seen.values())
             self.reconfigurer.count(_keys([name]), np.array([requests]), np.array([reports]))
-        return rates
+        return found
+
+    def _arrived(self, after: Mapping[str, Places], documents: dict[str, Document]) -> dict[str, Document]:
+        """Documents of services whose move has come to its end with this step."""
+        assert self._services is not None
+        found = {}
+        for name in documents.keys() & after.keys():
+            move = self._services[name].move
+            wanted = [place for place in after[name].values() if place.stage.wanted]
+            if move is not None and move.active is None and all(place.stage is Stage.ACTIVE for place in wanted):
+                move.active = self.counters.epoch
+                found[name] = documents[name] | {"move": moved(move)}
+                log.info("placement: %s has moved, in epoch %d", name, move.active)
+        return found
 
     def _decide(
         self,
@@ -154,12 +158,11 @@ class Placer:
     ) -> dict[str, Document]:
         """Which services move, and what is to be said of each. Changes ``after``."""
         assert self._services is not None
-        told = self._store.told()
-        rates = self._listen(told)
+        seen = self._listen()
         ids = tuple(engine.sites.tolist())
         capacity = [0.0 if site in out else self.settings.capacity.get(site, 0.0) for site in ids]
         rtts = distances(engine)
-        demands = {name: found for name in self._names if (found := demand(told.get(name, {}), rates.get(name, {}), rtts))}
+        demands = {name: found for name in self._names if (found := demand(seen[name], rtts))}
         if not demands:
             return {}
         names = list(demands)
@@ -176,21 +179,23 @@ class Placer:
             log.warning("placement: %s", shortfall(plan.load))
         wanted = planner.masks(keys)
         whys = [explain(planner, int(key), here, self.reconfigurer) for key, here in zip(keys, active, strict=True)]
-        due = self.reconfigurer.decide(keys, active, wanted)
+        gains = [gain(seen[name], planner.chooser.distance, *masks) for name, *masks in zip(names, active, wanted, strict=True)]
+        held = np.array([_holds(planner, *about) for about in zip(active, wanted, gains, strict=True)])
+        due = self.reconfigurer.decide(keys, active, np.where(held[:, None], active, wanted))
         documents = {}
-        for name, key, now_at, shall, moved, why in zip(names, keys, active, wanted, due, whys, strict=True):
-            have = after.get(name) or moves.begin([ids[i] for i in np.flatnonzero(now_at)], now)
-            if moved:
-                after[name] = moves.decide(have, [ids[i] for i in np.flatnonzero(shall)], now)
-                self.counters.moves += int((now_at != shall).sum())
-                log.info("placement: %s moves from %s to %s", name, sites_of(ids, now_at), sites_of(ids, shall))
-            one = self._services[name]
-            one.news = bool((now_at != shall).any()) and not moved
-            since = int(self.reconfigurer.since(np.array([key], np.uint64))[0])
+        for i, (name, why) in enumerate(zip(names, whys, strict=True)):
+            have = after.get(name) or moves.begin([ids[site] for site in np.flatnonzero(active[i])], now)
+            if due[i]:
+                after[name] = moves.decide(have, [ids[site] for site in np.flatnonzero(wanted[i])], now)
+                self.counters.moves += int((active[i] != wanted[i]).sum())
+                log.info("placement: %s moves from %s to %s", name, sites_of(ids, active[i]), sites_of(ids, wanted[i]))
+            one, differs = self._services[name], bool((active[i] != wanted[i]).any())
+            one.decided(self.counters.epoch, differs=differs, moves=bool(due[i]))
+            since = int(self.reconfigurer.since(keys[i : i + 1])[0])
             prefixes = examples(engine, [region.region for region in why.regions])
-            heard = {site: (h.requests, h.seconds, h.reports) for site, h in one.heard.items()}
-            state = {"since": since, "news": one.news, "heard": heard}
-            documents[name] = view(name, now, why, prefixes, plan.load, moved=bool(moved)) | state
+            better = gains[i] if differs else None
+            what = view(name, self.counters.epoch, now, why, prefixes, plan.load, better, moved=bool(due[i]), held=bool(held[i]))
+            documents[name] = what | {"since": since} | one.state
         return documents
 
     @staticmethod
@@ -215,27 +220,11 @@ def parameters_of(settings: Placement) -> Parameters:
     )
 
 
-def demand(told: Mapping[int, Told], rates: Mapping[int, float], rtts: np.typing.NDArray[np.float32]) -> dict[int, float]:
-    """Handshakes a second by region, from the reports of all sites: each one's regions, at its rate. Those of regions from
-    which no RTT is known are taken to be spread like the others; none if there are no others."""
-    found: dict[int, float] = {}
-    lost = 0.0
-    for site, one in told.items():
-        total = sum(one.regions.values())
-        for region, share in one.regions.items():
-            rate = rates[site] * share / total
-            if region < len(rtts) and np.isfinite(rtts[region]).any():
-                found[region] = found.get(region, 0.0) + rate
-            else:
-                lost += rate
-    known = sum(found.values())
-    return {region: rate * (1 + lost / known) for region, rate in found.items() if rate > 0}
-
-
-def with_updates(rates: Mapping[int, float], updates: float) -> dict[int, tuple[float, float]]:
-    """Updates are nobody's: spread like the rest they change no region's weight."""
-    total = sum(rates.values())
-    return {region: (rate, updates * rate / total) for region, rate in rates.items()}
+def _holds(planner: Engine, active: Flags, wanted: Flags, gain: Gain) -> bool:
+    """Whether a service stays because what is better about the ``wanted`` sites may be chance. How many sites it has is none, nor
+    is that one is gone."""
+    moves_only = active.sum() == wanted.sum() and not (active & ~planner.sites.usable).any()
+    return bool(moves_only and (active != wanted).any() and not gain.certain)
 
 
 def shortfall(load: Load) -> str:

@@ -1,8 +1,9 @@
 """When a site tells of the demand that it sees, and of what of it (Auspice, 1.2 and 1.2.5).
 
 At most once per m handshakes for a service, so that reports are a known share of these; and in the sparse vector of its regions
-only if they come from elsewhere than it told last: else the rate alone is news. Where fewer come than the last report promised, m
-handshakes of its promise are time enough to say so; if still fewer come, four times as many, and so on.
+only if they come from elsewhere than it told last, or if that rests on a quarter of what came since: else the rate alone is news.
+Where fewer come than the last report promised, m handshakes of its promise are time enough to say so; if still fewer come, four
+times as many, and so on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,11 @@ from dataclasses import dataclass, field
 from frontage.demand.counters import Regions
 from frontage.placement.policy import Policy, moved
 
+_SHARPER = 4
+"""Times as many handshakes as the last vector's halve its error."""
+_CHANCE = 3.0
+"""Standard deviations from the mean: what is beyond that is chance once in twenty times, or less."""
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -24,8 +30,8 @@ class Report:
     """Handshakes since the last report."""
     seconds: float
     """In so many seconds."""
-    regions: Mapping[int, float] | None
-    """Handshakes a second by region; None where they come from where the last ones did."""
+    regions: Mapping[int, int] | None
+    """Handshakes by region, these or more of before; None where they come from where the last ones did."""
 
     @property
     def rate(self) -> float:
@@ -41,10 +47,10 @@ class _Service:
     told: Report | None = None
     patience: int = 1
     """In m handshakes of what was promised."""
-    regions: Mapping[int, float] = field(default_factory=dict)
+    regions: Regions = field(default_factory=dict)
     """As told last."""
-    samples: int = 0
-    """Handshakes that these are of."""
+    like: Regions = field(default_factory=dict)
+    """What was reported since, and came from where those did."""
 
 
 class Reporter:
@@ -68,7 +74,9 @@ class Reporter:
     def told(self, report: Report) -> None:
         one = self._services[report.service]
         if report.regions is not None:
-            one.regions, one.samples = report.regions, report.requests
+            one.regions, one.like = dict(report.regions), {}
+        else:
+            one.like = _sum(one.like, one.requests)
         one.patience = 1 if report.requests >= self.policy.requests else 4 * one.patience
         one.told, one.seconds, one.requests = report, 0.0, {}
 
@@ -78,21 +86,39 @@ class Reporter:
         enough = requests >= self.policy.requests or expected >= self.policy.requests * one.patience
         if one.seconds <= 0 or not enough:
             return None
-        rates = {region: count / one.seconds for region, count in one.requests.items()}
-        places = sorted(rates.keys() | one.regions.keys())
-        before, now = ([vector.get(region, 0.0) for region in places] for vector in (one.regions, rates))
-        samples = requests, one.samples
-        elsewhere = one.told is None or (
-            requests > 0 and moved([before], [now])[0] >= self.policy.moved + noise(list(one.requests.values()), *samples)
-        )
-        return Report(name, requests, one.seconds, rates if elsewhere else None)
+        regions = None
+        if one.told is None or _moved(one.regions, one.requests, self.policy):
+            regions = one.requests
+        elif (like := _sum(one.like, one.requests)) and (
+            sum(like.values()) >= _SHARPER * sum(one.regions.values()) or _moved(one.regions, like, self.policy)
+        ):
+            regions = like
+        return Report(name, requests, one.seconds, regions)
 
 
-def noise(counts: list[int], now: int, before: int) -> float:
-    """The share that seems to come from elsewhere although nothing has moved, on average: of ``now`` handshakes, so many from each
-    region, against ``before`` others. Half the mean absolute difference of two binomial shares, region by region, as a normal
-    distribution has it."""
-    if not now or not before:
+def _sum(some: Regions, more: Regions) -> Regions:
+    return {region: some.get(region, 0) + more.get(region, 0) for region in some.keys() | more.keys()}
+
+
+def _moved(before: Regions, now: Regions, policy: Policy) -> bool:
+    """Whether so many handshakes come from elsewhere, beyond what chance would do."""
+    if not sum(now.values()):
+        return False
+    places = sorted(before.keys() | now.keys())
+    was, found = ([counts.get(region, 0) for region in places] for counts in (before, now))
+    return bool(moved([was], [found])[0] >= policy.moved + chance(before, now))
+
+
+def chance(before: Regions, now: Regions) -> float:
+    """The share that may seem to come from elsewhere although nothing has moved: half the sum over regions of the absolute
+    differences of two binomial shares, as a normal distribution has them: their mean, and three standard deviations more."""
+    samples = sum(before.values()), sum(now.values())
+    if not all(samples):
         return 0.0
-    spread = sum(math.sqrt(share * (1 - share)) for count in counts if (share := count / now))
-    return spread * math.sqrt((1 / now + 1 / before) / (2 * math.pi))
+    together = _sum(before, now)
+    shares = [count / sum(samples) for count in together.values()]
+    scale = sum(1 / one for one in samples)
+    deviations = [math.sqrt(share * (1 - share) * scale) for share in shares]
+    mean = sum(deviations) / math.sqrt(2 * math.pi)
+    deviation = math.sqrt(sum(one * one for one in deviations) * (1 - 2 / math.pi)) / 2
+    return mean + _CHANCE * deviation

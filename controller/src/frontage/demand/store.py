@@ -21,7 +21,7 @@ class Told:
     """What the reports of one site say of one service."""
 
     regions: Mapping[int, float]
-    """Handshakes a second by region, when these last moved."""
+    """Handshakes by region, when these last moved."""
     rate: float
     """Handshakes a second in the last report."""
     requests: int

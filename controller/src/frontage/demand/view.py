@@ -6,16 +6,30 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from frontage.demand.estimate import Gain
 from frontage.placement.values import Load
 from frontage.placement.why import Why
 
 Document: TypeAlias = dict[str, Any]
 
 
-def view(service: str, now: float, why: Why, prefixes: Mapping[int, Sequence[str]], load: Load, *, moved: bool) -> Document:
-    """``now``: the epoch's Unix time; ``prefixes``: some of each region; ``moved``: that the change has begun with this epoch."""
+def view(
+    service: str,
+    number: int,
+    now: float,
+    why: Why,
+    prefixes: Mapping[int, Sequence[str]],
+    load: Load,
+    gain: Gain | None,
+    *,
+    moved: bool,
+    held: bool,
+) -> Document:
+    """``number`` and ``now``: the epoch's, and its Unix time; ``prefixes``: some of each region; ``gain``: of the change, if there
+    is one; ``moved``: that it has begun with this epoch; ``held``: that it has not because it may be chance."""
     return {
         "service": service,
+        "number": number,
         "epoch": now,
         "handshakes_per_second": why.reads,
         "updates_per_second": why.writes,
@@ -40,6 +54,9 @@ def view(service: str, now: float, why: Why, prefixes: Mapping[int, Sequence[str
             "added": list(why.added),
             "removed": list(why.removed),
             "handshakes_missing": why.requests_missing,
+            "held": held,
+            "gain_us": None if gain is None else _finite(gain.mean),
+            "gain_error_us": None if gain is None else gain.error,
         },
         "load": {"budget": load.budget, "handshakes": load.reads, "updates": load.updates, "shortfall": load.shortfall},
     }

@@ -112,7 +112,7 @@ load_report = Table(
     metadata,
     Column("service", Text, primary_key=True),
     Column("site", SmallInteger, primary_key=True, comment="at which the clients came in"),
-    Column("regions", Text, nullable=False, comment="JSON: handshakes a second by region, sparse; when these last moved"),
+    Column("regions", Text, nullable=False, comment="JSON: handshakes by region, sparse; when these last moved"),
     Column("rate", Float, nullable=False, comment="handshakes a second from all regions, in the last report"),
     Column("requests", BigInteger, nullable=False, comment="handshakes that reports told of so far"),
     Column("seconds", Float, nullable=False, comment="in which these came"),
