@@ -72,6 +72,8 @@ test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(P4)
 	@$(VENV)/bin/pytest -q clients/tests
 	$(say) 'Simulations'
 	@$(VENV)/bin/pytest -q experiments/tests
+	$(say) 'Links and commands in the docs'
+	@$(VENV)/bin/pytest -q tools/tests
 	$(say) 'softswitch in Python'
 	@$(VENV)/bin/pytest -q softswitch/python/tests
 	@$(PYTHON) softswitch/python/examples/router.py >/dev/null

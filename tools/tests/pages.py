@@ -1,0 +1,61 @@
+"""The repository's pages, and what is code in them."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RESULTS = REPOSITORY / "docs" / "results"
+BUILT = ("build", "target", "__pycache__", "node_modules")
+SPAN = re.compile(r"`([^`\n]+)`")
+
+
+def sources(*names: str) -> list[Path]:
+    """Files of the repository whose names end so. What is built or hidden does not count."""
+    found = []
+    for place, folders, files in os.walk(REPOSITORY):
+        folders[:] = sorted(name for name in folders if name not in BUILT and not name.startswith("."))
+        found += [Path(place, name) for name in sorted(files) if name.endswith(names)]
+    return found
+
+
+def folder(page: Path) -> Path:
+    """Where a page's links begin. The texts of papers' figures are parts of a page in docs/results."""
+    parts = page.relative_to(REPOSITORY).parts
+    is_part = parts[0] == "experiments" and len(parts) == 3 and any(page.parent.glob("*.yaml"))
+    return RESULTS if is_part else page.parent
+
+
+def prose(text: str) -> str:
+    """A page without its code."""
+    lines, fenced = [], False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.startswith("    "):
+            lines.append(SPAN.sub("", line))
+    return "\n".join(lines)
+
+
+def code(text: str) -> Iterator[str]:
+    """Spans of code, and the lines of blocks, in which a backslash joins two."""
+    fenced = False
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif fenced or line.startswith("    "):
+            yield line.strip()
+        else:
+            yield from SPAN.findall(line)
+
+
+def anchors(page: Path) -> set[str]:
+    """Of a page's headings."""
+    found, fenced = set(), False
+    for line in page.read_text().splitlines():
+        fenced ^= line.startswith("```")
+        if not fenced and (heading := re.match(r"#+ (.+)", line)):
+            words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading[1]).strip().lower()
+            found.add(re.sub(r"[^\w\- ]", "", words).replace(" ", "-"))
+    return found
