@@ -8,9 +8,8 @@ import contextlib
 import sys
 from statistics import median, quantiles
 
+import nginx
 from qdsr_lab import Form, Lab, Turn, lab
-from qdsr_nginx import serve_nginx
-from quic_nginx import NO_NGINX, nginx_root, version
 from rows import Row, finish, row
 
 SIZES = [1, 4, 16, 64, 128, 256, 512, 1024]
@@ -63,16 +62,16 @@ def best(rows: list[Row]) -> Row:
 
 
 def measure() -> list[Row]:
-    root, nginx, rows = nginx_root(), None, []
+    root, peer, rows = nginx.nginx_root(), None, []
     with lab([size * 1024 for size in SIZES]) as here, contextlib.ExitStack() as running:
         forms = start(here, running)
         if root is None:
-            print(NO_NGINX, file=sys.stderr)
+            print(nginx.NO_NGINX, file=sys.stderr)
         else:
-            nginx = f"{version(root)} as a proxy"
-            forms.append(running.enter_context(serve_nginx(here, root, NGINX_PORT)))
+            peer = f"{nginx.version(root)} as a proxy"
+            forms.append(running.enter_context(here.nginx(NGINX_PORT, root)))
         for size in SIZES:
-            rows += rows_of(size, rounds(forms, size * 1024), nginx)
+            rows += rows_of(size, rounds(forms, size * 1024), peer)
     return [*rows, best(rows)]
 
 

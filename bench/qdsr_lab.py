@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import nginx
 from frontage_demo.certificate import issue_certificate, make_authority
-from namespaces import PATIENCE, core_ns, enter, namespace, pin, run, serving
+from frontage_demo.handoff import configuration
+from frontage_demo.handoff.configuration import ORIGIN_PORT, RealServer
+from namespaces import PATIENCE, child, core_ns, enter, namespace, pin, run, serving
 from paths import program
 
 BALANCER_CORE, OTHERS_CORE = 0, 1
@@ -25,42 +28,23 @@ PERIOD_US, QUOTA_US = 20_000, 1_000
 CONTROL_GROUPS = Path("/sys/fs/cgroup/cpu")
 REAL_SERVERS = 3
 BALANCER, CLIENT = "2001:db8::2", "2001:db8::1"
-REAL = [f"2001:db8::{11 + n}" for n in range(REAL_SERVERS)]
-LINK_PORT, ORIGIN_PORT = 4500, 8080
-
-PLAIN = """\
-listen = ["[{balancer}]:{port}"]
-certificate = "lb.pem"
-private_key = "lb.key"
+REAL = [RealServer(f"rs{n}", f"2001:db8::{11 + n}") for n in range(REAL_SERVERS)]
+NAME = "lb"
+"""The balancer's, in its certificate."""
+NGINX_HTTP = "upstream real { " + " ".join(f"server [{real.address}]:{ORIGIN_PORT};" for real in REAL) + " keepalive 128; }"
+NGINX_SERVER = """\
+location / {
+    proxy_pass http://real;
+    proxy_http_version 1.1;
+    proxy_set_header Connection "";
+    # What does not fit is not put on a disk.
+    proxy_buffers 16 64k;
+    proxy_buffer_size 64k;
+    proxy_busy_buffers_size 128k;
+    proxy_max_temp_file_size 0;
+}
 """
-PROXY = f"""\
-[[route]]
-path = "/"
-origin = "http://[{REAL[0]}]:{ORIGIN_PORT}"
-"""
-"""The same balancer as a proxy."""
-HANDOFF = """\
-[handoff]
-certificate = "lb.pem"
-private_key = "lb.key"
-ca = "ca.pem"
-{below}
-servers = [{servers}]
-[[route]]
-path = "/"
-real_servers = {{ policy = "round-robin" }}
-"""
-REAL_SERVER = """\
-listen = "[{address}]:{link}"
-certificate = "{name}.pem"
-private_key = "{name}.key"
-ca = "ca.pem"
-balancers = ["lb"]
-origin = "[{address}]:{origin}"
-[[route]]
-path = "/"
-directory = "objects"
-"""
+"""The same proxy with nginx."""
 
 
 @dataclass(frozen=True)
@@ -117,23 +101,30 @@ class Lab:
     @contextlib.contextmanager
     def balancer(self, name: str, port: int, route: str, paths: int) -> Iterator[Form]:
         """frontage-cclb7-quic until the end."""
-        configuration = self.folder / f"{name}.toml"
-        configuration.write_text(PLAIN.format(balancer=BALANCER, port=port) + route)
-        command: list[str | Path] = [program("FRONTAGE_CCLB7_QUIC", "frontage-cclb7-quic"), configuration]
+        file = self.folder / f"{name}.toml"
+        file.write_text(configuration.balancer(NAME, BALANCER, port) + route)
+        command: list[str | Path] = [program("FRONTAGE_CCLB7_QUIC", "frontage-cclb7-quic"), file]
         with serving(self.folder / f"{name}.log", [*pin(BALANCER_CORE), *command], port) as pid:
             self.confine(pid)
             yield Form(self, port, pid, paths)
 
     def proxy(self, port: int) -> contextlib.AbstractContextManager[Form]:
-        return self.balancer("proxy", port, PROXY, 1)
+        """As a proxy."""
+        return self.balancer("proxy", port, configuration.proxied_route(REAL[0]), 1)
 
     def handoff(self, port: int, below: str = "") -> contextlib.AbstractContextManager[Form]:
-        servers = ", ".join(
-            f'{{ name = "rs{n}", address = "[{address}]:{LINK_PORT}", origin = "http://[{address}]:{ORIGIN_PORT}" }}'
-            for n, address in enumerate(REAL)
-        )
-        route = HANDOFF.format(servers=servers, below=f'below = "{below}"' if below else "")
-        return self.balancer(f"handoff{below}", port, route, 1 + REAL_SERVERS)
+        """That hands requests over, if their answers are not `below` so many bytes."""
+        section = configuration.handoff(NAME, REAL, f'below = "{below}"\n' if below else "")
+        return self.balancer(f"handoff{below}", port, section + configuration.handed_route("round-robin"), 1 + REAL_SERVERS)
+
+    @contextlib.contextmanager
+    def nginx(self, port: int, root: Path) -> Iterator[Form]:
+        """The nginx of a Debian root as a proxy."""
+        command = nginx.command(root, self.folder, f"[{BALANCER}]:{port}", (f"{NAME}.pem", f"{NAME}.key"), NGINX_SERVER, NGINX_HTTP)
+        with serving(self.folder / "nginx.log", [*pin(BALANCER_CORE), *command], port) as pid:
+            worker = child(pid, "worker")
+            self.confine(worker)
+            yield Form(self, port, worker, 1)
 
 
 @contextlib.contextmanager
@@ -157,12 +148,12 @@ def lab(sizes: Sequence[int]) -> Iterator[Lab]:
         run(f"{there} ip link add bridge type bridge")
         run(f"{there} ip link set bridge up")
         run(f"{there} ip -6 address add {CLIENT}/64 dev bridge nodad")
-        _connect(clients, os.getpid(), "lb", BALANCER, BALANCER_CORE)
-        issue_certificate(folder, "lb")
-        for n, address in enumerate(REAL):
+        _connect(clients, os.getpid(), NAME, BALANCER, BALANCER_CORE)
+        issue_certificate(folder, NAME)
+        for real in REAL:
             inside = running.enter_context(namespace())
-            _connect(clients, inside, f"rs{n}", address, OTHERS_CORE)
-            running.enter_context(_real_server(folder, f"rs{n}", address, inside))
+            _connect(clients, inside, real.name, real.address, OTHERS_CORE)
+            running.enter_context(_real_server(folder, real, inside))
         yield found
 
 
@@ -198,9 +189,9 @@ def _connect(bridge: int, inside: int, name: str, address: str, core: int) -> No
     run(f"{here} tee /sys/class/net/eth0/queues/rx-0/rps_cpus", f"{1 << core:x}")
 
 
-def _real_server(folder: Path, name: str, address: str, inside: int) -> contextlib.AbstractContextManager[int]:
-    issue_certificate(folder, name)
-    configuration = folder / f"{name}.toml"
-    configuration.write_text(REAL_SERVER.format(name=name, address=address, link=LINK_PORT, origin=ORIGIN_PORT))
-    command: list[str | Path] = [*pin(OTHERS_CORE), program("FRONTAGE_REAL_SERVER", "frontage-real-server"), configuration]
-    return serving(folder / f"{name}.log", command, ORIGIN_PORT, enter(inside))
+def _real_server(folder: Path, real: RealServer, inside: int) -> contextlib.AbstractContextManager[int]:
+    issue_certificate(folder, real.name)
+    file = folder / f"{real.name}.toml"
+    file.write_text(configuration.real_server(real, NAME))
+    command: list[str | Path] = [*pin(OTHERS_CORE), program("FRONTAGE_REAL_SERVER", "frontage-real-server"), file]
+    return serving(folder / f"{real.name}.log", command, ORIGIN_PORT, enter(inside))

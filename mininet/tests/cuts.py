@@ -7,8 +7,9 @@ from pathlib import Path
 from scapy.utils import RawPcapReader
 
 from frontage_demo.addresses import ServerAddresses
+from frontage_demo.handoff.configuration import LINK_PORT, ORIGIN_PORT
 from frontage_demo.nodes import Namespace
-from frontage_demo.qdsr import LINK_PORT, ORIGIN_PORT, QdsrWorld
+from frontage_demo.qdsr import QdsrWorld
 
 RULES = """
 table netdev cut {{

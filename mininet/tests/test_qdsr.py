@@ -11,7 +11,8 @@ import pytest
 
 from frontage_demo.addresses import QUIC_PORT, QUIC_SERVER_PORT, QUIC_VIP6
 from frontage_demo.capture import Capture
-from frontage_demo.qdsr import LINK_PORT, QdsrWorld
+from frontage_demo.handoff.configuration import LINK_PORT
+from frontage_demo.qdsr import QdsrWorld
 from frontage_demo.quicagents import network_of
 from frontage_demo.sandbox import Sandbox
 from frontage_demo.settings import Settings

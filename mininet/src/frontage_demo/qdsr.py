@@ -14,6 +14,7 @@ from .certificate import issue_certificate, make_authority
 from .configuration import with_real_servers
 from .edge import METRICS as SWITCH_COUNTERS
 from .edge import EdgeSwitch
+from .handoff.configuration import RealServer, handed_route, handoff, real_server
 from .metricsclient import Scrape, scrape
 from .nodes import NodeError
 from .quic import QuicWorld
@@ -22,35 +23,15 @@ from .services import FILMS
 from .settings import Settings
 from .world import READY_TIMEOUT
 
-LINK_PORT = 4500
-"""Where real servers wait for balancers: UDP."""
-ORIGIN_PORT = 8080
-"""Where they answer over HTTP/1.1 what is not handed to them."""
-
-HANDOFF = """\
-[handoff]
-certificate = "{balancer}.pem"
-private_key = "{balancer}.key"
-ca = "ca.pem"
-servers = [{servers}]
-
-{routes}"""
-
-REAL_SERVER = """\
-listen = "[{address}]:{link_port}"
-certificate = "{name}.pem"
-private_key = "{name}.key"
-ca = "ca.pem"
-balancers = ["{balancer}"]
-origin = "[{address}]:{origin_port}"
+FIELDS = """\
 metrics = "{metrics}"
 access_log = "{name}.json"
 
 [cookie]
 keys = "keys.toml"
 bandwidth = "{bandwidth}kbit"
-
-{routes}"""
+"""
+"""A real server's, beside those that all have."""
 
 
 class QdsrWorld(QuicWorld):
@@ -66,21 +47,16 @@ class QdsrWorld(QuicWorld):
         self._real_server = real_server
         self.balancer, *self.real_servers = self.server_addresses
         edge.config.write_text(with_real_servers(edge.config.read_text(), self.real_servers, FILMS[0].name))
-        listed = (
-            f'{{ name = "{r.name}", address = "[{r.address6}]:{LINK_PORT}", origin = "{self.origin(r)}" }}'
-            for r in self.real_servers
-        )
-        self.routes = HANDOFF.format(
-            balancer=self.balancer.name, servers=", ".join(listed), routes=self._balancer_routes()
-        )
+        section = handoff(self.balancer.name, map(_as_real_server, self.real_servers))
+        self.routes = f"{section}\n{self._balancer_routes()}"
 
     def _balancer_routes(self) -> str:
         """Who answers, in the balancer's configuration."""
-        return '[[route]]\npath = "/"\nreal_servers = { policy = "least-load" }\n'
+        return handed_route("least-load")
 
     def origin(self, real_server: ServerAddresses) -> str:
         """Where a real server answers over HTTP/1.1."""
-        return f"http://[{real_server.address6}]:{ORIGIN_PORT}"
+        return _as_real_server(real_server).origin
 
     def agent(self, server: ServerAddresses) -> Scrape:
         """The metrics of a balancer or real server."""
@@ -146,14 +122,15 @@ class QdsrWorld(QuicWorld):
             issue_certificate(self._directory, server.name)
         self._start_balancer(self.balancer)
         for server in self.real_servers:
-            configuration = REAL_SERVER.format(
-                name=server.name,
-                address=server.address6,
-                balancer=self.balancer.name,
-                link_port=LINK_PORT,
-                origin_port=ORIGIN_PORT,
+            fields = FIELDS.format(
                 metrics="{}:{}".format(*METRICS),
+                name=server.name,
                 bandwidth=self.settings.server_rate // 1000,
-                routes=self.own_routes,
             )
+            named = _as_real_server(server)
+            configuration = real_server(named, self.balancer.name, fields, self.own_routes)
             self._start(server, self._real_server, configuration)
+
+
+def _as_real_server(server: ServerAddresses) -> RealServer:
+    return RealServer(server.name, server.address6)

@@ -10,23 +10,14 @@ Fig. 11). At the site, balancer and real servers are in one place, and all that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..nodes import Topo
 from ..wires import WIRES, interface
+from .configuration import RealServer
 
 CLIENT, BALANCER, SITE = "client", "balancer", "site"
 CLIENT_ADDRESS, BALANCER_ADDRESS = "2001:db8:1::1", "2001:db8:1::2"
 TO_CLIENT = (2, 6)
 """Ports by which packets leave for the client: in the triangle from the balancer, and from the real server."""
-
-
-@dataclass(frozen=True)
-class RealServer:
-    """One of them."""
-
-    name: str
-    address: str
 
 
 class Triangle(Topo):  # type: ignore[misc]

@@ -17,49 +17,14 @@ from ..nodes import Namespace, Network, NodeError
 from ..processes import serve
 from ..programs import ours
 from ..wires import Wires
+from . import configuration
+from .configuration import ORIGIN_PORT
 from .topology import BALANCER, BALANCER_ADDRESS, CLIENT, CLIENT_ADDRESS, Site, Triangle
 
 PATIENCE = 20.0
-LINK_PORT, ORIGIN_PORT, METRICS = 4500, 8080, "127.0.0.1:9153"
+METRICS = "127.0.0.1:9153"
 HANDOFF, PROXY = "hand-off", "proxy"
 PORTS = {HANDOFF: 443, PROXY: 444}
-
-LISTEN = f"""\
-listen = ["[{BALANCER_ADDRESS}]:{{port}}"]
-certificate = "balancer.pem"
-private_key = "balancer.key"
-"""
-SERVER = f"""\
-{{{{ name = "{{name}}", address = "[{{address}}]:{LINK_PORT}", origin = "http://[{{address}}]:{ORIGIN_PORT}" }}}}"""
-ROUTES = {
-    HANDOFF: f"""\
-metrics = "{METRICS}"
-[handoff]
-certificate = "balancer.pem"
-private_key = "balancer.key"
-ca = "ca.pem"
-servers = [{{servers}}]
-[[route]]
-path = "/"
-real_servers = {{{{ policy = "round-robin" }}}}
-""",
-    PROXY: f"""\
-[[route]]
-path = "/"
-origin = "http://[{{origin}}]:{ORIGIN_PORT}"
-""",
-}
-REAL_SERVER = f"""\
-listen = "[{{address}}]:{LINK_PORT}"
-certificate = "{{name}}.pem"
-private_key = "{{name}}.key"
-ca = "ca.pem"
-balancers = ["balancer"]
-origin = "[{{address}}]:{ORIGIN_PORT}"
-[[route]]
-path = "/"
-directory = "objects"
-"""
 
 
 @dataclass(frozen=True)
@@ -149,14 +114,21 @@ class Ground:
         with contextlib.ExitStack() as running:
             running.callback(_end, self._wires.start(ports, links, seed))
             for server in real:
-                text = REAL_SERVER.format(name=server.name, address=server.address)
+                text = configuration.real_server(server, BALANCER)
                 self._start(running, here, server.name, server.name, self._programs.real_server, text, ORIGIN_PORT)
-            servers = ", ".join(SERVER.format(name=r.name, address=r.address) for r in real)
             for form, port in PORTS.items():
-                text = LISTEN.format(port=port) + ROUTES[form].format(servers=servers, origin=real[0].address)
+                text = self._balancer(form, port)
                 self._start(running, here, BALANCER, form, self._programs.balancer, text, port)
             _reach(here, len(real))
             yield here
+
+    def _balancer(self, form: str, port: int) -> str:
+        """Its configuration."""
+        real = self._topology.real_servers
+        if form == PROXY:
+            return configuration.balancer(BALANCER, BALANCER_ADDRESS, port) + configuration.proxied_route(real[0])
+        begin = configuration.balancer(BALANCER, BALANCER_ADDRESS, port, f'metrics = "{METRICS}"\n')
+        return begin + configuration.handoff(BALANCER, real) + configuration.handed_route("round-robin")
 
     def _start(
         self, running: contextlib.ExitStack, here: World, host: str, name: str, program: Path, text: str, port: int
