@@ -2,22 +2,38 @@
 
 use bytes::Buf as _;
 use frontage_handoff::borrow::Error;
-use frontage_handoff::fuzzing::Hearing;
+use frontage_handoff::fuzzing::{Hearer, Scene};
+
+/// Streams of the real server.
+const STREAMS: [u64; 2] = [0, 8];
 
 /// Packets of an octet for the path, two for the length, and frames.
 pub fn run(mut data: &[u8]) {
-    let mut hearing = Hearing::default();
+    let (mut balancer, first) = Scene::of_paths(&STREAMS);
+    let server = Hearer::of_path(first, &STREAMS);
     while data.len() > 3 {
         let path = u32::from(data.get_u8() % 3);
-        let length = usize::from(data.get_u16()).min(data.len());
-        let (frames, rest) = data.split_at(length);
-        data = rest;
-        let (noqs, feedback) = hearing.hear(path, frames);
+        let frames = frames(&mut data);
+        let noqs = balancer.hear(path, frames);
         assert!(!noqs.is_empty() || frames.is_empty());
+        hear(&server, &balancer.feedback(0));
+    }
+}
+
+/// Two octets for the length, and frames.
+pub(crate) fn frames<'a>(data: &mut &'a [u8]) -> &'a [u8] {
+    let length = usize::from(data.get_u16()).min(data.len());
+    let (frames, rest) = data.split_at(length);
+    *data = rest;
+    frames
+}
+
+/// What `server` tells its noq.
+pub(crate) fn hear(server: &Hearer, feedback: &[u8]) -> Vec<Vec<u8>> {
+    match server.hear(feedback) {
+        Ok(packets) => packets,
         // A client's acknowledgement may have more ranges than a packet of noq's takes, no more.
-        match hearing.pass_on(&feedback) {
-            Ok(()) | Err(Error::Feedback("a frame longer than a packet")) => {}
-            Err(error) => panic!("{feedback:x?}: {error}"),
-        }
+        Err(Error::Feedback("a frame longer than a packet")) => Vec::new(),
+        Err(error) => panic!("{feedback:x?}: {error}"),
     }
 }

@@ -8,10 +8,16 @@ const PACKET: &[u8] = &[
     0xd0, 5, 0, 1, 0x1b, 1, 2, 3, 4, 5, 6, 7, 8,
 ];
 
+/// Numbers that two real servers get, 20 to 22 and 24 to 25; noq's packet 23; and a client's packet that acknowledges 25 to 21 and 19 to 18.
+const SENDERS: &[u8] = &[2, 3, 1, 3, 2, 0, 0, 7, 0x02, 25, 9, 1, 4, 0, 1];
+
 /// The seeds of a target.
 pub fn of(target: &str) -> Vec<Vec<u8>> {
     if target == "client" {
         return vec![PACKET.into(), PACKET.repeat(3)];
+    }
+    if target == "one_path" {
+        return vec![SENDERS.into(), [SENDERS, &[0], &PACKET[1..]].concat()];
     }
     let vectors = vectors::generate();
     let valid = match target {

@@ -25,6 +25,8 @@ use tokio::sync::{Mutex, mpsc};
 use crate::grant::Grant;
 pub use borrowed::Borrowed;
 pub use error::Error;
+#[cfg(feature = "fuzzing")]
+pub use hearer::Hearer;
 use pool::Pool;
 use puppet::{Datagram, Puppet};
 use seal::Sealer;
@@ -34,6 +36,8 @@ mod borrowed;
 mod error;
 mod feedback;
 mod gate;
+#[cfg(feature = "fuzzing")]
+mod hearer;
 pub mod keys;
 mod numbering;
 mod pool;
@@ -41,16 +45,6 @@ mod puppet;
 pub(crate) mod seal;
 mod session;
 mod socket;
-
-/// Whether feedback on numbers from `first` on, of streams that `own` knows, is understood; for fuzzers.
-#[cfg(feature = "fuzzing")]
-pub(crate) fn translate(
-    frames: &[u8],
-    first: u64,
-    own: impl Fn(u64) -> Option<u64>,
-) -> Result<(), Error> {
-    feedback::translate(frames, feedback::Numbers::From(first), own).map(drop)
-}
 
 /// What a borrower counts.
 #[derive(Debug, Default)]

@@ -30,7 +30,7 @@ pub use error::Error;
 pub use events::Events;
 pub use feedback::Event;
 #[cfg(feature = "fuzzing")]
-pub(crate) use scene::Scene;
+pub use scene::Scene;
 use state::State;
 
 mod account;

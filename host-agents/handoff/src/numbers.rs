@@ -48,6 +48,9 @@ impl<O: Copy + PartialEq> Ledger<O> {
     /// The next `count` numbers, from now on `owner`'s.
     pub fn take(&mut self, owner: O, count: u64) -> Range<u64> {
         let given = self.next..self.next + count;
+        if given.is_empty() {
+            return given;
+        }
         self.next = given.end;
         match self.runs.back_mut() {
             Some((run, last)) if *last == owner => run.end = given.end,
@@ -205,6 +208,17 @@ mod tests {
         assert!(said.is_empty());
         let split = ledger.split(&[1..7], |owner, part| said.push((owner, part)));
         assert_eq!((split, said), (Ok(()), vec![('s', 3..7), ('b', 1..3)]));
+    }
+
+    #[test]
+    fn who_wants_none_pushes_nobody_out() {
+        let mut ledger = Ledger::new(3, 'b');
+        for owner in ['s', 't'].repeat(RUNS) {
+            assert_eq!(ledger.take(owner, 0), 3..3);
+        }
+        let mut said = Vec::new();
+        let split = ledger.split(&[1..3], |owner, part| said.push((owner, part)));
+        assert_eq!((split, said), (Ok(()), vec![('b', 1..3)]));
     }
 
     #[test]

@@ -1,57 +1,108 @@
-//! A lent path without a connection, for fuzzers.
+//! A connection without noq, of which something is lent, for fuzzers.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use frontage_quic::session::{Incoming, Outgoing};
 
 use super::feedback::Feedback;
+use super::ratchet::Ratchet;
 use super::state::State;
 
-/// Numbers of noq's before the loan.
+/// Numbers of noq's before the first loan.
 const BEFORE: u64 = 20;
+/// The path that is lent, if one is.
 const PATH: u32 = 1;
+/// What the client takes of each stream.
+const LIMIT: u64 = 1000;
 
-/// A connection of which path 1 is lent.
+/// A connection, and its loans.
 pub struct Scene {
     state: State,
+    /// noq's next number on path 0.
+    next: u64,
+    loans: Vec<Loan>,
+}
+
+struct Loan {
+    /// The path, or what stands for one.
+    name: u32,
     feedback: Arc<Feedback>,
-    /// The real server's first number.
-    pub first: u64,
 }
 
 impl Scene {
-    /// With `streams` lent.
-    pub fn new(streams: &[u64]) -> Self {
+    fn new() -> Self {
         let mut state = State::default();
-        state.limit = 1000;
+        state.limit = LIMIT;
         state.credit.begin(1 << 20);
-        for path in [0, PATH] {
-            for number in 0..BEFORE {
-                state.seal(&mut Outgoing {
-                    path,
-                    number,
-                    generation: 0,
-                    header: &mut [0x40, 9, 0],
-                    payload: &mut [0x01],
-                    is_far: false,
-                });
-            }
-        }
-        let path = state.paths.get(PATH).expect("noq sent on it");
-        let (first, feedback) = path.lend(1000).expect("it is noq's");
-        for stream in streams {
-            state.streams.lend(*stream, PATH, 1000);
-        }
-        Self {
+        state.ratchet = Ratchet::new(0x1301, vec![1; 32]);
+        let mut scene = Self {
             state,
-            feedback,
-            first,
+            next: 0,
+            loans: Vec::new(),
+        };
+        for _ in 0..BEFORE {
+            scene.send();
         }
+        scene
     }
 
-    /// The client's packet on `path` has these frames: what of that noq gets, and what the real server does.
-    pub fn hear(&mut self, path: u32, frames: &[u8]) -> (BytesMut, Bytes) {
+    /// Path 1 is lent, with `streams`. The real server's first number.
+    pub fn of_paths(streams: &[u64]) -> (Self, u64) {
+        let mut scene = Self::new();
+        for number in 0..BEFORE {
+            scene.seal(PATH, number);
+        }
+        let path = scene.state.paths.get(PATH).expect("noq sent on it");
+        let (first, feedback) = path.lend(LIMIT).expect("it is noq's");
+        scene.lent(PATH, feedback, streams);
+        (scene, first)
+    }
+
+    /// Numbers are lent to a real server for each of `streams`. All of these are this one at least.
+    pub fn of_numbers(streams: &[u64]) -> (Self, u64) {
+        let mut scene = Self::new();
+        for stream in streams {
+            let (name, _, _, feedback) = scene.state.lend_numbers().expect("there is one path");
+            scene.lent(name, feedback, &[*stream]);
+        }
+        (scene, BEFORE)
+    }
+
+    fn lent(&mut self, name: u32, feedback: Arc<Feedback>, streams: &[u64]) {
+        for stream in streams {
+            self.state.streams.lend(*stream, name, LIMIT);
+        }
+        self.loans.push(Loan { name, feedback });
+    }
+
+    /// noq sends a packet on path 0.
+    pub fn send(&mut self) {
+        self.seal(0, self.next);
+        self.next += 1;
+    }
+
+    fn seal(&mut self, path: u32, number: u64) {
+        self.state.seal(&mut Outgoing {
+            path,
+            number,
+            generation: 0,
+            header: &mut [0x40, 9, 0],
+            payload: &mut [0x01],
+            is_far: false,
+        });
+    }
+
+    /// The next numbers for `loan`, counted from 0.
+    pub fn more_numbers(&mut self, loan: usize, wanted: u64) -> Range<u64> {
+        let name = self.loans[loan].name;
+        let more = self.state.more_numbers(name, wanted);
+        more.expect("it is lent by numbers").1
+    }
+
+    /// The client's packet on `path` has these frames: what of that noq gets.
+    pub fn hear(&mut self, path: u32, frames: &[u8]) -> BytesMut {
         let mut payload = BytesMut::from(frames);
         self.state.open(&mut Incoming {
             path,
@@ -61,6 +112,11 @@ impl Scene {
             payload: &mut payload,
             tag: None,
         });
-        (payload, self.feedback.frames())
+        payload
+    }
+
+    /// And what the real server of `loan`.
+    pub fn feedback(&self, loan: usize) -> Bytes {
+        self.loans[loan].feedback.frames()
     }
 }

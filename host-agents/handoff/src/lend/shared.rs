@@ -104,7 +104,7 @@ impl State {
     }
 
     /// What [`Lender::more_numbers`] says.
-    fn more_numbers(
+    pub(super) fn more_numbers(
         &mut self,
         name: u32,
         wanted: u64,

@@ -1,0 +1,57 @@
+//! What a client of one path says: the balancer's noq and two real servers send by the same packet numbers, and each hears of its own.
+
+use bytes::Buf as _;
+use frontage_handoff::fuzzing::{Hearer, Scene};
+use frontage_quic::frames::{self, Frame};
+
+use crate::client;
+
+/// A stream for each real server.
+const STREAMS: [u64; 2] = [0, 8];
+
+/// Steps: a packet of the client's, two octets for the length and frames; one of noq's; an octet of numbers that a real server wants.
+pub fn run(mut data: &[u8]) {
+    let (mut balancer, first) = Scene::of_numbers(&STREAMS);
+    let mut servers = STREAMS.map(|stream| Hearer::of_numbers(first, &[stream]));
+    // Packets of each sender's so far: noq's, and those of the real servers.
+    let mut sent = [first, 0, 0];
+    while data.len() > 3 {
+        match data.get_u8() % 4 {
+            0 => {
+                let frames = client::frames(&mut data);
+                let noqs = balancer.hear(0, frames);
+                assert!(!noqs.is_empty() || frames.is_empty());
+                let given = sent.iter().sum();
+                for largest in acked(&noqs) {
+                    // Of a lie noq hears as it is, and refuses it.
+                    assert!(largest < sent[0] || largest >= given, "{noqs:x?}");
+                }
+                for (i, server) in servers.iter().enumerate() {
+                    let packets = client::hear(server, &balancer.feedback(i));
+                    let mut acked = packets.iter().flat_map(|frames| acked(frames));
+                    assert!(acked.all(|largest| largest < sent[1 + i]), "{packets:x?}");
+                }
+            }
+            1 => {
+                balancer.send();
+                sent[0] += 1;
+            }
+            kind => {
+                let i = usize::from(kind - 2);
+                let numbers = balancer.more_numbers(i, data.get_u8().into());
+                sent[1 + i] += numbers.end - numbers.start;
+                let taken = servers[i].send(numbers);
+                taken.expect("they are above all that it had");
+            }
+        }
+    }
+}
+
+/// The largest number of each acknowledgement of path 0.
+fn acked(frames: &[u8]) -> Vec<u64> {
+    let acks = frames::read(frames).filter_map(|frame| match frame {
+        Frame::Ack(ack) if ack.path == 0 => Some(ack.largest),
+        _ => None,
+    });
+    acks.collect()
+}
