@@ -27,6 +27,8 @@ const FILES: usize = 200;
 const LOST: [u32; 3] = [0, 1, 5];
 /// Datagrams of a hundred that the next one overtakes, where some are lost.
 const OVERTAKEN: u32 = 2;
+/// Paths of a client, by turns: one for each real server, or one whose packet numbers all share.
+const KINDS: [u32; 2] = [1 + SERVERS as u32, 1];
 /// Connections at a time, and objects on each.
 const CONNECTIONS: usize = 4;
 const OBJECTS: usize = 6;
@@ -48,7 +50,8 @@ struct Soak {
     connections: usize,
     seed: usize,
     begun: Instant,
-    done: AtomicU64,
+    /// By [`KINDS`] of clients.
+    done: [AtomicU64; KINDS.len()],
     bytes: AtomicU64,
 }
 
@@ -67,7 +70,7 @@ impl Soak {
             connections: number("SOAK_CONNECTIONS", 6),
             seed: number("SOAK_SEED", 7),
             begun: Instant::now(),
-            done: AtomicU64::new(0),
+            done: Default::default(),
             bytes: AtomicU64::new(0),
         }
     }
@@ -88,11 +91,8 @@ impl Soak {
             overtaken: if lost > 0 { OVERTAKEN } else { 0 },
             seed: (self.seed + i) as u64,
         };
-        // By turns with a path for each real server, and with packet numbers that all share.
-        let paths = match i / LOST.len() % 2 {
-            0 => 1 + SERVERS as u32,
-            _ => 1,
-        };
+        let kind = i / LOST.len() % KINDS.len();
+        let paths = KINDS[kind];
         let client = Client::connect_roughly(world, paths, roughness).await;
         let mut left = self.of(i);
         let half = left.len() / 2;
@@ -112,7 +112,7 @@ impl Soak {
                 break;
             };
             let (object, result) = ended.expect("it does not panic");
-            self.count(object);
+            self.count(kind, object);
             if let Err(error) = result {
                 wrong.push(format!(
                     "connection {i}, {paths} paths, {lost} % lost, object {object}: {error}"
@@ -123,10 +123,15 @@ impl Soak {
         wrong
     }
 
-    fn count(&self, object: usize) {
+    fn done(&self) -> u64 {
+        self.done.iter().map(|done| done.load(Relaxed)).sum()
+    }
+
+    fn count(&self, kind: usize, object: usize) {
         let length = self.files[object].1.len() as u64;
         let bytes = self.bytes.fetch_add(length, Relaxed) + length;
-        let done = self.done.fetch_add(1, Relaxed) + 1;
+        self.done[kind].fetch_add(1, Relaxed);
+        let done = self.done();
         if done.is_multiple_of(100) {
             let (megabytes, seconds) = (bytes / 1_000_000, self.begun.elapsed().as_secs());
             println!(
@@ -166,10 +171,16 @@ fn every_byte_is_right() {
         all.concat()
     });
     let sent: Vec<u64> = (0..SERVERS).map(|server| world.answers(server)).collect();
+    let kinds = KINDS.iter().zip(&soak.done).map(|(paths, done)| {
+        let done = done.load(Relaxed);
+        format!("{done} to clients of {paths} paths")
+    });
+    let kinds: Vec<_> = kinds.collect();
     println!(
-        "seed {}: {} objects, {} MB, {} s; by real servers {sent:?}, kept {}, broken {}",
+        "seed {}: {} objects ({}), {} MB, {} s; by real servers {sent:?}, kept {}, broken {}",
         soak.seed,
-        soak.done.load(Relaxed),
+        soak.done(),
+        kinds.join(", "),
         soak.bytes.load(Relaxed) / 1_000_000,
         soak.begun.elapsed().as_secs(),
         world.balancer_metric("handoff_kept_total"),
