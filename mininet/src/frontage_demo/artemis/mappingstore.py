@@ -37,8 +37,13 @@ class Rtt:
 class Placed:
     """What placement did at its last epoch."""
 
-    epoch: float
-    """Unix time."""
+    epoch: int
+    """Its number."""
+    move: dict[str, int | None]
+    """The epochs of the last move: in which demand first asked for it (`shown`), in which it was `decided`, and the
+    last that had ended when first flights went there (`active`); empty before the first."""
+    handshakes: int
+    """Since the last move."""
     shares: dict[int, float]
     """Of the demand, by region."""
     serving: frozenset[int]
@@ -83,7 +88,27 @@ def placed(folder: Path) -> Placed | None:
     shares = {one["region"]: one["share"] for one in view["demand"]}
     serving = frozenset(site for site, place in places.items() if place.stage.serves)
     wanted = frozenset(site for site, place in places.items() if place.stage.wanted)
-    return Placed(view["epoch"], shares, serving, wanted)
+    return Placed(view["number"], view["move"] or {}, view["since"], shares, serving, wanted)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a client's network."""
+
+    seen: bool
+    """A switch has told of it, since it was in no region."""
+    region: int
+    """0: none."""
+
+
+def known(folder: Path, client: str) -> Known:
+    """Of a client's address."""
+    prefix = parse(client).shortened(PREFIX_LENGTH)
+    query = sql.select(schema.client_prefix.c.prefix).where(schema.client_prefix.c.prefix == str(prefix))
+    with _opened(folder) as store:
+        with store.reading() as connection:
+            seen = connection.execute(query).first() is not None
+        return Known(seen, read(store, Tables()).clients.get(prefix, 0))
 
 
 def leader(folder: Path) -> int:

@@ -9,6 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
+import numpy as np
+from frontage.demand.place import policy_of
+from frontage.demand.settings import Placement
+
 from ..nodes import NodeError
 from .mappingstore import Placed
 from .measure import Sample, by_artemis, sample
@@ -22,10 +26,12 @@ SHIFT = Scenario(
     ("ap-northeast-1", "eu-central-1", "us-east-2"),
     # Anycast leads everybody to the nearest site, which the service need not be at.
     Published((0, 0, 0), (0, 0, 0), 0.0, 0.0),
-    {"Japan": "ap-northeast-1", "Germany": "eu-central-1", "Ohio": "us-east-2"},
+    {"Japan": "ap-northeast-1", "Germany": "eu-central-1", "Ohio": "us-east-2", "Ireland": "eu-west-1"},
 )
 FROM, TO, SELDOM = "Japan", "Germany", "Ohio"
 """Who asks most before and after, each a little while the other does; and who asks a little all the time."""
+NEW = "Ireland"
+"""Who is no client of the service yet (see `newcomer`)."""
 EPOCH = 10.0
 """Seconds."""
 SITES = range(1, 1 + len(SHIFT.sites))
@@ -37,25 +43,33 @@ PLACEMENT = {
     "max_replicas": 1,
     # One client after the other makes some two handshakes a second.
     "requests": 4,
-    "share": 0.9,
+    "share": 1.0,
     "drain": EPOCH,
 }
 OFTEN, EVERY = 4, 3
 """Connections of who asks most, for one of the other's; and rounds of these, for one of who asks seldom."""
 PATIENCE = 25 * EPOCH
+ONE_SITE = policy_of(Placement.model_validate(PLACEMENT)).needed(np.array([[True, False]]), np.array([[False, True]]))[
+    0
+]
+"""Handshakes that pay for a move from one site to another."""
 
 
 @dataclass(frozen=True)
 class Shift:
-    """What was seen. Times are seconds since demand moved, set-up milliseconds."""
+    """What was seen. Epochs are the controller's own, counted from the last that had ended when demand moved; set-up is
+    in milliseconds.
+    """
 
     before: frozenset[int]
     """Sites that got first flights then."""
     after: frozenset[int]
-    decided: float
-    """When placement had decided; at an epoch's end."""
-    followed: float
-    """When the first client was served there."""
+    shown: int
+    """The epoch whose load reports first asked for another site."""
+    decided: int
+    """That at whose end the service was to move."""
+    active: int
+    """The last that had ended when first flights went to the new site."""
     far: tuple[float, ...]
     """Set-up of connections to where the service was."""
     near: tuple[float, ...]
@@ -85,21 +99,22 @@ def shift(world: ArtemisWorld) -> Shift:
                 return placed
         raise NodeError(f"the service did not come to {homes[client].place} after {PATIENCE:.0f} s: {world.placed()}")
 
-    before = ask(FROM, lambda placed: placed.serving == {homes[FROM].id})
-    moved, first = time.time(), len(samples)
-    decided = ask(TO, lambda placed: placed.wanted == {homes[TO].id})
-    ask(TO, lambda _: samples[-1].site == homes[TO].place)
-    followed = time.time() - moved
+    def settled(client: str) -> Callable[[Placed], bool]:
+        return lambda placed: placed.serving == placed.wanted == {homes[client].id}
+
+    # What a move costs is paid for, so that nothing but demand is waited for.
+    before = ask(FROM, lambda placed: settled(FROM)(placed) and placed.handshakes >= ONE_SITE)
+    first = len(samples)
     # Nobody is cut off when the old site is out, and what is asked then is near.
-    after = ask(TO, lambda placed: placed.serving == {homes[TO].id})
-    ask(TO, lambda _: True)
+    after = ask(TO, settled(TO))
+    ask(TO, lambda _: samples[-1].site == homes[TO].place)
+    steps = {step: epoch - before.epoch for step, epoch in after.move.items() if epoch is not None}
     theirs = [one for one in samples[first:] if one.client == TO]
     return Shift(
-        before.serving,
-        after.serving,
-        decided.epoch - moved,
-        followed,
-        tuple(one.setup for one in theirs if one.site == homes[FROM].place),
-        tuple(one.setup for one in theirs if one.site == homes[TO].place),
-        len(samples),
+        before=before.serving,
+        after=after.serving,
+        **steps,
+        far=tuple(one.setup for one in theirs if one.site == homes[FROM].place),
+        near=tuple(one.setup for one in theirs if one.site == homes[TO].place),
+        connections=len(samples),
     )

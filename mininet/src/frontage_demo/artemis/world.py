@@ -229,6 +229,10 @@ class ArtemisWorld:
         """What the sites have measured of a client, where the controllers compute the mapping."""
         return mappingstore.rtts(self.directory, self._clients[client].address)
 
+    def known(self, client: str) -> mappingstore.Known:
+        """What is known of a client's network, where the controllers compute the mapping."""
+        return mappingstore.known(self.directory, self._clients[client].address)
+
     def placed(self) -> mappingstore.Placed | None:
         """Where the service is by its demand; None before it was placed."""
         return mappingstore.placed(self.directory)
