@@ -20,8 +20,8 @@ import socket, sys
 datagram = bytes([0xC0, 0, 0, 0, 1, 8]) + bytes(range(8)) + bytes(1186)
 socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).sendto(datagram, (sys.argv[1], int(sys.argv[2])))
 """
-"""1,200 bytes with the long header of an Initial (RFC 9000, 17.2.2), which no server can decrypt: so no handshake follows
-from which an RTT could be taken."""
+"""1,200 bytes with the long header of an Initial (RFC 9000, 17.2.2), which no server can decrypt: so no handshake
+follows from which an RTT could be taken."""
 
 
 @dataclass(frozen=True)

@@ -49,9 +49,8 @@ PLACEMENT = {
 OFTEN, EVERY = 4, 3
 """Connections of who asks most, for one of the other's; and rounds of these, for one of who asks seldom."""
 PATIENCE = 25 * EPOCH
-ONE_SITE = policy_of(Placement.model_validate(PLACEMENT)).needed(np.array([[True, False]]), np.array([[False, True]]))[
-    0
-]
+_POLICY = policy_of(Placement.model_validate(PLACEMENT))
+ONE_SITE = int(_POLICY.needed(np.array([[True, False]]), np.array([[False, True]]))[0])
 """Handshakes that pay for a move from one site to another."""
 
 
