@@ -9,7 +9,8 @@ from statistics import median
 
 from finsy.proto import p4r, p4r_grpc
 
-from frontage.p4runtime import BATCH, Session
+from frontage.p4entities import BATCH
+from frontage.p4runtime import Session
 from frontage.state import Action, Key
 from rows import NO_PEER, Row, finish, row
 from sites import Site, frontage

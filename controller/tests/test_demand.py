@@ -173,6 +173,23 @@ def test_that_nobody_comes_any_more_is_told_once() -> None:
     assert tell(one) == []
 
 
+def test_demand_that_ends_is_told_each_time_that_it_halves() -> None:
+    one = reporter()
+    one.count("films", {1: 200}, 10.0)
+    assert len(tell(one)) == 1
+    told = []
+    for second in range(200):
+        one.count("films", {1: 8} if second < 50 else {1: 1} if second % 4 == 0 else {}, 1.0)
+        told += tell(one)
+    # Of 20 a second 8 is less than half; then there are four more halvings until m of what was promised takes longer than this.
+    rates = [report.rate for report in told]
+    assert rates[0] == 8.0
+    assert rates[-1] < 1.0
+    assert all(
+        report.requests >= 100 or later.rate <= rate / 2 for rate, later, report in zip(rates, told[1:], told[1:], strict=False)
+    )
+
+
 @given(st.lists(st.dictionaries(st.integers(0, 3), st.integers(0, 60), max_size=3), min_size=1, max_size=40))
 def test_reports_are_a_bounded_share_and_lose_nothing(epochs: list[dict[int, int]]) -> None:
     one = reporter()
@@ -185,8 +202,8 @@ def test_reports_are_a_bounded_share_and_lose_nothing(epochs: list[dict[int, int
     assert counted - 100 < told <= counted
     regular = sum(report.requests >= 100 for report in reports)
     assert regular * 100 <= counted
-    # Of what was promised and did not come: the most that so many seconds of the highest rate could promise is 4^3 m.
-    assert len(reports) <= 5 * regular
+    # Of what was promised and did not come: that many seconds have room for so many halvings of the highest rate, 180 a second.
+    assert len(reports) <= 7 * regular
 
 
 @pytest.mark.parametrize(("regions", "now", "before"), [(2, 50, 300), (20, 300, 300), (100, 300, 3000)])

@@ -302,8 +302,17 @@ async def test_new_prefixes_are_probed_as_far_as_there_is_room(tmp_path: Path, s
     for there in sites:
         assert {"192.0.2.1", "2001:db8:77::1", "2001:db8:78::1"} <= set(there.probed)
         assert "2001:db8:79::1" not in there.probed
+    # What is old is forgotten, which is nothing that other controllers have to read again.
+    version = one.store.version()
+    one.store.forget_seen(now)
+    assert one.store.version() == version
     one.store.forget_seen(now + 1)
-    assert one.store.unmeasured(1, 0.0, "", 100) == []
+    assert (one.store.unmeasured(1, 0.0, "", 100), one.store.version()) == ([], version + 1)
+    await one.step(now + 4)
+    assert one.store.saw(seen, now, limit=10) == 0
+    await one.step(now + one.settings.max_age + 60)
+    assert one.store.saw([parse("2001:db8:79::/48")], now, limit=1) == 0
+    await one.probing
 
 
 def run(*arguments: str) -> Any:

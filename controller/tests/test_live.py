@@ -17,8 +17,9 @@ from frontage import edit
 from frontage.blocks import demand, masking, server, unseal, vip
 from frontage.config import Config, Policy, ServerState, load, loads
 from frontage.controller import Controller, Phase
+from frontage.p4errors import ElectionIdInUseError, SwitchError, UnreachableError
 from frontage.p4info import Pipeline
-from frontage.p4runtime import ElectionIdInUseError, Role, Session, SwitchError, UnreachableError
+from frontage.p4runtime import Role, Session
 from frontage.reconcile import ReconcileError, plan
 from frontage.state import Action, Key, State
 from frontage.status import read_status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from frontage.findings import Finding, duplicates
+from frontage.findings import Finding, duplicates, unknown
 
 if TYPE_CHECKING:
     from frontage.config import Config
@@ -20,11 +20,8 @@ def check(config: Config) -> Iterator[Finding]:
         return
     if config.mapping is not None:
         yield Finding(("mapping",), "the mapping is computed (end_users)", "remove `mapping`, or `end_users`", at_key=True)
-    known = sorted({config.site.id, *(site.id for site in config.sites)})
-    for i, dispatcher in enumerate(settings.dispatchers):
-        if dispatcher.site not in known:
-            fix = f"give one of: {', '.join(map(str, known))}"
-            yield Finding(("end_users", "dispatchers", i, "site"), f"there is no site {dispatcher.site}", fix)
+    sites = [(("end_users", "dispatchers", i, "site"), dispatcher.site) for i, dispatcher in enumerate(settings.dispatchers)]
+    yield from unknown(sites, config.site_ids, "there is no site {}")
     urls = [(("end_users", "dispatchers", i, "url"), dispatcher.url) for i, dispatcher in enumerate(settings.dispatchers)]
     yield from duplicates(urls, "dispatcher {} is listed twice", "remove one")
     names = [(("end_users", "services", i, "name"), service.name) for i, service in enumerate(settings.services)]

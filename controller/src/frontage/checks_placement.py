@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from frontage.findings import Finding, duplicates
+from frontage.findings import Finding, duplicates, unknown
 
 if TYPE_CHECKING:
     from frontage.config import Config
@@ -19,12 +19,8 @@ def check(config: Config) -> Iterator[Finding]:
         what = "regions of clients and distances from them come from the computed mapping, and there is none"
         yield Finding(("placement",), what, "add `site` and `end_users`", at_key=True)
         return
-    known = sorted({config.site.id, *(site.id for site in config.sites)})
-    for i, one in enumerate(settings.sites):
-        if one.site not in known:
-            fix = f"give one of: {', '.join(map(str, known))}"
-            yield Finding(("placement", "sites", i, "site"), f"there is no site {one.site}", fix)
     sites = [(("placement", "sites", i, "site"), one.site) for i, one in enumerate(settings.sites)]
+    yield from unknown(sites, config.site_ids, "there is no site {}")
     yield from duplicates(sites, "site {} is listed twice", "remove one")
     names = [(("placement", "services", i, "name"), one.name) for i, one in enumerate(settings.services)]
     yield from duplicates(names, "service {} is listed twice", "remove one")

@@ -298,6 +298,12 @@ class Config(Model):
         return tuple(site for site in self.sites if self.site is not None and site.id != self.site.id)
 
     @property
+    def site_ids(self) -> frozenset[int]:
+        """Of all sites, the own one included."""
+        own = {self.site.id} if self.site is not None else set()
+        return frozenset(own | {site.id for site in self.sites})
+
+    @property
     def decided(self) -> frozenset[int]:
         """Numbers of the services of Artemis that the address alone decides: those that the switch maps."""
         return frozenset(vip.artemis.id for vip in self.vips if vip.artemis is not None and vip.artemis.decided)

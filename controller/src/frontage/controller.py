@@ -21,8 +21,9 @@ from enum import StrEnum
 
 from frontage.config import Config, Device
 from frontage.mapping import Change, EndUserMapping, MappingEntries
+from frontage.p4errors import ElectionIdInUseError, SwitchError, UnreachableError, WriteRefusedError
 from frontage.p4info import Pipeline, PipelineError
-from frontage.p4runtime import ElectionIdInUseError, Role, Session, SwitchError, UnreachableError, WriteRefusedError
+from frontage.p4runtime import Role, Session
 from frontage.reconcile import Outcome, ReconcileError, push, reconcile
 
 log = logging.getLogger(__name__)

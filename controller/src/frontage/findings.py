@@ -18,6 +18,14 @@ class Finding:
     at_key: bool = False
 
 
+def unknown(items: Iterable[tuple[Path, int]], known: Iterable[int], what: str) -> Iterator[Finding]:
+    """Of those that are not ``known``."""
+    numbers = sorted(set(known))
+    for path, value in items:
+        if value not in numbers:
+            yield Finding(path, what.format(value), f"give one of: {', '.join(map(str, numbers))}")
+
+
 def duplicates(items: Iterable[tuple[Path, Hashable]], what: str, fix: str) -> Iterator[Finding]:
     seen: set[Hashable] = set()
     for path, value in items:

@@ -16,8 +16,9 @@ from frontage.controller import DURATIONS, Controller, Health, Phase
 from frontage.demand import measures as demand_measures
 from frontage.enduser import measures
 from frontage.enduser.attached import Attached
+from frontage.p4entities import Count
+from frontage.p4errors import SwitchError
 from frontage.p4info import PipelineError
-from frontage.p4runtime import Count, SwitchError
 from frontage.status import Counters, read_counters
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from frontage.controller import Controller
 from frontage.enduser.attached import Attached
 from frontage.mapping import Change
 from frontage.metrics import Endpoint
+from frontage.p4errors import SwitchError
 from frontage.p4info import PipelineError
-from frontage.p4runtime import SwitchError
 from frontage.reconcile import ReconcileError, plan
 from frontage.status import describe_config, describe_health, read_status
 

@@ -9,8 +9,9 @@ from rich.table import Table
 
 from frontage.config import Config
 from frontage.controller import CONNECT_TIMEOUT
+from frontage.p4errors import SwitchError
 from frontage.p4info import Pipeline, PipelineError
-from frontage.p4runtime import Session, SwitchError
+from frontage.p4runtime import Session
 from frontage.reconcile import ReconcileError
 from frontage.status import describe_config, read_status
 

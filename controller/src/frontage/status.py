@@ -14,8 +14,9 @@ from frontage.config import Config, Server
 from frontage.controller import Health
 from frontage.demand.counters import indices
 from frontage.mapping import EndUserMapping
+from frontage.p4entities import Count
 from frontage.p4info import Schema
-from frontage.p4runtime import Count, Session
+from frontage.p4runtime import Session
 from frontage.qdsr import balancers, senders
 from frontage.reconcile import Outcome, plan
 from frontage.state import Key

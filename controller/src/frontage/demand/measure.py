@@ -18,8 +18,8 @@ from frontage.enduser.prefixes import Prefix
 from frontage.enduser.settings import EndUsers
 from frontage.enduser.store import Store
 from frontage.learning import Learned
+from frontage.p4errors import SwitchError
 from frontage.p4info import PipelineError
-from frontage.p4runtime import SwitchError
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,6 @@ class Measurer:
             self.counters.learned += len(self._learned)
             self.counters.left_out += left_out
             self._learned = set()
-        await asyncio.to_thread(self._store.forget_seen, now - self._end_users.max_age)
         if session is not None:
             await session.acknowledge(learned)
 

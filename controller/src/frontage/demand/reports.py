@@ -2,8 +2,8 @@
 
 At most once per m handshakes for a service, so that reports are a known share of these; and in the sparse vector of its regions
 only if they come from elsewhere than it told last, or if that rests on a quarter of what came since: else the rate alone is news.
-Where fewer come than the last report promised, m handshakes of its promise are time enough to say so; if still fewer come, four
-times as many, and so on.
+Where less than half of what the last report promised comes, m handshakes of its promise are time enough to say so: of a demand that
+ends, that is one report for each time that it halves.
 """
 
 from __future__ import annotations
@@ -45,8 +45,6 @@ class _Service:
     requests: Regions = field(default_factory=dict)
     """Since the last report."""
     told: Report | None = None
-    patience: int = 1
-    """In m handshakes of what was promised."""
     regions: Regions = field(default_factory=dict)
     """As told last."""
     like: Regions = field(default_factory=dict)
@@ -77,14 +75,13 @@ class Reporter:
             one.regions, one.like = dict(report.regions), {}
         else:
             one.like = _sum(one.like, one.requests)
-        one.patience = 1 if report.requests >= self.policy.requests else 4 * one.patience
         one.told, one.seconds, one.requests = report, 0.0, {}
 
     def _report(self, name: str, one: _Service) -> Report | None:
         requests = sum(one.requests.values())
         expected = one.told.rate * one.seconds if one.told is not None else 0.0
-        enough = requests >= self.policy.requests or expected >= self.policy.requests * one.patience
-        if one.seconds <= 0 or not enough:
+        fewer = expected >= self.policy.requests and requests <= expected / 2
+        if one.seconds <= 0 or not (requests >= self.policy.requests or fewer):
             return None
         regions = None
         if one.told is None or _moved(one.regions, one.requests, self.policy):

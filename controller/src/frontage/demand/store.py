@@ -115,7 +115,11 @@ class DemandStore(Database):
         return len(new) - len(kept)
 
     def forget_seen(self, before: float) -> None:
-        """Forget prefixes that were last seen before that Unix time."""
+        """Forget prefixes that were last seen before that Unix time. Writes only if there are such."""
         table = schema.client_prefix
-        with self._writing() as (connection, _):
-            connection.execute(sql.delete(table).where(table.c.seen_at < before))
+        old = table.c.seen_at < before
+        with self.reading() as connection:
+            some = connection.execute(sql.select(table.c.prefix).where(old).limit(1)).first()
+        if some is not None:
+            with self._writing() as (connection, _):
+                connection.execute(sql.delete(table).where(old))

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 LEASE_INTERVALS = 5
 """Intervals after which another controller computes when the one that does is silent."""
 EXPIRY_INTERVAL = 60.0
-"""Seconds between looks for RTTs that are too old."""
+"""Seconds between looks for RTTs and prefixes that are too old."""
 SITES_PROBED_EVERY = 60.0
 """Seconds between probes from site to site, by which clients are served of whom nothing is known."""
 MAX_PROBES = 1024
@@ -246,6 +246,7 @@ class Mapper:
         cells = self.store.measurements(self._seen)
         if now - self._expired >= EXPIRY_INTERVAL:
             cells = cells.then(self.store.expire(now - self.settings.max_age))
+            self.store.forget_seen(now - self.settings.max_age)
             self._expired = now
         services = self.store.services()
         deployed = self.store.deployments(self._seen)
