@@ -20,8 +20,8 @@ _BITS = 64
 
 
 class Dht:
-    def __init__(self, guids: tuple[str, ...], places: Places, base: int, least: int):
-        """``least``: replicas of every name."""
+    def __init__(self, guids: tuple[str, ...], places: Places, base: int, least: int, rng: np.random.Generator | None = None):
+        """``least``: replicas of every name. ``rng`` draws who is in routing tables; None: the nearest that may be."""
         self.base, self.least = base, least
         servers = len(places.servers)
         self.levels = max(1, math.ceil(math.log(servers) / math.log(base) - 1e-9))
@@ -34,7 +34,8 @@ class Dht:
         gaps = np.array([[(node - _id(guid)) % (1 << _BITS) for node in nodes] for guid in guids], np.float64)
         self._succession = gaps.argsort(axis=1, kind="stable")
         """[name, place]: servers in ring order from the name on; the first is its home."""
-        self._between = places.between
+        self._preferred = places.between if rng is None else rng.random(places.between.shape)
+        """[server, server]: of those that may stand in a place of the first's routing table, the least does."""
 
     def replicate(self, reads: Array, alpha: float, replicas: float) -> Flags:
         """[name, server], with so many replicas of a name on average: C is what that takes."""
@@ -63,12 +64,12 @@ class Dht:
 
     def route(self, name: int, entry: int, chosen: Flags) -> list[int]:
         """Who the lookup is sent on to by ``entry``, and so on; the last one has the name. Each hop has one digit more in common with
-        the name, and is the nearest such server, as Pastry's routing tables have it."""
+        the name; which such server, routing tables say: the nearest, as Pastry has it, or any."""
         way: list[int] = []
         at = entry
         while not chosen[at]:
             closer = np.flatnonzero(self._shared[name] > self._shared[name, at])
-            at = int(closer[self._between[at, closer].argmin()]) if len(closer) else int(self._succession[name, 0])
+            at = int(closer[self._preferred[at, closer].argmin()]) if len(closer) else int(self._succession[name, 0])
             way.append(at)
         return way
 

@@ -17,8 +17,8 @@ class _Model(BaseModel):
 
 
 class World(_Model):
-    servers: int = Field(80, ge=3, le=80, description="name servers, each at a place of its own", examples=[80])
-    clients: int = Field(80, ge=2, le=80, description="local name servers, which are the regions of demand", examples=[80])
+    servers: int = Field(80, ge=3, le=200, description="name servers, of PlanetLab's nodes", examples=[80])
+    clients: int = Field(80, ge=2, le=200, description="local name servers, others of the nodes; the regions of demand", examples=[80])
 
 
 class Names(_Model):
@@ -47,8 +47,8 @@ class _Experiment(_Model):
     full: dict[str, Any] = Field(default_factory=dict, description="what --full sets: the published scale")
 
 
-Scheme = Literal["frontage", "auspice", "random-3", "replicate-all", "dht-codons", "dht-en-route", "dht-closest"]
-BASES: dict[Scheme, int] = {"dht-codons": 16, "dht-en-route": 4, "dht-closest": 2}
+Scheme = Literal["frontage", "auspice", "random-3", "replicate-all", "dht-any-hop", "dht-codons", "dht-en-route", "dht-closest"]
+BASES: dict[Scheme, int] = {"dht-any-hop": 16, "dht-codons": 16, "dht-en-route": 4, "dht-closest": 2}
 """The DHT's digits: Codons', and those by which lookups take least, of 2 to 32."""
 
 
@@ -96,7 +96,8 @@ class Static(_Experiment):
     names: int = Field(316, ge=1, description="service names", examples=[316])
     replicas: tuple[int, ...] = Field((5, 10, 15), description="of each name")
     sites: int = Field(16, ge=1, description="static ones", examples=[16])
-    locality: float = Field(0.8, ge=0.1, le=1, description="of demand", examples=[0.8])
+    locality: float = Field(0.8, ge=0.1, lt=1, description="the share of lookups from a tenth of the countries", examples=[0.8])
+    closest: tuple[float, ...] = Field((0.8, 0.37), description="the shares of clients that anycast takes to the closest site")
     lookups: int = Field(1000, ge=1, description="of each name", examples=[1000])
 
 

@@ -59,7 +59,8 @@ def place(scheme: Scheme, demand: Workload, places: Places, settings: Load) -> P
         return _plain(by_demand(demand, places, parameters(scheme, settings.costs, settings.seed), settings.costs))
     known = parameters("auspice", settings.costs, settings.seed)
     counts = replicate(demand.reads, demand.writes, settings.costs.told * len(places.servers), len(places.servers), known).counts
-    dht = Dht(demand.guids, places, BASES[scheme], LEAST)
+    tables = np.random.default_rng([settings.seed, 11]) if scheme == "dht-any-hop" else None
+    dht = Dht(demand.guids, places, BASES[scheme], LEAST, tables)
     chosen = dht.replicate(demand.reads, settings.alpha, float(counts.mean()))
     if scheme == "dht-closest":
         return _plain(chosen)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from frontage.placement.engine import Engine
 from frontage.placement.values import Demand, Parameters
@@ -14,35 +15,75 @@ from frontage_sim.wide.places import Array, Places
 from frontage_sim.wide.places import places as drawn_places
 from frontage_sim.wide.scenario import Static, Wide
 from frontage_sim.wide.schemes import Flags, sites
-from frontage_sim.wide.workload import keys, shares
+from frontage_sim.wide.workload import TOP, keys
 
 _FACTOR = 0.05
 """How much round trips between two places differ from each other: the standard deviation of their logarithm."""
 
 
 def run(settings: Wide) -> pl.DataFrame:
-    """A row for each name and number of replicas: the median of its lookups. Static sites are the best for all names together."""
+    """A row for each name and number of replicas: the median of its lookups, and how many of them go 100 ms farther than they need.
+
+    Static sites are the best for all names together.
+    """
     assert isinstance(settings, Static)
     places = drawn_places(settings.world.servers, settings.world.clients, settings.seed)
     rng = np.random.default_rng([settings.seed, 7])
-    demand = shares(rng.integers(len(places.clients), size=settings.names), np.full(settings.names, settings.locality), places)
-    everyone = placed(demand.sum(axis=0, keepdims=True), settings.sites, partial(Parameters, weighed=len(places.clients)), places)
-    fixed = np.repeat(everyone, settings.names, axis=0)
-    anywhere = np.zeros_like(fixed)
-    anywhere[:, rng.choice(len(places.servers), settings.sites, replace=False)] = True
-    frames = [
-        _measured(scheme, settings.sites, chosen, demand, settings, places)
-        for scheme, chosen in (("static, best sites", fixed), ("static, any sites", anywhere))
-    ]
+    demand = by_country(rng.integers(len(places.clients), size=settings.names), settings.locality, places)
+    everyone = placed(demand.sum(axis=0, keepdims=True), settings.sites, partial(Parameters, weighed=len(places.clients)), places)[0]
+    anywhere = np.zeros_like(everyone)
+    anywhere[rng.choice(len(places.servers), settings.sites, replace=False)] = True
+    frames = []
+    for scheme, fixed in (("static, best sites", everyone), ("static, any sites", anywhere)):
+        near = places.rtt[:, fixed].min(axis=1)
+        frames.append(_measured(scheme, settings.sites, np.tile(near, (settings.names, 1)), demand, settings))
+        for share in settings.closest:
+            caught = by_anycast(places.rtt[:, fixed], share, np.random.default_rng([settings.seed, 12]))
+            frame = _measured(f"{scheme}, anycast {share:.0%}", settings.sites, np.tile(caught, (settings.names, 1)), demand, settings)
+            frames.append(frame.with_columns(pl.lit(float(demand.mean(axis=0) @ (caught - near > 0.1))).alias("astray")))
     for replicas in settings.replicas:
-        ours = placed(demand, replicas, Parameters, places)
-        frames.append(_measured("frontage", replicas, ours, demand, settings, places))
-        frames.append(
-            _measured(
-                "auspice", replicas, placed(demand, replicas, partial(Parameters, nu=0.5, weighed=0), places), demand, settings, places
-            )
-        )
+        for scheme, parameters in (("frontage", Parameters), ("auspice", partial(Parameters, nu=0.5, weighed=0))):
+            chosen = placed(demand, replicas, parameters, places)
+            near = np.where(chosen[:, None], places.rtt, np.inf).min(axis=2)
+            frames.append(_measured(scheme, replicas, near, demand, settings))
     return pl.concat(frames)
+
+
+def by_country(centres: npt.NDArray[np.int64], locality: float, places: Places) -> Array:
+    """[name, client]: lookups come from the country of the name's own client, and of others the less, the farther they are.
+
+    By Zipf's law over countries in this order, such that a tenth of the countries has the locality (Alexa's are by country; section 2.1).
+    All clients of a country ask alike.
+    """
+    countries, of = np.unique(places.countries, return_inverse=True)
+    weights = zipf(len(countries), max(1, round(TOP * len(countries))), locality)
+    clients = np.bincount(of)
+    found = np.empty((len(centres), len(of)))
+    for name, centre in enumerate(centres.tolist()):
+        away = np.array([places.apart[centre, of == country].min() for country in range(len(countries))])
+        away[of[centre]] = -1.0
+        share = np.empty(len(countries))
+        share[np.argsort(away, kind="stable")] = weights
+        found[name] = (share / clients)[of]
+    return found
+
+
+def zipf(number: int, top: int, locality: float) -> Array:
+    """Shares by rank whose first ``top`` have ``locality`` together; the exponent is what that takes."""
+    ranks = np.arange(1.0, number + 1)
+    low, high = 0.0, 20.0
+    for _ in range(60):
+        exponent = (low + high) / 2
+        weights: Array = ranks**-exponent / (ranks**-exponent).sum()
+        low, high = (exponent, high) if weights[:top].sum() < locality else (low, exponent)
+    return weights
+
+
+def by_anycast(rtt: Array, closest: float, rng: np.random.Generator) -> Array:
+    """Seconds, by client, to the site where routing takes it: the closest for that share, else the next one for that share, and so on."""
+    rank = np.minimum(rng.geometric(closest, len(rtt)), rtt.shape[1]) - 1
+    found: Array = np.take_along_axis(np.sort(rtt, axis=1), rank[:, None], axis=1)[:, 0]
+    return found
 
 
 def placed(demand: Array, replicas: int, parameters: Callable[..., Parameters], places: Places) -> Flags:
@@ -54,11 +95,11 @@ def placed(demand: Array, replicas: int, parameters: Callable[..., Parameters], 
     return engine.masks(names)
 
 
-def _measured(scheme: str, replicas: int, chosen: Flags, demand: Array, settings: Static, places: Places) -> pl.DataFrame:
+def _measured(scheme: str, replicas: int, rtt: Array, demand: Array, settings: Static) -> pl.DataFrame:
+    """``rtt``: [name, client]."""
     rng = np.random.default_rng([settings.seed, 8])
-    near = np.where(chosen[:, None], places.rtt, np.inf).min(axis=2)
     medians = []
-    for name, share in enumerate(demand):
+    for way, share in zip(rtt, demand, strict=True):
         clients = rng.choice(len(share), settings.lookups, p=share)
-        medians.append(float(np.median(near[name, clients] * rng.lognormal(0, _FACTOR, settings.lookups))))
-    return pl.DataFrame({"scheme": scheme, "replicas": replicas, "lookup": medians})
+        medians.append(float(np.median(way[clients] * rng.lognormal(0, _FACTOR, settings.lookups))))
+    return pl.DataFrame({"scheme": scheme, "replicas": replicas, "lookup": medians, "astray": 0.0})
