@@ -11,8 +11,10 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Packet as Layers
 from scapy.packet import Raw
 
-from frontage.config import Config, Port, Protocol, Role, Server, Vip
+from frontage.config import Config
 from frontage.cookie import CID_NONCE_MAX, Ip6Cookie, plain_cid
+from frontage.network import Port, Role
+from frontage.vips import Protocol, Server, Vip
 from target import Packet
 
 Address = IPv4Address | IPv6Address

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from conftest import EXAMPLE
 from frontage import limits
-from frontage.allocation import MAX_SCORE, Allocation, Block, Installed, allocate, scores
+from frontage.allocation import Allocation, Installed, allocate
 from frontage.blocks import ports, vip
 from frontage.blocks.fallback import ticks
 from frontage.config import Config, load, loads
 from frontage.cookie import IP6_SIGNAL, TCP_LOAD
 from frontage.desired import STAGES, TABLES, TREE_STAGE, desired
+from frontage.scores import MAX_SCORE, scores
 from frontage.state import State, difference
 from frontage.tree import LeafOp, Op, leaf_ops
+from frontage.treeslots import Block
 from scale import large_config
 
 

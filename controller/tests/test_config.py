@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import EXAMPLE
-from frontage.config import ConfigError, Policy, load, loads
+from frontage.config import ConfigError, load, loads
 from frontage.fields import Mac
 from frontage.limits import MAX_SERVERS
+from frontage.vips import Policy
 from scale import large_config
 
 TEXT = EXAMPLE.read_text(encoding="utf-8")

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from conftest import EXAMPLE
 from frontage import edit
-from frontage.config import ConfigError, Policy, ServerState, loads
+from frontage.config import ConfigError, loads
+from frontage.vips import Policy, ServerState
 
 TEXT = EXAMPLE.read_text(encoding="utf-8")
 FLOW = """\

@@ -15,14 +15,16 @@ from finsy.proto import p4r
 from conftest import PROGRAM, Switch
 from frontage import edit
 from frontage.blocks import demand, masking, server, unseal, vip
-from frontage.config import Config, Policy, ServerState, load, loads
-from frontage.controller import Controller, Phase
+from frontage.config import Config, load, loads
+from frontage.controller import Controller
+from frontage.health import Phase
 from frontage.p4errors import ElectionIdInUseError, SwitchError, UnreachableError
 from frontage.p4info import Pipeline
 from frontage.p4runtime import Role, Session
 from frontage.reconcile import ReconcileError, plan
 from frontage.state import Action, Key, State
 from frontage.status import read_status
+from frontage.vips import Policy, ServerState
 from scale import large_config
 
 LIMIT = 60.0

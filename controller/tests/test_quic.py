@@ -13,11 +13,12 @@ from conftest import QUIC_EXAMPLE as EXAMPLE
 from conftest import ROOT
 from frontage.allocation import Installed, allocate
 from frontage.blocks import handshake, masking, unseal, vip
-from frontage.config import Config, ConfigError, Protocol, load, loads
+from frontage.config import Config, ConfigError, load, loads
 from frontage.cookie import CookieKey, Ip6Cookie
 from frontage.desired import desired
 from frontage.edit import rotate_key
 from frontage.state import Action, Key, State
+from frontage.vips import Protocol
 
 TEXT = EXAMPLE.read_text(encoding="utf-8")
 

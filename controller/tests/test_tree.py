@@ -12,10 +12,11 @@ from finsy.proto import p4r
 from conftest import Switch
 from frontage import edit, limits
 from frontage.allocation import Installed
-from frontage.config import ServerState, load
+from frontage.config import load
 from frontage.controller import Controller
 from frontage.p4info import to_bytes
 from frontage.reconcile import plan
+from frontage.vips import ServerState
 from test_live import LIMIT, installed, running
 
 pytestmark = pytest.mark.skipif(os.environ.get("TARGET") == "bmv2", reason="BMv2 does not let registers be read")

@@ -8,52 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import NamedTuple, TypeVar
 
 from frontage import limits
-from frontage.config import Config, Neighbor, Route, Server, Vip
-from frontage.cookie import IP6_SIGNAL
+from frontage.config import Config
 from frontage.fields import Mac
+from frontage.network import Neighbor, Route
+from frontage.scores import Scores, server_scores
 from frontage.state import Action, Key, exact
-
-FLOW_UNIT = 16
-"""What one flow weighs in a score at the VIP's lowest weight: room for fractions below, for 4,095 flows above."""
-
-MAX_SCORE = 0xFFFE
-
-
-class AllocationError(Exception):
-    """The configuration needs more of something than the P4 program has."""
-
-
-class Block(NamedTuple):
-    """An aligned block of ``2 ** depth`` leaf slots: one VIP's tournament tree."""
-
-    base: int
-    depth: int
-
-    @property
-    def slots(self) -> range:
-        return range(self.base, self.base + (1 << self.depth))
-
-    def holds(self, slot: int) -> bool:
-        return slot >> self.depth == self.base >> self.depth
-
-    def overlaps(self, other: Block) -> bool:
-        return self.holds(other.base) or other.holds(self.base)
-
-    @property
-    def parent(self) -> Block:
-        depth = self.depth + 1
-        return Block(self.base >> depth << depth, depth)
-
-
-class Scores(NamedTuple):
-    """One score class: the score of every code of N_AF and of N_FF."""
-
-    af: tuple[int, ...]
-    ff: tuple[int, ...]
+from frontage.treeslots import AllocationError, Block, leaves, place
+from frontage.vips import Server, Vip
 
 
 class Hop(NamedTuple):
@@ -72,33 +36,6 @@ class Allocation:
     """By SID."""
     classes: dict[Scores, int] = field(default_factory=dict)
     next_hops: dict[Hop, int] = field(default_factory=dict)
-
-
-def scores(alpha: float, share: Fraction) -> Scores:
-    """The products of equation 1, for a server whose weight is ``1 / share`` times the VIP's lowest."""
-    af, ff = Fraction(alpha), 1 - Fraction(alpha)
-
-    def row(factor: Fraction) -> tuple[int, ...]:
-        unit = factor * share * FLOW_UNIT
-        return tuple(min(int(unit * IP6_SIGNAL.decode(code) + Fraction(1, 2)), MAX_SCORE) for code in range(limits.SCORE_CODES))
-
-    return Scores(row(af), row(ff))
-
-
-def server_scores(config: Config) -> dict[int, Scores]:
-    """The scores that each server (by SID) is judged with."""
-    lightest: dict[str, int] = {}
-    for server in config.servers:
-        lightest[server.vip] = min(server.weight, lightest.get(server.vip, server.weight))
-    alphas = {vip.name: vip.effective_alpha for vip in config.vips}
-    known: dict[tuple[float, Fraction], Scores] = {}
-    result: dict[int, Scores] = {}
-    for server in config.servers:
-        pair = alphas[server.vip], Fraction(lightest[server.vip], server.weight)
-        if pair not in known:
-            known[pair] = scores(*pair)
-        result[server.sid] = known[pair]
-    return result
 
 
 def hops(config: Config) -> dict[tuple[str, Mac], Hop]:
@@ -213,97 +150,7 @@ def _allocate_trees(config: Config, old: Installed, result: Allocation) -> None:
         if depth > limits.MAX_TREE_DEPTH:
             raise AllocationError(f"VIP {name} has {len(members[name])} servers, a VIP can have {1 << limits.MAX_TREE_DEPTH}")
 
-    result.trees = _place(depths, old, result.vip_ids)
+    result.trees = place(depths, old.trees, result.vip_ids)
     for name, servers in members.items():
-        _allocate_slots(result.trees[name], result.vip_ids[name], servers, old, result.slots)
-
-
-def _place(depths: Mapping[str, int], old: Installed, vip_ids: Mapping[str, int]) -> dict[str, Block]:
-    """A block for every VIP: the installed one while it is large enough, else one that contains it, else a free one."""
-    kept: dict[str, Block] = {}
-    installed = {name: old.trees[vip_ids[name]] for name in depths if vip_ids[name] in old.trees}
-    for name, block in installed.items():
-        if block.depth >= depths[name] and not any(block.overlaps(other) for other in kept.values()):
-            kept[name] = block
-    # Largest first: then blocks of powers of two fit without gaps.
-    largest_first = sorted(depths, key=lambda name: (-depths[name], vip_ids[name]))
-    rest = [name for name in largest_first if name not in kept]
-    # If possible, blocks that VIPs leave are avoided (servers report into them until their entries are gone), and the block
-    # beside a new one is left free, for it to grow into.
-    left = set(old.trees.values())
-    for avoided, spare in ((left, 1), (left, 0), (set[Block](), 0)):
-        placed = dict(kept)
-        free = _FreeSlots([*kept.values(), *avoided])
-        for name in rest:
-            found = None
-            if name in installed:
-                others = {*placed.values(), *(avoided - {installed[name]})}
-                found = _grow(installed[name], depths[name], others)
-            if found is None:
-                taken = free.take(depths[name] + spare)
-                if taken is None:
-                    break
-                free.mark(taken)
-                found = Block(taken.base, depths[name])
-            free.mark(found)
-            placed[name] = found
-        else:
-            return placed
-    # Fragmented: lay all blocks out anew.
-    free = _FreeSlots([])
-    placed = {}
-    for name in largest_first:
-        found = free.take(depths[name])
-        if found is None:
-            raise AllocationError(
-                f"the VIPs need more than {limits.TREE_SLOTS} tree slots (each takes the next power of two of its servers); "
-                "remove VIPs that have no servers, or some servers"
-            )
-        free.mark(found)
-        placed[name] = found
-    return placed
-
-
-def _grow(block: Block, depth: int, others: Iterable[Block]) -> Block | None:
-    """The block of this depth that contains ``block``, so that slots keep their numbers; None if it is not free."""
-    while block.depth < depth:
-        block = block.parent
-    return None if any(block.overlaps(other) for other in others) else block
-
-
-class _FreeSlots:
-    """First-fit search of aligned blocks. Depths must be asked for in descending order."""
-
-    def __init__(self, taken: Iterable[Block]):
-        self._used = bytearray(limits.TREE_SLOTS)
-        self._cursor: dict[int, int] = {}
-        for block in taken:
-            self.mark(block)
-
-    def mark(self, block: Block) -> None:
-        self._used[block.slots.start : block.slots.stop] = b"\1" * len(block.slots)
-
-    def take(self, depth: int) -> Block | None:
-        size = 1 << depth
-        for base in range(self._cursor.get(depth, 0), limits.TREE_SLOTS, size):
-            if not any(self._used[base : base + size]):
-                self._cursor[depth] = base
-                return Block(base, depth)
-        return None
-
-
-def _allocate_slots(block: Block, vip_id: int, servers: list[Server], old: Installed, slots: dict[int, int]) -> None:
-    used: set[int] = set()
-    new: list[int] = []
-    for server in servers:
-        slot = old.slots.get((vip_id, server.sid))
-        if slot is None or not block.holds(slot) or slot in used:
-            new.append(server.sid)
-        else:
-            slots[server.sid] = slot
-            used.add(slot)
-    occupied = {slot for (vip, _), slot in old.slots.items() if vip == vip_id} if new else set()
-    free = [slot for slot in block.slots if slot not in used]
-    # A slot that a removed server leaves is taken last: it reports there until its entries are gone.
-    free.sort(key=lambda slot: slot in occupied)
-    slots.update(zip(sorted(new), free, strict=False))
+        sids = [server.sid for server in servers]
+        result.slots |= leaves(result.trees[name], result.vip_ids[name], sids, old.slots)

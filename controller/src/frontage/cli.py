@@ -14,9 +14,10 @@ import typer
 
 from frontage import cli_mapping, cli_placement, cli_records, edit
 from frontage.cli_common import DEFAULT_CONFIG, ConfigArgument, ConfigOption, JsonOption, err, example, fail, load_config, out
-from frontage.config import ConfigError, Policy, ServerState, load
+from frontage.config import ConfigError, load
 from frontage.control import ControlError, ask, is_listening, socket_path
 from frontage.keyfile import OWNER_ONLY, key_file, replace
+from frontage.vips import Policy, ServerState
 
 app = typer.Typer(
     no_args_is_help=True,

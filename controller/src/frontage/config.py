@@ -1,4 +1,4 @@
-"""The one configuration file: its schema, and `load`, which turns a file into a checked `Config`.
+"""The one configuration file: `Config`, of which `network`, `vips` and others are sections, and `load`, which reads and checks it.
 
 What every field means stands in its description; ``controller/README.md`` lists them all.
 """
@@ -6,35 +6,28 @@ What every field means stands in its description; ``controller/README.md`` lists
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError, model_validator
 
 from frontage import checks
-from frontage.artemis import Artemis, Dispatcher, OwnSite, Site
+from frontage.artemis import Dispatcher, OwnSite, Site
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
 from frontage.demand.settings import Placement
 from frontage.enduser.settings import EndUsers, in_folder
 from frontage.explain import explain
 from frontage.fields import (
-    AddressField,
-    InterfaceField,
-    IPAddress,
-    L4Port,
-    MacField,
-    Name,
-    NetworkField,
-    PrefixField,
     SecretField,
     parse_secret,
 )
-from frontage.limits import AIFO_WINDOW, MAX_DEPTH, MAX_PORT_ID, MAX_RANK_US, MAX_SID, MAX_WEIGHT
+from frontage.limits import MAX_PORT_ID
 from frontage.model import Model
+from frontage.network import Neighbor, Port, Route
 from frontage.qdsr import RealServer
 from frontage.records import settings as records_settings
 from frontage.records.settings import Records
+from frontage.vips import Server, Vip
 from frontage.yamlfile import Document, DocumentError, Problem, parse
 from frontage.yamlfile import Path as FieldPath
 
@@ -55,164 +48,6 @@ class Device(Model):
     )
     cpu_port: int = Field(ge=1, le=MAX_PORT_ID, description="the port number the switch was given as CPU port", examples=[510])
     pipeline: Pipeline = Field(description="the compiled P4 program")
-
-
-class Role(StrEnum):
-    CLIENT = "client"
-    SERVER = "server"
-    SITE = "site"
-    REAL_SERVER = "real-server"
-
-
-class Discipline(StrEnum):
-    """How a port's queue is scheduled."""
-
-    FIFO = "fifo"
-    AIFO = "aifo"
-    SP_PIFO = "sp-pifo"
-
-
-class Scheduler(Model):
-    kind: Discipline = Field(description="one of " + ", ".join(Discipline), examples=["aifo"])
-    default_rank: int = Field(
-        0,
-        ge=0,
-        le=MAX_RANK_US,
-        description="the remaining time, in microseconds, taken of packets without a cookie",
-        examples=[500],
-    )
-    capacity: int | None = Field(
-        None, ge=1, le=MAX_DEPTH, description="the packets that the port's queue holds, for aifo", examples=[100]
-    )
-    window: int = Field(20, ge=1, le=AIFO_WINDOW, description="the ranks that aifo's window holds", examples=[20])
-    sample: int = Field(15, ge=1, le=65535, description="one packet in so many enters aifo's window", examples=[15])
-    k: float = Field(0.1, ge=0, lt=1, description="the share of the queue to which aifo admits any packet", examples=[0.1])
-    report_every: int = Field(
-        1, ge=1, le=1 << 15, description="one departure in so many, a power of two, tells aifo the queue's depth", examples=[1]
-    )
-
-    @property
-    def ranks(self) -> bool:
-        """Whether ranks matter."""
-        return self.kind is not Discipline.FIFO
-
-
-class Port(Model):
-    id: int = Field(ge=1, le=MAX_PORT_ID, description="the data plane's port number", examples=[1])
-    name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["uplink"])
-    role: Role = Field(
-        description="'client' (towards the outside), 'server' (towards the servers), 'site' (towards other sites) or 'real-server'",
-        examples=["client"],
-    )
-    mac: MacField = Field(description="the switch's unicast Ethernet address on this port", examples=["02:00:00:00:01:01"])
-    gateways: tuple[InterfaceField, ...] = Field(
-        (), description="the addresses with prefix length that the switch answers for", examples=["[192.0.2.1/24]"]
-    )
-    scheduler: Scheduler | None = Field(None, description="how the port's queue is scheduled; a plain FIFO if absent")
-    ecn_threshold: int | None = Field(
-        None,
-        ge=1,
-        lt=MAX_DEPTH,
-        description="the packets waiting at the port from which on those of ECN's transports are marked (DCTCP's K)",
-        examples=[65],
-    )
-
-    @property
-    def ranks(self) -> bool:
-        """Whether ranks matter to its queue."""
-        return self.scheduler is not None and self.scheduler.ranks
-
-
-class Route(Model):
-    prefix: NetworkField = Field(description="an IP prefix without host bits", examples=["198.51.100.0/24"])
-    port: Name = Field(description="the name of one of `ports`", examples=["uplink"])
-    mac: MacField = Field(description="the next hop's unicast Ethernet address", examples=["02:00:00:00:02:01"])
-
-
-class Neighbor(Model):
-    address: AddressField = Field(description="an IP address that is reached directly", examples=["10.0.1.11"])
-    port: Name = Field(description="the name of one of `ports`", examples=["rack1"])
-    mac: MacField = Field(description="its unicast Ethernet address", examples=["02:00:00:00:03:01"])
-
-
-class Policy(StrEnum):
-    """How a VIP's new connections find their server."""
-
-    HASH = "hash"
-    CHEETAH_RR = "cheetah-rr"
-    CHEETAH_LL = "cheetah-ll"
-    CCLB4 = "cclb4"
-    CCLB4_CURRENT = "cclb4-current"
-    CCLB4_FUTURE = "cclb4-future"
-
-
-class Protocol(StrEnum):
-    """What a VIP's clients speak: TCP, or QUIC over UDP."""
-
-    TCP = "tcp"
-    UDP = "udp"
-
-    @property
-    def number(self) -> int:
-        """IANA's."""
-        return 6 if self is Protocol.TCP else 17
-
-
-class Vip(Model):
-    name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["shop"])
-    address: AddressField = Field(description="the address that clients connect to", examples=["203.0.113.10"])
-    protocol: Protocol = Field(Protocol.TCP, description="'tcp', or 'udp' for QUIC", examples=["udp"])
-    port: L4Port = Field(description="the TCP or UDP port that clients connect to", examples=[80])
-    policy: Policy = Field(Policy.CCLB4, description="one of " + ", ".join(Policy), examples=["cclb4"])
-    alpha: float = Field(
-        0.5, ge=0, le=1, description="the weight of N_AF against N_FF in cclb4's score, 0 to 1 (equation 1)", examples=[0.5]
-    )
-    look_ahead: int | None = Field(
-        None, ge=0, description="the servers' look-ahead threshold in bytes, for information only", examples=[65536]
-    )
-    cookie_prefix: PrefixField | None = Field(
-        None,
-        description="an IPv6 /64 that is routed to the switch, for the cookie addresses of QUIC servers",
-        examples=["2001:db8:c00c:1e::/64"],
-    )
-
-    artemis: Artemis | None = Field(None, description="makes the address a service address of Artemis; none if absent")
-
-    @property
-    def effective_alpha(self) -> float:
-        """``cclb4-current`` and ``cclb4-future`` are cclb4 with the extreme weights."""
-        return {Policy.CCLB4_CURRENT: 1.0, Policy.CCLB4_FUTURE: 0.0}.get(self.policy, self.alpha)
-
-
-class ServerState(StrEnum):
-    ACTIVE = "active"
-    DRAINING = "draining"
-
-
-class Server(Model):
-    name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["web1"])
-    vip: Name = Field(description="the name of one of `vips`", examples=["shop"])
-    address: AddressField = Field(description="the server's own address (DIP)", examples=["10.0.1.11"])
-    port: L4Port = Field(description="the server's own TCP or UDP port", examples=[8080])
-    sid: int = Field(ge=0, le=MAX_SID, description="a server id, unique in the file", examples=[11])
-    weight: int = Field(1, ge=1, le=MAX_WEIGHT, description="the share of new connections against the VIP's others", examples=[1])
-    tunnel: AddressField | None = Field(
-        None,
-        description="where a replica of an Artemis service ends its tunnels; `address` if absent",
-        examples=["2001:db8:1:11::11"],
-    )
-    state: ServerState = Field(
-        ServerState.ACTIVE, description="'active', or 'draining': keeps its connections, gets no new ones", examples=["active"]
-    )
-
-    @property
-    def tunnel_end(self) -> IPAddress:
-        """Its own end of tunnels."""
-        return self.tunnel or self.address
-
-    @property
-    def active(self) -> bool:
-        return self.state is ServerState.ACTIVE
 
 
 class Key(Model):

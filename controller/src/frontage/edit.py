@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from frontage.config import Config, Policy, ServerState, load, loads
+from frontage.config import Config, load, loads
 from frontage.keyfile import replace
 from frontage.limits import MAX_SID
+from frontage.vips import Policy, ServerState
 from frontage.yamlfile import Document, Plain, Position, parse
 from frontage.yamlfile import Path as FieldPath
 

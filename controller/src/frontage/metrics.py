@@ -12,10 +12,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from frontage.config import Config, Metrics
-from frontage.controller import DURATIONS, Controller, Health, Phase
+from frontage.controller import Controller
 from frontage.demand import measures as demand_measures
 from frontage.enduser import measures
 from frontage.enduser.attached import Attached
+from frontage.health import DURATIONS, Health, Phase
 from frontage.p4entities import Count
 from frontage.p4errors import SwitchError
 from frontage.p4info import PipelineError

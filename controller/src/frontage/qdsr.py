@@ -12,7 +12,8 @@ from frontage.fields import IPAddress, MacField, Name
 from frontage.model import Model
 
 if TYPE_CHECKING:
-    from frontage.config import Config, Server
+    from frontage.config import Config
+    from frontage.vips import Server
 
 Names = Annotated[tuple[Name, ...], BeforeValidator(listed)]
 """One name, or a list of them."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from finsy.proto import p4r
 
 from frontage import worker
-from frontage.allocation import Allocation, AllocationError, Installed, allocate
+from frontage.allocation import Allocation, Installed, allocate
 from frontage.blocks import masking, steering
 from frontage.config import Config
 from frontage.desired import STAGES, TABLES, TREE_STAGE, desired
@@ -25,6 +25,7 @@ from frontage.p4runtime import Session
 from frontage.replication import CLONE_SESSION
 from frontage.state import Action, Difference, Key, State, difference, exact
 from frontage.tree import leaf_ops, packets
+from frontage.treeslots import AllocationError
 
 
 class ReconcileError(Exception):

@@ -10,9 +10,9 @@ from frontage import reasons
 from frontage.blocks import demand, real_servers
 from frontage.blocks import server as server_block
 from frontage.blocks import vip as vip_block
-from frontage.config import Config, Server
-from frontage.controller import Health
+from frontage.config import Config
 from frontage.demand.counters import indices
+from frontage.health import Health
 from frontage.mapping import EndUserMapping
 from frontage.p4entities import Count
 from frontage.p4info import Schema
@@ -20,6 +20,7 @@ from frontage.p4runtime import Session
 from frontage.qdsr import balancers, senders
 from frontage.reconcile import Outcome, plan
 from frontage.state import Key
+from frontage.vips import Server
 
 _CLAIMS = "fallback.claims"
 _HANDSHAKES = "handshake.claims"

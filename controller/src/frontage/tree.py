@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from finsy.proto import p4r
 
-from frontage.allocation import Allocation, Block, Installed
+from frontage.allocation import Allocation, Installed
 from frontage.config import Config
 from frontage.p4info import PipelineError, Schema, to_bytes
+from frontage.treeslots import Block
 
 
 class Op(IntEnum):

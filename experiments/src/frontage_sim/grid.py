@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from frontage.config import ConfigError, Policy
+from frontage.config import ConfigError
+from frontage.vips import Policy
 from frontage.yamlfile import Path as YamlPath
 from frontage.yamlfile import Problem
 from pydantic import ValidationError

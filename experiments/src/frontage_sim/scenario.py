@@ -9,9 +9,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from frontage.config import ConfigError, Policy
+from frontage.config import ConfigError
 from frontage.explain import explain
 from frontage.limits import MAX_WEIGHT
+from frontage.vips import Policy
 from frontage.yamlfile import Document, DocumentError, Plain, Problem, parse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from .addresses import ServerAddresses
 from .agents import Cclb7Agents, NoAgents
-from .edge import Bmv2, EdgeSwitch, Softswitch, SwitchCommand
+from .edge import EdgeSwitch
 from .page.world import PageWorld
 from .programs import missing_packages
 from .qdsr import QdsrWorld
@@ -22,6 +22,7 @@ from .sandbox import Sandbox
 from .servers import NGINX
 from .services import FILMS, WEB, Service
 from .settings import Settings
+from .switchcommand import Bmv2, Softswitch, SwitchCommand
 from .world import World
 
 REPOSITORY = Path(__file__).resolve().parents[3]

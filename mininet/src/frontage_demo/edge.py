@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from .addresses import EDGE_CLIENT_PORT, ServerAddresses
 from .configuration import configuration, with_scheduler
 from .metricsclient import scrape
-from .nodes import NodeError, run_script, spawn
+from .nodes import NodeError, spawn
 from .processes import end
 from .services import Service
 from .settings import Settings, Treatment
+from .switchcommand import CPU_PORT, GRPC, SwitchCommand
 from .topology import edge_interface
 
-GRPC = "127.0.0.1:9559"
 METRICS = "127.0.0.1:9464"
-SWITCH_METRICS = "127.0.0.1:9465"
-CPU_PORT = 510
 COMMAND_TIMEOUT = 30.0
 LAST_LINES = 12
 """Of a log, to show with an error."""
@@ -38,77 +34,6 @@ class EdgeCounters:
     """Those of AIFO, by the least remaining processing time of a band, in microseconds."""
     steering: Mapping[str, int]
     """To and from VIPs, by how their server was found."""
-
-
-class SwitchCommand(Protocol):
-    """How to start a switch, and what its links are."""
-
-    def command(self, interfaces: Mapping[int, str]) -> list[str | Path]:
-        """The command line for ports by number."""
-
-    def prepare(self) -> None:
-        """What must be set up once, before the first start."""
-
-    def drops(self) -> dict[str, int]:
-        """Packets that the switch dropped of its own, not the P4 program's, accord: by reason."""
-
-
-class Softswitch:
-    """softswitch: the links' rates, queues and delays are its own."""
-
-    def __init__(self, binary: Path, settings: Settings) -> None:
-        self._binary = binary
-        self._settings = settings
-
-    def prepare(self) -> None:
-        """Nothing: links are on the command line."""
-
-    def command(self, interfaces: Mapping[int, str]) -> list[str | Path]:
-        """Downstream, port 1 is the bottleneck; upstream, the ports to the servers have the client link's delay."""
-        settings = self._settings
-        delay = f"delay={round(settings.delay * 1e6)}us"
-        command: list[str | Path] = [self._binary, "--no-p4", "--device-id", "1"]
-        for port, interface in interfaces.items():
-            command += ["-i", f"{port}@{interface}"]
-            if port == EDGE_CLIENT_PORT:
-                packets = settings.bottleneck_packets
-                queue = f"queue-packets={packets}" if packets else f"queue={settings.bottleneck_queue}B"
-                command += ["--link", f"{port}:rate={settings.bottleneck_rate}bit,{queue},{delay}"]
-            else:
-                command += ["--link", f"{port}:{delay}"]
-        options = ["--grpc-server-addr", GRPC, "--cpu-port", str(CPU_PORT), "--metrics-addr", SWITCH_METRICS]
-        return [*command, "--", *options]
-
-    def drops(self) -> dict[str, int]:
-        """All causes but the program's drops, which the program counts by reasons of its own."""
-        causes = scrape(SWITCH_METRICS).by("cause", "softswitch_port_drops_total")
-        return {cause.replace("_", "-"): n for cause, n in causes.items() if cause not in ("ingress", "egress")}
-
-
-class Bmv2:
-    """BMv2's simple_switch_grpc. Its queues count packets and hide an output buffer, so the bottleneck is a token
-    bucket of the kernel's on the port's interface; it has no propagation delay.
-    """
-
-    def __init__(self, binary: Path, settings: Settings) -> None:
-        self._binary = binary
-        self._settings = settings
-
-    def prepare(self) -> None:
-        """Shape the client port's interface."""
-        settings = self._settings
-        shaper = f"tbf rate {settings.bottleneck_rate}bit burst 15140 limit {settings.bottleneck_queue}"
-        run_script("edge", [f"tc qdisc replace dev {edge_interface(EDGE_CLIENT_PORT)} root {shaper}"])
-
-    def command(self, interfaces: Mapping[int, str]) -> list[str | Path]:
-        """Like softswitch's, without links."""
-        ports = [word for port, interface in interfaces.items() for word in ("-i", f"{port}@{interface}")]
-        options = ["--grpc-server-addr", GRPC, "--cpu-port", str(CPU_PORT)]
-        return [self._binary, "--no-p4", "--device-id", "1", "--log-level", "warn", *ports, "--", *options]
-
-    def drops(self) -> dict[str, int]:
-        """BMv2 does not say."""
-        return {}
 
 
 class EdgeSwitch:
@@ -273,9 +198,3 @@ class EdgeSwitch:
         """End both."""
         self.stop_controller()
         self.stop_switch()
-
-
-def executable(name: str) -> Path | None:
-    """A program of the search path."""
-    found = shutil.which(name)
-    return Path(found) if found else None

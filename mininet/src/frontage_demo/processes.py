@@ -1,4 +1,4 @@
-"""Starting processes that serve, and ending them."""
+"""Starting processes that serve, seeing that they do, and ending them."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def serve(
             raise NodeError(f"{name} did not start: {file.read_text(errors='replace').strip()[-LAST_BYTES:]}")
         time.sleep(0.05)
     return process
+
+
+def udp_ports(host: Namespace) -> set[int]:
+    """Those that a host listens to."""
+    lines = host.run(["ss", "-Hlun"]).stdout.splitlines()
+    return {int(line.split()[3].rpartition(":")[2]) for line in lines}
 
 
 def end(process: subprocess.Popen[bytes] | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from frontage.config import Scheduler
+from frontage.network import Scheduler
 from rich.table import Table
 
 from .configuration import scheduler_of

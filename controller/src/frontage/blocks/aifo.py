@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from frontage.allocation import Allocation
-from frontage.config import Config, Discipline
+from frontage.config import Config
+from frontage.network import Discipline
 from frontage.state import Action, Key, State
 
 LIMIT = "aifo.limit"

@@ -8,8 +8,9 @@ from math import gcd
 
 from frontage import limits
 from frontage.allocation import Allocation
-from frontage.config import Config, Server
+from frontage.config import Config
 from frontage.state import Action, Key, State
+from frontage.vips import Server
 
 POOL = "assign.pool"
 TABLES = (POOL,)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from frontage import maglev
 from frontage.allocation import Allocation
-from frontage.config import Config, Server
+from frontage.config import Config
 from frontage.state import Action, Key, State
+from frontage.vips import Server
 
 MAGLEV = "maglev.maglev"
 TABLES = (MAGLEV,)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from frontage.allocation import Allocation
-from frontage.config import Config, Role
+from frontage.config import Config
 from frontage.fields import IPAddress, Mac
+from frontage.network import Role
 from frontage.state import Action, Key, State
 
 ARP = "neighbor.arp"

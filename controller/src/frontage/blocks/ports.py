@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from frontage.allocation import Allocation
-from frontage.config import Config, Role
+from frontage.config import Config
+from frontage.network import Role
 from frontage.state import Action, Key, State
 
 PORT = "ports.port"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from frontage.allocation import Allocation
-from frontage.config import Config, Discipline, Port, Scheduler
+from frontage.config import Config
 from frontage.cookie import IP6_SIGNAL, RPT_UNIT_US
 from frontage.limits import MAX_DEPTH
+from frontage.network import Discipline, Port, Scheduler
 from frontage.state import Action, Key, State
 
 PORT = "scheduler.port"

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from frontage.allocation import Allocation
 from frontage.blocks.ports import ROLES
-from frontage.config import Config, Role, Server
+from frontage.config import Config
 from frontage.fields import IPAddress
+from frontage.network import Role
 from frontage.state import Action, Key, State
+from frontage.vips import Server
 
 END4 = "tunnel.end4"
 END6 = "tunnel.end6"

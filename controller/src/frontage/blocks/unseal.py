@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from frontage.allocation import Allocation
-from frontage.config import Config, Protocol
+from frontage.config import Config
 from frontage.state import Action, Key, State
+from frontage.vips import Protocol
 
 ROUNDS = tuple(tuple(f"round{i}.byte{j}" for j in range(4)) for i in range(4))
 TABLES = tuple(table for byte_tables in ROUNDS for table in byte_tables)

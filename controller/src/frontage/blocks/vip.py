@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from frontage.allocation import FLOW_UNIT, Allocation, server_scores
+from frontage.allocation import Allocation
 from frontage.blocks.assign import places
 from frontage.blocks.maglev import slots
-from frontage.config import Config, Policy, Protocol, Server, Vip
+from frontage.config import Config
+from frontage.scores import FLOW_UNIT, server_scores
 from frontage.state import Action, Key, State
+from frontage.vips import Policy, Protocol, Server, Vip
 
 VIP4 = "vip.vip4"
 VIP6 = "vip.vip6"

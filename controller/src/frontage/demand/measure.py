@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 
 from frontage.blocks import demand
-from frontage.controller import Controller, Phase
+from frontage.controller import Controller
 from frontage.demand.counters import Epochs, indices
 from frontage.demand.place import policy_of
 from frontage.demand.reports import Reporter
@@ -17,6 +17,7 @@ from frontage.enduser.database import StoreError
 from frontage.enduser.prefixes import Prefix
 from frontage.enduser.settings import EndUsers
 from frontage.enduser.store import Store
+from frontage.health import Phase
 from frontage.learning import Learned
 from frontage.p4errors import SwitchError
 from frontage.p4info import PipelineError

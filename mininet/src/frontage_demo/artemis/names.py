@@ -9,14 +9,18 @@ servers are known.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .. import nameservers
-from ..nodes import Namespace
-from .addresses import AUTHORITY_ADDRESS, DNS_PORT
+from ..nodes import Namespace, Network, NodeError
+from ..processes import udp_ports
+from .addresses import AUTHORITY_ADDRESS, DNS_PORT, Host
 
 ZONE = "films.example"
+START_TIMEOUT = 180.0
+AUTHORITY_HOST = "ns"
 TTL = 3600
 """Seconds; the paper's names live for 60 minutes."""
 
@@ -42,8 +46,27 @@ def name(client: str, number: str) -> str:
     return f"{number}.{label(client)}.{ZONE}"
 
 
-def start_authority(host: Namespace, directory: Path, best: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start nsd; `best` is the address of the best site by client."""
+def start_servers(
+    network: Network, resolvers: Sequence[Host], directory: Path, best: Mapping[str, str]
+) -> list[subprocess.Popen[bytes]]:
+    """Start the authoritative server and these resolvers, and wait until they listen; `best` is the address of the best
+    site by client.
+    """
+    directory.mkdir()
+    started = [_start_authority(network[AUTHORITY_HOST], directory / AUTHORITY_HOST, best)]
+    for resolver in resolvers:
+        started.append(_start_resolver(network[resolver.name], resolver.address, directory / resolver.name))
+    deadline = time.monotonic() + START_TIMEOUT
+    for name in (AUTHORITY_HOST, *(resolver.name for resolver in resolvers)):
+        while DNS_PORT not in udp_ports(network[name]):
+            if time.monotonic() > deadline:
+                raise NodeError(f"name server {name} does not listen; logs are in {directory}")
+            time.sleep(0.05)
+    return started
+
+
+def _start_authority(host: Namespace, directory: Path, best: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start nsd."""
     directory.mkdir()
     # That there is no A is cached for as long as the AAAA (RFC 2308, section 5): who asks for both waits for both.
     lines = [f"$TTL {TTL}", f"@ IN SOA ns.{ZONE}. admin.{ZONE}. 1 3600 600 86400 {TTL}", "@ IN NS ns"]
@@ -53,7 +76,7 @@ def start_authority(host: Namespace, directory: Path, best: Mapping[str, str]) -
     return nameservers.start(host, nameservers.AUTHORITY, directory)
 
 
-def start_resolver(host: Namespace, address: str, directory: Path) -> subprocess.Popen[bytes]:
+def _start_resolver(host: Namespace, address: str, directory: Path) -> subprocess.Popen[bytes]:
     """Start unbound."""
     directory.mkdir()
     nameservers.write_resolver(directory, [address], DNS_PORT, ZONE, AUTHORITY_ADDRESS, RESOLVER_OPTIONS)

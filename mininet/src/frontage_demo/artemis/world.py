@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from frontage.naming import ServicePrefix
 
 from ..certificate import make_certificate
 from ..nodes import Namespace, Network, NodeError
+from ..processes import udp_ports
 from . import mappingstore
 from .addresses import (
     AUTHORITY_ADDRESS,
-    DNS_PORT,
     PORT,
     SERVER_PORT,
     SERVICE_PREFIX,
@@ -24,7 +24,7 @@ from .addresses import (
     SiteAddresses,
 )
 from .latency import Latencies
-from .names import ZONE, start_authority, start_resolver
+from .names import AUTHORITY_HOST, ZONE, start_servers
 from .scenarios import AUTHORITY, Scenario, anycast
 from .site import Programs, Site
 from .siteconfig import DEPLOYMENT, SERVICE_ID
@@ -82,7 +82,7 @@ class ArtemisWorld:
             client: Host(f"r{i}", place, f"2001:db8:e{number[place]:02x}::", next(ports))
             for i, (client, place) in enumerate(scenario.clients.items(), 1)
         }
-        self._authority = Host("ns", AUTHORITY, AUTHORITY_ADDRESS.removesuffix("53"), next(ports))
+        self._authority = Host(AUTHORITY_HOST, AUTHORITY, AUTHORITY_ADDRESS.removesuffix("53"), next(ports))
         self.service_address = str(ServicePrefix.parse(INSTANCE).service_address(ZONE))
         self._site_processes = {
             site.place: Site(
@@ -109,7 +109,7 @@ class ArtemisWorld:
             seed=seed,
             loss=loss or {},
         )
-        self._name_servers: list[subprocess.Popen[bytes]] = []
+        self._name_servers: Sequence[subprocess.Popen[bytes]] = ()
         self.startup: dict[str, float] = {}
         """Seconds that each step of coming up took."""
 
@@ -170,7 +170,7 @@ class ArtemisWorld:
         deadline = time.monotonic() + READY_TIMEOUT
         for site in self.sites:
             host = self._network[replica_host(site)]
-            while not {PORT, SERVER_PORT, TUNNEL_PORT} <= _udp_ports(host):
+            while not {PORT, SERVER_PORT, TUNNEL_PORT} <= udp_ports(host):
                 if time.monotonic() > deadline or self._site_processes[site.place].ended:
                     raise NodeError(f"the servers of site {site.name} do not listen; logs are in {self.directory}")
                 time.sleep(0.05)
@@ -186,18 +186,8 @@ class ArtemisWorld:
 
     def _start_names(self) -> None:
         best = {client: self.direct_address(self.best_site(client)) for client in self.scenario.clients}
-        directory = self.directory / "names"
-        directory.mkdir()
-        self._name_servers.append(start_authority(self._network["ns"], directory / "ns", best))
-        for resolver in self._resolvers.values():
-            process = start_resolver(self._network[resolver.name], resolver.address, directory / resolver.name)
-            self._name_servers.append(process)
-        deadline = time.monotonic() + READY_TIMEOUT
-        for name in ("ns", *(r.name for r in self._resolvers.values())):
-            while DNS_PORT not in _udp_ports(self._network[name]):
-                if time.monotonic() > deadline:
-                    raise NodeError(f"name server {name} does not listen; logs are in {directory}")
-                time.sleep(0.05)
+        resolvers = list(self._resolvers.values())
+        self._name_servers = start_servers(self._network, resolvers, self.directory / "names", best)
 
     def set_redundancy(self, degree: int) -> None:
         """Have first flights copied to the best so many sites."""
@@ -262,12 +252,6 @@ class ArtemisWorld:
             return version is not None and site.table_version == version
         except OSError:
             return False
-
-
-def _udp_ports(host: Namespace) -> set[int]:
-    """Those that a host listens to."""
-    lines = host.run(["ss", "-Hlun"]).stdout.splitlines()
-    return {int(line.split()[3].rpartition(":")[2]) for line in lines}
 
 
 def _answers(site: Site, mapping: Mapping[str, object]) -> bool:
