@@ -292,13 +292,13 @@ async def test_without_the_section_services_are_everywhere_again(tmp_path: Path,
 async def test_new_prefixes_are_probed_as_far_as_there_is_room(tmp_path: Path, sites: list[StandIn]) -> None:
     one = mapper(tmp_path, sites, settings(), probes_per_second=10.0)
     now = await begin(one, sites)
-    assert one.probing is not None
-    await one.probing
+    assert one.prober.under_way is not None
+    await one.prober.under_way
     seen = [parse(prefix) for prefix in ("192.0.2.0/24", "2001:db8:77::/48")]
     assert one.store.saw(seen, now, limit=10) == 0
     assert one.store.saw([*seen, parse("2001:db8:78::/48"), parse("2001:db8:79::/48")], now, limit=3) == 1
     await one.step(now + 2)
-    await one.probing
+    await one.prober.under_way
     for there in sites:
         assert {"192.0.2.1", "2001:db8:77::1", "2001:db8:78::1"} <= set(there.probed)
         assert "2001:db8:79::1" not in there.probed
@@ -312,7 +312,7 @@ async def test_new_prefixes_are_probed_as_far_as_there_is_room(tmp_path: Path, s
     assert one.store.saw(seen, now, limit=10) == 0
     await one.step(now + one.settings.max_age + 60)
     assert one.store.saw([parse("2001:db8:79::/48")], now, limit=1) == 0
-    await one.probing
+    await one.prober.under_way
 
 
 def run(*arguments: str) -> Any:

@@ -140,9 +140,9 @@ async def test_the_dispatcher_probes_the_other_sites(tmp_path: Path, three: list
     mapper = mapper_of(tmp_path, three, probes_per_second=10)
     await mapper.register()
     await mapper.step(1000.0)
-    assert mapper.probing is not None
-    await mapper.probing
-    if any("CAP_NET_RAW" in (one.error or "") for one in mapper.dispatchers) or not mapper.counters.probes:
+    assert mapper.prober.under_way is not None
+    await mapper.prober.under_way
+    if any("CAP_NET_RAW" in (one.error or "") for one in mapper.dispatchers) or not mapper.prober.probes:
         pytest.skip("no raw sockets: run as root")
     await mapper.step(1002.0)
     found = mapper.store.rtts([parse("127.0.0.0/24")])

@@ -261,17 +261,17 @@ async def test_probes_go_to_active_prefixes_at_a_bounded_rate(tmp_path: Path, si
 
     async def step(now: float) -> None:
         await one.step(now)
-        assert one.probing is not None
-        await one.probing
+        assert one.prober.under_way is not None
+        await one.prober.under_way
 
     await step(1000.0)  # the tables come first: then there are measurements
     for site in sites:
         site.probed.clear()
     await step(1000.5)
-    one._sites_probed = 0.0
+    one.prober._sites_probed = 0.0
     for site in sites:
         site.probed.clear()
-    one._cursors.clear()
+    one.prober._cursors.clear()
     await step(1001.0)
     vteps = {str(address) for address in addresses().values()}
     assert set(sites[1].probed) & vteps == vteps - {"2001:db8:102::1"}

@@ -16,9 +16,10 @@ import sqlalchemy as sql
 from frontage.enduser import schema
 from frontage.enduser.database import LeaseLostError, StoreError
 from frontage.enduser.engine import Engine
+from frontage.enduser.latencystore import Sample
 from frontage.enduser.orders import Margin
 from frontage.enduser.prefixes import parse
-from frontage.enduser.store import Replica, Sample, Service, Store
+from frontage.enduser.store import Replica, Service, Store
 from frontage.enduser.tables import Tables, difference, publish, read
 from frontage.enduser.values import Measurements
 

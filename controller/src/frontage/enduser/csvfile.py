@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from frontage.enduser.kind import Kind
+from frontage.enduser.latencystore import Sample
 from frontage.enduser.prefixes import parse
 from frontage.enduser.settings import Policy
-from frontage.enduser.store import Sample, Service, Store
+from frontage.enduser.store import Service, Store
 from frontage.limits import MAX_REDUNDANCY, MAX_SITE
 
 COLUMNS = {

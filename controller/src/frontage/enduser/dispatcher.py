@@ -12,9 +12,10 @@ from urllib.request import ProxyHandler, Request, build_opener
 import numpy as np
 
 from frontage.enduser.choices import Choice
+from frontage.enduser.latencystore import Sample
 from frontage.enduser.prefixes import BITS, Rows, parse
 from frontage.enduser.settings import EndUsers
-from frontage.enduser.store import Replica, Sample
+from frontage.enduser.store import Replica
 from frontage.enduser.tables import Difference, Tables, difference
 from frontage.fields import IPAddress
 from frontage.limits import MAX_REDUNDANCY

@@ -19,7 +19,7 @@ def metrics(mapper: Mapper) -> Iterable[Metric]:
     yield CounterMetricFamily(f"{prefix}_compute_seconds", "Their time, the store included", value=counters.compute_seconds)
     yield CounterMetricFamily(f"{prefix}_changed_entries", "Entries that they changed", value=counters.changed_entries)
     yield CounterMetricFamily(f"{prefix}_samples", "RTTs taken from dispatchers", value=counters.samples)
-    yield CounterMetricFamily(f"{prefix}_probes", "Addresses that dispatchers were asked to probe", value=counters.probes)
+    yield CounterMetricFamily(f"{prefix}_probes", "Addresses that dispatchers were asked to probe", value=mapper.prober.probes)
     yield GaugeMetricFamily(f"{prefix}_client_prefixes", "Entries of clients' regions", value=len(tables.clients))
     yield GaugeMetricFamily(f"{prefix}_regions", "Regions in use", value=len(set(tables.clients.values())))
     yield GaugeMetricFamily(f"{prefix}_deployments", "Distinct sets of sites with their redundancy", value=len(tables.deployments))

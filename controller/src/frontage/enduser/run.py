@@ -17,10 +17,11 @@ from frontage.enduser import tables as published
 from frontage.enduser.database import StoreError
 from frontage.enduser.dispatcher import Dispatcher, DispatcherError
 from frontage.enduser.engine import Engine
+from frontage.enduser.latencystore import Sample
 from frontage.enduser.orders import Margin
-from frontage.enduser.prefixes import parse
+from frontage.enduser.probing import Prober
 from frontage.enduser.settings import EndUsers
-from frontage.enduser.store import Replica, Sample, Service, Store
+from frontage.enduser.store import Replica, Service, Store
 from frontage.enduser.tables import Tables
 from frontage.enduser.values import Changes
 from frontage.fields import IPAddress
@@ -31,12 +32,6 @@ LEASE_INTERVALS = 5
 """Intervals after which another controller computes when the one that does is silent."""
 EXPIRY_INTERVAL = 60.0
 """Seconds between looks for RTTs and prefixes that are too old."""
-SITES_PROBED_EVERY = 60.0
-"""Seconds between probes from site to site, by which clients are served of whom nothing is known."""
-MAX_PROBES = 1024
-"""Addresses that a dispatcher takes at once."""
-_FRESH = 2
-"""Windows after which a client prefix is probed again."""
 
 
 def _is_known(service: Service, have: Service | None) -> bool:
@@ -61,7 +56,6 @@ class Counters:
     computations: int = 0
     compute_seconds: float = 0.0
     samples: int = 0
-    probes: int = 0
     changed_entries: int = 0
     error: str | None = None
     left_out: int = 0
@@ -99,14 +93,11 @@ class Mapper:
         """While this one computes."""
         timeout = max(1.0, settings.interval / 2)
         self.dispatchers = [Dispatcher(one.url, one.site, timeout) for one in settings.dispatchers]
-        self.probing: asyncio.Future[list[None]] | None = None
-        """Probes under way."""
+        self.prober = Prober(settings, self.sites, self.store)
         self._on_change = on_change
         self._seen = 0
         self._redundancy: dict[str, int] = {}
         self._expired = -math.inf
-        self._sites_probed = -math.inf
-        self._cursors: dict[str, str] = {}
 
     async def run(self) -> None:
         try:
@@ -116,8 +107,7 @@ class Mapper:
                 await self.step(time.time())
                 await asyncio.sleep(max(0.0, self.settings.interval - (time.monotonic() - started)))
         finally:
-            if self.probing is not None:
-                await asyncio.gather(self.probing, return_exceptions=True)
+            await self.prober.ended()
             self.store.close()
 
     async def register(self) -> None:
@@ -147,7 +137,7 @@ class Mapper:
         if self.tables.content != before.content and self._on_change is not None:
             await self._on_change(self.tables)
         await asyncio.gather(*(asyncio.to_thread(self._push, dispatcher) for dispatcher in self.dispatchers))
-        self._order_probes(now)
+        self.prober.order(self.dispatchers, now)
 
     async def _collect(self, now: float) -> set[int]:
         """Take in what the dispatchers know. Returns the sites none of whose dispatchers answers."""
@@ -171,16 +161,6 @@ class Mapper:
         await asyncio.to_thread(self._record, samples, replicas, now)
         return gone
 
-    def _order_probes(self, now: float) -> None:
-        """Probes take their time, so they are not waited for."""
-        if not self.settings.probes_per_second or (self.probing is not None and not self.probing.done()):
-            return
-        sites = now - self._sites_probed >= SITES_PROBED_EVERY
-        if sites:
-            self._sites_probed = now
-        asked = [asyncio.to_thread(self._probe, one, now, sites=sites) for one in self.dispatchers if one.error is None]
-        self.probing = asyncio.gather(*asked)
-
     def _ask(self, dispatcher: Dispatcher) -> tuple[list[Sample], list[Replica]] | None:
         try:
             dispatcher.look()
@@ -202,25 +182,6 @@ class Mapper:
         self.store.record(samples, now)
         for site, found in replicas.items():
             self.store.report(site, list(found.values()), now)
-
-    def _probe(self, dispatcher: Dispatcher, now: float, *, sites: bool) -> None:
-        """Order pings from this site to client prefixes that others have news of and it has not: each at its first address."""
-        addresses: list[IPAddress] = []
-        if sites:
-            addresses += [vtep for site, vtep in self.sites.items() if site != dispatcher.site]
-        limit = min(int(self.settings.probes_per_second * self.settings.interval), MAX_PROBES - len(addresses))
-        after = now - _FRESH * self.settings.window
-        found = self.store.unmeasured(dispatcher.site, after, self._cursors.get(dispatcher.url, ""), limit)
-        self._cursors[dispatcher.url] = found[-1] if len(found) == limit and found else ""
-        addresses += [parse(prefix).network.network_address + 1 for prefix in found]
-        if not addresses:
-            return
-        try:
-            dispatcher.probe(addresses)
-        except DispatcherError as error:
-            log.warning("mapping: %s", error)
-        else:
-            self.counters.probes += len(addresses)
 
     def _compute(self, now: float, gone: Collection[int] = ()) -> None:
         # Who computed where all dispatchers are silent is probably gone; if not, its next writing tells it so.
