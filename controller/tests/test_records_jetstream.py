@@ -177,7 +177,7 @@ async def test_histories_while_the_record_moves(world: dict[int, JetStream], con
     async def work(number: int) -> None:
         rounds = 0
         while not done.is_set():
-            await worker(world[1 + number % 3], history, consistency, seed * 10_000 + number * 1000 + rounds, 3)
+            await worker(world[1 + number % 3], history, consistency, seed * 10**7 + number * 10**6 + rounds, 3)
             rounds += 1
 
     async def move() -> None:

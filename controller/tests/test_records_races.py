@@ -70,7 +70,7 @@ async def test_the_group_takes_one_of_those_that_come_together(cluster: Cluster)
     subject = place.group.subject("guid")
     publish = opened[0].link.publish
     came = await asyncio.gather(
-        *(publish(subject, place.entry.encode(), place.tip.last) for _ in range(MANY)), return_exceptions=True
+        *(publish(subject, place.tip.entry.encode(), place.tip.last) for _ in range(MANY)), return_exceptions=True
     )
     assert [type(one) for one in came if one is not None] == [OvertakenError] * (MANY - 1)
     await close(cluster, opened)

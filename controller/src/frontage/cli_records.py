@@ -132,7 +132,7 @@ def _with_classes(file: Path, body: Callable[[JetStream], Awaitable[None]]) -> N
         fail(f"{file}: records.store is SQLite's file, which has one site and no classes")
 
     async def run() -> None:
-        store = await open_store(config, settings)
+        store = await open_store(config, settings, serves=False)
         assert isinstance(store, JetStream)
         task = asyncio.current_task()
         assert task is not None

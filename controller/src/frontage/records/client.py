@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from frontage.records.document import Value, encode
-from frontage.records.exchange import EVENT_BYTES, Servers, raised
+from frontage.records.errors import raised
+from frontage.records.exchange import EVENT_BYTES, Servers
 from frontage.records.record import Clock, Consistency, Record, Written, now_us
 from frontage.records.routing import Routing
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 
 class RecordError(Exception):
@@ -116,3 +116,8 @@ def kinds() -> Iterator[type[RecordError]]:
 
 
 BY_CODE = {kind.code: kind for kind in kinds()}
+
+
+def raised(problem: Mapping[str, Any]) -> RecordError:
+    """What a server's problem was, where it was: of its ``error``, a code, and its ``message``."""
+    return BY_CODE.get(str(problem.get("error")), RecordError)(str(problem.get("message")))

@@ -15,7 +15,7 @@ import aiohttp
 from yarl import URL
 
 from frontage.records.document import check_guid
-from frontage.records.errors import BY_CODE, EngineError, NotFoundError, OutcomeUnknownError, RecordError
+from frontage.records.errors import EngineError, NotFoundError, OutcomeUnknownError, RecordError, raised
 from frontage.records.record import Consistency
 from frontage.records.routing import Question, Router, Routing, Step
 
@@ -184,8 +184,3 @@ class _Answer:
         if self._method == "GET" or isinstance(error, aiohttp.ClientConnectorError):
             return EngineError(f"{why}; is the server running?")
         return OutcomeUnknownError(f"{why}: the server may have done it; read the record to see")
-
-
-def raised(problem: dict[str, Any]) -> RecordError:
-    """What a server's problem was, where it was."""
-    return BY_CODE.get(str(problem.get("error")), RecordError)(str(problem.get("message")))

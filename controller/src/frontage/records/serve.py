@@ -68,8 +68,8 @@ def site_ids(config: Config) -> list[int]:
     return sorted({*own, *(site.id for site in config.sites)}) or [1]
 
 
-async def open_store(config: Config, settings: Records) -> Store:
-    """Raises RecordError."""
+async def open_store(config: Config, settings: Records, *, serves: bool = True) -> Store:
+    """``serves``: other sites' servers leave operations to it. Raises RecordError."""
     own = config.site.id if config.site is not None else 1
     if settings.file is not None:
         return await Embedded.open(settings.file, own, settings.bounds)
@@ -79,5 +79,6 @@ async def open_store(config: Config, settings: Records) -> Store:
         site_ids(config),
         replicas=settings.replicas,
         controllers=settings.controllers,
+        serves=serves,
         bounds=settings.bounds,
     )

@@ -55,7 +55,7 @@ class Storm:
         await self._servers.ready()
         for site in self._sites:
             self._stores[site] = await JetStream.open(
-                self._servers.urls(site), site, self._sites, replicas=REPLICAS, controllers=CONTROLLERS
+                self._servers.urls(site), site, self._sites, replicas=REPLICAS, controllers=CONTROLLERS, serves=False
             )
         clients: list[Clients] = []
         try:

@@ -67,6 +67,9 @@ async def tip(source: Source, guid: str) -> Tip:
         if found is None:
             return Tip(0, Entry(0, None), 0)
         last, entry = found[0], decode(guid, found[1])
+        if entry.last == entry.after:
+            # The leader let nothing in between the two.
+            return Tip(last, entry, last)
         # What it follows, counts: who wrote it had seen that.
         at = counts = entry.after
         while at < last:

@@ -18,7 +18,8 @@ from frontage.records.document import check_guid
 from frontage.records.errors import ContentionError, EngineError, NotFoundError, OutcomeUnknownError, RecordError, VersionError
 from frontage.records.jetstream.classes import CHANGES, Classes, token
 from frontage.records.jetstream.entry import Entry, decode
-from frontage.records.jetstream.groups import ATTEMPTS, Groups, Place
+from frontage.records.jetstream.groups import ATTEMPTS, Groups
+from frontage.records.jetstream.heads import Place
 from frontage.records.jetstream.link import PATIENCE, Link, OvertakenError
 from frontage.records.jetstream.relay import Answer, Relay
 from frontage.records.jetstream.together import Together
@@ -58,7 +59,7 @@ class JetStream(Store):
         self.link = link
         self.groups = Groups(link, classes, own)
         self._own = own
-        self._relay = Relay(link, own, self._relayed_write, self._relayed_read)
+        self._relay = Relay(link, own, self._relayed_write, self._relayed_read, self._relayed_place)
         self._reads: Together[Record | None] = Together()
         # Apart: two servers that take each other for the nearer one do not wait for each other.
         self._reads_here: Together[Record | None] = Together()
@@ -74,14 +75,18 @@ class JetStream(Store):
         *,
         replicas: int = 3,
         controllers: int = 3,
+        serves: bool = True,
         bounds: Bounds = DEFAULT_BOUNDS,
         clock: Clock = now_us,
     ) -> JetStream:
-        """``own``: this server's site, among ``sites``. Raises EngineError."""
+        """``own``: this server's site, among ``sites``; ``serves``: it does what other sites' servers leave to that. Raises
+        EngineError."""
         known = frozenset(sites)
         link = await Link.connect(servers)
         classes = Classes(link, Ring(known, controllers), own, known, replicas)
         store = cls(link, classes, own, bounds, clock)
+        if not serves:
+            return store
         try:
             await store._relay.start()
         except BaseException:
@@ -100,8 +105,13 @@ class JetStream(Store):
 
     async def place(self, guid: str, sites: Collection[int]) -> None:
         self._check_open()
-        async with self.groups.turn(check_guid(guid)):
-            await self.groups.move(guid, list(sites))
+        home = await self._home(check_guid(guid))
+        if home is not None:
+            answer = await self._relay.place(home, guid, sites)
+            if answer is not None:
+                self._learn(guid, answer)
+                return
+        await self._place_here(guid, sites)
 
     async def close(self) -> None:
         if self._closed:
@@ -147,7 +157,7 @@ class JetStream(Store):
         would answer with what has been; but it cannot get a message through."""
 
         async def step() -> Record | None:
-            place = await self.groups.find(guid)
+            place = await self.groups.head(guid)
             if place is None or place.record is None:
                 return None
             await self._mark(place, guid)
@@ -173,13 +183,21 @@ class JetStream(Store):
         record = await self._reads_here.do(guid, lambda: self._ordered_here(guid))
         return Answer(None if record is None else Written(record, applied=True), await self._at(guid))
 
+    async def _relayed_place(self, guid: str, sites: Collection[int]) -> Answer:
+        await self._place_here(guid, sites)
+        return Answer(None, await self._at(guid))
+
+    async def _place_here(self, guid: str, sites: Collection[int]) -> None:
+        async with self.groups.turn(guid):
+            await self.groups.move(guid, list(sites))
+
     async def _at(self, guid: str) -> str:
         group = await self.groups.known(guid)
         return "" if group is None else group.name
 
     async def _write_here(self, write: Write) -> Written:
         async def step() -> Written:
-            place = await self.groups.find(write.guid, make=True)
+            place = await self.groups.head(write.guid, make=True)
             if place is None:
                 raise EngineError(f"{write.guid}: its stream has been deleted in this moment")
             try:
@@ -190,7 +208,7 @@ class JetStream(Store):
                     await self._mark(place, write.guid)
                 raise
             if written.record is not place.record:
-                await self.groups.follow(place, write.guid, Entry(place.entry.epoch, written.record))
+                await self.groups.follow(place, write.guid, Entry(place.tip.entry.epoch, written.record))
             return written
 
         self._check_open()
@@ -199,7 +217,7 @@ class JetStream(Store):
 
     async def _mark(self, place: Place, guid: str) -> None:
         """The same again. Raises OvertakenError if that is no longer the last."""
-        await self.groups.follow(place, guid, place.entry)
+        await self.groups.follow(place, guid, place.tip.entry)
 
     async def _until_first(self, guid: str, step: Callable[[], Awaitable[T]]) -> T:
         deadline = asyncio.get_running_loop().time() + PATIENCE

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from frontage.records.errors import EngineError
-from frontage.records.record import Consistency, Record
+from frontage.records.jetstream.packed import head_of, pack, record_of, unpack
+from frontage.records.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,32 +20,25 @@ class Entry:
     to: str | None = None
     after: int = 0
     """The sequence number of the message that it follows; 0: it is the first."""
+    last: int | None = None
+    """That of the last message that its writer saw, behind which the leader took it; None: its writer has not said."""
     write: str = ""
     """Names this one writing of it, among all servers', so that who is in doubt can see whether it was done."""
 
     def encode(self) -> bytes:
-        """One line of JSON, then the document as it is."""
-        head: dict[str, object] = {"epoch": self.epoch, "after": self.after, "write": self.write}
+        head: dict[str, object] = {"epoch": self.epoch, "after": self.after, "last": self.last, "write": self.write}
         if self.to is not None:
             head["to"] = self.to
-        document = b""
-        if self.record is not None:
-            record = self.record
-            head |= {"consistency": record.consistency.value, "version": record.version, "stamp": record.stamp}
-            head["deleted"] = record.document is None
-            document = record.document or b""
-        return json.dumps(head, separators=(",", ":")).encode() + b"\n" + document
+        if self.record is None:
+            return pack(head)
+        return pack(head | head_of(self.record), self.record.document)
 
 
 def decode(guid: str, data: bytes) -> Entry:
     """Raises EngineError for what `Entry.encode` has not made."""
-    line, _, document = data.partition(b"\n")
     try:
-        head = json.loads(line)
-        record = None
-        if "version" in head:
-            kept = None if head["deleted"] else document
-            record = Record(guid, Consistency(head["consistency"]), int(head["version"]), int(head["stamp"]), kept)
-        return Entry(int(head["epoch"]), record, head.get("to"), int(head["after"]), head.get("write", ""))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        head, document = unpack(data)
+        record = record_of(guid, head, document)
+        return Entry(int(head["epoch"]), record, head.get("to"), int(head["after"]), head.get("last"), head.get("write", ""))
+    except (ValueError, KeyError, TypeError) as error:
         raise EngineError(f"{guid}: its message is none of ours: {error!r}; who else writes to the streams records-*?") from None

@@ -13,37 +13,21 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from secrets import token_hex
 from weakref import WeakValueDictionary
 
 from frontage.records.errors import ContentionError, EngineError, NotFoundError, OutcomeUnknownError
-from frontage.records.jetstream.chain import LOOKS, PAUSE, GoneError, Source, Tip, follower, tip
+from frontage.records.jetstream.chain import PAUSE, GoneError, Source, Tip, follower, tip
 from frontage.records.jetstream.classes import Classes, StreamClass
 from frontage.records.jetstream.entry import Entry
+from frontage.records.jetstream.heads import Heads, Place
 from frontage.records.jetstream.link import PATIENCE, Link, NoAnswerError, OvertakenError
-from frontage.records.record import Record
 
 ATTEMPTS = 100
 """Times that others may come first, before it is given up."""
 _REMEMBERED = 100_000
 """Records whose class is remembered: the cached set of active replicas of section 1.2.2."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A record's group, and its last message there that counts."""
-
-    group: StreamClass
-    tip: Tip
-
-    @property
-    def entry(self) -> Entry:
-        return self.tip.entry
-
-    @property
-    def record(self) -> Record | None:
-        return self.tip.entry.record
 
 
 class Groups:
@@ -52,6 +36,7 @@ class Groups:
         self._classes = classes
         self._own = own
         self._at: OrderedDict[str, str] = OrderedDict()
+        self._heads = Heads()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
@@ -67,6 +52,10 @@ class Groups:
             yield
         finally:
             lock.release()
+
+    async def head(self, guid: str, *, make: bool = False) -> Place | None:
+        """What this server wrote last, if it did; else like `find`. To be told to nobody before something is written behind it."""
+        return self._heads.get(guid) or await self.find(guid, make=make)
 
     async def known(self, guid: str) -> StreamClass | None:
         """Where it is as far as this server knows, without a look; None if it has no partition yet. Raises EngineError."""
@@ -93,66 +82,59 @@ class Groups:
                 # Remembered wrongly. Its partition knows.
                 self._at.pop(guid, None)
                 return await self.find(guid, nearby=nearby, make=make)
-            if stop.to is not None and (place.tip.sequence == 0 or place.entry.epoch < stop.epoch):
+            if stop.to is not None and (place.tip.sequence == 0 or place.tip.entry.epoch < stop.epoch):
                 await self._start(place, guid, stop)
                 continue
-            if place.entry.to is None:
+            if place.tip.entry.to is None:
                 self.remember(guid, group.name)
                 return place
-            stop, direct = place.entry, True
-            next_ = await self._classes.get(place.entry.to)
+            stop, direct = place.tip.entry, True
+            next_ = await self._classes.get(place.tip.entry.to)
             if next_ is None:
-                raise EngineError(f"{guid}: has moved to {place.entry.to}, which is not there; who has deleted that stream?")
+                raise EngineError(f"{guid}: has moved to {place.tip.entry.to}, which is not there; who has deleted that stream?")
             group = next_
         raise ContentionError(f"{guid}: moves faster than it can be followed; try again")
 
     async def follow(self, place: Place, guid: str, entry: Entry) -> None:
         """Write ``entry`` behind what was found there. Raises OvertakenError, OutcomeUnknownError, EngineError."""
-        group, after = place.group, place.tip.sequence
-        entry = replace(entry, after=after, write=token_hex(8))
-        source = Source(self._link, group.stream, group.subject(guid))
+        group = place.group
+        # Until it is known to be done, this server does not know either what is last.
+        self._heads.drop(guid)
+        entry = replace(entry, after=place.tip.sequence, last=place.tip.last, write=token_hex(8))
+        sequence = await self._written(Source(self._link, group.stream, group.subject(guid)), guid, entry, place.tip.last)
+        if sequence is not None and entry.to is None:
+            self._heads.put(guid, Place(group, Tip(sequence, entry, sequence)))
+
+    async def _written(self, source: Source, guid: str, entry: Entry, last: int) -> int | None:
+        """The sequence number that it got; None: it is there, but perhaps no longer the last. Raises as `follow` does."""
         doubt = ""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
         while True:
-            stored = False
             try:
                 # Again, where nobody has answered: only the first that follows counts, so it is done once.
-                await self._link.publish(source.subject, entry.encode(), place.tip.last)
-                stored = True
+                return await self._link.publish(source.subject, entry.encode(), last)
             except OvertakenError:
                 pass
             except NoAnswerError as error:
                 doubt = str(error)
             except EngineError as error:
                 raise _unknown(guid, error) if doubt else error from None
-            counts = await self._counts(source, guid, entry, stored=stored, doubt=bool(doubt))
-            if counts:
-                return
-            if counts is False or not doubt:
+            if not doubt:
                 raise OvertakenError
-            if loop.time() > deadline:
-                raise _unknown(guid, doubt)
-            await asyncio.sleep(PAUSE)
-
-    async def _counts(self, source: Source, guid: str, entry: Entry, *, stored: bool, doubt: bool) -> bool | None:
-        """None: nothing follows what it follows. Raises OutcomeUnknownError, EngineError."""
-        for _ in range(LOOKS):
             try:
                 first = await follower(source, guid, entry.after)
             except GoneError:
-                if doubt and not stored:
-                    raise _unknown(guid, "many have written since") from None
-                return stored
+                raise _unknown(guid, "many have written since") from None
             except EngineError as error:
-                raise _unknown(guid, error) if doubt or stored else error from None
+                raise _unknown(guid, error) from None
             if first is not None:
-                return first.write == entry.write
-            if not stored:
+                if first.write != entry.write:
+                    raise OvertakenError
                 return None
-            # Who answers may not have it yet.
+            if loop.time() > deadline:
+                raise _unknown(guid, doubt)
             await asyncio.sleep(PAUSE)
-        raise _unknown(guid, "acknowledged, but not to be seen")
 
     async def move(self, guid: str, sites: Sequence[int]) -> None:
         """Raises NotFoundError, SiteError, ContentionError, OutcomeUnknownError, EngineError."""
@@ -163,7 +145,7 @@ class Groups:
             if place.group.sites == tuple(sites):
                 return
             target = await self._classes.at(sites)
-            stop = Entry(place.entry.epoch + 1, place.record, target.name)
+            stop = Entry(place.tip.entry.epoch + 1, place.record, target.name)
             try:
                 await self.follow(place, guid, stop)
             except OvertakenError:
@@ -200,7 +182,7 @@ class Groups:
         if group is None or group == target:
             return
         place = await self._last(group, guid, 0, nearby=False)
-        if place.entry.to is not None and place.entry.epoch <= epoch:
+        if place.tip.entry.to is not None and place.tip.entry.epoch <= epoch:
             with contextlib.suppress(OvertakenError):
                 await self.follow(place, guid, Entry(epoch, None, target.name))
 

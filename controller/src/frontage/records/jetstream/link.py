@@ -149,8 +149,9 @@ class Link:
             raise TimeoutError(str(error)) from None
         return found.seq or 0, found.data or b""
 
-    async def publish(self, subject: str, data: bytes, behind: int) -> None:
-        """Store it, if ``behind`` is the sequence number of the subject's last message, or 0 and there is none.
+    async def publish(self, subject: str, data: bytes, behind: int) -> int:
+        """Store it, if ``behind`` is the sequence number of the subject's last message, or 0 and there is none. Returns its own,
+        once most of the group have it.
 
         Raises OvertakenError (another is there, or on its way), EngineError or SizeError (not done), NoAnswerError.
         """
@@ -159,8 +160,7 @@ class Link:
         headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(behind)}
         while True:
             try:
-                await self.streams.publish(subject, data, headers=dict(headers))
-                return
+                return (await self.streams.publish(subject, data, headers=dict(headers))).seq
             except NoStreamResponseError:
                 # Nobody has heard it: the group has no leader at this moment.
                 if loop.time() > deadline:

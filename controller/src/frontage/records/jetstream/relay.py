@@ -1,27 +1,27 @@
 """Operations that need a record's order are done by a record server at the site that has it: the paper's primary.
 
-Each takes several round trips to the group's leader, of which the first ones find out what is there: over a wide area that is slow,
-and whoever is nearer to the leader comes first each time. So a server elsewhere sends the operation there whole, one round trip,
-and does it itself only where nobody answers to the name. Who does it makes no difference to the order, which is the group's.
+Who is beside the group's leader, and knows what it wrote there last (`heads`), needs one round trip to that; who is far away would
+first have to find out what is there, which is slow, and has been overtaken by then. So a server elsewhere sends the operation there
+whole, one round trip over the wide area, and does it itself only where nobody answers to the name. Who does it makes no difference
+to the order, which is the group's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import Any
 
 import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from frontage.records.errors import BY_CODE, OutcomeUnknownError, RecordError
+from frontage.records.errors import OutcomeUnknownError, RecordError, raised
 from frontage.records.jetstream.link import PATIENCE, Link
-from frontage.records.record import Consistency, Record, Write, Written
+from frontage.records.jetstream.packed import head_of, pack, record_of, unpack
+from frontage.records.record import Consistency, Write, Written
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ _LAST = 2.0
 @dataclass(frozen=True, slots=True)
 class Answer:
     written: Written | None
-    """None: there is no record; of a read it is always `applied`."""
+    """None: there is no record, or it was moved; of a read it is always `applied`."""
     at: str
     """The class where the record is; empty if that is not known."""
 
@@ -46,11 +46,12 @@ class Relay:
         own: int,
         write: Callable[[Write], Awaitable[Answer]],
         read: Callable[[str], Awaitable[Answer]],
+        place: Callable[[str, Collection[int]], Awaitable[Answer]],
     ):
-        """``write`` and ``read`` do it here."""
+        """``write``, ``read`` and ``place`` do it here."""
         self._link = link
         self._own = own
-        self._write, self._read = write, read
+        self._write, self._read, self._place = write, read, place
         self._subscription: Subscription | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -76,11 +77,15 @@ class Relay:
             "stamp": write.stamp,
             "if_version": write.if_version,
         }
-        return await self._ask(site, write.guid, _pack(head, write.document))
+        return await self._ask(site, write.guid, pack(head, write.document))
 
     async def read(self, site: int, guid: str) -> Answer | None:
         """Likewise, of what an ordered read finds."""
-        return await self._ask(site, guid, _pack({"guid": guid, "read": True}, None))
+        return await self._ask(site, guid, pack({"guid": guid, "read": True}))
+
+    async def place(self, site: int, guid: str, sites: Collection[int]) -> Answer | None:
+        """Likewise, of a move to ``sites``. Raises what the move raises there, and OutcomeUnknownError."""
+        return await self._ask(site, guid, pack({"guid": guid, "sites": list(sites)}))
 
     async def _ask(self, site: int, guid: str, question: bytes) -> Answer | None:
         try:
@@ -89,14 +94,11 @@ class Relay:
             raise OutcomeUnknownError(f"{guid}: site {site} does not answer; read the record to see what it has done") from None
         if data is None:
             return None
-        head, document = _unpack(data)
+        head, document = unpack(data)
         if "error" in head:
-            raise BY_CODE.get(head["error"], RecordError)(head["message"])
-        if "version" not in head:
-            return Answer(None, head["at"])
-        kept = None if head["deleted"] else document
-        record = Record(guid, Consistency(head["consistency"]), head["version"], head["stamp"], kept)
-        return Answer(Written(record, head["applied"]), head["at"])
+            raise raised(head)
+        record = record_of(guid, head, document)
+        return Answer(None if record is None else Written(record, head["applied"]), head["at"])
 
     async def _hear(self, message: Msg) -> None:
         task = asyncio.create_task(self._serve(message))
@@ -107,16 +109,18 @@ class Relay:
         try:
             answer = _answer(await self._do(message.data))
         except RecordError as error:
-            answer = _pack({"error": error.code, "message": str(error)}, None)
+            answer = pack({"error": error.code, "message": str(error)})
         except Exception as error:
             log.exception("%s", message.subject)
-            answer = _pack({"error": OutcomeUnknownError.code, "message": f"a fault of site {self._own}'s: {error!r}"}, None)
+            answer = pack({"error": OutcomeUnknownError.code, "message": f"a fault of site {self._own}'s: {error!r}"})
         await message.respond(answer)
 
     async def _do(self, data: bytes) -> Answer:
-        head, document = _unpack(data)
+        head, document = unpack(data)
         if head.get("read"):
             return await self._read(head["guid"])
+        if "sites" in head:
+            return await self._place(head["guid"], head["sites"])
         wanted = head["consistency"]
         consistency = None if wanted is None else Consistency(wanted)
         kept = None if head["deleted"] else document
@@ -125,24 +129,6 @@ class Relay:
 
 def _answer(answer: Answer) -> bytes:
     if answer.written is None:
-        return _pack({"at": answer.at}, None)
+        return pack({"at": answer.at})
     record = answer.written.record
-    head = {
-        "at": answer.at,
-        "applied": answer.written.applied,
-        "consistency": record.consistency,
-        "version": record.version,
-        "stamp": record.stamp,
-        "deleted": record.document is None,
-    }
-    return _pack(head, record.document)
-
-
-def _pack(head: dict[str, Any], document: bytes | None) -> bytes:
-    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + (document or b"")
-
-
-def _unpack(data: bytes) -> tuple[dict[str, Any], bytes]:
-    line, _, document = data.partition(b"\n")
-    head: dict[str, Any] = json.loads(line)
-    return head, document
+    return pack({"at": answer.at, "applied": answer.written.applied} | head_of(record), record.document)
