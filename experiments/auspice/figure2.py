@@ -14,12 +14,16 @@ SCHEMES = {
     "auspice": "Auspice's heuristic",
     "random-3": "Random-M",
     "replicate-all": "Replicate-All",
-    "dht-codons": "DHT+Popularity, base 16",
-    "dht-en-route": "DHT+Popularity, base 4",
+    "dht-any-hop": "DHT+Popularity, base 16, any hop",
+    "dht-codons": "DHT+Popularity, base 16, near hops",
+    "dht-en-route": "DHT+Popularity, base 4, near hops",
     "dht-closest": "DHT+Popularity, base 2, to the closest",
 }
 UPDATES = ("eventual", "eventual_everywhere", "ordered", "ordered_everywhere")
 LOWEST = 0.3
+RIVALS = ("random-3", "dht-any-hop", "dht-codons", "dht-en-route", "dht-closest", "frontage")
+CAPACITIES = {2.0: "half", 0.5: "twice"}
+"""What a server has to do at a load, by what it can: so a load of 1 with half the capacity is a load of 2."""
 TICKS = (0.3, 1, 2, 4, 8)
 
 
@@ -28,15 +32,26 @@ def evaluate(rows: pl.DataFrame) -> Result:
     told = dict(published.select("what", "value").iter_rows())
     of = summary(rows)
     held = of.filter(pl.col("failed") <= FAILED)
-    at_1 = dict(of.filter(pl.col("load") == 1).select("scheme", "lookup").iter_rows())
+    at = {load: dict(frame.select("scheme", "lookup").iter_rows()) for (load,), frame in of.group_by("load")}
     lines: list[tuple[str, str, float | None, float | None]] = []
     for scheme, name in SCHEMES.items():
         highest = held.filter(pl.col("scheme") == scheme)["load"].max()
         lines.append((name, "highest load with 2 % failed at most", told.get(f"highest load of {scheme}"), _number(highest)))
-    for scheme in ("random-3", "dht-codons", "dht-en-route", "dht-closest"):
-        for base in ("auspice", "frontage"):
-            what = f"lookup latency at load 1 by that of {SCHEMES[base]}"
-            lines.append((SCHEMES[scheme], what, told.get(f"{scheme} by {base}"), at_1[scheme] / at_1[base]))
+    for scheme in RIVALS:
+        lines.append(
+            (
+                SCHEMES[scheme],
+                "lookups at load 1 by Auspice's heuristic",
+                told.get(f"{scheme} by auspice"),
+                at[1][scheme] / at[1]["auspice"],
+            )
+        )
+    for scheme in RIVALS[:2]:
+        for load, capacity in CAPACITIES.items():
+            found = at[load][scheme] / at[load]["auspice"]
+            lines.append((SCHEMES[scheme], f"the same with {capacity} the capacity, which is load {load:g}", None, found))
+    lines.append((SCHEMES["replicate-all"], "lookups at load 0.3 (ms)", None, at[LOWEST]["replicate-all"]))
+    lines += [(SCHEMES[scheme], "lookups at load 1 (ms)", None, at[1][scheme]) for scheme in ("frontage", "auspice", "random-3")]
     lowest = rows.filter((pl.col("load") == LOWEST) & (pl.col("scheme") == "auspice"))
     for what in UPDATES:
         name = what.replace("_", ", ")

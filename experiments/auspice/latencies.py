@@ -2,6 +2,7 @@
 
     python experiments/auspice/latencies.py FOLDER          # of PlanetLabData_1 to _18 (github.com/uofa-rzhu3/NetLatency-Data)
     python experiments/auspice/latencies.py FOLDER --fit    # the same, after fitting anew: ten minutes
+    python experiments/auspice/latencies.py FOLDER --ratios # figure 2's at load 1 with the data's own latencies
 
 The fit minimises the squares of the logarithms' differences between quantiles of the data and of the model: of all pairs, of pairs by
 continent, and of the nearest, second nearest ... of 80 random nodes and the nearest of three. No result of the paper's is in it.
@@ -15,16 +16,20 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import minimize
 from scipy.spatial.distance import squareform
 
 from frontage_sim.wide.latencies import FITTED, Array, Model
-from frontage_sim.wide.places import nodes
+from frontage_sim.wide.load import simulated
+from frontage_sim.wide.places import Places, nodes
+from frontage_sim.wide.scenario import Load, load
 
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 NEAREST = (1, 2, 3, 5, 8, 16)
 DRAWS, SEEDS, CHECKED = 10, (1, 2, 3, 4, 5, 6), range(100, 120)
+WORLDS = 10
 MAIN = {"north-america": 0, "europe": 1}
 OTHER = 2
 
@@ -88,18 +93,45 @@ def fit(data: dict[str, Array], start: Model) -> Model:
     return Model(*np.exp(found.x).tolist())
 
 
+def ratios(rtt: Array, worlds: int) -> pl.DataFrame:
+    """Mean lookup latencies at load 1 by that of Auspice's heuristic, nodes drawn from the data; by RTT where the paper has distance."""
+    scenario = load(Path(__file__).with_name("figure2-worlds.yaml"))
+    assert isinstance(scenario, Load)
+    lines = []
+    for seed in range(1, worlds + 1):
+        drawn = np.random.default_rng(seed).permutation(len(rtt))[:160]
+        servers, clients = drawn[:80], drawn[80:]
+        names = tuple(f"node {node}" for node in drawn.tolist())
+        here, nowhere = np.ix_(clients, servers), np.zeros(80)
+        between, apart = rtt[np.ix_(servers, servers)], rtt[np.ix_(clients, clients)]
+        places = Places(names[:80], names[80:], rtt[here], between, apart, nowhere, nowhere, np.full(80, ""))
+        mean = {}
+        for scheme in scenario.schemes:
+            one = scenario.model_copy(update={"schemes": (scheme,), "seed": seed})
+            mean[scheme] = float(np.mean(simulated(one, places)["lookup"].to_numpy()))
+        lines.append({"seed": seed, "auspice (ms)": mean["auspice"] * 1e3} | {scheme: of / mean["auspice"] for scheme, of in mean.items()})
+    return pl.DataFrame(lines)
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("folder", type=Path, help="of the data's files")
     arguments.add_argument("--fit", action="store_true", help="fit anew")
+    arguments.add_argument("--ratios", action="store_true", help="figure 2's at load 1, by the data's own latencies")
     asked = arguments.parse_args()
     rtt = measured(asked.folder)
+    if asked.ratios:
+        found = ratios(rtt, WORLDS)
+        print(found, found.mean())
+        return
     site = fcluster(linkage(squareform(rtt, checks=False), "complete"), 0.001, "distance")
     sizes, sites = np.unique(np.bincount(site)[1:], return_counts=True)
     own = (site[:, None] == site)[np.triu_indices(len(rtt), 1)]
     logarithms = np.log(rtt[np.triu_indices(len(rtt), 1)][own])
     print("sites by nodes:", dict(zip(sizes.tolist(), sites.tolist(), strict=True)))
-    print(f"of one site: {own.mean():.2%} of the pairs, median {np.exp(np.median(logarithms)) * 1e3:.2f} ms, deviation {logarithms.std():.2f}")
+    print(
+        f"of one site: {own.mean():.2%} of the pairs, median {np.exp(np.median(logarithms)) * 1e3:.2f} ms, deviation {logarithms.std():.2f}"
+    )
     continents = clusters(rtt)
     print("sites by continent (North America, Europe, others):", [len(np.unique(site[continents == which])) for which in range(3)])
     data = statistics(rtt, continents, 0, 60)

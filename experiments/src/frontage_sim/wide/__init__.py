@@ -41,7 +41,7 @@ def run(scenario: Wide, workers: int | None = None) -> pl.DataFrame:
 
 
 def _one(part: Wide) -> pl.DataFrame:
-    return _EXPERIMENTS[type(part)](part)
+    return _EXPERIMENTS[type(part)](part).with_columns(seed=pl.lit(part.seed))
 
 
 def simulate(scenario: Wide, out: Path, workers: int | None = None) -> pl.DataFrame:

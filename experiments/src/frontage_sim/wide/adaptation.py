@@ -15,8 +15,9 @@ from frontage.placement.values import Demand
 from frontage.records.ring import Ring, partition
 from frontage.records.routing import Routing
 
+from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.lookups import Clients, Lookup, Network, simulate
-from frontage_sim.wide.places import Array, Places
+from frontage_sim.wide.places import Places
 from frontage_sim.wide.places import places as drawn_places
 from frontage_sim.wide.scenario import Adaptation, Wide
 from frontage_sim.wide.schemes import LEAST, Flags, parameters, sites

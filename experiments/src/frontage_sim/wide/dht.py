@@ -13,7 +13,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from frontage_sim.wide.places import Array, Places
+from frontage_sim.wide.latencies import Array
+from frontage_sim.wide.places import Places
 
 Flags = npt.NDArray[np.bool_]
 _BITS = 64

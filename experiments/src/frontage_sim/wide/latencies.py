@@ -30,8 +30,8 @@ _LEAST = 2 / 200_000
 class Model:
     """Seconds; slopes are seconds a km of the great circle, there and back.
 
-    Between two sites it takes ``base``, the distance by the slope of where they are, both times a deviation of the pair, and what each of the
-    sites has for itself, a campus and its access.
+    Between two sites it takes ``base`` and the distance by the slope of where they are, both times a deviation of the pair, and what each
+    of the sites has for itself, a campus and its access.
     """
 
     base: float

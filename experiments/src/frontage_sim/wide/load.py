@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 from frontage.records.routing import Routing
 
+from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.lookups import FAILED, Clients, Network, at_random, simulate
-from frontage_sim.wide.places import Array, Places
+from frontage_sim.wide.places import Places
 from frontage_sim.wide.places import places as drawn_places
 from frontage_sim.wide.scenario import Load, Wide
 from frontage_sim.wide.schemes import Placed, coordinators, place
@@ -28,8 +29,12 @@ UPDATES = ("eventual", "eventual_everywhere", "ordered", "ordered_everywhere")
 def run(settings: Wide) -> pl.DataFrame:
     """A row for each name: medians of its latencies, replicas, what failed of its requests."""
     assert isinstance(settings, Load)
+    return simulated(settings, drawn_places(settings.world.servers, settings.world.clients, settings.seed))
+
+
+def simulated(settings: Load, places: Places) -> pl.DataFrame:
+    """The same where servers and clients are given: of one scheme at one load."""
     (scheme,), (load,) = settings.schemes, settings.loads
-    places = drawn_places(settings.world.servers, settings.world.clients, settings.seed)
     names = workload(settings.names, load, places, settings.seed)
     placed = place(scheme, names, places, settings)
     rng = np.random.default_rng([settings.seed, 4])

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from frontage.records.ring import Ring
 from frontage.records.routing import Question, Router, Routing, Step, Way
 
-from frontage_sim.wide.places import Array, Places
+from frontage_sim.wide.latencies import Array
+from frontage_sim.wide.places import Places
 
 FAILED = 10.0
 """Seconds without an answer after which a request has failed (section 2.2.1)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from frontage_sim.wide.places import Array
+from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.scenario import Mobility, Wide
 
 _MOVES = 64

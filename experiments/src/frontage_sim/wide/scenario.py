@@ -47,12 +47,16 @@ class _Experiment(_Model):
     full: dict[str, Any] = Field(default_factory=dict, description="what --full sets: the published scale")
 
 
+class _Worlds(_Experiment):
+    worlds: int = Field(1, ge=1, description="as many, drawn by the seed, the seed and 1, ...; their rows together", examples=[5])
+
+
 Scheme = Literal["frontage", "auspice", "random-3", "replicate-all", "dht-any-hop", "dht-codons", "dht-en-route", "dht-closest"]
 BASES: dict[Scheme, int] = {"dht-any-hop": 16, "dht-codons": 16, "dht-en-route": 4, "dht-closest": 2}
 """The DHT's digits: Codons', and those by which lookups take least, of 2 to 32."""
 
 
-class Load(_Experiment):
+class Load(_Worlds):
     """Lookup and update latencies against load (2.2.1, 2.2.2)."""
 
     experiment: Literal["load"]
@@ -89,7 +93,7 @@ class Adaptation(_Experiment):
     followed: int = Field(20, ge=1, description="names whose lookups are simulated, every one", examples=[20])
 
 
-class Static(_Experiment):
+class Static(_Worlds):
     """Replicas near demand against the same static sites for all names (2.3.1)."""
 
     experiment: Literal["static"]
@@ -97,11 +101,12 @@ class Static(_Experiment):
     replicas: tuple[int, ...] = Field((5, 10, 15), description="of each name")
     sites: int = Field(16, ge=1, description="static ones", examples=[16])
     locality: float = Field(0.8, ge=0.1, lt=1, description="the share of lookups from a tenth of the countries", examples=[0.8])
+    homes: tuple[str, ...] = Field(("any",), description="the countries of names: that of a client drawn, or one for all")
     closest: tuple[float, ...] = Field((0.8, 0.37), description="the shares of clients that anycast takes to the closest site")
     lookups: int = Field(1000, ge=1, description="of each name", examples=[1000])
 
 
-class Propagation(_Experiment):
+class Propagation(_Worlds):
     """How long an update takes to all replicas (2.3.2)."""
 
     experiment: Literal["propagation"]
@@ -134,9 +139,15 @@ def load(file: Path, full: bool = False) -> Wide:
 
 def parts(scenario: Wide) -> list[Wide]:
     """What can be simulated side by side."""
-    if not isinstance(scenario, Load):
+    if not isinstance(scenario, _Worlds):
         return [scenario]
-    return [scenario.model_copy(update={"schemes": (scheme,), "loads": (load,)}) for scheme in scenario.schemes for load in scenario.loads]
+    worlds: list[Wide] = [
+        scenario.model_copy(update={"worlds": 1, "seed": seed}) for seed in range(scenario.seed, scenario.seed + scenario.worlds)
+    ]
+    if not isinstance(scenario, Load):
+        return worlds
+    of = [{"schemes": (scheme,), "loads": (load,)} for scheme in scenario.schemes for load in scenario.loads]
+    return [world.model_copy(update=which) for world in worlds for which in of]
 
 
 def _changed(scenario: Wide) -> dict[str, Any]:

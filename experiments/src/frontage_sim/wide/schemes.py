@@ -14,7 +14,8 @@ from frontage.placement.routing import Matrices, adapted, nearest
 from frontage.placement.values import Demand, Parameters, Sites
 
 from frontage_sim.wide.dht import Dht
-from frontage_sim.wide.places import Array, Places
+from frontage_sim.wide.latencies import Array
+from frontage_sim.wide.places import Places
 from frontage_sim.wide.scenario import BASES, Costs, Load, Scheme
 from frontage_sim.wide.workload import Workload
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from frontage_sim.wide.places import Array
+from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.scenario import Costs
 
 _MEMORY = 10.0

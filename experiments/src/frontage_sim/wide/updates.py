@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from frontage_sim.wide.places import Array, Places
+from frontage_sim.wide.latencies import Array
+from frontage_sim.wide.places import Places
 
 Sites = npt.NDArray[np.int64]
 

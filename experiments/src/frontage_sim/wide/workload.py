@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from frontage.placement.values import Demand, record_key
 
-from frontage_sim.wide.places import Array, Places
+from frontage_sim.wide.latencies import Array
+from frontage_sim.wide.places import Places
 from frontage_sim.wide.scenario import Names
 
 LOOKUPS = 200.0
