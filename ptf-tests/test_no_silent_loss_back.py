@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 
 from base.frame import Frame
+from base.loss import Case, LossTest, chain, offset, patched, short, sweep
 from base.packets import MSS, NEIGHBOR_MAC, NOP, PORT_MAC, Endpoint, Flow, linux_syn, sack, stamped, windows_syn
 from base.switch import KEY
-from test_no_silent_loss import Case, LossTest, chain, offset, patched, short, sweep
 
 # As the VIP's: untouched but for the address, or with the cookie masked; or routed to the client as any packet.
 PLAIN, MASKED, ROUTED = "as the VIP's", "as the VIP's, masked", "routed"

@@ -236,3 +236,16 @@ class TunnelTest(QuicTest):
 
 
 __all__ = ["ENDS", "OWN", "SITE_PORT", "Tunnel", "TunnelTest", "protocols", "vtep"]
+
+
+def patched(frame: bytes, at: int, *values: int) -> bytes:
+    return frame[:at] + bytes(values) + frame[at + len(values) :]
+
+
+def with_extension(frame: bytes, kind: int, units: int = 0) -> bytes:
+    """An IPv6 frame with an extension header of this type more."""
+    head = bytearray(frame[:54])
+    extra = bytes([head[20], units, 0, 0, 0, 0, 0, 0]) + bytes(8 * units)
+    head[20] = kind
+    head[18:20] = (int.from_bytes(head[18:20], "big") + len(extra)).to_bytes(2, "big")
+    return bytes(head) + extra + frame[54:]

@@ -15,10 +15,16 @@ P = TypeVar("P")
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
-def parser(description: str, output: str, what: str, page: str) -> argparse.ArgumentParser:
-    """Of a command that leaves `what` in build/`output`, and results/`page` below the documentation."""
+def parser(module: str, description: str, output: str, what: str, page: str) -> argparse.ArgumentParser:
+    """Of the command `python -m frontage_demo.MODULE`, which leaves `what` in build/`output`, and results/`page` below
+    the documentation.
+    """
     build = REPOSITORY / "build"
-    found = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found = argparse.ArgumentParser(
+        prog=f"frontage_demo.{module}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     release = REPOSITORY / "target" / "release"
     found.add_argument("--programs", type=Path, default=release, help="where our programs are")
     found.add_argument("--output", type=Path, default=build / output, help=f"where {what} goes")

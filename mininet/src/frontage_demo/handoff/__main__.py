@@ -19,7 +19,7 @@ from .world import Programs
 
 def main() -> int:
     """Run the worlds with the arguments of the command line."""
-    parser = command.parser(__doc__, "qdsr", "result.json", "qdsr.md")
+    parser = command.parser("handoff", __doc__, "qdsr", "result.json", "qdsr.md")
     bench = command.REPOSITORY / "build" / "bench"
     parser.add_argument("--bench", type=Path, default=bench, help="where `make bench ONLY=qdsr` wrote")
     args = parser.parse_args()

@@ -26,7 +26,7 @@ def _count(text: str) -> int:
 
 def main() -> int:
     """Run the world with the arguments of the command line."""
-    parser = command.parser(__doc__, "quicsocks", "result.json", "quicsocks.md")
+    parser = command.parser("quicsocks", __doc__, "quicsocks", "result.json", "quicsocks.md")
     parser.add_argument("--handshakes", type=_count, default=30, help="of each kind (30)")
     args = parser.parse_args()
 

@@ -24,7 +24,7 @@ from .world import Programs, world
 
 def main() -> int:
     """Run the scenario with the arguments of the command line."""
-    parser = command.parser(__doc__, "supercluster", "histories", "auspice-supercluster.md")
+    parser = command.parser("supercluster", __doc__, "supercluster", "histories", "auspice-supercluster.md")
     parser.add_argument("--rate", type=float, default=120, help="operations a second, a quarter of them reads (120)")
     parser.add_argument("--hold", type=float, default=8, help="seconds that each failure lasts (8)")
     parser.add_argument("--records", type=int, default=20, help="of each consistency and home site (20)")

@@ -1,0 +1,49 @@
+"""A controller that runs against a real switch, for the tests of `test_live*.py`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from frontage import edit
+from frontage.config import Config
+from frontage.controller import Controller
+from frontage.reconcile import plan
+from frontage.state import State
+
+LIMIT = 60.0
+
+
+@asynccontextmanager
+async def running(config: Config, election_id: int | None = None) -> AsyncIterator[Controller]:
+    controller = Controller(config, election_id=election_id)
+    task = asyncio.create_task(controller.run())
+    try:
+        yield controller
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+    assert task.cancelled(), f"it ended by itself: {task.exception()!r}"
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LIMIT):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def installed(controller: Controller) -> State:
+    """Wait until the configuration is installed, and return what the switch then holds."""
+    async with asyncio.timeout(LIMIT):
+        await controller.installed()
+    assert controller.session is not None
+    assert controller.pipeline is not None
+    found = await plan(controller.session, controller.pipeline.schema, controller.config)
+    assert len(found.difference) == 0
+    return found.installed
+
+
+def edited(file: Path, change: edit.Edit) -> Config:
+    return edit.change_file(file, change)
