@@ -19,7 +19,7 @@ from frontage.learning import MOST, Learned
 from frontage.p4info import Schema
 from frontage.service import Service
 from frontage.show import render
-from test_live import LIMIT, until
+from live import LIMIT, until
 from test_mapping_switch import CLIENT, sites_for, with_mapping
 
 SECTION = """

@@ -14,7 +14,7 @@ from frontage.mapping import EndUserMapping
 from frontage.reconcile import plan
 from frontage.service import Service
 from frontage.state import State
-from test_live import LIMIT, until
+from live import LIMIT, until
 
 CLIENT = "2001:db8:c1::/48"
 

@@ -21,7 +21,7 @@ from frontage.show import render
 from frontage.state import Action, Key, State
 from frontage.status import read_counters, read_status
 from frontage.ways import Ways
-from test_live import installed, running
+from live import installed, running
 
 QDSR = EXAMPLE.with_name("qdsr.yaml")
 TEXT = QDSR.read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from frontage.config import Config, ConfigError, loads
 from frontage.replication import CLONE_SESSION
 from frontage.state import Action, Key
 from frontage.status import read_status
-from test_live import installed, running
+from live import installed, running
 
 SESSION = Key(CLONE_SESSION, (limits.WORKER_SESSION,))
 

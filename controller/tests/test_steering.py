@@ -20,7 +20,7 @@ from frontage.reconcile import plan
 from frontage.replication import CLONE_SESSION
 from frontage.service import Service, _other_stamps
 from frontage.state import Action, Key, State
-from test_live import LIMIT, running, until
+from live import LIMIT, running, until
 
 ARTEMIS = EXAMPLE.with_name("artemis.yaml")
 TEXT = ARTEMIS.read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from frontage.controller import Controller
 from frontage.p4info import to_bytes
 from frontage.reconcile import plan
 from frontage.vips import ServerState
-from test_live import LIMIT, installed, running
+from live import LIMIT, installed, running
 
 pytestmark = pytest.mark.skipif(os.environ.get("TARGET") == "bmv2", reason="BMv2 does not let registers be read")
 
