@@ -82,7 +82,7 @@ class Servers:
         file.write_text(self._config(node))
         with (self._folder / f"{node.name}.log").open("ab") as log:
             # As many as there are share few cores: one thread each at a time, or Go's scheduler takes a third of them.
-            command = ["/usr/bin/env", "GOMAXPROCS=1", self._binary, "-c", file]
+            command: list[str | Path] = ["/usr/bin/env", "GOMAXPROCS=1", self._binary, "-c", file]
             self._running[node.name] = node.region.spawn(command, log)
 
     def _config(self, node: Node) -> str:
