@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import replace
 from statistics import median, quantiles
 
 import nginx
@@ -43,12 +44,13 @@ def capacity(turn: Turn) -> float:
 def rows_of(size: int, found: list[list[Turn]], nginx: str | None) -> list[Row]:
     name = f"qdsr_{size}KiB"
     capacities = [[capacity(turn) for turn in turns] for turns in found]
-    ours, proxy, *others = [median(values) for values in capacities]
+    ours, proxy, one_path, *others = [median(values) for values in capacities]
     bits = size * 1024 * 8 / 1e6
     low, middle, high = quantiles([100 * a / b for a, b in zip(*capacities[:2], strict=True)], n=4)
     rows = [
         row(f"{name}_requests", ours, "requests/s of core time", PEER, proxy),
         row(f"{name}_throughput", ours * bits, "Mbit/s of core time", PEER, proxy * bits),
+        row(f"{name}_requests_one_path", one_path, "requests/s of core time", PEER, proxy),
         *(row(f"{name}_share{which}", value, "% of the proxy's") for which, value in (("_low", low), ("", middle), ("_high", high))),
     ]
     return rows + [row(f"{name}_requests_nginx", ours, "requests/s of core time", nginx, other) for other in others]
@@ -76,7 +78,9 @@ def measure() -> list[Row]:
 
 
 def start(here: Lab, running: contextlib.ExitStack) -> list[Form]:
-    return [running.enter_context(here.handoff(HANDOFF)), running.enter_context(here.proxy(PROXY))]
+    """The balancer that hands over, the one that is a proxy, and the former once more, for clients without multipath."""
+    handoff = running.enter_context(here.handoff(HANDOFF))
+    return [handoff, running.enter_context(here.proxy(PROXY)), replace(handoff, paths=1)]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from frontage_demo.handoff import page
-from frontage_demo.handoff.measure import FORMS, LOSSES, OWDS, PARALLEL, PARALLEL_SIZES, Result, pairs
+from frontage_demo.handoff.measure import FAR, FAST_OWDS, FORMS, LOSSES, OWDS, PARALLEL, PARALLEL_SIZES, Result, pairs
+from frontage_demo.handoff.world import ONE_PATH
 
 
 def result() -> Result:
@@ -19,7 +20,9 @@ def result() -> Result:
             found.requests[f"{size} x {parallel}"] = dict(zip(FORMS, (100.0, 118.5), strict=True))
     found.downlink_ms["0"] = dict(zip(FORMS, ([0.2, 0.4, 0.2], [0.1]), strict=True))
     for loss in LOSSES:
-        found.rates[str(loss)] = dict.fromkeys(FORMS, 10.0)
+        found.rates[str(loss)] = dict.fromkeys((*FORMS, FAR), 10.0)
+    for name in FAST_OWDS:
+        found.fast[name] = dict.fromkeys((*FORMS, ONE_PATH), 90.0)
     found.shares["both"] = (15.0, 5.0)
     return found
 
@@ -32,6 +35,7 @@ def rows() -> dict[str, page.Row]:
     found = [row("qdsr_maximum_throughput", 26_000, "proxy", 2_000)]
     for size in (1, 1024):
         found += [row(f"qdsr_{size}KiB_requests", 20_000, "proxy", 10_000)]
+        found += [row(f"qdsr_{size}KiB_requests_one_path", 15_000, "proxy", 10_000)]
         found += [row(f"qdsr_{size}KiB_throughput", 160, "proxy", 80)]
         found += [row(f"qdsr_{size}KiB_share{end}", 200) for end in ("", "_low", "_high")]
     return {row["name"]: row for row in found}
@@ -48,6 +52,9 @@ def test_the_page_says_what_was_measured(tmp_path: Path, bench: dict[str, page.R
     said = path.read_text()
     assert "| 0 | 0.200 ms | 0.100 ms | -50.0 % |" in said
     assert "| both | 15.00 Mbit/s | 5.00 Mbit/s | 75 % | 0.80 |" in said
+    assert "| 1 % | 10.00 Mbit/s | 3.43 | 10.00 Mbit/s | 2.29 | +0.0 % | 10.00 Mbit/s | +0.0 % |" in said
+    assert "| 1, 1, 1 | 90.0 Mbit/s | 90.0 Mbit/s | 90.0 Mbit/s |" in said
+    assert ("| 15,000 |" in said) is bool(bench)
     assert said.count("+18.5 %") == len(PARALLEL) * len(PARALLEL_SIZES)
     assert ("**13.0 times**" in said) is bool(bench)
     for drawing in ("figure9", "figure13", *(["figure7"] if bench else [])):

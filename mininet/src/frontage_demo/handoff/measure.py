@@ -15,7 +15,7 @@ from typing import Any
 
 from ..nodes import NodeError
 from .topology import BALANCER_ADDRESS, TO_CLIENT, Site, Triangle
-from .world import HANDOFF, PROXY, Ground, Programs, World
+from .world import HANDOFF, ONE_PATH, PROXY, Ground, Programs, World
 
 FORMS = (PROXY, HANDOFF)
 SEED = 7
@@ -29,7 +29,11 @@ PARALLEL, PARALLEL_SIZES, PARALLEL_SECONDS, PARALLEL_OWD = (1, 2, 4, 8, 16, 32),
 LOSSES = (0.0, 0.0001, 0.001, 0.01, 0.03, 0.1)
 RATE, QUEUE = 12, 480
 """Mbit/s and packets, as in section 5.3."""
-DOWNLOADS = 3
+FAR, FAR_OWD = "proxy, as far", (30, 0, 30)
+"""A proxy that is as far from its clients as, in A, a packet of the real server's and its acknowledgement go."""
+FAST, FAST_QUEUE, FAST_SIZE, FAST_DOWNLOADS = 100, 1000, 20_000_000, 3
+"""Mbit/s, packets, bytes and how many, of downloads by one path."""
+FAST_OWDS = {"1, 1, 1": (1, 1, 1)} | {f"{name}: {', '.join(map(str, owd))}": owd for name, owd in OWDS.items()}
 BACKGROUND, ASKED, SAID, PROBES = (0, 2, 8, 24), 800, 300, 150
 """Connections of the background, bytes of a measured object, of one of the background's, and how many are measured."""
 FAIR_RATE, FAIR_DELAY, FAIR_QUEUE, FAIR_SECONDS, FAIR_SIZE = 20, 10, 50, 20, 500_000
@@ -43,6 +47,8 @@ class Result:
     """By topology (Fig. 12)."""
     rates: dict[str, dict[str, float]] = field(default_factory=dict)
     """Mbit/s, by loss (Fig. 13)."""
+    fast: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Mbit/s, by delays, with and without multipath."""
     requests: dict[str, dict[str, float]] = field(default_factory=dict)
     """A second, by size and parallelism (Fig. 9)."""
     downlink_ms: dict[str, dict[str, list[float]]] = field(default_factory=dict)
@@ -58,7 +64,7 @@ class Result:
 def measure(programs: Programs, scratch: Path) -> Result:
     """All of them. Each download must be whole."""
     result = Result()
-    sizes = [SMALL, ASKED, SAID, *PARALLEL_SIZES, *map(download, LOSSES), FAIR_SIZE]
+    sizes = [SMALL, ASKED, SAID, *PARALLEL_SIZES, *(downloads(loss)[0] for loss in LOSSES), FAST_SIZE, FAIR_SIZE]
     ground = Ground(Triangle, programs, scratch, sizes)
     try:
         for name, owd in OWDS.items():
@@ -73,9 +79,14 @@ def measure(programs: Programs, scratch: Path) -> Result:
                 found = {form: _downlink(world, form, connections) for form in FORMS}
                 result.downlink_ms[str(connections)] = found
         for loss in LOSSES:
-            limits = f"rate={RATE}mbit,queue-packets={QUEUE},loss={loss}"
+            limits, many = f"rate={RATE}mbit,queue-packets={QUEUE},loss={loss}", downloads(loss)
             with ground.world(_delays(OWDS["A"], limits), SEED) as world:
-                result.rates[str(loss)] = {form: _rate(world, form, download(loss)) for form in FORMS}
+                result.rates[str(loss)] = _rates(world, FORMS, *many)
+            with ground.world(_delays(FAR_OWD, limits), SEED) as world:
+                result.rates[str(loss)][FAR] = _rates(world, [PROXY], *many)[PROXY]
+        for name, owd in FAST_OWDS.items():
+            with ground.world(_delays(owd, f"rate={FAST}mbit,queue-packets={FAST_QUEUE}"), SEED) as world:
+                result.fast[name] = _rates(world, (*FORMS, ONE_PATH), FAST_SIZE, FAST_DOWNLOADS)
     finally:
         ground.close()
     ground = Ground(Site, programs, scratch, sizes)
@@ -90,9 +101,11 @@ def measure(programs: Programs, scratch: Path) -> Result:
     return result
 
 
-def download(loss: float) -> int:
-    """Bytes of the object that is downloaded where so many packets are lost."""
-    return 5_000_000 if loss <= 0.001 else 1_200_000 if loss <= 0.01 else 300_000
+def downloads(loss: float) -> tuple[int, int]:
+    """Bytes of the object that is downloaded where so many packets are lost, and how often it is."""
+    if loss <= 0.001:
+        return 12_000_000, 3
+    return (1_200_000, 6) if loss <= 0.01 else (600_000, 6) if loss <= 0.03 else (300_000, 6)
 
 
 def _delays(owd: Sequence[float], towards_client: str = "") -> Mapping[int, str]:
@@ -117,7 +130,7 @@ def _first_packets(world: World, form: str) -> list[float]:
 def _check(world: World, form: str, before: int, requests: int) -> None:
     """The hand-off must be one."""
     deadline = time.monotonic() + 5
-    while form == HANDOFF and world.handed() - before < requests:
+    while form in (HANDOFF, ONE_PATH) and world.handed() - before < requests:
         if time.monotonic() > deadline:
             raise NodeError(f"real servers answered {world.handed() - before} of {requests} requests")
         time.sleep(0.05)
@@ -134,13 +147,18 @@ def _requests(world: World, size: int, parallel: int) -> dict[str, float]:
     return {form: median(values) for form, values in found.items()}
 
 
-def _rate(world: World, form: str, size: int) -> float:
-    """Mbit/s of downloads, each over a connection that had one before: handshakes are not in it."""
-    rates: list[float] = []
-    for _ in range(DOWNLOADS):
-        last = world.get(form, [SMALL, size])[-1]
-        rates.append(8e-6 * size / last["seconds"]["total"])
-    return median(rates)
+def _rates(world: World, forms: Iterable[str], size: int, count: int) -> dict[str, float]:
+    """Mbit/s of so many downloads by each, in turns.
+
+    Each is over a connection that had one before, so that handshakes are not in it.
+    """
+    seconds: dict[str, float] = dict.fromkeys(forms, 0.0)
+    for _ in range(count):
+        for form in seconds:
+            before = world.handed()
+            seconds[form] += world.get(form, [SMALL, size])[-1]["seconds"]["total"]
+            _check(world, form, before, 1)
+    return {form: 8e-6 * size * count / whole for form, whole in seconds.items()}
 
 
 def _downlink(world: World, form: str, connections: int) -> list[float]:

@@ -11,8 +11,9 @@ from typing import Any
 
 from ..markdown import table
 from ..plots import Axis, Line, picture, plot
-from . import measure
+from . import measure, rates
 from .measure import FORMS, OWDS, PARALLEL, PARALLEL_SIZES, Result
+from .rates import less
 from .world import HANDOFF, PROXY
 
 Row = dict[str, Any]
@@ -41,11 +42,6 @@ FIGURE_12 = """## Figure 12: first packet
 
 Until the first byte of an answer, on a connection that is there. Published: almost the same in A, where the balancer is on the way, and much less in B and C, where it is not. Its delays are in a plot alone; these are ours.
 """
-FIGURE_13 = f"""## Figure 13: downloads with losses
-
-Topology A, {measure.RATE} Mbit/s and {measure.QUEUE} packets' queue towards the client, CUBIC, the median of {measure.DOWNLOADS} downloads. With losses, a few downloads differ much by chance. Published: about 12 Mbit/s with loss rates of "0.01, 0.03 and 0.1", less with more, and both forms alike; whether these are shares or per cent it does not say, so here are both. The
-throughput that CUBIC can have at a loss rate p and a round trip of 60 ms falls with p (RFC 9438, section 5): at p = 0.01 it is far below 12 Mbit/s for any sender.
-"""
 FAIRNESS = f"""## Fairness at a bottleneck
 
 {measure.FAIR_RATE} Mbit/s, {2 * measure.FAIR_DELAY} ms, {measure.FAIR_QUEUE} packets' queue, {measure.FAIR_SECONDS} s of downloads. The first has three objects under way where it says three, each from another real server or over a connection of its own; the others have one. Each real server has a congestion controller of its own for its path
@@ -59,10 +55,6 @@ def bench_rows(path: Path) -> dict[str, Row]:
     return {row["name"]: row for row in rows if row["name"].startswith("qdsr_")}
 
 
-def _less(ours: float, proxy: float) -> str:
-    return f"{100 * (ours / proxy - 1):+.1f} %"
-
-
 def _sizes(rows: dict[str, Row]) -> list[int]:
     found = (re.fullmatch(r"qdsr_(\d+)KiB_throughput", name) for name in rows)
     return sorted(int(match[1]) for match in found if match)
@@ -73,6 +65,7 @@ def figure_7(rows: dict[str, Row]) -> str:
     if not rows:
         return "`make bench ONLY=qdsr` has not been run.\n"
     nginx = next((row["peer"] for name, row in rows.items() if name.endswith("_nginx")), None)
+    one_path = any(name.endswith("_one_path") for name in rows)
     head = ["object", "hand-off, requests/s", "proxy", "hand-off, Gbit/s", "proxy", "hand-off by proxy (quartiles)"]
     cells = []
     for size in _sizes(rows):
@@ -81,12 +74,16 @@ def figure_7(rows: dict[str, Row]) -> str:
         line = [f"{size} KiB", f"{requests['value']:,.0f}", f"{requests['peer_value']:,.0f}"]
         line += [f"{bits['value'] / 1000:.2f}", f"{bits['peer_value'] / 1000:.2f}"]
         line.append(f"{rows[f'qdsr_{size}KiB_share']['value'] / 100:.2f} ({low:.2f} to {high:.2f})")
+        if one_path:
+            line.append(f"{rows[f'qdsr_{size}KiB_requests_one_path']['value']:,.0f}")
         if nginx:
             line.append(f"{rows[f'qdsr_{size}KiB_requests_nginx']['peer_value']:,.0f}")
         cells.append(line)
     most = rows["qdsr_maximum_throughput"]
     said = f"Maximum throughput is **{most['ratio']:.1f} times** the proxy's (published: 12.2 times): {most['value'] / 1000:.1f} Gbit/s of a core by {most['peer_value'] / 1000:.1f}.\n"
-    return table(head + ([f"{nginx}, requests/s"] if nginx else []), cells) + "\n" + said
+    head += ["hand-off, clients of one path, requests/s"] if one_path else []
+    head += [f"{nginx}, requests/s"] if nginx else []
+    return table(head, cells) + "\n" + said
 
 
 def figure_9(result: Result) -> str:
@@ -100,7 +97,7 @@ def figure_9(result: Result) -> str:
         line = [str(parallel)]
         for size in PARALLEL_SIZES:
             found = result.requests[f"{size} x {parallel}"]
-            line += [f"{found[PROXY]:,.0f}/s", f"{found[HANDOFF]:,.0f}/s", _less(found[HANDOFF], found[PROXY])]
+            line += [f"{found[PROXY]:,.0f}/s", f"{found[HANDOFF]:,.0f}/s", less(found[HANDOFF], found[PROXY])]
         cells.append(line)
     return table(head, cells)
 
@@ -110,7 +107,7 @@ def figure_10(result: Result) -> str:
     cells = []
     for connections, found in result.downlink_ms.items():
         proxy, ours = (median(found[form]) for form in FORMS)
-        cells.append([connections, f"{proxy:.3f} ms", f"{ours:.3f} ms", _less(ours, proxy)])
+        cells.append([connections, f"{proxy:.3f} ms", f"{ours:.3f} ms", less(ours, proxy)])
     return table(["connections beside it", "proxy, median", "hand-off, median", "difference"], cells)
 
 
@@ -127,7 +124,7 @@ def figure_12(result: Result) -> str:
                 f"{proxy:.1f} ms",
                 f"{model[1]} ms",
                 f"{ours:.1f} ms",
-                _less(ours, proxy),
+                less(ours, proxy),
             ]
         )
     head = [
@@ -139,20 +136,6 @@ def figure_12(result: Result) -> str:
         "difference",
     ]
     return table(head, cells)
-
-
-def figure_13(result: Result) -> str:
-    """Rates."""
-    cells = []
-    for loss, found in result.rates.items():
-        cells.append(
-            [
-                f"{100 * float(loss):g} %",
-                *(f"{found[form]:.2f} Mbit/s" for form in FORMS),
-                _less(found[HANDOFF], found[PROXY]),
-            ]
-        )
-    return table(["packets lost", "proxy", "hand-off", "difference"], cells)
 
 
 def fairness(result: Result) -> str:
@@ -195,7 +178,7 @@ def drawings(result: Result, rows: dict[str, Row]) -> dict[str, str]:
         values,
     )
     values = [
-        [(float(loss) * 100, rates[form]) for loss, rates in result.rates.items() if float(loss)] for form in FORMS
+        [(float(loss) * 100, found[form]) for loss, found in result.rates.items() if float(loss)] for form in FORMS
     ]
     found["figure13"] = _draw(
         "Download rate with losses",
@@ -221,8 +204,14 @@ def page(result: Result, rows: dict[str, Row]) -> str:
     parts = [INTRODUCTION, FIGURE_7, figure_7(rows)]
     parts += [drawn("figure7", "Throughput by size")] if rows else []
     parts += [FIGURE_9, figure_9(result), drawn("figure9", "Requests by parallelism"), FIGURE_10, figure_10(result)]
-    parts += [FIGURE_12, figure_12(result), FIGURE_13, figure_13(result), drawn("figure13", "Rates by loss")]
-    return "\n".join([*parts, FAIRNESS, fairness(result)])
+    parts += [
+        FIGURE_12,
+        figure_12(result),
+        rates.FIGURE_13,
+        rates.figure_13(result),
+        drawn("figure13", "Rates by loss"),
+    ]
+    return "\n".join([*parts, rates.ONE_PATH_CLIENTS, rates.one_path(result), FAIRNESS, fairness(result)])
 
 
 def write(result: Result, rows: dict[str, Row], docs: Path) -> Path:

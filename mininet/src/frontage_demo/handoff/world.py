@@ -24,6 +24,8 @@ from .topology import BALANCER, BALANCER_ADDRESS, CLIENT, CLIENT_ADDRESS, Site, 
 PATIENCE = 20.0
 METRICS = "127.0.0.1:9153"
 HANDOFF, PROXY = "hand-off", "proxy"
+ONE_PATH = "hand-off, one path"
+"""The same balancer as hands over, and a client without multipath."""
 PORTS = {HANDOFF: 443, PROXY: 444}
 
 
@@ -61,7 +63,7 @@ class World:
 
     def command(self, form: str, what: str, sizes: Sequence[int], *options: str) -> list[str | Path]:
         """The client's, which downloads objects of these sizes."""
-        urls = [f"https://[{BALANCER_ADDRESS}]:{PORTS[form]}/{size}" for size in sizes]
+        urls = [f"https://[{BALANCER_ADDRESS}]:{PORTS.get(form, PORTS[HANDOFF])}/{size}" for size in sizes]
         paths = self.paths if form == HANDOFF else 1
         return [self.programs.client, what, *urls, "--insecure", f"--paths={paths}", *options]
 
