@@ -10,12 +10,12 @@
 //! noq paces, detects losses, avoids congestion and heeds limits as for any client; and what it sends is rewritten, not made anew.
 //!
 //! No nonce is used twice (RFC 9001, section 5.3): of each path one host at a time owns the numbers from a first one on, and each of noq's
-//! numbers, which only grow, is that much higher on the wire. Of path 0, which all senders share, each number is asked for (`pool`); noq's packets wait for
-//! theirs in the socket.
+//! numbers, which only grow, is that much higher on the wire. Of path 0, which all senders share, each number is asked for, and noq's packets wait for
+//! theirs (`pool`, `leaving`).
 
 use std::io;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex as Locked, OnceLock};
 
 use frontage_quic::session::Observer;
 use noq::congestion::ControllerFactory;
@@ -30,7 +30,7 @@ pub use hearer::Hearer;
 use pool::Pool;
 use puppet::{Datagram, Puppet};
 use seal::Sealer;
-use socket::{Between, Routed, Routes};
+use socket::{Between, Outer, Routed, Routes};
 
 mod borrowed;
 mod error;
@@ -39,6 +39,7 @@ mod gate;
 #[cfg(feature = "fuzzing")]
 mod hearer;
 pub mod keys;
+mod leaving;
 mod numbering;
 mod pool;
 mod puppet;
@@ -85,6 +86,7 @@ impl Transport {
 pub struct Borrower {
     endpoint: Endpoint,
     inbox: mpsc::UnboundedSender<Datagram>,
+    socket: Outer,
     routes: Arc<Routes>,
     counts: Arc<Counts>,
     /// How many there were; held while noq accepts one.
@@ -97,15 +99,17 @@ impl Borrower {
     pub fn new(socket: Box<dyn AsyncUdpSocket>) -> io::Result<Self> {
         let (inbox, received) = mpsc::unbounded_channel();
         let routes = Arc::<Routes>::default();
+        let socket: Outer = Arc::new(Locked::new(socket));
         let endpoint = Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),
             Some(noq::ServerConfig::with_crypto(Arc::new(session::Nobody))),
-            Box::new(Between::new(socket, received, routes.clone())),
+            Box::new(Between::new(socket.clone(), received, routes.clone())),
             Arc::new(TokioRuntime),
         )?;
         Ok(Self {
             endpoint,
             inbox,
+            socket,
             routes,
             counts: Arc::default(),
             opened: Mutex::default(),
@@ -156,8 +160,18 @@ impl Borrower {
         };
         drop(opened);
         let connection = async { connecting?.await };
+        let connection = connection.await.map_err(Error::Refused)?;
+        if sealer.pool().is_some() {
+            let (sender, routes) = (socket::sender(&self.socket), self.routes.clone());
+            tokio::spawn(leaving::leave(
+                sender,
+                sealer.clone(),
+                routes,
+                stand_in.ip(),
+            ));
+        }
         Ok(Borrowed {
-            connection: connection.await.map_err(Error::Refused)?,
+            connection,
             route,
             puppet,
             sealer,

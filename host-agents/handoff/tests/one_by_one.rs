@@ -50,13 +50,17 @@ struct Real {
 
 impl Real {
     async fn new(world: &World, lost: u32, seed: u64) -> Self {
+        Self::beginning_with(CubicConfig::default(), world, lost, seed).await
+    }
+
+    async fn beginning_with(congestion: CubicConfig, world: &World, lost: u32, seed: u64) -> Self {
         let look = || world.lender().lend_numbers(&world.server, world.address);
         let (name, grant, events) = soon(look).await;
         let socket = world.socket.try_clone().unwrap();
         let socket = TokioRuntime.wrap_udp_socket(socket).unwrap();
         let borrower = Borrower::new(Box::new(Rough::losing(socket, lost, seed))).unwrap();
         let transport = Transport {
-            congestion: Arc::new(CubicConfig::default()),
+            congestion: Arc::new(congestion),
             mtu: 1200,
         };
         let opened = borrower.open(&grant, &transport, Arc::new(Noting(world.observer.clone())));
@@ -69,11 +73,18 @@ impl Real {
         }
     }
 
-    /// Tells it all that there is, and gets it the numbers that it wants, up to `late` milliseconds after others may have got higher ones.
-    fn relay(&mut self, world: &Arc<World>, late: u64, relaying: &mut JoinSet<()>) {
+    /// Tells it all that there is, and gets it the numbers that it wants: none before it wants `window`, and up to `late` milliseconds after others may have got
+    /// higher ones.
+    fn relay(
+        &mut self,
+        world: &Arc<World>,
+        (window, late): (u64, u64),
+        relaying: &mut JoinSet<()>,
+    ) {
         let (world, name, borrowed) = (world.clone(), self.name, self.borrowed.clone());
         let mut random = SmallRng::seed_from_u64(name.into());
         let mut events = self.events.take().unwrap();
+        let (mut window, mut unanswered) = (window, Vec::new());
         relaying.spawn(async move {
             loop {
                 tokio::select! {
@@ -88,8 +99,16 @@ impl Real {
                         }
                     },
                     wanted = borrowed.numbers_wanted() => {
-                        // A loan that is over has none.
-                        if let Ok((keys, numbers)) = world.lender().more_numbers(name, wanted) {
+                        unanswered.push(wanted);
+                        if unanswered.iter().sum::<u64>() < window {
+                            continue;
+                        }
+                        window = 0;
+                        for wanted in unanswered.drain(..) {
+                            // A loan that is over has none.
+                            let Ok((keys, numbers)) = world.lender().more_numbers(name, wanted) else {
+                                continue;
+                            };
                             if let Some(keys) = keys {
                                 borrowed.rekey(&keys).unwrap();
                             }
@@ -139,8 +158,8 @@ async fn three_senders(lost: u32, late: u64) {
     let mut relaying = JoinSet::new();
     let mut one = Real::new(&world, lost, 7).await;
     let mut two = Real::new(&world, lost, 8).await;
-    one.relay(&world, late, &mut relaying);
-    two.relay(&world, late, &mut relaying);
+    one.relay(&world, (0, late), &mut relaying);
+    two.relay(&world, (0, late), &mut relaying);
     let asked = (world.ask().await, world.ask().await);
     tokio::join!(
         one.answer(&world, asked.0, 1),
@@ -187,6 +206,25 @@ async fn five_packets_of_a_hundred_are_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_are_used_late() {
     three_senders(1, 3).await;
+}
+
+/// However far the balancer is: noq makes as many packets as it may send while none has its number.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_of_packets_waits_for_numbers() {
+    const WINDOW: u64 = 200;
+    let world = Arc::new(World::new(0).await);
+    let mut congestion = CubicConfig::default();
+    congestion.initial_window(2 * WINDOW * 1200);
+    let mut real = Real::beginning_with(congestion, &world, 0, 7).await;
+    let mut relaying = JoinSet::new();
+    real.relay(&world, (WINDOW, 0), &mut relaying);
+    let asked = world.ask().await;
+    real.answer(&world, asked, 1).await;
+    let next = real.borrowed.revoke();
+    world.lender().give_back(real.name, next).unwrap();
+    while let Some(relayed) = relaying.join_next().await {
+        relayed.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -102,7 +102,7 @@ async fn numbers_that_nobody_used_are_no_hindrance() {
     world.carry(1 << 20).await;
     transfer(&world, name, &mut real, world.ask().await, 1).await;
     let (_, numbers) = world.lender().more_numbers(name, 1000).unwrap();
-    assert_eq!(numbers.count(), 16);
+    assert_eq!(numbers.count(), 64);
 }
 
 /// Where the client has several paths, only these are lent.

@@ -1,7 +1,7 @@
 //! One request and its answer.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -20,14 +20,10 @@ use http::Response;
 use noq::WriteError;
 use tokio::sync::oneshot;
 
+use crate::credit::{Credit, Need};
 use crate::granted::Id;
 use crate::server::Shared;
 use crate::writer::Writer;
-
-/// Bytes that a share is asked for beyond what is known to be needed: headers, and the heads of frames.
-const OVERHEAD: u64 = 4 << 10;
-/// Bytes that a share is asked for if nobody knows how many an answer has.
-const UNKNOWN: u64 = 4 << 20;
 
 /// A path of a client's connection, while it is borrowed.
 pub struct Loan {
@@ -45,10 +41,8 @@ pub struct Loan {
     pub client: SocketAddr,
     /// Answers of fewer bytes are the balancer's.
     pub below: u64,
-    /// Bytes of streams that may be sent, as far as this server has asked.
-    pub credit: AtomicU64,
-    /// Bytes that all answers so far have needed, or may.
-    pub needed: AtomicU64,
+    /// What of the client's limit it has.
+    pub credit: Credit,
 }
 
 /// A request that came.
@@ -86,22 +80,19 @@ pub async fn run(shared: &Shared, loan: &Loan, asked: Asked) {
     }
     let stream = asked.stream;
     loan.outbox.send(&ToBalancer::Accepted { stream });
-    let needed = size.unwrap_or(UNKNOWN) + OVERHEAD;
-    loan.need(needed);
+    let need = Need::new(&loan.credit, &loan.outbox, size);
     line.status = response.status().as_u16();
     loan.meter.begin(stream, size);
     shared.metrics.answered(line.status);
     // It is not, once the connection is lost.
-    let mut used = 0;
     if let Ok((send, _receive)) = asked.opened.await {
-        let mut writer = Writer::new(send);
+        let mut writer = Writer::new(send, need);
         let bytes = |length| {
             line.bytes += length;
             shared.metrics.body_bytes.fetch_add(length, Relaxed);
         };
         let sent = send_all(&mut writer, response, bytes).await;
         let final_size = writer.written;
-        used = final_size;
         let told = match sent {
             Ok(()) => {
                 loan.outbox.send(&ToBalancer::Sent {
@@ -129,13 +120,12 @@ pub async fn run(shared: &Shared, loan: &Loan, asked: Asked) {
         }
     }
     loan.borrowed.release(stream);
-    loan.needed(needed, used);
     line.end(begun, &shared.log);
 }
 
 /// Writes `response` to its end; the code with which the stream is to be reset if that fails.
 async fn send_all(
-    writer: &mut Writer,
+    writer: &mut Writer<'_>,
     response: Response<ResponseBody>,
     bytes: impl FnMut(u64),
 ) -> Result<(), u64> {
@@ -161,22 +151,4 @@ fn code(error: WriteError) -> u64 {
 pub fn refuse(shared: &Shared, outbox: &Outbox<ToBalancer>, stream: u64, reason: Reason) {
     shared.metrics.refused(reason);
     outbox.send(&ToBalancer::Refused { stream, reason });
-}
-
-impl Loan {
-    /// Of `bytes` that an answer was to need, it has needed `used`: the others are the next one's. What nobody uses keeps the client from taking more.
-    fn needed(&self, bytes: u64, used: u64) {
-        self.needed.fetch_add(used.saturating_sub(bytes), Relaxed);
-        self.needed.fetch_sub(bytes.saturating_sub(used), Relaxed);
-    }
-
-    /// So many bytes more are to be sent: the balancer is asked for a larger share if all that is to be sent has no room in it.
-    fn need(&self, bytes: u64) {
-        let needed = self.needed.fetch_add(bytes, Relaxed) + bytes;
-        if needed > self.credit.load(Relaxed) {
-            self.credit.store(needed, Relaxed);
-            let credit = needed;
-            self.outbox.send(&ToBalancer::Blocked { credit });
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::{Result, bail};
 use frontage_handoff::borrow::{self, Borrowed, Transport};
@@ -21,6 +21,7 @@ use futures_util::stream::FuturesUnordered;
 use noq::ConnectionError;
 use tokio::sync::oneshot;
 
+use crate::credit::Credit;
 use crate::exchange::{self, Asked, Loan, refuse};
 use crate::server::Shared;
 
@@ -62,8 +63,7 @@ pub async fn serve(shared: Arc<Shared>, outbox: Outbox<ToBalancer>, mut inbox: I
                 outbox,
                 client: grant.client,
                 below,
-                credit: AtomicU64::new(grant.credit),
-                needed: AtomicU64::new(0),
+                credit: Credit::new(grant.credit),
             };
             lend(&shared, &loan, &mut inbox).await;
         }

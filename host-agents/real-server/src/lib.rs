@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod cookies;
+mod credit;
 mod exchange;
 mod grant;
 mod granted;

@@ -7,17 +7,24 @@ use h3::error::Code;
 use http::{HeaderMap, Response};
 use noq::{SendStream, WriteError};
 
+use crate::credit::Need;
+
 /// Writes one answer.
-pub struct Writer {
+pub struct Writer<'a> {
     stream: SendStream,
+    need: Need<'a>,
     /// Bytes of the stream that were written: its final size once it ends.
     pub written: u64,
 }
 
-impl Writer {
-    /// Writes to `stream`, on which nothing was written yet.
-    pub const fn new(stream: SendStream) -> Self {
-        Self { stream, written: 0 }
+impl<'a> Writer<'a> {
+    /// Writes to `stream`, on which nothing was written yet, by what `need` sees to.
+    pub const fn new(stream: SendStream, need: Need<'a>) -> Self {
+        Self {
+            stream,
+            need,
+            written: 0,
+        }
     }
 
     /// Ends the stream, and waits until the client has all of it.
@@ -40,13 +47,14 @@ impl Writer {
 
     async fn write(&mut self, bytes: Bytes) -> Result<(), WriteError> {
         let length = bytes.len() as u64;
+        self.need.write(self.written + length);
         self.stream.write_chunk(bytes).await?;
         self.written += length;
         Ok(())
     }
 }
 
-impl Sink for Writer {
+impl Sink for Writer<'_> {
     type Error = WriteError;
 
     async fn head(&mut self, head: Response<()>) -> Result<(), WriteError> {

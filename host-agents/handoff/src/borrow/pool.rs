@@ -1,12 +1,15 @@
 //! Packet numbers that come one by one, where others send by the same (QDSR, appendix A). None is kept for later: it is asked for when noq's packet is there,
 //! and sealed by as it comes, or else the client would take it for one that it has.
+//!
+//! Between the two is a round trip to the balancer. Packets wait for it here, not noq, which makes the next ones meanwhile, as many as congestion control
+//! lets it: so the round trip becomes longer, but no less may be under way.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
 
 use frontage_quic::session::Observer;
+use noq::udp::EcnCodepoint;
 use tokio::sync::Notify;
 
 use super::Error;
@@ -17,20 +20,30 @@ pub struct Pool {
     /// Of the packets that they are for.
     pub observer: Arc<dyn Observer>,
     state: Mutex<State>,
-    asked: Notify,
+    wanted: Notify,
+    news: Notify,
+}
+
+/// A packet of noq's that has no number yet.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unnumbered {
+    /// As the sealer left it.
+    pub octets: Box<[u8]>,
+    /// Its mark.
+    pub ecn: Option<EcnCodepoint>,
 }
 
 #[derive(Default)]
 struct State {
+    packets: VecDeque<Unnumbered>,
     numbers: VecDeque<Range<u64>>,
     count: u64,
     /// Above all that came.
     next: u64,
     /// To ask the balancer for.
     wanted: u64,
-    /// It was asked, and has not answered.
-    is_asked: bool,
-    waiting: Option<Waker>,
+    /// It was asked for so many, each time, and has not answered.
+    asked: VecDeque<u64>,
     over: bool,
     table: Table,
 }
@@ -45,7 +58,8 @@ impl Pool {
         Self {
             observer,
             state: Mutex::new(state),
-            asked: Notify::new(),
+            wanted: Notify::new(),
+            news: Notify::new(),
         }
     }
 
@@ -53,19 +67,46 @@ impl Pool {
         self.state.lock().expect("nobody panics with it")
     }
 
-    /// So many numbers are there, or the grant is over.
-    pub fn poll(&self, count: u64, cx: &Context<'_>) -> Poll<()> {
+    fn want(&self, state: &mut State, count: u64) {
+        if count > 0 {
+            state.wanted += count;
+            self.wanted.notify_one();
+        }
+    }
+
+    /// These packets wait from now on, unless the grant is over.
+    pub fn add(&self, packets: impl Iterator<Item = Unnumbered>) {
         let state = &mut *self.state();
-        if state.over || state.count >= count {
-            return Poll::Ready(());
+        if !state.over {
+            let before = state.packets.len();
+            state.packets.extend(packets);
+            let count = (state.packets.len() - before) as u64;
+            self.want(state, count);
         }
-        state.waiting = Some(cx.waker().clone());
-        if !state.is_asked {
-            state.is_asked = true;
-            state.wanted = count - state.count;
-            self.asked.notify_one();
+    }
+
+    /// Until there is a packet, and a number for it. False once the grant is over.
+    pub async fn ready(&self) -> bool {
+        loop {
+            let news = self.news.notified();
+            {
+                let state = self.state();
+                if state.over {
+                    return false;
+                }
+                if state.count > 0 && !state.packets.is_empty() {
+                    return true;
+                }
+            }
+            news.await;
         }
-        Poll::Pending
+    }
+
+    /// The next packet, if there is a number for it and it `fits`.
+    pub fn pop(&self, fits: impl FnOnce(&Unnumbered) -> bool) -> Option<Unnumbered> {
+        let state = &mut *self.state();
+        let is_next = state.count > 0 && state.packets.front().is_some_and(fits);
+        is_next.then(|| state.packets.pop_front()).flatten()
     }
 
     /// The next, for noq's packet `own`.
@@ -81,52 +122,51 @@ impl Pool {
         Some(number)
     }
 
-    /// How many are wanted, once some are.
+    /// How many are wanted, once some are. The balancer is asked for them then.
     pub async fn wanted(&self) -> u64 {
         loop {
-            self.asked.notified().await;
-            let wanted = std::mem::take(&mut self.state().wanted);
+            self.wanted.notified().await;
+            let state = &mut *self.state();
+            let wanted = std::mem::take(&mut state.wanted);
             if wanted > 0 {
+                state.asked.push_back(wanted);
                 return wanted;
             }
         }
     }
 
-    /// These are given; fewer than were asked for, it may be.
+    /// These are given, for what was asked first; fewer than that, it may be.
     pub fn give(&self, numbers: Range<u64>) -> Result<(), Error> {
         let state = &mut *self.state();
         if numbers.start < state.next {
             return Err(Error::Number(numbers.start));
         }
-        state.is_asked = false;
         state.next = numbers.end.max(state.next);
-        if !numbers.is_empty() {
-            state.count += numbers.end - numbers.start;
+        let count = numbers.end.saturating_sub(numbers.start);
+        let missing = state.asked.pop_front().unwrap_or(0).saturating_sub(count);
+        self.want(state, missing);
+        if count > 0 {
+            state.count += count;
             state.numbers.push_back(numbers);
         }
-        if let Some(waker) = state.waiting.take() {
-            waker.wake();
-        }
+        self.news.notify_one();
         Ok(())
     }
 
-    /// What came and was not used is for nobody any more. Who waits asks again.
+    /// What came and was not used is for nobody any more. The packets get others.
     pub fn forget(&self) {
         let state = &mut *self.state();
         state.numbers.clear();
-        state.count = 0;
-        if let Some(waker) = state.waiting.take() {
-            waker.wake();
-        }
+        let count = std::mem::take(&mut state.count);
+        self.want(state, count);
     }
 
-    /// Nobody waits any more.
+    /// Nothing leaves any more.
     pub fn end(&self) {
         let state = &mut *self.state();
         state.over = true;
-        if let Some(waker) = state.waiting.take() {
-            waker.wake();
-        }
+        state.packets.clear();
+        self.news.notify_one();
     }
 
     /// noq's numbers of those on the wire, the highest first.
@@ -148,28 +188,42 @@ mod tests {
         fn received(&self, _: &Packet<'_>) {}
     }
 
+    fn packets(count: usize) -> impl Iterator<Item = Unnumbered> {
+        (0..count).map(|n| Unnumbered {
+            octets: [n as u8].into(),
+            ecn: None,
+        })
+    }
+
     #[tokio::test]
     async fn what_is_missing_is_asked_for_once() {
         let pool = Pool::new(10, Arc::new(Blind));
-        let cx = Context::from_waker(Waker::noop());
-        assert!(pool.poll(5, &cx).is_pending() && pool.poll(5, &cx).is_pending());
-        assert_eq!(pool.wanted().await, 5);
-        assert_eq!(pool.give(9..12), Err(Error::Number(9)));
-        pool.give(20..23).unwrap();
-        assert!(pool.poll(5, &cx).is_pending());
+        pool.add(packets(3));
+        assert_eq!(pool.wanted().await, 3);
+        pool.add(packets(2));
         assert_eq!(pool.wanted().await, 2);
+        assert_eq!(pool.give(9..12), Err(Error::Number(9)));
+        assert_eq!(pool.pop(|_| true), None);
+        // Of the first three, then of the other two.
+        pool.give(20..22).unwrap();
         pool.give(30..32).unwrap();
-        assert!(pool.poll(5, &cx).is_ready());
-        let taken: Vec<_> = (0..6).map(|own| pool.take(own)).collect();
-        let expected = [Some(20), Some(21), Some(22), Some(30), Some(31), None];
-        assert_eq!(taken, expected);
-        assert_eq!(pool.own(&[30..40, 20..22]), [3..5, 0..2]);
-        assert_eq!(pool.give(31..33), Err(Error::Number(31)));
-        pool.give(40..43).unwrap();
-        pool.forget();
-        assert!(pool.poll(1, &cx).is_pending() && pool.take(6).is_none());
+        assert!(pool.ready().await);
         assert_eq!(pool.wanted().await, 1);
+        assert_eq!(pool.pop(|_| false), None);
+        for (own, (octet, number)) in [(0, 20), (1, 21), (2, 30), (0, 31)].into_iter().enumerate() {
+            let popped = pool.pop(|_| true).expect("it has a number");
+            assert_eq!((*popped.octets)[0], octet);
+            assert_eq!(pool.take(own as u64), Some(number));
+        }
+        assert_eq!((pool.pop(|_| true), pool.take(4)), (None, None));
+        assert_eq!(pool.own(&[31..40, 20..21]), [3..4, 0..1]);
+        pool.give(40..41).unwrap();
+        assert_eq!(pool.give(40..42), Err(Error::Number(40)));
+        pool.forget();
+        assert_eq!((pool.pop(|_| true), pool.wanted().await), (None, 1));
         pool.end();
-        assert!(pool.poll(1, &cx).is_ready());
+        pool.add(packets(1));
+        pool.give(50..52).unwrap();
+        assert!(!pool.ready().await && pool.pop(|_| true).is_none());
     }
 }

@@ -12,6 +12,9 @@ use super::numbering::Numbering;
 use super::pool::Pool;
 use super::{Counts, Error, gate};
 use crate::grant::{Grant, Keys};
+pub use waiting::waits;
+
+mod waiting;
 
 /// Most octets of a packet's number, which all get if they fit.
 const NUMBER: usize = 4;
@@ -26,9 +29,6 @@ const SPIN: u8 = 0x20;
 const PHASE: u8 = 0x04;
 /// That of a packet that is not to leave, which no packet has.
 const WITHHELD: u8 = 0x00;
-/// With [`SPIN`] or not, that of a packet which waits for its number, in the clear.
-const WAITING: u8 = 0x10;
-
 /// The sending side of one granted path.
 pub struct Sealer {
     suite: Suite,
@@ -113,7 +113,7 @@ impl Sealer {
         let state = &mut *self.state();
         let leaves = self.passes(state, packet, header_len)
             && if self.pool.is_some() {
-                wait(number, packet, header_len);
+                waiting::wait(number, packet, header_len);
                 true
             } else {
                 let number = self.first.saturating_add(number);
@@ -123,25 +123,6 @@ impl Sealer {
             self.counts.withheld.fetch_add(1, Relaxed);
             packet[0] = WITHHELD;
         }
-    }
-
-    /// Seals a packet that waited, by the next number of the pool; whether it is to leave.
-    pub fn seal_waiting(&self, packet: &mut [u8]) -> bool {
-        let end = packet.len() - TAG;
-        let (own, rest) = packet[end..].split_at(OWN);
-        let own = u64::from_be_bytes(own.try_into().expect("of its length"));
-        let header_len = usize::from(rest[0]);
-        let state = &mut *self.state();
-        let sealed = self.pool.as_ref().is_some_and(|pool| {
-            let number = pool.take(own);
-            number.is_some_and(|number| {
-                self.sealed(state, number, packet, header_len, &*pool.observer)
-            })
-        });
-        if !sealed {
-            self.counts.withheld.fetch_add(1, Relaxed);
-        }
-        sealed
     }
 
     /// Whether the key may seal no more. Its owner is told.
@@ -281,21 +262,6 @@ pub fn leaves(packet: &[u8]) -> bool {
     packet
         .first()
         .is_some_and(|first| first & FORM_AND_FIXED == FIXED)
-}
-
-/// Octets of noq's own number, behind a packet that waits, where its tag will be; the header's length follows.
-const OWN: usize = 8;
-
-fn wait(own: u64, packet: &mut [u8], header_len: usize) {
-    let end = packet.len() - TAG;
-    packet[end..end + OWN].copy_from_slice(&own.to_be_bytes());
-    packet[end + OWN] = header_len as u8;
-    packet[0] = WAITING | packet[0] & SPIN;
-}
-
-/// Whether a packet of noq's is one that waits for its number.
-pub fn waits(packet: &[u8]) -> bool {
-    packet.first().is_some_and(|first| first & !SPIN == WAITING)
 }
 
 #[cfg(test)]

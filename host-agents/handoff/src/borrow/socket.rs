@@ -9,13 +9,14 @@ use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, RwLock};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
 use rustc_hash::FxBuildHasher;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::pool::Unnumbered;
 use super::puppet::Datagram;
 use super::seal::{self, Sealer};
 
@@ -36,6 +37,27 @@ struct Route {
 /// By the stand-in's address, whatever its port.
 #[derive(Default)]
 pub struct Routes(RwLock<HashMap<IpAddr, Route, FxBuildHasher>>);
+
+impl Routes {
+    fn get(&self, address: IpAddr) -> Option<Route> {
+        let routes = self.0.read().expect("nobody panics with it");
+        routes.get(&address).cloned()
+    }
+
+    /// Where the client is whose stand-in is at `address`, and from where it wants to be sent to.
+    pub fn of(&self, address: IpAddr) -> Option<(SocketAddr, IpAddr)> {
+        self.get(address).map(|route| (route.client, route.server))
+    }
+}
+
+/// The true socket.
+pub type Outer = Arc<Mutex<Box<dyn AsyncUdpSocket>>>;
+
+/// What sends by it.
+pub fn sender(outer: &Outer) -> Pin<Box<dyn UdpSender>> {
+    let outer = outer.lock().expect("nobody panics with it");
+    outer.create_sender()
+}
 
 /// Stand-ins, until this is dropped.
 pub struct Routed {
@@ -98,19 +120,15 @@ impl Drop for Routed {
 /// Between noq, the puppets and the true socket, of which it uses the sending half alone.
 #[derive(Debug)]
 pub struct Between {
-    outer: Mutex<Box<dyn AsyncUdpSocket>>,
+    outer: Outer,
     inbox: UnboundedReceiver<Datagram>,
     routes: Arc<Routes>,
 }
 
 impl Between {
-    pub fn new(
-        outer: Box<dyn AsyncUdpSocket>,
-        inbox: UnboundedReceiver<Datagram>,
-        routes: Arc<Routes>,
-    ) -> Self {
+    pub fn new(outer: Outer, inbox: UnboundedReceiver<Datagram>, routes: Arc<Routes>) -> Self {
         Self {
-            outer: Mutex::new(outer),
+            outer,
             inbox,
             routes,
         }
@@ -124,10 +142,9 @@ impl Between {
 impl AsyncUdpSocket for Between {
     fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
         Box::pin(Sender {
-            outer: self.outer(|outer| outer.create_sender()),
+            outer: sender(&self.outer),
             routes: self.routes.clone(),
             left: Vec::new(),
-            is_sealed: false,
         })
     }
 
@@ -166,10 +183,8 @@ impl AsyncUdpSocket for Between {
 struct Sender {
     outer: Pin<Box<dyn UdpSender>>,
     routes: Arc<Routes>,
-    /// The segments of a batch that leave, if not all do, or not as they are.
+    /// The segments of a batch that leave, if not all do.
     left: Vec<u8>,
-    /// Those that waited for their numbers have them.
-    is_sealed: bool,
 }
 
 impl fmt::Debug for Routes {
@@ -191,32 +206,18 @@ impl UdpSender for Sender {
                 .contents
                 .chunks(transmit.segment_size.unwrap_or(whole))
         };
-        let route = {
-            let routes = this.routes.0.read().expect("nobody panics with it");
-            routes.get(&transmit.destination.ip()).cloned()
-        };
-        let Some(route) = route else {
-            this.is_sealed = false;
+        let Some(route) = this.routes.get(transmit.destination.ip()) else {
             return Poll::Ready(Ok(()));
         };
-        let waiting = segments().filter(|segment| seal::waits(segment)).count();
-        let contents = if waiting > 0 {
-            if !this.is_sealed {
-                if let Some(pool) = route.sealer.pool() {
-                    ready!(pool.poll(waiting as u64, cx));
-                }
-                this.left.clear();
-                for segment in segments().filter(|segment| seal::waits(segment)) {
-                    let start = this.left.len();
-                    this.left.extend(segment);
-                    if !route.sealer.seal_waiting(&mut this.left[start..]) {
-                        this.left.truncate(start);
-                    }
-                }
-                this.is_sealed = true;
-            }
-            &this.left
-        } else if segments().all(seal::leaves) {
+        if let Some(pool) = route.sealer.pool() {
+            let waiting = segments().filter(|segment| seal::waits(segment));
+            pool.add(waiting.map(|segment| Unnumbered {
+                octets: segment.into(),
+                ecn: transmit.ecn,
+            }));
+            return Poll::Ready(Ok(()));
+        }
+        let contents = if segments().all(seal::leaves) {
             transmit.contents
         } else {
             this.left.clear();
@@ -226,7 +227,6 @@ impl UdpSender for Sender {
             &this.left
         };
         if contents.is_empty() {
-            this.is_sealed = false;
             return Poll::Ready(Ok(()));
         }
         let transmit = Transmit {
@@ -236,9 +236,7 @@ impl UdpSender for Sender {
             segment_size: transmit.segment_size.filter(|size| *size < contents.len()),
             src_ip: Some(route.server),
         };
-        let sent = this.outer.as_mut().poll_send(&transmit, cx);
-        this.is_sealed &= sent.is_pending();
-        sent
+        this.outer.as_mut().poll_send(&transmit, cx)
     }
 
     fn max_transmit_segments(&self) -> NonZeroUsize {

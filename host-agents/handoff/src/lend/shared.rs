@@ -12,7 +12,7 @@
 //! # Limits
 //!
 //! - A client takes what comes late for sent again: noq's does once a number is 128 below the highest that came. Real servers therefore ask for numbers as
-//!   they need them, and get few.
+//!   they need them, and get few at once.
 //! - The client's counts of ECN are of all senders' packets, so nobody hears of them.
 //! - noq's packets become [`LONGER`]. What the client takes of a datagram is told to noq as less; of the path's MTU the endpoint's
 //!   `MtuDiscoveryConfig` must leave as much.
@@ -32,9 +32,9 @@ use super::{Error, Events, Lender};
 use crate::grant::{Grant, Keys};
 use crate::numbers::{Ledger, Table};
 
-/// Numbers that a real server gets at once: with a few of these at each of several, all that are not sent yet stay within what clients tell from what is
-/// sent again.
-const AT_ONCE: u64 = 16;
+/// Numbers that a real server gets at once, half of what clients tell from what is sent again: they are for packets that are there, in the order in which servers asked, so
+/// that what others get meanwhile is above them by little more.
+const AT_ONCE: u64 = 64;
 
 /// The name of noq, among those of loans.
 const BALANCER: u32 = 0;
