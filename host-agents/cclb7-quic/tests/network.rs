@@ -4,9 +4,10 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
-use std::sync::mpsc;
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
 
 use common::clients::Client;
 use common::hop::{Down, Seen, VIP};
@@ -128,21 +129,43 @@ fn signals_follow_a_client_to_another_port() {
     if !privileged() || !Client::Ngtcp2.is_here() {
         return;
     }
-    let object = object(8 * LENGTH);
-    let world = World::new("roam", &[("object", &object)]);
-    let fields = ["--change-local-addr=50ms"];
-    assert!(Client::Ngtcp2.get(&world, &at_vip(), "object", &fields).0 == object);
+    let world = World::new("roam", &[]);
+    let (go, told) = mpsc::channel();
+    let asked = origin(&world, move |body| {
+        // It sends nothing from its new port before it hears something.
+        while told.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
+            body.send(b"again");
+        }
+        body.send(&object(LENGTH / 2));
+    });
+    thread::scope(|scope| {
+        // Falls with what fails here, and then the others end.
+        let go = go;
+        // It tries once, so long after its handshake is confirmed; in vain while it asks whether the preferred address is there.
+        let get = || Client::Ngtcp2.get(&world, &at_vip(), "origin", &["--change-local-addr=1s"]);
+        let client = scope.spawn(get);
+        wait_for("another port", || ports(&world.hop.seen()).len() == 2);
+        go.send(()).unwrap();
+        let (body, _) = client.join().unwrap();
+        let (before, rest) = body.split_at(body.len() - LENGTH / 2);
+        assert!(before.chunks(5).all(|piece| piece == b"again") && rest == object(LENGTH / 2));
+    });
+    asked.join().unwrap();
     let seen = world.hop.seen();
     check_both_ports(&seen);
     assert!(seen.down.last().unwrap().at_cookie);
     wait_for("loads to fall", || world.metric("active_flows") == 0);
 }
 
+/// The client's, one after another.
+fn ports(seen: &Seen) -> BTreeSet<u16> {
+    seen.down.iter().map(|down| down.port).collect()
+}
+
 /// The client's port was another in the end, and RPT was known there.
 fn check_both_ports(seen: &Seen) {
     assert_eq!((seen.without_cookie, seen.unasked), (0, 0));
-    let ports: BTreeSet<u16> = seen.down.iter().map(|down| down.port).collect();
-    assert_eq!(ports.len(), 2);
+    assert_eq!(ports(seen).len(), 2);
     let there = seen
         .down
         .iter()
@@ -213,28 +236,35 @@ fn a_new_key_is_for_new_clients() {
     assert_eq!(world.metric("key_id"), 2);
 }
 
-/// An origin that answers one request in two halves, the second when it is told to. What it was asked.
-fn origin(world: &World, length: usize) -> (mpsc::Sender<()>, thread::JoinHandle<String>) {
+/// The body of an answer, in chunks.
+struct Body(TcpStream);
+
+impl Body {
+    fn send(&mut self, piece: &[u8]) {
+        write!(self.0, "{:x}\r\n", piece.len()).unwrap();
+        self.0.write_all(piece).unwrap();
+        self.0.write_all(b"\r\n").unwrap();
+    }
+}
+
+/// An origin that answers one request, with what `answer` sends. What it was asked.
+fn origin(
+    world: &World,
+    answer: impl FnOnce(&mut Body) + Send + 'static,
+) -> thread::JoinHandle<String> {
     let listener = world
         .server
         .run(|| TcpListener::bind("127.0.0.1:8080").unwrap());
-    let (go, told) = mpsc::channel();
-    let thread = thread::spawn(move || {
+    thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut request = vec![0; 4096];
         let n = stream.read(&mut request).unwrap();
-        let half = object(length / 2);
         stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: x-hop\r\nX-Hop: 1\r\nX-End: 2\r\n\r\n").unwrap();
-        for _ in 0..2 {
-            write!(stream, "{:x}\r\n", half.len()).unwrap();
-            stream.write_all(&half).unwrap();
-            stream.write_all(b"\r\n").unwrap();
-            told.recv().unwrap();
-        }
-        stream.write_all(b"0\r\n\r\n").unwrap();
+        let mut body = Body(stream);
+        answer(&mut body);
+        body.0.write_all(b"0\r\n\r\n").unwrap();
         String::from_utf8_lossy(&request[..n]).into_owned()
-    });
-    (go, thread)
+    })
 }
 
 #[test]
@@ -243,7 +273,13 @@ fn what_is_under_way_ends_before_the_server_does() {
         return;
     }
     let world = World::new("drain", &[]);
-    let (go, asked) = origin(&world, LENGTH);
+    let (go, told) = mpsc::channel();
+    let asked = origin(&world, move |body| {
+        for _ in 0..2 {
+            body.send(&object(LENGTH / 2));
+            told.recv().unwrap();
+        }
+    });
     thread::scope(|scope| {
         let client = scope.spawn(|| Client::Curl.get(&world, &at_vip(), "origin/a?b=c", &[]));
         // Half of it is sent, so as much again is thought to follow.
