@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,10 +12,12 @@ from finsy.proto import p4i, p4r
 from rich.console import Console
 
 from conftest import Switch
-from dispatchers import running
+from dispatchers import StandIn, running
 from frontage.blocks import demand
+from frontage.controller import Phase
 from frontage.demand.moves import Stage
 from frontage.demand.store import Told
+from frontage.enduser.store import Store
 from frontage.learning import MOST, Learned
 from frontage.p4info import Schema
 from frontage.service import Service
@@ -33,12 +36,14 @@ placement:
   share: 0.9
   drain: 0
 """
-REGION = 1
+EPOCH = 0.4
+"""Of an epoch: there are several readings in it."""
 FAR = "198.51.100.0/24"
 
 
-async def add(service: Service, counts: Mapping[int, int]) -> None:
-    """Count so many handshakes more of films' clients, by region: as packets would."""
+async def add(service: Service, counts: Mapping[int, int], primary: int | None = None) -> None:
+    """Count so many handshakes more of films' clients, by region: as packets would. ``primary``: the election id of another
+    controller, which has the switch."""
     controller = service.controller
     session, pipeline = controller.session, controller.pipeline
     assert session is not None
@@ -46,7 +51,7 @@ async def add(service: Service, counts: Mapping[int, int]) -> None:
     counter_id = pipeline.schema.counter(demand.HANDSHAKES)
     base = demand.cells(controller.config)["films"].base
     have = await session.read_cells(counter_id, [base + region for region in counts])
-    request = p4r.WriteRequest(device_id=session.device_id, election_id=p4r.Uint128(low=session.election_id))
+    request = p4r.WriteRequest(device_id=session.device_id, election_id=p4r.Uint128(low=primary or session.election_id))
     for region, count in counts.items():
         entry = request.updates.add(type=p4r.Update.MODIFY).entity.counter_entry
         entry.counter_id, entry.index.index = counter_id, base + region
@@ -67,24 +72,42 @@ def active(service: Service) -> set[int]:
     return {site for site, place in places.items() if place.stage.wanted and place.stage is Stage.ACTIVE}
 
 
+def placed(folder: Path, switch: Switch, sites: list[StandIn]) -> Path:
+    """The configuration of a service that is at one of two sites by its demand."""
+    file = with_mapping(folder, switch, sites)
+    file.write_text(file.read_text(encoding="utf-8").replace("redundancy: 2", "redundancy: 1") + SECTION, encoding="utf-8")
+    return file
+
+
+def counted(service: Service) -> int:
+    """Handshakes that this controller has read."""
+    measurer = service.end_users.measurer
+    return sum(measurer.counters.handshakes.values()) if measurer is not None else 0
+
+
+def reading(service: Service) -> bool:
+    """Whether it has read the counters once, and so knows what is new."""
+    measurer = service.end_users.measurer
+    return measurer is not None and measurer._read_at is not None
+
+
 async def test_counters_become_reports_and_reports_places(folder: Path, switch: Switch) -> None:
     with running(2) as sites:
         for one in sites:
             one.replica(one.site, "films.example")
             one.measure(CLIENT, 10_000 * one.site)
             one.measure(FAR, 10_000 * (3 - one.site))
-        file = with_mapping(folder, switch, sites)
-        file.write_text(file.read_text(encoding="utf-8").replace("redundancy: 2", "redundancy: 1") + SECTION, encoding="utf-8")
+        file = placed(folder, switch, sites)
         service = Service(file)
         task = asyncio.create_task(service.run())
         try:
             async with asyncio.timeout(LIMIT):
                 await until(lambda: len(set(service.controller.mapping.regions.values())) == 2)
                 regions = {str(prefix): region for prefix, region in service.controller.mapping.regions.items()}
-                await until(lambda: service.end_users.measurer is not None and service.end_users.measurer._read_at is not None)
+                await until(lambda: reading(service))
                 # Of what is not enough, nothing is told.
                 await add(service, {regions[CLIENT]: 9})
-                await until(lambda: sum(service.end_users.measurer.counters.handshakes.values()) == 9)  # type: ignore[union-attr]
+                await until(lambda: counted(service) == 9)
                 assert told(service) == {}
                 await add(service, {regions[CLIENT]: 91, 0: 100})
                 await until(lambda: told(service)[1].requests == 200 if told(service) else False)
@@ -116,6 +139,89 @@ async def test_counters_become_reports_and_reports_places(folder: Path, switch: 
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_is_counted_before_there_is_a_store_is_told_when_there_is_one(folder: Path, switch: Switch) -> None:
+    with running(2) as sites:
+        for one in sites:
+            one.replica(one.site, "films.example")
+            one.measure(CLIENT, 10_000 * one.site)
+        file = placed(folder, switch, sites)
+        file.write_text(file.read_text(encoding="utf-8").replace("sqlite:///", "sqlite:///later/"), encoding="utf-8")
+        service = Service(file)
+        task = asyncio.create_task(service.run())
+        try:
+            async with asyncio.timeout(LIMIT):
+                await until(lambda: reading(service))
+                await add(service, {0: 60})
+                await until(lambda: counted(service) == 60)
+                measurer = service.end_users.measurer
+                assert measurer is not None
+                await until(lambda: measurer.counters.error is not None)
+                assert "there is no store yet" in str(measurer.counters.error)
+                assert service.end_users.mapper is None
+                (folder / "later").mkdir()
+                await until(lambda: service.end_users.mapper is not None and 1 in told(service))
+                assert told(service)[1].requests == 60
+                await until(lambda: service.end_users.measurer.counters.error is None)  # type: ignore[union-attr]
+                # And it goes on: who the clients are is known now, and the service is where they are.
+                await until(lambda: len(set(service.controller.mapping.regions.values())) == 1)
+                await add(service, {next(iter(service.controller.mapping.regions.values())): 100})
+                await until(lambda: told(service)[1].requests == 160)
+                await until(lambda: active(service) == {1})
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_standby_that_takes_over_tells_nothing_twice(folder: Path, switch: Switch) -> None:
+    with running(2) as sites:
+        for one in sites:
+            one.replica(one.site, "films.example")
+            one.measure(CLIENT, 10_000 * one.site)
+        file = placed(folder, switch, sites)
+        words = [sys.executable, "-m", "frontage", "up", str(file), "--election-id", "7"]
+        with (folder / "primary.log").open("wb") as log:
+            primary = await asyncio.create_subprocess_exec(*words, stdout=log, stderr=log)
+        store = Store(f"sqlite:///{folder}/mapping.db")
+        standby = Service(file, election_id=3)
+        task: asyncio.Task[None] | None = None
+        try:
+            async with asyncio.timeout(LIMIT):
+                await until(lambda: len(store.present().get("films.example", ())) == 2)
+                task = asyncio.create_task(standby.run())
+                await until(lambda: standby.controller.health.phase is Phase.STANDBY and standby.end_users.measurer is not None)
+                controller = standby.controller
+                while True:
+                    assert controller.session is not None
+                    assert controller.pipeline is not None
+                    if await controller.session.installed_pipeline() == controller.pipeline.cookie:
+                        break
+                    await asyncio.sleep(EPOCH)
+                # The primary's first reading takes the cells as they are: what comes before that is not told.
+                while not store.told():
+                    await add(standby, {0: 50}, primary=7)
+                    await asyncio.sleep(EPOCH)
+                before = store.told()["films.example"][1].requests
+                await add(standby, {0: 50}, primary=7)
+                await until(lambda: store.told()["films.example"][1].requests == before + 50)
+                assert (reading(standby), counted(standby)) == (False, 0)
+                primary.kill()
+                await primary.wait()
+                await until(lambda: standby.controller.primary and reading(standby))
+                # What the other one had told is not told again, and what comes now is.
+                assert counted(standby) == 0
+                await add(standby, {0: 70})
+                await until(lambda: counted(standby) == 70)
+                await until(lambda: store.told()["films.example"][1].requests == before + 120)
+        finally:
+            if primary.returncode is None:
+                primary.kill()
+                await primary.wait()
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            store.close()
 
 
 def test_digests_are_taken_as_far_as_there_is_room() -> None:

@@ -51,12 +51,13 @@ class Counters:
 class Measurer:
     """Beside one running controller. `run` until cancelled."""
 
-    def __init__(self, controller: Controller, settings: Placement, end_users: EndUsers, store: Store, site: int):
+    def __init__(self, controller: Controller, settings: Placement, end_users: EndUsers, site: int):
         self.counters = Counters()
+        self.store: Store | None = None
+        """Where it tells; it counts before there is one."""
         self._controller = controller
         self._settings = settings
         self._end_users = end_users
-        self._store = store
         self._site = site
         self._epochs = Epochs()
         self._reporter = Reporter(policy_of(settings))
@@ -110,11 +111,16 @@ class Measurer:
         due = self._reporter.due()
         if not due:
             return
-        self._store.tell(self._site, due, now)
+        self._told_to().tell(self._site, due, now)
         for report in due:
             self._reporter.told(report)
             self.counters.reports += 1
             self.counters.vectors += report.regions is not None
+
+    def _told_to(self) -> Store:
+        if self.store is None:
+            raise StoreError("there is no store yet, and what is counted waits")
+        return self.store
 
     async def _note(self, learned: Learned, now: float) -> None:
         """Take in what the switch has learned, and acknowledge it: of a client that is still nowhere it tells again."""
@@ -124,7 +130,7 @@ class Measurer:
                 version, bits = fields
                 self._learned.add(self._prefix(version, bits))
         if self._learned:
-            left_out = await asyncio.to_thread(self._store.saw, self._learned, now, self._end_users.max_regions)
+            left_out = await asyncio.to_thread(self._told_to().saw, self._learned, now, self._end_users.max_regions)
             if left_out and not self.counters.left_out:
                 log.warning("demand: no room for %d new prefixes of clients: raise end_users.max_regions", left_out)
             self.counters.learned += len(self._learned)

@@ -45,7 +45,8 @@ class Attached:
         wanted = _wanted(self._controller.config)
         if wanted == self._wanted and (wanted is None or self._running()):
             return
-        await self.close()
+        # What is counted outlives a mapper that its store has ended.
+        await (self._end_mapper() if wanted == self._wanted else self.close())
         self._wanted = wanted
         if wanted is None:
             if self._controller.config.mapping is None:
@@ -54,6 +55,9 @@ class Attached:
         settings, sites, services, _, placement = wanted
         own = self._controller.config.site
         assert own is not None
+        if placement is not None and self.measurer is None:
+            self.measurer = Measurer(self._controller, placement, settings, own.id)
+            self._measuring = asyncio.create_task(self.measurer.run())
         try:
             self.mapper = await asyncio.to_thread(Mapper, settings, sites, services, self._steer, site=own.id, placement=placement)
         except StoreError as error:
@@ -61,29 +65,29 @@ class Attached:
             return
         self._error = None
         self._task = asyncio.create_task(self.mapper.run())
-        if placement is not None:
-            self.measurer = Measurer(self._controller, placement, settings, self.mapper.store, own.id)
-            self._measuring = asyncio.create_task(self.measurer.run())
+        if self.measurer is not None:
+            self.measurer.store = self.mapper.store
 
     async def close(self) -> None:
         # What measures uses the mapper's store.
-        tasks = [task for task in (self._measuring, self._task) if task is not None]
-        self._measuring = self._task = self.measurer = self.mapper = self._steered = None
-        for task in tasks:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, StoreError):
-                await task
+        measuring, self._measuring, self.measurer = self._measuring, None, None
+        await _end(measuring)
+        await self._end_mapper()
+
+    async def _end_mapper(self) -> None:
+        if self.measurer is not None:
+            self.measurer.store = None
+        task, self._task, self.mapper, self._steered = self._task, None, None, None
+        await _end(task)
 
     def _running(self) -> bool:
-        tasks = [task for task in (self._task, self._measuring) if task is not None]
-        ended = [task for task in tasks if task.done()]
-        for task in ended:
-            with contextlib.suppress(asyncio.CancelledError):
-                if (error := task.exception()) is not None:
-                    if not isinstance(error, StoreError):
-                        raise error
-                    self._tell(f"the end-user mapping has ended: {error}")
-        return bool(tasks) and not ended
+        """Raises what ended one of the tasks, unless that was the store."""
+        for task in (self._task, self._measuring):
+            if task is not None and task.done() and not task.cancelled() and (error := task.exception()) is not None:
+                if not isinstance(error, StoreError):
+                    raise error
+                self._tell(f"the end-user mapping has ended: {error}")
+        return self._task is not None and not self._task.done()
 
     async def _steer(self, tables: Tables) -> None:
         """Raises nothing: a mapping that the switch cannot have leaves it as it is, and is tried again whole."""
@@ -111,6 +115,13 @@ class Attached:
         if error != self._error:
             log.error("%s", error)
         self._error = error
+
+
+async def _end(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, StoreError):
+            await task
 
 
 def _wanted(config: Config) -> Wanted | None:
