@@ -21,6 +21,7 @@ from frontage.demand.moves import Place, Stage, advance, begin, decide
 from frontage.demand.reports import Report, Reporter, chance
 from frontage.limits import DEMAND_CELLS
 from frontage.placement.policy import Policy
+from frontage.placement.values import Sites
 from frontage.state import Action
 
 CELLS = {"films": Cells(0, 8), "books": Cells(8, 8)}
@@ -228,8 +229,8 @@ def test_demand_is_that_of_all_sites_at_their_rates() -> None:
     assert demand([], rtts) == {}
 
 
-DISTANCE = np.array([[np.inf] * 3, [10, 100, 70], [100, 10, 70], [70, 70, 10]], np.float32) * 1000
-"""[region, site] microseconds: two far from each other, and one between them."""
+AT = Sites.of([1.0] * 3, np.array([[np.inf] * 3, [10, 100, 70], [100, 10, 70], [70, 70, 10]]) * 1000)
+"""By [region, site], two far from each other, and one between them."""
 
 
 def of(*sites: int) -> np.typing.NDArray[np.bool_]:
@@ -238,17 +239,21 @@ def of(*sites: int) -> np.typing.NDArray[np.bool_]:
 
 def test_a_gain_has_the_error_that_its_handshakes_leave_it() -> None:
     # All that one site sees, in one sample: as a t-test has it.
-    found = gain([Seen(2.0, 100, {1: 20, 2: 80})], DISTANCE, of(0), of(1))
+    found = gain([Seen(2.0, 100, {1: 20, 2: 80})], AT, of(0), of(1))
     assert found.mean == pytest.approx(54_000)
     spread = 90_000 * np.sqrt(0.2 * 0.8) * 2
     assert found.error == pytest.approx(np.hypot(spread / 10, 54_000 / 10))
     # The same by two sites, each of which has a region: what is uncertain are their rates.
-    apart = gain([Seen(0.4, 20, {1: 7}), Seen(1.6, 80, {2: 7})], DISTANCE, of(0), of(1))
+    apart = gain([Seen(0.4, 20, {1: 7}), Seen(1.6, 80, {2: 7})], AT, of(0), of(1))
     assert apart.mean == pytest.approx(54_000)
     assert apart.error == pytest.approx(90_000 / 10)
-    assert gain([Seen(2.0, 100, {0: 20, 77: 80})], DISTANCE, of(0), of(1)) == Gain(0.0, 0.0)
-    assert gain([], DISTANCE, of(0), of(1)) == Gain(0.0, 0.0)
-    assert gain([Seen(2.0, 100, {1: 1})], DISTANCE, of(), of(1)).certain
+    assert gain([Seen(2.0, 100, {0: 20, 77: 80})], AT, of(0), of(1)) == Gain(0.0, 0.0)
+    assert gain([], AT, of(0), of(1)) == Gain(0.0, 0.0)
+    assert gain([Seen(2.0, 100, {1: 1})], AT, of(), of(1)).certain
+    # What handshakes wait at a site is as long as a way; and so is what updates wait there, at each site.
+    busy = AT.loaded(np.array([0, 50_000, 0], np.float32))
+    assert gain([Seen(2.0, 100, {1: 20, 2: 80})], busy, of(0), of(1)).mean == pytest.approx(4_000)
+    assert gain([Seen(2.0, 100, {1: 20, 2: 80})], busy, of(0), of(1), updates=0.2).mean == pytest.approx(-1_000)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -260,7 +265,7 @@ def test_chance_moves_nothing_and_demand_does(seed: int, handshakes: int) -> Non
         """How often, of what so many handshakes say."""
         draws = [rng.poisson(handshakes * np.array(shares)) for _ in range(400)]
         found = [
-            gain([Seen(float(n), n, {region: 1}) for region, n in enumerate(draw.tolist(), 1)], DISTANCE, of(0), of(wanted))
+            gain([Seen(float(n), n, {region: 1}) for region, n in enumerate(draw.tolist(), 1)], AT, of(0), of(wanted))
             for draw in draws
         ]
         return float(np.mean([one.certain for one in found]))

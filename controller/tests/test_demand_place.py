@@ -197,6 +197,31 @@ async def test_what_may_be_chance_moves_nothing_until_it_is_none(tmp_path: Path,
     assert document(one)["next"]["gain_us"] > document(one)["next"]["gain_error_us"]
 
 
+async def test_handshakes_that_wait_at_a_site_make_it_farther(tmp_path: Path, sites: list[StandIn]) -> None:
+    one = mapper(tmp_path, sites, settings())
+    now = await begin(one, sites)
+    # Sites 1 and 2 are 50 and 60 ms from NEAR_THREE, and its own is not there.
+    sites[2].stop()
+    ask(one, now, {NEAR_THREE: 10.0})
+    await one.step(now + EPOCH)
+    assert {site for site, stage in stages(one).items() if stage.wanted} == {2}
+    assert document(one)["load_latency_us"] == {"1": 0.0, "2": 0.0, "3": 0.0}
+    # What one network waits is its own affair; what most do is the site's.
+    for prefix, rtt, count in ((NEAR_ONE, 70_000, 3), (NEAR_TWO, 31_000, 2), (NEAR_THREE, 100_000, 4)):
+        sites[1].measure(prefix, rtt, count=count)
+    await one.step(now + EPOCH + 2)
+    ask(one, now, {NEAR_THREE: 10.0})
+    await one.step(now + 2 * EPOCH)
+    assert document(one)["load_latency_us"]["2"] == pytest.approx(30_000)
+    assert {site for site, stage in stages(one).items() if stage.wanted} == {1}
+    # Nobody waits there now: half as much each epoch, until it is near again.
+    for epoch in range(3, 6):
+        ask(one, now, {NEAR_THREE: 10.0})
+        await one.step(now + epoch * EPOCH)
+    assert document(one)["load_latency_us"]["2"] == pytest.approx(30_000 / 8)
+    assert {site for site, stage in stages(one).items() if stage.wanted} == {2}
+
+
 async def test_what_the_store_did_not_take_is_decided_again(
     tmp_path: Path, sites: list[StandIn], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,15 +96,26 @@ def _print(state: dict[str, Any], known: dict[int, str]) -> None:
         demand.add_row(*map(str, about), f"{one['handshakes_per_second']:.1f}", site(one["site"]), rtt)
     out.print(demand)
     reasons = {one["site"]: one["reason"] for one in state["planned"]}
-    sites = Table("site", "stage", "replica accepts", "why", box=None, title="\n  replicas", title_justify="left")
+    sites = Table("site", "stage", "replica accepts", "why", "load latency", box=None, title="\n  replicas", title_justify="left")
     for number in sorted({*state["sites"], *state["active"], *reasons}):
         place = state["sites"].get(number)
         stage = place["stage"] if place else "active" if number in state["active"] else "-"
-        sites.add_row(site(number), stage, "yes" if number in state["present"] else "no", reasons.get(number, "not wanted"))
+        sites.add_row(
+            site(number),
+            stage,
+            "yes" if number in state["present"] else "no",
+            reasons.get(number, "not wanted"),
+            _wait(state, number),
+        )
     out.print(sites)
     if move := state.get("move"):
         line(f"  {_last(move)}")
     line(f"  {_next(state['next'], site)}\n")
+
+
+def _wait(state: dict[str, Any], site: int) -> str:
+    waited = state.get("load_latency_us", {}).get(str(site))
+    return "-" if waited is None else f"{waited / 1000:.1f} ms"
 
 
 def _last(move: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frontage.placement.values import Flags, Times
+from frontage.placement.values import Flags, Sites, Times
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +65,18 @@ class Gain:
         return self.mean > self.error
 
 
-def gain(seen: Collection[Seen], distance: Times, active: Flags, wanted: Flags) -> Gain:
-    """Of a move from the ``active`` sites to the ``wanted`` ones, by [region, site] ``distance``. Infinite where a region is to
-    have a site that it can reach, and has none.
+def gain(seen: Collection[Seen], sites: Sites, active: Flags, wanted: Flags, updates: float = 0.0) -> Gain:
+    """Of a move from the ``active`` sites to the ``wanted`` ones, RTTs and load latencies together; of ``updates`` a second what
+    they wait at each site counts, too. Infinite where a region is to have a site that it can reach, and has none.
 
     A site's handshakes are Poisson's; how they divide into regions was seen in a sample of its own (`Seen.regions`).
     """
-    here, there = (np.where(sites, distance, np.inf).min(axis=1) for sites in (active, wanted))
+    distance = sites.rtts + sites.load_latency
+    here, there = (np.where(those, distance, np.inf).min(axis=1) for those in (active, wanted))
     with np.errstate(invalid="ignore"):
         shorter = np.where(np.isfinite(here) | np.isfinite(there), here - there, 0.0).tolist()
-    mean = variance = rate = 0.0
+    mean = updates * float(sites.load_latency[active].sum() - sites.load_latency[wanted].sum())
+    variance = rate = 0.0
     for one in seen:
         total = sum(one.regions.values())
         shares = [(shorter[region], count / total) for region, count in one.regions.items() if region < len(shorter)]

@@ -56,6 +56,12 @@ def placed(placer: Placer) -> Iterable[Metric]:
     yield CounterMetricFamily(
         f"{prefix}_messages", "Messages of reports and moves, as the paper counts them", value=overhead.messages
     )
+    waiting = GaugeMetricFamily(
+        f"{prefix}_load_latency_seconds", "What handshakes wait at a site, as its replicas measure it", labels=["site"]
+    )
+    for site, microseconds in dict(placer.waiting.average).items():
+        waiting.add_metric([str(site)], microseconds / 1e6)
+    yield waiting
     yield GaugeMetricFamily(f"{prefix}_failed", "1 if the last epoch placed nothing", value=float(counters.error is not None))
     if counters.load is not None:
         yield GaugeMetricFamily(f"{prefix}_budget", "Handshakes a second that mu allows", value=counters.load.budget)

@@ -19,6 +19,7 @@ from frontage.demand.heard import Heard, last_epoch, moved
 from frontage.demand.moves import Places, Stage
 from frontage.demand.settings import Placement
 from frontage.demand.view import Document, view
+from frontage.demand.waiting import Waiting
 from frontage.enduser import engine as mapping
 from frontage.enduser.database import StoreError
 from frontage.enduser.store import Store
@@ -62,6 +63,7 @@ class Placer:
         self._names = [service.name for service in settings.services]
         self._updates = {service.name: service.updates for service in settings.services}
         self._services: dict[str, Heard] | None = None
+        self.waiting = Waiting()
         self._documents: dict[str, Document] = {}
         """As they are in the store."""
         self._ended = -math.inf
@@ -167,7 +169,9 @@ class Placer:
             return {}
         names = list(demands)
         keys = _keys(names)
-        planner = Engine(Sites.of(capacity, rtts, ids=ids), parameters_of(self.settings))
+        waiting = self.waiting.epoch()
+        at = Sites.of(capacity, rtts, [waiting.get(site, 0.0) for site in ids], ids)
+        planner = Engine(at, parameters_of(self.settings))
         planner.observe(Demand.of({name: with_updates(found, self._updates[name]) for name, found in demands.items()}))
         active = np.array([self._active(ids, after.get(name), present.get(name, ())) for name in names])
         planner.adopt(keys, active)
@@ -179,7 +183,8 @@ class Placer:
             log.warning("placement: %s", shortfall(plan.load))
         wanted = planner.masks(keys)
         whys = [explain(planner, int(key), here, self.reconfigurer) for key, here in zip(keys, active, strict=True)]
-        gains = [gain(seen[name], planner.chooser.distance, *masks) for name, *masks in zip(names, active, wanted, strict=True)]
+        cost = self.settings.write_cost
+        gains = [gain(seen[n], at, *masks, cost * self._updates[n]) for n, *masks in zip(names, active, wanted, strict=True)]
         held = np.array([_holds(planner, *about) for about in zip(active, wanted, gains, strict=True)])
         due = self.reconfigurer.decide(keys, active, np.where(held[:, None], active, wanted))
         documents = {}
@@ -195,7 +200,9 @@ class Placer:
             prefixes = examples(engine, [region.region for region in why.regions])
             better = gains[i] if differs else None
             what = view(name, self.counters.epoch, now, why, prefixes, plan.load, better, moved=bool(due[i]), held=bool(held[i]))
-            documents[name] = what | {"since": since} | one.state
+            documents[name] = (
+                what | {"load_latency_us": {str(site): waiting.get(site, 0.0) for site in ids}, "since": since} | one.state
+            )
         return documents
 
     @staticmethod

@@ -89,6 +89,8 @@ class Mapper:
         """While this one computes, and services are placed by demand."""
         self.tables = Tables()
         self.counters = Counters()
+        self._samples: list[Sample] = []
+        """Of this round."""
         self.engine: Engine | None = None
         """While this one computes."""
         timeout = max(1.0, settings.interval / 2)
@@ -152,6 +154,7 @@ class Mapper:
                 for replica in answer[1]:
                     replicas[replica.site][replica.sid, replica.service] = replica
         self.counters.samples += len(samples)
+        self._samples = samples
         # If nobody answers, it is this controller that is cut off: no reason to take all sites out.
         gone = replicas.keys() - heard if heard else set()
         if heard:
@@ -195,6 +198,7 @@ class Mapper:
         engine = self.engine
         if engine is not None and self.placer is not None:
             # By the regions and RTTs of the last round, so that this one steers by what is decided.
+            self.placer.waiting.take(self._samples, engine)
             self.placer.step(now, self.name, lease, engine, self.counters.sites_out)
         version = self.store.version()
         if engine is None:
