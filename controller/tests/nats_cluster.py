@@ -103,6 +103,13 @@ class Cluster:
         process.send_signal(signal.SIGKILL)
         process.wait()
 
+    def freeze(self, number: int) -> None:
+        """It stands still, with its connections, until `thaw`."""
+        self._processes[number].send_signal(signal.SIGSTOP)
+
+    def thaw(self, number: int) -> None:
+        self._processes[number].send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         for number in list(self._processes):
             self.kill(number)

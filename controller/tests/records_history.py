@@ -6,10 +6,15 @@ before any that is left has ended. The register's values are versions with their
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeAlias
+
+from frontage.records.errors import ContentionError, EngineError, OutcomeUnknownError
+from frontage.records.record import Consistency
+from frontage.records.store import Store
 
 State: TypeAlias = tuple[int, str | None]
 """The version, and what is written there; None: nothing yet, or deleted."""
@@ -105,3 +110,31 @@ def totally_written(operations: Sequence[Operation]) -> bool:
         if begun[value] > one.end:
             return False
     return True
+
+
+async def write_until(
+    done: asyncio.Event, store: Store, history: History, by: object, guid: str = "guid", wrote: Callable[[], object] = lambda: None
+) -> None:
+    """Put ``{"v": "BY.N"}``, one after the other, whatever fails; ``wrote`` is called after each that was acknowledged."""
+    n = 0
+    while not done.is_set():
+        n += 1
+        value = f"{by}.{n}"
+        operation = history.begin("put", value)
+        try:
+            written = await store.put(guid, {"v": value}, consistency=Consistency.TOTAL)
+        except OutcomeUnknownError:
+            continue
+        except (EngineError, ContentionError):
+            history.drop(operation)
+            continue
+        history.end(operation, (written.record.version, value))
+        wrote()
+
+
+async def read_by(store: Store, history: History, guid: str = "guid") -> None:
+    """What is there then."""
+    operation = history.begin("read")
+    record = await store.get(guid)
+    assert record.value is not None
+    history.end(operation, (record.version, record.value["v"]))

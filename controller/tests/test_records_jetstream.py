@@ -12,18 +12,20 @@ import pytest
 from conftest import EXAMPLE
 from frontage.config import loads
 from frontage.records.client import RecordClient
-from frontage.records.errors import EngineError, NotFoundError, OutcomeUnknownError, RecordError, SiteError, VersionError
+from frontage.records.errors import EngineError, NotFoundError, RecordError, SiteError, VersionError
 from frontage.records.jetstream import chain
+from frontage.records.jetstream.classes import StreamClass
 from frontage.records.jetstream.engine import JetStream
 from frontage.records.jetstream.entry import Entry, decode
-from frontage.records.jetstream.link import CONNECT_TIMEOUT, OvertakenError
+from frontage.records.jetstream.heads import Heads, Place
+from frontage.records.jetstream.link import CONNECT_TIMEOUT, Link, Message, OvertakenError
 from frontage.records.jetstream.together import Together
 from frontage.records.record import Consistency, Record
 from frontage.records.ring import Ring, partition
 from frontage.records.serve import Server
 from nats_cluster import Cluster, skip_without_server
 from records_engines import BOUNDS, NOW, Clock, cluster
-from records_history import NEVER, History, linearizable, totally_written
+from records_history import NEVER, History, linearizable, read_by, totally_written, write_until
 from test_records import worker
 
 __all__ = ["cluster"]
@@ -200,37 +202,88 @@ async def test_a_class_moves_as_a_whole_and_loses_nothing(world: dict[int, JetSt
     await world[1].place("guid", [1])
     group = await world[1].classes.at([1])
     history, done = History(), asyncio.Event()
-
-    async def write(site: int) -> None:
-        n = 0
-        while not done.is_set():
-            n += 1
-            operation = history.begin("put", f"{site}.{n}")
-            try:
-                written = await world[site].put("guid", {"v": f"{site}.{n}"})
-            except OutcomeUnknownError:
-                continue
-            except EngineError:
-                history.drop(operation)
-                continue
-            history.end(operation, (written.record.version, f"{site}.{n}"))
-
     async with asyncio.TaskGroup() as tasks:
         for site in SITES:
-            tasks.create_task(write(site))
+            tasks.create_task(write_until(done, world[site], history, site))
         moved = await world[2].classes.move(group.name, [3, 2])
         await until(lambda: _led_by(world[2], moved.stream, "s2"))
         done.set()
-    last = history.begin("read")
-    record = await world[2].get("guid")
-    assert record.value is not None
-    history.end(last, (record.version, record.value["v"]))
+    await read_by(world[2], history)
     assert linearizable(history.operations, start=(1, "0"))
 
 
 async def _led_by(server: JetStream, stream: str, name: str) -> bool:
     info = await server.link.streams.stream_info(stream)
     return info.cluster is not None and info.cluster.leader == name and not info.cluster.replicas
+
+
+# What a server knows of its own writes
+
+
+@pytest.fixture
+async def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The subjects of records that a leader or a mirror was asked for."""
+    found: list[str] = []
+    read = Link.read
+
+    async def instead(self: Link, stream: str, subject: str, since: int | None, *, nearby: bool) -> Message | None:
+        found.append(subject)
+        return await read(self, stream, subject, since, nearby=nearby)
+
+    monkeypatch.setattr(Link, "read", instead)
+    return found
+
+
+async def test_who_wrote_last_asks_nobody_before_it_writes(world: dict[int, JetStream], asked: list[str]) -> None:
+    home = world[Ring(SITES, 3).controllers(partition("guid"))[0]]
+    await home.put("guid", {"n": 1}, consistency=Consistency.TOTAL)
+    asked.clear()
+    assert (await home.put("guid", {"n": 2}, if_version=1)).record.version == 2
+    assert (await home.get("guid")).value == {"n": 2}
+    with pytest.raises(VersionError):
+        await home.put("guid", {"n": 9}, if_version=1)
+    assert (await home.delete("guid")).record.version == 3
+    assert asked == []
+
+
+@pytest.mark.parametrize("consistency", list(Consistency))
+async def test_what_a_server_knows_of_its_own_writes_is_believed_by_nobody(
+    world: dict[int, JetStream], cluster: Cluster, consistency: Consistency
+) -> None:
+    """Two servers at one site, each of which thinks that it was the last to write."""
+    home = Ring(SITES, 3).controllers(partition("guid"))[0]
+    one, other = world[home], await open_at(cluster, home)
+    ordered = consistency is not Consistency.EVENTUAL
+    for n in range(1, 9):
+        by = (one, other)[n % 2]
+        written = await by.put("guid", {"n": n}, consistency=consistency, stamp=NOW + n, if_version=n - 1 if ordered else None)
+        assert written.applied
+        assert (await (other, one)[n % 2].get("guid")).value == {"n": n}
+    if ordered:
+        with pytest.raises(VersionError, match="guid is version 8, not version 7"):
+            await one.put("guid", {}, if_version=7)
+    else:
+        assert (await other.put("guid", {}, stamp=NOW)).record.value == {"n": 8}
+    await other.place("guid", [home])
+    assert (await one.put("guid", {"n": 9}, stamp=NOW + 9)).record.value == {"n": 9}
+    assert (await other.get("guid")).value == {"n": 9}
+    await other.close()
+
+
+def test_heads_take_no_more_room_than_they_may() -> None:
+    def place(size: int) -> Place:
+        record = Record("guid", Consistency.TOTAL, 1, NOW, b"x" * size)
+        return Place(StreamClass("p1", (1,)), chain.Tip(1, Entry(0, record), 1))
+
+    heads = Heads(kept=10_000)
+    for name in "abcd":
+        heads.put(name, place(1000))
+    assert [name for name in "abcd" if heads.get(name)] == list("abcd")
+    heads.put("a", place(1000))
+    heads.put("e", place(3000))
+    assert [name for name in "abcde" if heads.get(name)] == ["a", "d", "e"]
+    heads.put("f", place(20_000))
+    assert len(heads) == 0
 
 
 # Concurrency that JetStream does not see
@@ -348,47 +401,39 @@ async def three(tmp_path: Path) -> AsyncIterator[Cluster]:
         cluster.stop()
 
 
-async def test_kill_9_of_leaders_loses_nothing(three: Cluster) -> None:
+@pytest.mark.parametrize("fault", ["killed", "stopped"])
+async def test_leaders_that_fail_lose_nothing(three: Cluster, fault: str) -> None:
+    """One that stands still goes on where it was: it is a leader that does not know yet that there is another."""
     servers = [await open_at(three, 1, replicas=3, sites=(1,)) for _ in range(2)]
     histories = {f"guid-{i}": History() for i in range(4)}
     done = asyncio.Event()
-    acknowledged = asyncio.Semaphore(0)
-
-    async def write(server: JetStream, guid: str, by: str) -> None:
-        n = 0
-        while not done.is_set():
-            n += 1
-            operation = histories[guid].begin("put", f"{by}.{n}")
-            try:
-                written = await server.put(guid, {"v": f"{by}.{n}"}, consistency=Consistency.TOTAL)
-            except OutcomeUnknownError:
-                continue
-            except EngineError:
-                histories[guid].drop(operation)
-                continue
-            histories[guid].end(operation, (written.record.version, f"{by}.{n}"))
-            acknowledged.release()
+    acknowledged: dict[str, asyncio.Semaphore] = {}
 
     async def some() -> None:
-        for _ in range(40):
-            await acknowledged.acquire()
+        """Of each record, which takes a new leader where there is none."""
+        acknowledged.update({guid: asyncio.Semaphore(0) for guid in histories})
+        for one in acknowledged.values():
+            for _ in range(10):
+                await one.acquire()
 
     async with asyncio.TaskGroup() as tasks:
-        for guid in histories:
+        for guid, history in histories.items():
+
+            def wrote(guid: str = guid) -> None:
+                acknowledged[guid].release()
+
+            acknowledged[guid] = asyncio.Semaphore(0)
             for by, server in enumerate(servers):
-                tasks.create_task(write(server, guid, f"{by}"))
+                tasks.create_task(write_until(done, server, history, by, guid, wrote))
         for number in (0, 1, 2):
             await some()
-            three.kill(number)
+            (three.kill if fault == "killed" else three.freeze)(number)
             await some()
-            three.start(number)
+            (three.start if fault == "killed" else three.thaw)(number)
             await some()
         done.set()
     for guid, history in histories.items():
-        last = history.begin("read")
-        record = await servers[0].get(guid)
-        assert record.value is not None
-        history.end(last, (record.version, record.value["v"]))
+        await read_by(servers[0], history, guid)
         assert any(one.end != NEVER for one in history.operations[:-1])
         assert linearizable(history.operations), guid
     for server in servers:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 import pytest
 from nats.aio.msg import Msg
 
-from frontage.records.errors import ConsistencyError, NotFoundError, OutcomeUnknownError, VersionError
+from frontage.records.errors import ConsistencyError, NotFoundError, OutcomeUnknownError, SiteError, VersionError
 from frontage.records.jetstream import relay
 from frontage.records.jetstream.engine import JetStream
 from frontage.records.jetstream.relay import SUBJECT
@@ -97,6 +97,36 @@ async def test_who_is_told_where_a_record_has_gone_asks_there_next(
     for version in (2, 3, 4):
         assert (await world[3].put("guid", {})).record.version == version
     assert by[1:] == [world[2]] * 2
+
+
+async def test_a_record_is_moved_by_its_first_site(world: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:
+    by: list[JetStream] = []
+    place = JetStream._place_here
+
+    async def instead(self: JetStream, guid: str, sites: Collection[int]) -> None:
+        by.append(self)
+        await place(self, guid, sites)
+
+    monkeypatch.setattr(JetStream, "_place_here", instead)
+    await world[3].place("guid", [2, 3])
+    await world[1].place("guid", [3])
+    assert by == [world[1], world[2]]
+    assert await world[2].sites("guid") == (3,)
+    with pytest.raises(SiteError, match="there is no site 9"):
+        await world[1].place("guid", [9])
+    with pytest.raises(NotFoundError):
+        await world[1].place("missing", [2])
+
+
+async def test_who_only_looks_is_left_nothing_to_do(
+    world: dict[int, JetStream], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking = await JetStream.open(cluster.urls, 1, SITES, replicas=1, serves=False)
+    by = done_by(monkeypatch)
+    for _ in range(8):
+        await world[3].put("guid", {})
+    assert by == [world[1]] * 8
+    await looking.close()
 
 
 async def test_without_a_server_there_it_is_done_here(world: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import EXAMPLE
-from frontage.records.errors import EngineError, OutcomeUnknownError
+from frontage.records.errors import EngineError
 from frontage.records.jetstream import moves
 from frontage.records.jetstream.classes import StreamClass
 from frontage.records.jetstream.engine import JetStream
@@ -21,7 +21,7 @@ from frontage.records.jetstream.moves import MoveError
 from frontage.records.record import Consistency
 from nats_cluster import Cluster, skip_without_server, supercluster
 from records_engines import BOUNDS, Clock
-from records_history import NEVER, History, linearizable
+from records_history import NEVER, History, linearizable, read_by, write_until
 
 SITES = (1, 2, 3)
 
@@ -72,24 +72,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 async def test_a_class_moves_between_regions_while_all_write(world: World) -> None:
     group = await world.made("guid", [1, 2])
     history, done = History(), asyncio.Event()
-
-    async def write(site: int) -> None:
-        n = 0
-        while not done.is_set():
-            n += 1
-            operation = history.begin("put", f"{site}.{n}")
-            try:
-                written = await world.stores[site].put("guid", {"v": f"{site}.{n}"})
-            except OutcomeUnknownError:
-                continue
-            except EngineError:
-                history.drop(operation)
-                continue
-            history.end(operation, (written.record.version, f"{site}.{n}"))
-
     async with asyncio.TaskGroup() as tasks:
         for site in SITES:
-            tasks.create_task(write(site))
+            tasks.create_task(write_until(done, world.stores[site], history, site))
         said: list[str] = []
         store = world.stores[3]
         moved = await moves.move(store.link, store.classes, group.name, [3, 1], patience=60, report=said.append)
@@ -97,10 +82,7 @@ async def test_a_class_moves_between_regions_while_all_write(world: World) -> No
     assert said, "there is progress to be seen"
     assert await world.settled(moved) == world.names(3)
     for store in world.stores.values():
-        last = history.begin("read")
-        record = await store.get("guid")
-        assert record.value is not None
-        history.end(last, (record.version, record.value["v"]))
+        await read_by(store, history)
         assert await store.sites("guid") == (3, 1)
     assert any(one.end != NEVER for one in history.operations if one.kind == "put")
     assert linearizable(history.operations, start=(1, "0"))
@@ -137,6 +119,42 @@ async def test_a_region_that_is_gone_gets_no_class_and_the_others_serve(world: W
             await world.settled(group)
     assert await world.settled(group) == world.names(1)
     assert (await world.stores[2].put("guid", {"v": "1"}, if_version=1)).record.version == 2
+
+
+@pytest.mark.parametrize("dying", [1, 3])
+async def test_a_region_that_dies_while_a_class_moves_loses_nothing(world: World, dying: int) -> None:
+    """The old one or the new one, all its servers at once: the class ends there or here, when the region is back at the latest."""
+    group = await world.made("guid", [1, 2])
+    history, done, begun = History(), asyncio.Event(), asyncio.Event()
+    store = world.stores[2]
+
+    def report(_: str) -> None:
+        """Its first words are those of a move that has begun."""
+        begun.set()
+
+    async def move() -> tuple[int, ...]:
+        try:
+            return (await moves.move(store.link, store.classes, group.name, [3, 1], patience=5, report=report)).sites
+        except MoveError:
+            return (1, 2)
+
+    async with asyncio.TaskGroup() as tasks:
+        for site in SITES:
+            tasks.create_task(write_until(done, world.stores[site], history, site))
+        moving = tasks.create_task(move())
+        await begun.wait()
+        for number in world.servers.of(f"region-{dying}"):
+            world.servers.kill(number)
+        sites = await moving
+        for number in world.servers.of(f"region-{dying}"):
+            world.servers.start(number)
+        # Also where it was on its way back.
+        at = await world.settled(StreamClass(group.name, sites))
+        done.set()
+    assert at == world.names(sites[0])
+    for one in world.stores.values():
+        await read_by(one, history)
+    assert linearizable(history.operations, start=(1, "0"))
 
 
 async def test_unknown_classes_and_sites_are_told(world: World) -> None:

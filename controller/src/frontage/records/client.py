@@ -61,11 +61,11 @@ class RecordClient:
         document = encode(value, EVENT_BYTES)
         query = {} if consistency is None else {"consistency": consistency.value}
         answer = await self._servers.ask("PUT", guid, headers=self._headers(stamp, if_version), params=query, data=document)
-        return Written(_record(answer | {"value": value}), bool(answer["applied"]))
+        return Written(_record({"value": value} | answer), bool(answer["applied"]))
 
     async def delete(self, guid: str, *, stamp: int | None = None, if_version: int | None = None) -> Written:
         answer = await self._servers.ask("DELETE", guid, headers=self._headers(stamp, if_version))
-        return Written(_record(answer | {"value": None}), bool(answer["applied"]))
+        return Written(_record({"value": None} | answer), bool(answer["applied"]))
 
     async def subscribe(self, guid: str) -> AsyncIterator[Record]:
         """Its state, if it has one, and the later ones; a deleted record has no document. Ends when the server does."""

@@ -48,8 +48,6 @@ class Servers:
         self._session = aiohttp.ClientSession(
             connector=connector, headers=self._authorization, timeout=_TIMEOUT, read_bufsize=EVENT_BYTES
         )
-        # aiohttp sends a PUT again where a kept connection is lost: of two alike the second may undo what another wrote between.
-        self._session._retry_connection = False
         if len(self._urls) > 1:
             await self.ping()
             self._pinging = asyncio.create_task(self._ping_now_and_then())
@@ -158,7 +156,9 @@ class _Answer:
 
     def __init__(self, session: aiohttp.ClientSession, method: str, url: str, options: dict[str, Any]):
         self._method, self._url = method, url
-        self._request = session.request(method, url, **options)
+        # aiohttp sends a PUT again where a kept connection is lost: of two alike the second may undo what another wrote between.
+        once = () if method == "GET" else (_Once(),)
+        self._request = session.request(method, url, middlewares=once, **options)
 
     async def __aenter__(self) -> aiohttp.ClientResponse:
         try:
@@ -184,3 +184,16 @@ class _Answer:
         if self._method == "GET" or isinstance(error, aiohttp.ClientConnectorError):
             return EngineError(f"{why}; is the server running?")
         return OutcomeUnknownError(f"{why}: the server may have done it; read the record to see")
+
+
+class _Once:
+    """Lets a request be sent, and not again."""
+
+    def __init__(self) -> None:
+        self._sent = False
+
+    async def __call__(self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        if self._sent:
+            raise aiohttp.ServerDisconnectedError
+        self._sent = True
+        return await send(request)

@@ -222,7 +222,10 @@ def _tag(record: Record) -> str:
 
 def _written(written: Written) -> web.Response:
     record = written.record
-    body = {key: value for key, value in plain(record).items() if key != "value"} | {"applied": written.applied}
+    body = plain(record) | {"applied": written.applied}
+    if written.applied:
+        # Whose write it is knows what it says.
+        del body["value"]
     return web.json_response(body, headers={"ETag": _tag(record)})
 
 

@@ -127,9 +127,10 @@ class JetStream(Store):
 
     async def _read(self, guid: str) -> Record | None:
         self._check_open()
-        place = await self.groups.find(guid, nearby=True)
-        if place is None or place.record is None or place.record.consistency is not Consistency.TOTAL:
-            return None if place is None else place.record
+        if not self.groups.known_total(guid):
+            place = await self.groups.find(guid, nearby=True)
+            if place is None or place.record is None or place.record.consistency is not Consistency.TOTAL:
+                return None if place is None else place.record
         return await self._reads.do(guid, lambda: self._ordered(guid))
 
     async def _ordered(self, guid: str) -> Record | None:
@@ -209,6 +210,9 @@ class JetStream(Store):
                 raise
             if written.record is not place.record:
                 await self.groups.follow(place, write.guid, Entry(place.tip.entry.epoch, written.record))
+            elif self.groups.doubt(write.guid):
+                # It loses, so nothing is written behind what won: the leader has to say which that is.
+                return await step()
             return written
 
         self._check_open()

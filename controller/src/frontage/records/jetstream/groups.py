@@ -23,6 +23,7 @@ from frontage.records.jetstream.classes import Classes, StreamClass
 from frontage.records.jetstream.entry import Entry
 from frontage.records.jetstream.heads import Heads, Place
 from frontage.records.jetstream.link import PATIENCE, Link, NoAnswerError, OvertakenError
+from frontage.records.record import Consistency
 
 ATTEMPTS = 100
 """Times that others may come first, before it is given up."""
@@ -94,6 +95,17 @@ class Groups:
                 raise EngineError(f"{guid}: has moved to {place.tip.entry.to}, which is not there; who has deleted that stream?")
             group = next_
         raise ContentionError(f"{guid}: moves faster than it can be followed; try again")
+
+    def doubt(self, guid: str) -> bool:
+        """Let the leader be asked next. Whether it would not have been."""
+        known = self._heads.get(guid) is not None
+        self._heads.drop(guid)
+        return known
+
+    def known_total(self, guid: str) -> bool:
+        """Whether this server has written it, and it is ``total``: records are so for life."""
+        place = self._heads.get(guid)
+        return place is not None and place.record is not None and place.record.consistency is Consistency.TOTAL
 
     async def follow(self, place: Place, guid: str, entry: Entry) -> None:
         """Write ``entry`` behind what was found there. Raises OvertakenError, OutcomeUnknownError, EngineError."""
