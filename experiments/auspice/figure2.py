@@ -23,7 +23,7 @@ UPDATES = ("eventual", "eventual_everywhere", "ordered", "ordered_everywhere")
 LOWEST = 0.3
 RIVALS = ("random-3", "dht-any-hop", "dht-codons", "dht-en-route", "dht-closest", "frontage")
 CAPACITIES = {2.0: "half", 0.5: "twice"}
-"""What a server has to do at a load, by what it can: so a load of 1 with half the capacity is a load of 2."""
+"""A load counts by what a server can do, so a load of 1 with half the capacity is a load of 2."""
 TICKS = (0.3, 1, 2, 4, 8)
 
 
