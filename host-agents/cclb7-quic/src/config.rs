@@ -1,10 +1,9 @@
-//! The configuration file (TOML) and the file of keys: what may stand in them, and errors that name file, line and reason.
+//! The configuration file (TOML): what may stand in them, and errors that name file, line and reason.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use frontage_cookie::{Secret, ipv6};
 use frontage_program::config::{at, parse, read};
 use serde::Deserialize;
 use toml::Spanned;
@@ -12,9 +11,11 @@ use toml::Spanned;
 use crate::artemis::Config as Artemis;
 use crate::handoff::Config as Handoff;
 
+mod keys;
 mod route;
 mod units;
 
+pub use keys::load as load_keys;
 pub use route::{Field, RealServers, Route};
 pub(crate) use units::origin;
 pub use units::{Bandwidth, Bytes, Prefix};
@@ -76,7 +77,7 @@ pub struct Cookie {
     pub cookie_prefix: Prefix,
     /// The service's UDP port, at the VIP and at cookie addresses alike.
     pub port: u16,
-    /// File of the keys, see [`Keys`].
+    /// File of the keys, see [`load_keys`].
     pub keys: Spanned<PathBuf>,
     /// Bandwidth that a connection is assumed to get (RPT = remaining bytes / bandwidth).
     #[serde(default)]
@@ -84,20 +85,6 @@ pub struct Cookie {
     /// Remaining bytes above which a response counts in N_FF.
     #[serde(default)]
     pub look_ahead: Bytes,
-}
-
-/// The file of keys: `[[keys]]` with `id` and `secret` (hexadecimal), one or the two newest.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Keys {
-    keys: Vec<Spanned<Key>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Key {
-    id: u32,
-    secret: String,
 }
 
 /// Reads the configuration at `path`. Relative paths in it start at its folder.
@@ -188,119 +175,5 @@ fn folder(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// Reads the file of keys at `path`.
-pub fn load_keys(path: &Path) -> Result<Vec<ipv6::Key>> {
-    let text = read(path)?;
-    let file: Keys = parse(path, &text)?;
-    let keys = file.keys.iter().map(|key| {
-        // The secret itself must not end up in a log.
-        let secret =
-            hex(&key.get_ref().secret).ok_or_else(|| "secret is not hexadecimal".to_owned());
-        let secret =
-            secret.and_then(|bytes| Secret::new(&bytes).map_err(|error| error.to_string()));
-        match secret {
-            Ok(secret) => Ok(ipv6::Key::new(key.get_ref().id, &secret)),
-            Err(reason) => bail!("{}", at(path, &text, key.span(), &reason)),
-        }
-    });
-    keys.collect()
-}
-
-fn hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    (0..text.len())
-        .step_by(2)
-        .map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok())
-        .collect()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refused(text: &str) -> String {
-        let error = parse::<Config>(Path::new("agent.toml"), text)
-            .unwrap_err()
-            .to_string();
-        assert!(!error.contains('\n'), "{error}");
-        error
-    }
-
-    const HEAD: &str = "listen = ['[::]:443']\ncertificate = 'c.pem'\nprivate_key = 'k.pem'\n";
-
-    #[test]
-    fn errors_name_line_and_reason() {
-        let cookie = "sid = 1\nserver_prefix = '2001:db8::/64'\ncookie_prefix = '2001:db8:1::/64'\nport = 443\nkeys = 'k'\n";
-        for (tail, expected) in [
-            ("listen = 3\n", "agent.toml:4: "),
-            ("lisen = 3\n", "agent.toml:4: unknown field `lisen`"),
-            (
-                "[[route]]\npath = '/'\norigin = 'https://x/'\n",
-                "agent.toml:6: \"https://x/\" is no origin",
-            ),
-            (
-                &format!("[cookie]\n{cookie}bandwidth = '9'\n"),
-                "agent.toml:10: \"9\" is no bandwidth",
-            ),
-            (
-                &format!("[cookie]\n{}", cookie.replace("1::/64", "1::1/64")),
-                "agent.toml:7: \"2001:db8:1::1/64\" is no /64",
-            ),
-            (
-                &format!("[cookie]\n{}", cookie.replace("sid = 1", "sid = 70000")),
-                "agent.toml:5: invalid value: integer `70000`",
-            ),
-        ] {
-            let error = refused(&format!("{HEAD}{tail}"));
-            assert!(error.starts_with(expected), "{error} is not {expected}");
-        }
-    }
-
-    /// What cannot be known from the text alone.
-    #[test]
-    fn files_and_routes_must_be_there() {
-        let folder = std::env::temp_dir().join(format!("cclb7-quic-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("agent.toml");
-        let error = |text: &str| {
-            std::fs::write(&path, text).unwrap();
-            let error = load(&path).unwrap_err().to_string();
-            error.replace(&format!("{}/", folder.display()), "")
-        };
-        assert_eq!(
-            error(&format!("{HEAD}route = []\n")),
-            "agent.toml:2: c.pem is no file"
-        );
-        std::fs::write(folder.join("c.pem"), "").unwrap();
-        std::fs::write(folder.join("k.pem"), "").unwrap();
-        assert!(
-            error(&format!("{HEAD}route = []\n")).starts_with("agent.toml: route: there is none")
-        );
-        for (route, expected) in [
-            (
-                "path = '/'",
-                "a route needs one of directory, origin and real_servers",
-            ),
-            ("path = '/'\ndirectory = 'www'", "www is no directory"),
-            (
-                "path = 'x'\ndirectory = '.'",
-                "path \"x\" does not begin with /",
-            ),
-        ] {
-            assert_eq!(
-                error(&format!("{HEAD}\n[[route]]\n{route}\n")),
-                format!("agent.toml:5: {expected}")
-            );
-        }
-        let route = "path = '/'\ndirectory = '.'";
-        for (log, expected) in [("log", folder.join("log")), ("-", "-".into())] {
-            let whole = format!("access_log = '{log}'\n{HEAD}\n[[route]]\n{route}\n");
-            std::fs::write(&path, whole).unwrap();
-            assert_eq!(load(&path).unwrap().access_log, Some(expected));
-        }
-        std::fs::remove_dir_all(&folder).unwrap();
-    }
-}
+mod tests;

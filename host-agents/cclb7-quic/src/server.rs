@@ -1,34 +1,34 @@
 //! The server: endpoints, and how it ends.
 
 use std::net::{SocketAddr, SocketAddrV6};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use frontage_handoff::lend::Lender;
 use frontage_program::prometheus;
-use frontage_quic::cid::Form;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
 use frontage_quic::places::Places;
 use frontage_quic::session;
-use frontage_quic::socket::{Addresses, Carrier, Socket, Tunnel, address};
+use frontage_quic::socket::address;
+use noq::Endpoint;
 use noq::crypto::rustls::QuicServerConfig;
-use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::artemis::Artemis;
-use crate::artemis::socket::beside;
-use crate::config::{Config, Cookie, load_keys};
-use crate::connection::{self, no_error, serve};
+use crate::config::{Config, load_keys};
+use crate::connection::{self, no_error};
 use crate::exchange::Shared;
 use crate::handoff::Servers;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::routes::Routes;
 use crate::tls;
+
+mod accept;
+mod endpoints;
 
 /// A server that runs.
 pub struct Server {
@@ -62,7 +62,6 @@ impl Server {
             }
             None => None,
         };
-        let cookie = config.cookie.as_ref().zip(keys.as_ref());
         let places = Arc::<Places>::default();
         let artemis = match (&config.artemis, &config.cookie) {
             (Some(artemis), Some(cookie)) => {
@@ -76,30 +75,8 @@ impl Server {
             }
             _ => None,
         };
-        let sockets = config.listen.iter().map(|listen| {
-            let addresses = addresses(*listen, cookie, artemis.as_deref(), &loads, &places);
-            Socket::bind(*listen, addresses)
-                .with_context(|| format!("cannot listen at UDP {listen}"))
-        });
-        let sockets = sockets.collect::<Result<Vec<_>>>()?;
-        let counts = sockets.iter().map(Socket::counts).collect();
-        let sockets: Vec<Box<dyn AsyncUdpSocket>> = match &artemis {
-            None => sockets
-                .into_iter()
-                .map(|socket| Box::new(socket) as _)
-                .collect(),
-            Some(artemis) => {
-                let families = config.listen.iter().map(SocketAddr::is_ipv4);
-                let sockets = families.zip(sockets).collect();
-                let sockets = beside(&artemis.tunnel, &places, sockets).into_iter();
-                sockets.map(|socket| Box::new(socket) as _).collect()
-            }
-        };
-        let endpoints = config.listen.iter().zip(sockets);
-        let endpoints = endpoints.map(|(listen, socket)| {
-            open(*listen, cookie, socket).with_context(|| format!("cannot listen at UDP {listen}"))
-        });
-        let endpoints = endpoints.collect::<Result<_>>()?;
+        let (endpoints, counts) =
+            endpoints::open(&config, keys.as_ref(), artemis.as_deref(), &loads, &places)?;
         let servers = match &config.handoff {
             Some(handoff) => Some(Arc::new(Servers::dial(handoff.get_ref())?)),
             None => None,
@@ -244,94 +221,15 @@ impl Server {
         listen: SocketAddr,
         alive: mpsc::Sender<()>,
     ) -> impl Future<Output = ()> + Send + use<> {
+        let cookie = self.config.cookie.as_ref().zip(self.keys.as_ref());
         let of = connection::Endpoint {
             listen,
             shared: self.shared.clone(),
             artemis: self.artemis.clone(),
             servers: self.servers.clone(),
-            carrier: carrier(
-                listen,
-                self.config.cookie.as_ref().zip(self.keys.as_ref()),
-                &self.shared.loads,
-            ),
+            carrier: endpoints::carrier(listen, cookie, &self.shared.loads),
             ending: self.ending.subscribe(),
         };
-        let unproven = Arc::new(Semaphore::new(
-            self.config.unproven_handshakes.min(Semaphore::MAX_PERMITS),
-        ));
-        async move {
-            while let Some(incoming) = endpoint.accept().await {
-                let incoming = match &of.artemis {
-                    None => incoming,
-                    Some(artemis) => match artemis.admit(incoming) {
-                        Some(incoming) => incoming,
-                        None => continue,
-                    },
-                };
-                let metrics = of.shared.metrics.clone();
-                let place = match unproven.clone().try_acquire_owned() {
-                    _ if incoming.remote_address_validated() => None,
-                    Ok(place) => Some(place),
-                    Err(_) => {
-                        // It is never refused to an address that is not validated.
-                        let _ = incoming.retry();
-                        metrics.retries.fetch_add(1, Relaxed);
-                        continue;
-                    }
-                };
-                let (of, alive) = (of.clone(), alive.clone());
-                tokio::spawn(async move {
-                    if serve(of, incoming, place).await.is_err() {
-                        metrics.failed_handshakes.fetch_add(1, Relaxed);
-                    }
-                    drop(alive);
-                });
-            }
-        }
+        accept::all(endpoint, of, self.config.unproven_handshakes, alive)
     }
-}
-
-/// What a socket at `listen` answers from; over IPv6 its packets carry signals.
-fn addresses(
-    listen: SocketAddr,
-    cookie: Option<(&Cookie, &Arc<Keys>)>,
-    artemis: Option<&Artemis>,
-    loads: &Arc<Loads>,
-    places: &Arc<Places>,
-) -> Option<Addresses> {
-    let carrier = carrier(listen, cookie, loads);
-    let tunnel = artemis.map(|artemis| artemis.tunnel.clone() as Arc<dyn Tunnel>);
-    (carrier.is_some() || tunnel.is_some()).then(|| Addresses {
-        places: places.clone(),
-        carrier,
-        tunnel,
-    })
-}
-
-/// What the sources of packets from `listen` are made of: over IPv6, cookies.
-fn carrier(
-    listen: SocketAddr,
-    cookie: Option<(&Cookie, &Arc<Keys>)>,
-    loads: &Arc<Loads>,
-) -> Option<Carrier> {
-    let (cookie, keys) = cookie.filter(|_| listen.is_ipv6())?;
-    Some(Carrier {
-        prefix: cookie.server_prefix.0,
-        keys: keys.clone(),
-        loads: loads.clone(),
-        bandwidth: cookie.bandwidth.0,
-    })
-}
-
-/// An endpoint over `socket`, whose connection ids name the server.
-fn open(
-    listen: SocketAddr,
-    cookie: Option<(&Cookie, &Arc<Keys>)>,
-    socket: Box<dyn AsyncUdpSocket>,
-) -> std::io::Result<Endpoint> {
-    let config = cookie.map_or_else(EndpointConfig::default, |(cookie, keys)| {
-        let sid_v4 = cookie.sid_v4.filter(|_| listen.is_ipv4());
-        Form::sealed(keys.clone(), sid_v4.unwrap_or(cookie.sid)).endpoint_config()
-    });
-    Endpoint::new_with_abstract_socket(config, None, socket, Arc::new(TokioRuntime))
 }

@@ -1,0 +1,82 @@
+use super::*;
+
+fn refused(text: &str) -> String {
+    let error = parse::<Config>(Path::new("agent.toml"), text)
+        .unwrap_err()
+        .to_string();
+    assert!(!error.contains('\n'), "{error}");
+    error
+}
+
+const HEAD: &str = "listen = ['[::]:443']\ncertificate = 'c.pem'\nprivate_key = 'k.pem'\n";
+
+#[test]
+fn errors_name_line_and_reason() {
+    let cookie = "sid = 1\nserver_prefix = '2001:db8::/64'\ncookie_prefix = '2001:db8:1::/64'\nport = 443\nkeys = 'k'\n";
+    for (tail, expected) in [
+        ("listen = 3\n", "agent.toml:4: "),
+        ("lisen = 3\n", "agent.toml:4: unknown field `lisen`"),
+        (
+            "[[route]]\npath = '/'\norigin = 'https://x/'\n",
+            "agent.toml:6: \"https://x/\" is no origin",
+        ),
+        (
+            &format!("[cookie]\n{cookie}bandwidth = '9'\n"),
+            "agent.toml:10: \"9\" is no bandwidth",
+        ),
+        (
+            &format!("[cookie]\n{}", cookie.replace("1::/64", "1::1/64")),
+            "agent.toml:7: \"2001:db8:1::1/64\" is no /64",
+        ),
+        (
+            &format!("[cookie]\n{}", cookie.replace("sid = 1", "sid = 70000")),
+            "agent.toml:5: invalid value: integer `70000`",
+        ),
+    ] {
+        let error = refused(&format!("{HEAD}{tail}"));
+        assert!(error.starts_with(expected), "{error} is not {expected}");
+    }
+}
+
+/// What cannot be known from the text alone.
+#[test]
+fn files_and_routes_must_be_there() {
+    let folder = std::env::temp_dir().join(format!("cclb7-quic-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("agent.toml");
+    let error = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let error = load(&path).unwrap_err().to_string();
+        error.replace(&format!("{}/", folder.display()), "")
+    };
+    assert_eq!(
+        error(&format!("{HEAD}route = []\n")),
+        "agent.toml:2: c.pem is no file"
+    );
+    std::fs::write(folder.join("c.pem"), "").unwrap();
+    std::fs::write(folder.join("k.pem"), "").unwrap();
+    assert!(error(&format!("{HEAD}route = []\n")).starts_with("agent.toml: route: there is none"));
+    for (route, expected) in [
+        (
+            "path = '/'",
+            "a route needs one of directory, origin and real_servers",
+        ),
+        ("path = '/'\ndirectory = 'www'", "www is no directory"),
+        (
+            "path = 'x'\ndirectory = '.'",
+            "path \"x\" does not begin with /",
+        ),
+    ] {
+        assert_eq!(
+            error(&format!("{HEAD}\n[[route]]\n{route}\n")),
+            format!("agent.toml:5: {expected}")
+        );
+    }
+    let route = "path = '/'\ndirectory = '.'";
+    for (log, expected) in [("log", folder.join("log")), ("-", "-".into())] {
+        let whole = format!("access_log = '{log}'\n{HEAD}\n[[route]]\n{route}\n");
+        std::fs::write(&path, whole).unwrap();
+        assert_eq!(load(&path).unwrap().access_log, Some(expected));
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,95 @@
+//! The endpoints, each over a socket of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use frontage_quic::cid::Form;
+use frontage_quic::keys::Keys;
+use frontage_quic::meter::Loads;
+use frontage_quic::places::Places;
+use frontage_quic::socket::{Addresses, Carrier, Counts, Socket, Tunnel};
+use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime};
+
+use crate::artemis::Artemis;
+use crate::artemis::socket::beside;
+use crate::config::{Config, Cookie};
+
+/// One for each address of the configuration, and what its socket counts.
+pub(super) fn open(
+    config: &Config,
+    keys: Option<&Arc<Keys>>,
+    artemis: Option<&Artemis>,
+    loads: &Arc<Loads>,
+    places: &Arc<Places>,
+) -> Result<(Vec<Endpoint>, Vec<Arc<Counts>>)> {
+    let cookie = config.cookie.as_ref().zip(keys);
+    let sockets = config.listen.iter().map(|listen| {
+        let addresses = addresses(*listen, cookie, artemis, loads, places);
+        Socket::bind(*listen, addresses).with_context(|| format!("cannot listen at UDP {listen}"))
+    });
+    let sockets = sockets.collect::<Result<Vec<_>>>()?;
+    let counts = sockets.iter().map(Socket::counts).collect();
+    let sockets: Vec<Box<dyn AsyncUdpSocket>> = match artemis {
+        None => sockets
+            .into_iter()
+            .map(|socket| Box::new(socket) as _)
+            .collect(),
+        Some(artemis) => {
+            let families = config.listen.iter().map(SocketAddr::is_ipv4);
+            let sockets = families.zip(sockets).collect();
+            let sockets = beside(&artemis.tunnel, places, sockets).into_iter();
+            sockets.map(|socket| Box::new(socket) as _).collect()
+        }
+    };
+    let endpoints = config.listen.iter().zip(sockets);
+    let endpoints = endpoints.map(|(listen, socket)| {
+        endpoint(*listen, cookie, socket).with_context(|| format!("cannot listen at UDP {listen}"))
+    });
+    Ok((endpoints.collect::<Result<_>>()?, counts))
+}
+
+/// What a socket at `listen` answers from; over IPv6 its packets carry signals.
+fn addresses(
+    listen: SocketAddr,
+    cookie: Option<(&Cookie, &Arc<Keys>)>,
+    artemis: Option<&Artemis>,
+    loads: &Arc<Loads>,
+    places: &Arc<Places>,
+) -> Option<Addresses> {
+    let carrier = carrier(listen, cookie, loads);
+    let tunnel = artemis.map(|artemis| artemis.tunnel.clone() as Arc<dyn Tunnel>);
+    (carrier.is_some() || tunnel.is_some()).then(|| Addresses {
+        places: places.clone(),
+        carrier,
+        tunnel,
+    })
+}
+
+/// What the sources of packets from `listen` are made of: over IPv6, cookies.
+pub(super) fn carrier(
+    listen: SocketAddr,
+    cookie: Option<(&Cookie, &Arc<Keys>)>,
+    loads: &Arc<Loads>,
+) -> Option<Carrier> {
+    let (cookie, keys) = cookie.filter(|_| listen.is_ipv6())?;
+    Some(Carrier {
+        prefix: cookie.server_prefix.0,
+        keys: keys.clone(),
+        loads: loads.clone(),
+        bandwidth: cookie.bandwidth.0,
+    })
+}
+
+/// An endpoint over `socket`, whose connection ids name the server.
+fn endpoint(
+    listen: SocketAddr,
+    cookie: Option<(&Cookie, &Arc<Keys>)>,
+    socket: Box<dyn AsyncUdpSocket>,
+) -> std::io::Result<Endpoint> {
+    let config = cookie.map_or_else(EndpointConfig::default, |(cookie, keys)| {
+        let sid_v4 = cookie.sid_v4.filter(|_| listen.is_ipv4());
+        Form::sealed(keys.clone(), sid_v4.unwrap_or(cookie.sid)).endpoint_config()
+    });
+    Endpoint::new_with_abstract_socket(config, None, socket, Arc::new(TokioRuntime))
+}
