@@ -82,12 +82,12 @@ def main() -> int:
         def body(box: Sandbox) -> int:
             try:
                 here = [client for client in chosen if client.name in programs]
-                with found.quic_world(settings, box) as world:
+                with found.quic_world(settings, box.part("alone")) as world:
                     rounds = Rounds(world)
                     for client in here:
                         print(client.name, flush=True)
                         rows[client.name] |= rounds.all_of(client, programs[client.name])
-                with found.qdsr_world(settings, box) as world:
+                with found.qdsr_world(settings, box.part("handed")) as world:
                     handed = Handed(world)
                     for client in here:
                         print(f"{client.name}, from real servers", flush=True)

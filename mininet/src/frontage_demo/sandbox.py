@@ -18,7 +18,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -49,6 +49,13 @@ class Sandbox:
         """A BPF file system of the sandbox's own."""
         return self.scratch / "bpf"
 
+    def part(self, name: str) -> Sandbox:
+        """For one of several worlds, one after the other: it has a directory and a network of its own."""
+        part = replace(self, scratch=self.scratch / name)
+        _new_network()
+        _mount("bpf", part.bpf)
+        return part
+
     def keep_logs(self, directory: Path) -> None:
         """Copy every process's log out of the scratch directory, which goes when the sandbox ends."""
         for log in self.scratch.glob("**/*.log"):
@@ -65,6 +72,12 @@ def _check(result: int, what: str) -> None:
     if result != 0:
         code = ctypes.get_errno()
         raise SandboxError(f"{what}: {os.strerror(code)}")
+
+
+def _new_network() -> None:
+    """Leave this thread's network namespace for a new one."""
+    _check(_libc.unshare(CLONE_NEWNET), "making a network namespace")
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
 def _mount(kind: str, path: Path, options: str = "") -> None:
@@ -164,14 +177,14 @@ def _first_process(body: Callable[[Sandbox], int], scratch: Path) -> int:
         # As the first process of its namespace it is shielded from signals that it has no handler for.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
-        _check(_libc.unshare(CLONE_NEWNS | CLONE_NEWNET), "making namespaces")
+        _check(_libc.unshare(CLONE_NEWNS), "making a mount namespace")
+        _new_network()
         # The machine's /proc still shows, and with it this process's number outside.
         sandbox = Sandbox(scratch, int(Path("/proc/self").readlink().name))
         _make_mounts_private(scratch)
         _mount("proc", Path("/proc"))
         _mount("tmpfs", scratch, "mode=755")
         _mount("bpf", sandbox.bpf)
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         status = body(sandbox)
     except KeyboardInterrupt:
         status = 130
