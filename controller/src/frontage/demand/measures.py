@@ -59,7 +59,7 @@ def placed(placer: Placer) -> Iterable[Metric]:
     waiting = GaugeMetricFamily(
         f"{prefix}_load_latency_seconds", "What handshakes wait at a site, as its replicas measure it", labels=["site"]
     )
-    for site, microseconds in dict(placer.waiting.average).items():
+    for site, microseconds in placer.waiting.average.items():
         waiting.add_metric([str(site)], microseconds / 1e6)
     yield waiting
     yield GaugeMetricFamily(f"{prefix}_failed", "1 if the last epoch placed nothing", value=float(counters.error is not None))

@@ -184,7 +184,10 @@ class Placer:
         wanted = planner.masks(keys)
         whys = [explain(planner, int(key), here, self.reconfigurer) for key, here in zip(keys, active, strict=True)]
         cost = self.settings.write_cost
-        gains = [gain(seen[n], at, *masks, cost * self._updates[n]) for n, *masks in zip(names, active, wanted, strict=True)]
+        gains = [
+            gain(seen[name], at, here, there, cost * self._updates[name])
+            for name, here, there in zip(names, active, wanted, strict=True)
+        ]
         held = np.array([_holds(planner, *about) for about in zip(active, wanted, gains, strict=True)])
         due = self.reconfigurer.decide(keys, active, np.where(held[:, None], active, wanted))
         documents = {}

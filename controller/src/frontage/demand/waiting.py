@@ -1,5 +1,5 @@
-"""How long handshakes wait at a site because it is busy, as its own replicas measure it (Auspice, section 1.2.1: "load-induced latency
-measured locally at each server").
+"""How long handshakes wait at a site because it is busy, as its own replicas measure it (Auspice, section 1.2.1: "load-induced
+latency measured locally at each server").
 
 The RTT of a handshake, which a replica measures, is the path's and waiting: in the replica, in the host, in the site's links. The
 least of a client's network is the path's (docs/mapping.md), and what handshakes take beyond that they waited. What the median
@@ -34,26 +34,23 @@ class Waiting:
         column = {int(site): place for place, site in enumerate(engine.sites)}
         rows, own = engine.latency.cover.rows, engine.latency.own
         for sample in samples:
-            row = rows.get(sample.prefix)
-            if (
-                sample.source != "passive"
-                or row is None
-                or sample.site not in column
-                or np.isnan(least := own[row, column[sample.site]])
-            ):
+            row, place = rows.get(sample.prefix), column.get(sample.site)
+            if sample.source != "passive" or row is None or place is None or np.isnan(own[row, place]):
                 continue
             networks = self._taken.setdefault(sample.site, {})
             waited, count = networks.get(sample.prefix, (0.0, 0))
-            waited += max(0.0, sample.rtt_us - float(least)) * sample.count
+            waited += max(0.0, sample.rtt_us - float(own[row, place])) * sample.count
             networks[sample.prefix] = waited, count + sample.count
 
     def epoch(self) -> dict[int, float]:
         """The average with this epoch in it; a site where nobody shook hands has not kept anybody waiting."""
+        found = {}
         for site in self.average.keys() | self._taken.keys():
             news = _median(self._taken.get(site, {}).values())
-            self.average[site] = self.average[site] + _SHARE * (news - self.average[site]) if site in self.average else news
-        self._taken = {}
-        return self.average
+            before = self.average.get(site, news)
+            found[site] = before + _SHARE * (news - before)
+        self.average, self._taken = found, {}
+        return found
 
 
 def _median(networks: Iterable[tuple[float, int]]) -> float:

@@ -9,7 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from frontage.demand.place import Placer
 from frontage.demand.settings import Placement
@@ -23,7 +23,6 @@ from frontage.enduser.probing import Prober
 from frontage.enduser.settings import EndUsers
 from frontage.enduser.store import Replica, Service, Store
 from frontage.enduser.tables import Tables
-from frontage.enduser.values import Changes
 from frontage.fields import IPAddress
 
 log = logging.getLogger(__name__)
@@ -32,18 +31,6 @@ LEASE_INTERVALS = 5
 """Intervals after which another controller computes when the one that does is silent."""
 EXPIRY_INTERVAL = 60.0
 """Seconds between looks for RTTs and prefixes that are too old."""
-
-
-def _is_known(service: Service, have: Service | None) -> bool:
-    return have is not None and replace(service, number=service.number or have.number) == have
-
-
-def _forget_others(changes: Changes, engine: Engine, tables: Tables) -> None:
-    """What is published, but an engine that has just begun has not found again."""
-    clients = engine.clients
-    changes.clients |= {prefix: 0 for prefix in tables.clients if prefix not in clients}
-    changes.deployments |= dict.fromkeys(tables.deployments.keys() - set(engine.deployments.values()))
-    changes.services |= dict.fromkeys(tables.services.keys() - engine.services.keys())
 
 
 @dataclass(slots=True)
@@ -118,7 +105,7 @@ class Mapper:
 
     def _register(self) -> None:
         have = self.store.services()
-        new = [one for one in self.services if not _is_known(one, have.get(one.name))]
+        new = [one for one in self.services if not one.is_as(have.get(one.name))]
         self.store.register(new)
 
     async def step(self, now: float) -> None:
@@ -224,7 +211,7 @@ class Mapper:
             {name: (sites & known, wanted[name]) for name, sites in deployed.items()},
         )
         if self._seen == 0:
-            _forget_others(changes, engine, self.tables)
+            published.forget_others(changes, engine, self.tables)
         orders = {site: engine.order_of(vtep) for site, vtep in self.sites.items()}
         try:
             published.publish(self.store, self.name, lease, engine, changes, orders, self.tables)

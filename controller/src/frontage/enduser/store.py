@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sql
@@ -38,6 +38,10 @@ class Service:
     redundancy: int = 1
     policy: str = "latency"
     alpn: tuple[str, ...] = ("h3",)
+
+    def is_as(self, have: Service | None) -> bool:
+        """Whether that is this one; a number of 0 is any."""
+        return have is not None and replace(self, number=self.number or have.number) == have
 
 
 class Store(LatencyStore, DemandStore):

@@ -203,3 +203,11 @@ def _merge(old: Mapping[K, V], news: Mapping[K, V], is_there: Callable[[V], bool
     if not news:
         return old
     return {key: value for key, value in {**old, **news}.items() if is_there(value)}
+
+
+def forget_others(changes: Changes, engine: Engine, tables: Tables) -> None:
+    """What is published, but an engine that has just begun has not found again."""
+    clients = engine.clients
+    changes.clients |= {prefix: 0 for prefix in tables.clients if prefix not in clients}
+    changes.deployments |= dict.fromkeys(tables.deployments.keys() - set(engine.deployments.values()))
+    changes.services |= dict.fromkeys(tables.services.keys() - engine.services.keys())
