@@ -23,8 +23,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontage.enduser.latencystore import Sample
+from frontage.enduser.prefixes import parse
+from frontage.enduser.settings import EndUsers
+from frontage.enduser.store import Store
 from frontage.records import http
 from frontage.records.client import RecordClient
+from frontage.records.dns.mapped import Mapped
 from frontage.records.dns.regions import Subnet, SubnetError
 from frontage.records.dns.server import Server
 from frontage.records.dns.settings import Dns
@@ -204,6 +209,44 @@ async def test_the_nearest_address_by_the_clients_subnet(server: Server, subnet:
     (back,) = answer.options
     assert isinstance(back, dns.edns.ECSOption)
     assert (back.address, back.srclen, back.scopelen) == (str(net.network_address), net.prefixlen, scope)
+
+
+async def test_regions_are_those_of_the_end_user_mapping(server: Server, tmp_path: Path) -> None:
+    async def nearest(subnet: str) -> tuple[set[str], int]:
+        net = ip_network(subnet)
+        option = dns.edns.ECSOption(str(net.network_address), net.prefixlen)
+        answer = await ask(server, "films.example", "A", use_edns=0, options=[option])
+        (back,) = answer.options
+        assert isinstance(back, dns.edns.ECSOption)
+        return texts(answer), int(back.scopelen)
+
+    def measure(prefix: str, *rtts: float) -> None:
+        store.record([Sample(parse(prefix), site, rtt) for site, rtt in enumerate(rtts, 1)], 1000.0)
+
+    one, two, all_ = {"192.0.2.1", "192.0.2.9"}, {"192.0.2.2", "192.0.2.9"}, {"192.0.2.1", "192.0.2.2", "192.0.2.9"}
+    settings = EndUsers(store=f"sqlite:///{tmp_path}/later/mapping.db")
+    mapped = Mapped(settings, (1, 2), server.registry)
+    await mapped.step(server.zone.regions)
+    assert server.registry.get_sample_value("frontage_records_dns_mapping_failures_total") == 1
+    (tmp_path / "later").mkdir()
+    store = Store(settings.store)
+    measure("203.0.113.0/24", 20_000.0, 10_000.0)
+    measure("127.0.0.0/24", 10_000.0, 20_000.0)
+    # What is configured counts before what is measured.
+    measure("198.51.100.0/24", 10_000.0, 20_000.0)
+    await mapped.step(server.zone.regions)
+    assert await nearest("203.0.113.7/32") == (two, 24)
+    assert await nearest("198.51.100.7/32") == (two, 24)
+    # Who passes no prefix on is where the resolver is.
+    assert texts(await ask(server, "films.example", "A")) == one
+    # What moves is followed; a longer prefix has of the shorter what it has not measured.
+    measure("203.0.113.0/24", 5_000.0)
+    measure("203.0.113.128/25", 50_000.0)
+    await mapped.step(server.zone.regions)
+    assert await nearest("203.0.113.7/32") == (one, 24)
+    assert await nearest("203.0.113.200/32") == (two, 25)
+    assert await nearest("192.0.2.0/24") == (all_, 0)
+    store.close()
 
 
 @pytest.mark.parametrize("name", ["bad", "worse", "strange", "long", "number", "forever"])

@@ -160,10 +160,11 @@ def dns(
     from prometheus_client import start_http_server
 
     from frontage.records.client import RecordClient
+    from frontage.records.dns.mapped import Mapped
     from frontage.records.dns.server import Server
     from frontage.records.routing import Routing
 
-    _, settings = _load(config)
+    whole, settings = _load(config)
     zone = settings.dns
     if zone is None:
         fail(f"{config}: records has no dns; add the section, with at least `zone`, `name_servers` and `contact`")
@@ -178,6 +179,10 @@ def dns(
         routing = Routing(controllers=settings.controllers)
         async with RecordClient(servers, token=bearer, tls=tls, routing=routing) as client:
             server = await Server.start(zone, client)
+            following = None
+            if whole.end_users is not None:
+                mapped = Mapped(whole.end_users, whole.site_ids, server.registry)
+                following = asyncio.create_task(mapped.follow(server.zone.regions))
             try:
                 if metrics is not None:
                     start_http_server(metrics, "127.0.0.1", server.registry)
@@ -185,6 +190,9 @@ def dns(
                 out.print(f"{zone.zone} by DNS at {host} port {port}", highlight=False, soft_wrap=True)
                 await _interrupted()
             finally:
+                if following is not None:
+                    following.cancel()
+                    await asyncio.wait([following])
                 await server.close()
 
     try:

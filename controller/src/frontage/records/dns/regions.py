@@ -48,8 +48,22 @@ class Regions:
     """Prefixes of askers, the longest counts."""
 
     def __init__(self, sites: Mapping[Network, Sequence[int]]):
-        self._sites = {(net.version, int(net.network_address), net.prefixlen): tuple(near) for net, near in sites.items()}
-        self._lengths = {version: sorted({n.prefixlen for n in sites if n.version == version}, reverse=True) for version in (4, 6)}
+        """These stay, whatever is `put`."""
+        self._sites: dict[tuple[int, int, int], tuple[int, ...]] = {}
+        self._lengths: dict[int, list[int]] = {4: [], 6: []}
+        self._fixed: frozenset[tuple[int, int, int]] = frozenset()
+        self.put(sites)
+        self._fixed = frozenset(self._sites)
+
+    def put(self, sites: Mapping[Network, Sequence[int]]) -> None:
+        """What is known of these prefixes, instead of what was; none if nothing is."""
+        for net, near in sites.items():
+            key = net.version, int(net.network_address), net.prefixlen
+            if key not in self._fixed:
+                self._sites[key] = tuple(near)
+        for version, lengths in self._lengths.items():
+            new = {net.prefixlen for net in sites if net.version == version}
+            self._lengths[version] = sorted({*lengths, *new}, reverse=True)
 
     def near(self, asker: Network) -> tuple[tuple[int, ...], int]:
         """The sites, the nearest first, and how many bits of the prefix decided; none if nobody knows."""
@@ -57,7 +71,7 @@ class Regions:
             if length <= asker.prefixlen:
                 cut = int(asker.supernet(new_prefix=length).network_address)
                 found = self._sites.get((asker.version, cut, length))
-                if found is not None:
+                if found:
                     return found, length
         return (), 0
 

@@ -43,7 +43,7 @@ class Zone:
     def __init__(self, settings: Dns, find: Find):
         self.settings = settings
         self._find = find
-        self._regions = Regions(settings.regions)
+        self.regions = Regions(settings.regions)
         self._apex = DNSLabel(settings.zone)
 
     async def answer(self, query: bytes, asker: Network, *, udp: bool) -> Answer:
@@ -80,7 +80,7 @@ class Zone:
         elif len(asked.questions) != 1:
             result = _refuse(reply, RCODE.FORMERR)
         else:
-            near, scope = self._regions.near(asker if subnet is None else subnet.network)
+            near, scope = self.regions.near(asker if subnet is None else subnet.network)
             result = await self._look_up(reply, asked.questions[0], near)
         if edns is not None:
             options = [] if subnet is None else [EDNSOption(OPTION, subnet.answer(scope))]

@@ -1,0 +1,72 @@
+"""Which sites are near who asks, as the end-user mapping has measured it (docs/mapping.md): followed in its store."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+import numpy as np
+from prometheus_client import CollectorRegistry, Counter
+
+from frontage.enduser.database import StoreError
+from frontage.enduser.latency import Latency
+from frontage.enduser.settings import EndUsers
+from frontage.enduser.store import Store
+from frontage.records.dns.regions import Network, Regions
+
+log = logging.getLogger(__name__)
+
+
+class Mapped:
+    """Every client prefix with an RTT, and its sites, the nearest first; those that it has not measured itself are of the prefix
+    that covers it."""
+
+    def __init__(self, settings: EndUsers, sites: Iterable[int], registry: CollectorRegistry):
+        """``sites``: ids of all."""
+        self.failures = Counter(
+            "frontage_records_dns_mapping_failures", "Looks into the mapping's store that failed", registry=registry
+        )
+        self._settings = settings
+        self._sites = np.array(sorted(set(sites)), np.int64)
+        self._latency = Latency(len(self._sites))
+        self._store: Store | None = None
+        self._seen = 0
+        self._error: str | None = None
+
+    async def follow(self, regions: Regions) -> None:
+        """Until cancelled. While there is no store, what is known stays."""
+        try:
+            while True:
+                await self.step(regions)
+                await asyncio.sleep(self._settings.interval)
+        finally:
+            if self._store is not None:
+                self._store.close()
+
+    async def step(self, regions: Regions) -> None:
+        """Take in what was measured since the last time."""
+        try:
+            regions.put(await asyncio.to_thread(self._read))
+        except StoreError as error:
+            self.failures.inc()
+            if self._error != str(error):
+                log.warning("the zone's regions stay as they are: %s", error)
+            self._error = str(error)
+        else:
+            self._error = None
+
+    def _read(self) -> dict[Network, tuple[int, ...]]:
+        if self._store is None:
+            self._store = Store(self._settings.store, window=self._settings.window)
+        version = self._store.version()
+        cells = self._store.measurements(self._seen).at(self._sites.tolist())
+        columns = np.searchsorted(self._sites, cells.sites)
+        rows = self._latency.update(cells.prefixes, cells.rows, columns, cells.rtts)
+        self._seen = version
+        rtts, prefixes = self._latency.effective, self._latency.cover.prefixes
+        found = {}
+        for row in rows.tolist():
+            known = int(np.isfinite(rtts[row]).sum())
+            found[prefixes[row].network] = tuple(self._sites[np.argsort(rtts[row], kind="stable")[:known]].tolist())
+        return found
