@@ -56,7 +56,7 @@ quicsocks: $(WORLD) ## QuicSocks on the paper's LTE figures: docs/results/quicso
 qdsr: $(WORLD) ## QDSR's figures, hand-off beside proxy: docs/results/qdsr.md; Figure 7 is of make bench ONLY=qdsr before it
 	@$(PYTHON) -m frontage_demo.handoff --docs docs
 
-records: $(WORLD) $(NATS_SERVER) ## records on a JetStream supercluster while servers, regions and links fail: docs/results/auspice-supercluster.md; RATE=120 operations a second, SEED=1
+records: $(WORLD) $(NATS_SERVER) ## records on a JetStream supercluster while servers, regions and links fail: docs/results/auspice-supercluster.md; RATE=1340 operations a second, SEED=1
 	@$(PYTHON) -m frontage_demo.supercluster $(if $(RATE),--rate $(RATE)) $(if $(SEED),--seed $(SEED)) --docs docs
 
 test: test-rust test-python test-packets test-clients test-world ## every test; those that need what is not here say so

@@ -1,6 +1,6 @@
 """Plays failures of a JetStream supercluster in network namespaces, under load, and checks what clients were told.
 
-Example: python -m frontage_demo.supercluster --rate 120 --seed 2 --docs docs
+Example: python -m frontage_demo.supercluster --rate 300 --seed 2 --docs docs
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .world import Programs, world
 def main() -> int:
     """Run the scenario with the arguments of the command line."""
     parser = command.parser("supercluster", __doc__, "supercluster", "histories", "auspice-supercluster.md")
-    parser.add_argument("--rate", type=float, default=120, help="operations a second, a quarter of them reads (120)")
+    parser.add_argument("--rate", type=float, default=1340, help="operations a second, a quarter of them reads (1340)")
     parser.add_argument("--hold", type=float, default=8, help="seconds that each failure lasts (8)")
     parser.add_argument("--records", type=int, default=20, help="of each consistency and home site (20)")
     parser.add_argument("--seed", type=int, default=1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 NEVER = 1 << 62
@@ -38,7 +38,10 @@ class Operation:
 
     def line(self) -> str:
         """As JSON."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps({field: getattr(self, field) for field in _FIELDS}, separators=(",", ":"))
+
+
+_FIELDS = [field.name for field in fields(Operation)]
 
 
 def load(files: Iterable[Path]) -> list[Operation]:

@@ -1,7 +1,7 @@
 """Clients of one region, in a process of their own: paced writes and reads through a record server, and subscriptions.
 
-The arrivals are open-loop and seeded. Where the store stalls, at most `OUTSTANDING` operations wait; what would come on
-top is counted as held back.
+The arrivals are open-loop and seeded. Where the store stalls, at most `OUTSTANDING` operations wait on records of one
+home site; what would come on top is counted as held back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from frontage.records.record import Consistency, now_us
 
 from .history import NEVER, Operation
 
-OUTSTANDING = 400
+OUTSTANDING = 2000
 READS = 0.25
 """Of the operations."""
 LAST = 30.0
@@ -40,15 +40,17 @@ class Name:
 
     guid: str
     consistency: Consistency
+    home: int
+    """The site that orders its writes when it is new."""
 
     @classmethod
     def parse(cls, text: str) -> Name:
         """What `str` makes of it."""
-        guid, _, consistency = text.partition("=")
-        return cls(guid, Consistency(consistency))
+        guid, consistency, home = text.split("=")
+        return cls(guid, Consistency(consistency), int(home))
 
     def __str__(self) -> str:
-        return f"{self.guid}={self.consistency}"
+        return f"{self.guid}={self.consistency}={self.home}"
 
 
 class Clients:
@@ -61,6 +63,7 @@ class Clients:
         self._random = random.Random(f"{seed} {site}")
         self._out = out
         self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: Counter[int] = Counter()
         self._number = 0
         self.counts: Counter[str] = Counter()
         """Of operations that were refused or failed, by the error's code; and of those held back."""
@@ -73,10 +76,11 @@ class Clients:
             await asyncio.sleep(max(0.0, began + number / rate - loop.time()))
             number += 1
             name, read = self._random.choice(self._names), self._random.random() < READS
-            if len(self._tasks) >= OUTSTANDING:
+            if self._waiting[name.home] >= OUTSTANDING:
                 self.counts["held_back"] += 1
                 continue
-            task = asyncio.create_task(self._read(name) if read else self._put(name))
+            self._waiting[name.home] += 1
+            task = asyncio.create_task(self._operate(name, read))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if self._tasks:
@@ -92,6 +96,12 @@ class Clients:
                 now = time.monotonic_ns()
                 value = None if record.value is None else str(record.value["w"])
                 self._note(Operation(self._site, name.guid, name.consistency, "seen", value, now, now, record.version))
+
+    async def _operate(self, name: Name, read: bool) -> None:
+        try:
+            await (self._read(name) if read else self._put(name))
+        finally:
+            self._waiting[name.home] -= 1
 
     async def _put(self, name: Name) -> None:
         self._number += 1
@@ -156,7 +166,7 @@ def main() -> int:
     parser.add_argument("--site", type=int, required=True)
     parser.add_argument("--sites", type=int, nargs="+", required=True)
     parser.add_argument("--servers", nargs="+", required=True)
-    parser.add_argument("--names", type=Path, required=True, help="a file of GUID=CONSISTENCY lines")
+    parser.add_argument("--names", type=Path, required=True, help="a file of GUID=CONSISTENCY=HOME lines")
     parser.add_argument("--rate", type=float, required=True, help="operations a second")
     parser.add_argument("--followed", type=int, default=45, help="records that are subscribed to")
     parser.add_argument("--seed", type=int, required=True)

@@ -44,7 +44,9 @@ class Storm:
         self._sites = sorted(self._regions)
         homes = choose(self._sites, plan.records * len(Consistency))
         kinds = list(Consistency)
-        self._names = [Name(guid, kinds[number % len(kinds)]) for number, guid in enumerate(homes)]
+        self._names = [
+            Name(guid, kinds[number % len(kinds)], home) for number, (guid, home) in enumerate(homes.items())
+        ]
         self._stores: dict[int, JetStream] = {}
         self.result = Result([], homes)
 
