@@ -18,6 +18,8 @@ from statistics import median
 import numpy as np
 from nats.js import api
 
+from frontage.placement.choose import Block, Chooser
+from frontage.placement.values import Parameters, Sites
 from frontage.records import embedded
 from frontage.records.embedded import Embedded
 from frontage.records.grouping import Wanted, group
@@ -104,7 +106,7 @@ def cpu_seconds(pid: int) -> float:
 
 def placements(seed: int) -> Iterator[Row]:
     """Table 1's workload on a plane: 75 % of a record's requests come from the tenth of the regions around a city. Half of its
-    replicas are there, the rest anywhere: by record, as the paper draws them, or the same for all that have the same near ones."""
+    replicas are near, the rest anywhere: by record, as the paper draws them, or alike for all that have the same near ones."""
     random = np.random.default_rng(seed)
     place = random.random((SITES, 2))
     rtt = 2 + 150 * np.linalg.norm(place[:, None] - place[None], axis=2)
@@ -113,17 +115,19 @@ def placements(seed: int) -> Iterator[Row]:
     service = random.random(RECORDS) < 0.1
     reads = random.uniform(0.5, 1.5, RECORDS).astype(np.float32) * np.where(service, np.float32(4.5), np.float32(1))
     writes = np.where(service, 0.0135, random.uniform(0.5, 1.5, RECORDS)).astype(np.float32)
+    keys = random.integers(0, 2**64, RECORDS, np.uint64)
     count = np.clip(np.round(LEAST + 3 * reads / writes), LEAST, SITES).astype(np.int64)
     demand = np.full((SITES, SITES), 0.25 / 90)
     np.put_along_axis(demand, near[:, :10], 0.75 / 10, axis=1)
 
-    def wanted(by_record: bool) -> Wanted:
+    def wanted(alike: bool) -> Wanted:
+        places = Sites.of(np.ones(SITES), rtt)
+        chooser = Chooser(places, Parameters(min_replicas=LEAST, nu=0.5, weighed=0, seed=seed, alike=alike))
         sites = np.zeros((RECORDS, SITES), np.bool_)
-        for i in range(RECORDS):
-            close = -(-count[i] // 2)
-            sites[i, near[city[i], :close]] = True
-            rest = random if by_record else np.random.default_rng([seed, city[i], count[i]])
-            sites[i, rest.permutation(near[city[i], close:])[: count[i] - close]] = True
+        for at in range(0, RECORDS, 10_000):
+            some = slice(at, at + 10_000)
+            requests = np.repeat(np.float32(0.075) * reads[some, None], 10, axis=1)
+            sites[some] = chooser.choose(Block(keys[some], count[some], writes[some], near[city[some], :10], requests)).chosen
         return Wanted(sites, city, reads, writes)
 
     def latency(sites: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
@@ -134,8 +138,8 @@ def placements(seed: int) -> Iterator[Row]:
             total += float((nearest * demand[city[some]]).sum(1) @ reads[some])
         return total / float(reads.sum())
 
-    for name, by_record in (("by_record", True), ("alike", False)):
-        world = wanted(by_record)
+    for name, alike in (("by_record", False), ("alike", True)):
+        world = wanted(alike)
         distinct = len(np.unique(np.packbits(world.sites, axis=1), axis=0))
         best, updates = latency(world.sites), float(world.sites.sum(1) @ writes)
         yield row(f"records_{name}_placements", distinct, "placements")

@@ -24,10 +24,16 @@ from frontage.records.errors import (
 )
 from frontage.records.record import Consistency, Record
 from frontage.records.store import Store
-from records_engines import BOUNDS, NOW, Engine, cluster, engine, store
+from records_engines import BOUNDS, NOW, Engine, RoutedEngine, cluster, engine, store
 from records_history import History, linearizable, totally_written
 
 __all__ = ["cluster", "engine", "store"]
+
+
+def skip_client(engine: Engine) -> None:
+    if isinstance(engine, RoutedEngine):
+        pytest.skip("a client stamps all its writes, by its own clock")
+
 
 ORDERED = [Consistency.TOTAL_WRITES, Consistency.TOTAL]
 ALL = list(Consistency)
@@ -128,7 +134,8 @@ async def test_a_late_write_does_not_bring_back_what_was_deleted(store: Store) -
     assert (await store.put("guid", {"n": 3}, stamp=NOW + 11)).applied
 
 
-async def test_without_a_stamp_the_last_to_arrive_wins(store: Store) -> None:
+async def test_without_a_stamp_the_last_to_arrive_wins(engine: Engine, store: Store) -> None:
+    skip_client(engine)
     await store.put("guid", {"n": 1}, stamp=NOW + BOUNDS.max_ahead)
     for n in (2, 3):
         assert (await store.put("guid", {"n": n})).applied
@@ -155,7 +162,22 @@ async def test_wrong_clocks_are_refused_and_change_nothing(store: Store, consist
     assert (await store.get("guid")).value == {"n": 1}
 
 
+@pytest.mark.parametrize("consistency", ALL)
+async def test_a_writer_a_year_ahead_is_told_and_wins_over_nobody(store: Store, consistency: Consistency) -> None:
+    year = 365 * 86_400 * 10**6
+    with pytest.raises(StampError, match=r"31536000\.0 s ahead of this server's clock, at most 5 s is taken"):
+        await store.put("guid", {"n": 1}, consistency=consistency, stamp=NOW + year)
+    with pytest.raises(NotFoundError):
+        await store.get("guid")
+    assert (await store.put("guid", {"n": 2}, consistency=consistency, stamp=NOW)).applied
+    with pytest.raises(StampError):
+        await store.put("guid", {"n": 3}, stamp=NOW + year)
+    assert (await store.put("guid", {"n": 4}, stamp=NOW + 1)).applied
+    assert (await store.get("guid")).value == {"n": 4}
+
+
 async def test_a_server_clock_that_is_set_back_does_not_stop_writes_without_stamps(engine: Engine, store: Store) -> None:
+    skip_client(engine)
     await store.put("guid", {"n": 1})
     engine.clock.now -= 3600 * 10**6
     assert (await store.put("guid", {"n": 2})).applied
@@ -178,7 +200,7 @@ async def test_guids(store: Store, guid: str) -> None:
 async def test_size_is_that_of_the_encoding_in_bytes(store: Store) -> None:
     room = BOUNDS.max_bytes - len('{"v":""}')
     await store.put("guid", {"v": "ä" * (room // 2)})
-    with pytest.raises(SizeError, match="1002 bytes are more than a record's 1000"):
+    with pytest.raises(SizeError, match="more than a record's 1000"):
         await store.put("guid", {"v": "ä" * (room // 2 + 1)})
 
 
@@ -206,7 +228,7 @@ def test_equal_documents_are_the_same_bytes() -> None:
 async def test_sites(store: Store) -> None:
     await store.put("guid", {})
     sites = await store.sites("guid")
-    assert sites == (1,)
+    assert 1 in sites
     await store.place("guid", sites)
     with pytest.raises(SiteError):
         await store.place("guid", [77])
@@ -250,7 +272,9 @@ async def test_a_slow_subscriber_skips_but_gets_the_last_and_never_goes_back(sto
 
 async def test_subscriptions_end_with_the_store(engine: Engine) -> None:
     store = await engine.open()
+    await store.put("guid", {"n": 1})
     async with store.subscribe("guid") as watch:
+        assert _values([await watch.next()]) == [{"n": 1}]
         await store.close()
         assert await watch.next() is None
 

@@ -135,6 +135,21 @@ async def test_a_write_whose_fate_is_unknown_is_not_sent_again(world: World) -> 
     assert [(site, method) for site, method, path in world.asked if path == f"/records/{GUID}"] == [(4, "PUT"), (5, "GET")]
 
 
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_write_on_a_kept_connection_that_is_lost_is_not_sent_again(world: World, method: str) -> None:
+    async def hang_up(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    async with RecordClient(world.urls[4]) as found:
+        assert (await found.get(GUID)).value == {"a": 1}
+        world.handlers[4] = hang_up
+        with pytest.raises(OutcomeUnknownError):
+            await (found.put(GUID, {"a": 1}) if method == "PUT" else found.delete(GUID))
+    assert [(site, method) for site, method, _ in world.asked] == [(4, "GET"), (4, method)]
+
+
 async def test_an_engine_that_is_down_at_one_site(world: World) -> None:
     async def down(_: web.Request) -> web.StreamResponse:
         return web.json_response({"error": "engine_unavailable", "message": "down"}, status=503)

@@ -149,7 +149,7 @@ async def test_what_curl_sees(served: Served, curl: aiohttp.ClientSession) -> No
         ("PUT", "/records/g", {}, b"", 400),
         ("PUT", "/records/g", {}, b"[1]", 400),
         ("PUT", "/records/g", {"Frontage-Stamp": "soon"}, b"{}", 400),
-        ("PUT", "/records/g", {"Frontage-Stamp": "-1"}, b"{}", 400),
+        ("PUT", "/records/g", {"Frontage-Stamp": "-1"}, b"{}", 422),
         ("PUT", "/records/g", {"Frontage-Stamp": "9" * 19}, b"{}", 422),
         ("PUT", "/records/g", {"If-Match": '"x"'}, b"{}", 400),
         ("PUT", "/records/g", {"If-None-Match": '"1"'}, b"{}", 400),

@@ -72,7 +72,7 @@ class Servers:
                 # A linearizable read waits for the site that orders the record's writes.
                 return found, timed and found.get("consistency") != Consistency.TOTAL
 
-        return await self._along(method, guid, send)
+        return await self._along(method, guid, send, missing=method == "PUT")
 
     @contextlib.asynccontextmanager
     async def stream(self, guid: str, rest: str) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -82,7 +82,7 @@ class Servers:
             answer = self._request(step, "GET", guid, rest, {})
             return (answer, await answer.__aenter__()), False
 
-        answer, response = await self._along("GET", guid, send)
+        answer, response = await self._along("GET", guid, send, missing=True)
         try:
             yield response
         except BaseException as error:
@@ -91,8 +91,9 @@ class Servers:
         else:
             await answer.__aexit__(None, None, None)
 
-    async def _along(self, method: str, guid: str, send: Callable[[Step], Awaitable[tuple[T, bool]]]) -> T:
-        """From site to site until one answers. A write goes on to the next only where it is known not to have been done."""
+    async def _along(self, method: str, guid: str, send: Callable[[Step], Awaitable[tuple[T, bool]]], *, missing: bool) -> T:
+        """From site to site until one answers. A write goes on to the next only where it is known not to have been done.
+        ``missing``: a record that is not there is asked for as well, where it would be."""
         way = self.router.way(check_guid(guid), monotonic())
         lost: RecordError = EngineError("there is no site to ask")
         while (step := way.step()) is not None:
@@ -116,7 +117,7 @@ class Servers:
             except NotFoundError:
                 if step.question is Question.REQUEST and not way.fresh:
                     way.elsewhere(step)
-                elif step.question is Question.ACTIVES and method == "PUT":
+                elif step.question is Question.ACTIVES and missing:
                     way.named(step, (), monotonic())
                 else:
                     raise

@@ -193,7 +193,8 @@ def _stamp(request: web.Request) -> int | None:
     text = request.headers.get(STAMP)
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 20):
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
         raise RequestError(
             f"{STAMP}: {text[:40]!r} is no time; give microseconds since the Unix epoch, for example 1767225600000000"
         )
