@@ -21,7 +21,7 @@ INTRODUCTION = """# Records on a JetStream supercluster, while what may fail fai
 Three regions, each a cluster of three nats-servers, joined by gateways; in network namespaces with softswitch's delays between: {distances}.
 `make records` writes this page. In each region are clients and a record server; together they offer {rate:g} operations a second, a quarter of them reads, to {records} records, a third of
 each [consistency](../records.md#consistency), whose homes are shared evenly (seed {seed}). Then, under that load, servers are killed with signal 9, a region's links are cut, classes and records are moved.
-Nine nats-servers, three record servers, the switch and the clients share {cores} cores, with whatever else ran there: compare within a table.
+Nine nats-servers (`GOMAXPROCS=1`), three record servers, the switch and the clients share {cores} cores, with whatever else ran there: compare within a table.
 """
 
 CHECKED = """## What was checked
@@ -38,12 +38,12 @@ Every operation's begin, end, version and document; and at the end what each sit
 STALLS = """## What writers see
 
 A stall is the longest time in a phase without an acknowledged write to the records of a home site; clients there / clients elsewhere. A killed leader costs an election: nats-server waits 4 to 9 s for the old one. A home that is dead or cut off costs its
-records' writers as long as that lasts, within which each write is tried for 15 s; others are not concerned. When it is back, what has waited comes all at once, which others at those homes notice for some seconds. With so few clients, gaps of some tenths of a second are those of the arrivals.
+records' writers as long as that lasts, within which each step of a write is tried for 15 s, its turn among those of its record included; others are not concerned. When it is back, what has waited comes all at once, which others at those homes notice for some seconds.
 """
 
 LATENCY = """## Update latency
 
-In the quiet phase, milliseconds until acknowledged, median (99 %). A write goes to the record's home in one round trip, and is done there by the record server, which asks the leader four times, beside it.
+In the quiet phase, milliseconds until acknowledged, median (99 %). A write goes to the record's home in one round trip, and is done there by the record server, which asks the leader beside it once: it knows what it wrote last.
 """
 
 PROPAGATION = """## Propagation

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from frontage.records.errors import NotFoundError, RecordError
+from frontage.records.errors import NotFoundError, OutcomeUnknownError, RecordError
 from frontage.records.jetstream import moves
 from frontage.records.jetstream.classes import StreamClass
 from frontage.records.jetstream.engine import JetStream
@@ -186,11 +186,20 @@ class Storm:
         outcomes: Counter[str] = Counter()
         for number, guid in enumerate(guids):
             try:
-                await self._stores[self._sites[2]].place(guid, self._rotated(number % len(self._sites)))
+                async with asyncio.timeout(PATIENCE):
+                    await self._placed(guid, self._rotated(number % len(self._sites)))
                 outcomes["done"] += 1
             except RecordError as error:
                 outcomes[error.code] += 1
         self.result.moves.append(f"{len(guids)} records: " + ", ".join(f"{n} {code}" for code, n in outcomes.items()))
+
+    async def _placed(self, guid: str, sites: Sequence[int]) -> None:
+        """Asked again where nobody knows: a record that is there already is moved."""
+        while True:
+            try:
+                return await self._stores[self._sites[2]].place(guid, sites)
+            except OutcomeUnknownError:
+                continue
 
     def _rotated(self, number: int) -> list[int]:
         return self._sites[number:] + self._sites[:number]

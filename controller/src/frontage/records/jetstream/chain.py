@@ -1,17 +1,17 @@
 """Which of a record's messages count.
 
-What a Raft group promises is the order of its stream. Each message names the one that it follows, and counts only if it is the
-first to follow that, and that counts. An old leader's answer is a beginning of the same order, so it may say less than there is,
-but never otherwise.
+A message is published with ``Nats-Expected-Last-Subject-Sequence``, the last message that its writer saw, and the group's leader
+refuses it where another has come since or is on its way. From nats-server 2.11 on this holds for groups of several servers:
+messages that are on their way are counted, and a new leader takes none before it has applied all that its predecessors committed.
+(Earlier ones took all that were on their way together: nats-server issue 4320, pull requests 5794, 6194.) So a message that was
+taken is the next behind what its writer saw, and its writer needs no look to know.
 
-That alone is not enough, because a stream keeps `HISTORY` messages of a record: where so many follow the same one, or follow
-those that do, while somebody looks, the first of them is pushed out and another seems to be it. So those that do not count are kept
-out of the stream: a message is published with ``Nats-Expected-Last-Subject-Sequence``, the last message that its writer saw, and
-the group's leader refuses it where another has come since or is on its way. From nats-server 2.11 on this holds for groups of
-several servers as well: messages that are on their way are counted, and a new leader takes none before it has applied all that its
-predecessors committed. (Earlier ones took all that were on their way together: nats-server issue 4320, pull requests 5794, 6194.)
+Each message also names the one that it follows, and counts only if it is the first to follow that, and that counts. An old leader's
+answer is a beginning of the same order, so it may say less than there is, but never otherwise. By this who has no answer finds out
+what has become of a message, and a message that somebody else has put into the stream changes nothing.
 
-Either rule alone would do as long as it holds. Who writes checks both.
+That alone would not be enough, because a stream keeps `HISTORY` messages of a record: where so many follow the same one, or follow
+those that do, while somebody looks, the first of them is pushed out and another seems to be it.
 """
 
 from __future__ import annotations
