@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TypeVar
 
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
-
 from frontage.records.document import check_guid
-from frontage.records.errors import ContentionError, EngineError, NotFoundError, OutcomeUnknownError, RecordError, VersionError
-from frontage.records.jetstream.classes import CHANGES, Classes, token
-from frontage.records.jetstream.entry import Entry, decode
+from frontage.records.errors import ContentionError, EngineError, NotFoundError, OutcomeUnknownError, VersionError
+from frontage.records.jetstream.classes import Classes
+from frontage.records.jetstream.entry import Entry
+from frontage.records.jetstream.following import Following
 from frontage.records.jetstream.groups import ATTEMPTS, Groups
 from frontage.records.jetstream.heads import Place
 from frontage.records.jetstream.link import PATIENCE, Link, OvertakenError
@@ -28,26 +24,10 @@ from frontage.records.ring import Ring
 from frontage.records.store import Store
 from frontage.records.watch import Watch
 
-log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
-LAST_SEQUENCE = "Nats-Last-Sequence"
-"""The header of news that has the sequence number of the message before, of the same subject."""
 _SPREAD, _LONGEST_SPREAD = 0.002, 0.25
 """Seconds, at most, before a write that was overtaken is tried again: after the first time, and after many."""
-FIRST_LOOK = 0.1
-LOOK = 5.0
-"""Seconds after which a subscribed record is read, in case that its news was lost: soon after the beginning, then now and then."""
-
-
-@dataclass(slots=True)
-class _Followed:
-    """A record that somebody here subscribes to."""
-
-    subscription: Subscription
-    look: asyncio.Task[None]
-    watches: int = 1
 
 
 class JetStream(Store):
@@ -63,7 +43,7 @@ class JetStream(Store):
         self._reads: Together[Record | None] = Together()
         # Apart: two servers that take each other for the nearer one do not wait for each other.
         self._reads_here: Together[Record | None] = Together()
-        self._followed: dict[str, _Followed] = {}
+        self._following = Following(link, self._watches, self._found)
         self._closed = False
 
     @classmethod
@@ -118,10 +98,7 @@ class JetStream(Store):
             return
         self._closed = True
         await super().close()
-        looks = [followed.look for followed in self._followed.values()]
-        for look in looks:
-            look.cancel()
-        await asyncio.gather(*looks, return_exceptions=True)
+        await self._following.close()
         await self._relay.close()
         await self.link.close()
 
@@ -239,64 +216,16 @@ class JetStream(Store):
     @asynccontextmanager
     async def _subscribe(self, guid: str) -> AsyncIterator[Watch]:
         self._check_open()
-        await self._follow(guid)
+        await self._following.begin(guid)
         try:
             async with super()._subscribe(guid) as watch:
                 yield watch
         finally:
-            await self._leave(guid)
+            await self._following.end(guid)
 
-    async def _follow(self, guid: str) -> None:
-        followed = self._followed.get(guid)
-        if followed is not None:
-            followed.watches += 1
-            return
-
-        news = asyncio.Event()
-
-        async def hear(message: Msg) -> None:
-            try:
-                entry = decode(guid, message.data)
-            except EngineError as error:
-                log.warning("%s", error)
-                return
-            # Whether it counts, is known at once if nothing else came since the one that it follows.
-            if entry.record is not None and (message.headers or {}).get(LAST_SEQUENCE) == str(entry.after):
-                self._watches.offer(entry.record)
-            else:
-                news.set()
-
-        subscription = await self.link.listen(f"{CHANGES}.{token(guid)}", hear)
-        followed = self._followed.get(guid)
-        if followed is not None:
-            # Another came meanwhile.
-            followed.watches += 1
-            await subscription.unsubscribe()
-            return
-        self._followed[guid] = _Followed(subscription, asyncio.create_task(self._look(guid, news)))
-
-    async def _leave(self, guid: str) -> None:
-        followed = self._followed[guid]
-        followed.watches -= 1
-        if followed.watches == 0:
-            del self._followed[guid]
-            followed.look.cancel()
-            if not self._closed:
-                await followed.subscription.unsubscribe()
-
-    async def _look(self, guid: str, news: asyncio.Event) -> None:
-        """News are sent once, and to whom is connected at that moment."""
-        pause = FIRST_LOOK
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await news.wait()
-            news.clear()
-            pause = LOOK
-            with contextlib.suppress(RecordError):
-                place = await self.groups.find(guid)
-                if place is not None and place.record is not None:
-                    self._watches.offer(place.record)
+    async def _found(self, guid: str) -> Record | None:
+        place = await self.groups.find(guid)
+        return None if place is None else place.record
 
     def _check_open(self) -> None:
         if self._closed:
