@@ -212,6 +212,19 @@ async def test_a_class_moves_as_a_whole_and_loses_nothing(world: dict[int, JetSt
     assert linearizable(history.operations, start=(1, "0"))
 
 
+async def test_a_record_is_not_moved_to_where_its_class_has_gone(world: dict[int, JetStream]) -> None:
+    """By another server, so this one thinks that it is still elsewhere."""
+    await world[1].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
+    await world[1].place("guid", [1])
+    group = await world[1].classes.at([1])
+    moved = await world[2].classes.move(group.name, [3, 2])
+    await until(lambda: _led_by(world[2], moved.stream, "s2"))
+    await world[1].place("guid", [3, 2])
+    for n, server in enumerate(world.values(), start=2):
+        assert (await server.put("guid", {"n": n})).record.version == n
+        assert await server.sites("guid") == (3, 2)
+
+
 async def _led_by(server: JetStream, stream: str, name: str) -> bool:
     info = await server.link.streams.stream_info(stream)
     return info.cluster is not None and info.cluster.leader == name and not info.cluster.replicas

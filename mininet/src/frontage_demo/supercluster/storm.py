@@ -191,6 +191,8 @@ class Storm:
                 outcomes["done"] += 1
             except RecordError as error:
                 outcomes[error.code] += 1
+            except TimeoutError:
+                outcomes[OutcomeUnknownError.code] += 1
         self.result.moves.append(f"{len(guids)} records: " + ", ".join(f"{n} {code}" for code, n in outcomes.items()))
 
     async def _placed(self, guid: str, sites: Sequence[int]) -> None:

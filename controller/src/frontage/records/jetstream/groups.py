@@ -157,6 +157,9 @@ class Groups:
             if place.group.sites == tuple(sites):
                 return
             target = await self._classes.at(sites)
+            if target.name == place.group.name:
+                # Another server has moved the class there as a whole.
+                return
             stop = Entry(place.tip.entry.epoch + 1, place.record, target.name)
             try:
                 await self.follow(place, guid, stop)
