@@ -216,7 +216,8 @@ async def test_a_record_is_not_moved_to_where_its_class_has_gone(world: dict[int
     """By another server, so this one thinks that it is still elsewhere."""
     await world[1].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
     await world[1].place("guid", [1])
-    group = await world[1].classes.at([1])
+    group = await world[2].classes.at([1])
+    assert await world[1].sites("guid") == (1,)
     moved = await world[2].classes.move(group.name, [3, 2])
     await until(lambda: _led_by(world[2], moved.stream, "s2"))
     await world[1].place("guid", [3, 2])
