@@ -72,7 +72,7 @@ class History:
 def linearizable(operations: Sequence[Operation], start: State = (0, None)) -> bool:
     """Whether there is a total order of them, within their begins and ends, in which each returns what it did."""
     # What is not known to be done constrains nothing, if it read only.
-    todo = [one for one in operations if one.end != NEVER or one.kind != "read"]
+    todo = sorted((one for one in operations if one.end != NEVER or one.kind != "read"), key=lambda one: one.begin)
     required = sum(1 << i for i, one in enumerate(todo) if one.end != NEVER)
     seen: set[tuple[int, State]] = set()
     stack: list[tuple[int, State]] = [(0, start)]
@@ -83,14 +83,26 @@ def linearizable(operations: Sequence[Operation], start: State = (0, None)) -> b
         if (done, state) in seen:
             continue
         seen.add((done, state))
-        left = [(i, one) for i, one in enumerate(todo) if not done >> i & 1]
-        first_end = min(one.end for _, one in left)
-        for i, one in left:
-            if one.begin < first_end:
-                after = one.after(state)
-                if after is not None:
-                    stack.append((done | 1 << i, after))
+        for bit, one in _next(todo, done):
+            after = one.after(state)
+            if after is not None:
+                stack.append((done | bit, after))
     return False
+
+
+def _next(todo: Sequence[Operation], done: int) -> list[tuple[int, Operation]]:
+    """Those that began before any that is left has ended, with their bits; ``todo`` is in the order of the begins."""
+    left, first_end = ~done & (1 << len(todo)) - 1, NEVER
+    found = []
+    while left:
+        bit = left & -left
+        one = todo[bit.bit_length() - 1]
+        if one.begin > first_end:
+            break
+        found.append((bit, one))
+        first_end = min(first_end, one.end)
+        left ^= bit
+    return [(bit, one) for bit, one in found if one.begin < first_end]
 
 
 def totally_written(operations: Sequence[Operation]) -> bool:
