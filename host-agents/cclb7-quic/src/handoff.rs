@@ -9,6 +9,7 @@ mod policy;
 mod servers;
 mod session;
 mod sessions;
+mod streams;
 
 pub use config::Handoff as Config;
 pub use lending::{Given, Handed, Lending};

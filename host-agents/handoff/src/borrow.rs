@@ -30,6 +30,7 @@ pub use hearer::Hearer;
 use pool::Pool;
 use puppet::{Datagram, Puppet};
 use seal::Sealer;
+pub use silence::Silent;
 use socket::{Between, Outer, Routed, Routes};
 
 mod borrowed;
@@ -45,6 +46,7 @@ mod pool;
 mod puppet;
 pub(crate) mod seal;
 mod session;
+mod silence;
 mod socket;
 
 /// What a borrower counts.

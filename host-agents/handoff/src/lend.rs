@@ -22,8 +22,10 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use noq::{PathId, PathStatus, VarInt};
+use tokio::time::Instant;
 
 use crate::grant::Grant;
 pub use error::Error;
@@ -54,9 +56,13 @@ mod shared;
 mod split;
 mod state;
 mod streams;
+mod vigil;
 
 /// With this, noq resets its half of a stream that was taken back by [`End::Reset`]. It makes room for the code and the final size that the client is to see.
 pub const RESET: VarInt = VarInt::MAX;
+
+/// A client acknowledges nothing of a real server's for so long before that is given up.
+const PATIENCE: Duration = Duration::from_millis(400);
 
 /// The path of packets without a path.
 const VOID: u32 = u32::MAX;
@@ -253,6 +259,23 @@ impl<O> Lender<O> {
         lent.loan().ok_or(Error::Path(path))?;
         lent.spend();
         state.settle(path);
+        Ok(())
+    }
+
+    /// The real server of `path` has sent a probe, since for `silence` the client has acknowledged nothing; if it has this, it says so within `timeout`. So noq asks the
+    /// client, and there is [`Event::Unheard`] if it answers that, twice, and the real server not. A client that answers neither may just be away.
+    pub fn silent(
+        &self,
+        connection: &noq::Connection,
+        path: u32,
+        silence: Duration,
+        timeout: Duration,
+    ) -> Result<(), Error> {
+        let until = Instant::now() + timeout.max(PATIENCE.saturating_sub(silence));
+        let own = self.state().probed(path, until).ok_or(Error::Path(path))?;
+        // One that is closed meanwhile asks nothing.
+        let own = connection.path(PathId::from(own));
+        let _ = own.map(|own| own.ping());
         Ok(())
     }
 

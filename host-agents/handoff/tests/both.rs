@@ -41,7 +41,7 @@ async fn relay(mut events: Events, borrowed: Arc<Borrowed>) {
             Event::Keys(keys) => borrowed.rekey(&keys).unwrap(),
             Event::Moved { client, server } => borrowed.moved(client, server).unwrap(),
             Event::ConnectionId(id) => borrowed.connection_id(id).unwrap(),
-            Event::Closed => drop(borrowed.revoke()),
+            Event::Closed | Event::Unheard => drop(borrowed.revoke()),
         }
     }
 }

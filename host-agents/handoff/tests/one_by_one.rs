@@ -93,7 +93,7 @@ impl Real {
                         Some(Event::Keys(keys)) => borrowed.rekey(&keys).unwrap(),
                         Some(Event::Moved { client, server }) => borrowed.moved(client, server).unwrap(),
                         Some(Event::ConnectionId(id)) => borrowed.connection_id(id).unwrap(),
-                        Some(Event::Closed) | None => {
+                        Some(Event::Closed | Event::Unheard) | None => {
                             borrowed.revoke();
                             return;
                         }

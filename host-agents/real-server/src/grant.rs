@@ -187,6 +187,10 @@ async fn lend(shared: &Shared, loan: &Loan, inbox: &mut Inbox<ToServer>) {
             count = loan.borrowed.numbers_wanted() => {
                 loan.outbox.send(&ToBalancer::Wants { count });
             }
+            silent = loan.borrowed.silent() => {
+                let [silence, timeout] = [silent.silence, silent.timeout].map(|for_| for_.as_micros() as u64);
+                loan.outbox.send(&ToBalancer::Silent { silence, timeout });
+            }
             () = loan.borrowed.exhausted() => {
                 loan.outbox.send(&ToBalancer::Failed { code: AEAD_LIMIT_REACHED });
                 return;

@@ -22,6 +22,8 @@ pub struct Counts {
     pub body_bytes: AtomicU64,
     /// Paths that it gave back.
     pub returned: AtomicU64,
+    /// Clients that it did not reach, though the balancer did.
+    pub unheard: AtomicU64,
     malformed: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -43,7 +45,7 @@ impl Servers {
             self.kept.load(Relaxed),
         );
         type Value = fn(&Server) -> u64;
-        let families: [(&str, &str, &str, Value); 8] = [
+        let families: [(&str, &str, &str, Value); 9] = [
             (
                 "real_server_up",
                 "gauge",
@@ -91,6 +93,12 @@ impl Servers {
                 "counter",
                 "Paths that it gave back, for others to use.",
                 |server| server.counts.returned.load(Relaxed),
+            ),
+            (
+                "real_server_unheard_total",
+                "counter",
+                "Clients' connections on which it was given up, since the client heard the balancer and not it.",
+                |server| server.counts.unheard.load(Relaxed),
             ),
         ];
         for (name, kind, help, value) in families {

@@ -15,8 +15,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::owner::Owner;
 use super::servers::{Pool, Server, Servers, key};
-use super::session::News;
 use super::sessions::Sessions;
+use super::streams::News;
 use crate::body::{Error, RequestBody};
 
 /// Most bytes of a request's body that goes to a real server; what is longer is passed on as it comes, by the balancer.

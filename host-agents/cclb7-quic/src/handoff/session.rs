@@ -1,47 +1,23 @@
 //! What a client's connection and a real server have to do with each other: a path that is lent, and the streams on it.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use frontage_handoff::lend::{Error, Event, Events};
 use frontage_handoff::link::{Broken, Inbox, Outbox};
-use frontage_handoff::message::{Reason, ToBalancer, ToServer};
+use frontage_handoff::message::{ToBalancer, ToServer};
 use noq::{PathId, VarInt};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::life::Life;
 use super::owner::Owner;
 use super::servers::Servers;
+use super::streams::{News, Streams};
 
 /// The application's code of a connection that is closed since the client lied to a real server; the client sees the transport's instead.
 const VIOLATION: u32 = 0x0102;
-
-/// What a real server says about a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
-    /// It leaves it to the balancer.
-    Refused(Reason),
-    /// All of the answer is on its way.
-    Sent {
-        /// Of the stream.
-        final_size: u64,
-        /// Of the answer.
-        status: u16,
-        /// Of its body.
-        bytes: u64,
-    },
-    /// The client has all of it.
-    Done,
-    /// It was reset.
-    Broken {
-        /// The application error code.
-        code: u64,
-        /// Of the stream.
-        final_size: u64,
-    },
-}
 
 /// One path, or numbers of the only one, lent to one real server.
 pub struct Session {
@@ -50,7 +26,9 @@ pub struct Session {
     /// The path's id, or the name of a loan of numbers.
     pub loan: u32,
     outbox: Outbox<ToServer>,
-    streams: Mutex<HashMap<u64, UnboundedSender<News>>>,
+    streams: Streams,
+    /// When it was given up, since the client hears the balancer and not the real server.
+    unheard: OnceLock<Instant>,
     pub(super) life: Life,
     credit: AtomicU64,
 }
@@ -83,7 +61,8 @@ impl Session {
             server,
             loan,
             outbox,
-            streams: Mutex::default(),
+            streams: Streams::default(),
+            unheard: OnceLock::new(),
             life: Life::default(),
             credit: AtomicU64::new(grant.credit),
         });
@@ -116,22 +95,22 @@ impl Session {
 
     /// Asks for an answer on `stream`. What the real server says about it; nothing more once it is lost.
     pub fn request(&self, stream: u64, request: &ToServer) -> UnboundedReceiver<News> {
-        let (tell, news) = unbounded_channel();
-        // If the session ends at the same time, it either finds this sender or has left the mark.
-        self.streams().insert(stream, tell);
+        // If the session ends at the same time, it either finds this stream or has left the mark.
+        let news = self.streams.add(stream);
         if self.has_ended() || !self.outbox.send(request) {
-            self.streams().remove(&stream);
+            self.streams.forget(stream);
         }
         news
     }
 
     /// Nothing more is to be said about `stream`.
     pub fn forget(&self, stream: u64) {
-        self.streams().remove(&stream);
+        self.streams.forget(stream);
     }
 
-    fn streams(&self) -> MutexGuard<'_, HashMap<u64, UnboundedSender<News>>> {
-        self.streams.lock().expect("nobody panics with it")
+    /// When it was found that the client hears the balancer and not the real server, if that was so.
+    pub fn unheard(&self) -> Option<Instant> {
+        self.unheard.get().copied()
     }
 
     /// Until the path comes back, or the real server or the connection is lost.
@@ -147,7 +126,12 @@ impl Session {
         let mut passing = true;
         let next = loop {
             tokio::select! {
-                event = events.recv(), if passing => passing = self.pass_on(&owner, event, &mut told),
+                event = events.recv(), if passing => {
+                    if event == Some(Event::Unheard) {
+                        counts.unheard.fetch_add(1, Relaxed);
+                    }
+                    passing = self.pass_on(&owner, event, &mut told);
+                }
                 message = inbox.next() => match message {
                     Ok(Some(ToBalancer::Returned { next })) => break Some(next),
                     Ok(Some(message)) => self.hear(&owner, message),
@@ -160,9 +144,16 @@ impl Session {
             }
         };
         self.life.end();
-        // Whoever waits for a stream takes it back as lost.
-        self.streams().clear();
         let lender = &owner.lender;
+        // Without the packets before it, the client cannot tell the next number.
+        let is_unheard = self.unheard().is_some();
+        if is_unheard && next.is_some() {
+            self.streams.keep();
+        } else {
+            // Whoever waits for a stream takes it back as lost.
+            self.streams.lose();
+        }
+        let next = next.filter(|_| !is_unheard);
         match next.map(|next| lender.give_back(self.loan, next)) {
             Some(Ok(())) => _ = counts.returned.fetch_add(1, Relaxed),
             refused => {
@@ -201,6 +192,13 @@ impl Session {
                 self.outbox.send(&ToServer::Moved { client, server })
             }
             Some(Event::ConnectionId(id)) => self.outbox.send(&ToServer::ConnectionId(id)),
+            Some(Event::Unheard) => {
+                let _ = self.unheard.set(Instant::now());
+                self.streams.lose_begun();
+                // What it has not begun it is not to begin.
+                self.end();
+                false
+            }
             Some(Event::Closed) | None => {
                 self.end();
                 false
@@ -222,36 +220,14 @@ impl Session {
     }
 
     fn hear(&self, owner: &Owner, message: ToBalancer) {
-        let (stream, news) = match message {
-            ToBalancer::Accepted { .. } | ToBalancer::Returned { .. } => return,
-            ToBalancer::Refused { stream, reason } => (stream, News::Refused(reason)),
-            ToBalancer::Sent {
-                stream,
-                final_size,
-                status,
-                bytes,
-            } => (
-                stream,
-                News::Sent {
-                    final_size,
-                    status,
-                    bytes,
-                },
-            ),
-            ToBalancer::Done { stream } => (stream, News::Done),
-            ToBalancer::Broken {
-                stream,
-                code,
-                final_size,
-            } => (stream, News::Broken { code, final_size }),
-            ToBalancer::Blocked { credit } => {
+        match self.streams.hear(message) {
+            Some(ToBalancer::Blocked { credit }) => {
                 let more = credit.saturating_sub(self.credit.load(Relaxed));
                 if let Ok(now) = owner.lender.more_credit(self.loan, more) {
                     self.credit.store(now, Relaxed);
                 }
-                return;
             }
-            ToBalancer::Wants { count } => {
+            Some(ToBalancer::Wants { count }) => {
                 // A loan that is over gets none.
                 if let Ok((keys, numbers)) = owner.lender.more_numbers(self.loan, count) {
                     if let Some(keys) = keys {
@@ -259,20 +235,21 @@ impl Session {
                     }
                     self.outbox.send(&ToServer::Numbers(numbers));
                 }
-                return;
             }
-            ToBalancer::Failed { code } => {
+            Some(ToBalancer::Silent { silence, timeout }) => {
+                let [silence, timeout] = [silence, timeout].map(Duration::from_micros);
+                let connection = &owner.connection;
+                // Of a loan that is over, nobody asks.
+                let _ = owner.lender.silent(connection, self.loan, silence, timeout);
+            }
+            Some(ToBalancer::Failed { code }) => {
                 owner.lender.violated(code);
                 let code = VarInt::from_u32(VIOLATION);
                 owner
                     .connection
                     .close(code, b"what a real server was told cannot be");
-                return;
             }
-        };
-        if let Some(tell) = self.streams().get(&stream) {
-            // Nobody hears of a stream whose exchange was given up.
-            let _ = tell.send(news);
+            _ => {}
         }
     }
 }

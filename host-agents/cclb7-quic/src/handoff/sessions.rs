@@ -1,6 +1,8 @@
 //! The real servers that have a path of a client's connection, and which of them gets a request.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use frontage_handoff::message::ToServer;
 use tokio::sync::Mutex;
@@ -10,12 +12,47 @@ use super::owner::Owner;
 use super::servers::{Pool, Servers};
 use super::session::Session;
 
+/// For so long a real server that the client did not hear is not chosen again: as long as most clients wait for an answer.
+const AVOIDED: Duration = Duration::from_secs(30);
+
 /// Of one connection.
 pub struct Sessions {
     owner: Owner,
     servers: Arc<Servers>,
+    list: Mutex<List>,
+}
+
+#[derive(Default)]
+struct List {
     /// Those that live, and some that do not; who got a request last is last.
-    list: Mutex<Vec<Arc<Session>>>,
+    sessions: Vec<Arc<Session>>,
+    /// Real servers that the client did not hear, and since when.
+    unheard: HashMap<usize, Instant>,
+}
+
+impl List {
+    /// Forgets the sessions that do not live.
+    fn sweep(&mut self) {
+        self.unheard.retain(|_, since| since.elapsed() < AVOIDED);
+        for session in self.sessions.extract_if(.., |session| session.has_ended()) {
+            if let Some(since) = session.unheard() {
+                self.unheard.insert(session.server, since);
+            }
+        }
+    }
+
+    /// Where the live session with `server` is.
+    fn position(&self, server: usize) -> Option<usize> {
+        let live = |session: &Arc<Session>| session.server == server && !session.has_ended();
+        self.sessions.iter().position(live)
+    }
+
+    /// Takes up the session at `at`, which is the last that is to lose its path then.
+    fn hold(&mut self, at: usize) -> Held {
+        let session = self.sessions[at].clone();
+        self.sessions[at..].rotate_left(1);
+        Held::new(session)
+    }
 }
 
 impl Sessions {
@@ -29,42 +66,44 @@ impl Sessions {
     }
 
     /// A session with the real server that `pool` chooses: one that lives, or a new one. If there is no path for it, one is taken back from a real server that
-    /// does nothing with it; if all do, one of these serves.
+    /// does nothing with it; if all do, one of these serves. None that the client did not hear lately is chosen.
     pub async fn choose(&self, pool: &Pool, key: u64) -> Option<Held> {
-        let chosen = pool.choose(key, |_| true)?;
-        let idle = {
-            let sessions = &mut *self.list.lock().await;
-            match self.live_or_new(sessions, chosen).await {
+        let (chosen, idle) = {
+            let list = &mut *self.list.lock().await;
+            list.sweep();
+            let chosen = pool.choose(key, |server| !list.unheard.contains_key(&server))?;
+            let idle = match self.live_or_new(list, chosen).await {
                 Ok(session) => return Some(session),
                 Err(NoSession::Link) => None,
-                Err(NoSession::Path) => sessions.iter().find(|session| session.is_idle()).cloned(),
-            }
+                Err(NoSession::Path) => {
+                    let mut sessions = list.sessions.iter();
+                    sessions.find(|session| session.is_idle()).cloned()
+                }
+            };
+            (chosen, idle)
         };
         if let Some(idle) = idle {
             // A round trip to a neighbour, less than a proxy's way.
             idle.stop().await;
-            let sessions = &mut *self.list.lock().await;
-            if let Ok(session) = self.live_or_new(sessions, chosen).await {
+            let list = &mut *self.list.lock().await;
+            list.sweep();
+            if let Ok(session) = self.live_or_new(list, chosen).await {
                 return Some(session);
             }
         }
-        let sessions = &mut *self.list.lock().await;
-        let other = pool.choose(key, |server| position(sessions, server).is_some())?;
-        let live = position(sessions, other)?;
-        Some(hold(sessions, live))
+        let list = &mut *self.list.lock().await;
+        let other = pool.choose(key, |server| list.position(server).is_some())?;
+        let live = list.position(other)?;
+        Some(list.hold(live))
     }
 
-    async fn live_or_new(
-        &self,
-        sessions: &mut Vec<Arc<Session>>,
-        server: usize,
-    ) -> Result<Held, NoSession> {
-        sessions.retain(|session| !session.has_ended());
-        if let Some(live) = position(sessions, server) {
-            return Ok(hold(sessions, live));
+    /// Of a list that was swept.
+    async fn live_or_new(&self, list: &mut List, server: usize) -> Result<Held, NoSession> {
+        if let Some(live) = list.position(server) {
+            return Ok(list.hold(live));
         }
         let session = self.open(server).await?;
-        sessions.push(session.clone());
+        list.sessions.push(session.clone());
         Ok(Held::new(session))
     }
 
@@ -104,17 +143,4 @@ enum NoSession {
     Link,
     /// All paths are lent.
     Path,
-}
-
-/// Where the live session with `server` is.
-fn position(sessions: &[Arc<Session>], server: usize) -> Option<usize> {
-    let live = |session: &Arc<Session>| session.server == server && !session.has_ended();
-    sessions.iter().position(live)
-}
-
-/// Takes up the session at `at`, which is the last that is to lose its path then.
-fn hold(sessions: &mut [Arc<Session>], at: usize) -> Held {
-    let session = sessions[at].clone();
-    sessions[at..].rotate_left(1);
-    Held::new(session)
 }

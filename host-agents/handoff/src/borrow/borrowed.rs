@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use frontage_quic::h3::{self, Both};
-use noq::{ConnectionError, ConnectionId, VarInt};
+use noq::{ConnectionError, ConnectionId, PathId, VarInt};
 
 use super::numbering::Numbering;
 use super::puppet::Puppet;
 use super::seal::Sealer;
 use super::socket::Routed;
-use super::{Counts, Error, feedback};
+use super::{Counts, Error, Silent, feedback};
 use crate::grant::Keys;
 
 /// A path of a client's connection, until it is dropped.
@@ -55,6 +55,9 @@ impl Borrowed {
             self.counts.bad_feedback.fetch_add(1, Relaxed);
         })?;
         self.credit.fetch_max(translated.max_data, Relaxed);
+        if let Some(largest) = translated.acked {
+            sealer.heard(largest);
+        }
         translated
             .packets
             .iter()
@@ -116,6 +119,12 @@ impl Borrowed {
     /// Ready once something cannot be sent since the key in force has sealed all that it may (RFC 9001, section 6.6): the balancer, which counts, has missed to update it.
     pub async fn exhausted(&self) {
         self.sealer.exhausted().await;
+    }
+
+    /// Ready once something has left for a client that has acknowledged nothing for long: the balancer is to look whether it is there.
+    pub async fn silent(&self) -> Silent {
+        let rtt = || self.connection.rtt(PathId::ZERO).unwrap_or_default();
+        self.sealer.silent(rtt).await
     }
 
     /// The client is to be sent to by this id.

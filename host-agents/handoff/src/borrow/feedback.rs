@@ -24,6 +24,8 @@ pub struct Translated {
     pub packets: Vec<Vec<u8>>,
     /// The highest MAX_DATA among them, or 0.
     pub max_data: u64,
+    /// The largest number on the wire that is acknowledged.
+    pub acked: Option<u64>,
 }
 
 /// How packet numbers on the wire become noq's.
@@ -45,8 +47,11 @@ pub fn translate(
     let mut translated = Translated::default();
     while !frames.is_empty() {
         let mut frame = Vec::new();
-        let max_data = translate_one(&mut frames, numbers, &own, &mut frame)?;
-        translated.max_data = translated.max_data.max(max_data.unwrap_or(0));
+        match translate_one(&mut frames, numbers, &own, &mut frame)? {
+            News::Credit(limit) => translated.max_data = translated.max_data.max(limit),
+            News::Acked(largest) => translated.acked = translated.acked.max(Some(largest)),
+            News::Other => {}
+        }
         if frame.len() > FRAMES {
             return Err(Error::Feedback("a frame longer than a packet"));
         }
@@ -59,13 +64,21 @@ pub fn translate(
     Ok(translated)
 }
 
-/// Its limit, if it is MAX_DATA.
+/// What is to be known of a frame beside noq.
+enum News {
+    /// MAX_DATA.
+    Credit(u64),
+    /// The largest number of an ACK.
+    Acked(u64),
+    Other,
+}
+
 fn translate_one(
     frames: &mut &[u8],
     numbers: Numbers<'_>,
     own: impl Fn(u64) -> Option<u64>,
     out: &mut Vec<u8>,
-) -> Result<Option<u64>, Error> {
+) -> Result<News, Error> {
     let mut next = || varint(frames).ok_or(Error::Feedback("a frame that ends early"));
     let mut write = |values: &[u64]| values.iter().for_each(|value| put_varint(out, *value));
     match next()? {
@@ -98,7 +111,7 @@ fn translate_one(
                     _ = (next()?, next()?, next()?);
                 }
                 acknowledge(&pool.own(&wire), delay, &mut write);
-                return Ok(None);
+                return Ok(News::Acked(largest));
             }
             write(&[kind, largest - first, delay, ranges, range]);
             for _ in 0..ranges {
@@ -110,6 +123,7 @@ fn translate_one(
             if kind == ACK_ECN {
                 write(&[next()?, next()?, next()?]);
             }
+            return Ok(News::Acked(largest));
         }
         kind @ (STOP_SENDING | MAX_STREAM_DATA) => {
             let (stream, value) = (next()?, next()?);
@@ -120,7 +134,7 @@ fn translate_one(
         MAX_DATA => {
             let limit = next()?;
             write(&[MAX_DATA, limit]);
-            return Ok(Some(limit));
+            return Ok(News::Credit(limit));
         }
         // noq knows what it asked.
         PATH_RESPONSE => {
@@ -133,7 +147,7 @@ fn translate_one(
         }
         _ => return Err(Error::Feedback("a frame of another kind")),
     }
-    Ok(None)
+    Ok(News::Other)
 }
 
 /// Writes ACK of `own`, the highest first, unless that is nothing.
@@ -173,6 +187,7 @@ mod tests {
                 5, 6, 7, 8,
             ]],
             max_data: 60,
+            acked: Some(30),
         };
         assert_eq!(translated(&frames), Ok(expected));
         assert_eq!(translated(&[0]), Ok(Translated::default()));

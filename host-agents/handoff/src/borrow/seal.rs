@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use frontage_quic::session::{Observer, Packet};
 use noq::ConnectionId;
@@ -10,6 +11,7 @@ use tokio::sync::Notify;
 use super::keys::{HeaderKey, PacketKey, Suite, TAG};
 use super::numbering::Numbering;
 use super::pool::Pool;
+use super::silence::{Silence, Silent};
 use super::{Counts, Error, gate};
 use crate::grant::{Grant, Keys};
 pub use waiting::waits;
@@ -44,6 +46,8 @@ pub struct Sealer {
     pool: Option<Pool>,
     /// A packet was withheld since the key has sealed all that it may.
     exhausted: Notify,
+    /// A packet left though nothing is acknowledged.
+    probed: Notify,
     state: Mutex<State>,
 }
 
@@ -57,6 +61,7 @@ struct State {
     next: u64,
     revoked: bool,
     streams: Numbering,
+    silence: Silence,
 }
 
 impl Sealer {
@@ -72,6 +77,7 @@ impl Sealer {
             phase: AtomicBool::default(),
             pool: None,
             exhausted: Notify::new(),
+            probed: Notify::new(),
             state: Mutex::new(State {
                 key: PacketKey::new(suite, &grant.keys.secret)?,
                 generation: grant.keys.generation,
@@ -80,6 +86,7 @@ impl Sealer {
                 next: grant.first,
                 revoked: false,
                 streams: Numbering::default(),
+                silence: Silence::default(),
             }),
         })
     }
@@ -194,6 +201,9 @@ impl Sealer {
         self.header.protect(packet, at, length);
         state.next = number + 1;
         state.sealed += 1;
+        if state.silence.sent(Instant::now()) {
+            self.probed.notify_one();
+        }
         true
     }
 
@@ -218,6 +228,25 @@ impl Sealer {
         }
         self.state().connection_id = id;
         Ok(())
+    }
+
+    /// The client has the packet of this number on the wire.
+    pub fn heard(&self, largest: u64) {
+        let state = &mut *self.state();
+        state.silence.heard(largest, state.next, Instant::now());
+    }
+
+    /// Ready once a packet has left for a client, at the end of a round trip of `rtt`, that has acknowledged nothing for long.
+    pub async fn silent(&self, rtt: impl Fn() -> Duration) -> Silent {
+        loop {
+            self.probed.notified().await;
+            // noq's lock is held by whoever seals, and this one's taken within.
+            let rtt = rtt();
+            let told = self.state().silence.tell(rtt, Instant::now());
+            if let Some(silent) = told {
+                return silent;
+            }
+        }
     }
 
     /// Seals nothing any more.

@@ -10,6 +10,7 @@ use frontage_quic::frames::Ack;
 use frontage_quic::parameters::put_varint;
 use noq::ConnectionId;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::ranges::Ranges;
 use crate::grant::Keys;
@@ -31,6 +32,8 @@ pub enum Event {
     },
     /// The client's connection id for the path is another.
     ConnectionId(ConnectionId),
+    /// The client hears the balancer, and has acknowledged nothing of the real server's for long: who lends does well to end that.
+    Unheard,
     /// The path or the connection is over: nothing may be sent any more.
     Closed,
 }
@@ -52,6 +55,8 @@ pub(super) struct Pending {
     answers: Vec<[u8; 8]>,
     keys: Option<Keys>,
     connection_id: Option<ConnectionId>,
+    /// When the real server is to be given up, unless the client acknowledges something.
+    unheard: Option<Instant>,
     closed: bool,
     /// The owner was told that there is something.
     told: bool,
@@ -143,6 +148,16 @@ impl Feedback {
         self.add(|pending| pending.connection_id = Some(id));
     }
 
+    /// If it is not heard until then; or it is.
+    pub(super) fn unheard(&self, until: Option<Instant>) {
+        self.add(|pending| pending.unheard = until);
+    }
+
+    /// When there is something of which nobody tells.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.pending().unheard
+    }
+
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn frames(&self) -> Bytes {
         self.pending().frames()
@@ -195,6 +210,10 @@ impl Pending {
         let frames = self.frames();
         if !frames.is_empty() {
             events.push_back(Event::Feedback(frames));
+        }
+        if self.unheard.is_some_and(|until| until <= Instant::now()) {
+            self.unheard = None;
+            events.push_back(Event::Unheard);
         }
         if self.closed {
             events.push_back(Event::Closed);

@@ -38,6 +38,7 @@ impl State {
                 number: self.void - 1,
             }
         });
+        self.asks(nonce.path, nonce.number);
         for stream in self.ended.drain(..) {
             self.streams.say(stream, nonce);
         }

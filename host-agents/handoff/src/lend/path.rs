@@ -8,6 +8,7 @@ use noq::ConnectionId;
 use super::account::Account;
 use super::feedback::Feedback;
 use super::numbers::Numbers;
+use super::vigil::Vigil;
 
 /// Numbers above the largest acknowledged one at which a path changes hands. Who begins there abridges them as if the client had all before, in a byte at
 /// first, and 128 above what it has the client takes them for others (RFC 9000, appendix A.3); so the new owner has 96 until it hears from the client.
@@ -35,8 +36,19 @@ pub(super) struct Loan {
     pub(super) feedback: Arc<Feedback>,
     /// Bytes that it wants to be allowed in all.
     pub(super) wanted: u64,
+    pub(super) vigil: Vigil,
     /// Counts of ECN before.
     ecn: [u64; 3],
+}
+
+impl Loan {
+    /// The client has something new of it.
+    fn heard(&mut self) {
+        if self.vigil == Vigil::Unheard {
+            self.feedback.unheard(None);
+        }
+        self.vigil = Vigil::Calm;
+    }
 }
 
 #[derive(Debug)]
@@ -107,6 +119,7 @@ impl Path {
         self.holder = Holder::RealServer(Loan {
             feedback: feedback.clone(),
             wanted: credit,
+            vigil: Vigil::Calm,
             ecn: self.ecn,
         });
         Some((first, feedback))
@@ -162,8 +175,14 @@ impl Path {
     /// Packets up to this number have come. How many numbers of a real server's these are more than before.
     pub(super) fn acked(&mut self, largest: u64, ecn: Option<[u64; 3]>) -> u64 {
         let before = self.acked.map_or(0, |acked| acked + 1);
-        let more = match self.holder {
-            Holder::RealServer(_) => (largest + 1).saturating_sub(before.max(self.numbers.begin())),
+        let more = match &mut self.holder {
+            Holder::RealServer(loan) => {
+                let more = (largest + 1).saturating_sub(before.max(self.numbers.begin()));
+                if more > 0 {
+                    loan.heard();
+                }
+                more
+            }
             _ => 0,
         };
         self.acked = self.acked.max(Some(largest));

@@ -16,6 +16,10 @@ impl Ranges {
         self.0.is_empty()
     }
 
+    pub(super) fn largest(&self) -> Option<u64> {
+        self.0.first().map(|range| *range.end())
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

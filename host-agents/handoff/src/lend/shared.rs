@@ -159,8 +159,11 @@ impl State {
             for (_, part) in parts.iter().filter(|(name, _)| *name == path.id) {
                 lent.insert(part.start..=part.end - 1);
             }
-            if let Some(loan) = path.loan().filter(|_| !lent.is_empty()) {
-                loan.feedback.acked(lent, ack, None);
+            if let Some(largest) = lent.largest() {
+                path.acked(largest, None);
+                if let Some(loan) = path.loan() {
+                    loan.feedback.acked(lent, ack, None);
+                }
             }
         }
         true

@@ -145,6 +145,7 @@ impl State {
     /// Numbers are those of the wire; noq's part has noq's.
     fn acked(&mut self, ack: &Ack<'_>, scratch: &mut Scratch) -> bool {
         self.streams.acked(ack);
+        self.answers(ack);
         if self.shared.is_some() {
             return self.acked_of_shared(ack, scratch);
         }

@@ -37,6 +37,9 @@ pub(super) struct State {
     pub(super) void: u64,
     /// Packets of real servers that the client has, by the newest keys.
     pub(super) elsewhere: u64,
+    /// By which noq is to ask whether the client is there, and by which it did.
+    pub(super) asking: Option<u32>,
+    pub(super) asked: Option<u32>,
     /// Why the connection is to be closed: a code of the transport's.
     pub(super) violation: Option<u64>,
     /// Lent streams in the packet that is being sealed.

@@ -65,6 +65,13 @@ pub enum ToBalancer {
         /// How many.
         count: u64,
     },
+    /// A probe has left for the client, which has acknowledged nothing for long.
+    Silent {
+        /// For how long, in microseconds.
+        silence: u64,
+        /// Within which it would acknowledge the probe, in microseconds.
+        timeout: u64,
+    },
 }
 
 impl Message for ToBalancer {
@@ -88,6 +95,7 @@ impl Message for ToBalancer {
             Self::Failed { code } => (0x26, &[code]),
             Self::Returned { next } => (0x27, &[next]),
             Self::Wants { count } => (0x28, &[count]),
+            Self::Silent { silence, timeout } => (0x29, &[silence, timeout]),
         };
         wire::message(out, kind, |w| {
             fields.iter().for_each(|field| w.varint(*field));
@@ -95,7 +103,7 @@ impl Message for ToBalancer {
     }
 
     fn decode(wire: &mut BytesMut) -> Result<Option<Self>, Error> {
-        let limit = |kind| (0x20..=0x28).contains(&kind).then_some(SHORT);
+        let limit = |kind| (0x20..=0x29).contains(&kind).then_some(SHORT);
         let Some((kind, body)) = wire::take(wire, limit)? else {
             return Ok(None);
         };
@@ -127,7 +135,11 @@ impl Message for ToBalancer {
             },
             0x26 => Self::Failed { code: r.varint()? },
             0x27 => Self::Returned { next: r.varint()? },
-            _ => Self::Wants { count: r.varint()? },
+            0x28 => Self::Wants { count: r.varint()? },
+            _ => Self::Silent {
+                silence: r.varint()?,
+                timeout: r.varint()?,
+            },
         };
         r.end()?;
         Ok(Some(message))

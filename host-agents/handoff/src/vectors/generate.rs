@@ -153,6 +153,10 @@ pub(super) fn messages_to_balancer() -> impl Iterator<Item = ToBalancer> {
             next: (1 << 40) + 9,
         },
         ToBalancer::Wants { count: 26 },
+        ToBalancer::Silent {
+            silence: 435_000,
+            timeout: 175_000,
+        },
     ];
     refused.into_iter().chain(others)
 }
@@ -207,7 +211,8 @@ fn invalid() -> Vec<Invalid> {
         "2204040140c7",
         "23020404",
         "2801c0",
-        "2900",
+        "290105",
+        "2a00",
     ];
     let cases = to_server.iter().map(|wire| ("to_server", wire.as_str()));
     let cases = cases.chain(to_balancer.iter().map(|wire| ("to_balancer", *wire)));

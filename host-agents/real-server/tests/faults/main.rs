@@ -9,3 +9,4 @@ mod forged;
 mod keys;
 mod moves;
 mod paths;
+mod unheard;
