@@ -18,9 +18,9 @@ FIGURE_13 = f"""## Figure 13: downloads with losses
 
 Topology A, {measure.RATE} Mbit/s and {measure.QUEUE} packets' queue towards the client, CUBIC, three downloads of 12 MB each, or six of less where losses are the limit, the forms in turns. Published: about 12 Mbit/s with loss rates of "0.01, 0.03 and 0.1", less with more, and both forms alike; whether these are shares or per cent it does not say, so here are both.
 
-Where the link is the limit, both forms fill it, but for the first round trips. Where losses are, the round trip counts: the balancer that is a proxy hears of its packets after {PROXIED} ms, from it to the client and back, and has the rest of the way in TCP, where nothing is lost; the real server after {HANDED} ms, to the client, from there to the balancer, and back.
+Where the link is the limit, it is filled but for the first round trips, and until what slow start has lost of its last one is there. Where losses are the limit, the round trip counts: the balancer that is a proxy hears of its packets after {PROXIED} ms, from it to the client and back, and has the rest of the way in TCP, where nothing is lost; the real server after {HANDED} ms, to the client, from there to the balancer, and back.
 With a share p of packets lost at random, {math.sqrt(1.5):.2f} / sqrt(p) packets are under way on average (RFC 9438, section 4.3: at these rates CUBIC is as fast as Reno), in each round trip: so the hand-off is slower by {100 * (1 - PROXIED / HANDED):.0f} % in A and in B, and by 14 % in C (60 ms, and 70). *Expected* is that rate, for packets of
-{PAYLOAD} bytes; at 10 % most losses are found by time-outs, which the formula leaves out. *As far* is a proxy with clients {HANDED} ms away, in the same run: next to it one sees what the hand-off itself costs. Feedback waits for 1 ms on average, so that it is relayed with others'.
+{PAYLOAD} bytes, and no more than the link's; at 10 % most losses are found by time-outs, which the formula leaves out. *As far* is a proxy with clients {HANDED} ms away, in the same run: next to it one sees what the hand-off itself costs. Feedback waits for 1 ms on average, so that it is relayed with others'.
 """
 ONE_PATH_CLIENTS = f"""## Clients of one path
 
