@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,6 +124,17 @@ impl Target {
     pub fn is_at(&self, other: &Self) -> bool {
         (self.address, &self.host) == (other.address, &other.host)
     }
+}
+
+/// What a command downloads, and to where.
+#[derive(Debug, clap::Args)]
+pub struct Files {
+    /// What to download. `get`: URLs in a row with the same host and port share a connection; `page`: the page, then its objects, all with the same
+    #[arg(required = true, value_name = "URL")]
+    pub urls: Vec<String>,
+    /// Where to put the files, by the last part of their paths; nowhere if absent
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
 }
 
 /// Options that every command has.

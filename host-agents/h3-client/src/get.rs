@@ -1,11 +1,10 @@
 //! `get`: downloads, one after the other.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::client::{Client, Options, Session, Target};
+use crate::client::{Client, Files, Options, Session, Target};
 use crate::content::Seen;
 use crate::line::Line;
 
@@ -15,14 +14,10 @@ const KEEP_ALIVE: Duration = Duration::from_millis(200);
 /// Options of `get`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What to download; URLs in a row with the same host and port share a connection
-    #[arg(required = true, value_name = "URL")]
-    urls: Vec<String>,
+    #[command(flatten)]
+    files: Files,
     #[command(flatten)]
     options: Options,
-    /// Where to put the files, by the last part of their paths; nowhere if absent
-    #[arg(long, value_name = "DIR")]
-    output: Option<PathBuf>,
     /// Once so many bytes of a download have come, go on from another UDP port without QUIC knowing, as behind a NAT that starts again
     #[arg(long, value_name = "BYTES")]
     rebind_after: Option<u64>,
@@ -33,7 +28,7 @@ pub async fn run(args: &Args) -> Result<bool> {
     let client = Client::new(&args.options, args.rebind_after.map(|_| KEEP_ALIVE))?;
     let mut open: Option<(Target, Session)> = None;
     let mut good = true;
-    for url in &args.urls {
+    for url in &args.files.urls {
         let target = Target::new(url).await?;
         let begun = Instant::now();
         let mut line = Line::new(url);
@@ -50,7 +45,7 @@ pub async fn run(args: &Args) -> Result<bool> {
             }
             let (_, session) = open.as_ref().expect("there is one");
             line.note(session);
-            let (output, rebind_after) = (args.output.as_deref(), args.rebind_after);
+            let (output, rebind_after) = (args.files.output.as_deref(), args.rebind_after);
             line.download(session, &target, output, rebind_after, (&mut seen, begun))
                 .await
         }

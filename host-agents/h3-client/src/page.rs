@@ -1,33 +1,28 @@
 //! `page`: downloads over one connection as a browser has them: the page first, then all of its objects at a time.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use futures_util::future::join_all;
 
-use crate::client::{Client, Options, Target};
+use crate::client::{Client, Files, Options, Target};
 use crate::content::Seen;
 use crate::line::Line;
 
 /// Options of `page`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The page, then its objects: all with the same host and port
-    #[arg(required = true, value_name = "URL")]
-    urls: Vec<String>,
+    #[command(flatten)]
+    files: Files,
     #[command(flatten)]
     options: Options,
-    /// Where to put the files, by the last part of their paths; nowhere if absent
-    #[arg(long, value_name = "DIR")]
-    output: Option<PathBuf>,
 }
 
 /// Whether every answer came, with a status of success.
 pub async fn run(args: &Args) -> Result<bool> {
     let client = Client::new(&args.options, None)?;
     let mut targets = Vec::new();
-    for url in &args.urls {
+    for url in &args.files.urls {
         targets.push((url, Target::new(url).await?));
     }
     let (_, first) = &targets[0];
@@ -39,7 +34,7 @@ pub async fn run(args: &Args) -> Result<bool> {
     let begun = Instant::now();
     let connected = client.connect(first).await;
     let handshake = begun.elapsed().as_secs_f64();
-    let output = args.output.as_deref();
+    let output = args.files.output.as_deref();
     let download = async |i: usize| {
         let (url, target) = &targets[i];
         let (mut line, mut seen) = (Line::new(url), Seen::new(true));

@@ -14,7 +14,10 @@ const PYTHON: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../build/quic-clients/bin/python"
 );
-const GET_ALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/get_all.py");
+const GET_ALL: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../cclb7-quic/tests/clients/get_all.py"
+);
 const GET_CURL: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../cclb7-quic/tests/clients/get_curl.py"

@@ -114,9 +114,12 @@ impl Soak {
             let (object, result) = ended.expect("it does not panic");
             self.count(kind, object);
             if let Err(error) = result {
-                wrong.push(format!(
+                let line = format!(
                     "connection {i}, {paths} paths, {lost} % lost, object {object}: {error}"
-                ));
+                );
+                // Whoever watches for an hour hears of it at once.
+                println!("{line}");
+                wrong.push(line);
             }
         }
         client.close().await;

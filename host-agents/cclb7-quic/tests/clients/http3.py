@@ -1,0 +1,85 @@
+"""HTTP/3 requests by aioquic, on one connection."""
+
+import asyncio
+import ssl
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from aioquic.asyncio import QuicConnectionProtocol
+from aioquic.asyncio import connect as connect_quic
+from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.h3.events import DataReceived, HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ConnectionTerminated, QuicEvent
+
+PATIENCE = 60.0
+"""Seconds for an answer."""
+
+
+@dataclass
+class Answer:
+    """What came so far."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytearray = field(default_factory=bytearray)
+
+
+class Client(QuicConnectionProtocol):
+    """A connection, with any number of requests at a time."""
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self._http = H3Connection(self._quic)
+        self._answers: dict[int, Answer] = {}
+        self._done: dict[int, asyncio.Future] = {}
+
+    async def get(self, url: str) -> Answer:
+        """The answer, once it is whole."""
+        parts = urlsplit(url)
+        fields = {
+            "method": "GET",
+            "scheme": "https",
+            "authority": parts.netloc,
+            "path": parts.path,
+        }
+        headers = [
+            (f":{name}".encode(), value.encode()) for name, value in fields.items()
+        ]
+        stream = self._quic.get_next_available_stream_id()
+        self._http.send_headers(stream, headers, end_stream=True)
+        answer = self._answers[stream] = Answer()
+        done = self._done[stream] = asyncio.get_running_loop().create_future()
+        self.transmit()
+        await asyncio.wait_for(done, PATIENCE)
+        return answer
+
+    def quic_event_received(self, event: QuicEvent) -> None:
+        if isinstance(event, ConnectionTerminated):
+            for done in self._done.values():
+                if not done.done():
+                    done.set_exception(ConnectionError(event.reason_phrase))
+        for part in self._http.handle_event(event):
+            answer = self._answers.get(getattr(part, "stream_id", None))
+            if answer and isinstance(part, HeadersReceived):
+                answer.headers.update(
+                    (name.decode(), value.decode()) for name, value in part.headers
+                )
+            if answer and isinstance(part, DataReceived):
+                answer.body += part.data
+            if answer and part.stream_ended and not self._done[part.stream_id].done():
+                self._done[part.stream_id].set_result(None)
+
+
+def connect(url: str) -> AbstractAsyncContextManager[Client]:
+    """To the server of `url`, whose certificate may be anybody's."""
+    parts = urlsplit(url)
+    configuration = QuicConfiguration(
+        is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE
+    )
+    return connect_quic(
+        parts.hostname,
+        parts.port or 443,
+        configuration=configuration,
+        create_protocol=Client,
+    )
