@@ -57,7 +57,8 @@ async fn a_download_begins_at_the_proxy_and_goes_on_without_it() {
     let steps =
         ["association", "connect", "first_byte", "total"].map(|step| seconds(&report, step));
     assert!(steps.is_sorted() && steps[0] > 0., "{report}");
-    assert!(seconds(&report, "migrated") > steps[1], "{report}");
+    // It may have moved before the task that connected hears of it.
+    assert!(seconds(&report, "migrated") > steps[0], "{report}");
     until(|| metrics.ends.get(End::Released) == 1, "the flow's end").await;
     until(|| metrics.flows.load(Relaxed) == 0, "no flow").await;
 
