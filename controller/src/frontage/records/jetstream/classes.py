@@ -7,6 +7,7 @@ class can move as a whole and keep its name.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -66,6 +67,13 @@ class Classes:
         self._replicas = replicas
         self._known: dict[str, StreamClass] = {}
         self._seen: dict[str, StreamClass] = {}
+        self._mirrors: dict[str, asyncio.Task[None]] = {}
+
+    async def close(self) -> None:
+        tasks = list(self._mirrors.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def forget(self, name: str) -> None:
         self._known.pop(name, None)
@@ -80,7 +88,7 @@ class Classes:
                 return None
             found = _class(info)
             if found is not None:
-                await self._mirror_here(found)
+                self._mirror_here(found)
                 self._known[name] = found
         return found
 
@@ -173,10 +181,12 @@ class Classes:
         self._known[one.name] = one
         return one
 
-    async def _mirror_here(self, one: StreamClass) -> None:
-        """Who made the class may have been stopped in the middle."""
-        if self._own in one.sites[1:]:
-            await self._make_mirror(one, self._own)
+    def _mirror_here(self, one: StreamClass) -> None:
+        """Who made the class may have been stopped in the middle. Nobody waits: where the server that has the mirror is down, this
+        is tried for long, and reads go to the origin."""
+        if self._own in one.sites[1:] and one.name not in self._mirrors:
+            task = self._mirrors[one.name] = asyncio.create_task(self._make_mirror(one, self._own))
+            task.add_done_callback(lambda _: self._mirrors.pop(one.name, None))
 
     async def _make_mirror(self, one: StreamClass, site: int) -> None:
         """A site that is down gets its mirror later: reads go to the origin meanwhile."""

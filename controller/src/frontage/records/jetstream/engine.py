@@ -100,6 +100,7 @@ class JetStream(Store):
         await super().close()
         await self._following.close()
         await self._relay.close()
+        await self.classes.close()
         await self.link.close()
 
     async def _read(self, guid: str) -> Record | None:

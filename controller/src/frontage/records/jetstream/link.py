@@ -23,6 +23,8 @@ SAFE = 2, 11
 which `kill -9` was not seen to lose anything, as 2.9.10 was (docs/records.md)."""
 CONNECT_TIMEOUT = 5.0
 """Seconds for the first connection; later ones are tried for ever."""
+PING = 4
+"""Seconds from ping to ping: a server that stands still is left for another after two without an answer."""
 ATTEMPT = 2.0
 """Seconds for one answer; then it is asked again."""
 PATIENCE = 15.0
@@ -66,7 +68,14 @@ class Link:
 
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                client = await nats.connect(servers, max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=note)
+                client = await nats.connect(
+                    servers,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=0.2,
+                    error_cb=note,
+                    ping_interval=PING,
+                    max_outstanding_pings=2,
+                )
         except (OSError, TimeoutError, nats.errors.Error):
             raise EngineError(f"{where}: cannot be reached: {problems[0]}; start nats-server with JetStream") from None
         link = cls(client, where)
