@@ -145,6 +145,10 @@ async def test_who_gets_no_answer_does_not_know(world: dict[int, JetStream], mon
         """As if it died with the question in hand."""
 
     await world[2].link.listen(f"{SUBJECT}.1", silent)
+    with pytest.raises(TimeoutError):
+        # Until site 3's nats-server has heard of it.
+        while await world[3].link.request(f"{SUBJECT}.1", b"", 0.1) is None:
+            pass
     monkeypatch.setattr(relay, "PATIENCE", 0.1)
     with pytest.raises(OutcomeUnknownError, match="site 1 does not answer"):
         await world[3].put("guid", {"n": 2})
