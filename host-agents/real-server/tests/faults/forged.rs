@@ -5,19 +5,23 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use frontage_handoff::grant::{Grant, Keys};
 use frontage_handoff::link::tls::Files;
-use frontage_handoff::message::{Message as _, ToServer};
+use frontage_handoff::message::{Cookie, Message as _, ToServer};
 use frontage_lab::privileged;
 use noq::{Connection, ConnectionId, Endpoint};
 
 use crate::common::ca::Ca;
 use crate::common::{LINK, World, run, until};
 
+/// The first number of that grant, and its share.
+pub const FIRST: u64 = 10;
+pub const CREDIT: u64 = 1 << 20;
+
 /// An Open of a path of a connection of which nobody knows.
-fn open() -> Vec<u8> {
+pub fn open(cookie: Option<Cookie>) -> Vec<u8> {
     let secret = Bytes::from_static(&[7; 32]);
     let grant = Grant {
         path: 1,
-        first: 10,
+        first: FIRST,
         connection_id: ConnectionId::new(&[1; 8]),
         suite: 0x1301,
         header_secret: secret.clone(),
@@ -28,11 +32,11 @@ fn open() -> Vec<u8> {
         client_parameters: Bytes::new(),
         server: "10.0.0.2:443".parse().unwrap(),
         client: "10.0.0.1:9".parse().unwrap(),
-        credit: 1 << 20,
+        credit: CREDIT,
         rtt: Duration::from_millis(1),
     };
     let mut wire = BytesMut::new();
-    let (cookie, below) = (None, 0);
+    let below = 0;
     ToServer::Open {
         grant,
         cookie,
@@ -43,7 +47,7 @@ fn open() -> Vec<u8> {
 }
 
 /// A link of who has the certificate `name` of the CA `ca`, to the first real server.
-async fn link(world: &World, name: &str, ca: &str) -> Option<Connection> {
+pub async fn link(world: &World, name: &str, ca: &str) -> Option<Connection> {
     let file = |name: &str| world.folder.join(name);
     let config = Files {
         certificate: file(&format!("{name}.pem")),
@@ -77,15 +81,15 @@ fn what_is_no_grant_is_refused_by_name() {
             until("a stranger is counted", || strangers() == i as u64 + 1).await;
         }
         let link = link(&world, "lb.test", "ca.pem").await.unwrap();
-        let mut of_old = open();
+        let mut of_old = open(None);
         // Behind the type and two octets of length.
         assert_eq!((of_old[0], of_old[3]), (0, 1));
         of_old[3] = 0;
-        let twice = open().repeat(2);
+        let twice = open(None).repeat(2);
         for (wire, reason) in [
             (of_old, "version"),
             (twice, "second_open"),
-            (open(), "replayed_open"),
+            (open(None), "replayed_open"),
             (vec![0x06, 0], "no_open"),
         ] {
             let (mut send, mut receive) = link.open_bi().await.unwrap();

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod asked;
 mod drain;
 mod forged;
 mod keys;

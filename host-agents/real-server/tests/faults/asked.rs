@@ -1,0 +1,144 @@
+//! What a real server asks of its balancer, and what it leaves to it: this test is the balancer.
+
+use bytes::BytesMut;
+use frontage_handoff::http3;
+use frontage_handoff::message::{Cookie, Message as _, Reason, ToBalancer, ToServer};
+use frontage_lab::privileged;
+use http::Request;
+use noq::{RecvStream, SendStream};
+
+use crate::common::{World, content, run};
+use crate::forged::{CREDIT, FIRST, link, open};
+
+/// A stream of the balancer's.
+struct Stream {
+    send: SendStream,
+    receive: RecvStream,
+    _link: noq::Connection,
+    wire: BytesMut,
+}
+
+impl Stream {
+    async fn open(world: &World, cookie: Option<Cookie>) -> Self {
+        let link = link(world, "lb.test", "ca.pem").await.unwrap();
+        let (mut send, receive) = link.open_bi().await.unwrap();
+        send.write_all(&open(cookie)).await.unwrap();
+        let wire = BytesMut::new();
+        Self {
+            send,
+            receive,
+            _link: link,
+            wire,
+        }
+    }
+
+    async fn say(&mut self, message: &ToServer) {
+        let mut wire = BytesMut::new();
+        message.encode(&mut wire);
+        self.send.write_all(&wire).await.unwrap();
+    }
+
+    async fn ask(&mut self, stream: u64, name: &str, max_stream_data: u64) {
+        let request = Request::get(format!("https://lb.test/{name}"));
+        let http3 = http3::request(&request.body(()).unwrap(), &[]);
+        let max_stream_data = Some(max_stream_data);
+        let request = ToServer::Request {
+            stream,
+            max_stream_data,
+            http3,
+        };
+        self.say(&request).await;
+    }
+
+    async fn hear(&mut self) -> ToBalancer {
+        let hearing = async {
+            loop {
+                if let Some(message) = ToBalancer::decode(&mut self.wire).unwrap() {
+                    return message;
+                }
+                let chunk = self.receive.read_chunk(1 << 16).await.unwrap();
+                self.wire
+                    .extend_from_slice(&chunk.expect("the stream goes on"));
+            }
+        };
+        let heard = tokio::time::timeout(frontage_lab::PATIENCE, hearing).await;
+        heard.expect("a message")
+    }
+}
+
+/// It asks for a larger share as its streams need one; and says what it sends to a client that is not there.
+#[test]
+fn a_share_is_asked_for_as_it_is_needed() {
+    if !privileged() {
+        return;
+    }
+    let (small, large) = (300_000, 2_000_000);
+    let files = [
+        ("small".to_owned(), content(1, small)),
+        ("large".to_owned(), content(2, large)),
+    ];
+    let world = World::new("asked", 1, "round-robin", "", &files);
+    run(&world, async || {
+        let mut balancer = Stream::open(&world, None).await;
+        // Its room is in the share.
+        balancer.ask(0, "small", 0).await;
+        assert_eq!(balancer.hear().await, ToBalancer::Accepted { stream: 0 });
+        balancer.ask(4, "large", 10_000).await;
+        assert_eq!(balancer.hear().await, ToBalancer::Accepted { stream: 4 });
+        let ToBalancer::Blocked { credit } = balancer.hear().await else {
+            panic!("it has {CREDIT} and needs more");
+        };
+        // Headers and heads of frames are a few kilobytes.
+        let bytes = (small + large) as u64;
+        assert!((bytes..bytes + 10_000).contains(&credit), "{credit}");
+        let silent = balancer.hear().await;
+        assert!(
+            matches!(
+                silent,
+                ToBalancer::Silent {
+                    silence: 100_000..,
+                    ..
+                }
+            ),
+            "{silent:?}"
+        );
+        balancer.say(&ToServer::Stop).await;
+        loop {
+            match balancer.hear().await {
+                ToBalancer::Silent { .. } => {}
+                ToBalancer::Returned { next } => break assert!(next > FIRST),
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+}
+
+/// Without keys it cannot make the sources of packets, and says so; its balancer answers.
+#[test]
+fn a_missing_cookie_key_is_told() {
+    if !privileged() {
+        return;
+    }
+    let files = [("small".to_owned(), content(1, 1000))];
+    let world = World::new("keyless", 1, "round-robin", "", &files);
+    run(&world, async || {
+        let cookie = Cookie {
+            sid: 7,
+            prefix: 0x2001_0db8_0000_0007,
+            epoch: Some(1),
+        };
+        let mut balancer = Stream::open(&world, Some(cookie)).await;
+        for stream in [0, 4] {
+            balancer.ask(stream, "small", 10_000).await;
+            let reason = Reason::Path;
+            assert_eq!(
+                balancer.hear().await,
+                ToBalancer::Refused { stream, reason }
+            );
+        }
+        balancer.say(&ToServer::Stop).await;
+        assert_eq!(balancer.hear().await, ToBalancer::Returned { next: FIRST });
+    });
+    assert_eq!(world.server_metric(0, "failed_grants_total"), 1);
+    assert_eq!(world.server_metric(0, "refused_total{reason=\"path\"}"), 2);
+}
