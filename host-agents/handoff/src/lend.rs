@@ -61,8 +61,9 @@ mod vigil;
 /// With this, noq resets its half of a stream that was taken back by [`End::Reset`]. It makes room for the code and the final size that the client is to see.
 pub const RESET: VarInt = VarInt::MAX;
 
-/// A client acknowledges nothing of a real server's for so long before that is given up.
-const PATIENCE: Duration = Duration::from_millis(400);
+/// A client acknowledges nothing of a real server's for so long before that is given up. No less than what a switch may refuse to it for the sake of shorter answers (AIFO), and no more
+/// than leaves a round trip until a second is over.
+const PATIENCE: Duration = Duration::from_millis(800);
 
 /// The path of packets without a path.
 const VOID: u32 = u32::MAX;

@@ -19,7 +19,7 @@ pub struct Hearer {
 /// Its packets.
 enum Own {
     From(u64),
-    OneByOne { pool: Pool, next: u64 },
+    OneByOne { pool: Box<Pool>, next: u64 },
 }
 
 struct Blind;
@@ -44,7 +44,7 @@ impl Hearer {
         Self {
             streams: streams.into(),
             own: Own::OneByOne {
-                pool: Pool::new(first, Arc::new(Blind)),
+                pool: Box::new(Pool::new(first, Arc::new(Blind))),
                 next: 0,
             },
         }
