@@ -17,6 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples each time, on slow machines as well.
+settings.register_profile("frontage", deadline=None, derandomize=True)
+settings.load_profile("frontage")
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "controller" / "examples" / "demo.yaml"

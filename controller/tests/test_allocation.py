@@ -70,7 +70,7 @@ def test_the_largest_configuration_fits(vips: int) -> None:
     assert held["assign.pool"] <= limits.POOL_PLACES
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.dictionaries(st.integers(0, 40), st.tuples(st.integers(0, 3), st.booleans()), max_size=30), min_size=1, max_size=6)
 )
@@ -170,7 +170,7 @@ class Trees:
                 self.leaves.pop(op.slot, None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.dictionaries(st.integers(0, 20), st.tuples(st.integers(0, 2), st.booleans()), max_size=16), st.booleans()),

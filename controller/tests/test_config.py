@@ -164,7 +164,7 @@ def test_too_many_weights() -> None:
     assert "100 different pairs of alpha and relative weight" in problems("\n".join(lines))[0]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_no_mutation_of_a_file_crashes(data: st.DataObject) -> None:
     text = TEXT

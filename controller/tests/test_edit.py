@@ -191,7 +191,7 @@ def test_concurrent_edits_all_count(tmp_path: Path) -> None:
     assert {f"new{i}" for i in range(8)} <= {server.name for server in config.servers}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from([TEXT, FLOW, DASHES]), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=12))
 def test_any_sequence_of_edits_stays_valid(text: str, steps: list[tuple[int, int]]) -> None:
     for kind, number in steps:

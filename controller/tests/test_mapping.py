@@ -100,7 +100,7 @@ def run(engine: Engine, sequence: list[tuple[Cells, Services]]) -> tuple[Install
     return installed, measured, {name: wanted for name, wanted in deployed.items() if wanted is not None and wanted[0]}
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(steps)
 def test_steps_lead_to_the_best_sites_by_measurement(sequence: list[tuple[Cells, Services]]) -> None:
     installed, measured, deployed = run(Engine(SITES, EXACT), sequence)
@@ -114,7 +114,7 @@ def test_steps_lead_to_the_best_sites_by_measurement(sequence: list[tuple[Cells,
             assert set(chosen) <= set(sites)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(steps, st.sampled_from([EXACT, Margin(0.3, 0.0), Margin(0.1, 2000.0)]))
 def test_increments_equal_a_whole_computation(sequence: list[tuple[Cells, Services]], margin: Margin) -> None:
     """Of the same regions and with the same history of orders, everything computed anew is what the increments have led to."""
@@ -137,7 +137,7 @@ def test_increments_equal_a_whole_computation(sequence: list[tuple[Cells, Servic
                     assert other.choose(client, name) == installed.choose(client, name)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(steps, st.floats(0, 0.5), st.floats(0, 5000))
 def test_no_choice_is_farther_than_the_margin(sequence: list[tuple[Cells, Services]], share: float, slack: float) -> None:
     installed, measured, deployed = run(Engine(SITES, Margin(share, slack)), sequence)
@@ -221,7 +221,7 @@ def test_regions_beyond_the_limit_are_left_out() -> None:
 
 
 @given(st.one_of(st.ip_addresses(), st.text("0123456789abcdef:./%", max_size=20)), st.one_of(st.none(), st.integers(0, 130)))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_prefixes_are_read_as_the_library_reads_them(address: object, length: int | None) -> None:
     text = f"{address}" if length is None else f"{address}/{length}"
     try:
@@ -236,7 +236,7 @@ def test_prefixes_are_read_as_the_library_reads_them(address: object, length: in
 
 
 @given(st.sets(st.tuples(st.integers(0, 15), st.integers(0, 4)), max_size=20))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 def test_the_longest_covering_prefix_is_the_parent(drawn: set[tuple[int, int]]) -> None:
     prefixes = {Prefix(4, (value << 28) & ~((1 << 32 - length) - 1), length) for value, length in drawn}
     cover = Cover()

@@ -146,7 +146,7 @@ def test_weighing_regions_is_never_worse_than_their_closest_sites() -> None:
 steps = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 30), st.booleans()), min_size=1, max_size=5)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(steps, st.sampled_from([{}, PAPER]))
 def test_in_steps_as_at_once(changes: list[tuple[int, int, bool]], given: dict[str, float]) -> None:
     every, sites, parameters = random_demand(3, 60, 7), sites_of(3, 9, 7, 1500.0), Parameters(**given)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontage.placement.engine import Engine
@@ -57,7 +57,6 @@ def test_a_record_waits_for_k_times_m_requests() -> None:
 epochs = st.lists(st.tuples(st.integers(0, 2**32), st.integers(0, 5000)), min_size=1, max_size=20)
 
 
-@settings(deadline=None)
 @given(epochs, st.integers(30, 1000), st.sampled_from([0.036, 0.1, 0.5]))
 def test_overhead_is_bounded_whatever_is_wanted(steps: list[tuple[int, int]], requests: int, share: float) -> None:
     if share <= 1 / requests:

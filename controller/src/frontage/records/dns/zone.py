@@ -61,7 +61,8 @@ class Zone:
             # dnslib lets out whatever its parts raise: struct's, Unicode's, index errors. Nothing of ours is in there.
             return Answer(_formerr(query), "malformed")
         reply = DNSRecord(DNSHeader(id=asked.header.id, qr=1, aa=1, rd=asked.header.rd, opcode=asked.header.opcode))
-        for question in asked.questions[:1]:
+        # Of what is no query, the other sections may have a meaning of their own (RFC 2136, section 2.3).
+        for question in asked.questions[:1] if asked.header.opcode == OPCODE.QUERY else ():
             reply.add_question(question)
         result = await self._fill(reply, asked, edns, subnet, asker)
         most = 65535 if not udp else UDP if edns is None else min(max(edns.rclass, UDP), UDP_MOST)
