@@ -179,17 +179,21 @@ fn every_byte_is_right() {
         format!("{done} to clients of {paths} paths")
     });
     let kinds: Vec<_> = kinds.collect();
+    let of_all = |metric| -> u64 {
+        (0..SERVERS)
+            .map(|server| world.says_of(server, metric))
+            .sum()
+    };
     println!(
-        "seed {}: {} objects ({}), {} MB, {} s; by real servers {sent:?}, kept {}, broken {}",
+        "seed {}: {} objects ({}), {} MB, {} s; by real servers {sent:?}, kept {}, broken {}, unheard {}",
         soak.seed,
         soak.done(),
         kinds.join(", "),
         soak.bytes.load(Relaxed) / 1_000_000,
         soak.begun.elapsed().as_secs(),
         world.balancer_metric("handoff_kept_total"),
-        (0..SERVERS)
-            .map(|server| world.says_of(server, "broken_total"))
-            .sum::<u64>(),
+        of_all("broken_total"),
+        of_all("unheard_total"),
     );
     assert!(wrong.is_empty(), "seed {}: {}", soak.seed, wrong.join("\n"));
     assert!(sent.iter().all(|count| *count > 0));
