@@ -105,6 +105,8 @@ class EdgeSwitch:
 
     def apply(self, treatment: Treatment) -> None:
         """A fresh switch, so that no run inherits another's counts; the controller finds it and programs it."""
+        # A controller that has just begun does not say yet how often it has found a switch.
+        self.wait_until_installed()
         new = self.config.with_suffix(".new")
         new.write_text(with_scheduler(self.config.read_text(), treatment.scheduler, self._packets))
         new.replace(self.config)

@@ -130,6 +130,8 @@ impl Events {
             (before.shared && first != before.first).then_some(first)
         };
         if let Some(client) = moves {
+            // What it did not hear may have gone to where it was.
+            self.feedback.call_off();
             let server = self.server;
             self.taken.push_back(Event::Moved { client, server });
         }

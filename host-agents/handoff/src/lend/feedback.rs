@@ -153,6 +153,11 @@ impl Feedback {
         self.add(|pending| pending.unheard = until);
     }
 
+    /// It is not given up yet.
+    pub(super) fn call_off(&self) {
+        self.pending().unheard = None;
+    }
+
     /// When there is something of which nobody tells.
     pub(super) fn due(&self) -> Option<Instant> {
         self.pending().unheard

@@ -68,7 +68,14 @@ impl State {
     /// The real server of `path` has probed, and its client would say so until then. The path by which noq is to ask the client.
     pub(super) fn probed(&mut self, path: u32, until: Instant) -> Option<u32> {
         let own = self.paths.own()?;
-        self.paths.get(path)?.loan()?.vigil.probed(until);
+        let loan = self.paths.get(path)?.loan()?;
+        if loan.vigil == Vigil::Unheard && loan.feedback.due().is_none() {
+            // That was called off.
+            loan.vigil = Vigil::Calm;
+        }
+        loan.vigil.probed(until);
+        // The client may have moved, of which nobody hears that sends to where it was.
+        loan.feedback.look();
         self.asking = Some(own);
         Some(own)
     }
