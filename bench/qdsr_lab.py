@@ -153,6 +153,8 @@ def lab(sizes: Sequence[int]) -> Iterator[Lab]:
         for real in REAL:
             inside = running.enter_context(namespace())
             _connect(clients, inside, real.name, real.address, OTHERS_CORE)
+            # A bridge takes a second or two to pass the first question for a neighbour on: until then the client hears the balancer alone.
+            run(f"{' '.join(enter(inside))} ping -q -c 1 -w {PATIENCE:.0f} {CLIENT}")
             running.enter_context(_real_server(folder, real, inside))
         yield found
 

@@ -30,6 +30,7 @@ pub use hearer::Hearer;
 use pool::Pool;
 use puppet::{Datagram, Puppet};
 use seal::Sealer;
+pub(crate) use silence::PATIENCE;
 pub use silence::Silent;
 use socket::{Between, Outer, Routed, Routes};
 

@@ -25,8 +25,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use noq::{PathId, PathStatus, VarInt};
-use tokio::time::Instant;
 
+use crate::borrow::PATIENCE;
 use crate::grant::Grant;
 pub use error::Error;
 pub use events::Events;
@@ -60,10 +60,6 @@ mod vigil;
 
 /// With this, noq resets its half of a stream that was taken back by [`End::Reset`]. It makes room for the code and the final size that the client is to see.
 pub const RESET: VarInt = VarInt::MAX;
-
-/// A client acknowledges nothing of a real server's for so long before that is given up. No less than what a switch may refuse to it for the sake of shorter answers (AIFO), and no more
-/// than leaves a round trip until a second is over.
-const PATIENCE: Duration = Duration::from_millis(800);
 
 /// The path of packets without a path.
 const VOID: u32 = u32::MAX;
@@ -263,20 +259,20 @@ impl<O> Lender<O> {
         Ok(())
     }
 
-    /// The real server of `path` has sent a probe, since for `silence` the client has acknowledged nothing; if it has this, it says so within `timeout`. So noq asks the
-    /// client, and there is [`Event::Unheard`] if it answers that, twice, and the real server not. A client that answers neither may just be away.
+    /// The real server of `path` has sent a probe, since for `silence` the client has acknowledged nothing of its numbers from `next` on. So noq asks the client, and there
+    /// is [`Event::Unheard`] if it answers that, twice, and the real server not. A client that answers neither may just be away.
     pub fn silent(
         &self,
         connection: &noq::Connection,
         path: u32,
         silence: Duration,
-        timeout: Duration,
+        next: u64,
     ) -> Result<(), Error> {
-        let until = Instant::now() + timeout.max(PATIENCE.saturating_sub(silence));
-        let own = self.state().probed(path, until).ok_or(Error::Path(path))?;
+        let asked = self.state().probed(path, next, silence >= PATIENCE);
         // One that is closed meanwhile asks nothing.
-        let own = connection.path(PathId::from(own));
-        let _ = own.map(|own| own.ping());
+        if let Some(own) = asked?.and_then(|own| connection.path(PathId::from(own))) {
+            let _ = own.ping();
+        }
         Ok(())
     }
 

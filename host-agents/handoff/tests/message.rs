@@ -174,8 +174,7 @@ fn to_balancer() -> impl Strategy<Value = ToBalancer> {
         integer().prop_map(|code| ToBalancer::Failed { code }),
         integer().prop_map(|next| ToBalancer::Returned { next }),
         integer().prop_map(|count| ToBalancer::Wants { count }),
-        (integer(), integer())
-            .prop_map(|(silence, timeout)| ToBalancer::Silent { silence, timeout }),
+        (integer(), integer()).prop_map(|(silence, next)| ToBalancer::Silent { silence, next }),
     ]
 }
 

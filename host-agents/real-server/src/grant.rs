@@ -188,8 +188,8 @@ async fn lend(shared: &Shared, loan: &Loan, inbox: &mut Inbox<ToServer>) {
                 loan.outbox.send(&ToBalancer::Wants { count });
             }
             silent = loan.borrowed.silent() => {
-                let [silence, timeout] = [silent.silence, silent.timeout].map(|for_| for_.as_micros() as u64);
-                loan.outbox.send(&ToBalancer::Silent { silence, timeout });
+                let (silence, next) = (silent.silence.as_micros() as u64, silent.next);
+                loan.outbox.send(&ToBalancer::Silent { silence, next });
             }
             () = loan.borrowed.exhausted() => {
                 loan.outbox.send(&ToBalancer::Failed { code: AEAD_LIMIT_REACHED });

@@ -236,11 +236,11 @@ impl Session {
                     self.outbox.send(&ToServer::Numbers(numbers));
                 }
             }
-            Some(ToBalancer::Silent { silence, timeout }) => {
-                let [silence, timeout] = [silence, timeout].map(Duration::from_micros);
+            Some(ToBalancer::Silent { silence, next }) => {
+                let silence = Duration::from_micros(silence);
                 let connection = &owner.connection;
                 // Of a loan that is over, nobody asks.
-                let _ = owner.lender.silent(connection, self.loan, silence, timeout);
+                let _ = owner.lender.silent(connection, self.loan, silence, next);
             }
             Some(ToBalancer::Failed { code }) => {
                 owner.lender.violated(code);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use frontage_quic::session::{Observer, Packet};
 use noq::ConnectionId;
 use tokio::sync::Notify;
+use tokio::time::timeout_at;
 
 use super::keys::{HeaderKey, PacketKey, Suite, TAG};
 use super::numbering::Numbering;
@@ -236,11 +237,20 @@ impl Sealer {
         state.silence.heard(largest, state.next, Instant::now());
     }
 
-    /// Ready once a packet has left for a client, at the end of a round trip of `rtt`, that has acknowledged nothing for long.
+    /// Ready once a packet has left for a client, at the end of a round trip of `rtt`, that has acknowledged nothing for long; and when that is too long.
     pub async fn silent(&self, rtt: impl Fn() -> Duration) -> Silent {
         loop {
-            self.probed.notified().await;
             // noq's lock is held by whoever seals, and this one's taken within.
+            let overdue = {
+                let rtt = rtt();
+                self.state().silence.overdue(rtt)
+            };
+            match overdue {
+                None => self.probed.notified().await,
+                Some(overdue) => {
+                    let _ = timeout_at(overdue.into(), self.probed.notified()).await;
+                }
+            }
             let rtt = rtt();
             let told = self.state().silence.tell(rtt, Instant::now());
             if let Some(silent) = told {

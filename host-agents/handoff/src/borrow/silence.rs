@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 
 /// A shorter silence concerns nobody but loss recovery.
 const LEAST: Duration = Duration::from_millis(100);
+/// After this a real server is given up, if the client hears its balancer. No less than what a switch may refuse to it for the sake of shorter answers (AIFO), and no
+/// more than leaves a round trip until a second is over.
+pub const PATIENCE: Duration = Duration::from_millis(800);
 /// By which a client may delay acknowledgements, unless it says otherwise (`max_ack_delay`; RFC 9000, section 18.2).
 const DELAY: Duration = Duration::from_millis(25);
 
@@ -19,8 +22,8 @@ fn timeout(rtt: Duration) -> Duration {
 pub struct Silent {
     /// For how long.
     pub silence: Duration,
-    /// Within which an acknowledgement of what left is to be expected.
-    pub timeout: Duration,
+    /// One more than the largest number that it acknowledged; 0: none.
+    pub next: u64,
 }
 
 /// Of the packets of one grant.
@@ -54,12 +57,19 @@ impl Silence {
     pub fn tell(&mut self, rtt: Duration, now: Instant) -> Option<Silent> {
         let silence = now.saturating_duration_since(self.since?);
         let timeout = timeout(rtt);
+        let next = self.heard.map_or(0, |largest| largest + 1);
         let told = self.told.map(|told| now.saturating_duration_since(told));
         if silence < timeout.max(LEAST) || told.is_some_and(|ago| ago < timeout) {
             return None;
         }
         self.told = Some(now);
-        Some(Silent { silence, timeout })
+        Some(Silent { silence, next })
+    }
+
+    /// When it is worth telling without a probe: once it is long enough to be given up, if it was told before.
+    pub fn overdue(&self, rtt: Duration) -> Option<Instant> {
+        let (until, told) = (self.since? + PATIENCE, self.told?);
+        (told < until).then(|| until.max(told + timeout(rtt)))
     }
 }
 
@@ -81,22 +91,28 @@ mod tests {
         // 115 ms after the first packet at the earliest, and as long after the last telling.
         assert!(silence.sent(at(110)));
         assert_eq!(silence.tell(RTT, at(110)), None);
-        let silent = |ms| Silent {
+        let silent = |ms, next| Silent {
             silence: Duration::from_millis(ms),
-            timeout: Duration::from_millis(115),
+            next,
         };
         assert!(silence.sent(at(120)));
-        assert_eq!(silence.tell(RTT, at(120)), Some(silent(120)));
+        assert_eq!(silence.tell(RTT, at(120)), Some(silent(120, 0)));
         assert_eq!(silence.tell(RTT, at(121)), None);
-        assert_eq!(silence.tell(RTT, at(360)), Some(silent(360)));
+        assert_eq!(silence.tell(RTT, at(360)), Some(silent(360, 0)));
+        assert_eq!(silence.overdue(RTT), Some(begin + PATIENCE));
         // News of what was known before are none.
         silence.heard(7, 60, at(400));
         silence.heard(7, 60, at(480));
         assert!(silence.sent(at(500)));
-        assert_eq!(silence.tell(RTT, at(520)), Some(silent(120)));
+        assert_eq!(silence.overdue(RTT), None);
+        assert_eq!(silence.tell(RTT, at(520)), Some(silent(120, 8)));
+        assert_eq!(silence.tell(RTT, at(1190)), Some(silent(790, 8)));
+        assert_eq!(silence.overdue(RTT), Some(at(1305)));
+        assert_eq!(silence.tell(RTT, at(1305)), Some(silent(905, 8)));
+        assert_eq!(silence.overdue(RTT), None);
         // Nothing is under way any more.
-        silence.heard(60, 61, at(530));
-        assert!(!silence.sent(at(900)));
-        assert_eq!(silence.tell(RTT, at(900)), None);
+        silence.heard(60, 61, at(1310));
+        assert!(!silence.sent(at(1900)));
+        assert_eq!(silence.tell(RTT, at(1900)), None);
     }
 }

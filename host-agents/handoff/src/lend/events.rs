@@ -86,15 +86,7 @@ impl Events {
     async fn wait(&mut self) {
         let news = || self.feedback.news.notified();
         if self.due.is_none() {
-            match self.feedback.due() {
-                None => news().await,
-                Some(due) => {
-                    let time_out = tokio::time::timeout_at(due, news());
-                    if time_out.await.is_err() {
-                        return;
-                    }
-                }
-            }
+            news().await;
             let connection = self.connection.upgrade();
             let rtt = connection.and_then(|connection| connection.rtt(PathId::ZERO));
             self.due = moments::next(rtt.unwrap_or_default(), Instant::now());

@@ -10,7 +10,6 @@ use frontage_quic::frames::Ack;
 use frontage_quic::parameters::put_varint;
 use noq::ConnectionId;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 use super::ranges::Ranges;
 use crate::grant::Keys;
@@ -55,8 +54,8 @@ pub(super) struct Pending {
     answers: Vec<[u8; 8]>,
     keys: Option<Keys>,
     connection_id: Option<ConnectionId>,
-    /// When the real server is to be given up, unless the client acknowledges something.
-    unheard: Option<Instant>,
+    /// The real server is to be given up.
+    unheard: bool,
     closed: bool,
     /// The owner was told that there is something.
     told: bool,
@@ -148,18 +147,17 @@ impl Feedback {
         self.add(|pending| pending.connection_id = Some(id));
     }
 
-    /// If it is not heard until then; or it is.
-    pub(super) fn unheard(&self, until: Option<Instant>) {
-        self.add(|pending| pending.unheard = until);
+    /// The client does not hear it.
+    pub(super) fn unheard(&self) {
+        self.add(|pending| pending.unheard = true);
     }
 
     /// It is not given up yet.
     pub(super) fn call_off(&self) {
-        self.pending().unheard = None;
+        self.pending().unheard = false;
     }
 
-    /// When there is something of which nobody tells.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub(super) fn is_unheard(&self) -> bool {
         self.pending().unheard
     }
 
@@ -216,8 +214,7 @@ impl Pending {
         if !frames.is_empty() {
             events.push_back(Event::Feedback(frames));
         }
-        if self.unheard.is_some_and(|until| until <= Instant::now()) {
-            self.unheard = None;
+        if std::mem::take(&mut self.unheard) {
             events.push_back(Event::Unheard);
         }
         if self.closed {

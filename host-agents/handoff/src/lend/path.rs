@@ -45,7 +45,7 @@ impl Loan {
     /// The client has something new of it.
     fn heard(&mut self) {
         if self.vigil == Vigil::Unheard {
-            self.feedback.unheard(None);
+            self.feedback.call_off();
         }
         self.vigil = Vigil::Calm;
     }
@@ -189,6 +189,16 @@ impl Path {
         self.ecn = ecn.unwrap_or(self.ecn);
         self.settle();
         more
+    }
+
+    /// One more than the largest number that the client acknowledged, of whoever has the path; 0: none.
+    pub(super) fn acked_until(&self) -> u64 {
+        let acked = self.acked.map_or(0, |acked| acked + 1);
+        if acked > self.numbers.begin() {
+            acked
+        } else {
+            0
+        }
     }
 
     fn settle(&mut self) {

@@ -7,13 +7,13 @@
 //! ```
 //!
 //! A client that hears nothing for a time, whoever sends, answers neither; when it is there again, it may answer what the balancer sends next and not have got the
-//! real server's last probe. So it must have answered at one probe of the real server's, and then at the next the very packet that left together with it; and the
-//! time in which it would acknowledge the probe must have passed.
-
-use tokio::time::Instant;
+//! real server's last probe. So it must have answered at one probe of the real server's, and then at a later one, when it has acknowledged nothing for long enough.
+//! What it has acknowledged may not have come to the real server yet, which therefore says what has. No clock decides: what the client says is read in the order in which it said it, so what it said of the first probe is read before its second answer, however
+//! busy the balancer is.
 
 use frontage_quic::frames::Ack;
 
+use super::Error;
 use super::path::Path;
 use super::state::State;
 
@@ -23,61 +23,71 @@ pub(super) enum Vigil {
     /// Nothing is amiss.
     #[default]
     Calm,
-    /// The real server probes, and noq's next packet asks the client; what is said about the probe comes until then, if that matters.
-    Asking(Option<Instant>),
+    /// The real server probes, and noq's next packet asks the client; whether for the last time.
+    Asking(bool),
     /// The packet of this number does.
-    Asked(u64, Option<Instant>),
+    Asked(u64, bool),
     /// The client hears noq.
     There,
-    /// And not the real server, unless it says so yet.
+    /// And not the real server.
     Unheard,
 }
 
 impl Vigil {
-    /// The real server has probed; if that is acknowledged, then until this.
-    fn probed(&mut self, until: Instant) {
+    /// The real server has probed; whether it was not heard for long enough.
+    fn probed(&mut self, late: bool) {
         *self = match self {
             Self::Unheard => Self::Unheard,
-            Self::There => Self::Asking(Some(until)),
-            _ => Self::Asking(None),
+            Self::There => Self::Asking(late),
+            Self::Asking(true) | Self::Asked(_, true) => Self::Asking(true),
+            _ => Self::Asking(false),
         };
     }
 
     fn asked(&mut self, number: u64) {
-        if let Self::Asking(until) = *self {
-            *self = Self::Asked(number, until);
+        if let Self::Asking(last) = *self {
+            *self = Self::Asked(number, last);
         }
     }
 
-    /// The client says what it has of noq's; until when the real server has time, if it was asked twice.
-    fn answered(&mut self, has: impl Fn(u64) -> bool) -> Option<Instant> {
+    /// The client says what it has of noq's; whether that is the end of it.
+    fn answered(&mut self, has: impl Fn(u64) -> bool) -> bool {
         match *self {
-            Self::Asked(number, until) if has(number) => {
-                *self = match until {
-                    None => Self::There,
-                    Some(_) => Self::Unheard,
-                };
-                until
+            Self::Asked(number, last) if has(number) => {
+                *self = if last { Self::Unheard } else { Self::There };
+                last
             }
-            _ => None,
+            _ => false,
         }
     }
 }
 
 impl State {
-    /// The real server of `path` has probed, and its client would say so until then. The path by which noq is to ask the client.
-    pub(super) fn probed(&mut self, path: u32, until: Instant) -> Option<u32> {
-        let own = self.paths.own()?;
-        let loan = self.paths.get(path)?.loan()?;
-        if loan.vigil == Vigil::Unheard && loan.feedback.due().is_none() {
+    /// The real server of `path` has probed, and heard of no number from `next` on for long, or too long. The path by which noq is to ask the client, if that may
+    /// not have heard it.
+    pub(super) fn probed(
+        &mut self,
+        path: u32,
+        next: u64,
+        late: bool,
+    ) -> Result<Option<u32>, Error> {
+        let own = self.paths.own().ok_or(Error::Path(path))?;
+        let lent = self.paths.get(path).ok_or(Error::Path(path))?;
+        let acked = lent.acked_until();
+        let loan = lent.loan().ok_or(Error::Path(path))?;
+        // The client may have moved, of which nobody hears that sends to where it was.
+        loan.feedback.look();
+        if acked > next {
+            // What it says to that is on its way to the real server.
+            return Ok(None);
+        }
+        if loan.vigil == Vigil::Unheard && !loan.feedback.is_unheard() {
             // That was called off.
             loan.vigil = Vigil::Calm;
         }
-        loan.vigil.probed(until);
-        // The client may have moved, of which nobody hears that sends to where it was.
-        loan.feedback.look();
+        loan.vigil.probed(late);
         self.asking = Some(own);
-        Some(own)
+        Ok(Some(own))
     }
 
     /// noq sends a packet on `path`.
@@ -101,8 +111,8 @@ impl State {
         let mut is_asked = false;
         for loan in self.paths.iter().filter_map(Path::loan) {
             let has = |number| ack.ranges().any(|range| range.contains(&number));
-            if let Some(until) = loan.vigil.answered(has) {
-                loan.feedback.unheard(Some(until));
+            if loan.vigil.answered(has) {
+                loan.feedback.unheard();
             }
             is_asked |= matches!(loan.vigil, Vigil::Asked(..));
         }
@@ -115,42 +125,46 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn who_answers_twice_and_not_the_real_server_does_not_hear_it() {
-        let first = Instant::now();
-        let second = first + Duration::from_secs(1);
         let mut vigil = Vigil::default();
-        assert_eq!(vigil.answered(|_| true), None);
-        vigil.probed(first);
+        assert!(!vigil.answered(|_| true));
+        vigil.probed(false);
         vigil.asked(7);
         vigil.asked(8);
-        assert_eq!(vigil.answered(|number| number == 8), None);
-        assert_eq!(vigil.answered(|number| number == 7), None);
+        assert!(!vigil.answered(|number| number == 8));
+        assert!(!vigil.answered(|number| number == 7));
         assert_eq!(vigil, Vigil::There);
-        vigil.probed(second);
+        // Not for long enough.
+        vigil.probed(false);
         vigil.asked(9);
-        assert_eq!(vigil.answered(|number| number == 9), Some(second));
-        vigil.probed(first);
+        assert!(!vigil.answered(|number| number == 9));
+        assert_eq!(vigil, Vigil::There);
+        vigil.probed(true);
+        vigil.asked(10);
+        // That one was lost.
+        vigil.probed(true);
+        vigil.asked(11);
+        assert!(!vigil.answered(|number| number == 10));
+        assert!(vigil.answered(|number| number == 11));
+        vigil.probed(true);
         assert_eq!(vigil, Vigil::Unheard);
     }
 
     /// Both are lost, noq's question and the probe.
     #[test]
     fn a_client_that_is_away_begins_anew() {
-        let until = Instant::now();
         let mut vigil = Vigil::default();
         for _ in 0..3 {
-            vigil.probed(until);
+            vigil.probed(true);
             vigil.asked(1);
-            assert_eq!(vigil.answered(|number| number == 1), None);
-            vigil.probed(until);
+            vigil.probed(true);
             vigil.asked(2);
             // Another packet of noq's is answered, later.
-            assert_eq!(vigil.answered(|number| number == 3), None);
+            assert!(!vigil.answered(|number| number == 3));
         }
-        vigil.probed(until);
-        assert_eq!(vigil, Vigil::Asking(None));
+        vigil.probed(true);
+        assert_eq!(vigil, Vigil::Asking(false));
     }
 }

@@ -69,8 +69,8 @@ pub enum ToBalancer {
     Silent {
         /// For how long, in microseconds.
         silence: u64,
-        /// Within which it would acknowledge the probe, in microseconds.
-        timeout: u64,
+        /// One more than the largest packet number that it acknowledged, as far as the real server has heard; 0: none.
+        next: u64,
     },
 }
 
@@ -95,7 +95,7 @@ impl Message for ToBalancer {
             Self::Failed { code } => (0x26, &[code]),
             Self::Returned { next } => (0x27, &[next]),
             Self::Wants { count } => (0x28, &[count]),
-            Self::Silent { silence, timeout } => (0x29, &[silence, timeout]),
+            Self::Silent { silence, next } => (0x29, &[silence, next]),
         };
         wire::message(out, kind, |w| {
             fields.iter().for_each(|field| w.varint(*field));
@@ -138,7 +138,7 @@ impl Message for ToBalancer {
             0x28 => Self::Wants { count: r.varint()? },
             _ => Self::Silent {
                 silence: r.varint()?,
-                timeout: r.varint()?,
+                next: r.varint()?,
             },
         };
         r.end()?;

@@ -73,8 +73,8 @@ pub fn to_balancer(message: &ToBalancer) -> Value {
         ToBalancer::Failed { code } => json!({"type": "failed", "code": code}),
         ToBalancer::Returned { next } => json!({"type": "returned", "next": next}),
         ToBalancer::Wants { count } => json!({"type": "wants", "count": count}),
-        ToBalancer::Silent { silence, timeout } => {
-            json!({"type": "silent", "silence_us": silence, "timeout_us": timeout})
+        ToBalancer::Silent { silence, next } => {
+            json!({"type": "silent", "silence_us": silence, "next": next})
         }
     }
 }

@@ -155,7 +155,7 @@ pub(super) fn messages_to_balancer() -> impl Iterator<Item = ToBalancer> {
         ToBalancer::Wants { count: 26 },
         ToBalancer::Silent {
             silence: 435_000,
-            timeout: 175_000,
+            next: 26,
         },
     ];
     refused.into_iter().chain(others)
