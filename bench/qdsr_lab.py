@@ -153,8 +153,6 @@ def lab(sizes: Sequence[int]) -> Iterator[Lab]:
         for real in REAL:
             inside = running.enter_context(namespace())
             _connect(clients, inside, real.name, real.address, OTHERS_CORE)
-            # A bridge takes a second or two to pass the first question for a neighbour on: until then the client hears the balancer alone.
-            run(f"{' '.join(enter(inside))} ping -q -c 1 -w {PATIENCE:.0f} {CLIENT}")
             running.enter_context(_real_server(folder, real, inside))
         yield found
 
@@ -186,6 +184,8 @@ def _connect(bridge: int, inside: int, name: str, address: str, core: int) -> No
     run(f"{there} ip link add {name} type veth peer name eth0 netns {inside}")
     run(f"{there} ip link set {name} master bridge up")
     run(f"{here} ip -6 address add {address}/64 dev eth0 nodad")
+    # Real servers ask for neighbours by a link-local address, since the one that they send from is not theirs; it is to be there at once.
+    run(f"{here} tee /proc/sys/net/ipv6/conf/eth0/accept_dad", "0")
     run(f"{here} ip link set eth0 up")
     run(f"{there} tee /sys/class/net/{name}/queues/rx-0/rps_cpus", f"{1 << OTHERS_CORE:x}")
     run(f"{here} tee /sys/class/net/eth0/queues/rx-0/rps_cpus", f"{1 << core:x}")
