@@ -16,7 +16,7 @@ import sqlalchemy as sql
 from frontage.enduser import schema
 from frontage.enduser.database import LeaseLostError, StoreError
 from frontage.enduser.engine import Engine
-from frontage.enduser.latencystore import Sample
+from frontage.enduser.latencystore import TOLD, Sample
 from frontage.enduser.orders import Margin
 from frontage.enduser.prefixes import parse
 from frontage.enduser.store import Replica, Service, Store
@@ -104,15 +104,38 @@ def test_a_reader_asks_for_news_only(opener: Opener) -> None:
     assert other.deployments() == {"films.example": {1}, "books.example": {1}}
 
 
-def test_what_is_old_expires(opener: Opener) -> None:
-    store = opener()
+def test_what_is_old_expires_and_who_follows_is_told(opener: Opener) -> None:
+    store, other = opener(), opener()
     store.record([Sample(A, 1, 9.0), Sample(A, 2, 8.0, source="active")], 1000.0)
     store.record([Sample(A, 2, 9.0), Sample(B, 1, 5.0)], 2000.0)
-    left = store.expire(1500.0).cells
+    seen = other.version()
+    store.expire(2500.0, 1000.0)
+    left = other.measurements(seen).cells
     assert left.keys() == {(A, 1), (A, 2)}
     assert np.isnan(left[A, 1])
     assert left[A, 2] == 9.0
-    assert store.measurements().cells == {(A, 2): 9.0, (B, 1): 5.0}
+    # Who has seen nothing has nothing to forget; nor does anybody else know of it.
+    assert other.measurements().cells == {(A, 2): 9.0, (B, 1): 5.0}
+    assert [(site, source) for _, site, source, *_ in other.rtts([A])] == [(2, "passive")]
+    assert other.unmeasured(1, 0.0, "", 10) == [str(A)]
+    # The second time there is nothing to write.
+    seen = other.version()
+    store.expire(2500.0, 1000.0)
+    assert other.version() == seen
+    # What is measured again is what it was now, whatever it had been.
+    store.record([Sample(A, 1, 20.0)], 2510.0)
+    assert other.measurements(seen).cells == {(A, 1): 20.0}
+    store.record([Sample(A, 1, 30.0)], 2610.0)
+    assert other.measurements().cells[A, 1] == 20.0
+
+
+def test_what_has_expired_leaves_nothing_in_the_end(opener: Opener) -> None:
+    store = opener()
+    store.record([Sample(A, 1, 9.0)], 1000.0)
+    for now, rows in ((5000.0, 1), (5000.0 + TOLD - WINDOW, 1), (5000.0 + TOLD + WINDOW, 0)):
+        store.expire(now, 1000.0)
+        with store.reading() as connection:
+            assert len(connection.execute(sql.select(schema.latency_measurement)).all()) == rows
 
 
 def replica(site: int, sid: int, name: str, *, accepting: bool = True) -> Replica:

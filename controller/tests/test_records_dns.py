@@ -23,7 +23,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from frontage.enduser.latencystore import Sample
+from frontage.enduser.latencystore import TOLD, Sample
 from frontage.enduser.prefixes import parse
 from frontage.enduser.settings import EndUsers
 from frontage.enduser.store import Store
@@ -220,12 +220,12 @@ async def test_regions_are_those_of_the_end_user_mapping(server: Server, tmp_pat
         assert isinstance(back, dns.edns.ECSOption)
         return texts(answer), int(back.scopelen)
 
-    def measure(prefix: str, *rtts: float) -> None:
-        store.record([Sample(parse(prefix), site, rtt) for site, rtt in enumerate(rtts, 1)], 1000.0)
+    def measure(prefix: str, *rtts: float, now: float = 1000.0) -> None:
+        store.record([Sample(parse(prefix), site, rtt) for site, rtt in enumerate(rtts, 1)], now)
 
     one, two, all_ = {"192.0.2.1", "192.0.2.9"}, {"192.0.2.2", "192.0.2.9"}, {"192.0.2.1", "192.0.2.2", "192.0.2.9"}
-    settings = EndUsers(store=f"sqlite:///{tmp_path}/later/mapping.db")
-    mapped = Mapped(settings, (1, 2), server.registry)
+    settings, clock = EndUsers(store=f"sqlite:///{tmp_path}/later/mapping.db"), [0.0]
+    mapped = Mapped(settings, (1, 2), server.registry, clock=lambda: clock[0])
     await mapped.step(server.zone.regions)
     assert server.registry.get_sample_value("frontage_records_dns_mapping_failures_total") == 1
     (tmp_path / "later").mkdir()
@@ -246,6 +246,18 @@ async def test_regions_are_those_of_the_end_user_mapping(server: Server, tmp_pat
     assert await nearest("203.0.113.7/32") == (one, 24)
     assert await nearest("203.0.113.200/32") == (two, 25)
     assert await nearest("192.0.2.0/24") == (all_, 0)
+    # What has expired is forgotten; what it was longer than is what counts then.
+    measure("203.0.113.0/24", 5_000.0, 20_000.0, now=5000.0)
+    store.expire(5000.0, 1000.0)
+    await mapped.step(server.zone.regions)
+    assert await nearest("203.0.113.200/32") == (one, 25)
+    assert texts(await ask(server, "films.example", "A")) == all_
+    # Also by who has not looked for longer than the store tells of it.
+    for now in (9000.0, 9000.0 + 2 * TOLD):
+        store.expire(now, 1000.0)
+    clock[0] = TOLD + 1
+    await mapped.step(server.zone.regions)
+    assert await nearest("203.0.113.7/32") == (all_, 0)
     store.close()
 
 

@@ -17,7 +17,11 @@ from frontage.enduser.prefixes import Prefix, parse
 from frontage.enduser.values import Measurements
 
 _IN_ONE_QUERY = 1000
-"""Values in a list of one statement, which databases limit; and rows that are fetched at once."""
+"""Rows that are fetched at once."""
+_GONE = math.inf
+"""The RTT of what has expired, so that those who ask for news learn of that, too."""
+TOLD = 3600.0
+"""Seconds for which they can, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +77,12 @@ class LatencyStore(Database):
             connection.execute(statement, rows)
 
     def measurements(self, since: int = 0) -> Measurements:
-        """The RTTs of every prefix and site that has news since that version."""
+        """The RTTs of every prefix and site that has news since that version; NaN where these have expired."""
         table = schema.latency_measurement
         query = self._least()
-        if since:
+        if not since:
+            query = query.where(table.c.rtt_us < _GONE)
+        else:
             news = sql.select(table.c.prefix, table.c.site).where(table.c.version > since)
             query = query.where(sql.tuple_(table.c.prefix, table.c.site).in_(news))
         with self.reading() as connection:
@@ -95,7 +101,7 @@ class LatencyStore(Database):
         names = ("prefix", "site", "source", "rtt_us", "previous_us", "count", "measured_at")
         query = (
             sql.select(*(table.c[name] for name in names))
-            .where(table.c.prefix.in_([str(prefix) for prefix in prefixes]))
+            .where(table.c.prefix.in_([str(prefix) for prefix in prefixes]) & (table.c.rtt_us < _GONE))
             .order_by(table.c.site)
         )
         with self.reading() as connection:
@@ -107,7 +113,7 @@ class LatencyStore(Database):
     def unmeasured(self, site: int, after: float, behind: str, limit: int) -> list[str]:
         """Client prefixes as text, in its order and behind ``behind``, with news since Unix time ``after`` but none of ``site``."""
         table, seen = schema.latency_measurement, schema.client_prefix
-        fresh = table.c.measured_at > after
+        fresh = (table.c.measured_at > after) & (table.c.rtt_us < _GONE)
         have = sql.select(table.c.prefix).where((table.c.site == site) & fresh)
         news = sql.union(
             sql.select(table.c.prefix).where(fresh), sql.select(seen.c.prefix).where(seen.c.seen_at > after)
@@ -121,19 +127,19 @@ class LatencyStore(Database):
         with self.reading() as connection:
             return list(connection.execute(query).scalars())
 
-    def expire(self, before: float) -> Measurements:
-        """Forget what was last measured before that Unix time. Returns the cells with what is left of them: NaN if nothing."""
-        table = schema.latency_measurement
-        with self._writing() as (connection, _):
-            gone = connection.execute(
-                sql.delete(table).where(table.c.measured_at < before).returning(table.c.prefix, table.c.site)
-            ).all()
-            cells = {(parse(prefix), site): math.nan for prefix, site in gone}
-            prefixes = sorted({prefix for prefix, _ in gone})
-            for i in range(0, len(prefixes), _IN_ONE_QUERY):
-                left = connection.execute(self._least().where(table.c.prefix.in_(prefixes[i : i + _IN_ONE_QUERY])))
-                cells |= {cell: rtt for cell, rtt in _measurements(left).cells.items() if cell in cells}
-        return Measurements.of(cells)
+    def expire(self, now: float, max_age: float) -> None:
+        """Forget what at Unix time ``now`` is older than so many seconds, and tell of it as news. Writes only if there is such."""
+        table, window = schema.latency_measurement, int(now // self._window)
+        stale = table.c.measured_at < now - max_age
+        old = stale & (table.c.rtt_us < _GONE)
+        told = stale & (table.c.rtt_us == _GONE) & (table.c.time_window < int((now - TOLD) // self._window))
+        with self.reading() as connection:
+            if connection.execute(sql.select(table.c.site).where(old | told).limit(1)).first() is None:
+                return
+        with self._writing() as (connection, version):
+            connection.execute(sql.delete(table).where(told))
+            gone = {"rtt_us": _GONE, "previous_us": None, "time_window": window, "version": version}
+            connection.execute(sql.update(table).where(old).values(gone))
 
 
 def _measurements(found: sql.CursorResult[Any]) -> Measurements:
@@ -144,6 +150,6 @@ def _measurements(found: sql.CursorResult[Any]) -> Measurements:
         for text, site, rtt in some:
             rows.append(numbers.setdefault(text, len(numbers)))
             sites.append(site)
-            rtts.append(rtt)
+            rtts.append(rtt if rtt < _GONE else math.nan)
     prefixes = [parse(text) for text in numbers]
     return Measurements(prefixes, np.array(rows, np.int64), np.array(sites, np.int64), np.array(rtts, np.float32))

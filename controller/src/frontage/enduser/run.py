@@ -187,6 +187,10 @@ class Mapper:
             # By the regions and RTTs of the last round, so that this one steers by what is decided.
             self.placer.waiting.take(self._samples, engine)
             self.placer.step(now, self.name, lease, engine, self.counters.sites_out)
+        if now - self._expired >= EXPIRY_INTERVAL:
+            self.store.expire(now, self.settings.max_age)
+            self.store.forget_seen(now - self.settings.max_age)
+            self._expired = now
         version = self.store.version()
         if engine is None:
             log.info("mapping: this controller computes")
@@ -196,10 +200,6 @@ class Mapper:
                 with self.store.publishing(self.name, lease) as (connection, number):
                     self.store.unplace(connection, number, placed)
         cells = self.store.measurements(self._seen)
-        if now - self._expired >= EXPIRY_INTERVAL:
-            cells = cells.then(self.store.expire(now - self.settings.max_age))
-            self.store.forget_seen(now - self.settings.max_age)
-            self._expired = now
         services = self.store.services()
         deployed = self.store.deployments(self._seen)
         wanted = {name: service.redundancy for name, service in services.items()}

@@ -30,9 +30,11 @@ latency_measurement = Table(
     Column("prefix", Text, primary_key=True),
     Column("site", SmallInteger, primary_key=True),
     Column("source", Text, primary_key=True, comment="active or passive"),
-    Column("rtt_us", Float, nullable=False, comment="least of its window"),
+    Column("rtt_us", Float, nullable=False, comment="least of its window; infinite: has expired, and is told of"),
     Column("previous_us", Float, comment="least of the window before"),
-    Column("time_window", BigInteger, nullable=False, comment="number of the window since 1970"),
+    Column(
+        "time_window", BigInteger, nullable=False, comment="number of the window since 1970; of what has expired, when that was"
+    ),
     Column("count", BigInteger, nullable=False, comment="samples so far"),
     Column("measured_at", Float, nullable=False, comment="Unix time of the last sample"),
     _version(),

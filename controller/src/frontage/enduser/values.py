@@ -46,15 +46,6 @@ class Measurements:
         kept = np.isin(self.sites, list(sites))
         return self if kept.all() else Measurements(self.prefixes, self.rows[kept], self.sites[kept], self.rtts[kept])
 
-    def then(self, later: Measurements) -> Measurements:
-        """Both; of a cell that both have, the later one's."""
-        return Measurements(
-            [*self.prefixes, *later.prefixes],
-            np.concatenate([self.rows, later.rows + len(self.prefixes)]),
-            np.concatenate([self.sites, later.sites]),
-            np.concatenate([self.rtts, later.rtts]),
-        )
-
 
 @dataclass(slots=True)
 class Changes:

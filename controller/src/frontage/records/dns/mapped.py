@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from prometheus_client import CollectorRegistry, Counter
 
 from frontage.enduser.database import StoreError
 from frontage.enduser.latency import Latency
+from frontage.enduser.latencystore import TOLD
 from frontage.enduser.settings import EndUsers
 from frontage.enduser.store import Store
 from frontage.records.dns.regions import Network, Regions
@@ -22,7 +24,13 @@ class Mapped:
     """Every client prefix with an RTT, and its sites, the nearest first; those that it has not measured itself are of the prefix
     that covers it."""
 
-    def __init__(self, settings: EndUsers, sites: Iterable[int], registry: CollectorRegistry):
+    def __init__(
+        self,
+        settings: EndUsers,
+        sites: Iterable[int],
+        registry: CollectorRegistry,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         """``sites``: ids of all."""
         self.failures = Counter(
             "frontage_records_dns_mapping_failures", "Looks into the mapping's store that failed", registry=registry
@@ -31,7 +39,9 @@ class Mapped:
         self._sites = np.array(sorted(set(sites)), np.int64)
         self._latency = Latency(len(self._sites))
         self._store: Store | None = None
+        self._clock = clock
         self._seen = 0
+        self._seen_at = clock()
         self._error: str | None = None
 
     async def follow(self, regions: Regions) -> None:
@@ -59,13 +69,18 @@ class Mapped:
     def _read(self) -> dict[Network, tuple[int, ...]]:
         if self._store is None:
             self._store = Store(self._settings.store, window=self._settings.window)
-        version = self._store.version()
-        cells = self._store.measurements(self._seen).at(self._sites.tolist())
+        now, version = self._clock(), self._store.version()
+        latency, since = self._latency, self._seen
+        found: dict[Network, tuple[int, ...]] = {}
+        if now - self._seen_at > TOLD:
+            # What has expired meanwhile, the store may not tell any longer.
+            found = {prefix.network: () for prefix in latency.cover.prefixes}
+            latency, since = Latency(len(self._sites)), 0
+        cells = self._store.measurements(since).at(self._sites.tolist())
         columns = np.searchsorted(self._sites, cells.sites)
-        rows = self._latency.update(cells.prefixes, cells.rows, columns, cells.rtts)
-        self._seen = version
-        rtts, prefixes = self._latency.effective, self._latency.cover.prefixes
-        found = {}
+        rows = latency.update(cells.prefixes, cells.rows, columns, cells.rtts)
+        self._latency, self._seen, self._seen_at = latency, version, now
+        rtts, prefixes = latency.effective, latency.cover.prefixes
         for row in rows.tolist():
             known = int(np.isfinite(rtts[row]).sum())
             found[prefixes[row].network] = tuple(self._sites[np.argsort(rtts[row], kind="stable")[:known]].tolist())
