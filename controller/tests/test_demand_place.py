@@ -222,6 +222,26 @@ async def test_handshakes_that_wait_at_a_site_make_it_farther(tmp_path: Path, si
     assert {site for site, stage in stages(one).items() if stage.wanted} == {2}
 
 
+async def test_handshakes_that_another_controller_hears_of_wait_as_long(tmp_path: Path, sites: list[StandIn]) -> None:
+    one = mapper(tmp_path, sites, settings())
+    now = await begin(one, sites)
+    two = mapper(tmp_path, sites, settings(), name="two")
+    waited: list[float] = []
+    for epoch, rtt in enumerate((21_000, 41_000), 1):
+        # Each hears of some, and only one of them places.
+        sites[1].measure(NEAR_TWO, rtt)
+        await two.step(now + 2)
+        sites[1].measure(NEAR_TWO, rtt + 40_000, count=3)
+        await one.step(now + 2)
+        ask(one, now, {NEAR_ONE: 10.0})
+        await one.step(now + epoch * EPOCH)
+        assert two.engine is None
+        waited.append(document(one)["load_latency_us"]["2"])
+    first, second = (20_000 + 3 * 60_000) / 4, (40_000 + 3 * 80_000) / 4
+    assert waited == pytest.approx([first, (first + second) / 2])
+    assert one.store.take_waits() == []
+
+
 async def test_what_the_store_did_not_take_is_decided_again(
     tmp_path: Path, sites: list[StandIn], monkeypatch: pytest.MonkeyPatch
 ) -> None:

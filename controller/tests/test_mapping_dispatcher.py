@@ -16,6 +16,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from conftest import ROOT
+from frontage.demand.reports import Report
+from frontage.demand.settings import Placement
 from frontage.enduser.prefixes import parse
 from frontage.enduser.run import Mapper
 from frontage.enduser.settings import EndUsers, TendedDispatcher
@@ -97,12 +99,11 @@ async def three(tmp_path: Path) -> AsyncIterator[list[Process]]:
             await one.stop()
 
 
-def mapper_of(folder: Path, all_: list[Process], *, probes_per_second: float) -> Mapper:
+def mapper_of(folder: Path, all_: list[Process], *, probes_per_second: float, placement: Placement | None = None) -> Mapper:
     dispatchers = tuple(TendedDispatcher(site=one.site, url=one.url) for one in all_)
     settings = EndUsers(store=f"sqlite:///{folder}/mapping.db", dispatchers=dispatchers, probes_per_second=probes_per_second)
-    return Mapper(
-        settings, {site: ip_address(f"127.0.0.{100 + site}") for site in (1, 2, 3)}, (Service("films.example", 3, 2),), site=1
-    )
+    vteps = {site: ip_address(f"127.0.0.{100 + site}") for site in (1, 2, 3)}
+    return Mapper(settings, vteps, (Service("films.example", 3, 2),), site=1, placement=placement)
 
 
 async def test_the_dispatcher_takes_tables_and_differences(tmp_path: Path, three: list[Process]) -> None:
@@ -147,4 +148,33 @@ async def test_the_dispatcher_probes_the_other_sites(tmp_path: Path, three: list
     await mapper.step(1002.0)
     found = mapper.store.rtts([parse("127.0.0.0/24")])
     assert [(site, source) for _, site, source, *_ in found] == [(1, "active"), (2, "active"), (3, "active")]
+    mapper.store.close()
+
+
+async def test_a_service_leaves_where_the_dispatcher_hears_that_handshakes_wait(tmp_path: Path, three: list[Process]) -> None:
+    about = {"epoch": 100.0, "min_replicas": 1, "max_replicas": 1, "requests": 10, "share": 0.5}
+    about |= {"services": [{"name": "films.example"}], "sites": [{"site": site, "capacity": 100.0} for site in (1, 2, 3)]}
+    mapper = mapper_of(tmp_path, three, probes_per_second=0, placement=Placement.model_validate(about))
+    await mapper.register()
+    near = "198.51.100.0/24"
+    for one in three:
+        one.beat(one.site, "films.example")
+    await mapper.step(1000.0)
+    for one in three:
+        one.beat(one.site, "films.example", rtts={near: 10_000 * one.site})
+    await mapper.step(1002.0)
+
+    async def decided(now: float) -> set[int]:
+        demand = {mapper.tables.clients[parse(near)]: 500}
+        mapper.store.tell(1, [Report("films.example", 500, 50.0, demand)], now)
+        await mapper.step(now)
+        return {site for site, place in mapper.store.places()["films.example"].items() if place.stage.wanted}
+
+    assert await decided(1110.0) == {1}
+    # Heartbeats add up until they are asked for: four handshakes, 27.5 ms on average.
+    for rtt in (20_000, 35_000):
+        three[0].beat(1, "films.example", rtts={near: rtt})
+    await mapper.step(1112.0)
+    assert await decided(1220.0) == {2}
+    assert mapper.store.views()["films.example"]["load_latency_us"] == {"1": 17_500.0, "2": 0.0, "3": 0.0}
     mapper.store.close()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sql
 
+from frontage.demand.waiting import Wait, waits
 from frontage.enduser import schema
 from frontage.enduser.database import LeaseLostError, StoreError
 from frontage.enduser.engine import Engine
@@ -136,6 +137,20 @@ def test_what_has_expired_leaves_nothing_in_the_end(opener: Opener) -> None:
         store.expire(now, 1000.0)
         with store.reading() as connection:
             assert len(connection.execute(sql.select(schema.latency_measurement)).all()) == rows
+
+
+def test_what_handshakes_waited_adds_up_until_it_is_taken(opener: Opener) -> None:
+    store, other = opener(), opener()
+    store.record([Sample(A, 1, 9.0), Sample(A, 2, 8.0), Sample(B, 1, 7.0, source="active")], 1000.0)
+    assert other.known([(A, 1), (A, 1), (A, 3), (B, 1)]) == {(A, 1): 9.0, (B, 1): 7.0}
+    # Not of who was not known, nor of pings.
+    heard = [Sample(A, 1, 11.0, 2), Sample(A, 3, 50.0), Sample(B, 1, 6.0), Sample(B, 1, 90.0, source="active")]
+    for one in (store, other):
+        one.wait(waits(heard, one.known((sample.prefix, sample.site) for sample in heard)))
+    assert sorted(store.take_waits(), key=lambda one: one.network) == [Wait(str(A), 1, 8.0, 4), Wait(str(B), 1, 0.0, 2)]
+    seen = other.version()
+    other.wait([])
+    assert (other.version(), other.take_waits()) == (seen, [])
 
 
 def replica(site: int, sid: int, name: str, *, accepting: bool = True) -> Replica:

@@ -169,7 +169,7 @@ class Placer:
             return {}
         names = list(demands)
         keys = _keys(names)
-        waiting = self.waiting.epoch()
+        waiting = self.waiting.epoch(self._store.take_waits())
         at = Sites.of(capacity, rtts, [waiting.get(site, 0.0) for site in ids], ids)
         planner = Engine(at, parameters_of(self.settings))
         planner.observe(Demand.of({name: with_updates(found, self._updates[name]) for name, found in demands.items()}))

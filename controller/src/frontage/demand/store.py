@@ -11,6 +11,7 @@ import sqlalchemy as sql
 
 from frontage.demand.moves import Place, Places, Stage
 from frontage.demand.reports import Report
+from frontage.demand.waiting import Wait
 from frontage.enduser import schema
 from frontage.enduser.database import Database
 from frontage.enduser.prefixes import Prefix
@@ -66,6 +67,28 @@ class DemandStore(Database):
                 regions = {int(region): float(rate) for region, rate in json.loads(row.regions).items()}
                 found.setdefault(row.service, {})[row.site] = Told(regions, row.rate, row.requests, row.seconds, row.reports)
         return found
+
+    def wait(self, waits: Iterable[Wait]) -> None:
+        """Add what handshakes waited. Writes only if there are such."""
+        rows = [
+            {"prefix": one.network, "site": one.site, "waited_us": one.microseconds, "handshakes": one.handshakes} for one in waits
+        ]
+        if not rows:
+            return
+        table = schema.handshake_wait
+        insert = self._insert(table)
+        sums = {name: table.c[name] + insert.excluded[name] for name in ("waited_us", "handshakes")}
+        keys, changes = [table.c.prefix, table.c.site], sums | {"version": insert.excluded.version}
+        with self._writing() as (connection, version):
+            statement = insert.on_conflict_do_update(index_elements=keys, set_=changes)
+            connection.execute(statement, [row | {"version": version} for row in rows])
+
+    def take_waits(self) -> list[Wait]:
+        """What was added since it was last taken: nobody gets it twice."""
+        table = schema.handshake_wait
+        with self._writing() as (connection, _):
+            columns = table.c.prefix, table.c.site, table.c.waited_us, table.c.handshakes
+            return [Wait(*row) for row in connection.execute(sql.delete(table).returning(*columns))]
 
     def places(self) -> dict[str, dict[int, Place]]:
         """By service and site; of services that were placed."""

@@ -17,7 +17,7 @@ from frontage.enduser.prefixes import Prefix, parse
 from frontage.enduser.values import Measurements
 
 _IN_ONE_QUERY = 1000
-"""Rows that are fetched at once."""
+"""Values in a list of one statement, which databases limit; and rows that are fetched at once."""
 _GONE = math.inf
 """The RTT of what has expired, so that those who ask for news learn of that, too."""
 TOLD = 3600.0
@@ -94,6 +94,16 @@ class LatencyStore(Database):
         table = schema.latency_measurement
         value = sql.case((table.c.previous_us < table.c.rtt_us, table.c.previous_us), else_=table.c.rtt_us)
         return sql.select(table.c.prefix, table.c.site, sql.func.min(value)).group_by(table.c.prefix, table.c.site)
+
+    def known(self, cells: Iterable[tuple[Prefix, int]]) -> dict[tuple[Prefix, int], float]:
+        """What counts of these prefixes and sites, as far as they have measured it themselves."""
+        table, wanted = schema.latency_measurement, sorted({(str(prefix), site) for prefix, site in cells})
+        found: dict[tuple[Prefix, int], float] = {}
+        with self.reading() as connection:
+            for i in range(0, len(wanted), _IN_ONE_QUERY):
+                here = sql.tuple_(table.c.prefix, table.c.site).in_(wanted[i : i + _IN_ONE_QUERY])
+                found |= _measurements(connection.execute(self._least().where(here & (table.c.rtt_us < _GONE)))).cells
+        return found
 
     def rtts(self, prefixes: Iterable[Prefix]) -> list[tuple[Prefix, int, str, float, int, float]]:
         """What was measured under exactly these prefixes: (prefix, site, source, microseconds, samples, Unix time of the last)."""

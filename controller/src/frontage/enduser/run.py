@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from frontage.demand.place import Placer
 from frontage.demand.settings import Placement
+from frontage.demand.waiting import waits
 from frontage.enduser import tables as published
 from frontage.enduser.database import StoreError
 from frontage.enduser.dispatcher import Dispatcher, DispatcherError
@@ -76,8 +77,6 @@ class Mapper:
         """While this one computes, and services are placed by demand."""
         self.tables = Tables()
         self.counters = Counters()
-        self._samples: list[Sample] = []
-        """Of this round."""
         self.engine: Engine | None = None
         """While this one computes."""
         timeout = max(1.0, settings.interval / 2)
@@ -141,7 +140,6 @@ class Mapper:
                 for replica in answer[1]:
                     replicas[replica.site][replica.sid, replica.service] = replica
         self.counters.samples += len(samples)
-        self._samples = samples
         # If nobody answers, it is this controller that is cut off: no reason to take all sites out.
         gone = replicas.keys() - heard if heard else set()
         if heard:
@@ -168,7 +166,10 @@ class Mapper:
             log.warning("mapping: %s", error)
         dispatcher.error = str(error)
 
-    def _record(self, samples: Iterable[Sample], replicas: dict[int, dict[tuple[int, str], Replica]], now: float) -> None:
+    def _record(self, samples: Collection[Sample], replicas: dict[int, dict[tuple[int, str], Replica]], now: float) -> None:
+        if self.placement is not None and samples:
+            # By what was known before: the first handshake of a network does not tell how much of it was waiting.
+            self.store.wait(waits(samples, self.store.known((one.prefix, one.site) for one in samples)))
         self.store.record(samples, now)
         for site, found in replicas.items():
             self.store.report(site, list(found.values()), now)
@@ -185,7 +186,6 @@ class Mapper:
         engine = self.engine
         if engine is not None and self.placer is not None:
             # By the regions and RTTs of the last round, so that this one steers by what is decided.
-            self.placer.waiting.take(self._samples, engine)
             self.placer.step(now, self.name, lease, engine, self.counters.sites_out)
         if now - self._expired >= EXPIRY_INTERVAL:
             self.store.expire(now, self.settings.max_age)

@@ -122,6 +122,15 @@ load_report = Table(
     Column("reported_at", Float, nullable=False, comment="Unix time"),
     _version(),
 )
+handshake_wait = Table(
+    "handshake_wait",
+    metadata,
+    Column("prefix", Text, primary_key=True),
+    Column("site", SmallInteger, primary_key=True),
+    Column("waited_us", Float, nullable=False, comment="of all handshakes since this was last taken"),
+    Column("handshakes", BigInteger, nullable=False),
+    _version(),
+)
 client_prefix = Table(
     "client_prefix",
     metadata,
