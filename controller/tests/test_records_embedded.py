@@ -148,6 +148,12 @@ async def test_commands(tmp_path: Path) -> None:
         second = server.run("serve")
         assert "another server has it open" in second.communicate()[1]
         assert second.returncode == 1
+        text, port = server.config.read_text(encoding="utf-8"), url.rpartition(":")[2]
+        server.config.write_text(text.replace("127.0.0.1:0", f"127.0.0.1:{port}").replace("records.db", "two.db"))
+        assert server.run("create").wait() == 0
+        third = server.run("serve")
+        assert f"records.listen: 127.0.0.1:{port} cannot be had: " in third.communicate()[1]
+        assert third.returncode == 1
         async with RecordClient(url) as client:
             await client.put("guid", {"n": 1})
             changes = client.subscribe("guid")

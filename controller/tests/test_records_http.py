@@ -207,7 +207,12 @@ def test_few_sites() -> None:
     ("section", "problem"),
     [
         ("store: mysql://x", "records.store"),
-        ("listen: here", "records.listen"),
+        (
+            "listen: here",
+            "records.listen: 'here' is not host:port, with a port of at most 65535; give host:port",
+        ),
+        ("listen: 127.0.0.1:65536", "records.listen: '127.0.0.1:65536' is not host:port"),
+        ("listen: :80", "records.listen: ':80' is not host:port"),
         ("max_bytes: 10", "records.max_bytes"),
         ("max_ahead: -1", "records.max_ahead"),
         ("colour: red", "colour"),

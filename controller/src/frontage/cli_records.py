@@ -64,8 +64,10 @@ def serve(config: ConfigOption = DEFAULT_CONFIG) -> None:
 
     try:
         asyncio.run(run())
-    except (RecordError, OSError) as error:
+    except RecordError as error:
         fail(error)
+    except OSError as error:
+        fail(_taken(f"records.listen: {settings.listen}", error))
 
 
 @app.command(epilog=example("frontage records classes -c frontage.yaml"))
@@ -185,7 +187,10 @@ def dns(
                 following = asyncio.create_task(mapped.follow(server.zone.regions))
             try:
                 if metrics is not None:
-                    start_http_server(metrics, "127.0.0.1", server.registry)
+                    try:
+                        start_http_server(metrics, "127.0.0.1", server.registry)
+                    except OSError as error:
+                        fail(_taken(f"--metrics {metrics}", error))
                 host, port = server.address
                 out.print(f"{zone.zone} by DNS at {host} port {port}", highlight=False, soft_wrap=True)
                 await _interrupted()
@@ -198,7 +203,11 @@ def dns(
     try:
         asyncio.run(run())
     except OSError as error:
-        fail(error)
+        fail(_taken(f"records.dns.listen: {zone.listen}", error))
+
+
+def _taken(what: str, error: OSError) -> str:
+    return f"{what} cannot be had: {error.strerror or error}; give an address of this machine, and a port that is free"
 
 
 async def _interrupted() -> None:

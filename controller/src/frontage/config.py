@@ -18,6 +18,7 @@ from frontage.demand.settings import Placement
 from frontage.enduser.settings import EndUsers, in_folder
 from frontage.explain import explain
 from frontage.fields import (
+    Listen,
     SecretField,
     parse_secret,
 )
@@ -70,9 +71,7 @@ class Key(Model):
 
 
 class Metrics(Model):
-    address: str = Field(
-        "127.0.0.1:9464", pattern=r"^.+:\d{1,5}$", description="host:port of the Prometheus endpoint", examples=["127.0.0.1:9464"]
-    )
+    address: Listen = Field("127.0.0.1:9464", description="host:port of the Prometheus endpoint", examples=["127.0.0.1:9464"])
 
 
 class Fallback(Model):

@@ -15,7 +15,7 @@ from ipaddress import (
 )
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN
 
@@ -86,11 +86,19 @@ def parse_secret(value: object) -> bytes:
     return secret
 
 
+def check_listen(value: str) -> str:
+    host, _, port = value.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError("not host:port, with a port of at most 65535")
+    return value
+
+
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 AddressField = Annotated[IPv4Address | IPv6Address, BeforeValidator(parse_address)]
 InterfaceField = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(parse_interface)]
 NetworkField = Annotated[IPv4Network | IPv6Network, BeforeValidator(parse_network)]
 PrefixField = Annotated[IPv6Network, BeforeValidator(parse_prefix)]
 MacField = Annotated[Mac, BeforeValidator(parse_mac)]
+Listen = Annotated[str, AfterValidator(check_listen)]
 SecretField = Annotated[bytes, BeforeValidator(parse_secret)]
 L4Port = Annotated[int, Field(ge=1, le=65535)]

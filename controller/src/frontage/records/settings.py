@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from frontage.fields import Listen
 from frontage.model import Model
 from frontage.records.dns.settings import Dns
 from frontage.records.record import Bounds
@@ -35,9 +36,7 @@ class Tls(Model):
 
 
 class Records(Model):
-    listen: str = Field(
-        "127.0.0.1:8480", pattern=r"^.+:\d{1,5}$", description="host:port of the HTTP server", examples=["127.0.0.1:8480"]
-    )
+    listen: Listen = Field("127.0.0.1:8480", description="host:port of the HTTP server", examples=["127.0.0.1:8480"])
     store: str = Field(
         "sqlite:///records.db",
         pattern=r"^(sqlite:///.+|nats://[^,]+(,nats://[^,]+)*)$",

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from frontage.fields import Listen
 from frontage.model import Model
 
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?"
@@ -18,7 +19,7 @@ Url = Annotated[str, StringConstraints(pattern=r"^https?://\S+$")]
 
 class Dns(Model):
     zone: Domain = Field(description="the domain whose names are records", examples=["example"])
-    listen: str = Field("127.0.0.1:5353", pattern=r"^.+:\d{1,5}$", description="host:port, of UDP and TCP", examples=["0.0.0.0:53"])
+    listen: Listen = Field("127.0.0.1:5353", description="host:port, of UDP and TCP", examples=["0.0.0.0:53"])
     name_servers: tuple[Domain, ...] = Field(
         min_length=1, description="names of the zone's name servers, the first the primary one"
     )
