@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from frontage import edit
 from frontage.config import Config
 from frontage.controller import Controller
+from frontage.p4info import Pipeline
+from frontage.p4runtime import Session
 from frontage.reconcile import plan
+from frontage.service import Service
 from frontage.state import State
 
 LIMIT = 60.0
@@ -19,9 +22,22 @@ LIMIT = 60.0
 @asynccontextmanager
 async def running(config: Config, election_id: int | None = None) -> AsyncIterator[Controller]:
     controller = Controller(config, election_id=election_id)
-    task = asyncio.create_task(controller.run())
-    try:
+    async with _beside(controller.run()):
         yield controller
+
+
+@asynccontextmanager
+async def serving(service: Service) -> AsyncIterator[Service]:
+    async with _beside(service.run()):
+        yield service
+
+
+@asynccontextmanager
+async def _beside(run: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """What runs until it is cancelled."""
+    task = asyncio.create_task(run)
+    try:
+        yield
     finally:
         task.cancel()
         await asyncio.wait([task])
@@ -34,13 +50,19 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
+def connected(controller: Controller) -> tuple[Session, Pipeline]:
+    """Of a controller that has found its switch."""
+    assert controller.session is not None
+    assert controller.pipeline is not None
+    return controller.session, controller.pipeline
+
+
 async def installed(controller: Controller) -> State:
     """Wait until the configuration is installed, and return what the switch then holds."""
     async with asyncio.timeout(LIMIT):
         await controller.installed()
-    assert controller.session is not None
-    assert controller.pipeline is not None
-    found = await plan(controller.session, controller.pipeline.schema, controller.config)
+    session, pipeline = connected(controller)
+    found = await plan(session, pipeline.schema, controller.config)
     assert len(found.difference) == 0
     return found.installed
 

@@ -14,30 +14,30 @@ from rich.console import Console
 from conftest import Switch
 from dispatchers import StandIn, running
 from frontage.blocks import demand
-from frontage.controller import Phase
 from frontage.demand.moves import Stage
 from frontage.demand.store import Told
 from frontage.enduser.store import Store
+from frontage.health import Phase
 from frontage.learning import MOST, Learned
 from frontage.p4info import Schema
 from frontage.service import Service
 from frontage.show import render
-from live import LIMIT, until
+from live import LIMIT, connected, serving, until
 from test_mapping_switch import CLIENT, sites_for, with_mapping
 
-SECTION = """
+EPOCH = 0.4
+"""Seconds."""
+SECTION = f"""
 placement:
-  epoch: 0.4
-  services: [{ name: films.example }]
-  sites: [{ site: 1, capacity: 100 }, { site: 2, capacity: 100 }]
+  epoch: {EPOCH}
+  services: [{{ name: films.example }}]
+  sites: [{{ site: 1, capacity: 100 }}, {{ site: 2, capacity: 100 }}]
   min_replicas: 1
   max_replicas: 1
   requests: 10
   share: 0.9
   drain: 0
 """
-EPOCH = 0.4
-"""Of an epoch: there are several readings in it."""
 FAR = "198.51.100.0/24"
 
 
@@ -45,9 +45,7 @@ async def add(service: Service, counts: Mapping[int, int], primary: int | None =
     """Count so many handshakes more of films' clients, by region: as packets would. ``primary``: the election id of another
     controller, which has the switch."""
     controller = service.controller
-    session, pipeline = controller.session, controller.pipeline
-    assert session is not None
-    assert pipeline is not None
+    session, pipeline = connected(controller)
     counter_id = pipeline.schema.counter(demand.HANDSHAKES)
     base = demand.cells(controller.config)["films"].base
     have = await session.read_cells(counter_id, [base + region for region in counts])
@@ -79,6 +77,11 @@ def placed(folder: Path, switch: Switch, sites: list[StandIn]) -> Path:
     return file
 
 
+def requests(store: Store) -> int:
+    """Handshakes that site 1 has told of."""
+    return store.told()["films.example"][1].requests
+
+
 def counted(service: Service) -> int:
     """Handshakes that this controller has read."""
     measurer = service.end_users.measurer
@@ -99,46 +102,41 @@ async def test_counters_become_reports_and_reports_places(folder: Path, switch: 
             one.measure(FAR, 10_000 * (3 - one.site))
         file = placed(folder, switch, sites)
         service = Service(file)
-        task = asyncio.create_task(service.run())
-        try:
-            async with asyncio.timeout(LIMIT):
-                await until(lambda: len(set(service.controller.mapping.regions.values())) == 2)
-                regions = {str(prefix): region for prefix, region in service.controller.mapping.regions.items()}
-                await until(lambda: reading(service))
-                # Of what is not enough, nothing is told.
-                await add(service, {regions[CLIENT]: 9})
-                await until(lambda: counted(service) == 9)
-                assert told(service) == {}
-                await add(service, {regions[CLIENT]: 91, 0: 100})
-                await until(lambda: told(service)[1].requests == 200 if told(service) else False)
-                assert told(service)[1].regions.keys() == {0, regions[CLIENT]}
-                await until(lambda: active(service) == {1})
-                await until(lambda: sites_for(service.controller.mapping, 0) == (1,))
-                # The switch begins anew, and so do its counters.
-                switch.stop()
-                switch.start()
-                await until(lambda: service.controller.health.pipelines_set == 2 and service.controller.primary)
-                await service.controller.installed()
-                await add(service, {regions[FAR]: 150})
-                await until(lambda: told(service)[1].requests == 350)
-                await until(lambda: active(service) == {2})
-                await until(lambda: sites_for(service.controller.mapping, 0) == (2,))
-                status = await service._status()
-                assert status["demand"] == {"films": {regions[FAR]: 150}}
-                console = Console(record=True, width=200)
-                render(console, status)
-                assert f"region {regions[FAR]}: 150" in console.export_text()
-                assert service.endpoint is not None
-                url = "http://{}:{}/metrics".format(*service.endpoint.address)
-                page = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
-                assert f'frontage_demand_handshakes_total{{region="{regions[FAR]}",service="films.example"}} 150.0' in page
-                assert "frontage_placement_reconfigurations_total 2.0" in page
-                # Without the section it is wherever it has replicas.
-                file.write_text(file.read_text(encoding="utf-8").replace(SECTION, ""), encoding="utf-8")
-                await until(lambda: sites_for(service.controller.mapping, 0) == (1,) and service.end_users.measurer is None)
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        async with serving(service), asyncio.timeout(LIMIT):
+            await until(lambda: len(set(service.controller.mapping.regions.values())) == 2)
+            regions = {str(prefix): region for prefix, region in service.controller.mapping.regions.items()}
+            await until(lambda: reading(service))
+            # Of what is not enough, nothing is told.
+            await add(service, {regions[CLIENT]: 9})
+            await until(lambda: counted(service) == 9)
+            assert told(service) == {}
+            await add(service, {regions[CLIENT]: 91, 0: 100})
+            await until(lambda: told(service)[1].requests == 200 if told(service) else False)
+            assert told(service)[1].regions.keys() == {0, regions[CLIENT]}
+            await until(lambda: active(service) == {1})
+            await until(lambda: sites_for(service.controller.mapping, 0) == (1,))
+            # The switch begins anew, and so do its counters.
+            switch.stop()
+            switch.start()
+            await until(lambda: service.controller.health.pipelines_set == 2 and service.controller.primary)
+            await service.controller.installed()
+            await add(service, {regions[FAR]: 150})
+            await until(lambda: told(service)[1].requests == 350)
+            await until(lambda: active(service) == {2})
+            await until(lambda: sites_for(service.controller.mapping, 0) == (2,))
+            status = await service._status()
+            assert status["demand"] == {"films": {regions[FAR]: 150}}
+            console = Console(record=True, width=200)
+            render(console, status)
+            assert f"region {regions[FAR]}: 150" in console.export_text()
+            assert service.endpoint is not None
+            url = "http://{}:{}/metrics".format(*service.endpoint.address)
+            page = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
+            assert f'frontage_demand_handshakes_total{{region="{regions[FAR]}",service="films.example"}} 150.0' in page
+            assert "frontage_placement_reconfigurations_total 2.0" in page
+            # Without the section it is wherever it has replicas.
+            file.write_text(file.read_text(encoding="utf-8").replace(SECTION, ""), encoding="utf-8")
+            await until(lambda: sites_for(service.controller.mapping, 0) == (1,) and service.end_users.measurer is None)
 
 
 async def test_what_is_counted_before_there_is_a_store_is_told_when_there_is_one(folder: Path, switch: Switch) -> None:
@@ -149,29 +147,24 @@ async def test_what_is_counted_before_there_is_a_store_is_told_when_there_is_one
         file = placed(folder, switch, sites)
         file.write_text(file.read_text(encoding="utf-8").replace("sqlite:///", "sqlite:///later/"), encoding="utf-8")
         service = Service(file)
-        task = asyncio.create_task(service.run())
-        try:
-            async with asyncio.timeout(LIMIT):
-                await until(lambda: reading(service))
-                await add(service, {0: 60})
-                await until(lambda: counted(service) == 60)
-                measurer = service.end_users.measurer
-                assert measurer is not None
-                await until(lambda: measurer.counters.error is not None)
-                assert "there is no store yet" in str(measurer.counters.error)
-                assert service.end_users.mapper is None
-                (folder / "later").mkdir()
-                await until(lambda: service.end_users.mapper is not None and 1 in told(service))
-                assert told(service)[1].requests == 60
-                await until(lambda: service.end_users.measurer.counters.error is None)  # type: ignore[union-attr]
-                # And it goes on: who the clients are is known now, and the service is where they are.
-                await until(lambda: len(set(service.controller.mapping.regions.values())) == 1)
-                await add(service, {next(iter(service.controller.mapping.regions.values())): 100})
-                await until(lambda: told(service)[1].requests == 160)
-                await until(lambda: active(service) == {1})
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        async with serving(service), asyncio.timeout(LIMIT):
+            await until(lambda: reading(service))
+            await add(service, {0: 60})
+            await until(lambda: counted(service) == 60)
+            measurer = service.end_users.measurer
+            assert measurer is not None
+            await until(lambda: measurer.counters.error is not None)
+            assert "there is no store yet" in str(measurer.counters.error)
+            assert service.end_users.mapper is None
+            (folder / "later").mkdir()
+            await until(lambda: service.end_users.mapper is not None and 1 in told(service))
+            assert told(service)[1].requests == 60
+            await until(lambda: service.end_users.measurer.counters.error is None)  # type: ignore[union-attr]
+            # And it goes on: who the clients are is known now, and the service is where they are.
+            await until(lambda: len(set(service.controller.mapping.regions.values())) == 1)
+            await add(service, {next(iter(service.controller.mapping.regions.values())): 100})
+            await until(lambda: told(service)[1].requests == 160)
+            await until(lambda: active(service) == {1})
 
 
 async def test_a_standby_that_takes_over_tells_nothing_twice(folder: Path, switch: Switch) -> None:
@@ -184,43 +177,38 @@ async def test_a_standby_that_takes_over_tells_nothing_twice(folder: Path, switc
         with (folder / "primary.log").open("wb") as log:
             primary = await asyncio.create_subprocess_exec(*words, stdout=log, stderr=log)
         store = Store(f"sqlite:///{folder}/mapping.db")
-        standby = Service(file, election_id=3)
-        task: asyncio.Task[None] | None = None
         try:
             async with asyncio.timeout(LIMIT):
                 await until(lambda: len(store.present().get("films.example", ())) == 2)
-                task = asyncio.create_task(standby.run())
-                await until(lambda: standby.controller.health.phase is Phase.STANDBY and standby.end_users.measurer is not None)
-                controller = standby.controller
-                while True:
-                    assert controller.session is not None
-                    assert controller.pipeline is not None
-                    if await controller.session.installed_pipeline() == controller.pipeline.cookie:
-                        break
-                    await asyncio.sleep(EPOCH)
-                # The primary's first reading takes the cells as they are: what comes before that is not told.
-                while not store.told():
+                async with serving(Service(file, election_id=3)) as standby:
+                    await until(lambda: standby.controller.health.phase is Phase.STANDBY and standby.end_users.measurer is not None)
+                    session, pipeline = connected(standby.controller)
+                    while await session.installed_pipeline() != pipeline.cookie:  # noqa: ASYNC110
+                        await asyncio.sleep(EPOCH)
+                    # The primary's first reading takes the cells as they are: what comes before that is not told.
+                    count = 25
+                    while not store.told():
+                        count *= 2
+                        await add(standby, {0: count}, primary=7)
+                        await asyncio.sleep(EPOCH)
+                    # All before the last are fewer than it together: it is among those that were told, so nothing is on its way.
+                    await until(lambda: requests(store) >= count)
+                    before = requests(store)
                     await add(standby, {0: 50}, primary=7)
-                    await asyncio.sleep(EPOCH)
-                before = store.told()["films.example"][1].requests
-                await add(standby, {0: 50}, primary=7)
-                await until(lambda: store.told()["films.example"][1].requests == before + 50)
-                assert (reading(standby), counted(standby)) == (False, 0)
-                primary.kill()
-                await primary.wait()
-                await until(lambda: standby.controller.primary and reading(standby))
-                # What the other one had told is not told again, and what comes now is.
-                assert counted(standby) == 0
-                await add(standby, {0: 70})
-                await until(lambda: counted(standby) == 70)
-                await until(lambda: store.told()["films.example"][1].requests == before + 120)
+                    await until(lambda: requests(store) == before + 50)
+                    assert (reading(standby), counted(standby)) == (False, 0)
+                    primary.kill()
+                    await primary.wait()
+                    await until(lambda: standby.controller.primary and reading(standby))
+                    # What the other one had told is not told again, and what comes now is.
+                    assert counted(standby) == 0
+                    await add(standby, {0: 70})
+                    await until(lambda: counted(standby) == 70)
+                    await until(lambda: requests(store) == before + 120)
         finally:
             if primary.returncode is None:
                 primary.kill()
                 await primary.wait()
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
             store.close()
 
 

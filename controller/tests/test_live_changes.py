@@ -19,7 +19,7 @@ from frontage.reconcile import ReconcileError, plan
 from frontage.state import Action, Key, State
 from frontage.status import read_status
 from frontage.vips import Policy, ServerState
-from live import LIMIT, edited, installed, running
+from live import LIMIT, connected, edited, installed, running
 from scale import large_config
 
 
@@ -95,9 +95,8 @@ async def test_quic_services_keep_what_clients_hold(quic_file: Path) -> None:
             if key.table in held:
                 assert after[key] == action
         assert sum(key.table == masking.STATIC_COOKIE for key in after) == 2 * 2
-        assert controller.session is not None
-        assert controller.pipeline is not None
-        status = await read_status(controller.session, controller.pipeline.schema, controller.config)
+        session, pipeline = connected(controller)
+        status = await read_status(session, pipeline.schema, controller.config)
         assert set(status["handshakes"]) == {"taken", "refused"}
         assert status["vips"][0]["cookie_prefix"] == "2001:db8:c00c:1e::/64"
 
@@ -125,9 +124,7 @@ async def test_change_of_policy_is_one_write(config_file: Path) -> None:
 async def test_drift_is_repaired(config_file: Path) -> None:
     async with running(load(config_file)) as controller:
         before = await installed(controller)
-        session, pipeline = controller.session, controller.pipeline
-        assert session is not None
-        assert pipeline is not None
+        session, pipeline = connected(controller)
         gone = Key("server.server4", (2,))
         wrong = Key("server.server4", (3,))
         extra = Key("server.server4", (77,))
@@ -143,9 +140,7 @@ async def test_drift_is_repaired(config_file: Path) -> None:
 async def test_what_the_switch_refuses_is_named(config_file: Path) -> None:
     async with running(load(config_file)) as controller:
         before = await installed(controller)
-        session, pipeline = controller.session, controller.pipeline
-        assert session is not None
-        assert pipeline is not None
+        session, pipeline = connected(controller)
         key = Key("server.server4", (1,))
         with pytest.raises(Exception, match=r"insert server.server4\[1\] -> to_server4.*ALREADY_EXISTS"):
             await session.write(pipeline.schema, p4r.Update.INSERT, [(key, before[key])])
@@ -171,7 +166,6 @@ async def test_largest_configuration_in_under_five_seconds(folder: Path, switch:
             print(f"4,096 servers, {vips} VIPs: {seconds:.2f} s of one core, {controller.health.last}")
             assert seconds < 5
             assert (controller.health.writes.total() > 0) == writes
-            assert controller.session is not None
-            assert controller.pipeline is not None
-            found = await plan(controller.session, controller.pipeline.schema, config)
+            session, pipeline = connected(controller)
+            found = await plan(session, pipeline.schema, config)
             assert len(found.difference) == 0

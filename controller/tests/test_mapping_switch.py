@@ -14,7 +14,7 @@ from frontage.mapping import EndUserMapping
 from frontage.reconcile import plan
 from frontage.service import Service
 from frontage.state import State
-from live import LIMIT, until
+from live import LIMIT, connected, serving, until
 
 CLIENT = "2001:db8:c1::/48"
 
@@ -40,9 +40,7 @@ def with_mapping(folder: Path, switch: Switch, sites: list[StandIn]) -> Path:
 async def installed(service: Service) -> State:
     """What the switch holds of the mapping, when nothing is left to be written."""
     await service.controller.installed()
-    session, pipeline = service.controller.session, service.controller.pipeline
-    assert session is not None
-    assert pipeline is not None
+    session, pipeline = connected(service.controller)
     # A change of the mapping is known here before the switch has it.
     async with asyncio.timeout(LIMIT):
         while True:
@@ -58,30 +56,25 @@ async def test_the_switch_follows_measurements_and_the_death_of_a_site(folder: P
             one.replica(one.site, "films.example")
         service = Service(with_mapping(folder, switch, sites))
         mapping = service.controller.mapping
-        task = asyncio.create_task(service.run())
-        try:
-            async with asyncio.timeout(LIMIT):
-                await until(lambda: sites_for(mapping, 0) == (1, 2))
-                sites[0].measure(CLIENT, 30_000)
-                sites[1].measure(CLIENT, 10_000)
-                await until(lambda: sites_for(mapping, 1) is not None)
-                assert sites_for(mapping, 1) == (2, 1)
-                state = await installed(service)
-                assert {key.table for key in state} == set(steering.MAPPED) - {region.CLIENT4}
-                sites[1].stop()
-                await until(lambda: sites_for(mapping, 0) == (1,))
-                # What is no longer told from the default has no entry.
-                assert mapping.choices == {(mapping.deployments[3], 0): (1,)}
-                assert steering.MAPPING not in {key.table for key in await installed(service)}
-                assert service.endpoint is not None
-                url = "http://{}:{}/metrics".format(*service.endpoint.address)
-                page = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
-                assert 'frontage_mapping_site_out{site="2"} 1.0' in page
-                assert "frontage_mapping_leads 1.0" in page
-                assert "frontage_mapping_samples_total 2.0" in page
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        async with serving(service), asyncio.timeout(LIMIT):
+            await until(lambda: sites_for(mapping, 0) == (1, 2))
+            sites[0].measure(CLIENT, 30_000)
+            sites[1].measure(CLIENT, 10_000)
+            await until(lambda: sites_for(mapping, 1) is not None)
+            assert sites_for(mapping, 1) == (2, 1)
+            state = await installed(service)
+            assert {key.table for key in state} == set(steering.MAPPED) - {region.CLIENT4}
+            sites[1].stop()
+            await until(lambda: sites_for(mapping, 0) == (1,))
+            # What is no longer told from the default has no entry.
+            assert mapping.choices == {(mapping.deployments[3], 0): (1,)}
+            assert steering.MAPPING not in {key.table for key in await installed(service)}
+            assert service.endpoint is not None
+            url = "http://{}:{}/metrics".format(*service.endpoint.address)
+            page = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
+            assert 'frontage_mapping_site_out{site="2"} 1.0' in page
+            assert "frontage_mapping_leads 1.0" in page
+            assert "frontage_mapping_samples_total 2.0" in page
 
 
 async def test_a_changed_section_begins_anew(folder: Path, switch: Switch) -> None:
@@ -91,21 +84,16 @@ async def test_a_changed_section_begins_anew(folder: Path, switch: Switch) -> No
         file = with_mapping(folder, switch, sites)
         service = Service(file)
         mapping = service.controller.mapping
-        task = asyncio.create_task(service.run())
-        try:
-            async with asyncio.timeout(LIMIT):
-                await until(lambda: sites_for(mapping, 0) == (1, 2))
-                first = service.end_users.mapper
-                text = file.read_text(encoding="utf-8")
-                file.write_text(text.replace("id: 3, redundancy: 2", "id: 3, redundancy: 1"), encoding="utf-8")
-                await until(lambda: sites_for(mapping, 0) == (1,))
-                assert service.end_users.mapper is not first
-                await installed(service)
-                # Without the section, and without a file, there is no mapping.
-                file.write_text(re.sub(r"end_users:\n(  .*\n)+", "", text), encoding="utf-8")
-                await until(lambda: not mapping.choices)
-                assert await installed(service) == {}
-                assert service.end_users.mapper is None
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        async with serving(service), asyncio.timeout(LIMIT):
+            await until(lambda: sites_for(mapping, 0) == (1, 2))
+            first = service.end_users.mapper
+            text = file.read_text(encoding="utf-8")
+            file.write_text(text.replace("id: 3, redundancy: 2", "id: 3, redundancy: 1"), encoding="utf-8")
+            await until(lambda: sites_for(mapping, 0) == (1,))
+            assert service.end_users.mapper is not first
+            await installed(service)
+            # Without the section, and without a file, there is no mapping.
+            file.write_text(re.sub(r"end_users:\n(  .*\n)+", "", text), encoding="utf-8")
+            await until(lambda: not mapping.choices)
+            assert await installed(service) == {}
+            assert service.end_users.mapper is None

@@ -21,7 +21,7 @@ from frontage.show import render
 from frontage.state import Action, Key, State
 from frontage.status import read_counters, read_status
 from frontage.ways import Ways
-from live import installed, running
+from live import connected, installed, running
 
 QDSR = EXAMPLE.with_name("qdsr.yaml")
 TEXT = QDSR.read_text(encoding="utf-8")
@@ -252,10 +252,8 @@ async def test_real_servers_come_and_go(qdsr_file: Path, text: str) -> None:
 async def test_they_are_shown(qdsr_file: Path) -> None:
     async with running(load(qdsr_file)) as controller:
         await installed(controller)
-        assert controller.session is not None
-        assert controller.pipeline is not None
-        schema = controller.pipeline.schema
-        status = await read_status(controller.session, schema, controller.config)
+        session, pipeline = connected(controller)
+        status = await read_status(session, pipeline.schema, controller.config)
         assert status["real_servers"][2] == {
             "name": "real3",
             "port": "rack4",
@@ -264,7 +262,7 @@ async def test_they_are_shown(qdsr_file: Path) -> None:
             "for": ["film2"],
             "down": {"packets": 0, "bytes": 0},
         }
-        counters = await read_counters(controller.session, schema, controller.config)
+        counters = await read_counters(session, pipeline.schema, controller.config)
         families = {family.name: family for family in _counter_metrics(controller.config, counters)}
         labels = [sample.labels for sample in families["frontage_real_server_packets"].samples]
         assert {"port": "rack4", "server": "film2"} in labels

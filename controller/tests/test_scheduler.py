@@ -13,7 +13,7 @@ from frontage.config import Config, ConfigError, loads
 from frontage.replication import CLONE_SESSION
 from frontage.state import Action, Key
 from frontage.status import read_status
-from live import installed, running
+from live import connected, installed, running
 
 SESSION = Key(CLONE_SESSION, (limits.WORKER_SESSION,))
 
@@ -111,9 +111,8 @@ async def test_schedulers_come_change_and_go(config_file: Path, text: str) -> No
         await controller.apply(loads(second, config_file))
         # All limits but that of the smallest rank, which is the queue's capacity.
         assert controller.health.writes - writes == {"modified": 20}
-        assert controller.session is not None
-        assert controller.pipeline is not None
-        status = await read_status(controller.session, controller.pipeline.schema, controller.config)
+        session, pipeline = connected(controller)
+        status = await read_status(session, pipeline.schema, controller.config)
         assert status["refusals"]["64"] == {"packets": 0, "bytes": 0}
     async with running(loads(second, config_file)) as restarted:
         await installed(restarted)

@@ -20,7 +20,7 @@ from frontage.reconcile import plan
 from frontage.replication import CLONE_SESSION
 from frontage.service import Service, _other_stamps
 from frontage.state import Action, Key, State
-from live import LIMIT, running, until
+from live import LIMIT, connected, running, serving, until
 
 ARTEMIS = EXAMPLE.with_name("artemis.yaml")
 TEXT = ARTEMIS.read_text(encoding="utf-8")
@@ -239,9 +239,7 @@ async def test_a_difference_is_pushed_and_nothing_read(folder: Path, switch: Swi
         await controller.installed()
         await controller.steer(whole)
         await controller.installed()
-        session, pipeline = controller.session, controller.pipeline
-        assert session is not None
-        assert pipeline is not None
+        session, pipeline = connected(controller)
         reads: list[object] = []
         session.read_tables = session.read_clone_sessions = lambda *a: reads.append(a)  # type: ignore[method-assign,assignment]
         writes = controller.health.writes.total()
@@ -267,9 +265,8 @@ async def test_where_there_is_no_room_for_old_and_new_the_old_goes_first(folder:
         await controller.steer(mapping.change_to(other))
         await controller.installed()
         assert controller.health.failures == 0
-        assert controller.session is not None
-        assert controller.pipeline is not None
-        assert len((await plan(controller.session, controller.pipeline.schema, config, other)).difference) == 0
+        session, pipeline = connected(controller)
+        assert len((await plan(session, pipeline.schema, config, other)).difference) == 0
 
 
 async def test_the_mapping_file_is_followed(folder: Path, switch: Switch) -> None:
@@ -277,30 +274,23 @@ async def test_the_mapping_file_is_followed(folder: Path, switch: Switch) -> Non
     mapping = folder / "artemis-mapping.json"
     mapping.write_text(ARTEMIS.with_name(mapping.name).read_text())
     service = Service(file)
-    task = asyncio.create_task(service.run())
-    try:
-        async with asyncio.timeout(LIMIT):
-            await service.controller.installed()
-            assert service.controller.mapping.choices[7, 5] == (2, 1)
-            changed = json.loads(mapping.read_text())
-            changed["mapping"][1]["sites"] = [1]
-            mapping.write_text(json.dumps(changed))
-            await until(lambda: service.controller.mapping.choices[7, 5] == (1,))
-            await service.controller.installed()
-            session, pipeline = service.controller.session, service.controller.pipeline
-            assert session is not None
-            assert pipeline is not None
-            state = await session.read_tables(pipeline.schema, [pipeline.schema.table(steering.MAPPING)])
-            assert state[Key(steering.MAPPING, (7, 5))] == Action("stay", (0,))
-            # A service that the address decides from now on is taken from the same file.
-            changed["services"].append({"id": 4, "deployment": 8})
-            changed["mapping"].append({"deployment": 8, "sites": [2], "regions": [0]})
-            mapping.write_text(json.dumps(changed))
-            await until(lambda: service._others == _other_stamps(service.controller.config))
-            assert service.controller.mapping.deployments == {3: 7}
-            file.write_text(file.read_text().replace("id: 4, decided: false", "id: 4, decided: true"))
-            await until(lambda: service.controller.mapping.deployments == {3: 7, 4: 8})
-            assert service.controller.mapping.choices[8, 0] == (2,)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    async with serving(service), asyncio.timeout(LIMIT):
+        await service.controller.installed()
+        assert service.controller.mapping.choices[7, 5] == (2, 1)
+        changed = json.loads(mapping.read_text())
+        changed["mapping"][1]["sites"] = [1]
+        mapping.write_text(json.dumps(changed))
+        await until(lambda: service.controller.mapping.choices[7, 5] == (1,))
+        await service.controller.installed()
+        session, pipeline = connected(service.controller)
+        state = await session.read_tables(pipeline.schema, [pipeline.schema.table(steering.MAPPING)])
+        assert state[Key(steering.MAPPING, (7, 5))] == Action("stay", (0,))
+        # A service that the address decides from now on is taken from the same file.
+        changed["services"].append({"id": 4, "deployment": 8})
+        changed["mapping"].append({"deployment": 8, "sites": [2], "regions": [0]})
+        mapping.write_text(json.dumps(changed))
+        await until(lambda: service._others == _other_stamps(service.controller.config))
+        assert service.controller.mapping.deployments == {3: 7}
+        file.write_text(file.read_text().replace("id: 4, decided: false", "id: 4, decided: true"))
+        await until(lambda: service.controller.mapping.deployments == {3: 7, 4: 8})
+        assert service.controller.mapping.choices[8, 0] == (2,)

@@ -17,7 +17,7 @@ from frontage.controller import Controller
 from frontage.p4info import to_bytes
 from frontage.reconcile import plan
 from frontage.vips import ServerState
-from live import LIMIT, installed, running
+from live import LIMIT, connected, installed, running
 
 pytestmark = pytest.mark.skipif(os.environ.get("TARGET") == "bmv2", reason="BMv2 does not let registers be read")
 
@@ -26,9 +26,7 @@ FRESH = 0xFFFF
 
 async def registers(controller: Controller, name: str) -> dict[int, int]:
     """The values that are not zero, by index."""
-    session, pipeline = controller.session, controller.pipeline
-    assert session is not None
-    assert pipeline is not None
+    session, pipeline = connected(controller)
     ids = {register.preamble.name: register.preamble.id for register in pipeline.schema.p4info.registers}
     request = p4r.ReadRequest(device_id=session.device_id)
     request.entities.add().register_entry.register_id = next(ids[full] for full in ids if full.endswith(name))
@@ -46,9 +44,7 @@ async def registers(controller: Controller, name: str) -> dict[int, int]:
 async def expect(controller: Controller) -> None:
     """Leaves are those of the active servers, and every tree's root holds one of them."""
     await installed(controller)
-    session, pipeline = controller.session, controller.pipeline
-    assert session is not None
-    assert pipeline is not None
+    session, pipeline = connected(controller)
     allocation = (await plan(session, pipeline.schema, controller.config)).allocation
     wanted = {allocation.slots[server.sid]: server.sid for server in controller.config.servers if server.active}
     async with asyncio.timeout(LIMIT):
@@ -87,9 +83,7 @@ async def test_leaves_follow_the_servers(config_file: Path) -> None:
 async def test_known_scores_outlive_the_controller(config_file: Path) -> None:
     async with running(load(config_file)) as controller:
         await installed(controller)
-        session, pipeline = controller.session, controller.pipeline
-        assert session is not None
-        assert pipeline is not None
+        session, pipeline = connected(controller)
         found = await plan(session, pipeline.schema, controller.config)
         slot = found.allocation.slots[2]
         depth = found.allocation.trees["shop"].depth
