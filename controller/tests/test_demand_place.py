@@ -376,7 +376,7 @@ async def test_the_command_shows_demand_replicas_and_what_comes(tmp_path: Path, 
     ask(one, now, {NEAR_ONE: 9.0, NEAR_TWO: 1.0}, requests=290)
     await one.step(now + EPOCH)
     shown = run("films.example", "-c", str(file))
-    for part in ("10.0 handshakes a second", "1 replicas (no updates", NEAR_ONE, "90.0 %", "1 frankfurt", "locality"):
+    for part in ("10.0 handshakes a second", "replicas: 1 (no updates", NEAR_ONE, "90.0 %", "1 frankfurt", "locality"):
         assert part in shown.stdout
     assert "the next epoch leaves 2 tokyo, 3, after 10 more handshakes" in shown.stdout
     answer = json.loads(run("Films.Example.", "-c", str(file), "--json").stdout)
@@ -385,7 +385,16 @@ async def test_the_command_shows_demand_replicas_and_what_comes(tmp_path: Path, 
     assert (found["active"], found["planned"]) == ([1, 2, 3], [{"site": 1, "reason": "locality"}])
     ask(one, now, {NEAR_ONE: 9.0, NEAR_TWO: 1.0}, requests=10)
     await one.step(now + 2 * EPOCH)
-    assert "this epoch leaves 2 tokyo, 3" in run("-c", str(file)).stdout
+    assert "begun with epoch 3: leaves 2 tokyo, 3" in run("-c", str(file)).stdout
+    # Sites that are gone are not shown any longer, though nothing was decided since.
+    for seconds in (2, 6, 60):
+        await one.step(now + 2 * EPOCH + seconds)
+    found = json.loads(run("-c", str(file), "--json").stdout)["services"][0]
+    assert (found["number"], list(found["sites"])) == (3, ["1"])
+    shown = run("films.example", "-c", str(file)).stdout
+    assert [line.split()[:3] for line in shown.splitlines() if "locality" in line or "not wanted" in line] == [
+        ["1", "frankfurt", "active"]
+    ]
     wrong = run("books.example", "-c", str(file))
     assert (wrong.exit_code, "placed are: films.example, small.example" in wrong.stderr) == (1, True)
     file.write_text(text, encoding="utf-8")

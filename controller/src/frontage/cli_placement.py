@@ -82,7 +82,7 @@ def _print(state: dict[str, Any], known: dict[int, str]) -> None:
     line(
         f"  epoch {state.get('number', 0)}, {epoch}: {state['handshakes_per_second']:.1f} handshakes a second, "
         f"{state['updates_per_second']:g} updates; "
-        f"{state['replicas']} replicas ({state['bound']}; beta {beta})"
+        f"replicas: {state['replicas']} ({state['bound']}; beta {beta})"
     )
     load = state["load"]
     if load["shortfall"]:
@@ -97,12 +97,12 @@ def _print(state: dict[str, Any], known: dict[int, str]) -> None:
     out.print(demand)
     reasons = {one["site"]: one["reason"] for one in state["planned"]}
     sites = Table("site", "stage", "replica accepts", "why", "load latency", box=None, title="\n  replicas", title_justify="left")
-    for number in sorted({*state["sites"], *state["active"], *reasons}):
-        place = state["sites"].get(number)
-        stage = place["stage"] if place else "active" if number in state["active"] else "-"
+    # A service that was never moved has no stages yet.
+    stages = {number: one["stage"] for number, one in state["sites"].items()} or dict.fromkeys(state["active"], "active")
+    for number in sorted({*stages, *reasons}):
         sites.add_row(
             site(number),
-            stage,
+            stages.get(number, "-"),
             "yes" if number in state["present"] else "no",
             reasons.get(number, "not wanted"),
             _wait(state, number),
@@ -110,7 +110,7 @@ def _print(state: dict[str, Any], known: dict[int, str]) -> None:
     out.print(sites)
     if move := state.get("move"):
         line(f"  {_last(move)}")
-    line(f"  {_next(state['next'], site)}\n")
+    line(f"  {_next(state, site)}\n")
 
 
 def _wait(state: dict[str, Any], site: int) -> str:
@@ -123,7 +123,8 @@ def _last(move: dict[str, Any]) -> str:
     return f"last move: demand asked for it in epoch {move['shown']}, decided in {move['decided']}, {arrived}"
 
 
-def _next(change: dict[str, Any], site: Any) -> str:
+def _next(state: dict[str, Any], site: Any) -> str:
+    change = state["next"]
     if not change["added"] and not change["removed"]:
         return "the next epoch changes nothing, if demand stays"
     parts = [
@@ -133,7 +134,7 @@ def _next(change: dict[str, Any], site: Any) -> str:
     ]
     what = " and ".join(parts)
     if change["begun"]:
-        return f"this epoch {what}"
+        return f"begun with epoch {state.get('number', 0)}: {what}"
     if change.get("held"):
         shorter = "-" if change["gain_us"] is None else f"{change['gain_us'] / 1000:.1f}"
         about = f"{shorter} ms shorter, give or take {change['gain_error_us'] / 1000:.1f}"
