@@ -10,11 +10,12 @@ import nats.errors
 import pytest
 from nats.aio.client import Client, ServerVersion
 from nats.js import JetStreamContext, api
+from nats.js.errors import BadRequestError
 
 from frontage.records.errors import EngineError
 from frontage.records.jetstream import chain, link
 from frontage.records.jetstream.engine import JetStream
-from frontage.records.jetstream.link import OvertakenError
+from frontage.records.jetstream.link import OvertakenError, RefusedError
 from frontage.records.record import Consistency
 from nats_cluster import Cluster
 from records_engines import BOUNDS, Clock, cluster
@@ -73,7 +74,7 @@ async def test_the_group_takes_one_of_those_that_come_together(cluster: Cluster)
         *(publish(subject, place.tip.entry.encode(), place.tip.last) for _ in range(MANY)), return_exceptions=True
     )
     taken = [one for one in came if isinstance(one, int)]
-    refused = [one for one in came if isinstance(one, OvertakenError)]
+    refused = [one for one in came if isinstance(one, OvertakenError | RefusedError)]
     assert (len(taken), len(refused)) == (1, MANY - 1)
     await close(cluster, opened)
 
@@ -94,8 +95,16 @@ def lose(monkeypatch: pytest.MonkeyPatch, attempt: Callable[[int, Publish], Any]
     monkeypatch.setattr(JetStreamContext, "publish", instead)
 
 
+def old_leaders() -> Exception:
+    """The refusal of one that has stood still since there were fewer messages."""
+    return BadRequestError(code=400, err_code=10071, description="wrong last sequence: 0")
+
+
 @pytest.mark.parametrize("arrives", [True, False])
-async def test_a_write_without_an_answer_is_done_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, arrives: bool) -> None:
+@pytest.mark.parametrize("answer", [nats.errors.TimeoutError, old_leaders])
+async def test_a_write_without_the_leaders_answer_is_done_once(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, answer: Callable[[], Exception], arrives: bool
+) -> None:
     opened = await servers(cluster, 1)
     await opened[0].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
 
@@ -104,11 +113,12 @@ async def test_a_write_without_an_answer_is_done_once(cluster: Cluster, monkeypa
             return await publish()
         if arrives:
             await publish()
-        raise nats.errors.TimeoutError
+        raise answer()
 
     with monkeypatch.context() as patch:
         lose(patch, attempt)
-        assert (await opened[0].put("guid", {"n": 2})).record.version == 2
+        # Were it done twice, it would be refused the second time.
+        assert (await opened[0].put("guid", {"n": 2}, if_version=1)).record.version == 2
     found = await opened[0].get("guid")
     assert (found.version, found.value) == (2, {"n": 2})
     await close(cluster, opened)

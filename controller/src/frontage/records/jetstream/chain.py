@@ -7,8 +7,8 @@ messages that are on their way are counted, and a new leader takes none before i
 taken is the next behind what its writer saw, and its writer needs no look to know.
 
 Each message also names the one that it follows, and counts only if it is the first to follow that, and that counts. An old leader's
-answer is a beginning of the same order, so it may say less than there is, but never otherwise. By this who has no answer finds out
-what has become of a message, and a message that somebody else has put into the stream changes nothing.
+answer is a beginning of the same order, so it may say less than there is, but never otherwise. By this who has no answer, or is
+refused, finds out what has become of a message, and a message that somebody else has put into the stream changes nothing.
 
 That alone would not be enough, because a stream keeps `HISTORY` messages of a record: where so many follow the same one, or follow
 those that do, while somebody looks, the first of them is pushed out and another seems to be it.
@@ -88,14 +88,15 @@ async def tip(source: Source, guid: str) -> Tip:
     raise EngineError(f"{guid}: those who keep it do not agree how far it has come; try again")
 
 
-async def follower(source: Source, guid: str, after: int) -> Entry | None:
-    """The first message that follows ``after``; None: not there, as far as who answers knows. Raises GoneError, EngineError."""
+async def follower(source: Source, guid: str, after: int) -> tuple[Entry | None, int]:
+    """The first message that follows ``after``; None: not there, as far as who answers knows. And the sequence number of the last
+    that was looked at. Raises GoneError, EngineError."""
     at = after
     while (message := await source.behind(at)) is not None:
         at, entry = message[0], decode(guid, message[1])
         if entry.after == after:
-            return entry
+            return entry, at
         if entry.after > after:
             # Who wrote it had seen later ones that count.
             raise GoneError
-    return None
+    return None, at

@@ -22,7 +22,7 @@ from frontage.records.jetstream.chain import PAUSE, GoneError, Source, Tip, foll
 from frontage.records.jetstream.classes import Classes, StreamClass
 from frontage.records.jetstream.entry import Entry
 from frontage.records.jetstream.heads import Heads, Place
-from frontage.records.jetstream.link import PATIENCE, Link, NoAnswerError, OvertakenError
+from frontage.records.jetstream.link import PATIENCE, Link, NoAnswerError, OvertakenError, RefusedError
 from frontage.records.record import Consistency
 
 ATTEMPTS = 100
@@ -127,15 +127,16 @@ class Groups:
                 # Again, where nobody has answered: only the first that follows counts, so it is done once.
                 return await self._link.publish(source.subject, entry.encode(), last)
             except OvertakenError:
-                pass
+                if not doubt:
+                    raise
+            except RefusedError:
+                doubt = doubt or "refused, and nobody has written"
             except NoAnswerError as error:
                 doubt = str(error)
             except EngineError as error:
                 raise _unknown(guid, error) if doubt else error from None
-            if not doubt:
-                raise OvertakenError
             try:
-                first = await follower(source, guid, entry.after)
+                first, seen = await follower(source, guid, entry.after)
             except GoneError:
                 raise _unknown(guid, "many have written since") from None
             except EngineError as error:
@@ -146,6 +147,10 @@ class Groups:
                 return None
             if loop.time() > deadline:
                 raise _unknown(guid, doubt)
+            if seen > last:
+                # Behind messages that are none of ours.
+                last = seen
+                entry = replace(entry, last=last)
             await asyncio.sleep(PAUSE)
 
     async def move(self, guid: str, sites: Sequence[int]) -> None:
