@@ -203,6 +203,9 @@ def test_few_sites() -> None:
 # Configuration
 
 
+DNS = 'zone: example, name_servers: [ns1.example], contact: h.example, servers: {1: "http://a:1", 2: "http://b:1"}'
+
+
 @pytest.mark.parametrize(
     ("section", "problem"),
     [
@@ -216,6 +219,7 @@ def test_few_sites() -> None:
         ("max_bytes: 10", "records.max_bytes"),
         ("max_ahead: -1", "records.max_ahead"),
         ("colour: red", "colour"),
+        (f"dns: {{{DNS}, regions: {{198.51.100.0/24: [1, 7]}}}}", r"dns.regions.*: there is no site 7; give one of: 1, 2"),
         ("store: nats://127.0.0.1:4222", "does not say which one this is"),
     ],
 )

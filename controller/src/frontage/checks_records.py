@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from frontage.findings import Finding
+from frontage.findings import Finding, unknown
 
 if TYPE_CHECKING:
     from frontage.config import Config
@@ -19,6 +19,10 @@ def check(config: Config) -> Iterator[Finding]:
     if settings.tokens is not None and settings.tls is None and not _loopback(settings.address[0]):
         what = f"tokens would go in the clear to {settings.listen}, and be anybody's who listens"
         yield Finding(("records", "tokens"), what, "add `tls` with `certificate` and `key`, or listen on 127.0.0.1")
+    if settings.dns is not None and (known := config.site_ids | settings.dns.servers.keys()):
+        regions = settings.dns.regions.items()
+        near = [(("records", "dns", "regions", str(net), i), site) for net, sites in regions for i, site in enumerate(sites)]
+        yield from unknown(near, known, "there is no site {}")
     if settings.file is not None or config.site is not None:
         return
     what = "records are kept at sites, and the file does not say which one this is"
