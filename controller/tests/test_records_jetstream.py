@@ -439,11 +439,11 @@ async def test_leaders_that_fail_lose_nothing(three: Cluster, fault: str) -> Non
             acknowledged[guid] = asyncio.Semaphore(0)
             for by, server in enumerate(servers):
                 tasks.create_task(write_until(done, server, history, by, guid, wrote))
-        for number in (0, 1, 2):
+        for node in three.nodes:
             await some()
-            (three.kill if fault == "killed" else three.freeze)(number)
+            (three.kill if fault == "killed" else three.freeze)(node)
             await some()
-            (three.start if fault == "killed" else three.thaw)(number)
+            (three.start if fault == "killed" else three.thaw)(node)
             await some()
         done.set()
     for guid, history in histories.items():
@@ -457,12 +457,13 @@ async def test_leaders_that_fail_lose_nothing(three: Cluster, fault: str) -> Non
 async def test_without_most_of_a_group_nothing_is_acknowledged_and_nothing_lost(three: Cluster) -> None:
     server = await open_at(three, 1, replicas=3, sites=(1,))
     before = (await server.put("guid", {"n": 1}, consistency=Consistency.TOTAL)).record
-    three.kill(0)
-    three.kill(1)
+    most = three.nodes[:2]
+    for node in most:
+        three.kill(node)
     with pytest.raises(RecordError):
         await server.put("guid", {"n": 2})
-    three.start(0)
-    three.start(1)
+    for node in most:
+        three.start(node)
 
     async def again() -> bool:
         try:

@@ -48,7 +48,7 @@ class World:
                 await asyncio.sleep(0.05)
 
     def names(self, site: int) -> tuple[str, ...]:
-        return tuple(f"s{number}" for number in self.servers.of(f"region-{site}"))
+        return tuple(node.name for node in self.servers.of(site))
 
 
 @pytest.fixture
@@ -60,8 +60,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     try:
         await servers.ready()
         for site in SITES:
-            near = [servers.urls[number] for number in servers.of(f"region-{site}")]
-            stores[site] = await JetStream.open(near, site, SITES, bounds=BOUNDS, clock=Clock())
+            stores[site] = await JetStream.open(servers.near(site), site, SITES, bounds=BOUNDS, clock=Clock())
         yield World(servers, stores)
         for store in stores.values():
             await store.close()
@@ -100,8 +99,8 @@ async def test_a_move_that_takes_too_long_is_taken_back(world: World) -> None:
 
 async def test_a_region_that_is_gone_gets_no_class_and_the_others_serve(world: World) -> None:
     group = await world.made("guid", [1, 2])
-    for number in world.servers.of("region-3"):
-        world.servers.kill(number)
+    for node in world.servers.of(3):
+        world.servers.kill(node)
     store = world.stores[1]
 
     async def refused() -> bool:
@@ -143,11 +142,11 @@ async def test_a_region_that_dies_while_a_class_moves_loses_nothing(world: World
             tasks.create_task(write_until(done, world.stores[site], history, site))
         moving = tasks.create_task(move())
         await begun.wait()
-        for number in world.servers.of(f"region-{dying}"):
-            world.servers.kill(number)
+        for node in world.servers.of(dying):
+            world.servers.kill(node)
         sites = await moving
-        for number in world.servers.of(f"region-{dying}"):
-            world.servers.start(number)
+        for node in world.servers.of(dying):
+            world.servers.start(node)
         # Also where it was on its way back.
         at = await world.settled(StreamClass(group.name, sites))
         done.set()
@@ -209,8 +208,7 @@ async def test_records_move_while_a_server_with_a_mirror_is_down(world: World) -
     await world.made("guid", [1, 2])
     await world.made("other", [3, 1])
     mirror = await world.stores[1].link.info("records-c1-at-2")
-    down = next(number for number in world.servers.of("region-2") if f"s{number}" == mirror["cluster"]["leader"])
-    world.servers.kill(down)
+    world.servers.kill(world.servers.named(mirror["cluster"]["leader"]))
     await world.stores[3].place("guid", [3, 1])
     assert await world.stores[1].sites("guid") == (3, 1)
     assert len([one for one in await world.stores[1].classes.every() if one.name.startswith("c")]) == 2

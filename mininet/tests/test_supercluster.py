@@ -15,7 +15,7 @@ from frontage_demo.nodes import NodeError
 from frontage_demo.supercluster import page
 from frontage_demo.supercluster.history import NEVER, Operation, load, violations
 from frontage_demo.supercluster.plan import Phase, Plan, Result, choose
-from frontage_demo.supercluster.servers import Region, Servers
+from frontage_demo.supercluster.servers import Region, servers
 from frontage_demo.supercluster.storm import Storm
 from frontage_demo.supercluster.world import Programs, world
 from worlds import Sandboxed, needs_root
@@ -131,11 +131,11 @@ def test_a_storm_on_one_machine_loses_nothing(tmp_path: Path) -> None:
         return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     regions = [Region(site, "127.0.0.1", spawn) for site in (1, 2, 3)]
-    servers = Servers(NATS, tmp_path, regions)
+    nats = servers(NATS, tmp_path, regions)
     try:
-        result = asyncio.run(Storm(servers, regions, tmp_path, SHORT, None).run())
+        result = asyncio.run(Storm(nats, regions, tmp_path, SHORT, None).run())
     finally:
-        servers.stop()
+        nats.stop()
     well(result, [*PHASES, *MOVES])
 
 

@@ -15,11 +15,12 @@ from frontage.records.jetstream.classes import StreamClass
 from frontage.records.jetstream.engine import JetStream
 from frontage.records.record import Consistency
 
+from ..natsservers import Servers
 from .clients import Clients
 from .history import Operation, load, violations
 from .load import CONTROLLERS, REPLICAS, Name
 from .plan import PATIENCE, Phase, Plan, Result, StormError, choose
-from .servers import Region, Servers
+from .servers import Region
 
 MOVED = 9
 """Records that are moved, each on its own."""
@@ -52,18 +53,17 @@ class Storm:
 
     async def run(self) -> Result:
         """All of it. Raises StormError, and RecordError where the supercluster does not come up."""
-        for node in self._servers.nodes:
-            self._servers.start(node)
+        self._servers.start_all()
         await self._servers.ready()
         for site in self._sites:
             self._stores[site] = await JetStream.open(
-                self._servers.urls(site), site, self._sites, replicas=REPLICAS, controllers=CONTROLLERS, serves=False
+                self._servers.near(site), site, self._sites, replicas=REPLICAS, controllers=CONTROLLERS, serves=False
             )
         clients: list[Clients] = []
         try:
             await self._create()
             for site in self._sites:
-                clients.append(Clients(self._regions[site], self._servers.urls(site), self._folder))
+                clients.append(Clients(self._regions[site], self._servers.near(site), self._folder))
                 await clients[-1].start(self._sites, self._names, self._plan)
             await self._phases()
             self.result.counts = {one.site: await one.end() for one in clients}

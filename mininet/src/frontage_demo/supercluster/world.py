@@ -21,9 +21,10 @@ from ..artemis.addresses import WAN_MAC, Host
 from ..artemis.latency import Latencies
 from ..artemis.topology import WAN, wan_interface
 from ..artemis.wan import Wan
+from ..natsservers import Servers
 from ..nodes import CONGESTION_CONTROL, Namespace, Network, NodeError, Topo, run_script
 from ..programs import ours
-from .servers import Region, Servers
+from .servers import Region, servers
 
 PLACES = ("eu-central-1", "us-east-1", "ap-northeast-1")
 """Of sites 1, 2 and 3."""
@@ -111,11 +112,11 @@ def world(programs: Programs, folder: Path, seed: int) -> Iterator[World]:
     )
     wan.start()
     regions = tuple(_region(host, network.get(host.name)) for host in hosts)
-    servers = Servers(programs.nats, folder, regions)
+    nats = servers(programs.nats, folder, regions)
     try:
-        yield World(servers, regions)
+        yield World(nats, regions)
     finally:
-        servers.stop()
+        nats.stop()
         wan.stop()
 
 
