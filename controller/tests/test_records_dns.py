@@ -27,6 +27,7 @@ from frontage.enduser.latencystore import TOLD, Sample
 from frontage.enduser.prefixes import parse
 from frontage.enduser.settings import EndUsers
 from frontage.enduser.store import Store
+from frontage.naming import ServicePrefix
 from frontage.records import http
 from frontage.records.client import RecordClient
 from frontage.records.dns.mapped import Mapped
@@ -120,6 +121,17 @@ async def test_addresses_texts_and_services(server: Server) -> None:
     assert texts(await ask(server, "_sip._udp.films.example", "SRV")) == {"1 0 5060 one.example."}
     (texted,) = (await ask(server, "films.example", "TXT")).answer
     assert [b"".join(data.strings) for data in texted] == [b"hello", ("ä" * 200).encode()]
+
+
+async def test_who_does_not_hash_the_name_asks_for_the_same_address(server: Server) -> None:
+    """One record is the directory of both kinds of clients (docs/naming.md)."""
+    name = "films-by-hash.example"
+    address = ServicePrefix.parse("2001:db8:a::/48+16").service_address(name)
+    await server._client.put(name, {"address": str(address)})
+    assert texts(await ask(server, name, "AAAA")) == {str(address)}
+    # Letters make no difference to either.
+    assert ServicePrefix.parse("2001:db8:a::/48+16").service_address(name.upper()) == address
+    assert texts(await ask(server, name.upper(), "AAAA")) == {str(address)}
 
 
 async def test_letters_are_alike_and_come_back_as_they_were_asked(server: Server) -> None:
