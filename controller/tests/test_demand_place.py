@@ -298,6 +298,34 @@ async def test_what_cannot_be_placed_stays_and_is_said(
     assert deployed(one) == (1, 2)
 
 
+async def test_that_nothing_could_be_placed_is_shown_until_it_can(tmp_path: Path, sites: list[StandIn]) -> None:
+    file = tmp_path / "frontage.yaml"
+    text = ARTEMIS.read_text(encoding="utf-8").replace("mapping: artemis-mapping.json", "end_users:\n  store: sqlite:///mapping.db")
+    file.write_text(text + PLACEMENT, encoding="utf-8")
+    why = "2 usable sites cannot hold 3 replicas of a record: lower min_replicas or add sites"
+    three = settings(min_replicas=3, max_replicas=3)
+    one = mapper(tmp_path, sites, three)
+    now = await begin(one, sites)
+    sites[2].stop()
+    ask(one, now, {NEAR_ONE: 10.0})
+    await one.step(now + 10)
+    await one.step(now + EPOCH)
+    assert f"wherever it has replicas: 1 frankfurt, 2 tokyo; {why}" in run(NAME, "-c", str(file)).stdout
+    # Another controller takes over, and the site is back.
+    two = mapper(tmp_path, sites, three, name="two")
+    sites[2].start()
+    for seconds in (50, 52, 54):
+        await two.step(now + EPOCH + seconds)
+    await two.step(now + 3 * EPOCH)
+    shown = run(NAME, "-c", str(file)).stdout
+    assert (why in shown, "10.0 handshakes a second" in shown) == (False, True)
+    sites[2].stop()
+    await two.step(now + 3 * EPOCH + 2)
+    await two.step(now + 4 * EPOCH)
+    shown = run(NAME, "-c", str(file)).stdout
+    assert (f"the last epoch placed nothing: {why}" in shown, "10.0 handshakes a second" in shown) == (True, True)
+
+
 async def test_demand_above_capacity_leaves_the_least_and_is_said(
     tmp_path: Path, sites: list[StandIn], caplog: pytest.LogCaptureFixture
 ) -> None:

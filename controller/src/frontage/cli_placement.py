@@ -62,7 +62,7 @@ def _state(name: str, view: dict[str, Any] | None, places: dict[int, Place], pre
     stages = {
         site: {"stage": str(one.stage), "since": one.since, "present": site in present} for site, one in sorted(places.items())
     }
-    return {"service": name, "measured": view is not None, "sites": stages, "present": sorted(present), **told}
+    return {"service": name, "measured": "epoch" in told, "sites": stages, "present": sorted(present), **told}
 
 
 def _print(state: dict[str, Any], known: dict[int, str]) -> None:
@@ -75,7 +75,8 @@ def _print(state: dict[str, Any], known: dict[int, str]) -> None:
     line(state["service"])
     if not state["measured"]:
         where = ", ".join(site(one) for one in state["present"]) or "no site"
-        line(f"  wherever it has replicas: {where}; no site has reported demand for it from regions whose RTTs are known")
+        why = "no site has reported demand for it from regions whose RTTs are known"
+        line(f"  wherever it has replicas: {where}; {state.get('error', why)}")
         return
     epoch = datetime.fromtimestamp(state["epoch"], UTC).strftime("%Y-%m-%d %H:%M:%S")
     beta = "unbounded" if state["beta"] is None else f"{state['beta']:.3g}"
@@ -84,6 +85,8 @@ def _print(state: dict[str, Any], known: dict[int, str]) -> None:
         f"{state['updates_per_second']:g} updates; "
         f"replicas: {state['replicas']} ({state['bound']}; beta {beta})"
     )
+    if error := state.get("error"):
+        line(f"  the last epoch placed nothing: {error}")
     load = state["load"]
     if load["shortfall"]:
         line(f"  all services take {load['shortfall']:.0f} a second more than mu of the sites' capacity: each has min_replicas")

@@ -18,7 +18,7 @@ from frontage.demand.estimate import Gain, Seen, demand, gain, with_updates
 from frontage.demand.heard import Heard, last_epoch, moved
 from frontage.demand.moves import Places, Stage
 from frontage.demand.settings import Placement
-from frontage.demand.view import Document, view
+from frontage.demand.view import ERROR, Document, shortfall, sites_of, view, without_error
 from frontage.demand.waiting import Waiting
 from frontage.enduser import engine as mapping
 from frontage.enduser.database import StoreError
@@ -86,12 +86,16 @@ class Placer:
             self.counters.epochs += 1
             self.counters.epoch += 1
             try:
-                documents = self._decide(now, engine, out, after, present)
+                # What could not be placed before is told no longer.
+                documents = {name: without_error(one) for name, one in self._documents.items() if ERROR in one}
+                documents |= self._decide(now, engine, out, after, present)
                 self.counters.error = None
             except PlacementError as error:
                 if self.counters.error != str(error):
                     log.error("placement: %s", error)
                 self.counters.error = str(error)
+                nothing = {"since": 0} | Heard().state
+                documents = {name: self._documents.get(name, nothing) | {ERROR: str(error)} for name in self._names}
         after = {
             name: moves.advance(places, present.get(name, ()), now, settle=self._settle, drain=self.settings.drain)
             for name, places in after.items()
@@ -235,17 +239,6 @@ def _holds(planner: Engine, active: Flags, wanted: Flags, gain: Gain) -> bool:
     is that one is gone."""
     moves_only = active.sum() == wanted.sum() and not (active & ~planner.sites.usable).any()
     return bool(moves_only and (active != wanted).any() and not gain.certain)
-
-
-def shortfall(load: Load) -> str:
-    return (
-        f"demand takes {load.reads + load.updates:.0f} handshakes a second, and mu of the sites' capacity is {load.budget:.0f}: "
-        "each service has min_replicas; add capacity"
-    )
-
-
-def sites_of(ids: tuple[int, ...], flags: Flags) -> str:
-    return " ".join(str(ids[i]) for i in np.flatnonzero(flags)) or "no site"
 
 
 def _keys(names: list[str]) -> Keys:

@@ -6,11 +6,21 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from frontage.demand.estimate import Gain
-from frontage.placement.values import Load
+from frontage.placement.values import Flags, Load
 from frontage.placement.why import Why
 
 Document: TypeAlias = dict[str, Any]
+
+
+ERROR = "error"
+"""The member of a document that says why the last epoch placed nothing."""
+
+
+def without_error(document: Document) -> Document:
+    return {key: value for key, value in document.items() if key != ERROR}
 
 
 def view(
@@ -60,6 +70,17 @@ def view(
         },
         "load": {"budget": load.budget, "handshakes": load.reads, "updates": load.updates, "shortfall": load.shortfall},
     }
+
+
+def shortfall(load: Load) -> str:
+    return (
+        f"demand takes {load.reads + load.updates:.0f} handshakes a second, and mu of the sites' capacity is {load.budget:.0f}: "
+        "each service has min_replicas; add capacity"
+    )
+
+
+def sites_of(ids: tuple[int, ...], flags: Flags) -> str:
+    return " ".join(str(ids[i]) for i in np.flatnonzero(flags)) or "no site"
 
 
 def _finite(value: float) -> float | None:

@@ -83,7 +83,7 @@ def placed(folder: Path) -> Placed | None:
     """Where the service is by its demand; None before it was placed."""
     with _opened(folder) as store:
         view, places = store.views().get(ZONE), store.places().get(ZONE, {})
-    if view is None:
+    if view is None or "demand" not in view:
         return None
     shares = {one["region"]: one["share"] for one in view["demand"]}
     serving = frozenset(site for site, place in places.items() if place.stage.serves)
