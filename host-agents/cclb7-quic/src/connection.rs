@@ -1,6 +1,7 @@
 //! One connection, to its end.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -10,8 +11,8 @@ use frontage_quic::h3::Connection;
 use frontage_quic::meter::Meter;
 use frontage_quic::session::Handshake;
 use frontage_quic::socket::Carrier;
-use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use h3::error::Code;
 use noq::{Incoming, PathId, VarInt};
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -129,6 +130,12 @@ pub async fn serve(
     let Ok::<h3::server::Connection<_, Bytes>, _>(mut h3) = built else {
         return Ok(());
     };
+    let renewing = async {
+        if let Some(lending) = &peer.lending {
+            lending.renew_keys().await;
+        }
+    };
+    let mut renewing = pin!(renewing.fuse());
     // In this task, not in one each: what they write in one turn leaves in one batch.
     let mut requests = FuturesUnordered::new();
     let (mut draining, mut open) = (false, true);
@@ -142,6 +149,7 @@ pub async fn serve(
             },
             // What became of a request stands in the log.
             Some(_) = requests.next() => {}
+            () = &mut renewing => {}
             () = told(&mut ending), if !draining => {
                 draining = true;
                 open &= h3.shutdown(0).await.is_ok();

@@ -14,8 +14,8 @@
 //! - What noq itself asks or answers on a lent path the client never hears, PATH_CHALLENGE and PATH_RESPONSE among them. Where a client's address changes, the
 //!   real server asks, and with its answer noq gets one to its own question; but that it is the right answer the real server alone knows, so such a path is never
 //!   lent again ([`Error::Moved`]).
-//! - A client of noq's tells which keys a packet has by comparing its number with that of the update, of whichever path that was. A few packets of a real
-//!   server's that cross an update are lost, and sent again.
+//! - A client of noq's tells which keys a packet has by comparing its number with that of the update, of whichever path that was. Packets of a real server's that
+//!   cross an update are lost, a whole queue of them maybe, and sent again. So there is one before the first path is lent ([`Lender::renew_keys`]).
 //! - Of a client's MAX_DATA noq is told a quarter at first, so this is for servers that do have real servers.
 //! - Of 0-RTT packets nothing is seen; they carry nothing that concerns a grant, since there was none.
 
@@ -36,6 +36,7 @@ pub use scene::Scene;
 use state::State;
 
 mod account;
+mod confirmation;
 mod credit;
 mod error;
 mod events;
@@ -121,6 +122,16 @@ impl<O> Lender<O> {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nobody panics with it")
+    }
+
+    /// Updates the connection's keys as soon as that is allowed: when the client knows that the handshake is confirmed (RFC 9001, section 6).
+    ///
+    /// noq at either end updates them by itself within its first thousand packets, and not again for millions. That is to be over before a path is lent: what
+    /// is on its way by it then, a client of noq's cannot read (see the limits above).
+    pub async fn renew_keys(&self, connection: &noq::Connection) {
+        let known = self.state().confirmation.known();
+        known.notified().await;
+        connection.force_key_update();
     }
 
     /// Lends a path of this lender's connection that is validated and that nobody has, never the one that noq itself needs. `server` is what the client takes the balancer's

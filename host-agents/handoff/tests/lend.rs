@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use frontage_handoff::lend::{End, Error, Event, RESET};
-use noq::{ConnectionError, ReadError, VarInt};
+use futures_util::FutureExt as _;
+use noq::{ConnectionError, PathId, ReadError, VarInt};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use lending::real_server::RealServer;
@@ -308,6 +310,26 @@ async fn a_key_that_has_sealed_enough_is_updated_whoever_sealed() {
         }
     }
     assert_eq!(real.grant.keys.generation, 2);
+}
+
+/// Of noq's at either end, each updates keys by itself after 10 to 1000 packets, in the midst of what real servers have under way, unless one has done it before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_updated_before_a_path_is_lent_and_not_then() {
+    let world = World::new(2).await;
+    world.lender().renew_keys(&world.server).await;
+    // By what is sent next.
+    world.carry(1000).await;
+    let (grant, mut events) = world.lend().await;
+    assert_eq!(grant.keys.generation, 1);
+    let own = world.client.path(PathId::ZERO).expect("it is there");
+    while world.client.stats().udp_tx.datagrams < 1200 {
+        own.ping().unwrap();
+        yield_now().await;
+    }
+    world.carry(1000).await;
+    while let Some(event) = events.recv().now_or_never() {
+        assert!(!matches!(event, Some(Event::Keys(_)) | None), "{event:?}");
+    }
 }
 
 /// The client says nothing by the lent path, but what it asks comes from elsewhere.

@@ -44,6 +44,8 @@ pub enum Frame<'a> {
     PathChallenge { data: [u8; 8] },
     /// It is.
     PathResponse { data: [u8; 8] },
+    /// The server has confirmed the handshake.
+    HandshakeDone,
     /// PING or IMMEDIATE_ACK.
     Ping,
     /// NEW_CONNECTION_ID or a run of PADDING, which go with a probe, as the two above do (RFC 9000, section 9.1).
@@ -140,6 +142,7 @@ fn other<'a>(r: &mut Reader<'a>) -> Option<Frame<'a>> {
         0x3e78 => path_new_connection_id(r)?,
         0x1a => Frame::PathChallenge { data: r.data()? },
         0x1b => Frame::PathResponse { data: r.data()? },
+        0x1e => Frame::HandshakeDone,
         kind @ 0x1c..=0x1d => {
             r.varints(if kind == 0x1c { 2 } else { 1 })?;
             r.block()?;
@@ -160,8 +163,6 @@ fn other<'a>(r: &mut Reader<'a>) -> Option<Frame<'a>> {
 /// Steps over a frame whose content is of no interest.
 fn skip(r: &mut Reader<'_>, kind: u64) -> Option<()> {
     match kind {
-        // HANDSHAKE_DONE
-        0x1e => Some(()),
         // MAX_STREAMS, DATA_BLOCKED, STREAMS_BLOCKED, RETIRE_CONNECTION_ID
         0x12 | 0x13 | 0x14 | 0x16 | 0x17 | 0x19 => r.varints(1),
         // STREAM_DATA_BLOCKED
@@ -310,7 +311,7 @@ mod tests {
         payload.extend([0x80, 0x9f, 0x81, 0xa6, 1, 127, 0, 0, 1, 1, 1, 0x01]);
         let seen = frames(&payload);
         let others = seen.iter().filter(|frame| **frame == Frame::Other);
-        assert_eq!((others.count(), seen.len()), (13, 26));
+        assert_eq!((others.count(), seen.len()), (12, 26));
         let data = [1, 2, 3, 4, 5, 6, 7, 8];
         for frame in [
             Frame::Reset { id: 12 },
@@ -321,6 +322,7 @@ mod tests {
             Frame::Ping,
             Frame::PathChallenge { data },
             Frame::PathResponse { data },
+            Frame::HandshakeDone,
             Frame::Probing,
         ] {
             assert!(seen.contains(&frame), "{frame:?}");

@@ -39,6 +39,7 @@ impl State {
             }
         });
         self.asks(nonce.path, nonce.number);
+        self.confirmation.sent(nonce);
         for stream in self.ended.drain(..) {
             self.streams.say(stream, nonce);
         }
@@ -79,6 +80,7 @@ impl State {
                 }
                 Frame::PathAbandon { path } => self.abandon(path),
                 Frame::Close => closing = Some(span),
+                Frame::HandshakeDone => self.confirmation.say(),
                 _ => {}
             }
             weighty = true;

@@ -146,6 +146,7 @@ impl State {
     fn acked(&mut self, ack: &Ack<'_>, scratch: &mut Scratch) -> bool {
         self.streams.acked(ack);
         self.answers(ack);
+        self.confirmation.acked(ack);
         if self.shared.is_some() {
             return self.acked_of_shared(ack, scratch);
         }

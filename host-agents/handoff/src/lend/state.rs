@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::confirmation::Confirmation;
 use super::credit::Credit;
 use super::path::{Holder, Path};
 use super::paths::Paths;
@@ -27,6 +28,7 @@ pub(super) struct State {
     pub(super) several: bool,
     pub(super) streams: Streams,
     pub(super) credit: Credit,
+    pub(super) confirmation: Confirmation,
     /// Once the handshake is over.
     pub(super) ratchet: Option<Ratchet>,
     /// The client's transport parameters.

@@ -1,9 +1,60 @@
-//! Key updates, while streams come from real servers whose congestion control is BBR.
+//! Key updates: before anything is lent, and while streams come from real servers whose congestion control is BBR.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use frontage_lab::privileged;
+use frontage_quic::session::{Config, Observer, Packet};
+use noq::{ClientConfig, Endpoint, TransportConfig};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use crate::common::client::Client;
 use crate::common::{World, content, run, until};
+
+/// How often the keys were updated of what came.
+#[derive(Default)]
+struct Updates(AtomicU32);
+
+impl Observer for Updates {
+    fn sent(&self, _: &Packet<'_>) {}
+
+    fn received(&self, packet: &Packet<'_>) {
+        self.0.fetch_max(packet.generation, Relaxed);
+    }
+}
+
+#[test]
+fn the_balancer_updates_keys_once_the_handshake_is_confirmed() {
+    if !privileged() {
+        return;
+    }
+    let world = World::new("renewed", 1, "round-robin", "", &[]);
+    run(&world, async || {
+        let mut roots = RootCertStore::empty();
+        let ca = CertificateDer::from_pem_file(world.folder.join("ca.pem")).unwrap();
+        roots.add(ca).unwrap();
+        let mut tls = rustls::ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![b"h3".into()];
+        let updates = Arc::<Updates>::default();
+        let seen = updates.clone();
+        let session = Config::client(tls, Vec::new(), move || seen.clone()).unwrap();
+        let mut config = ClientConfig::new(Arc::new(session));
+        let mut transport = TransportConfig::default();
+        transport.mtu_discovery_config(None);
+        config.transport_config(Arc::new(transport));
+        let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
+        let connecting = endpoint.connect_with(config, world.address(), "lb.test");
+        let quic = connecting.unwrap().await.unwrap();
+        until("keys are updated", || updates.0.load(Relaxed) == 1).await;
+        // noq at either end does so itself after ten packets at the soonest.
+        let stats = quic.stats();
+        assert!(stats.udp_tx.datagrams < 10, "{stats:?}");
+    });
+}
 
 #[test]
 fn keys_are_updated_while_real_servers_send() {
