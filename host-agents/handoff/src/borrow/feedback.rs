@@ -1,17 +1,16 @@
 //! What a client says about packets and streams that are not the balancer's, as the balancer cut it out of the client's packets.
 
-use std::ops::Range;
-
 use frontage_quic::parameters::{put_varint, varint};
 
 use super::Error;
-use super::pool::Pool;
 use super::puppet::FRAMES;
+pub use acknowledgement::Numbers;
+use acknowledgement::{ACK, ACK_ECN};
+
+mod acknowledgement;
 
 /// Types of frames (RFC 9000, section 19).
 const PADDING: u64 = 0x00;
-const ACK: u64 = 0x02;
-const ACK_ECN: u64 = 0x03;
 const STOP_SENDING: u64 = 0x05;
 const MAX_DATA: u64 = 0x10;
 const MAX_STREAM_DATA: u64 = 0x11;
@@ -28,16 +27,7 @@ pub struct Translated {
     pub acked: Option<u64>,
 }
 
-/// How packet numbers on the wire become noq's.
-#[derive(Clone, Copy)]
-pub enum Numbers<'a> {
-    /// They count from this one.
-    From(u64),
-    /// As they came.
-    OneByOne(&'a Pool),
-}
-
-/// The same for noq: packet numbers are its own, and streams are called what `own` says. What concerns a stream that is no more is left
+/// What `frames` say, for noq: packet numbers are its own, and streams are called what `own` says. What concerns a stream that is no more is left
 /// out.
 pub fn translate(
     mut frames: &[u8],
@@ -84,46 +74,7 @@ fn translate_one(
     match next()? {
         PADDING => {}
         kind @ (ACK | ACK_ECN) => {
-            let (largest, delay, ranges, range) = (next()?, next()?, next()?, next()?);
-            let first = match numbers {
-                Numbers::From(first) => first,
-                Numbers::OneByOne(_) => 0,
-            };
-            let before = "an acknowledgement of what came before the grant";
-            let ours = |number: Option<u64>| {
-                number
-                    .filter(|number| *number >= first)
-                    .ok_or(Error::Feedback(before))
-            };
-            ours(Some(largest))?;
-            let mut smallest = ours(largest.checked_sub(range))?;
-            if let Numbers::OneByOne(pool) = numbers {
-                let mut wire = Vec::new();
-                wire.push(smallest..largest + 1);
-                for _ in 0..ranges {
-                    let (gap, range) = (next()?, next()?);
-                    let end = ours(smallest.checked_sub(gap + 1))?;
-                    smallest = ours(end.checked_sub(range + 1))?;
-                    wire.push(smallest..end);
-                }
-                if kind == ACK_ECN {
-                    // Of packets of others, too.
-                    _ = (next()?, next()?, next()?);
-                }
-                acknowledge(&pool.own(&wire), delay, &mut write);
-                return Ok(News::Acked(largest));
-            }
-            write(&[kind, largest - first, delay, ranges, range]);
-            for _ in 0..ranges {
-                let (gap, range) = (next()?, next()?);
-                smallest = ours(smallest.checked_sub(gap + range + 2))?;
-                write(&[gap, range]);
-            }
-            // Counts of ECN (RFC 9000, section 19.3.2), which the balancer makes out for this grant's packets alone.
-            if kind == ACK_ECN {
-                write(&[next()?, next()?, next()?]);
-            }
-            return Ok(News::Acked(largest));
+            return acknowledgement::translate(kind, numbers, next, write).map(News::Acked);
         }
         kind @ (STOP_SENDING | MAX_STREAM_DATA) => {
             let (stream, value) = (next()?, next()?);
@@ -150,25 +101,10 @@ fn translate_one(
     Ok(News::Other)
 }
 
-/// Writes ACK of `own`, the highest first, unless that is nothing.
-fn acknowledge(own: &[Range<u64>], delay: u64, write: &mut impl FnMut(&[u64])) {
-    let Some((first, others)) = own.split_first() else {
-        return;
-    };
-    let (largest, more) = (first.end - 1, others.len() as u64);
-    write(&[ACK, largest, delay, more, largest - first.start]);
-    for (above, range) in own.iter().zip(others) {
-        write(&[above.start - range.end - 1, range.end - 1 - range.start]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frontage_quic::frames::Frame;
-    use frontage_quic::session::{Observer, Packet};
     use proptest::prelude::*;
-    use std::sync::Arc;
 
     fn translated(frames: &[u8]) -> Result<Translated, Error> {
         translate(frames, Numbers::From(10), |id| (id == 8).then_some(0))
@@ -232,58 +168,7 @@ mod tests {
         assert_eq!(packets.concat(), [2, 20, 0, 0, 0].repeat(1000));
     }
 
-    struct Blind;
-
-    impl Observer for Blind {
-        fn sent(&self, _: &Packet<'_>) {}
-
-        fn received(&self, _: &Packet<'_>) {}
-    }
-
     proptest! {
-        /// noq's packet `i` got a number that is `gaps[i]` and one above the one before.
-        #[test]
-        fn numbers_that_came_one_by_one_lead_back(
-            gaps in prop::collection::vec((0..4u64, any::<bool>()), 1..60),
-            noise in prop::collection::vec(any::<u8>(), 0..100),
-        ) {
-            let pool = Pool::new(0, Arc::new(Blind));
-            let (mut wire, mut acked, mut expected) = (0, Vec::new(), Vec::new());
-            for (own, (gap, is_acked)) in (0..).zip(&gaps) {
-                wire += gap;
-                pool.give(wire..wire + 1).unwrap();
-                prop_assert_eq!(pool.take(own), Some(wire));
-                if *is_acked {
-                    acked.insert(0, wire..wire + 1);
-                    expected.push(own);
-                }
-                wire += 1;
-            }
-            // As single ranges, which touch only if nothing is between.
-            acked.dedup_by(|below, above| {
-                let touch = below.end == above.start;
-                if touch {
-                    above.start = below.start;
-                }
-                touch
-            });
-            let mut frames = Vec::new();
-            acknowledge(&acked, 9, &mut |values| {
-                values.iter().for_each(|value| put_varint(&mut frames, *value));
-            });
-            let own = translate(&frames, Numbers::OneByOne(&pool), |_| None).unwrap();
-            let own = own.packets.concat();
-            let mut heard: Vec<u64> = frontage_quic::frames::read(&own)
-                .flat_map(|frame| match frame {
-                    Frame::Ack(ack) => ack.ranges().flatten().collect(),
-                    _ => Vec::new(),
-                })
-                .collect();
-            heard.sort_unstable();
-            prop_assert_eq!(heard, expected);
-            let _ = translate(&noise, Numbers::OneByOne(&pool), |_| None);
-        }
-
         #[test]
         fn noise_is_survived(frames in prop::collection::vec(any::<u8>(), 0..200)) {
             if let Ok(translated) = translated(&frames) {

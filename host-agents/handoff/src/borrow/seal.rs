@@ -2,36 +2,29 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use frontage_quic::session::{Observer, Packet};
 use noq::ConnectionId;
 use tokio::sync::Notify;
-use tokio::time::timeout_at;
 
 use super::keys::{HeaderKey, PacketKey, Suite, TAG};
 use super::numbering::Numbering;
 use super::pool::Pool;
-use super::silence::{Silence, Silent};
+use super::silence::Silence;
 use super::{Counts, Error, gate};
 use crate::grant::{Grant, Keys};
+use header::PHASE;
+pub use header::{leaves, placeholder};
 pub use waiting::waits;
 
+mod alerts;
+mod header;
 mod waiting;
 
-/// Most octets of a packet's number, which all get if they fit.
-const NUMBER: usize = 4;
 /// The least number that no packet may have (RFC 9000, section 12.3).
 const NUMBERS: u64 = 1 << 62;
-/// Most octets of a connection id (RFC 9000, section 17.2).
-const ID: usize = 20;
-/// The first octet of a short packet (RFC 9000, section 17.3.1).
-const FORM_AND_FIXED: u8 = 0xc0;
-const FIXED: u8 = 0x40;
-const SPIN: u8 = 0x20;
-const PHASE: u8 = 0x04;
-/// That of a packet that is not to leave, which no packet has.
-const WITHHELD: u8 = 0x00;
+
 /// The sending side of one granted path.
 pub struct Sealer {
     suite: Suite,
@@ -129,27 +122,7 @@ impl Sealer {
             };
         if !leaves {
             self.counts.withheld.fetch_add(1, Relaxed);
-            packet[0] = WITHHELD;
-        }
-    }
-
-    /// Whether the key may seal no more. Its owner is told.
-    fn is_exhausted(&self, state: &State) -> bool {
-        let is_exhausted = state.sealed >= self.suite.confidentiality_limit;
-        if is_exhausted {
-            self.exhausted.notify_one();
-        }
-        is_exhausted
-    }
-
-    /// Ready once a packet did not leave since the key in force has sealed all that it may (RFC 9001, section 6.6).
-    pub async fn exhausted(&self) {
-        loop {
-            self.exhausted.notified().await;
-            // There may be another key by now.
-            if self.state().sealed >= self.suite.confidentiality_limit {
-                return;
-            }
+            header::withhold(packet);
         }
     }
 
@@ -177,23 +150,15 @@ impl Sealer {
         if state.revoked || is_exhausted || number < state.next || number >= NUMBERS {
             return false;
         }
-        // noq's header has room for an id longer by three octets at least. What the number does not need of it is PADDING.
-        let id = state.connection_id;
-        let at = 1 + id.len();
-        let length = NUMBER.min(header_len - at);
-        packet[0] = FIXED
-            | packet[0] & SPIN
-            | if state.generation & 1 == 1 { PHASE } else { 0 }
-            | (length - 1) as u8;
-        packet[1..at].copy_from_slice(&id);
-        packet[at..at + length].copy_from_slice(&number.to_be_bytes()[8 - length..]);
-        packet[at + length..header_len].fill(0);
+        let generation = state.generation;
+        let (at, length) =
+            header::write(packet, header_len, &state.connection_id, number, generation);
         let (header, rest) = packet.split_at_mut(at + length);
         let (payload, tag) = rest.split_at_mut(end - at - length);
         observer.sent(&Packet {
             path: self.path,
             number,
-            generation: state.generation,
+            generation,
             header,
             payload,
             tag: None,
@@ -231,34 +196,6 @@ impl Sealer {
         Ok(())
     }
 
-    /// The client has the packet of this number on the wire.
-    pub fn heard(&self, largest: u64) {
-        let state = &mut *self.state();
-        state.silence.heard(largest, state.next, Instant::now());
-    }
-
-    /// Ready once a packet has left for a client, at the end of a round trip of `rtt`, that has acknowledged nothing for long; and when that is too long.
-    pub async fn silent(&self, rtt: impl Fn() -> Duration) -> Silent {
-        loop {
-            // noq's lock is held by whoever seals, and this one's taken within.
-            let overdue = {
-                let rtt = rtt();
-                self.state().silence.overdue(rtt)
-            };
-            match overdue {
-                None => self.probed.notified().await,
-                Some(overdue) => {
-                    let _ = timeout_at(overdue.into(), self.probed.notified()).await;
-                }
-            }
-            let rtt = rtt();
-            let told = self.state().silence.tell(rtt, Instant::now());
-            if let Some(silent) = told {
-                return silent;
-            }
-        }
-    }
-
     /// Seals nothing any more.
     pub fn revoke(&self) -> u64 {
         let state = &mut *self.state();
@@ -287,20 +224,6 @@ impl Sealer {
     pub fn streams<T>(&self, of: impl FnOnce(&mut Numbering) -> T) -> T {
         of(&mut self.state().streams)
     }
-}
-
-/// The id that noq is to write, in place of which come the client's and a number of full length.
-pub fn placeholder(id: &ConnectionId) -> ConnectionId {
-    let mut octets = [0; ID];
-    octets[..id.len()].copy_from_slice(id);
-    ConnectionId::new(&octets[..ID.min(id.len() + NUMBER - 1)])
-}
-
-/// Whether a packet of noq's is one that was sealed: no handshake's, and not withheld.
-pub fn leaves(packet: &[u8]) -> bool {
-    packet
-        .first()
-        .is_some_and(|first| first & FORM_AND_FIXED == FIXED)
 }
 
 #[cfg(test)]

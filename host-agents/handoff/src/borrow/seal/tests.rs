@@ -4,6 +4,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::header::FIXED;
 use super::*;
 
 const SUITE: u16 = 0x1301;

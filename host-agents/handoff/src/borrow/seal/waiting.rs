@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use noq::udp::EcnCodepoint;
 
-use super::{SPIN, Sealer, TAG};
+use super::header::SPIN;
+use super::{Sealer, TAG};
 use crate::borrow::pool::Unnumbered;
 
 /// With [`SPIN`] or not, that of a packet which waits for its number, in the clear.
