@@ -150,7 +150,10 @@ fn a_client_in_the_tunnel_is_lent_to_no_real_server() {
     let real_server = RealServer::start(&world, object());
     ask(&world, SERVICE, 20, || false);
     assert_eq!(
-        (real_server.grants(), world.metric("handoff_kept_total")),
+        (
+            real_server.grants(),
+            world.metric("handoff_kept_total{reason=\"unlent\"}")
+        ),
         (0, 20),
         "real servers have no end of the tunnel"
     );

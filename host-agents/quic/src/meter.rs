@@ -3,6 +3,7 @@
 //! A meter sees the frames of each packet that is about to be sent (see [`crate::session`]). So a response has bytes left until its last one
 //! leaves, whatever the application, HTTP/3 and noq have buffered. It sees those that come in, too, and so where the client is ([`crate::path`]).
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) mod batch;
@@ -53,9 +54,11 @@ impl Meter {
         self.0.state().responses.insert(stream, response);
     }
 
-    /// Where packets to the client leave from, once it is known.
-    pub fn place(&self) -> Option<Place> {
-        self.0.state().path.place()
+    /// Where packets to `client` leave from: where its newest came. Until one comes in a datagram without a long header, that is where its handshake came, in whose
+    /// last datagram a client may send its first request (RFC 9000, section 12.2).
+    pub fn place(&self, client: SocketAddr) -> Place {
+        let known = self.0.state().path.place();
+        known.unwrap_or_else(|| self.0.path.opening(client))
     }
 
     /// The client is to be answered from `place`, as the host says that hears it (QDSR).
@@ -204,6 +207,31 @@ mod tests {
         assert_eq!(counted(&loads), (1, 1));
         assert_eq!(send(&meter, &stream(4, 2000, 0, true)), 2000);
         assert_eq!(counted(&loads), (0, 0));
+    }
+
+    /// Its first packet by 1-RTT keys comes in one datagram with the last of its handshake.
+    #[test]
+    fn a_client_is_where_its_handshake_is_until_it_is_sighted() {
+        let client = "[2001:db8::1]:1".parse().expect("an address");
+        let places = Arc::<Places>::default();
+        let meter = Meter::new(Arc::new(Loads::new(0)), places.clone());
+        let receive = |number, datagram: &[u8; 40]| {
+            places.came(client, Place::Cookie(3), datagram, 40);
+            meter.received(&Packet {
+                path: 0,
+                number,
+                generation: 0,
+                header: &[],
+                payload: &[0x01],
+                tag: datagram.last_chunk(),
+            });
+        };
+        receive(0, &[0xe0; 40]);
+        assert_eq!(meter.place(client), Place::Cookie(3));
+        receive(1, &[0x40; 40]);
+        // Another connection of that port.
+        places.came(client, Place::Vip, &[0xc0; 40], 40);
+        assert_eq!(meter.place(client), Place::Cookie(3));
     }
 
     #[test]

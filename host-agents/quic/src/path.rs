@@ -51,6 +51,11 @@ impl Path {
         }
     }
 
+    /// Where the handshake of a client's connection came.
+    pub(crate) fn opening(&self, client: SocketAddr) -> Place {
+        self.places.opening(client)
+    }
+
     /// A packet was received and is authentic. noq opens a connection's packets one after the other.
     #[inline]
     pub(crate) fn received(&self, packet: &Packet<'_>) -> Option<Sighting> {

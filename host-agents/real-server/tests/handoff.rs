@@ -84,7 +84,13 @@ fn what_is_refused_is_proxied() {
         .iter()
         .filter(|(_, content)| content.len() < 20_000)
         .count() as u64;
-    assert_eq!(world.balancer_metric("handoff_kept_total"), 0);
+    let kept = |reason| world.balancer_metric(&format!("handoff_kept_total{reason}"));
+    let by_reason = [
+        "{reason=\"large\"}",
+        "{reason=\"unlent\"}",
+        "{reason=\"refused\"}",
+    ];
+    assert_eq!(by_reason.map(kept), [0, 0, 2 * small]);
     let refused = "real_server_refused_total{server=\"rs0.test\",reason=\"small\"}";
     assert_eq!(world.balancer_metric(refused), 2 * small);
 }

@@ -9,6 +9,31 @@ use frontage_program::prometheus::Page;
 
 use super::servers::{Server, Servers};
 
+/// Why the balancer answers a request for real servers itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It is longer than a real server is told.
+    Large,
+    /// Nothing could be lent for it.
+    Unlent,
+    /// The real server refused it.
+    Refused,
+}
+
+impl Kept {
+    /// All of them, in order.
+    pub const ALL: [Self; 3] = [Self::Large, Self::Unlent, Self::Refused];
+
+    /// For metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Large => "large",
+            Self::Unlent => "unlent",
+            Self::Refused => "refused",
+        }
+    }
+}
+
 /// What became of the requests that a real server was to answer.
 #[derive(Debug, Default)]
 pub struct Counts {
@@ -36,14 +61,23 @@ impl Counts {
 }
 
 impl Servers {
+    /// The balancer answers a request itself.
+    pub fn keeps(&self, why: Kept) {
+        self.kept[why as usize].fetch_add(1, Relaxed);
+    }
+
     /// What is counted of them.
     pub fn samples(&self, page: &mut Page) {
-        page.single(
-            "handoff_kept_total",
+        let name = "handoff_kept_total";
+        page.family(
+            name,
             "counter",
-            "Requests for real servers that the balancer kept, since nothing could be lent for them.",
-            self.kept.load(Relaxed),
+            "Requests for real servers that the balancer answered itself, by reason.",
         );
+        for (reason, count) in Kept::ALL.iter().zip(&self.kept) {
+            let labels = format!("{{reason=\"{}\"}}", reason.name());
+            page.sample(name, &labels, count.load(Relaxed));
+        }
         type Value = fn(&Server) -> u64;
         let families: [(&str, &str, &str, Value); 9] = [
             (

@@ -13,6 +13,7 @@ use http::Request;
 use noq::VarInt;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::counts::Kept;
 use super::owner::Owner;
 use super::servers::{Pool, Server, Servers, key};
 use super::sessions::Sessions;
@@ -84,18 +85,22 @@ impl Lending {
         let http3 = body.map(|body| http3::request(request, &body));
         let handed = match http3.filter(|http3| http3.len() <= MAX_REQUEST) {
             Some(http3) => self.hand(pool, stream, key(request), http3).await,
-            None => None,
+            None => Err(Kept::Large),
         };
-        Ok(handed.unwrap_or_else(|| {
-            self.servers.kept.fetch_add(1, Relaxed);
-            Handed::Kept
-        }))
+        Ok(match handed {
+            Ok(given) => Handed::Over(given),
+            Err(why) => {
+                self.servers.keeps(why);
+                Handed::Kept
+            }
+        })
     }
 
-    async fn hand(&self, pool: &Pool, stream: u64, key: u64, http3: Bytes) -> Option<Handed> {
-        let session = self.sessions.choose(pool, key).await?;
-        let lender = &self.owner.lender;
-        let max_stream_data = lender.lend_stream(session.loan, stream).ok()?;
+    async fn hand(&self, pool: &Pool, stream: u64, key: u64, http3: Bytes) -> Result<Given, Kept> {
+        let session = self.sessions.choose(pool, key).await;
+        let session = session.ok_or(Kept::Unlent)?;
+        let lent = self.owner.lender.lend_stream(session.loan, stream);
+        let max_stream_data = lent.map_err(|_| Kept::Unlent)?;
         let message = ToServer::Request {
             stream,
             max_stream_data,
@@ -107,7 +112,7 @@ impl Lending {
         let handed = self.follow(server, stream, news).await;
         session.forget(stream);
         drop(load);
-        Some(handed)
+        handed
     }
 
     /// What becomes of the stream.
@@ -116,7 +121,7 @@ impl Lending {
         server: &Server,
         stream: u64,
         mut news: UnboundedReceiver<News>,
-    ) -> Handed {
+    ) -> Result<Given, Kept> {
         let counts = &server.counts;
         let mut given = Given {
             server: server.name.clone(),
@@ -130,10 +135,10 @@ impl Lending {
                 Some(News::Refused(reason)) => {
                     count_refusal(server, reason);
                     match self.owner.lender.keep_stream(stream) {
-                        Ok(()) => return Handed::Kept,
+                        Ok(()) => return Err(Kept::Refused),
                         Err(error) => {
                             self.give_up(&error);
-                            return Handed::Over(given);
+                            return Ok(given);
                         }
                     }
                 }
@@ -170,7 +175,7 @@ impl Lending {
         if let Err(error) = self.owner.lender.take_back_stream(stream, end) {
             self.give_up(&error);
         }
-        Handed::Over(given)
+        Ok(given)
     }
 
     /// A stream's end cannot be what the real server says, and the client would wait for another for ever.

@@ -30,7 +30,8 @@ impl Owner {
         let (ip, cookie) = match &self.carrier {
             None => (self.address()?, None),
             Some(carrier) => {
-                let place = self.lender.inner().place()?;
+                let path = self.connection.path(PathId::ZERO)?;
+                let place = self.lender.inner().place(path.remote_address().ok()?);
                 let cookie = Cookie {
                     sid: carrier.keys.sid(),
                     prefix: carrier.prefix,

@@ -10,7 +10,7 @@ use http::{Request, Uri};
 use noq::{Endpoint, MtuDiscoveryConfig, TransportConfig};
 
 use super::config::Handoff;
-use super::counts::Counts;
+use super::counts::{Counts, Kept};
 use super::policy::{Candidate, Draw, Policy, hash};
 use crate::config::RealServers;
 
@@ -64,8 +64,8 @@ pub struct Servers {
     list: Vec<Server>,
     /// Answers of fewer bytes are not theirs.
     pub below: u64,
-    /// Requests that the balancer kept, since nothing could be lent for them.
-    pub kept: AtomicU64,
+    /// Requests that the balancer answered itself, in the order of [`Kept::ALL`].
+    pub kept: [AtomicU64; Kept::ALL.len()],
 }
 
 impl Servers {
@@ -86,7 +86,7 @@ impl Servers {
         Ok(Self {
             list: list.collect(),
             below: config.below.map_or(0, |below| below.0),
-            kept: AtomicU64::new(0),
+            kept: Default::default(),
         })
     }
 

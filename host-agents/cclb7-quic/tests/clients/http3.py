@@ -71,8 +71,12 @@ class Client(QuicConnectionProtocol):
                 self._done[part.stream_id].set_result(None)
 
 
-def connect(url: str) -> AbstractAsyncContextManager[Client]:
-    """To the server of `url`, whose certificate may be anybody's."""
+def connect(
+    url: str, wait_connected: bool = True
+) -> AbstractAsyncContextManager[Client]:
+    """To the server of `url`, whose certificate may be anybody's. What is asked before the connection is there leaves with the end of its
+    handshake.
+    """
     parts = urlsplit(url)
     configuration = QuicConfiguration(
         is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE
@@ -82,4 +86,5 @@ def connect(url: str) -> AbstractAsyncContextManager[Client]:
         parts.port or 443,
         configuration=configuration,
         create_protocol=Client,
+        wait_connected=wait_connected,
     )

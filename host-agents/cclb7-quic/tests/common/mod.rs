@@ -52,12 +52,17 @@ impl World {
         Self::with(name, files, "")
     }
 
+    /// The same with a real server for `/handed`, for which it is to have the certificate: see [`real_server::RealServer`].
+    pub fn with_real_server(name: &str, files: &[(&str, &[u8])]) -> Self {
+        Self::with(name, files, real_server::HANDOFF)
+    }
+
     /// The same with a replica of Artemis, which tells port 8081 of its own how it is.
     pub fn replica(name: &str, files: &[(&str, &[u8])]) -> Self {
         Self::with(name, files, &Self::artemis())
     }
 
-    /// The same with a real server for `/handed`, for which it is to have the certificate: see [`real_server::RealServer`].
+    /// Such a replica that has a real server, too.
     pub fn replica_with_real_server(name: &str, files: &[(&str, &[u8])]) -> Self {
         let more = format!("{}{}", real_server::HANDOFF, Self::artemis());
         Self::with(name, files, &more)

@@ -133,12 +133,12 @@ impl World {
         world
     }
 
-    /// A sample of the balancer's; 0 if there is none.
+    /// A sample of the balancer's, or the sum of those that have other labels; 0 if there is none.
     pub fn balancer_metric(&self, name: &str) -> u64 {
         metric(&self.balancer, &format!("frontage_cclb7_quic_{name}"))
     }
 
-    /// A sample of a real server's.
+    /// The same of a real server.
     pub fn server_metric(&self, server: usize, name: &str) -> u64 {
         metric(
             &self.servers[server],
@@ -215,8 +215,13 @@ fn metric(host: &Namespace, name: &str) -> u64 {
         let _ = asked.and_then(|()| stream.read_to_string(&mut page));
         page
     });
-    let value = |line: &str| line.strip_prefix(name)?.trim().parse().ok();
-    page.lines().find_map(value).unwrap_or(0)
+    let value = |line: &str| {
+        let (sample, value) = line.rsplit_once(' ')?;
+        let labels = sample.strip_prefix(name)?;
+        let is_it = labels.is_empty() || labels.starts_with('{');
+        value.parse::<u64>().ok().filter(|_| is_it)
+    };
+    page.lines().filter_map(value).sum()
 }
 
 impl Drop for World {
