@@ -10,6 +10,7 @@ mod servers;
 mod session;
 mod sessions;
 mod streams;
+mod told;
 
 pub use config::Handoff as Config;
 pub use lending::{Given, Handed, Lending};

@@ -19,21 +19,20 @@
 //! - Of a client's MAX_DATA noq is told a quarter at first, so this is for servers that do have real servers.
 //! - Of 0-RTT packets nothing is seen; they carry nothing that concerns a grant, since there was none.
 
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use noq::{PathId, PathStatus, VarInt};
+use noq::{PathId, VarInt};
 
 use crate::borrow::PATIENCE;
-use crate::grant::Grant;
 pub use error::Error;
 pub use events::Events;
 pub use feedback::Event;
 #[cfg(feature = "fuzzing")]
 pub use scene::Scene;
 use state::State;
+pub use streams::End;
 
 mod account;
 mod confirmation;
@@ -41,6 +40,8 @@ mod credit;
 mod error;
 mod events;
 mod feedback;
+mod ids;
+mod loan;
 mod moments;
 #[cfg(test)]
 mod nonces;
@@ -57,6 +58,7 @@ mod shared;
 mod split;
 mod state;
 mod streams;
+mod validation;
 mod vigil;
 
 /// With this, noq resets its half of a stream that was taken back by [`End::Reset`]. It makes room for the code and the final size that the client is to see.
@@ -64,35 +66,6 @@ pub const RESET: VarInt = VarInt::MAX;
 
 /// The path of packets without a path.
 const VOID: u32 = u32::MAX;
-
-/// How a lent stream ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The client acknowledged all of its bytes, and that they are all.
-    Whole { final_size: u64 },
-    /// The client is to hear that there will be no more. Of a real server that does not answer, nobody knows how much it sent: the final size then is the
-    /// most it can have sent.
-    Reset { code: u64, final_size: Option<u64> },
-}
-
-impl End {
-    fn final_size(self) -> Option<u64> {
-        match self {
-            Self::Whole { final_size } => Some(final_size),
-            Self::Reset { final_size, .. } => final_size,
-        }
-    }
-
-    fn of_size(self, size: u64) -> Self {
-        match self {
-            Self::Whole { .. } => self,
-            Self::Reset { code, .. } => Self::Reset {
-                code,
-                final_size: Some(size),
-            },
-        }
-    }
-}
 
 /// Of one connection, over another observer that sees what goes over the wire on noq's behalf.
 pub struct Lender<O> {
@@ -132,62 +105,6 @@ impl<O> Lender<O> {
         let known = self.state().confirmation.known();
         known.notified().await;
         connection.force_key_update();
-    }
-
-    /// Lends a path of this lender's connection that is validated and that nobody has, never the one that noq itself needs. `server` is what the client takes the balancer's
-    /// address for. Until that real server asks for more, it may send little.
-    ///
-    /// noq's own use of further paths has to end before they can be lent, so the first call may find none though there is one.
-    pub fn lend_path(
-        &self,
-        connection: &noq::Connection,
-        server: SocketAddr,
-    ) -> Option<(Grant, Events)> {
-        if !self.lends.load(Relaxed) {
-            return None;
-        }
-        // noq's lock is held by whoever sends, and this one's taken within: never the other way round.
-        let (known, own) = {
-            let state = &mut *self.state();
-            let known: Vec<u32> = state.paths.iter().map(|path| path.id).collect();
-            (known, state.paths.own())
-        };
-        for id in known {
-            let status = match Some(id) == own {
-                true => PathStatus::Available,
-                false => PathStatus::Backup,
-            };
-            if let Some(path) = connection.path(PathId::from(id))
-                && path.status().is_ok_and(|now| now != status)
-            {
-                // A path that is closed meanwhile is none to lend.
-                let _ = path.set_status(status);
-            }
-        }
-        let id = self.state().free()?;
-        let client = connection.path(PathId::from(id))?.remote_address().ok()?;
-        let rtt = connection.rtt(PathId::from(id))?;
-        let zero = connection.path(PathId::ZERO);
-        let zero = zero.and_then(|path| path.remote_address().ok());
-
-        let state = &mut *self.state();
-        let grant = state.grant(id, [client, server], rtt)?;
-        let path = state.paths.get(id).filter(|path| path.free())?;
-        let credit = state.credit.lend_first();
-        let (first, feedback) = path.lend(credit)?;
-        let grant = Grant {
-            first,
-            credit,
-            ..grant
-        };
-        let events = Events::new(
-            feedback,
-            connection,
-            id,
-            (client, zero.unwrap_or(client)),
-            server,
-        );
-        Some((grant, events))
     }
 
     /// Lends `stream`, which the client opened and on which nothing was sent, to the real server that has `path`. What the client takes of it, if it has

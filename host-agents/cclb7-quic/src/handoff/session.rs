@@ -1,6 +1,5 @@
 //! What a client's connection and a real server have to do with each other: a path that is lent, and the streams on it.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use super::life::Life;
 use super::owner::Owner;
 use super::servers::Servers;
 use super::streams::{News, Streams};
+use super::told::Told;
 
 /// The application's code of a connection that is closed since the client lied to a real server; the client sees the transport's instead.
 const VIOLATION: u32 = 0x0102;
@@ -33,12 +33,6 @@ pub struct Session {
     credit: AtomicU64,
 }
 
-/// Where the client is and what it takes the balancer for, as the real server was told.
-struct Told {
-    client: SocketAddr,
-    server: SocketAddr,
-}
-
 impl Session {
     /// Tells the real server `open`, and passes on what happens from now on. Must be called within a Tokio runtime.
     pub fn begin(
@@ -52,10 +46,7 @@ impl Session {
         let ToServer::Open { grant, .. } = open else {
             unreachable!("a session begins with a grant");
         };
-        let told = Told {
-            client: grant.client,
-            server: grant.server,
-        };
+        let told = Told::new(grant);
         outbox.send(open);
         let session = Arc::new(Self {
             server,
@@ -178,7 +169,9 @@ impl Session {
             // A real server's packets cannot leave from where the client expects them any more.
             Some(None) => None,
             Some(Some((server, _))) => {
-                self.follow(server, event.as_ref(), told);
+                if let Some(moved) = told.follow(server, event.as_ref()) {
+                    self.outbox.send(&moved);
+                }
                 event
             }
             None => event,
@@ -203,19 +196,6 @@ impl Session {
                 self.end();
                 false
             }
-        }
-    }
-
-    /// Tells where the client is if that is elsewhere. Nobody says when it takes the balancer for another `server`, as it does once it uses the address of
-    /// its cookie; but then its acknowledgements make an event.
-    fn follow(&self, server: SocketAddr, event: Option<&Event>, told: &mut Told) {
-        let client = match event {
-            Some(Event::Moved { client, .. }) => *client,
-            _ => told.client,
-        };
-        if (client, server) != (told.client, told.server) {
-            *told = Told { client, server };
-            self.outbox.send(&ToServer::Moved { client, server });
         }
     }
 

@@ -7,15 +7,14 @@ use noq::ConnectionId;
 
 use super::account::Account;
 use super::feedback::Feedback;
+use super::ids::ConnectionIds;
+use super::loan::Loan;
 use super::numbers::Numbers;
-use super::vigil::Vigil;
+use super::validation::Validation;
 
 /// Numbers above the largest acknowledged one at which a path changes hands. Who begins there abridges them as if the client had all before, in a byte at
 /// first, and 128 above what it has the client takes them for others (RFC 9000, appendix A.3); so the new owner has 96 until it hears from the client.
 pub(super) const SLACK: u64 = 32;
-
-/// Questions and connection ids that are remembered of a path.
-const REMEMBERED: usize = 8;
 
 /// Who may send.
 #[derive(Debug)]
@@ -30,43 +29,18 @@ pub(super) enum Holder {
     Spent,
 }
 
-/// A path of which a real server sends.
-#[derive(Debug)]
-pub(super) struct Loan {
-    pub(super) feedback: Arc<Feedback>,
-    /// Bytes that it wants to be allowed in all.
-    pub(super) wanted: u64,
-    pub(super) vigil: Vigil,
-    /// Counts of ECN before.
-    ecn: [u64; 3],
-}
-
-impl Loan {
-    /// The client has something new of it.
-    fn heard(&mut self) {
-        if self.vigil == Vigil::Unheard {
-            self.feedback.call_off();
-        }
-        self.vigil = Vigil::Calm;
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) id: u32,
     pub(super) numbers: Numbers,
     pub(super) holder: Holder,
     pub(super) account: Account,
-    /// The client's, that noq uses.
-    pub(super) connection_id: Option<ConnectionId>,
-    /// The client's others, by their numbers.
-    connection_ids: Vec<(u64, ConnectionId)>,
+    pub(super) ids: ConnectionIds,
     /// The largest number that the client has.
     acked: Option<u64>,
     /// The largest of a packet of noq's that holds what would have to be sent again.
     weighty: Option<u64>,
-    challenges: Vec<[u8; 8]>,
-    validated: bool,
+    validation: Validation,
     /// Its client came to another address while it was lent.
     pub(super) has_moved: bool,
     /// The newest counts of ECN.
@@ -82,12 +56,10 @@ impl Path {
             numbers: Numbers::default(),
             holder: Holder::Balancer,
             account: Account::default(),
-            connection_id: None,
-            connection_ids: Vec::new(),
+            ids: ConnectionIds::default(),
             acked: None,
             weighty: None,
-            challenges: Vec::new(),
-            validated: false,
+            validation: Validation::default(),
             has_moved: false,
             ecn: [0; 3],
             over: false,
@@ -99,11 +71,11 @@ impl Path {
     pub(super) fn free(&self) -> bool {
         let Some(acked) = self
             .acked
-            .filter(|_| self.id != 0 && self.validated && !self.over)
+            .filter(|_| self.id != 0 && self.validation.is_done() && !self.over)
         else {
             return false;
         };
-        self.connection_id.is_some()
+        self.ids.used.is_some()
             && self.weighty.is_none_or(|weighty| weighty <= acked)
             && self
                 .numbers
@@ -116,12 +88,7 @@ impl Path {
         let first = self.numbers.lend()?;
         let feedback = Arc::<Feedback>::default();
         self.account = Account::new(credit);
-        self.holder = Holder::RealServer(Loan {
-            feedback: feedback.clone(),
-            wanted: credit,
-            vigil: Vigil::Calm,
-            ecn: self.ecn,
-        });
+        self.holder = Holder::RealServer(Loan::new(feedback.clone(), credit, self.ecn));
         Some((first, feedback))
     }
 
@@ -191,14 +158,10 @@ impl Path {
         more
     }
 
-    /// One more than the largest number that the client acknowledged, of whoever has the path; 0: none.
-    pub(super) fn acked_until(&self) -> u64 {
-        let acked = self.acked.map_or(0, |acked| acked + 1);
-        if acked > self.numbers.begin() {
-            acked
-        } else {
-            0
-        }
+    /// Whether the client has acknowledged a number from `next` on, of whoever has the path.
+    pub(super) fn is_acked_from(&self, next: u64) -> bool {
+        let first = self.numbers.begin().max(next);
+        self.acked.is_some_and(|acked| acked >= first)
     }
 
     fn settle(&mut self) {
@@ -213,10 +176,7 @@ impl Path {
     /// Counts of ECN without those before the loan.
     pub(super) fn counts(&self, ecn: [u64; 3]) -> Option<[u64; 3]> {
         match &self.holder {
-            Holder::RealServer(loan) => {
-                let counts = std::array::from_fn(|i| ecn[i].saturating_sub(loan.ecn[i]));
-                Some(counts)
-            }
+            Holder::RealServer(loan) => Some(loan.counts(ecn)),
             _ => None,
         }
     }
@@ -239,64 +199,40 @@ impl Path {
         })
     }
 
-    /// By what connection id noq sends, between the first octet and the number (RFC 9000, section 17.3.1), if it is another.
+    /// noq sends by this header: its connection id, if it is another.
     pub(super) fn notice(&mut self, header: &[u8]) -> Option<ConnectionId> {
-        let length = usize::from(header[0] & 0x03) + 1;
-        let id = &header[1..header.len() - length];
-        if self.connection_id.as_deref() == Some(id) {
-            return None;
-        }
-        let id = ConnectionId::new(id);
+        let id = self.ids.notice(header);
         self.address(id);
-        Some(id)
+        id
     }
 
-    fn address(&mut self, id: ConnectionId) {
-        self.connection_id = Some(id);
-        if let Holder::RealServer(loan) = &self.holder {
-            loan.feedback.connection_id(id);
-        }
-    }
-
-    /// The client has another connection id for the path, and takes those below `retire_prior_to` no more. noq takes up the next, but need not send a packet
-    /// here that would show it.
+    /// The client has another connection id for the path, and takes those below `retire_prior_to` no more.
     pub(super) fn identify(&mut self, sequence: u64, retire_prior_to: u64, id: ConnectionId) {
-        let known = &mut self.connection_ids;
-        if !known.iter().any(|(other, _)| *other == sequence) {
-            if known.len() == REMEMBERED {
-                known.remove(0);
-            }
-            known.push((sequence, id));
-        }
-        let retired = |(sequence, _): &(u64, ConnectionId)| *sequence < retire_prior_to;
-        let used = self.connection_id;
-        let lost = known.iter().any(|one| retired(one) && Some(one.1) == used);
-        known.retain(|one| !retired(one));
-        if lost && let Some((_, id)) = known.iter().min_by_key(|(sequence, _)| *sequence) {
-            let id = *id;
-            self.address(id);
+        let id = self.ids.identify(sequence, retire_prior_to, id);
+        self.address(id);
+    }
+
+    /// The client has another id now, if any.
+    fn address(&self, id: Option<ConnectionId>) {
+        if let (Some(id), Holder::RealServer(loan)) = (id, &self.holder) {
+            loan.feedback.connection_id(id);
         }
     }
 
     /// noq asks whether the client is there.
     pub(super) fn challenge(&mut self, data: [u8; 8]) {
-        if self.challenges.len() == REMEMBERED {
-            self.challenges.remove(0);
-        }
-        self.challenges.push(data);
+        self.validation.challenge(data);
     }
 
     /// The client answers; whether that is noq's question.
     pub(super) fn response(&mut self, data: [u8; 8]) -> bool {
-        let is_known = self.challenges.contains(&data);
-        self.validated |= is_known;
-        is_known
+        self.validation.response(data)
     }
 
     /// The client answers a question of the real server's, by which that knows whether it is where noq sees it to be. noq, whose own the client never got, hears its
     /// newest answered. What noq is to hear is not proven to it, so nobody else sends there afterwards.
     pub(super) fn response_elsewhere(&mut self) -> Option<[u8; 8]> {
         self.has_moved = true;
-        self.challenges.pop()
+        self.validation.unanswered()
     }
 }

@@ -1,6 +1,13 @@
 //! The paths of a connection, and which of them may be lent.
 
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+
+use noq::{PathId, PathStatus};
+
 use super::path::{Holder, Path};
+use super::{Events, Lender};
+use crate::grant::Grant;
 
 /// Paths that are remembered, those that ended among them.
 const PATHS: usize = 64;
@@ -73,6 +80,64 @@ impl Paths {
 
     pub(super) fn iter(&mut self) -> impl Iterator<Item = &mut Path> {
         self.known.iter_mut()
+    }
+}
+
+impl<O> Lender<O> {
+    /// Lends a path of this lender's connection that is validated and that nobody has, never the one that noq itself needs. `server` is what the client takes the balancer's
+    /// address for. Until that real server asks for more, it may send little.
+    ///
+    /// noq's own use of further paths has to end before they can be lent, so the first call may find none though there is one.
+    pub fn lend_path(
+        &self,
+        connection: &noq::Connection,
+        server: SocketAddr,
+    ) -> Option<(Grant, Events)> {
+        if !self.lends.load(Relaxed) {
+            return None;
+        }
+        // noq's lock is held by whoever sends, and this one's taken within: never the other way round.
+        let (known, own) = {
+            let state = &mut *self.state();
+            let known: Vec<u32> = state.paths.iter().map(|path| path.id).collect();
+            (known, state.paths.own())
+        };
+        for id in known {
+            let status = match Some(id) == own {
+                true => PathStatus::Available,
+                false => PathStatus::Backup,
+            };
+            if let Some(path) = connection.path(PathId::from(id))
+                && path.status().is_ok_and(|now| now != status)
+            {
+                // A path that is closed meanwhile is none to lend.
+                let _ = path.set_status(status);
+            }
+        }
+        let id = self.state().free()?;
+        let client = connection.path(PathId::from(id))?.remote_address().ok()?;
+        let rtt = connection.rtt(PathId::from(id))?;
+        let zero = connection.path(PathId::ZERO);
+        let zero = zero.and_then(|path| path.remote_address().ok());
+
+        let state = &mut *self.state();
+        let grant = state.grant(id, [client, server], rtt)?;
+        let path = state.paths.get(id).filter(|path| path.free())?;
+        let credit = state.credit.lend_first();
+        let (first, feedback) = path.lend(credit)?;
+        let grant = Grant {
+            first,
+            credit,
+            ..grant
+        };
+        let events = Events::new(
+            feedback,
+            connection,
+            id,
+            (client, zero.unwrap_or(client)),
+            server,
+        );
+        Some((grant, events))
     }
 }
 

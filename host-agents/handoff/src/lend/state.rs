@@ -92,7 +92,7 @@ impl State {
         [client, server]: [SocketAddr; 2],
         rtt: Duration,
     ) -> Option<Grant> {
-        let connection_id = self.paths.get(path)?.connection_id?;
+        let connection_id = self.paths.get(path)?.ids.used?;
         let ratchet = self.ratchet.as_ref()?;
         Some(Grant {
             path,

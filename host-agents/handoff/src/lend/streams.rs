@@ -10,10 +10,39 @@ use frontage_quic::frames::Ack;
 use frontage_quic::session::Nonce;
 use rustc_hash::FxHashMap;
 
-use super::{End, Error};
+use super::Error;
 
 /// Streams of which the client took more before they were lent, at most.
 const EARLY: usize = 1024;
+
+/// How a lent stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The client acknowledged all of its bytes, and that they are all.
+    Whole { final_size: u64 },
+    /// The client is to hear that there will be no more. Of a real server that does not answer, nobody knows how much it sent: the final size then is the
+    /// most it can have sent.
+    Reset { code: u64, final_size: Option<u64> },
+}
+
+impl End {
+    pub(super) fn final_size(self) -> Option<u64> {
+        match self {
+            Self::Whole { final_size } => Some(final_size),
+            Self::Reset { final_size, .. } => final_size,
+        }
+    }
+
+    pub(super) fn of_size(self, size: u64) -> Self {
+        match self {
+            Self::Whole { .. } => self,
+            Self::Reset { code, .. } => Self::Reset {
+                code,
+                final_size: Some(size),
+            },
+        }
+    }
+}
 
 /// One that is or was a real server's.
 #[derive(Debug)]

@@ -73,11 +73,11 @@ impl State {
     ) -> Result<Option<u32>, Error> {
         let own = self.paths.own().ok_or(Error::Path(path))?;
         let lent = self.paths.get(path).ok_or(Error::Path(path))?;
-        let acked = lent.acked_until();
+        let is_acked = lent.is_acked_from(next);
         let loan = lent.loan().ok_or(Error::Path(path))?;
         // The client may have moved, of which nobody hears that sends to where it was.
         loan.feedback.look();
-        if acked > next {
+        if is_acked {
             // What it says to that is on its way to the real server.
             return Ok(None);
         }

@@ -31,7 +31,7 @@ fn ready() -> Path {
 fn a_path_is_free_once_nothing_can_be_missing() {
     let mut path = ready();
     assert!(path.free());
-    assert_eq!(path.connection_id, Some(ConnectionId::new(&[9, 9])));
+    assert_eq!(path.ids.used, Some(ConnectionId::new(&[9, 9])));
     // What is lost there noq would never learn if the path was lent.
     assert_eq!(send(&mut path, 1, &mut [0x40, 9, 9, 1], true), Some(1));
     assert!(!path.free());
@@ -70,9 +70,9 @@ fn a_connection_id_that_ends_is_replaced() {
     for (sequence, id) in (0..).zip(&ids[..2]) {
         path.identify(sequence, 0, *id);
     }
-    assert_eq!(path.connection_id, Some(ids[0]));
+    assert_eq!(path.ids.used, Some(ids[0]));
     path.identify(2, 1, ids[2]);
-    assert_eq!(path.connection_id, Some(ids[1]));
+    assert_eq!(path.ids.used, Some(ids[1]));
 }
 
 #[test]

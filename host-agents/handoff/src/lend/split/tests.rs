@@ -223,15 +223,12 @@ fn a_new_connection_id_is_passed_on() {
         let head = integers(&[0x3e78, 1, sequence, retire_prior_to]);
         if sequence == 0 {
             let path = state.paths.get(1).expect("it is known");
-            path.identify(0, 0, path.connection_id.expect("noq sent by it"));
+            path.identify(0, 0, path.ids.used.expect("noq sent by it"));
         } else {
             open(&mut state, &[head, id(sequence as u8)].concat());
         }
     }
     let expected = Some(ConnectionId::new(&[9, 9, 9, 1]));
-    assert_eq!(
-        state.paths.get(1).expect("it is known").connection_id,
-        expected
-    );
+    assert_eq!(state.paths.get(1).expect("it is known").ids.used, expected);
     assert_eq!(feedback.new_connection_id(), expected);
 }
