@@ -11,6 +11,8 @@ from frontage_demo.handoff.configuration import LINK_PORT, ORIGIN_PORT
 from frontage_demo.nodes import Namespace
 from frontage_demo.qdsr import QdsrWorld
 
+PAYLOAD = 14 + 40 + 8
+"""Octets of a frame before UDP's payload, over IPv6."""
 RULES = """
 table netdev cut {{
   chain out {{
@@ -46,3 +48,11 @@ def times(pcap: Path) -> list[float]:
     """When the packets of a capture passed, in seconds of the clock that `time.time` shows."""
     with RawPcapReader(str(pcap)) as reader:
         return [about.sec + about.usec / 1e6 for _, about in reader]
+
+
+def last_heard(sent: Path, received: Path) -> float:
+    """When the last packet passed of those in one capture that the other has, too; both of IPv6."""
+    with RawPcapReader(str(sent)) as reader:
+        known = {frame[PAYLOAD:] for frame, _ in reader}
+    with RawPcapReader(str(received)) as reader:
+        return max(about.sec + about.usec / 1e6 for frame, about in reader if frame[PAYLOAD:] in known)

@@ -18,9 +18,13 @@ TRIES = 10
 
 
 class Get:
-    """Objects that a client asks for on one connection, one after the other."""
+    """Objects that a client asks for on one connection, one after the other; or, if the `command` is "page", all at a
+    time once it has the first.
+    """
 
-    def __init__(self, world: QdsrWorld, client: int, sizes: tuple[int, ...], *options: str) -> None:
+    def __init__(
+        self, world: QdsrWorld, client: int, sizes: tuple[int, ...], *options: str, command: str = "get"
+    ) -> None:
         self._world = world
         self._sizes = sizes
         name = f"get-{client}-{len(list(world.scratch.glob('get-*')))}"
@@ -28,9 +32,10 @@ class Get:
         self._folder.mkdir()
         self._log = self._folder / "client.log"
         urls = [f"https://[{QUIC_VIP6}]:{QUIC_PORT}/{size}" for size in sizes]
-        command = [world.h3_client, "get", *urls, "--insecure", "--paths", "3", f"--output={self._folder}", *options]
+        output = f"--output={self._folder}"
+        words = [world.h3_client, command, *urls, "--insecure", "--paths", "3", output, *options]
         with self._log.open("wb") as log:
-            self._process: subprocess.Popen[bytes] = world.clients[client].spawn(command, stdout=log, stderr=log)
+            self._process: subprocess.Popen[bytes] = world.clients[client].spawn(words, stdout=log, stderr=log)
 
     @property
     def runs(self) -> bool:
@@ -51,9 +56,10 @@ class Get:
         self._process.wait(PATIENCE)
         lines = self._lines()
         assert len(lines) == len(self._sizes), self._log.read_text()
-        for line, size in zip(lines, self._sizes, strict=True):
-            original = self._world.scratch / "objects" / str(size)
-            saved = self._folder / str(size)
+        for line in lines:
+            name = line["url"].rpartition("/")[2]
+            original = self._world.scratch / "objects" / name
+            saved = self._folder / name
             line["right"] = saved.exists() and saved.read_bytes() == original.read_bytes()
         return lines
 
