@@ -9,7 +9,7 @@ use frontage_lab::{Rough, Roughness};
 use frontage_quic::h3::{Connection, Opener};
 use h3::client::SendRequest;
 use http::Request;
-use noq::crypto::rustls::QuicClientConfig;
+use noq::crypto::{self, rustls::QuicClientConfig};
 use noq::{
     ClientConfig, Endpoint, EndpointConfig, PathError, PathStatus, Runtime as _, TokioRuntime,
     TransportConfig,
@@ -49,18 +49,20 @@ impl Client {
 
     /// From `endpoint`, which takes the balancer to be at `address`.
     pub async fn over(endpoint: Endpoint, world: &World, address: SocketAddr, paths: u32) -> Self {
-        let mut roots = RootCertStore::empty();
-        let ca = CertificateDer::from_pem_file(world.folder.join("ca.pem")).unwrap();
-        roots.add(ca).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        tls.alpn_protocols = vec![b"h3".into()];
-        let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
-        let mut transport = TransportConfig::default();
+        let session = Arc::new(QuicClientConfig::try_from(tls(world)).unwrap());
+        let transport = TransportConfig::default();
+        Self::with(endpoint, session, transport, address, paths).await
+    }
+
+    /// The same by this cryptography and transport.
+    pub async fn with(
+        endpoint: Endpoint,
+        session: Arc<dyn crypto::ClientConfig>,
+        mut transport: TransportConfig,
+        address: SocketAddr,
+        paths: u32,
+    ) -> Self {
+        let mut config = ClientConfig::new(session);
         if paths > 1 {
             transport.max_concurrent_multipath_paths(paths);
         }
@@ -137,6 +139,21 @@ impl Client {
         self.quic.close(0x100_u32.into(), b"");
         let _ = tokio::time::timeout(Duration::from_secs(1), self.endpoint.wait_idle()).await;
     }
+}
+
+/// Trusts the world's CA.
+pub fn tls(world: &World) -> rustls::ClientConfig {
+    let mut roots = RootCertStore::empty();
+    let ca = CertificateDer::from_pem_file(world.folder.join("ca.pem")).unwrap();
+    roots.add(ca).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h3".into()];
+    tls
 }
 
 /// noq says nothing when the server's connection ids for a further path come.

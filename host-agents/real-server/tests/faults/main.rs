@@ -8,6 +8,7 @@ mod asked;
 mod drain;
 mod forged;
 mod keys;
+mod lies;
 mod moves;
 mod paths;
 mod unheard;
