@@ -122,13 +122,12 @@ impl<O> Lender<O> {
         raised.ok_or(Error::Crowded(stream))
     }
 
-    /// The real server of `path` wants to send `wanted` bytes more than it may. How many it may send in all now; it learns that, and when there is more
-    /// later, by [`Event::Feedback`].
-    pub fn more_credit(&self, path: u32, wanted: u64) -> Result<u64, Error> {
+    /// The real server of `path` needs so many bytes in all, as things are now: it gets no more than that. How many it may send now; it learns that, and when there
+    /// is more later, by [`Event::Feedback`].
+    pub fn need_credit(&self, path: u32, needed: u64) -> Result<u64, Error> {
         let state = &mut *self.state();
         let lent = state.paths.get(path).ok_or(Error::Path(path))?;
-        let credit = lent.account.credit;
-        lent.loan().ok_or(Error::Path(path))?.wanted = credit.saturating_add(wanted);
+        lent.loan().ok_or(Error::Path(path))?.wanted = needed;
         state.share();
         let lent = state.paths.get(path).ok_or(Error::Path(path))?;
         Ok(lent.account.credit)

@@ -53,7 +53,7 @@ async fn transfer(world: &World, path: u32, borrowed: &Borrowed, length: usize, 
     borrowed.request(id, limit, b"please").unwrap();
     let left = borrowed.credit() - borrowed.used();
     let wanted = (length as u64).saturating_sub(left);
-    world.lender().more_credit(path, wanted).unwrap();
+    world.more_credit(path, wanted);
     let content = Bytes::from(bytes(length, seed));
     let sending = async {
         let (stream, (mut send, mut recv)) = borrowed.accept().await.unwrap();

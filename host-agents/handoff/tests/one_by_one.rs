@@ -130,7 +130,7 @@ impl Real {
         self.borrowed.request(id, limit, b"please").unwrap();
         let left = self.borrowed.credit() - self.borrowed.used();
         let wanted = (LENGTH as u64).saturating_sub(left);
-        world.lender().more_credit(self.name, wanted).unwrap();
+        world.more_credit(self.name, wanted);
         let content = Bytes::from(bytes(LENGTH, seed));
         let sending = async {
             let (stream, (mut send, mut recv)) = self.borrowed.accept().await.unwrap();

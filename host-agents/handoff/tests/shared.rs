@@ -35,7 +35,7 @@ async fn transfer(world: &World, name: u32, real: &mut RealServer, asked: Asked,
         while sent < content.len() {
             // No more than it takes: noq, too, needs some.
             let wanted = ((LENGTH - sent) as u64).saturating_sub(real.free());
-            world.lender().more_credit(name, wanted).unwrap();
+            world.more_credit(name, wanted);
             sent = real.deliver_within(sent).await;
         }
     };

@@ -35,6 +35,12 @@ impl Credit {
         let needed = self.needed.fetch_add(bytes, Relaxed) + bytes;
         (self.asked.fetch_max(needed, Relaxed) < needed).then_some(needed)
     }
+
+    /// So many of these bytes are not to be sent after all: what to tell the balancer, if that would wait for much that nobody needs.
+    fn spare(&self, bytes: u64) -> Option<u64> {
+        let needed = self.needed.fetch_sub(bytes, Relaxed) - bytes;
+        (bytes > OVERHEAD && self.asked.fetch_min(needed, Relaxed) > needed).then_some(needed)
+    }
 }
 
 /// One answer's part of it, until it is dropped: the next one's then is what this one did not use. What nobody uses keeps the client from taking more.
@@ -83,7 +89,9 @@ impl<'a> Need<'a> {
 impl Drop for Need<'_> {
     fn drop(&mut self) {
         let idle = self.bytes.saturating_sub(self.used);
-        self.credit.needed.fetch_sub(idle, Relaxed);
+        if let Some(credit) = self.credit.spare(idle) {
+            self.outbox.send(&ToBalancer::Blocked { credit });
+        }
     }
 }
 
@@ -135,7 +143,12 @@ mod tests {
         let credit = Credit::new(1000);
         assert_eq!((credit.need(900), credit.need(50)), (None, None));
         assert_eq!(credit.need(100), Some(1050));
-        credit.needed.fetch_sub(500, Relaxed);
+        assert_eq!(credit.spare(500), None);
         assert_eq!((credit.need(500), credit.need(1)), (None, Some(1051)));
+        // The balancer would keep others waiting for it.
+        let much = OVERHEAD + 1;
+        assert_eq!(credit.need(much), Some(1051 + much));
+        assert_eq!(credit.spare(much), Some(1051));
+        assert_eq!((credit.need(0), credit.need(1)), (None, Some(1052)));
     }
 }

@@ -1,6 +1,6 @@
 //! What a client's connection and a real server have to do with each other: a path that is lent, and the streams on it.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,6 @@ pub struct Session {
     /// When it was given up, since the client hears the balancer and not the real server.
     unheard: OnceLock<Instant>,
     pub(super) life: Life,
-    credit: AtomicU64,
 }
 
 impl Session {
@@ -55,7 +54,6 @@ impl Session {
             streams: Streams::default(),
             unheard: OnceLock::new(),
             life: Life::default(),
-            credit: AtomicU64::new(grant.credit),
         });
         tokio::spawn(session.clone().run(servers, owner, inbox, events, told));
         session
@@ -202,10 +200,8 @@ impl Session {
     fn hear(&self, owner: &Owner, message: ToBalancer) {
         match self.streams.hear(message) {
             Some(ToBalancer::Blocked { credit }) => {
-                let more = credit.saturating_sub(self.credit.load(Relaxed));
-                if let Ok(now) = owner.lender.more_credit(self.loan, more) {
-                    self.credit.store(now, Relaxed);
-                }
+                // A loan that is over gets none.
+                let _ = owner.lender.need_credit(self.loan, credit);
             }
             Some(ToBalancer::Wants { count }) => {
                 // A loan that is over gets none.

@@ -184,5 +184,7 @@ impl State {
         if self.is_name(path) {
             self.paths.remove(path);
         }
+        // The client may wait for those that do before it takes more.
+        self.share();
     }
 }

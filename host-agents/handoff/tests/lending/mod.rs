@@ -176,6 +176,12 @@ impl World {
         &self.observer.lender
     }
 
+    /// The real server of `path` is to have so many bytes more; what it may send then.
+    pub fn more_credit(&self, path: u32, wanted: u64) -> u64 {
+        let now = self.lender().need_credit(path, 0).unwrap();
+        self.lender().need_credit(path, now + wanted).unwrap()
+    }
+
     /// Lends a path, as soon as there is one.
     pub async fn lend(&self) -> (Grant, Events) {
         soon(|| self.lender().lend_path(&self.server, self.address)).await

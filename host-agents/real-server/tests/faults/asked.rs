@@ -11,7 +11,7 @@ use crate::common::{World, content, run};
 use crate::forged::{CREDIT, FIRST, link, open};
 
 /// A stream of the balancer's.
-struct Stream {
+pub struct Stream {
     send: SendStream,
     receive: RecvStream,
     _link: noq::Connection,
@@ -19,10 +19,11 @@ struct Stream {
 }
 
 impl Stream {
-    async fn open(world: &World, cookie: Option<Cookie>) -> Self {
+    /// That begins with a grant of a share of so many bytes.
+    pub async fn open(world: &World, cookie: Option<Cookie>, credit: u64) -> Self {
         let link = link(world, "lb.test", "ca.pem").await.unwrap();
         let (mut send, receive) = link.open_bi().await.unwrap();
-        send.write_all(&open(cookie)).await.unwrap();
+        send.write_all(&open(cookie, credit)).await.unwrap();
         let wire = BytesMut::new();
         Self {
             send,
@@ -32,13 +33,13 @@ impl Stream {
         }
     }
 
-    async fn say(&mut self, message: &ToServer) {
+    pub async fn say(&mut self, message: &ToServer) {
         let mut wire = BytesMut::new();
         message.encode(&mut wire);
         self.send.write_all(&wire).await.unwrap();
     }
 
-    async fn ask(&mut self, stream: u64, name: &str, max_stream_data: u64) {
+    pub async fn ask(&mut self, stream: u64, name: &str, max_stream_data: u64) {
         let request = Request::get(format!("https://lb.test/{name}"));
         let http3 = http3::request(&request.body(()).unwrap(), &[]);
         let max_stream_data = Some(max_stream_data);
@@ -50,7 +51,7 @@ impl Stream {
         self.say(&request).await;
     }
 
-    async fn hear(&mut self) -> ToBalancer {
+    pub async fn hear(&mut self) -> ToBalancer {
         let hearing = async {
             loop {
                 if let Some(message) = ToBalancer::decode(&mut self.wire).unwrap() {
@@ -79,7 +80,7 @@ fn a_share_is_asked_for_as_it_is_needed() {
     ];
     let world = World::new("asked", 1, "round-robin", "", &files);
     run(&world, async || {
-        let mut balancer = Stream::open(&world, None).await;
+        let mut balancer = Stream::open(&world, None, CREDIT).await;
         // Its room is in the share.
         balancer.ask(0, "small", 0).await;
         assert_eq!(balancer.hear().await, ToBalancer::Accepted { stream: 0 });
@@ -127,7 +128,7 @@ fn a_missing_cookie_key_is_told() {
             prefix: 0x2001_0db8_0000_0007,
             epoch: Some(1),
         };
-        let mut balancer = Stream::open(&world, Some(cookie)).await;
+        let mut balancer = Stream::open(&world, Some(cookie), CREDIT).await;
         for stream in [0, 4] {
             balancer.ask(stream, "small", 10_000).await;
             let reason = Reason::Path;

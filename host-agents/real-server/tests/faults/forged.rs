@@ -12,12 +12,12 @@ use noq::{Connection, ConnectionId, Endpoint};
 use crate::common::ca::Ca;
 use crate::common::{LINK, World, run, until};
 
-/// The first number of that grant, and its share.
+/// The first number of that grant, and a share.
 pub const FIRST: u64 = 10;
 pub const CREDIT: u64 = 1 << 20;
 
 /// An Open of a path of a connection of which nobody knows.
-pub fn open(cookie: Option<Cookie>) -> Vec<u8> {
+pub fn open(cookie: Option<Cookie>, credit: u64) -> Vec<u8> {
     let secret = Bytes::from_static(&[7; 32]);
     let grant = Grant {
         path: 1,
@@ -32,7 +32,7 @@ pub fn open(cookie: Option<Cookie>) -> Vec<u8> {
         client_parameters: Bytes::new(),
         server: "10.0.0.2:443".parse().unwrap(),
         client: "10.0.0.1:9".parse().unwrap(),
-        credit: CREDIT,
+        credit,
         rtt: Duration::from_millis(1),
     };
     let mut wire = BytesMut::new();
@@ -81,15 +81,15 @@ fn what_is_no_grant_is_refused_by_name() {
             until("a stranger is counted", || strangers() == i as u64 + 1).await;
         }
         let link = link(&world, "lb.test", "ca.pem").await.unwrap();
-        let mut of_old = open(None);
+        let mut of_old = open(None, CREDIT);
         // Behind the type and two octets of length.
         assert_eq!((of_old[0], of_old[3]), (0, 1));
         of_old[3] = 0;
-        let twice = open(None).repeat(2);
+        let twice = open(None, CREDIT).repeat(2);
         for (wire, reason) in [
             (of_old, "version"),
             (twice, "second_open"),
-            (open(None), "replayed_open"),
+            (open(None, CREDIT), "replayed_open"),
             (vec![0x06, 0], "no_open"),
         ] {
             let (mut send, mut receive) = link.open_bi().await.unwrap();

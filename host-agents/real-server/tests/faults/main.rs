@@ -12,3 +12,4 @@ mod lies;
 mod moves;
 mod paths;
 mod unheard;
+mod unsized_answers;
