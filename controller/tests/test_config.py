@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import texts
 from conftest import EXAMPLE
 from frontage.config import ConfigError, load, loads
 from frontage.fields import Mac
@@ -19,15 +21,8 @@ TEXT = EXAMPLE.read_text(encoding="utf-8")
 FILE = Path("demo.yaml")
 
 
-def problems(text: str) -> list[str]:
-    with pytest.raises(ConfigError) as caught:
-        loads(text, FILE)
-    return str(caught.value).splitlines()
-
-
-def edited(old: str, new: str, count: int = 1) -> str:
-    assert old in TEXT
-    return TEXT.replace(old, new, count)
+edited = partial(texts.replaced, TEXT)
+problems = partial(texts.problems, file=FILE)
 
 
 def test_example_is_valid() -> None:

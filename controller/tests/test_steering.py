@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from frontage.replication import CLONE_SESSION
 from frontage.service import Service, _other_stamps
 from frontage.state import Action, Key, State
 from live import LIMIT, connected, running, serving, until
+from texts import problems, replaced
 
 ARTEMIS = EXAMPLE.with_name("artemis.yaml")
 TEXT = ARTEMIS.read_text(encoding="utf-8")
@@ -30,9 +32,7 @@ def end(address: str) -> int:
     return int(ip_address(address))
 
 
-def edited(old: str, new: str) -> str:
-    assert old in TEXT
-    return TEXT.replace(old, new, 1)
+edited = partial(replaced, TEXT)
 
 
 def with_sites(count: int) -> Config:
@@ -76,9 +76,8 @@ def with_sites(count: int) -> Config:
     ],
 )
 def test_problems(text: str, where: str, says: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        loads(text, ARTEMIS)
-    assert any(f": {where}: " in line and says in line for line in str(caught.value).splitlines()), str(caught.value)
+    said = problems(text, ARTEMIS)
+    assert any(f": {where}: " in line and says in line for line in said), said
 
 
 def test_entries_of_sites() -> None:
