@@ -36,6 +36,18 @@ pub struct Given {
     pub whole: bool,
 }
 
+impl Given {
+    /// As long as nobody knows of more.
+    fn nothing(server: &Server) -> Self {
+        Self {
+            server: server.name.clone(),
+            status: 0,
+            bytes: 0,
+            whole: false,
+        }
+    }
+}
+
 /// What became of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Handed {
@@ -107,12 +119,25 @@ impl Lending {
             http3,
         };
         let server = &self.servers.list()[session.server];
+        let Some(news) = session.request(stream, &message) else {
+            return self.keep(server, stream, Kept::Unlent);
+        };
         let load = server.begin();
-        let news = session.request(stream, &message);
         let handed = self.follow(server, stream, news).await;
         session.forget(stream);
         drop(load);
         handed
+    }
+
+    /// Nothing was sent on the stream, nor will be: it is the balancer's.
+    fn keep(&self, server: &Server, stream: u64, why: Kept) -> Result<Given, Kept> {
+        match self.owner.lender.keep_stream(stream) {
+            Ok(()) => Err(why),
+            Err(error) => {
+                self.give_up(&error);
+                Ok(Given::nothing(server))
+            }
+        }
     }
 
     /// What becomes of the stream.
@@ -123,24 +148,13 @@ impl Lending {
         mut news: UnboundedReceiver<News>,
     ) -> Result<Given, Kept> {
         let counts = &server.counts;
-        let mut given = Given {
-            server: server.name.clone(),
-            status: 0,
-            bytes: 0,
-            whole: false,
-        };
+        let mut given = Given::nothing(server);
         let mut size = 0;
         let end = loop {
             match news.recv().await {
                 Some(News::Refused(reason)) => {
                     count_refusal(server, reason);
-                    match self.owner.lender.keep_stream(stream) {
-                        Ok(()) => return Err(Kept::Refused),
-                        Err(error) => {
-                            self.give_up(&error);
-                            return Ok(given);
-                        }
-                    }
+                    return self.keep(server, stream, Kept::Refused);
                 }
                 Some(News::Sent {
                     final_size,

@@ -82,14 +82,15 @@ impl Session {
         }
     }
 
-    /// Asks for an answer on `stream`. What the real server says about it; nothing more once it is lost.
-    pub fn request(&self, stream: u64, request: &ToServer) -> UnboundedReceiver<News> {
+    /// Asks for an answer on `stream`. What the real server says about it; nothing more once it is lost. None if it is not asked, since all is over.
+    pub fn request(&self, stream: u64, request: &ToServer) -> Option<UnboundedReceiver<News>> {
         // If the session ends at the same time, it either finds this stream or has left the mark.
         let news = self.streams.add(stream);
         if self.has_ended() || !self.outbox.send(request) {
             self.streams.forget(stream);
+            return None;
         }
-        news
+        Some(news)
     }
 
     /// Nothing more is to be said about `stream`.

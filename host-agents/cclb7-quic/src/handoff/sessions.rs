@@ -87,7 +87,10 @@ impl Sessions {
             idle.stop().await;
             let list = &mut *self.list.lock().await;
             list.sweep();
-            if let Ok(session) = self.live_or_new(list, chosen).await {
+            // The client may have been found not to hear it meanwhile.
+            if !list.unheard.contains_key(&chosen)
+                && let Ok(session) = self.live_or_new(list, chosen).await
+            {
                 return Some(session);
             }
         }

@@ -38,7 +38,7 @@ impl State {
                 number: self.void - 1,
             }
         });
-        self.asks(nonce.path, nonce.number);
+        self.asks(nonce);
         self.confirmation.sent(nonce);
         for stream in self.ended.drain(..) {
             self.streams.say(stream, nonce);

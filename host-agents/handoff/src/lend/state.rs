@@ -39,9 +39,9 @@ pub(super) struct State {
     pub(super) void: u64,
     /// Packets of real servers that the client has, by the newest keys.
     pub(super) elsewhere: u64,
-    /// By which noq is to ask whether the client is there, and by which it did.
+    /// By which path noq is to ask whether the client is there; and whether it has, for some loan.
     pub(super) asking: Option<u32>,
-    pub(super) asked: Option<u32>,
+    pub(super) is_asked: bool,
     /// Why the connection is to be closed: a code of the transport's.
     pub(super) violation: Option<u64>,
     /// Lent streams in the packet that is being sealed.

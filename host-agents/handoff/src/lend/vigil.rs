@@ -12,6 +12,7 @@
 //! busy the balancer is.
 
 use frontage_quic::frames::Ack;
+use frontage_quic::session::Nonce;
 
 use super::Error;
 use super::path::Path;
@@ -25,8 +26,8 @@ pub(super) enum Vigil {
     Calm,
     /// The real server probes, and noq's next packet asks the client; whether for the last time.
     Asking(bool),
-    /// The packet of this number does.
-    Asked(u64, bool),
+    /// This packet does.
+    Asked(Nonce, bool),
     /// The client hears noq.
     There,
     /// And not the real server.
@@ -44,16 +45,16 @@ impl Vigil {
         };
     }
 
-    fn asked(&mut self, number: u64) {
+    fn asked(&mut self, packet: Nonce) {
         if let Self::Asking(last) = *self {
-            *self = Self::Asked(number, last);
+            *self = Self::Asked(packet, last);
         }
     }
 
     /// The client says what it has of noq's; whether that is the end of it.
-    fn answered(&mut self, has: impl Fn(u64) -> bool) -> bool {
+    fn answered(&mut self, has: impl Fn(Nonce) -> bool) -> bool {
         match *self {
-            Self::Asked(number, last) if has(number) => {
+            Self::Asked(packet, last) if has(packet) => {
                 *self = if last { Self::Unheard } else { Self::There };
                 last
             }
@@ -90,14 +91,14 @@ impl State {
         Ok(Some(own))
     }
 
-    /// noq sends a packet on `path`.
+    /// noq sends a packet.
     #[inline]
-    pub(super) fn asks(&mut self, path: u32, number: u64) {
-        if self.asking == Some(path) {
+    pub(super) fn asks(&mut self, packet: Nonce) {
+        if self.asking == Some(packet.path) {
             self.asking = None;
-            self.asked = Some(path);
+            self.is_asked = true;
             for loan in self.paths.iter().filter_map(Path::loan) {
-                loan.vigil.asked(number);
+                loan.vigil.asked(packet);
             }
         }
     }
@@ -105,51 +106,88 @@ impl State {
     /// The client acknowledges packets.
     #[inline]
     pub(super) fn answers(&mut self, ack: &Ack<'_>) {
-        if self.asked != Some(ack.path) {
+        if !self.is_asked {
             return;
         }
-        let mut is_asked = false;
+        self.is_asked = false;
+        // noq's own path may be another than at an earlier question, with numbers of its own.
+        let has = |packet: Nonce| {
+            packet.path == ack.path && ack.ranges().any(|range| range.contains(&packet.number))
+        };
         for loan in self.paths.iter().filter_map(Path::loan) {
-            let has = |number| ack.ranges().any(|range| range.contains(&number));
             if loan.vigil.answered(has) {
                 loan.feedback.unheard();
             }
-            is_asked |= matches!(loan.vigil, Vigil::Asked(..));
-        }
-        if !is_asked {
-            self.asked = None;
+            self.is_asked |= matches!(loan.vigil, Vigil::Asked(..));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use frontage_quic::frames::{Frame, read};
+
     use super::*;
+
+    fn packet(number: u64) -> Nonce {
+        Nonce { path: 0, number }
+    }
 
     #[test]
     fn who_answers_twice_and_not_the_real_server_does_not_hear_it() {
         let mut vigil = Vigil::default();
         assert!(!vigil.answered(|_| true));
         vigil.probed(false);
-        vigil.asked(7);
-        vigil.asked(8);
-        assert!(!vigil.answered(|number| number == 8));
-        assert!(!vigil.answered(|number| number == 7));
+        vigil.asked(packet(7));
+        vigil.asked(packet(8));
+        assert!(!vigil.answered(|has| has == packet(8)));
+        assert!(!vigil.answered(|has| has == packet(7)));
         assert_eq!(vigil, Vigil::There);
         // Not for long enough.
         vigil.probed(false);
-        vigil.asked(9);
-        assert!(!vigil.answered(|number| number == 9));
+        vigil.asked(packet(9));
+        assert!(!vigil.answered(|has| has == packet(9)));
         assert_eq!(vigil, Vigil::There);
         vigil.probed(true);
-        vigil.asked(10);
+        vigil.asked(packet(10));
         // That one was lost.
         vigil.probed(true);
-        vigil.asked(11);
-        assert!(!vigil.answered(|number| number == 10));
-        assert!(vigil.answered(|number| number == 11));
+        vigil.asked(packet(11));
+        assert!(!vigil.answered(|has| has == packet(10)));
+        assert!(vigil.answered(|has| has == packet(11)));
         vigil.probed(true);
         assert_eq!(vigil, Vigil::Unheard);
+    }
+
+    /// noq asks for two loans, by two paths of its own.
+    #[test]
+    fn a_number_of_another_path_is_no_answer() {
+        let mut state = State::default();
+        for (lent, own) in [(5, 0), (6, 2)] {
+            let path = state.paths.get_or_new(lent).expect("room");
+            path.lend(0).expect("nobody has it");
+            path.loan().expect("lent").vigil.probed(false);
+            state.asking = Some(own);
+            state.asks(Nonce {
+                path: own,
+                number: 7,
+            });
+        }
+        let acked = [0x3e, 2, 7, 0, 0, 0];
+        let Some(Frame::Ack(ack)) = read(&acked).next() else {
+            panic!("no acknowledgement");
+        };
+        state.answers(&ack);
+        let mut vigil = |lent| {
+            state
+                .paths
+                .get(lent)
+                .and_then(Path::loan)
+                .map(|loan| loan.vigil)
+        };
+        assert_eq!(vigil(5), Some(Vigil::Asked(packet(7), false)));
+        assert_eq!(vigil(6), Some(Vigil::There));
+        assert!(state.is_asked);
     }
 
     /// Both are lost, noq's question and the probe.
@@ -158,11 +196,11 @@ mod tests {
         let mut vigil = Vigil::default();
         for _ in 0..3 {
             vigil.probed(true);
-            vigil.asked(1);
+            vigil.asked(packet(1));
             vigil.probed(true);
-            vigil.asked(2);
+            vigil.asked(packet(2));
             // Another packet of noq's is answered, later.
-            assert!(!vigil.answered(|number| number == 3));
+            assert!(!vigil.answered(|has| has == packet(3)));
         }
         vigil.probed(true);
         assert_eq!(vigil, Vigil::Asking(false));
