@@ -21,6 +21,7 @@ P4 := $(BUILD)/p4/frontage.json
 P4INFO := $(BUILD)/p4/frontage.p4info.txtpb
 NGINX_MODULE := $(BUILD)/cclb7/ngx_http_cloudcookie_filter_module.so
 NATS_SERVER := $(BUILD)/nats-server
+PORCUPINE := $(BUILD)/porcupine
 QUIC_CLIENTS := host-agents/cclb7-quic/tests/clients
 PROGRAMS := softswitch softswitch-p4c softswitch-stf softswitch-python \
 	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload frontage-quicsocks \
@@ -65,7 +66,7 @@ test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 	$(say) 'Rust tests'
 	@cargo test --workspace --locked --quiet
 
-test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(P4)
+test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(PORCUPINE) $(P4)
 	$(say) 'Controller tests'
 	@$(VENV)/bin/pytest -q -n 2 controller/tests
 	$(say) 'Page of the HTTP/3 clients'
@@ -184,6 +185,11 @@ $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 $(NATS_SERVER): tools/nats-server/go.mod tools/nats-server/go.sum | $(STAMPS)/venv
 	$(say) 'Go: nats-server (a few minutes)'
 	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/nats-server -o $(abspath $@) github.com/nats-io/nats-server/v2
+
+# A second opinion on histories of records.
+$(PORCUPINE): $(wildcard tools/porcupine/*) | $(STAMPS)/venv
+	$(say) 'Go: porcupine'
+	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/porcupine -o $(abspath $@) .
 
 $(STAMPS)/quic-clients: $(QUIC_CLIENTS)/requirements.lock | $(STAMPS)/debian
 	$(say) 'Python: HTTP/3 clients for the tests'

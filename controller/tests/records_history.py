@@ -7,10 +7,16 @@ before any that is left has ended. The register's values are versions with their
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import TypeAlias
+
+import pytest
 
 from frontage.records.errors import ContentionError, EngineError, OutcomeUnknownError
 from frontage.records.record import Consistency
@@ -20,6 +26,8 @@ State: TypeAlias = tuple[int, str | None]
 """The version, and what is written there; None: nothing yet, or deleted."""
 
 NEVER = 1 << 62
+BUILT = Path(__file__).parents[2] / "build" / "porcupine"
+PORCUPINE = os.environ.get("PORCUPINE") or (str(BUILT) if BUILT.exists() else None)
 
 
 @dataclass(slots=True)
@@ -103,6 +111,16 @@ def _next(todo: Sequence[Operation], done: int) -> list[tuple[int, Operation]]:
         first_end = min(first_end, one.end)
         left ^= bit
     return [(bit, one) for bit, one in found if one.begin < first_end]
+
+
+def porcupines(histories: Sequence[Sequence[Operation]]) -> list[bool]:
+    """The same of many, by Porcupine (tools/porcupine); skips where that is not built."""
+    if PORCUPINE is None:
+        pytest.skip("no porcupine: make build/porcupine, or its path in PORCUPINE")
+    plain = [[asdict(one) | {"end": one.end if one.end != NEVER else None} for one in history] for history in histories]
+    done = subprocess.run([PORCUPINE], input=json.dumps(plain), capture_output=True, text=True, check=True)
+    found: list[bool] = json.loads(done.stdout)
+    return found
 
 
 def totally_written(operations: Sequence[Operation]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from records_history import History, linearizable, totally_written
+import random
+
+from records_history import History, Operation, State, linearizable, porcupines, totally_written
 
 
 def test_a_stale_read_is_no_read_of_one_order() -> None:
@@ -64,3 +66,43 @@ def test_reads_that_nobody_wrote_are_found() -> None:
     history.end(read, (1, "ghost"))
     assert not linearizable(history.operations)
     assert not totally_written(history.operations)
+
+
+def drawn(rng: random.Random) -> list[Operation]:
+    """Some operations at once, each of which takes effect at some moment within its time; of some it is not known whether it did,
+    and of some histories one result is another than it was."""
+    number = rng.randint(1, 7)
+    moments = rng.sample(range(10 * number), 3 * number)
+    times = sorted((sorted(moments[3 * i : 3 * i + 3]) for i in range(number)), key=lambda time: time[1])
+    state: State = (0, None)
+    found = []
+    for i, (begin, _, end) in enumerate(times):
+        kind = rng.choice(["read", "put", "compare", "delete"])
+        present = state[0] if state[1] is not None else 0
+        if kind == "read" or (kind == "delete" and not present):
+            found.append(Operation("read", None, None, begin, end, (present, state[1])))
+            continue
+        if_version = rng.choice([present, state[0], 0]) if kind == "compare" else None
+        written = None if kind == "delete" else f"v{i}"
+        one = Operation("delete" if kind == "delete" else "put", written, if_version, begin)
+        done = one.after(state)
+        known = rng.random() < 0.8
+        if known:
+            one.end, one.result, one.kind = end, done, one.kind if done else "refused"
+        if done is not None and (known or rng.random() < 0.5):
+            state = done
+        found.append(one)
+    told = [one for one in found if one.result is not None]
+    if told and rng.random() < 0.6:
+        one = rng.choice(told)
+        assert one.result is not None
+        one.result = (max(0, one.result[0] + rng.choice([-1, 1])), one.result[1])
+    return sorted(found, key=lambda one: one.begin)
+
+
+def test_another_checker_says_the_same() -> None:
+    histories = [drawn(random.Random(seed)) for seed in range(3000)]
+    ours = [linearizable(history) for history in histories]
+    assert 500 < sum(ours) < 2500
+    theirs = porcupines(histories)
+    assert [seed for seed, both in enumerate(zip(ours, theirs, strict=True)) if len(set(both)) > 1] == []
