@@ -142,11 +142,12 @@ def test_what_has_expired_leaves_nothing_in_the_end(opener: Opener) -> None:
 def test_what_handshakes_waited_adds_up_until_it_is_taken(opener: Opener) -> None:
     store, other = opener(), opener()
     store.record([Sample(A, 1, 9.0), Sample(A, 2, 8.0), Sample(B, 1, 7.0, source="active")], 1000.0)
-    assert other.known([(A, 1), (A, 1), (A, 3), (B, 1)]) == {(A, 1): 9.0, (B, 1): 7.0}
+    assert other.known([A, A]) == {(A, 1): 9.0, (A, 2): 8.0}
+    assert other.known([B, parse("192.0.2.0/24")]) == {(B, 1): 7.0}
     # Not of who was not known, nor of pings.
     heard = [Sample(A, 1, 11.0, 2), Sample(A, 3, 50.0), Sample(B, 1, 6.0), Sample(B, 1, 90.0, source="active")]
     for one in (store, other):
-        one.wait(waits(heard, one.known((sample.prefix, sample.site) for sample in heard)))
+        one.wait(waits(heard, one.known(sample.prefix for sample in heard)))
     assert sorted(store.take_waits(), key=lambda one: one.network) == [Wait(str(A), 1, 8.0, 4), Wait(str(B), 1, 0.0, 2)]
     seen = other.version()
     other.wait([])

@@ -95,14 +95,14 @@ class LatencyStore(Database):
         value = sql.case((table.c.previous_us < table.c.rtt_us, table.c.previous_us), else_=table.c.rtt_us)
         return sql.select(table.c.prefix, table.c.site, sql.func.min(value)).group_by(table.c.prefix, table.c.site)
 
-    def known(self, cells: Iterable[tuple[Prefix, int]]) -> dict[tuple[Prefix, int], float]:
-        """What counts of these prefixes and sites, as far as they have measured it themselves."""
-        table, wanted = schema.latency_measurement, sorted({(str(prefix), site) for prefix, site in cells})
+    def known(self, prefixes: Iterable[Prefix]) -> dict[tuple[Prefix, int], float]:
+        """What counts of exactly these prefixes, by site."""
+        table, names = schema.latency_measurement, sorted({str(prefix) for prefix in prefixes})
         found: dict[tuple[Prefix, int], float] = {}
         with self.reading() as connection:
-            for i in range(0, len(wanted), _IN_ONE_QUERY):
-                here = sql.tuple_(table.c.prefix, table.c.site).in_(wanted[i : i + _IN_ONE_QUERY])
-                found |= _measurements(connection.execute(self._least().where(here & (table.c.rtt_us < _GONE)))).cells
+            for i in range(0, len(names), _IN_ONE_QUERY):
+                here = table.c.prefix.in_(names[i : i + _IN_ONE_QUERY]) & (table.c.rtt_us < _GONE)
+                found |= _measurements(connection.execute(self._least().where(here))).cells
         return found
 
     def rtts(self, prefixes: Iterable[Prefix]) -> list[tuple[Prefix, int, str, float, int, float]]:

@@ -169,7 +169,7 @@ class Mapper:
     def _record(self, samples: Collection[Sample], replicas: dict[int, dict[tuple[int, str], Replica]], now: float) -> None:
         if self.placement is not None and samples:
             # By what was known before: the first handshake of a network does not tell how much of it was waiting.
-            self.store.wait(waits(samples, self.store.known((one.prefix, one.site) for one in samples)))
+            self.store.wait(waits(samples, self.store.known(one.prefix for one in samples)))
         self.store.record(samples, now)
         for site, found in replicas.items():
             self.store.report(site, list(found.values()), now)
