@@ -41,7 +41,7 @@ def capacity(turn: Turn) -> float:
     return turn.requests / (turn.core_ns / 1e9)
 
 
-def rows_of(size: int, found: list[list[Turn]], nginx: str | None) -> list[Row]:
+def rows_of(size: int, found: list[list[Turn]], peer: str | None) -> list[Row]:
     name = f"qdsr_{size}KiB"
     capacities = [[capacity(turn) for turn in turns] for turns in found]
     ours, proxy, one_path, *others = [median(values) for values in capacities]
@@ -53,7 +53,7 @@ def rows_of(size: int, found: list[list[Turn]], nginx: str | None) -> list[Row]:
         row(f"{name}_requests_one_path", one_path, "requests/s of core time", PEER, proxy),
         *(row(f"{name}_share{which}", value, "% of the proxy's") for which, value in (("_low", low), ("", middle), ("_high", high))),
     ]
-    return rows + [row(f"{name}_requests_nginx", ours, "requests/s of core time", nginx, other) for other in others]
+    return rows + [row(f"{name}_requests_nginx", ours, "requests/s of core time", peer, other) for other in others]
 
 
 def best(rows: list[Row]) -> Row:

@@ -135,9 +135,9 @@ class Ground:
     def _start(
         self, running: contextlib.ExitStack, here: World, host: str, name: str, program: Path, text: str, port: int
     ) -> None:
-        configuration = self._folder / f"{name}.toml"
-        configuration.write_text(text)
-        running.callback(_end, serve(here.hosts[host], name, [program, configuration], port, self._folder))
+        file = self._folder / f"{name}.toml"
+        file.write_text(text)
+        running.callback(_end, serve(here.hosts[host], name, [program, file], port, self._folder))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
