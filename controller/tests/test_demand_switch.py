@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from finsy.proto import p4i, p4r
@@ -70,6 +71,16 @@ def active(service: Service) -> set[int]:
     return {site for site, place in places.items() if place.stage.wanted and place.stage is Stage.ACTIVE}
 
 
+@contextmanager
+def two_sites() -> Iterator[list[StandIn]]:
+    """Each with a replica; the client is nearer to the first."""
+    with running(2) as sites:
+        for one in sites:
+            one.replica(one.site, "films.example")
+            one.measure(CLIENT, 10_000 * one.site)
+        yield sites
+
+
 def placed(folder: Path, switch: Switch, sites: list[StandIn]) -> Path:
     """The configuration of a service that is at one of two sites by its demand."""
     file = with_mapping(folder, switch, sites)
@@ -95,10 +106,8 @@ def reading(service: Service) -> bool:
 
 
 async def test_counters_become_reports_and_reports_places(folder: Path, switch: Switch) -> None:
-    with running(2) as sites:
+    with two_sites() as sites:
         for one in sites:
-            one.replica(one.site, "films.example")
-            one.measure(CLIENT, 10_000 * one.site)
             one.measure(FAR, 10_000 * (3 - one.site))
         file = placed(folder, switch, sites)
         service = Service(file)
@@ -140,10 +149,7 @@ async def test_counters_become_reports_and_reports_places(folder: Path, switch: 
 
 
 async def test_what_is_counted_before_there_is_a_store_is_told_when_there_is_one(folder: Path, switch: Switch) -> None:
-    with running(2) as sites:
-        for one in sites:
-            one.replica(one.site, "films.example")
-            one.measure(CLIENT, 10_000 * one.site)
+    with two_sites() as sites:
         file = placed(folder, switch, sites)
         file.write_text(file.read_text(encoding="utf-8").replace("sqlite:///", "sqlite:///later/"), encoding="utf-8")
         service = Service(file)
@@ -168,10 +174,7 @@ async def test_what_is_counted_before_there_is_a_store_is_told_when_there_is_one
 
 
 async def test_a_standby_that_takes_over_tells_nothing_twice(folder: Path, switch: Switch) -> None:
-    with running(2) as sites:
-        for one in sites:
-            one.replica(one.site, "films.example")
-            one.measure(CLIENT, 10_000 * one.site)
+    with two_sites() as sites:
         file = placed(folder, switch, sites)
         words = [sys.executable, "-m", "frontage", "up", str(file), "--election-id", "7"]
         with (folder / "primary.log").open("wb") as log:
