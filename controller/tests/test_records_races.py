@@ -15,7 +15,7 @@ from nats.js.errors import BadRequestError
 from frontage.records.errors import EngineError
 from frontage.records.jetstream import chain, link
 from frontage.records.jetstream.engine import JetStream
-from frontage.records.jetstream.link import OvertakenError, RefusedError
+from frontage.records.jetstream.link import CrowdedError, OvertakenError
 from frontage.records.record import Consistency
 from nats_cluster import Cluster
 from records_engines import BOUNDS, Clock, cluster
@@ -74,7 +74,7 @@ async def test_the_group_takes_one_of_those_that_come_together(cluster: Cluster)
         *(publish(subject, place.tip.entry.encode(), place.tip.last) for _ in range(MANY)), return_exceptions=True
     )
     taken = [one for one in came if isinstance(one, int)]
-    refused = [one for one in came if isinstance(one, OvertakenError | RefusedError)]
+    refused = [one for one in came if isinstance(one, OvertakenError | CrowdedError)]
     assert (len(taken), len(refused)) == (1, MANY - 1)
     await close(cluster, opened)
 

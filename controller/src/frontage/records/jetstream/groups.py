@@ -22,7 +22,7 @@ from frontage.records.jetstream.chain import PAUSE, GoneError, Source, Tip, foll
 from frontage.records.jetstream.classes import Classes, StreamClass
 from frontage.records.jetstream.entry import Entry
 from frontage.records.jetstream.heads import Heads, Place
-from frontage.records.jetstream.link import PATIENCE, Link, NoAnswerError, OvertakenError, RefusedError
+from frontage.records.jetstream.link import PATIENCE, CrowdedError, Link, NoAnswerError, OvertakenError
 from frontage.records.record import Consistency
 
 ATTEMPTS = 100
@@ -119,7 +119,7 @@ class Groups:
 
     async def _written(self, source: Source, guid: str, entry: Entry, last: int) -> int | None:
         """The sequence number that it got; None: it is there, but perhaps no longer the last. Raises as `follow` does."""
-        doubt = ""
+        again, doubt = False, ""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
         while True:
@@ -127,17 +127,21 @@ class Groups:
                 # Again, where nobody has answered: only the first that follows counts, so it is done once.
                 return await self._link.publish(source.subject, entry.encode(), last)
             except OvertakenError:
-                if not doubt:
+                if not again:
                     raise
-            except RefusedError:
-                doubt = doubt or "refused, and nobody has written"
+            except CrowdedError:
+                pass
             except NoAnswerError as error:
                 doubt = str(error)
             except EngineError as error:
-                raise _unknown(guid, error) if doubt else error from None
+                raise _unknown(guid, error) if again else error from None
+            again = True
             try:
                 first, seen = await follower(source, guid, entry.after)
             except GoneError:
+                if not doubt:
+                    # Where so many come at once, it was one of theirs that was on its way.
+                    raise OvertakenError from None
                 raise _unknown(guid, "many have written since") from None
             except EngineError as error:
                 raise _unknown(guid, error) from None
@@ -146,7 +150,7 @@ class Groups:
                     raise OvertakenError
                 return None
             if loop.time() > deadline:
-                raise _unknown(guid, doubt)
+                raise _unknown(guid, doubt or "refused, and nobody has written")
             if seen > last:
                 # Behind messages that are none of ours.
                 last = seen

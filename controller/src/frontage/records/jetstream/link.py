@@ -34,7 +34,7 @@ unless two candidates share the votes."""
 LOCAL_ATTEMPT = 1.0
 """Seconds for a mirror at this site; then its origin is asked."""
 _PAUSE = 0.05
-_OVERTAKEN = frozenset((10071, 10164))
+_BEHIND, _CROWDED = 10071, 10164
 """JetStream's error codes of a message that was expected to be behind another than it would be: one that is there, whose sequence
 number it says, or one that is on its way."""
 _LAST = re.compile(r"wrong last sequence: (\d+)")
@@ -48,8 +48,9 @@ class OvertakenError(Exception):
     """Another message came first: this one does not count."""
 
 
-class RefusedError(Exception):
-    """By a leader that may be none any longer, and not know that yet: the one that is may have stored it."""
+class CrowdedError(Exception):
+    """Another message is on its way, to a leader that may be none any longer and not know that yet: the one that is may have stored
+    this one."""
 
 
 class NoAnswerError(Exception):
@@ -169,10 +170,10 @@ class Link:
         """Store it, if ``behind`` is the sequence number of the subject's last message, or 0 and there is none. Returns its own,
         once most of the group have it.
 
-        Raises OvertakenError (another is there), RefusedError, EngineError or SizeError (not done), NoAnswerError.
+        Raises OvertakenError (another is there), CrowdedError, EngineError or SizeError (not done), NoAnswerError.
 
         A leader that has stood still hears what is published, as does the one after it, and the first answer is what comes here.
-        Only one that knows of later messages than ``behind`` is known to be no such.
+        Only one that knows of later messages than ``behind`` is known to be no such; one that knows of less than that is one.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
@@ -188,9 +189,11 @@ class Link:
             except nats.errors.MaxPayloadError:
                 raise SizeError(f"{self.where}: {subject}: larger than the servers' max_payload; raise that") from None
             except (nats.errors.Error, TimeoutError) as error:
-                if isinstance(error, APIError) and error.err_code in _OVERTAKEN:
-                    last = _LAST.fullmatch(error.description or "")
-                    raise (OvertakenError if last is not None and int(last[1]) > behind else RefusedError) from None
+                code = error.err_code if isinstance(error, APIError) else None
+                if code == _CROWDED:
+                    raise CrowdedError from None
+                if code == _BEHIND and (last := _LAST.search(str(error))) is not None and int(last[1]) > behind:
+                    raise OvertakenError from None
                 raise NoAnswerError(f"{self.where}: {error or type(error).__name__}") from None
 
     async def request(self, subject: str, data: bytes, patience: float) -> bytes | None:
