@@ -2,7 +2,7 @@
 
 import struct
 
-from base.frame import Frame, ipv4_valid
+from base.frame import Frame, ipv4_valid, overwritten
 from base.packets import Endpoint
 from base.quic import QUIC4, Conversation, QuicTest, cookie_address, long, own_address, short
 from base.site import HASH, Vip
@@ -12,7 +12,7 @@ from base.switch import KEY
 def resized(frame: bytes, udp_length: int) -> bytes:
     """With another UDP length, and the checksum that belongs to it as far as there is one."""
     at = Frame(frame).l4 + 4
-    return frame[:at] + udp_length.to_bytes(2, "big") + frame[at + 2 :]
+    return overwritten(frame, at, *udp_length.to_bytes(2, "big"))
 
 
 def cut(frame: bytes, payload: int) -> bytes:
@@ -163,7 +163,7 @@ class NoChecksum(MalformedTest):
 
     def zeroed(self, frame: bytes) -> bytes:
         at = Frame(frame).l4 + 6
-        return frame[:at] + b"\0\0" + frame[at + 2 :]
+        return overwritten(frame, at, 0, 0)
 
 
 class Fragments(MalformedTest):

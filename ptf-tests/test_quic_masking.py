@@ -1,7 +1,7 @@
 """What a QUIC client may see of its server: the VIP or the server's one cookie address, and nothing of loads."""
 
 from base.cookie import Key
-from base.frame import UDP, Frame
+from base.frame import UDP, Frame, overwritten
 from base.packets import Endpoint
 from base.quic import QUIC4, QUIC6, QuicTest, cookie_address, long, own_address, short
 from base.site import CCLB4, HASH, IID, Server, Vip
@@ -219,7 +219,7 @@ class Checksums(MaskingTest):
 
     def zeroed(self, frame: bytes) -> bytes:
         at = Frame(frame).l4 + 6
-        return frame[:at] + b"\0\0" + frame[at + 2 :]
+        return overwritten(frame, at, 0, 0)
 
     def becomes_zero(self, frame: bytes, server: Server) -> bytes:
         """The frame with its last two bytes such that its checksum, on its way to `server`, is computed as zero."""

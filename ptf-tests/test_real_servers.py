@@ -6,7 +6,7 @@ from scapy.all import ICMPv6EchoRequest, IPv6ExtHdrFragment, Raw
 
 from base.balancer import VIP4, VIP6
 from base.cookie import Key
-from base.frame import Frame
+from base.frame import Frame, overwritten
 from base.packets import Endpoint, ethernet, layer3
 from base.quic import QUIC4, Conversation, cookie_address, long, own_address, short
 from base.real_servers import AUXILIARY, OUTSIDE, OWN, PORTS, RealServerTest
@@ -176,7 +176,7 @@ class Malformed(RealServerTest):
                 self.drops(4, frame[:size], f"IPV{version}_HEADER")
             if version == 6:
                 at = Frame(frame).l4 + 6
-                self.drops(4, frame[:at] + b"\0\0" + frame[at + 2 :], "UDP_CHECKSUM")
+                self.drops(4, overwritten(frame, at, 0, 0), "UDP_CHECKSUM")
 
 
 class RandomSources(RealServerTest):

@@ -5,11 +5,11 @@ from ipaddress import ip_address
 from scapy.all import ARP, ICMP, Ether, ICMPv6EchoRequest, IPv6, Raw
 from scapy.all import IP as Ip4
 
-from base.frame import Frame
+from base.frame import Frame, overwritten, with_extension
 from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, linux_syn
 from base.quic import QUIC4, QUIC6, Conversation, long
 from base.site import port_of
-from base.tunnel import DISPATCHERS, ENDS, OWN, SITE_PORT, Tunnel, TunnelTest, patched, vtep, with_extension
+from base.tunnel import DISPATCHERS, ENDS, OWN, SITE_PORT, Tunnel, TunnelTest, vtep
 
 WAYS = [(version, gre) for version in (4, 6) for gre in (False, True)]
 
@@ -156,7 +156,7 @@ class NotForAService(TunnelTest):
         self.drops(SITE_PORT, self.from_site(2, 2).into(syn), "VIP_NO_SERVICE")
         # What is checked of every packet is checked of what was inside.
         talk4, frame4 = self.initial(vip4)
-        self.drops(SITE_PORT, self.from_site(2, 2).into(patched(frame4, 24, 0, 0)), "IPV4_CHECKSUM")
+        self.drops(SITE_PORT, self.from_site(2, 2).into(overwritten(frame4, 24, 0, 0)), "IPV4_CHECKSUM")
         last = talk4.datagram(long(self.some_cid()))
         worn = Frame(last).rewritten(hops=63)
         self.drops(SITE_PORT, self.from_site(2, 2).into(worn), "TTL")

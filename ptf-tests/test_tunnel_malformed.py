@@ -1,10 +1,10 @@
 """Tunnels that are not as they should be: wrong ids, sources and headers, cut, damaged, one in another."""
 
-from base.frame import Frame
+from base.frame import Frame, overwritten, with_extension
 from base.packets import Endpoint, Flow
 from base.quic import QUIC4, QUIC6
 from base.site import port_of
-from base.tunnel import DISPATCHERS, OWN, SITE_PORT, Tunnel, TunnelTest, patched, vtep, with_extension
+from base.tunnel import DISPATCHERS, OWN, SITE_PORT, Tunnel, TunnelTest, vtep
 
 
 class WrongIds(TunnelTest):
@@ -49,20 +49,20 @@ class WrongHeaders(TunnelTest):
         vip = self.make_service(QUIC6, 2, number=2)
         _, frame = self.initial(vip)
         vxlan, gre = (Tunnel(vtep(2, 6), vtep(OWN, 6), 2, g).into(frame) for g in (False, True))
-        self.drops(SITE_PORT, patched(vxlan, 62, 0x00), "TUNNEL_HEADER")
+        self.drops(SITE_PORT, overwritten(vxlan, 62, 0x00), "TUNNEL_HEADER")
         for flags in (0x0000, 0x2001, 0xA000, 0x3000, 0x8000):
-            self.drops(SITE_PORT, patched(gre, 54, flags >> 8, flags & 255), "TUNNEL_HEADER")
+            self.drops(SITE_PORT, overwritten(gre, 54, flags >> 8, flags & 255), "TUNNEL_HEADER")
         self.drops(SITE_PORT, with_extension(vxlan, 60), "TUNNEL_HEADER")
         self.drops(SITE_PORT, with_extension(gre, 44), "TUNNEL_HEADER")
         for length in (0, 8, 29, len(vxlan) - 54 + 1, 0xFFFF):
-            self.drops(SITE_PORT, patched(vxlan, 58, length >> 8, length & 255), "TUNNEL_HEADER")
+            self.drops(SITE_PORT, overwritten(vxlan, 58, length >> 8, length & 255), "TUNNEL_HEADER")
         self.outer_version = 4
         plain = self.from_site(2, 2).into(frame)
         options = bytearray(plain[:34] + bytes([1, 1, 1, 1]) + plain[34:])
         options[14] = 0x46
         options[16:18] = (len(options) - 14).to_bytes(2, "big")
         self.drops(SITE_PORT, Frame(bytes(options)).with_checksums(), "TUNNEL_HEADER")
-        self.drops(SITE_PORT, patched(vxlan, 82, 0x81, 0x00), "ETHERTYPE")  # inside, a VLAN
+        self.drops(SITE_PORT, overwritten(vxlan, 82, 0x81, 0x00), "ETHERTYPE")  # inside, a VLAN
 
 
 class Truncated(TunnelTest):

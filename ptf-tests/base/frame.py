@@ -29,6 +29,20 @@ def ipv4_valid(frame: bytes) -> bytes:
     return frame
 
 
+def overwritten(frame: bytes, at: int, *values: int) -> bytes:
+    """With other bytes from there on; checksums stay as they are."""
+    return frame[:at] + bytes(values) + frame[at + len(values) :]
+
+
+def with_extension(frame: bytes, kind: int, units: int = 0) -> bytes:
+    """An IPv6 frame with an extension header of this type more."""
+    head = bytearray(frame[:54])
+    extra = bytes([head[20], units, 0, 0, 0, 0, 0, 0]) + bytes(8 * units)
+    head[20] = kind
+    head[18:20] = (int.from_bytes(head[18:20], "big") + len(extra)).to_bytes(2, "big")
+    return bytes(head) + extra + frame[54:]
+
+
 class Frame:
     """An Ethernet frame of IPv4 or IPv6, perhaps with TCP or UDP. Fields are read and set in place; then `with_checksums`."""
 

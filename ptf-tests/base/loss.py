@@ -7,7 +7,7 @@ from typing import NamedTuple
 from scapy.all import IP as Ip4
 from scapy.all import IPv6, Packet
 
-from base.frame import Frame, ipv4_valid
+from base.frame import Frame, ipv4_valid, overwritten
 from base.packets import NEIGHBOR_MAC, NOP, PORT_MAC, Endpoint, Flow, ethernet, linux_syn, stamped
 from base.site import HASH, Server, Vip
 from base.switch import KEY, FrontageTest
@@ -50,7 +50,7 @@ def transit(flow: Flow) -> Flow:
 
 def patched(frame: bytes, at: int, *values: int, valid: bool = True) -> bytes:
     """With bytes replaced, and checksums made right again where `valid`."""
-    changed = frame[:at] + bytes(values) + frame[at + len(values) :]
+    changed = overwritten(frame, at, *values)
     return Frame(changed).with_checksums() if valid else changed
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import finsy as fy
 from finsy.proto import p4r
 
-from base import frame as protocols
 from base.frame import IP, Frame, ones_complement_sum
 from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow
 from base.quic import Conversation, QuicTest, long
@@ -233,19 +232,3 @@ class TunnelTest(QuicTest):
         """`sent` must come out as `inner` in `tunnel`."""
         to, frame = tunnel.out(inner, flow)
         self.passes(port, sent, to, frame, outcome)
-
-
-__all__ = ["ENDS", "OWN", "SITE_PORT", "Tunnel", "TunnelTest", "protocols", "vtep"]
-
-
-def patched(frame: bytes, at: int, *values: int) -> bytes:
-    return frame[:at] + bytes(values) + frame[at + len(values) :]
-
-
-def with_extension(frame: bytes, kind: int, units: int = 0) -> bytes:
-    """An IPv6 frame with an extension header of this type more."""
-    head = bytearray(frame[:54])
-    extra = bytes([head[20], units, 0, 0, 0, 0, 0, 0]) + bytes(8 * units)
-    head[20] = kind
-    head[18:20] = (int.from_bytes(head[18:20], "big") + len(extra)).to_bytes(2, "big")
-    return bytes(head) + extra + frame[54:]
