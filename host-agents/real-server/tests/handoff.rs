@@ -5,8 +5,8 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::client::{Client, all};
-use common::{World, content, run, until};
+use common::client::{Client, all, both_send};
+use common::{World, content, long_and_short, run, until};
 use frontage_lab::privileged;
 
 /// From 1 kB to 5 MB, most of them small.
@@ -100,18 +100,11 @@ fn a_server_dies(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
-    let files = [
-        ("long".to_owned(), content(1, 60_000_000)),
-        ("short".to_owned(), content(2, 100_000)),
-    ];
+    let files = long_and_short();
     let world = World::new(name, 2, "round-robin", "", &files);
     run(&world, async || {
         let client = Client::connect(&world, paths).await;
-        let long = [client.get("long"), client.get("long")];
-        until("both servers send", || {
-            (0..2).all(|i| world.server_metric(i, "body_bytes_total") > 0)
-        })
-        .await;
+        let long = both_send(&world, &client).await;
         let killed = Instant::now();
         // SAFETY: a process that we started and that its namespace has not waited for.
         unsafe { libc::kill(world.processes[0] as i32, libc::SIGKILL) };

@@ -18,7 +18,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::World;
+use super::{World, until};
 
 pub struct Client {
     endpoint: Endpoint,
@@ -171,6 +171,18 @@ async fn open_path(quic: &noq::Connection, server: SocketAddr) {
     };
     let opened = tokio::time::timeout(frontage_lab::PATIENCE, opened).await;
     opened.expect("the server allows further paths");
+}
+
+/// Asks for `long` twice, until both of two real servers send.
+pub async fn both_send(world: &World, client: &Client) -> [tokio::task::JoinHandle<Got>; 2] {
+    let sent = || [0, 1].map(|i| world.server_metric(i, "body_bytes_total"));
+    let before = sent();
+    let long = [client.get("long"), client.get("long")];
+    until("both servers send", || {
+        sent().iter().zip(before).all(|(now, before)| *now > before)
+    })
+    .await;
+    long
 }
 
 /// All of `files`, at once.

@@ -184,6 +184,14 @@ pub fn content(seed: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
+/// One that takes some time, and one that does not.
+pub fn long_and_short() -> [(String, Vec<u8>); 2] {
+    [
+        ("long".to_owned(), content(1, 60_000_000)),
+        ("short".to_owned(), content(2, 100_000)),
+    ]
+}
+
 /// Does `work` where the client is.
 pub fn run<T: Send>(world: &World, work: impl AsyncFnOnce() -> T + Send) -> T {
     world.client.run(|| {

@@ -6,11 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use frontage_lab::privileged;
 use frontage_quic::session::{Config, Observer, Packet};
 use noq::{ClientConfig, Endpoint, TransportConfig};
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 
-use crate::common::client::Client;
+use crate::common::client::{Client, tls};
 use crate::common::{World, content, run, until};
 
 /// How often the keys were updated of what came.
@@ -32,16 +29,9 @@ fn the_balancer_updates_keys_once_the_handshake_is_confirmed() {
     }
     let world = World::new("renewed", 1, "round-robin", "", &[]);
     run(&world, async || {
-        let mut roots = RootCertStore::empty();
-        let ca = CertificateDer::from_pem_file(world.folder.join("ca.pem")).unwrap();
-        roots.add(ca).unwrap();
-        let mut tls = rustls::ClientConfig::builder()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        tls.alpn_protocols = vec![b"h3".into()];
         let updates = Arc::<Updates>::default();
         let seen = updates.clone();
-        let session = Config::client(tls, Vec::new(), move || seen.clone()).unwrap();
+        let session = Config::client(tls(&world), Vec::new(), move || seen.clone()).unwrap();
         let mut config = ClientConfig::new(Arc::new(session));
         let mut transport = TransportConfig::default();
         transport.mtu_discovery_config(None);

@@ -9,8 +9,8 @@ use frontage_quic::parameters::varint;
 use frontage_quic::session::{Config, Nonce, Observer, Outgoing, Packet};
 use noq::{ConnectionError, Endpoint, TransportConfig, TransportErrorCode};
 
-use crate::common::client::{Client, tls};
-use crate::common::{World, content, run, until};
+use crate::common::client::{Client, both_send, tls};
+use crate::common::{World, long_and_short, run, until};
 
 /// Noq's packets, whose acknowledgements are false from the time on that it lies.
 struct Liar {
@@ -65,12 +65,8 @@ fn a_client_lies(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
-    let files = [
-        ("long".to_owned(), content(1, 30_000_000)),
-        ("short".to_owned(), content(2, 100_000)),
-    ];
+    let files = long_and_short();
     let world = World::new(name, 2, "round-robin", "", &files);
-    let sent = || [0, 1].map(|i| world.server_metric(i, "body_bytes_total"));
     run(&world, async || {
         let liar = Arc::new(Liar {
             lies: AtomicBool::new(false),
@@ -82,14 +78,8 @@ fn a_client_lies(name: &str, paths: u32) {
         let to = world.address();
         let client = Client::with(endpoint, Arc::new(session), transport, to, paths).await;
         let honest = Client::connect(&world, paths).await;
-        let false_ones = [client.get("long"), client.get("long")];
-        until("both servers send", || sent().iter().all(|sent| *sent > 0)).await;
-        let before = sent();
-        let goods = [honest.get("long"), honest.get("long")];
-        until("they send to both clients", || {
-            sent().iter().zip(before).all(|(now, before)| *now > before)
-        })
-        .await;
+        let false_ones = both_send(&world, &client).await;
+        let goods = both_send(&world, &honest).await;
         liar.lies.store(true, Relaxed);
         let closed = tokio::time::timeout(frontage_lab::PATIENCE, client.quic.closed()).await;
         let closed = closed.expect("the balancer notices");

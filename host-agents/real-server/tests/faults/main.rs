@@ -11,5 +11,6 @@ mod keys;
 mod lies;
 mod moves;
 mod paths;
+mod renamed;
 mod unheard;
 mod unsized_answers;

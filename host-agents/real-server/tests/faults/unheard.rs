@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use frontage_lab::privileged;
 
-use crate::common::client::Client;
-use crate::common::{PORT, World, content, run, until};
+use crate::common::client::{Client, both_send};
+use crate::common::{PORT, World, long_and_short, run, until};
 
 /// What comes to the client by these bridge's ports, of the service, is dropped, until [`heal`].
 fn cut(world: &World, ports: &[&str]) {
@@ -29,27 +29,16 @@ fn heal(world: &World) {
 /// The ports of the bridge at which the balancer and the first real servers are.
 const PORTS: [&str; 3] = ["p2", "p3", "p4"];
 
-fn files() -> [(String, Vec<u8>); 2] {
-    [
-        ("long".to_owned(), content(1, 60_000_000)),
-        ("short".to_owned(), content(2, 100_000)),
-    ]
-}
-
 /// Two streams come from two real servers, and the first one's packets do not arrive any more.
 fn a_server_is_not_heard(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
-    let files = files();
+    let files = long_and_short();
     let world = World::new(name, 2, "round-robin", "", &files);
     run(&world, async || {
         let client = Client::connect(&world, paths).await;
-        let long = [client.get("long"), client.get("long")];
-        until("both servers send", || {
-            (0..2).all(|i| world.server_metric(i, "body_bytes_total") > 0)
-        })
-        .await;
+        let long = both_send(&world, &client).await;
         cut(&world, &PORTS[1..2]);
         let cut = Instant::now();
         let ended = long.map(|answer| async {
@@ -102,7 +91,7 @@ fn a_client_is_away(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
-    let files = files();
+    let files = long_and_short();
     let world = World::new(name, 2, "round-robin", "", &files);
     run(&world, async || {
         let client = Client::connect(&world, paths).await;
