@@ -194,7 +194,7 @@ class QuicWorld(World):
         self.edge.write_keys(self.key_file)
         self.reload_keys()
 
-    def reload_keys(self) -> None:
-        """Have every server read its keys again."""
-        for process in self._processes:
-            process.send_signal(signal.SIGHUP)
+    def reload_keys(self, servers: Iterable[ServerAddresses] | None = None) -> None:
+        """Have every server, or these, read its keys again."""
+        for server in self.server_addresses if servers is None else servers:
+            self._processes[server.index].send_signal(signal.SIGHUP)

@@ -1,0 +1,69 @@
+"""Real servers that have not read the key of the cookie address where a client is (docs/handoff.md, Failures): their
+balancer answers, until they have.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontage_demo.qdsr import QdsrWorld
+from frontage_demo.sandbox import Sandbox
+from frontage_demo.settings import Settings
+from qdsrgets import FIRST, TRIES, Get
+from worlds import Sandboxed, deployment, needs_root
+
+pytestmark = [needs_root, pytest.mark.slow]
+
+OBJECT = 700_000
+SETTINGS = Settings(servers=3, clients=1, policies=("cclb4",))
+
+
+def refused(world: QdsrWorld) -> float:
+    """Requests that real servers left to the balancer, since they could not send."""
+    return world.agent(world.balancer).total("frontage_cclb7_quic_real_server_refused_total", reason="path")
+
+
+def get(world: QdsrWorld) -> dict[str, Any]:
+    """Two objects for a client at a cookie address; and how many the real servers refused, and their packets."""
+    before, packets = refused(world), sum(world.directly().values())
+    lines = Get(world, 0, (FIRST, OBJECT, OBJECT), "--follow").finish()
+    return {
+        "right": [line["right"] for line in lines],
+        "refused": refused(world) - before,
+        "packets": sum(world.directly().values()) - packets,
+    }
+
+
+def both_keys(world: QdsrWorld) -> dict[str, list[dict[str, Any]]]:
+    """Rotate the key, of which the real servers hear later than the switch and the balancer."""
+    world.edge.rotate_key()
+    world.edge.write_keys(world.key_file)
+    world.reload_keys([world.balancer])
+    without: list[dict[str, Any]] = []
+    # The balancer reads while it answers.
+    while not without or (not without[-1]["refused"] and len(without) < TRIES):
+        without.append(get(world))
+    world.reload_keys(world.real_servers)
+    after: list[dict[str, Any]] = []
+    while not after or (not after[-1]["packets"] and len(after) < TRIES):
+        after.append(get(world))
+    return {"without": without, "after": after}
+
+
+def test_the_balancer_answers_where_real_servers_lack_the_key(tmp_path: Path) -> None:
+    found = deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        with found.qdsr_world(SETTINGS, box) as world:
+            world.offer_objects([FIRST, OBJECT])
+            world.wait_until_ready()
+            return {"before": [get(world)]} | both_keys(world)
+
+    result = Sandboxed(body, tmp_path).result()
+    for lines in result.values():
+        assert all(all(line["right"]) for line in lines), result
+    last = result["without"][-1]
+    assert last["refused"] > 0 == last["packets"], "they do not send from an address that they cannot make"
+    last = result["after"][-1]
+    assert last["packets"] > 0 == last["refused"], "they read the key"
