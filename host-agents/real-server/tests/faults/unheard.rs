@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use frontage_lab::privileged;
+use frontage_lab::{Roughness, privileged};
 
-use crate::common::client::{Client, both_send};
-use crate::common::{PORT, World, long_and_short, run, until};
+use crate::common::client::{Client, all, both_send};
+use crate::common::{PORT, World, content, long_and_short, run, until};
 
 /// What comes to the client by these bridge's ports, of the service, is dropped, until [`heal`].
 fn cut(world: &World, ports: &[&str]) {
@@ -126,4 +126,45 @@ fn a_client_with_paths_is_away() {
 #[test]
 fn a_client_of_one_path_is_away() {
     a_client_is_away("away-one", 1);
+}
+
+/// Of a hundred packets five are lost each way, and some overtaken: probes and answers among them.
+fn nobody_is_given_up_for_losses(name: &str, paths: u32) {
+    const SEED: u64 = 11;
+    if !privileged() {
+        return;
+    }
+    // Where one ends, a loss shows by a probe alone.
+    let files: Vec<_> = (0..400)
+        .map(|i| (i.to_string(), content(i, 20_000 * (1 + i % 4))))
+        .collect();
+    let world = World::new(name, 2, "round-robin", "", &files);
+    let roughness = Roughness {
+        lost: 5,
+        overtaken: 2,
+        seed: SEED,
+    };
+    run(&world, async || {
+        let client = Client::connect_roughly(&world, paths, roughness).await;
+        for some in files.chunks(2) {
+            for ((name, content), got) in some.iter().zip(all(&client, some).await) {
+                assert!(got == Ok((200, content.clone())), "seed {SEED}: {name}");
+            }
+        }
+        client.close().await;
+    });
+    for i in 0..2 {
+        assert_eq!(world.says_of(i, "unheard_total"), 0, "seed {SEED}");
+        assert!(world.answers(i) > 0);
+    }
+}
+
+#[test]
+fn losses_are_no_silence_by_paths() {
+    nobody_is_given_up_for_losses("losses", 3);
+}
+
+#[test]
+fn losses_are_no_silence_by_one_path() {
+    nobody_is_given_up_for_losses("losses-one", 1);
 }
