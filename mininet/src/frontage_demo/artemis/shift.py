@@ -104,7 +104,9 @@ def shift(world: ArtemisWorld) -> Shift:
         return lambda placed: placed.serving == placed.wanted == {homes[client].id}
 
     # What a move costs is paid for, so that nothing but demand is waited for.
-    before = ask(FROM, lambda placed: settled(FROM)(placed) and placed.handshakes >= ONE_SITE)
+    paid = ask(FROM, lambda placed: settled(FROM)(placed) and placed.handshakes >= ONE_SITE)
+    # Demand moves as an epoch begins. In the middle of one it is half here and half there, and nearest to a third site.
+    before = ask(FROM, lambda placed: settled(FROM)(placed) and placed.epoch > paid.epoch)
     first = len(samples)
     # Nobody is cut off when the old site is out, and what is asked then is near.
     after = ask(TO, settled(TO))
