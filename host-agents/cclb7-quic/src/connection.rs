@@ -56,6 +56,7 @@ impl Endpoint {
             (Some(Watch::Lender(lender)), Some(servers)) => {
                 let owner = Owner {
                     connection: connection.clone(),
+                    client,
                     lender: lender.clone(),
                     listen: self.listen,
                     carrier: self.carrier.clone(),

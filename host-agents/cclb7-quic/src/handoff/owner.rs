@@ -16,6 +16,8 @@ use noq::{Connection, PathId};
 pub struct Owner {
     /// The client's.
     pub connection: Connection,
+    /// The client as it came; it may have left path 0 since.
+    pub client: SocketAddr,
     /// Its lender.
     pub lender: Arc<Lender<Meter>>,
     /// Where the endpoint listens.
@@ -30,8 +32,7 @@ impl Owner {
         let (ip, cookie) = match &self.carrier {
             None => (self.address()?, None),
             Some(carrier) => {
-                let path = self.connection.path(PathId::ZERO)?;
-                let place = self.lender.inner().place(path.remote_address().ok()?);
+                let place = self.lender.inner().place(self.client);
                 let cookie = Cookie {
                     sid: carrier.keys.sid(),
                     prefix: carrier.prefix,
