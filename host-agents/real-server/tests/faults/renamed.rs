@@ -11,7 +11,7 @@ use noq::{Endpoint, EndpointConfig, TokioRuntime, TransportConfig};
 use noq_proto::RandomConnectionIdGenerator;
 
 use crate::common::client::{Client, tls};
-use crate::common::{World, content, run};
+use crate::common::{World, content, run, until};
 
 /// How long the client takes packets by an id.
 const LIFETIME: Duration = Duration::from_millis(150);
@@ -66,6 +66,8 @@ fn a_client_changes_ids(name: &str, paths: u32) {
         }
         assert!(changes >= 3, "{changes} in {answers} answers");
         assert!(client.quic.close_reason().is_none());
+        // The client has the last before it says so.
+        until("all are acknowledged", || world.answers(0) == answers).await;
         client.close().await;
     });
     assert_eq!(world.balancer_metric("body_bytes_total"), 0);
