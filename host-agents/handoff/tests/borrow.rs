@@ -13,7 +13,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinSet;
 
-use scene::{Nobody, Scene, Sent, hand_on, pattern, transport};
+use scene::{Scene, Sent, hand_on, pattern, transport};
 
 mod scene;
 
@@ -89,7 +89,7 @@ async fn answer(borrowed: &Borrowed, length: usize) -> noq::SendStream {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_of_any_id_are_granted() {
     let mut scene = Scene::new(0).await;
-    let borrowed = scene.lend(&scene.grant().await, Arc::new(Nobody)).await;
+    let borrowed = scene.lend(&scene.grant().await, Arc::new(())).await;
     let mut others = Vec::new();
     for (before, index) in [0, 3, 20, 21, 4097, 4098].into_iter().enumerate() {
         while before + others.len() < index {
@@ -141,7 +141,7 @@ async fn credit_and_limits_are_kept() {
     let mut scene = Scene::new(0).await;
     let mut grant = scene.grant().await;
     grant.credit = 30_000;
-    let borrowed = scene.lend(&grant, Arc::new(Nobody)).await;
+    let borrowed = scene.lend(&grant, Arc::new(())).await;
     let mut asked = scene.ask(b"limited", &borrowed).await;
     let more = async {
         let mut received = vec![0; 30_000];
@@ -162,7 +162,7 @@ async fn credit_and_limits_are_kept() {
 async fn lies_end_what_is_borrowed() {
     let scene = Scene::new(0).await;
     let grant = scene.grant().await;
-    let borrowed = scene.lend(&grant, Arc::new(Nobody)).await;
+    let borrowed = scene.lend(&grant, Arc::new(())).await;
     assert!(matches!(
         borrowed.feedback(&[0x1e]),
         Err(Error::Feedback(_))
@@ -193,7 +193,7 @@ async fn noise_ends_at_most_what_it_is_about() {
     noisy.client = nowhere.local_addr().unwrap();
     let mut random = SmallRng::seed_from_u64(SEED);
     for _ in 0..100 {
-        let borrowed = scene.lend(&noisy, Arc::new(Nobody)).await;
+        let borrowed = scene.lend(&noisy, Arc::new(())).await;
         borrowed.request(8, None, b"noise").unwrap();
         let send = answer(&borrowed, 20_000).await;
         for _ in 0..10 {
@@ -209,7 +209,7 @@ async fn noise_ends_at_most_what_it_is_about() {
         }
         drop(send);
     }
-    let borrowed = scene.lend(&grant, Arc::new(Nobody)).await;
+    let borrowed = scene.lend(&grant, Arc::new(())).await;
     let mut asked = scene.ask(b"and now", &borrowed).await;
     let sending = answer(&borrowed, 1000);
     let (_, received) = tokio::join!(sending, asked.answer.read_to_end(1001));
@@ -224,7 +224,7 @@ async fn grants_that_make_no_sense_are_refused() {
         let mut grant = good.clone();
         change(&mut grant);
         let transport = transport();
-        let opened = scene.borrower.open(&grant, &transport, Arc::new(Nobody));
+        let opened = scene.borrower.open(&grant, &transport, Arc::new(()));
         opened.await.err()
     };
     assert_eq!(open(|_| {}).await, None);
@@ -247,7 +247,7 @@ async fn a_client_that_moved_is_followed() {
     let nowhere = std::net::UdpSocket::bind("[::1]:0").unwrap();
     let mut grant = true_grant.clone();
     grant.client = nowhere.local_addr().unwrap();
-    let borrowed = scene.lend(&grant, Arc::new(Nobody)).await;
+    let borrowed = scene.lend(&grant, Arc::new(())).await;
     let mut asked = scene.ask(b"where to", &borrowed).await;
     let send = answer(&borrowed, 1000).await;
     let mut packet = [0; 2000];
@@ -264,7 +264,7 @@ async fn a_client_that_moved_is_followed() {
 async fn http3_is_served() {
     const REQUESTS: usize = 30;
     let mut scene = Scene::new(1).await;
-    let borrowed = scene.lend(&scene.grant().await, Arc::new(Nobody)).await;
+    let borrowed = scene.lend(&scene.grant().await, Arc::new(())).await;
     let connection = h3::Connection::new(scene.client.clone());
     let (mut driver, requests) = ::h3::client::new(connection).await.unwrap();
     let driving = tokio::spawn(async move { driver.wait_idle().await });

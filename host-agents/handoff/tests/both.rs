@@ -11,7 +11,7 @@ use frontage_lab::Rough;
 use noq::congestion::CubicConfig;
 use noq::{PathId, Runtime as _, TokioRuntime};
 
-use lending::{Blind, World, bytes};
+use lending::{World, bytes};
 
 #[allow(dead_code)]
 mod lending;
@@ -29,7 +29,7 @@ async fn borrow(borrower: &Borrower, grant: &Grant) -> Arc<Borrowed> {
         congestion: Arc::new(CubicConfig::default()),
         mtu: 1200,
     };
-    let opened = borrower.open(grant, &transport, Arc::new(Blind)).await;
+    let opened = borrower.open(grant, &transport, Arc::new(())).await;
     Arc::new(opened.unwrap())
 }
 

@@ -163,6 +163,13 @@ pub trait Observer: Send + Sync + 'static {
     }
 }
 
+/// Looks away.
+impl Observer for () {
+    fn sent(&self, _: &Packet<'_>) {}
+
+    fn received(&self, _: &Packet<'_>) {}
+}
+
 /// What the handshake brought: noq's `handshake_data`, from the first flight on.
 pub struct Handshake<O> {
     /// The protocol agreed on (ALPN).

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use frontage_quic::session::{Observer, Packet};
-
 use super::Error;
 use super::feedback::{Numbers, translate};
 use super::pool::Pool;
@@ -22,14 +20,6 @@ enum Own {
     OneByOne { pool: Box<Pool>, next: u64 },
 }
 
-struct Blind;
-
-impl Observer for Blind {
-    fn sent(&self, _: &Packet<'_>) {}
-
-    fn received(&self, _: &Packet<'_>) {}
-}
-
 impl Hearer {
     /// It has a path from the number `first` on.
     pub fn of_path(first: u64, streams: &[u64]) -> Self {
@@ -44,7 +34,7 @@ impl Hearer {
         Self {
             streams: streams.into(),
             own: Own::OneByOne {
-                pool: Box::new(Pool::new(first, Arc::new(Blind))),
+                pool: Box::new(Pool::new(first, Arc::new(()))),
                 next: 0,
             },
         }

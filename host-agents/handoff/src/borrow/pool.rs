@@ -178,15 +178,6 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frontage_quic::session::Packet;
-
-    struct Blind;
-
-    impl Observer for Blind {
-        fn sent(&self, _: &Packet<'_>) {}
-
-        fn received(&self, _: &Packet<'_>) {}
-    }
 
     fn packets(count: usize) -> impl Iterator<Item = Unnumbered> {
         (0..count).map(|n| Unnumbered {
@@ -197,7 +188,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_missing_is_asked_for_once() {
-        let pool = Pool::new(10, Arc::new(Blind));
+        let pool = Pool::new(10, Arc::new(()));
         pool.add(packets(3));
         assert_eq!(pool.wanted().await, 3);
         pool.add(packets(2));

@@ -30,14 +30,6 @@ const PATH: u32 = 1;
 /// What two rustls agree on.
 const SUITE: u16 = 0x1302;
 
-pub struct Nobody;
-
-impl Observer for Nobody {
-    fn sent(&self, _: &Packet<'_>) {}
-
-    fn received(&self, _: &Packet<'_>) {}
-}
-
 /// Remembers the numbers and the key updates of what left.
 #[derive(Default)]
 pub struct Sent(pub Mutex<Vec<(u64, u32)>>);
@@ -113,7 +105,7 @@ impl Scene {
             .unwrap();
         let (cut, news) = Cut::new(PATH);
         let session = balancer::Config {
-            inner: Config::server(tls, Vec::new(), || Arc::new(Nobody)).unwrap(),
+            inner: Config::server(tls, Vec::new(), || Arc::new(())).unwrap(),
             cut: cut.clone(),
         };
         let mut config = noq::ServerConfig::with_crypto(Arc::new(session));
@@ -237,7 +229,7 @@ pub async fn hand_on(mut asked: noq::RecvStream, borrowed: &Borrowed) -> u64 {
     stream
 }
 
-fn handshake(connection: &noq::Connection) -> Handshake<Nobody> {
+fn handshake(connection: &noq::Connection) -> Handshake<()> {
     *connection.handshake_data().unwrap().downcast().unwrap()
 }
 

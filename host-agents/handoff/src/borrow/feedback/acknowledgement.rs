@@ -106,19 +106,10 @@ mod tests {
 
     use frontage_quic::frames::{Frame, read};
     use frontage_quic::parameters::put_varint;
-    use frontage_quic::session::{Observer, Packet};
     use proptest::prelude::*;
 
     use super::*;
     use crate::borrow::feedback::translate;
-
-    struct Blind;
-
-    impl Observer for Blind {
-        fn sent(&self, _: &Packet<'_>) {}
-
-        fn received(&self, _: &Packet<'_>) {}
-    }
 
     proptest! {
         /// noq's packet `i` got a number that is `gaps[i]` and one above the one before.
@@ -127,7 +118,7 @@ mod tests {
             gaps in prop::collection::vec((0..4u64, any::<bool>()), 1..60),
             noise in prop::collection::vec(any::<u8>(), 0..100),
         ) {
-            let pool = Pool::new(0, Arc::new(Blind));
+            let pool = Pool::new(0, Arc::new(()));
             let (mut wire, mut acked, mut expected) = (0, Vec::new(), Vec::new());
             for (own, (gap, is_acked)) in (0..).zip(&gaps) {
                 wire += gap;
