@@ -77,10 +77,8 @@ impl Lending {
 
     /// Updates the connection's keys while nothing is on its way that would be lost by that.
     pub async fn renew_keys(&self) {
-        let Owner {
-            connection, lender, ..
-        } = &self.owner;
-        lender.renew_keys(connection).await;
+        let owner = &self.owner;
+        owner.lender.renew_keys(&owner.connection).await;
     }
 
     /// Has a real server of `pool` answer `request` on `stream`, which is complete but for what of its body was not read yet.
