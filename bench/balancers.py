@@ -60,7 +60,15 @@ def nginx(here: Lab, cclb7: bool) -> Iterator[object]:
     """Debian's, with our module and the eBPF agent or as it comes."""
     port, directory = PORTS[cclb7], Path(tempfile.mkdtemp(dir=here.folder))
     module = os.environ.get("FRONTAGE_NGINX_MODULE", ROOT / "build" / "cclb7" / "ngx_http_cloudcookie_filter_module.so")
-    names = {"directory": directory, "port": port, "name": "nginx", "root": here.folder, "objects": OBJECTS, "paced": PACED, "pace": PACE}
+    names = {
+        "directory": directory,
+        "port": port,
+        "name": "nginx",
+        "root": here.folder,
+        "objects": OBJECTS,
+        "paced": PACED,
+        "pace": PACE,
+    }
     on = {"modules": f"load_module {module};\n" if cclb7 else "", "reporting": "    cloudcookie on;\n" if cclb7 else ""}
     (directory / "nginx.conf").write_text(CONFIGURATION.format(**names, **on))
     command: list[str | Path] = [NGINX, "-c", directory / "nginx.conf", "-e", directory / "error.log"]

@@ -28,14 +28,17 @@ MIN_RTO, INITIAL_RTO = 5_000_000, 20_000_000
 CLIENTS = [f"c{n}" for n in range(1, PAIRS + 1)]
 SERVERS = [f"s{n}" for n in range(1, PAIRS + 1)]
 SIDES = {"near": CLIENTS, "far": SERVERS}
-_ACCESS = [{"ends": (router, host), "rate": ACCESS, "delay": DELAY, "queue": QUEUE} for router, hosts in SIDES.items() for host in hosts]
+_ACCESS = [
+    {"ends": (router, host), "rate": ACCESS, "delay": DELAY, "queue": QUEUE} for router, hosts in SIDES.items() for host in hosts
+]
 SCENARIO = Scenario.model_validate(
     {
         "title": "two routers",
         "world": {
             "kind": "graph",
             "switches": [{"name": name} for name in SIDES],
-            "hosts": [{"name": name, "role": "client"} for name in CLIENTS] + [{"name": name, "role": "server"} for name in SERVERS],
+            "hosts": [{"name": name, "role": "client"} for name in CLIENTS]
+            + [{"name": name, "role": "server"} for name in SERVERS],
             "links": [*_ACCESS, {"ends": tuple(SIDES), "rate": TRUNK, "delay": DELAY, "queue": QUEUE}],
         },
         "transport": {"congestion": "newreno", "min_rto": MIN_RTO, "initial_rto": INITIAL_RTO, "receive_window": UNDER_WAY},

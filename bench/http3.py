@@ -91,10 +91,20 @@ class Lab:
     def download(self, port: int, size: int, requests: int) -> int:
         """The packets that came."""
         url = f"https://[{VIP}]:{port}/{size}"
-        options = ["--quiet", "--exit-on-all-streams-close", "--no-preferred-addr", f"--ciphers={AES}", f"--nstreams={requests}", *WINDOW]
+        options = [
+            "--quiet",
+            "--exit-on-all-streams-close",
+            "--no-preferred-addr",
+            f"--ciphers={AES}",
+            f"--nstreams={requests}",
+            *WINDOW,
+        ]
         before = self._received()
         done = subprocess.run(
-            [*self.enter, *pin(CLIENT_CORE), "gtlsclient", *options, VIP, str(port), url], capture_output=True, text=True, check=False
+            [*self.enter, *pin(CLIENT_CORE), "gtlsclient", *options, VIP, str(port), url],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         packets = self._received() - before
         if done.returncode != 0 or done.stderr or packets < requests * size // 1500:

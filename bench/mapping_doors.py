@@ -207,7 +207,9 @@ def _config(address: str, services: Mapping[str, int], sites: list[int]) -> Conf
             for name, number in services.items()
         ],
         "site": {"id": OWN, "vtep": f"2001:db8:1::{OWN:x}"},
-        "sites": [{"id": n, "name": f"site{n}", "vtep": f"2001:db8:1::{n:x}", "sids": [(n - 1) * share, n * share - 1]} for n in sites],
+        "sites": [
+            {"id": n, "name": f"site{n}", "vtep": f"2001:db8:1::{n:x}", "sids": [(n - 1) * share, n * share - 1]} for n in sites
+        ],
         "keys": [{"id": 1, "secret": "00112233445566778899aabbccddeeff"}],
     }
     return loads(json.dumps(config), WORK / "frontage.yaml")

@@ -11,7 +11,8 @@ from namespaces import run
 from paths import ROOT
 
 NO_NGINX = (
-    "nginx with HTTP/3 is not here to compare with: bench/nginx-root makes build/nginx-quic, or set NGINX_QUIC to a Debian root that has it"
+    "no nginx with HTTP/3 to compare with: run bench/nginx-root, which makes build/nginx-quic, "
+    "or set NGINX_QUIC to a Debian root that has it"
 )
 
 CONFIGURATION = """\

@@ -76,7 +76,11 @@ def programs(rows: Rows) -> str:
         cores.append(f"| {title} | {alone} | {compared(rows, f'veth_{key}_pps_per_core')} |")
     overload = [f"| {title} | {compared(rows, f'veth_{key}_pps_overload')} |" for key, title in PROGRAMS.items()]
     peers = sorted({row["peer"] for row in rows.values() if (row["peer"] or "").startswith("BMv2")})
-    peer = f"The peer is {'; '.join(peers)}." if peers else "BMv2 was not there to compare with, so these are softswitch's figures alone."
+    peer = (
+        f"The peer is {'; '.join(peers)}."
+        if peers
+        else "BMv2 was not there to compare with, so these are softswitch's figures alone."
+    )
     return "\n".join(
         [
             "## Packets a second",

@@ -75,7 +75,9 @@ def quic(rows: Rows) -> str:
     costs, served = [], []
     for size in SIZES:
         key = size.replace(" ", "")
-        with_cookie, without = (microseconds(figure(rows, f"quic_signals_{key}_core_time", whose)) for whose in ("value", "peer_value"))
+        with_cookie, without = (
+            microseconds(figure(rows, f"quic_signals_{key}_core_time", whose)) for whose in ("value", "peer_value")
+        )
         more, low, high = (figure(rows, f"quic_signals_{key}_overhead{end}") for end in ("", "_low", "_high"))
         spread = "-" if more is None else f"{more:.1f} % ({low:.1f} to {high:.1f})"
         costs.append(f"| {size} | {with_cookie} | {without} | {spread} |")

@@ -51,7 +51,10 @@ def rows_of(size: int, found: list[list[Turn]], peer: str | None) -> list[Row]:
         row(f"{name}_requests", ours, "requests/s of core time", PEER, proxy),
         row(f"{name}_throughput", ours * bits, "Mbit/s of core time", PEER, proxy * bits),
         row(f"{name}_requests_one_path", one_path, "requests/s of core time", PEER, proxy),
-        *(row(f"{name}_share{which}", value, "% of the proxy's") for which, value in (("_low", low), ("", middle), ("_high", high))),
+        *(
+            row(f"{name}_share{which}", value, "% of the proxy's")
+            for which, value in (("_low", low), ("", middle), ("_high", high))
+        ),
     ]
     return rows + [row(f"{name}_requests_nginx", ours, "requests/s of core time", peer, other) for other in others]
 

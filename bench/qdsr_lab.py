@@ -90,8 +90,20 @@ class Lab:
     def load(self, form: Form, size: int, seconds: float, connections: int, parallel: int) -> dict[str, Any]:
         """What the client says of the downloads that it began in this time, all of which came."""
         url = f"https://[{BALANCER}]:{form.port}/{size}"
-        options = [f"--connections={connections}", f"--parallel={parallel}", f"--seconds={seconds}", f"--expect={size}", "--insecure"]
-        client: list[str | Path] = [program("FRONTAGE_H3_CLIENT", "frontage-h3-client"), "load", url, *options, f"--paths={form.paths}"]
+        options = [
+            f"--connections={connections}",
+            f"--parallel={parallel}",
+            f"--seconds={seconds}",
+            f"--expect={size}",
+            "--insecure",
+        ]
+        client: list[str | Path] = [
+            program("FRONTAGE_H3_CLIENT", "frontage-h3-client"),
+            "load",
+            url,
+            *options,
+            f"--paths={form.paths}",
+        ]
         done = subprocess.run([*self.clients, *pin(OTHERS_CORE), *client], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"downloads of {url} failed: {done.stderr or done.stdout}")

@@ -45,7 +45,9 @@ def measure() -> list[Row]:
                 for server, rates in turns if number % 2 == 0 else reversed(turns):
                     rates.append(per_second(server, size, requests))
             values = [median(rates) for rates in found]
-            rows.append(row(f"quic_server_{name.replace(' ', '')}_per_core", values[0], "downloads/s of core time", peer, *values[1:]))
+            rows.append(
+                row(f"quic_server_{name.replace(' ', '')}_per_core", values[0], "downloads/s of core time", peer, *values[1:])
+            )
     return rows
 
 

@@ -66,7 +66,14 @@ path = "/"
 directory = "."
 """
 CERTIFICATE = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out certificate.pem"
-NAMES = ["-subj", "/CN=films.example", "-addext", "subjectAltName=DNS:*.films.example", "-addext", "basicConstraints=critical,CA:FALSE"]
+NAMES = [
+    "-subj",
+    "/CN=films.example",
+    "-addext",
+    "subjectAltName=DNS:*.films.example",
+    "-addext",
+    "basicConstraints=critical,CA:FALSE",
+]
 UNBOUND_PEER = "the same client without the proxy, which asks the same unbound"
 ADDRESS_PEER = "the same client without the proxy, which knows the address and asks nobody"
 

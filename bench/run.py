@@ -53,10 +53,25 @@ BENCHMARKS: dict[str, list[str]] = {
     "quicsocks": PRIVATE_NETWORK + _python("quicsocks.py"),
     "table1": PRIVATE_MOUNTS + _python("table1.py"),
     "simulator": _python("simulator.py"),
-    "dispatcher": [os.environ.get("FRONTAGE_DISPATCHER", str(ROOT / "target" / "release" / "frontage-dispatcher")), "bench", "--json"],
+    "dispatcher": [
+        os.environ.get("FRONTAGE_DISPATCHER", str(ROOT / "target" / "release" / "frontage-dispatcher")),
+        "bench",
+        "--json",
+    ],
     "ebpf": [os.environ.get("FRONTAGE_CCLB7", str(ROOT / "target" / "release" / "frontage-cclb7")), "bench", "--json"],
 }
-NEED_ROOT = {"veth-frontage", "veth-quic", "veth-router", "veth-acl", "quic-signals", "quic-nginx", "qdsr", "quicsocks", "table1", "ebpf"}
+NEED_ROOT = {
+    "veth-frontage",
+    "veth-quic",
+    "veth-router",
+    "veth-acl",
+    "quic-signals",
+    "quic-nginx",
+    "qdsr",
+    "quicsocks",
+    "table1",
+    "ebpf",
+}
 
 
 class BenchmarkError(Exception):

@@ -68,7 +68,9 @@ def wrong(rows: Rows, best: str) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="CLIENT", action="append", choices=CLIENTS, help="this one; all that are here, if not given")
+    parser.add_argument(
+        "--only", metavar="CLIENT", action="append", choices=CLIENTS, help="this one; all that are here, if not given"
+    )
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "artemis", help="folder of clients.json (build/artemis)")
     given = parser.parse_args()
     output: Path = given.output.absolute()

@@ -49,7 +49,9 @@ def download_of(client: Client, program: Path, kind: str, host: Namespace, world
         "page": f"/{PAGE}#/{SIZE}",
         "certificate": str(world.scratch / "quic" / "certificate.pem"),
     }
-    return Download(client.command(program, values, kind == "migrating"), host, folder, world.scratch / "objects" / str(SIZE), LIMIT)
+    return Download(
+        client.command(program, values, kind == "migrating"), host, folder, world.scratch / "objects" / str(SIZE), LIMIT
+    )
 
 
 class Rounds:

@@ -76,7 +76,9 @@ def main() -> int:
             parser.error(f"no client {only} in catalogue.toml: {', '.join(names)}")
         chosen = [client for client in clients if only in (None, client.name)]
         programs, rows = present(chosen)
-        settings = Settings(servers=3, clients=max(1, len(programs)), policies=("cclb4",), bottleneck_rate=16_000_000, queue_delay=0.1)
+        settings = Settings(
+            servers=3, clients=max(1, len(programs)), policies=("cclb4",), bottleneck_rate=16_000_000, queue_delay=0.1
+        )
         found = find(settings)
 
         def body(box: Sandbox) -> int:

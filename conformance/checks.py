@@ -52,7 +52,13 @@ class Checks:
             Check("printed", "printed_total", "printed_passed", Corpus.printed, self.stf_passes),
             Check("p4info", "p4info_total", "p4info_equal", Corpus.with_p4info, self.p4info_equals),
             Check("errors", "errors_total", "errors_refused", Corpus.wrong, self.is_refused),
-            Check("right_line", "errors_with_line", "errors_right_line", lambda c: list(with_line(c.wrong())), self.is_refused_on_its_line),
+            Check(
+                "right_line",
+                "errors_with_line",
+                "errors_right_line",
+                lambda c: list(with_line(c.wrong())),
+                self.is_refused_on_its_line,
+            ),
             Check("bmv_errors", "bmv_errors_total", "bmv_errors_refused", Corpus.wrong_for_bmv2, self.is_refused),
         ]
 
@@ -80,7 +86,9 @@ class Checks:
         wanted = error_lines(sample)
         ours = {int(line) for file, line in OUR_ERROR.findall(done.text) if file == sample.source.name}
         have = f"line {', '.join(map(str, sorted(ours)))}" if ours else "no line"
-        return Outcome(sample.name, bool(wanted & ours), f"p4c: line {', '.join(map(str, sorted(wanted)))}; here: {have}: {done.first}")
+        return Outcome(
+            sample.name, bool(wanted & ours), f"p4c: line {', '.join(map(str, sorted(wanted)))}; here: {have}: {done.first}"
+        )
 
 
 def p4info_difference(theirs: str, ours: str) -> str | None:

@@ -48,7 +48,9 @@ class Corpus:
     def find(cls, root: str) -> Corpus:
         """Raises CorpusError where this is no p4c checkout."""
         if not root:
-            raise CorpusError("P4C is not set. Clone github.com/p4lang/p4c (no build is needed), then: make conformance P4C=path/to/p4c")
+            raise CorpusError(
+                "P4C is not set. Clone github.com/p4lang/p4c (no build is needed), then: make conformance P4C=path/to/p4c"
+            )
         path = Path(root).resolve()
         if not (path / "testdata" / "p4_16_samples").is_dir():
             raise CorpusError(f"{root} is no p4c checkout: it has no testdata/p4_16_samples. Give the folder that `git clone` made")
@@ -74,7 +76,9 @@ class Corpus:
 
         Without those in which its stages gave two actions one name, for which p4c writes no P4Info either.
         """
-        tested = [sample for folder in ("p4_14_samples", "p4_16_samples") for sample in self._folder(folder) if sample.stf.is_file()]
+        tested = [
+            sample for folder in ("p4_14_samples", "p4_16_samples") for sample in self._folder(folder) if sample.stf.is_file()
+        ]
         printed = [
             Sample(f"{sample.name}-{stage}", sample.outputs / f"{sample.source.stem}-{stage}.p4", sample.outputs, sample.stf)
             for sample in tested

@@ -75,7 +75,9 @@ class Dialogue:
     def _head(self, random: Random, server: Server) -> bytes:
         """Of a QUIC packet with a long or short header (RFC 8999, section 5), and whatever connection id."""
         ours = random.choice(self._config.cookie_keys).seal_cid(server.sid, random.randint(1, CID_NONCE_MAX), random.randbytes(3))
-        cid = random.choice((ours, ours, plain_cid(server.sid, random.randbytes(9)), random.randbytes(8), random.randbytes(20), b""))
+        cid = random.choice(
+            (ours, ours, plain_cid(server.sid, random.randbytes(9)), random.randbytes(8), random.randbytes(20), b"")
+        )
         if random.random() < 0.5:
             return b"\x40" + cid
         version = random.choice((1, 1, 0x6B3343CF, random.getrandbits(32)))

@@ -146,7 +146,9 @@ def compare(packets: int, seed: int, only: str | None, console: Console) -> int:
             if done.status != 0:
                 raise ToolError(f"{sample.name} does not compile: {done.first}")
             task = progress.add_task(sample.name, total=shares[sample.name])
-            tally = asyncio.run(run((softswitch(), peer), (compiled, p4info), sample.name, seed, shares[sample.name], progress, task))
+            tally = asyncio.run(
+                run((softswitch(), peer), (compiled, p4info), sample.name, seed, shares[sample.name], progress, task)
+            )
             tallies[sample.name] = tally
     return _report(tallies, peer, seed, only, console)
 
@@ -160,14 +162,23 @@ def _report(tallies: dict[str, Tally], peer: Target, seed: int, only: str | None
         file.write_text("\n".join(str(difference) for difference in tally.differences))
         if tally.differences and name not in reasons:
             unexplained += len(tally.differences)
-            console.print(f"{name}: {file.relative_to(ROOT)} has them; the first:\n{tally.differences[0]}", style="red", markup=False)
+            console.print(
+                f"{name}: {file.relative_to(ROOT)} has them; the first:\n{tally.differences[0]}", style="red", markup=False
+            )
     if only is None:
         total = sum(tally.packets for tally in tallies.values())
         differ = sum(len(tally.differences) for tally in tallies.values())
         result = {"packets": total, "differences": differ, "unexplained": unexplained, "seed": seed}
         (BUILD / "result.json").write_text(json.dumps(result, indent=2) + "\n")
         rows = [
-            (f"`{name}`", PROGRAMS[name], f"{tally.packets:,}", f"{tally.left:,}", str(len(tally.differences)), reasons.get(name, ""))
+            (
+                f"`{name}`",
+                PROGRAMS[name],
+                f"{tally.packets:,}",
+                f"{tally.left:,}",
+                str(len(tally.differences)),
+                reasons.get(name, ""),
+            )
             for name, tally in tallies.items()
         ]
         head = ("program", "what it is for", "packets", "frames that left", "differences", "why")

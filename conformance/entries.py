@@ -44,7 +44,9 @@ class Entries:
             if not table.is_const_table and table.preamble.name not in self.without:
                 yield from self.table(table, members, groups)
 
-    def profile(self, profile: p4i.ActionProfile, members: dict[int, list[int]], groups: dict[int, list[int]]) -> Iterator[p4r.Update]:
+    def profile(
+        self, profile: p4i.ActionProfile, members: dict[int, list[int]], groups: dict[int, list[int]]
+    ) -> Iterator[p4r.Update]:
         table = next(table for table in self.info.tables if table.preamble.id in profile.table_ids)
         choices = self.choices(table, p4i.ActionRef.DEFAULT_ONLY)
         number = profile.preamble.id
@@ -123,7 +125,9 @@ class Entries:
         if info.match_type == MatchType.LPM:
             return Field(value, self.random.choice((width, self.random.randrange(width + 1))))
         if info.match_type == MatchType.TERNARY:
-            return Field(value, self.random.choice((ones, self.random.getrandbits(width), ones ^ (1 << self.random.randrange(width)))))
+            return Field(
+                value, self.random.choice((ones, self.random.getrandbits(width), ones ^ (1 << self.random.randrange(width))))
+            )
         if info.match_type == MatchType.RANGE:
             other = self.random.choice((value, self.values.any(width, ref)))
             return Field(min(value, other), max(value, other))

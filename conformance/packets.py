@@ -159,7 +159,9 @@ def _is_of_port(state: dict[str, Any]) -> bool:
 
 def _operate(program: CompiledProgram, frame: _Frame, values: Values, indices: dict[str, int], op: dict[str, Any]) -> None:
     if op["op"] == "advance":
-        frame.append(min(evaluate(op["parameters"][0], frame.values()) or 0, LONGEST_VARBIT), values.random.getrandbits(LONGEST_VARBIT))
+        frame.append(
+            min(evaluate(op["parameters"][0], frame.values()) or 0, LONGEST_VARBIT), values.random.getrandbits(LONGEST_VARBIT)
+        )
     if op["op"] not in ("extract", "extract_VL"):
         return
     target = op["parameters"][0]

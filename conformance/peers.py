@@ -82,7 +82,11 @@ class Peers:
 
         rows = [
             ("softswitch-p4c", cell("stf"), cell("stf_own_bmv2")),
-            (f"p4c-bm2-ss {version(self.p4c.binary)}" if self.p4c else "p4c-bm2-ss", cell("stf_p4c_softswitch"), cell("stf_p4c_bmv2")),
+            (
+                f"p4c-bm2-ss {version(self.p4c.binary)}" if self.p4c else "p4c-bm2-ss",
+                cell("stf_p4c_softswitch"),
+                cell("stf_p4c_bmv2"),
+            ),
         ]
         switch = f"BMv2 simple_switch_grpc {version(self.bmv2.binary)}" if self.bmv2 else "BMv2 simple_switch_grpc"
         return {"four-way": f"{report.table(('compiler', 'softswitch', switch), rows)}\n\n{rest}"}

@@ -126,7 +126,10 @@ class Round:
             first, *others = left.values()
             result.left += len(first)
             if any(other != first for other in others):
-                seen = {name: ", ".join(f"port {out}: {copy.hex()}" for out, copy in copies) or "nothing" for name, copies in left.items()}
+                seen = {
+                    name: ", ".join(f"port {out}: {copy.hex()}" for out, copy in copies) or "nothing"
+                    for name, copies in left.items()
+                }
                 entries = "\n".join(f"  {_text(update)}" for update in installed)
                 result.differences.append(Difference(self.name, self.seed, f"packet by port {port}: {frame.hex()}", seen, entries))
 
@@ -136,7 +139,8 @@ class Round:
             texts = [sorted(_text(_count(cell)) for cell in found if not _zero(cell)) for found in cells]
             if any(text != texts[0] for text in texts):
                 seen = {
-                    name: "; ".join(t for t in text if any(t not in o for o in texts)) for name, text in zip(running, texts, strict=True)
+                    name: "; ".join(t for t in text if any(t not in o for o in texts))
+                    for name, text in zip(running, texts, strict=True)
                 }
                 result.differences.append(Difference(self.name, self.seed, f"counters of {_text(entity)}", seen))
 

@@ -82,7 +82,8 @@ class MalformedTest(BalancerTest):
                 (
                     1,
                     bytes(
-                        Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=NEIGHBOR_MAC[1], psrc=str(me), pdst="198.51.100.1")
+                        Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff")
+                        / ARP(hwsrc=NEIGHBOR_MAC[1], psrc=str(me), pdst="198.51.100.1")
                     ),
                 ),
                 (1, bytes(ethernet(1) / Ip4(src=str(me), dst=str(vip.at.address)) / ICMP() / b"ping")),

@@ -118,7 +118,12 @@ class DuplicateAddressIsDefended(NeighborTest):
             group, group_mac = solicited_node(address)
             for nonce in (b"", bytes([14, 1, 1, 2, 3, 4, 5, 6])):
                 with self.subTest(port=port, address=address, nonce=bool(nonce)):
-                    ask = Ether(src=me, dst=group_mac) / IPv6(src="::", dst=group, hlim=255) / Solicitation(tgt=str(address)) / Raw(nonce)
+                    ask = (
+                        Ether(src=me, dst=group_mac)
+                        / IPv6(src="::", dst=group, hlim=255)
+                        / Solicitation(tgt=str(address))
+                        / Raw(nonce)
+                    )
                     tell = Ether(src=mac, dst="33:33:00:00:00:01") / IPv6(src=str(address), dst="ff02::1", hlim=255)
                     tell /= Advertisement(tgt=str(address), R=1, S=0, O=1) / TargetMac(lladdr=mac)
                     self.answers(port, ask, tell)
@@ -152,7 +157,9 @@ class SolicitationInAnOddPacket(NeighborTest):
         whole = bytes(ethernet_header / to_gateway / solicitation)
         self.drops(1, whole[:19] + bytes([28]) + whole[20:-4], "NEIGHBOR_NOT_OURS")
         self.drops(
-            1, bytes(ethernet(1) / IPv6(src=NODE6[1], dst=str(VIP6.at.address)) / HopByHop() / ICMPv6EchoRequest()), "VIP_NO_SERVICE"
+            1,
+            bytes(ethernet(1) / IPv6(src=NODE6[1], dst=str(VIP6.at.address)) / HopByHop() / ICMPv6EchoRequest()),
+            "VIP_NO_SERVICE",
         )
 
 
@@ -169,7 +176,11 @@ class PingIsAnswered(NeighborTest):
                         ask = ethernet(port) / Ip4(src=mine, dst=str(address), ttl=3, id=9) / ICMP(type=8, id=5, seq=6) / load
                         tell = back / Ip4(src=str(address), dst=mine, ttl=64, id=9) / ICMP(type=0, id=5, seq=6) / load
                     else:
-                        ask = ethernet(port) / IPv6(src=mine, dst=str(address), hlim=3) / ICMPv6EchoRequest(id=5, seq=6, data=load.load)
+                        ask = (
+                            ethernet(port)
+                            / IPv6(src=mine, dst=str(address), hlim=3)
+                            / ICMPv6EchoRequest(id=5, seq=6, data=load.load)
+                        )
                         tell = back / IPv6(src=str(address), dst=mine, hlim=64) / ICMPv6EchoReply(id=5, seq=6, data=load.load)
                     self.answers(port, ask, tell)
 

@@ -53,7 +53,11 @@ TCP_OPTIONS = [
     Case("SYN without options", lambda f: f.up("S"), SYN_HASHED),
     Case("SYN with ECN", lambda f: f.up("SEC", linux_syn(1)), SYN_COOKIE),
     Case("SYN of macOS", lambda f: f.up("S", MSS + NOP + WINDOW_SCALE + stamped(1) + SACK_OK + bytes(2)), SYN_COOKIE),
-    Case("SYN with MPTCP", lambda f: f.up("S", MSS + SACK_OK + timestamp(1) + NOP + WINDOW_SCALE + bytes([30, 12] + [1] * 10)), SYN_COOKIE),
+    Case(
+        "SYN with MPTCP",
+        lambda f: f.up("S", MSS + SACK_OK + timestamp(1) + NOP + WINDOW_SCALE + bytes([30, 12] + [1] * 10)),
+        SYN_COOKIE,
+    ),
     Case("SYN with MD5", lambda f: f.up("S", NOP + NOP + bytes([19, 18] + [3] * 16) + MSS + stamped(1)), SYN_COOKIE),
     Case("SYN, timestamps unaligned", lambda f: f.up("S", MSS + NOP + timestamp(1) + NOP), SYN_HASHED),
     Case("SYN, timestamps first and unpadded", lambda f: f.up("S", timestamp(1) + SACK_OK + MSS), SYN_HASHED),
@@ -72,7 +76,9 @@ TCP_OPTIONS = [
     Case("end of options, then cookie", lambda f: f.up("A", bytes(4) + cookie(f)), HASHED),
     Case("end of options behind NOPs, then cookie", lambda f: f.up("A", NOP + NOP + bytes([0, 2]) + cookie(f)), HASHED),
     Case("three NOPs and an option, then cookie", lambda f: f.up("A", NOP * 3 + bytes([2]) + cookie(f)), HASHED),
-    Case("timestamps of a wrong length, then cookie", lambda f: f.up("A", NOP + NOP + bytes([8, 6, 0, 0, 0, 0]) + cookie(f)), HASHED),
+    Case(
+        "timestamps of a wrong length, then cookie", lambda f: f.up("A", NOP + NOP + bytes([8, 6, 0, 0, 0, 0]) + cookie(f)), HASHED
+    ),
     Case("option of length 0", lambda f: f.up("A", bytes([77, 0, 1, 1])), HASHED),
     Case("option of length 1", lambda f: f.up("A", bytes([77, 1, 1, 1])), HASHED),
     Case("option beyond the header", lambda f: f.up("A", bytes([77, 40, 0, 0])), HASHED),
@@ -90,7 +96,10 @@ TCP_FLAGS = [
     Case("SYN and FIN", flagged(0x03), "TCP_FLAGS"),
     Case("SYN and RST", flagged(0x06), "TCP_FLAGS"),
     Case("all flags", flagged(0xFF), "TCP_FLAGS"),
-    *[Case(f"flags {flags:#04x}", flagged(flags), COOKIE) for flags in (0x10, 0x18, 0x11, 0x04, 0x14, 0x12, 0x30, 0x50, 0x90, 0xD8)],
+    *[
+        Case(f"flags {flags:#04x}", flagged(flags), COOKIE)
+        for flags in (0x10, 0x18, 0x11, 0x04, 0x14, 0x12, 0x30, 0x50, 0x90, 0xD8)
+    ],
     Case("reserved bits set by a client", lambda f: patched(data(f), Frame(data(f)).l4 + 12, 0x8E), COOKIE),
 ]
 
@@ -108,7 +117,11 @@ LINK = [
 ]
 
 TO_VIP = [
-    Case("TCP to another port of the VIP", lambda f: Flow(f.client, Endpoint(f.vip.address, 81)).up("S", linux_syn(1)), "VIP_NO_SERVICE"),
+    Case(
+        "TCP to another port of the VIP",
+        lambda f: Flow(f.client, Endpoint(f.vip.address, 81)).up("S", linux_syn(1)),
+        "VIP_NO_SERVICE",
+    ),
     Case("UDP to the VIP", to_vip(UDP(sport=5, dport=80) / b"x"), "VIP_NO_SERVICE"),
     Case("SCTP to the VIP", to_vip(SCTP(sport=5, dport=80)), "VIP_NO_SERVICE"),
     Case("GRE to the VIP", to_vip(GRE() / b"xxxx"), "VIP_NO_SERVICE"),
@@ -141,7 +154,10 @@ IPV4 = [
     Case("reserved flag", lambda f: patched(data(f), 20, 0x80, 0x00), COOKIE),
     *sweep("fragment in transit, {0:#x}", (0x20, 0x00, 0x3F), lambda f, b: patched(transit(f).up(), 20, b, 9), TRANSIT),
     Case("fragment of UDP to the VIP", lambda f: patched(to_vip(UDP() / b"x")(f), 20, 0x20, 0x00), "VIP_FRAGMENT"),
-    *[Case(a, from_source(a), "MARTIAN_SOURCE") for a in ("0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.5", "240.1.1.1", "255.255.255.255")],
+    *[
+        Case(a, from_source(a), "MARTIAN_SOURCE")
+        for a in ("0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.5", "240.1.1.1", "255.255.255.255")
+    ],
     Case("ICMP unreachable", to_vip(ICMP(type=3, code=4) / bytes(28)), "VIP_NO_SERVICE"),
     Case("ICMP time exceeded", to_vip(ICMP(type=11) / bytes(28)), "VIP_NO_SERVICE"),
     Case("ICMP echo reply", to_vip(ICMP(type=0)), "VIP_NO_SERVICE"),
@@ -180,7 +196,9 @@ IPV6 = [
 
 
 def arp(_: Flow) -> bytes:
-    return bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=NEIGHBOR_MAC[1], psrc="198.51.100.7", pdst="192.0.2.1"))
+    return bytes(
+        Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=NEIGHBOR_MAC[1], psrc="198.51.100.7", pdst="192.0.2.1")
+    )
 
 
 def truncations(make: Callable[[Flow], bytes], header: int, whole: int, then: str) -> Iterable[Case]:

@@ -72,7 +72,10 @@ TCP = [
 IPV4 = [
     *sweep("IHL {}", range(6, 16), lambda f, n: f.up("A", stamped(7, 9), between=NOP * (4 * (n - 5)), port=3), PLAIN),
     *sweep(
-        "IHL {} with cookie", range(6, 16), lambda f, n: marked(f.up("A", stamped(DYNAMIC, 9), between=NOP * (4 * (n - 5)), port=3)), MASKED
+        "IHL {} with cookie",
+        range(6, 16),
+        lambda f, n: marked(f.up("A", stamped(DYNAMIC, 9), between=NOP * (4 * (n - 5)), port=3)),
+        MASKED,
     ),
     Case("first fragment", lambda f: patched(f.up(port=3), 20, 0x20, 0), ROUTED),
     Case("last fragment", lambda f: patched(f.up(port=3), 20, 0, 9), ROUTED),

@@ -125,7 +125,9 @@ class WrongUpdatesChangeNothing(ControlTest):
                 with self.assertRaises(WriteRefusedError) as caught:
                     self.raw(entity)
                 if self.target == "softswitch":
-                    self.assertIn(caught.exception.codes[0], (code,) if code else (INVALID, NOT_FOUND, grpc.StatusCode.OUT_OF_RANGE))
+                    self.assertIn(
+                        caught.exception.codes[0], (code,) if code else (INVALID, NOT_FOUND, grpc.StatusCode.OUT_OF_RANGE)
+                    )
                 self.assertEqual({1: 2, 2: 3}, self.installed())
         self.refused(INVALID, lambda: self.raw(good, p4r.Update.UNSPECIFIED))
         self.refused(DUPLICATE, lambda: self.client.write(+self.small(1, 4)))

@@ -46,7 +46,9 @@ class OtherAddressesOfTheBalancer(RealServerTest):
         self.may_send(4, server)
         self.comes_from(vip.at, self.talk(vip).answer(server.dip, port=4), "REAL_SERVER", port=4)
         static = KEY.static6(server.sid)
-        self.comes_from(cookie_address(vip, static), self.talk(vip).answer(own_address(server, static), port=4), "REAL_SERVER", port=4)
+        self.comes_from(
+            cookie_address(vip, static), self.talk(vip).answer(own_address(server, static), port=4), "REAL_SERVER", port=4
+        )
 
 
 class OverIpv4(RealServerTest):
@@ -155,7 +157,13 @@ class UnsealedSources(RealServerTest):
         server, other = vip.servers
         self.may_send(4, server)
         dynamic = KEY.dynamic6(server.sid, 1, 2, 3)
-        for interface_id in (0x0123, KEY.dynamic6(other.sid), KEY.static6(other.sid), dynamic ^ 1 << 30, OTHER.dynamic6(server.sid)):
+        for interface_id in (
+            0x0123,
+            KEY.dynamic6(other.sid),
+            KEY.static6(other.sid),
+            dynamic ^ 1 << 30,
+            OTHER.dynamic6(server.sid),
+        ):
             self.drops(4, self.talk(vip).answer(own_address(server, interface_id), port=4), "COOKIE_SOURCE")
 
 

@@ -103,14 +103,18 @@ class BalancerAndRealServerInOne(RealServerTest):
         vip = self.make_quic(1, policy=HASH)
         server = vip.servers[0]
         dip = server.dip.address
-        self.site.insert([self.own(dip, 4), self.table("destination6", {"dst": int(dip)}, "outside"), self.sender(4, server, False)])
+        self.site.insert(
+            [self.own(dip, 4), self.table("destination6", {"dst": int(dip)}, "outside"), self.sender(4, server, False)]
+        )
         self.site.insert([self.site.route(f"{dip}/128", 4)])
         talk = self.talk(vip)
         fate = self.fate(1, talk.datagram(long(self.some_cid())))
         self.assertEqual((4, dip), (fate.port, Frame(fate.frame).dst), str(fate))
         self.comes_from(vip.at, talk.answer(self.some_dynamic(server), port=4), "INSIGHT", port=4)
         self.drops(1, Conversation(talk.client, server.dip).datagram(long(self.some_cid())), "REAL_SERVER_OUTSIDE")
-        self.forwards(4, Conversation(Endpoint(dip, AUXILIARY), Endpoint(INSIDE[6], 443)).datagram(long(self.some_cid()), port=4), 3)
+        self.forwards(
+            4, Conversation(Endpoint(dip, AUXILIARY), Endpoint(INSIDE[6], 443)).datagram(long(self.some_cid()), port=4), 3
+        )
 
 
 class OutOfATunnel(TunnelTest, RealServerTest):
@@ -122,7 +126,9 @@ class OutOfATunnel(TunnelTest, RealServerTest):
 
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=2)
-        self.drops(2, Conversation(Endpoint(vtep(2, 6), 50000), Endpoint(OWN[4, 6], 443)).datagram(b"", port=2), "REAL_SERVER_OUTSIDE")
+        self.drops(
+            2, Conversation(Endpoint(vtep(2, 6), 50000), Endpoint(OWN[4, 6], 443)).datagram(b"", port=2), "REAL_SERVER_OUTSIDE"
+        )
         answer = Conversation(Endpoint(OWN[4, 6], 50000), vip.at).answer(vip.at)
         self.drops(2, self.from_site(2, 1).into(answer), "REAL_SERVER_OUTSIDE")
         first = Conversation(Endpoint(OWN[4, 6], 50000), vip.at).datagram(long(self.some_cid()))

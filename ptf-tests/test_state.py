@@ -92,7 +92,9 @@ class MetersColor(StateTest):
         self.assertEqual([GREEN] * 4 + [YELLOW] * 3 + [RED] * 3, colors)
         self.assertEqual(GREEN, self.word(probe(kind, 4)))
         (cell,) = self.client.read(fy.P4MeterEntry(f"StateIngress.{meter}", index=3))
-        self.assertEqual((unit, 4 * unit, unit, 7 * unit), (cell.config.cir, cell.config.cburst, cell.config.pir, cell.config.pburst))
+        self.assertEqual(
+            (unit, 4 * unit, unit, 7 * unit), (cell.config.cir, cell.config.cburst, cell.config.pir, cell.config.pburst)
+        )
 
     def runTest(self) -> None:
         self.doRunTest("rate", RATE, 1)

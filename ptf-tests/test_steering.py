@@ -61,10 +61,15 @@ class ByRegion(TunnelTest):
             self.map(DEPLOYED, site, region)
         for vip, prefixes in (
             (vip4, {"198.51.100.0/24": 10, "198.51.100.128/25": 11, "198.51.100.192/26": 12, "198.51.100.224/27": 13}),
-            (vip6, {"2001:db8:1::/48": 10, "2001:db8:1:0:8000::/65": 11, "2001:db8:1:0:c000::/66": 12, "2001:db8:1:0:e000::/67": 13}),
+            (
+                vip6,
+                {"2001:db8:1::/48": 10, "2001:db8:1:0:8000::/65": 11, "2001:db8:1:0:c000::/66": 12, "2001:db8:1:0:e000::/67": 13},
+            ),
         ):
             version = vip.at.address.version
-            self.site.insert(self.entry(f"region.client{version}", {"src": p}, "is_in", client_region=r) for p, r in prefixes.items())
+            self.site.insert(
+                self.entry(f"region.client{version}", {"src": p}, "is_in", client_region=r) for p, r in prefixes.items()
+            )
             expected = {0b000: 3, 0b100: 4, 0b110: None, 0b111: 2}  # by the client's first bits behind the first prefix
             seen: set[int] = set()
             while len(seen) < 4:
@@ -229,7 +234,9 @@ class ToADispatcher(TunnelTest):
             talk = self.talk(vip)
             frame = talk.datagram(long(KEY.cid(server.sid, 9)))
             self.goes_to(server, frame, "RETRIEVED_CID")
-            self.leaves_in(self.to_replica(vip, server, 3), frame, talk, self.from_site(3, 3).into(frame), SITE_PORT, "RETRIEVED_CID")
+            self.leaves_in(
+                self.to_replica(vip, server, 3), frame, talk, self.from_site(3, 3).into(frame), SITE_PORT, "RETRIEVED_CID"
+            )
             self.site.delete(*(self.through(2, slot, vtep(OWN, version), dispatcher) for slot in range(64)))
 
 

@@ -38,7 +38,9 @@ class TernaryRangeOptional(TablesTest):
         for priority in rng.sample(range(1, 1000), 40):
             mask = rng.choice([0, 0xFF, 0xF0F0, 0xFFFFFFFF, 0x80000001])
             low = rng.randrange(8)
-            rules.append((priority, rng.getrandbits(32) & mask & 0x800000FF, mask, low, low + rng.randrange(8), rng.choice([None, 1, 2])))
+            rules.append(
+                (priority, rng.getrandbits(32) & mask & 0x800000FF, mask, low, low + rng.randrange(8), rng.choice([None, 1, 2]))
+            )
         for priority, word, mask, low, high, index in rules:
             match: dict[str, object] = {}
             if mask:

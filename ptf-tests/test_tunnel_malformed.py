@@ -31,7 +31,13 @@ class WrongSources(TunnelTest):
         self.make_service(QUIC4, 1, number=1)
         client = self.talk(own).client
         dip = own.servers[0].dip.address
-        wrong = [other.at, Endpoint(own.at.address, 444), own.servers[0].dip, Endpoint(vtep(OWN, 6), 443), Endpoint(client.address, 443)]
+        wrong = [
+            other.at,
+            Endpoint(own.at.address, 444),
+            own.servers[0].dip,
+            Endpoint(vtep(OWN, 6), 443),
+            Endpoint(client.address, 443),
+        ]
         for source in wrong:
             back = self.talk(own).answer(source, port=3)
             self.drops(3, Tunnel(dip, vtep(OWN, 6), OWN).into(back, 3), "TUNNEL_SOURCE")

@@ -20,7 +20,8 @@ def frame(source: str, destination: str, ports: tuple[int, int], payload: bytes)
 
 def pcap(path: Path, *frames: bytes) -> Path:
     path.write_bytes(
-        struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + b"".join(struct.pack("<IIII", 0, 0, len(f), len(f)) + f for f in frames)
+        struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+        + b"".join(struct.pack("<IIII", 0, 0, len(f), len(f)) + f for f in frames)
     )
     return path
 

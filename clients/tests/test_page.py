@@ -57,6 +57,9 @@ def test_a_client_that_is_not_here_says_how_to_get_it() -> None:
 
 def test_who_sent_what_was_handed_over() -> None:
     whole = {"whole": True, "status": 0, "balancer": 1_000_000, "real_servers": 3_000_000}
-    assert lines({"one": row(), "other": row() | {"handed": whole}})[4:] == [["one", "1.2", "-", "-"], ["other", "1.2", "whole", "75%"]]
+    assert lines({"one": row(), "other": row() | {"handed": whole}})[4:] == [
+        ["one", "1.2", "-", "-"],
+        ["other", "1.2", "whole", "75%"],
+    ]
     nothing = {"whole": False, "status": None, "balancer": 0, "real_servers": 0}
     assert lines({"one": row() | {"handed": nothing}})[-1][2:] == ["stalls", "-"]

@@ -46,7 +46,7 @@ async def _beside(run: Coroutine[object, object, None]) -> AsyncIterator[None]:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(LIMIT):
-        while not condition():  # noqa: ASYNC110
+        while not condition():
             await asyncio.sleep(0.02)
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import softswitch
 from base.aifo import Aifo
 from base.sppifo import SpPifo
-
 from conftest import EXAMPLE, ROOT
 from frontage.allocation import Installed, allocate
 from frontage.blocks import scheduler

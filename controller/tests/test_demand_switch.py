@@ -186,7 +186,7 @@ async def test_a_standby_that_takes_over_tells_nothing_twice(folder: Path, switc
                 async with serving(Service(file, election_id=3)) as standby:
                     await until(lambda: standby.controller.health.phase is Phase.STANDBY and standby.end_users.measurer is not None)
                     session, pipeline = connected(standby.controller)
-                    while await session.installed_pipeline() != pipeline.cookie:  # noqa: ASYNC110
+                    while await session.installed_pipeline() != pipeline.cookie:
                         await asyncio.sleep(EPOCH)
                     # The primary's first reading takes the cells as they are: what comes before that is not told.
                     count = 25

@@ -307,7 +307,7 @@ async def test_nonsense_over_the_wire_is_counted_and_the_server_goes_on(server: 
     writer.write(b"\0\5hello")
     wanted = {("udp", "malformed"): 1, ("udp", "short"): 2, ("tcp", "short"): 1, ("udp", "response"): 1}
     async with asyncio.timeout(60):
-        while any(counted(server, *what) < number for what, number in wanted.items()):  # noqa: ASYNC110 - counters give no news
+        while any(counted(server, *what) < number for what, number in wanted.items()):
             await asyncio.sleep(0.01)
     assert len(texts(await ask(server, "one.example", "AAAA"))) == 1
     transport.close()

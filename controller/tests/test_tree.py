@@ -106,7 +106,7 @@ async def test_a_restarted_switch_is_seeded_again(config_file: Path, switch: Swi
         switch.stop()
         switch.start()
         async with asyncio.timeout(LIMIT):
-            while controller.health.connections == connections or not controller.health.ok:  # noqa: ASYNC110
+            while controller.health.connections == connections or not controller.health.ok:
                 await asyncio.sleep(0.05)
         await expect(controller)
 

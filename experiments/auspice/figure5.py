@@ -11,7 +11,9 @@ CLOSE = 1.15
 
 
 def evaluate(rows: pl.DataFrame) -> Result:
-    moves = rows.with_columns(since=((pl.col("time") % SHIFT) // EPOCH).cast(pl.Int64), move=(pl.col("time") // SHIFT).cast(pl.Int64))
+    moves = rows.with_columns(
+        since=((pl.col("time") % SHIFT) // EPOCH).cast(pl.Int64), move=(pl.col("time") // SHIFT).cast(pl.Int64)
+    )
     by_epoch = moves.filter(pl.col("move") > 0).group_by("since").agg(pl.col("lookup").mean() * 1e3, pl.col("nearest").mean() * 1e3)
     table = by_epoch.sort("since").select(
         (pl.col("since") + 1).alias("epoch after demand moved"),
@@ -19,7 +21,9 @@ def evaluate(rows: pl.DataFrame) -> Result:
         pl.col("nearest").alias("with a replica everywhere (ms)"),
     )
     settled = float(table["lookups (ms)"][-1])
-    after = [epoch for epoch, lookup in table.select("epoch after demand moved", "lookups (ms)").iter_rows() if lookup <= CLOSE * settled]
+    after = [
+        epoch for epoch, lookup in table.select("epoch after demand moved", "lookups (ms)").iter_rows() if lookup <= CLOSE * settled
+    ]
     shares = pl.DataFrame(
         [
             ("epochs until within 15 % of settled", 2.0, float(after[0] - 1)),

@@ -21,7 +21,9 @@ def evaluate(rows: pl.DataFrame) -> Result:
         table = table.join(medians, on=by, how="left", maintain_order="left")
     worlds = ms.filter(pl.col("home") == "any").group_by(*by, "seed").agg(pl.col("lookup").median(), pl.col("astray").first())
     spread = worlds.group_by(by).agg(
-        pl.format("{} to {}", pl.col("lookup").min().round_sig_figs(3), pl.col("lookup").max().round_sig_figs(3)).alias("in ten worlds"),
+        pl.format("{} to {}", pl.col("lookup").min().round_sig_figs(3), pl.col("lookup").max().round_sig_figs(3)).alias(
+            "in ten worlds"
+        ),
         (pl.col("astray").mean() * 100).alias("100 ms too far (%)"),
     )
     table = table.join(spread, on=by, how="left", maintain_order="left")

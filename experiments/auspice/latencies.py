@@ -109,7 +109,9 @@ def ratios(rtt: Array, worlds: int) -> pl.DataFrame:
         for scheme in scenario.schemes:
             one = scenario.model_copy(update={"schemes": (scheme,), "seed": seed})
             mean[scheme] = float(np.mean(simulated(one, places)["lookup"].to_numpy()))
-        lines.append({"seed": seed, "auspice (ms)": mean["auspice"] * 1e3} | {scheme: of / mean["auspice"] for scheme, of in mean.items()})
+        lines.append(
+            {"seed": seed, "auspice (ms)": mean["auspice"] * 1e3} | {scheme: of / mean["auspice"] for scheme, of in mean.items()}
+        )
     return pl.DataFrame(lines)
 
 
@@ -141,7 +143,9 @@ def main() -> None:
     print(f"\nquantiles (ms)        {''.join(f'{quantile:8.0%}' for quantile in QUANTILES)}")
     for name, values in data.items():
         mean = np.mean([world[name] for world in worlds], axis=0)
-        print(f"{name:20}  {''.join(f'{value:8.1f}' for value in values)}\n{'   model':20}  {''.join(f'{value:8.1f}' for value in mean)}")
+        print(
+            f"{name:20}  {''.join(f'{value:8.1f}' for value in values)}\n{'   model':20}  {''.join(f'{value:8.1f}' for value in mean)}"
+        )
     print(f"mean square of the logarithms' differences: {np.mean([off(data, world) for world in worlds]):.4f}")
 
 

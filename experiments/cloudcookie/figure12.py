@@ -14,7 +14,9 @@ def evaluate(flows: pl.DataFrame) -> Result:
     found = {name: over_seeds(flows, ["variant"], value) for name, value in MEASURES.items()}
     relative = [
         frame.select(
-            pl.format("{} %", ((pl.col("mean") / pl.col("mean").first() - 1) * 100).round().cast(pl.Int64)).alias(f"{name}, to QUIC's")
+            pl.format("{} %", ((pl.col("mean") / pl.col("mean").first() - 1) * 100).round().cast(pl.Int64)).alias(
+                f"{name}, to QUIC's"
+            )
         )
         for name, frame in found.items()
     ]

@@ -7,4 +7,6 @@ from frontage_sim.figures import Result
 
 
 def evaluate(flows: pl.DataFrame) -> Result:
-    return compare(completion(flows, ["workload.load", "balancer.alpha"]), "balancer.alpha", "workload.load", {"balancer.alpha": "0.5"})
+    return compare(
+        completion(flows, ["workload.load", "balancer.alpha"]), "balancer.alpha", "workload.load", {"balancer.alpha": "0.5"}
+    )

@@ -52,7 +52,12 @@ def test_a_nic_stands_between_host_and_leaf() -> None:
     assert bus.rate > 10 * wire.rate  # so that what a host sends waits in the NIC
     assert {host.rate for host in net.hosts} == {world.access_rate}
     scheduled = contents_of(
-        net, net.switches[-1], scenario.Balancer(), scenario.Scheduler(kind=scenario.SchedulerKind.AIFO), scenario.Protocol.TCP, compiled()
+        net,
+        net.switches[-1],
+        scenario.Balancer(),
+        scenario.Scheduler(kind=scenario.SchedulerKind.AIFO),
+        scenario.Protocol.TCP,
+        compiled(),
     )
     assert sum(entry["table"].endswith("aifo.limit") for entry in scheduled["entries"]) == len(net.ports["nic4"]) * 21
 

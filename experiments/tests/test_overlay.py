@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from frontage.config import ConfigError
 
+from frontage.config import ConfigError
 from frontage_sim import REPOSITORY, compiled, program, simulate
 from frontage_sim.grid import runs
 from frontage_sim.scenario import load

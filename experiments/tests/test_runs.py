@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from frontage.reasons import outcomes
 
+from frontage.reasons import outcomes
 from frontage_sim import compiled, simulate, simulator
 from frontage_sim.grid import runs
 from frontage_sim.results import summaries
@@ -121,7 +121,12 @@ def test_quic_finds_its_servers_by_their_ids(tmp_path: Path) -> None:
     every = runs(load(file), file)
     for run, summary in zip(every, summaries(every, tmp_path / "out"), strict=True):
         begun = summary["flows"]["begun"]
-        assert begun == summary["flows"]["ended"] == flows.filter(pl.col("balancer.policy") == run.labels["balancer.policy"]).height > 20
+        assert (
+            begun
+            == summary["flows"]["ended"]
+            == flows.filter(pl.col("balancer.policy") == run.labels["balancer.policy"]).height
+            > 20
+        )
         counted: Counter[str] = Counter()
         for balancer in ("lb1", "lb2"):
             for index, packets in summary["counters"][balancer]["FrontageIngress.outcomes"].items():

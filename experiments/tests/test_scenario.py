@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from frontage.config import ConfigError
 
+from frontage.config import ConfigError
 from frontage_sim import compiled, scenario
 from frontage_sim.grid import runs
 from frontage_sim.quantity import RATE, parse
@@ -70,7 +70,9 @@ def test_full_is_the_same_at_another_scale(file: Path) -> None:
 
 def test_queues_ranks_and_hosts_can_be_as_published(file: Path) -> None:
     published = "transport: {model: netbench}\nscheduler: {kind: sp-pifo-exact, rank: segment}\nworkload: {duration: 1ms}\n"
-    file.write_text("title: x\nseeds: 1\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, nics: true, queue: 80}\n" + published)
+    file.write_text(
+        "title: x\nseeds: 1\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, nics: true, queue: 80}\n" + published
+    )
     (run,) = runs(load(file), file)
     resolved = resolve(run, compiled())
     wires = [link for link in resolved["links"] if "leaf" in link["name"] or "nic" in link["name"]]
@@ -107,7 +109,10 @@ def test_flows_can_be_listed(file: Path) -> None:
         ("titel: x\n", "1:1: titel: is no field of the configuration; remove it or use one of: title, seeds"),
         ("title: x\nworld: {kind: ring}\n", "2:8: world: "),
         ("title: x\nworkload: {load: much}\n", "2:18: workload.load: 'much' is not a number; give offered bytes"),
-        ("title: x\nworkload: {duration: 5 parsec}\n", "workload.duration: '5 parsec' is not a number with one of the units ns, us"),
+        (
+            "title: x\nworkload: {duration: 5 parsec}\n",
+            "workload.duration: '5 parsec' is not a number with one of the units ns, us",
+        ),
         ("title: x\nworkload: {duration: 0.5ns}\n", "workload.duration: '0.5ns' is not a whole number of ns"),
         ("title: x\nbalancer: {weights: [1, 0]}\n", "2:25: balancer.weights[1]: '0' is smaller than 1; give the servers' weights"),
         ("title: x\nworld: {kind: testbed, overhead: 24 frames}\n", "'24 frames' is not a number with one of the units B, kB"),
@@ -124,9 +129,15 @@ def test_flows_can_be_listed(file: Path) -> None:
             "title: x\ntransport:\n  protocol: quic\n  min_rto: 5ms\n",
             "4:3: transport.min_rto: is no field of the configuration; remove it or use one of: congestion, initial_window",
         ),
-        ("title: x\ntransport: {max_ack_delay: 1ms}\n", "2:13: transport.max_ack_delay: is no field of the configuration; remove it"),
+        (
+            "title: x\ntransport: {max_ack_delay: 1ms}\n",
+            "2:13: transport.max_ack_delay: is no field of the configuration; remove it",
+        ),
         ("title: x\ntransport: {protocol: sctp}\n", "2:12: transport: "),
-        ("title: x\ntransport: {protocol: quic, max_datagram: 100}\n", "2:43: transport.max_datagram: '100' is smaller than 1200; give"),
+        (
+            "title: x\ntransport: {protocol: quic, max_datagram: 100}\n",
+            "2:43: transport.max_datagram: '100' is smaller than 1200; give",
+        ),
         (
             "title: x\ntransport: {protocol: quic}\nbalancer: {policy: cheetah-ll}\n",
             "3:20: balancer.policy: cheetah-ll counts FIN and RST, and QUIC has none that a switch could see; use cheetah-rr",
@@ -153,7 +164,10 @@ def test_flows_can_be_listed(file: Path) -> None:
         ),
         (FLOWS.replace("client: a", "client: b"), "4:19: workload.flows: there is no client b; use one of a"),
         (FLOWS.replace("server: b", "server: c"), "4:19: workload.flows: there is no server c; use one of b"),
-        (FLOWS.replace("size: 1MB", "size: 0B"), "4:49: workload.flows[0].size: 0 should be greater than 0; give bytes of the response"),
+        (
+            FLOWS.replace("size: 1MB", "size: 0B"),
+            "4:49: workload.flows[0].size: 0 should be greater than 0; give bytes of the response",
+        ),
         (
             FLOWS.replace("workload: {", "workload: {load: 0.5, "),
             "4:18: workload.load: the flows are listed one by one; remove it, or `flows`",

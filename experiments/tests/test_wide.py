@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+
 from frontage.config import ConfigError
 from frontage.records.routing import Routing
-
 from frontage_sim.wide import run
 from frontage_sim.wide.dht import Dht, shares
 from frontage_sim.wide.latencies import FITTED, NODES, distances
@@ -25,7 +25,9 @@ def line(*at: float) -> Places:
     """Servers on a line, seconds of a round trip apart; one client at 0."""
     where = np.array(at)
     names = tuple(str(place) for place in at)
-    return Places(names, ("0",), where[None] + 0.001, np.abs(where[:, None] - where), np.zeros((1, 1)), where, where, np.array(["US"]))
+    return Places(
+        names, ("0",), where[None] + 0.001, np.abs(where[:, None] - where), np.zeros((1, 1)), where, where, np.array(["US"])
+    )
 
 
 def test_great_circles() -> None:
@@ -159,7 +161,9 @@ def test_a_stale_set_of_replicas_costs_two_more_round_trips() -> None:
     assert took == [pytest.approx(0.011 + 0.011 + 0.031)]
 
 
-@pytest.mark.parametrize("scheme", ["frontage", "auspice", "random-3", "replicate-all", "dht-codons", "dht-en-route", "dht-closest"])
+@pytest.mark.parametrize(
+    "scheme", ["frontage", "auspice", "random-3", "replicate-all", "dht-codons", "dht-en-route", "dht-closest"]
+)
 def test_small_runs_give_the_same_rows_twice(scheme: str) -> None:
     scenario = Load.model_validate({"experiment": "load", "title": "small", "schemes": [scheme], "loads": [0.3], **SMALL})
     first, second = run(scenario, 1), run(scenario, 1)

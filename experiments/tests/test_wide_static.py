@@ -47,8 +47,15 @@ def test_a_country_without_a_client_is_refused() -> None:
 
 def test_worlds_are_other_seeds() -> None:
     scenario = Load(experiment="load", title="x", seed=3, worlds=2, loads=(1, 2), schemes=("random-3",))
-    assert [(part.seed, part.loads) for part in parts(scenario) if isinstance(part, Load)] == [(3, (1,)), (3, (2,)), (4, (1,)), (4, (2,))]
-    small = Static(experiment="static", title="x", names=5, worlds=2, replicas=(5,), world=World(servers=20, clients=20), lookups=10)
+    assert [(part.seed, part.loads) for part in parts(scenario) if isinstance(part, Load)] == [
+        (3, (1,)),
+        (3, (2,)),
+        (4, (1,)),
+        (4, (2,)),
+    ]
+    small = Static(
+        experiment="static", title="x", names=5, worlds=2, replicas=(5,), world=World(servers=20, clients=20), lookups=10
+    )
     rows = run(small, 1)
     assert rows["seed"].unique(maintain_order=True).to_list() == [1, 2]
     assert set(rows["scheme"]) >= {"static, best sites", "static, best sites, anycast 37%", "frontage", "auspice"}

@@ -4,14 +4,14 @@ network takes.
 
 from pathlib import Path
 
-import softswitch
 import yaml
+
+import softswitch
 from frontage.config import loads
 from frontage.offline import contents
 from frontage.p4info import Schema
 from frontage.reasons import drops, outcomes
 from frontage.state import Action, Key, Match
-
 from frontage_demo.deployment import REPOSITORY
 
 DROPS, OUTCOMES = "FrontageIngress.drops", "FrontageIngress.outcomes"

@@ -22,9 +22,7 @@ class Get:
     time once it has the first.
     """
 
-    def __init__(
-        self, world: QdsrWorld, client: int, sizes: tuple[int, ...], *options: str, command: str = "get"
-    ) -> None:
+    def __init__(self, world: QdsrWorld, client: int, sizes: tuple[int, ...], *options: str, command: str = "get") -> None:
         self._world = world
         self._sizes = sizes
         name = f"get-{client}-{len(list(world.scratch.glob('get-*')))}"
@@ -99,9 +97,7 @@ def _handed_over(world: QdsrWorld, client: int, busy: set[str], *options: str) -
 def _try(world: QdsrWorld, client: int, *options: str) -> tuple[Get, str | None]:
     packets, before, kept, answers = world.directly(), world.requests(), world.kept(), len(world.log())
     get = Get(world, client, (FIRST, LONG, FIRST), *options)
-    first = until(
-        lambda: [line for line in world.log(answers) if line["path"] == f"/{FIRST}"], "the first object comes"
-    )
+    first = until(lambda: [line for line in world.log(answers) if line["path"] == f"/{FIRST}"], "the first object comes")
     if "server" not in first[0]:
         kept += 1
 

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from frontage.config import load
 from frontage.cookie import CookieKey
-
 from frontage_demo.addresses import QUIC_VIP4, QUIC_VIP6
 from frontage_demo.download import Download
 from frontage_demo.edge import METRICS
@@ -113,11 +112,7 @@ class Rounds:
         found = scrape(METRICS)
         return {
             server.name: sum(
-                int(
-                    found.total(
-                        "frontage_server_packets_total", server=service.server_name(server), direction=direction
-                    )
-                )
+                int(found.total("frontage_server_packets_total", server=service.server_name(server), direction=direction))
                 for service in FILMS
             )
             for server in self.world.server_addresses

@@ -113,9 +113,7 @@ def played(box: Sandbox, made_of: Programs, *, dispatched: bool) -> dict[str, An
 def by_hosts_file(world: ArtemisWorld, client: str, folder: Path) -> dict[str, Any]:
     """What is seen of ngtcp2's client, to which a hosts file says that the name is at the service address."""
     command = ["gtlsclient", "--quiet", "--exit-on-all-streams-close", f"--download={folder}"]
-    return asdict(
-        hostsfile.download(world, client, [*command, ZONE, str(PORT), f"https://{ZONE}{LONG_OBJECT}"], folder)
-    )
+    return asdict(hostsfile.download(world, client, [*command, ZONE, str(PORT), f"https://{ZONE}{LONG_OBJECT}"], folder))
 
 
 @needs_root
@@ -196,9 +194,7 @@ def test_results_are_kept_and_compared(tmp_path: Path) -> None:
     assert tables.unmet([result]) == []
     head, rows = tables.reductions([result])
     assert rows[0][3] == "50.0 %" and rows[0][6] == "33.3 %" and len(rows[0]) == len(head)
-    slow = Result(
-        "global-large", 1, 1, {}, 0.2, 1.7, LEAST, (*samples, Sample("Japan", "artemis", 1, None, 0.0, 60.0, 9.0, "a"))
-    )
+    slow = Result("global-large", 1, 1, {}, 0.2, 1.7, LEAST, (*samples, Sample("Japan", "artemis", 1, None, 0.0, 60.0, 9.0, "a")))
     assert tables.unmet([slow])[0] == "setup latency is 0.0 % below DNS, not 39.4 %"
     expired = Sample("Japan", "dns", 1, True, 170.0, 20.0, 20.0, "a")
     assert tables.unmet([Result("global-large", 1, 1, {}, 0.2, 1.7, LEAST, (*samples, expired))]) == [

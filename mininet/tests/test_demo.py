@@ -68,9 +68,7 @@ def test_every_policy_serves_every_request(tmp_path: Path, protocol: str) -> Non
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_aifo_refuses_those_who_need_long_and_serves_every_request(tmp_path: Path, protocol: str) -> None:
-    settings = Settings(
-        seconds=5, seed=3, servers=4, protocol=protocol, policies=("cclb4",), schedulers=("fifo", "aifo")
-    )
+    settings = Settings(seconds=5, seed=3, servers=4, protocol=protocol, policies=("cclb4",), schedulers=("fifo", "aifo"))
     found = deployment(settings)
     assert Sandboxed(lambda box: demo(settings, found, tmp_path, box), tmp_path).result() == 0
     result = json.loads((tmp_path / "result.json").read_text())["policies"]

@@ -63,7 +63,7 @@ def well(connection: socket.socket) -> None:
 
 def in_small_pieces(connection: socket.socket) -> None:
     data = HEADER % SIZE + BODY
-    for at in range(0, 200):
+    for at in range(200):
         connection.sendall(data[at : at + 1])
     connection.sendall(data[200:])
     connection.recv(1)

@@ -64,10 +64,7 @@ def test_connections_stay_where_they_are(tmp_path: Path, vip: str) -> None:
             actions: list[tuple[float, Callable[[], object]]] = [
                 *((ADD, lambda s=s: edge.add_server(s)) for s in SPARE),
                 *((DRAIN, lambda s=s: edge.drain(s)) for s in TO_DRAIN),
-                *(
-                    (13.0 + 0.5 * i, lambda p=p: edge.change_policy(p))
-                    for i, p in enumerate(("hash", "cheetah-ll", "cclb4"))
-                ),
+                *((13.0 + 0.5 * i, lambda p=p: edge.change_policy(p)) for i, p in enumerate(("hash", "cheetah-ll", "cclb4"))),
                 (17.0, edge.rotate_key),
                 (20.0, restart_controller),
                 (RESTART, restart_switch),
@@ -83,9 +80,7 @@ def test_connections_stay_where_they_are(tmp_path: Path, vip: str) -> None:
             clients.run(act)
             assert not actions
         return {
-            "outcomes": [
-                (o.index, o.outcome, o.server, (o.started_ns - clients.start_ns) / 1e9) for o in clients.outcomes
-            ],
+            "outcomes": [(o.index, o.outcome, o.server, (o.started_ns - clients.start_ns) / 1e9) for o in clients.outcomes],
             "early": [o.server for o in clients.outcomes if o.connected_ns < clients.start_ns + ADD * 1e9],
             "resets": resets,
         }

@@ -31,9 +31,7 @@ def moved(box: Sandbox, made_of: Programs) -> dict[str, Any]:
     with ArtemisWorld(SHIFT, made_of, box.scratch / "world", seed=1, placement=PLACEMENT) as world:
         seen = {"newcomer": asdict(newcomer(world, NEW))} | asdict(shift(world))
         rtt = world.latencies.rtt(SHIFT.clients[TO], SHIFT.clients[FROM])
-    return {name: sorted(value) if isinstance(value, frozenset) else value for name, value in seen.items()} | {
-        "rtt": rtt
-    }
+    return {name: sorted(value) if isinstance(value, frozenset) else value for name, value in seen.items()} | {"rtt": rtt}
 
 
 @needs_root

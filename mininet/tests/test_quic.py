@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from frontage import edit
 from frontage.config import loads
 from frontage.keyfile import key_file, replace
-
 from frontage_demo.addresses import QUIC_VIP4
 from frontage_demo.sandbox import Sandbox
 from frontage_demo.settings import TARGETS, Settings

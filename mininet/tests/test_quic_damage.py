@@ -66,8 +66,7 @@ def test_damaged_packets_harm_nobody(tmp_path: Path, target: str) -> None:
                 "dropped": {name: count - before.get(name, 0) for name, count in after.items()},
                 "downloads": [rounds.finish(d) for d in downloads],
                 "versions": [
-                    json.loads(world.clients[0].run([*negotiate, vip, QUIC_PORT]).stdout)
-                    for vip in (QUIC_VIP6, QUIC_VIP4)
+                    json.loads(world.clients[0].run([*negotiate, vip, QUIC_PORT]).stdout) for vip in (QUIC_VIP6, QUIC_VIP4)
                 ],
                 "later": [rounds.finish(rounds.start(client, SMALL)) for client in clients],
                 "answered": sum(world.answers().values()),

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from frontage.cookie import CookieKey
 
+from frontage.cookie import CookieKey
 from inprocess import Switch
 
 pytestmark = pytest.mark.slow
@@ -77,10 +77,7 @@ def switch(tmp_path_factory: pytest.TempPathFactory) -> Switch:
         "policy": "hash",
         "cookie_prefix": f"{PREFIX}/64",
     }
-    servers = [
-        {"name": f"s{i}", "vip": "films", "address": f"fd00:0:1:{i:x}::10", "port": 8443, "sid": i}
-        for i in range(SERVERS)
-    ]
+    servers = [{"name": f"s{i}", "vip": "films", "address": f"fd00:0:1:{i:x}::10", "port": 8443, "sid": i} for i in range(SERVERS)]
     configuration = {
         "device": {
             "address": "127.0.0.1:9559",

@@ -138,10 +138,7 @@ def test_connections_stay_where_they_are(tmp_path: Path, target: str) -> None:
             until(lambda: len(world.logged()) == len(plan), "every request is in its server's log")
             dropped.append(drops(world))
             return {
-                "outcomes": [
-                    (o.index, o.outcome, o.local_port, (o.started_ns - clients.start_ns) / 1e9)
-                    for o in clients.outcomes
-                ],
+                "outcomes": [(o.index, o.outcome, o.local_port, (o.started_ns - clients.start_ns) / 1e9) for o in clients.outcomes],
                 "connected": {o.index: (o.connected_ns - clients.start_ns) / 1e9 for o in clients.outcomes},
                 "finished": {o.index: (o.finished_ns - clients.start_ns) / 1e9 for o in clients.outcomes},
                 "logged": world.logged(),

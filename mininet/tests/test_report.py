@@ -35,8 +35,7 @@ class WellFormed(HTMLParser):
 
 def make_run(policy: str, result: str = "ok", scheduler: str = "fifo") -> PolicyRun:
     outcomes = tuple(
-        Outcome(a.index, result, f"s{a.index % 2 + 1}", 0, 0, 1, 2, a.wire_size * 1000 + 1_000_000, a.wire_size, 9)
-        for a in PLAN
+        Outcome(a.index, result, f"s{a.index % 2 + 1}", 0, 0, 1, 2, a.wire_size * 1000 + 1_000_000, a.wire_size, 9) for a in PLAN
     )
     active = ActiveFlows(("s1", "s2"), (0.0, 1.0, 2.0), ((0, 1), (3, 1), (2, 2)))
     return PolicyRun(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from frontage.records.jetstream.link import SAFE
 
+from frontage.records.jetstream.link import SAFE
 from frontage_demo.nodes import NodeError
 from frontage_demo.supercluster import page
 from frontage_demo.supercluster.history import NEVER, Operation, load, violations
@@ -109,8 +109,7 @@ def well(result: Result, phases: Sequence[str]) -> None:
     assert [phase.name for phase in result.phases] == phases
     for phase in result.phases:
         assert any(
-            one.kind == "put" and one.version is not None and phase.begin <= one.end < phase.end
-            for one in result.operations
+            one.kind == "put" and one.version is not None and phase.begin <= one.end < phase.end for one in result.operations
         ), phase.name
     classes = [line for line in result.moves if " records: " not in line]
     assert len(classes) == 2

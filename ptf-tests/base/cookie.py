@@ -42,7 +42,9 @@ class Key:
 
     @cached_property
     def tables(self) -> list[bytes]:
-        stream = b"".join(hashlib.blake2s(b"tcp" + n.to_bytes(4, "big"), key=self.secret, person=b"fccookie").digest() for n in range(32))
+        stream = b"".join(
+            hashlib.blake2s(b"tcp" + n.to_bytes(4, "big"), key=self.secret, person=b"fccookie").digest() for n in range(32)
+        )
         return [stream[256 * i : 256 * (i + 1)] for i in range(4)]
 
     def _rounds(self, left: int, right: int, tweak: int, order: tuple[int, ...]) -> tuple[int, int]:
@@ -68,7 +70,9 @@ class Key:
     @cached_property
     def words(self) -> list[list[list[int]]]:
         """T[i][j][x]"""
-        stream = b"".join(hashlib.blake2s(b"ip6" + n.to_bytes(4, "big"), key=self.secret, person=b"fccookie").digest() for n in range(512))
+        stream = b"".join(
+            hashlib.blake2s(b"ip6" + n.to_bytes(4, "big"), key=self.secret, person=b"fccookie").digest() for n in range(512)
+        )
 
         def word(at: int) -> int:
             return int.from_bytes(stream[4 * at : 4 * at + 4], "big")

@@ -76,7 +76,8 @@ def chain(*headers: tuple[str, int], last: int = 6) -> tuple[bytes, int]:
     """IPv6 extension headers (name, units of 8 bytes beyond the first), and the type of the first of them."""
     types = [NEXT[name] for name, _ in headers] + [last]
     raw = b"".join(
-        bytes([types[i + 1], units]) + bytes([1, 4 + 8 * units, 0, 0, 0, 0]) + bytes(8 * units) for i, (_, units) in enumerate(headers)
+        bytes([types[i + 1], units]) + bytes([1, 4 + 8 * units, 0, 0, 0, 0]) + bytes(8 * units)
+        for i, (_, units) in enumerate(headers)
     )
     return raw, types[0]
 

@@ -65,7 +65,9 @@ class SchedulerTest(FrontageTest):
         """With so many smaller ranks, the most that may wait: tried out, by the paper's own condition."""
         for smaller in range(window + 1):
             quantile = Fraction(smaller, window)
-            passing = [c for c in range(capacity + 1) if c <= k * capacity or quantile <= 1 / (1 - k) * Fraction(capacity - c, capacity)]
+            passing = [
+                c for c in range(capacity + 1) if c <= k * capacity or quantile <= 1 / (1 - k) * Fraction(capacity - c, capacity)
+            ]
             self.set_limit(port, smaller, max(passing))
 
     def set_limit(self, port: int, smaller: int, limit: int) -> None:

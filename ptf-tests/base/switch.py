@@ -184,7 +184,13 @@ class FrontageTest(SwitchTest):
         self.comes_from(vip.at, frame, outcome, tsval, ck, port)
 
     def comes_from(
-        self, source: Endpoint, frame: bytes, outcome: str | None = None, tsval: int | None = None, ck: int | None = None, port: int = 3
+        self,
+        source: Endpoint,
+        frame: bytes,
+        outcome: str | None = None,
+        tsval: int | None = None,
+        ck: int | None = None,
+        port: int = 3,
     ) -> None:
         """As `comes_back`, from another address than the VIP's."""
         to = port_of(Frame(frame).dst)

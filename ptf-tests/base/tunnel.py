@@ -80,7 +80,9 @@ def ethernet(macs: tuple[str, str], address: IP) -> bytes:
 def ip_header(src: IP, dst: IP, protocol: int, length: int) -> bytes:
     """Of `length` bytes, not to be fragmented."""
     if isinstance(src, IPv4Address):
-        head = b"\x45\0" + (20 + length).to_bytes(2, "big") + b"\0\0\x40\0\x40" + bytes([protocol]) + b"\0\0" + src.packed + dst.packed
+        head = (
+            b"\x45\0" + (20 + length).to_bytes(2, "big") + b"\0\0\x40\0\x40" + bytes([protocol]) + b"\0\0" + src.packed + dst.packed
+        )
         return head[:10] + (0xFFFF ^ ones_complement_sum(head)).to_bytes(2, "big") + head[12:]
     return b"\x60\0\0\0" + length.to_bytes(2, "big") + bytes([protocol, 64]) + src.packed + dst.packed
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 import typer
+from pages import REPOSITORY, code, sources
+
 from frontage.cli import app as controller
 from frontage_sim.__main__ import app as simulations
-from pages import REPOSITORY, code, sources
 
 MAKEFILE = (REPOSITORY / "Makefile").read_text()
 WORD = re.compile(r"[a-z][a-z0-9/-]*")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from frontage.config import ConfigError
 
+from frontage.config import ConfigError
 from frontage_sim import REPOSITORY, simulate
 from frontage_sim.figures import page, scenarios
 from frontage_sim.grid import runs
@@ -48,7 +48,9 @@ def list_runs(scenario: ScenarioFile, full: Full = False) -> None:
 
 @app.command(name="figures", epilog="Example: frontage-sim figures cloudcookie")
 def figures(
-    papers: Annotated[list[str] | None, typer.Argument(help="folders of experiments/ (all that have a README)", show_default=False)] = None,
+    papers: Annotated[
+        list[str] | None, typer.Argument(help="folders of experiments/ (all that have a README)", show_default=False)
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="simulations at a time (one a core)", show_default=False)] = None,
     full: Full = False,
 ) -> None:
@@ -60,7 +62,9 @@ def figures(
             raise typer.BadParameter(f"there is no {paper}; there are {', '.join(known)}")
         print(
             page(
-                rooms / paper, REPOSITORY / "docs" / "results", lambda file, table: simulate(file, full=full, workers=workers, table=table)
+                rooms / paper,
+                REPOSITORY / "docs" / "results",
+                lambda file, table: simulate(file, full=full, workers=workers, table=table),
             )
         )
 

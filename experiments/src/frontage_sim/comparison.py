@@ -29,7 +29,10 @@ def compare(each: Mapping[str, pl.DataFrame], x: str, line: str, base: Mapping[s
     table = next(iter(means.values())).select(by)
     for name, frame in means.items():
         multiple = pl.format("{} ± {}", pl.col("mean").round(2), pl.col("half_width").round(2))
-        columns = frame.select(*by, pl.col("mean").alias(name)), ratios[name].select(*by, multiple.alias(f"{_short(name)}, / {shown}"))
+        columns = (
+            frame.select(*by, pl.col("mean").alias(name)),
+            ratios[name].select(*by, multiple.alias(f"{_short(name)}, / {shown}")),
+        )
         for column in columns:
             table = table.join(column, on=by, maintain_order="left")
     return Result(table, _plot(ratios, x, line, held, ordered))
@@ -44,7 +47,14 @@ def _plot(ratios: Mapping[str, pl.DataFrame], x: str, line: str, held: str, orde
             rows = frame.filter(pl.col(line) == label).sort(pl.col(x).replace_strict(values, range(len(values))))
             places = [values.index(value) + 0.08 * (number - (len(lines) - 1) / 2) for value in rows[x]]
             axes.errorbar(
-                places, rows["mean"], rows["half_width"], fmt="o-" if ordered else "o", markersize=3, capsize=2, linewidth=1, label=label
+                places,
+                rows["mean"],
+                rows["half_width"],
+                fmt="o-" if ordered else "o",
+                markersize=3,
+                capsize=2,
+                linewidth=1,
+                label=label,
             )
         axes.set_ylim(0, 1.5 * max(frame["mean"]))  # an interval may be wider: the table has it
         axes.axhline(1, color="0.6", linewidth=0.8)

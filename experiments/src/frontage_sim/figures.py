@@ -13,10 +13,10 @@ from pathlib import Path
 from types import ModuleType
 
 import polars as pl
-from frontage_demo.plotstyle import set_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from frontage_demo.plotstyle import set_style
 from frontage_sim.results import Table
 from frontage_sim.scenario import load
 from frontage_sim.wide.scenario import is_wide

@@ -120,4 +120,6 @@ class Graph:
         for link in self.links:
             yield from (f"a link leads to {end}, which is no node" for end in (link.a, link.b) if end not in self.names)
         ends = [end for link in self.links for end in (link.a, link.b)]
-        yield from (f"{host.name} has {ends.count(host.name)} links, a host has one" for host in self.hosts if ends.count(host.name) != 1)
+        yield from (
+            f"{host.name} has {ends.count(host.name)} links, a host has one" for host in self.hosts if ends.count(host.name) != 1
+        )

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from frontage.config import ConfigError
 from frontage.vips import Policy
 from frontage.yamlfile import Path as YamlPath
 from frontage.yamlfile import Problem
-from pydantic import ValidationError
-
 from frontage_sim.graph import Graph
 from frontage_sim.scenario import DISCIPLINES, Protocol, Scenario, Workload, read
 from frontage_sim.worlds import graph
@@ -85,7 +85,11 @@ def _problems(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
 
 def _problems_of_flows(workload: Workload, net: Graph) -> Iterator[tuple[str, str, str]]:
     if net.balances:
-        yield "workload.flows", "behind a switch that serves the VIP a server is reached as the VIP only", "use a world without `balances`"
+        yield (
+            "workload.flows",
+            "behind a switch that serves the VIP a server is reached as the VIP only",
+            "use a world without `balances`",
+        )
     for unused in sorted({"sizes", "load", "incast"} & workload.model_fields_set):
         yield f"workload.{unused}", "the flows are listed one by one", "remove it, or `flows`"
     asking = [host.name for host in net.hosts if host.asks]

@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 
 from frontage.config import ConfigError
 from frontage.yamlfile import Problem
-
 from frontage_sim import scenario
 from frontage_sim.switches import Program
 
@@ -41,7 +40,9 @@ def build(wanted: scenario.Program, file: Path, sources: Path, compiler: Path, c
             out = Path(made, "out")
             out.mkdir()
             outputs: list[str | Path] = ["-o", out / "frontage.json", "--p4runtime-files", out / "frontage.p4info.txtpb"]
-            done = subprocess.run([compiler, *defines, *outputs, TOP], cwd=Path(made, "p4"), capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [compiler, *defines, *outputs, TOP], cwd=Path(made, "p4"), capture_output=True, text=True, check=False
+            )
             if done.returncode != 0:
                 said = done.stderr.strip().replace(f"{TOP.parent}/../", "")
                 raise _refused(file, f"the P4 does not compile:\n{said}\n", f"correct it in {overlay}")

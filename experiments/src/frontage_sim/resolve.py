@@ -7,7 +7,6 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from frontage.blocks.aifo import limit
-
 from frontage_sim.addresses import SERVER_PORT, SERVICES, mac, peer_mac, sid
 from frontage_sim.graph import Graph, Host, Link
 from frontage_sim.grid import Run
@@ -134,7 +133,9 @@ def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
     return [
         {
             "client": client,
-            "servers": [_socket(service.vip, service.port)] if net.balances else [direct[name] for name in direct if name != client],
+            "servers": [_socket(service.vip, service.port)]
+            if net.balances
+            else [direct[name] for name in direct if name != client],
             "arrivals": {"poisson": rate},
             "sizes": {"cdf": flow_sizes.points},
             "stop": load.duration,

@@ -39,7 +39,9 @@ def run_all(
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    versions = {program: hashlib.sha256(simulator.read_bytes() + program.json_file.read_bytes()).hexdigest() for program in set(programs)}
+    versions = {
+        program: hashlib.sha256(simulator.read_bytes() + program.json_file.read_bytes()).hexdigest() for program in set(programs)
+    }
     resolving = Lock()  # whose cache is filled once
     known = {file.read_text(): file.parent for file in finished.glob(f"*/*/{RESOLVED}")}
     with Progress(*columns) as progress, ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:

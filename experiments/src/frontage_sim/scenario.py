@@ -9,13 +9,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
 from frontage.config import ConfigError
 from frontage.explain import explain
 from frontage.limits import MAX_WEIGHT
 from frontage.vips import Policy
 from frontage.yamlfile import Document, DocumentError, Plain, Problem, parse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-
 from frontage_sim.quantity import Duration, Rate, Size
 from frontage_sim.sizes import sizes
 
@@ -24,7 +24,9 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-Overhead = Annotated[Size, Field(description="what a frame takes of a link besides its own bytes; Ethernet's are 24", examples=["24B"])]
+Overhead = Annotated[
+    Size, Field(description="what a frame takes of a link besides its own bytes; Ethernet's are 24", examples=["24B"])
+]
 
 
 class Testbed(_Model):
@@ -67,7 +69,9 @@ class SwitchNode(_Model):
 
 class HostNode(_Model):
     name: str = Field(description="a name", examples=["c1"])
-    role: Literal["client", "server", "peer"] = Field(description="'client', 'server', or 'peer' which is both", examples=["client"])
+    role: Literal["client", "server", "peer"] = Field(
+        description="'client', 'server', or 'peer' which is both", examples=["client"]
+    )
 
 
 class LinkEdge(_Model):
@@ -108,7 +112,9 @@ class Tcp(_Transport):
     )
     min_rto: Duration = Field(200_000_000, description="the least retransmission time-out", examples=["200ms"])
     initial_rto: Duration = Field(1_000_000_000, description="the time-out of the handshake (RFC 6298)", examples=["1s"])
-    delayed_ack: Duration | None = Field(None, description="how long an acknowledgment may wait; absent: not at all", examples=["40ms"])
+    delayed_ack: Duration | None = Field(
+        None, description="how long an acknowledgment may wait; absent: not at all", examples=["40ms"]
+    )
     sack: bool = Field(True, description="selective acknowledgments (RFC 2018)", examples=[True])
     model: Literal["rfc", "netbench"] = Field(
         "rfc", description="whose TCP it is: 'rfc', or 'netbench' with what that simulator does differently", examples=["rfc"]
@@ -121,7 +127,9 @@ class Quic(_Transport):
 
     protocol: Literal[Protocol.QUIC] = Field(description="'tcp' or 'quic'", examples=["quic"])
     max_datagram: int = Field(1452, ge=1200, le=8952, description="payload bytes of a full datagram", examples=[1452])
-    initial_rtt: Duration = Field(333_000_000, gt=0, description="the round trip before one is measured (RFC 9002)", examples=["333ms"])
+    initial_rtt: Duration = Field(
+        333_000_000, gt=0, description="the round trip before one is measured (RFC 9002)", examples=["333ms"]
+    )
     max_ack_delay: Duration = Field(25_000_000, description="how long an acknowledgment may wait (RFC 9000)", examples=["25ms"])
 
 
@@ -142,7 +150,9 @@ class Program(_Model):
     """The P4 in every switch: `frontage.p4`, or what the scenario makes of it."""
 
     overlay: str | None = Field(
-        None, description="a folder beside the scenario: its files stand in for those of p4src with the same path", examples=["p4/mine"]
+        None,
+        description="a folder beside the scenario: its files stand in for those of p4src with the same path",
+        examples=["p4/mine"],
     )
     define: dict[Macro, int] = Field(default_factory=dict, description="macros for the compiler", examples=[{"RPT_BITS": 4}])
 
@@ -189,7 +199,9 @@ class Flow(_Model):
 
 class Workload(_Model):
     flows: tuple[Flow, ...] = Field((), description="single flows, instead of `sizes` and `load`")
-    sizes: str = Field("websearch", description="'websearch', 'datamining', 'fixed:BYTES' or 'uniform:LOW-HIGH'", examples=["websearch"])
+    sizes: str = Field(
+        "websearch", description="'websearch', 'datamining', 'fixed:BYTES' or 'uniform:LOW-HIGH'", examples=["websearch"]
+    )
     load: float = Field(0.8, gt=0, le=1.5, description="offered bytes of flows as a share of the bottleneck", examples=[0.8])
     duration: Duration = Field(10**9, description="how long flows arrive; then they are let finish", examples=["1s"])
     drain: Duration = Field(10 * 10**9, description="how long flows may take to finish after that", examples=["10s"])
@@ -212,7 +224,9 @@ class Scenario(_Model):
     scheduler: Scheduler = Field(Scheduler(), description="how ports admit and order packets")
     workload: Workload = Field(Workload(), description="the flows")
     program: Program = Field(Program(), description="the P4 program in the switches")
-    record: Duration | None = Field(None, description="the interval at which loads, queues and throughput are recorded", examples=["1ms"])
+    record: Duration | None = Field(
+        None, description="the interval at which loads, queues and throughput are recorded", examples=["1ms"]
+    )
     vary: dict[str, tuple[Any, ...] | dict[str, dict[str, Any]]] = Field(
         default_factory=dict,
         description="fields and their values, or a word and for each of its values what fields have; all combinations run",

@@ -13,7 +13,6 @@ from typing import Any
 from frontage.config import Config, loads
 from frontage.offline import contents, plain_entries, plain_packets, plain_sessions
 from frontage.p4info import Schema
-
 from frontage_sim.addresses import SERVER_PORT, SERVICES, mac, peer_mac, sid
 from frontage_sim.graph import Graph, Port, Switch
 from frontage_sim.scenario import Balancer, Protocol, Scheduler, SchedulerKind
@@ -31,7 +30,9 @@ class Program:
     json_file: Path
 
 
-def configuration(graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, protocol: Protocol, program: Program) -> Config:
+def configuration(
+    graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, protocol: Protocol, program: Program
+) -> Config:
     """What an operator would write for this switch."""
     service = SERVICES[protocol]
     ways = [(service.network(graph, host.name), graph.next_hop(switch.name, host.name, n)) for n, host in enumerate(graph.hosts)]

@@ -66,9 +66,7 @@ def main() -> None:
     cc = SendCC(sys.argv[1])
     address = ("", int(sys.argv[2]))
     # Dual-stack: IPv4 clients appear with mapped addresses, which must be one connection with their IPv4 packets.
-    with socket.create_server(
-        address, family=socket.AF_INET6, dualstack_ipv6=True, backlog=128
-    ) as listener:
+    with socket.create_server(address, family=socket.AF_INET6, dualstack_ipv6=True, backlog=128) as listener:
         while True:
             connection, _ = listener.accept()
             threading.Thread(target=serve, args=(cc, connection), daemon=True).start()

@@ -26,9 +26,7 @@ Body = Callable[[Settings, Deployment, Path, sandbox.Sandbox], int]
 """A demo: with what, where its results go, and where it runs; its exit status."""
 
 
-def write_results(
-    settings: Settings, plan: list[workload.Arrival], runs: list[PolicyRun], directory: Path, startup: float
-) -> int:
+def write_results(settings: Settings, plan: list[workload.Arrival], runs: list[PolicyRun], directory: Path, startup: float) -> int:
     """Write `result.json`, `requests.csv` and `report.html`; returns how many requests failed."""
     framing = PROTOCOLS[settings.protocol].framing
     offered = workload.offered_load(plan, settings.seconds, settings.bottleneck_rate, framing)
@@ -90,9 +88,7 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
             world.offer_objects(a.wire_size for a in plan)
             world.wait_until_ready()
             startup = time.monotonic() - began
-            console.print(
-                f"Up after {startup:.1f} s. To look inside: nsenter --all --target {box.process}", highlight=False
-            )
+            console.print(f"Up after {startup:.1f} s. To look inside: nsenter --all --target {box.process}", highlight=False)
             with LiveTable([t.name for t in settings.treatments], settings.seconds, console) as live:
                 for treatment in settings.treatments:
                     runs.append(run_plan(world, treatment, plan, plan_file, live))
@@ -130,9 +126,7 @@ def _run(body: Body, settings: Settings, directory: Path) -> int:
     return sandbox.run(lambda box: _report_errors(body, settings, deployment, directory, box), directory)
 
 
-def _report_errors(
-    body: Body, settings: Settings, deployment: Deployment, directory: Path, box: sandbox.Sandbox
-) -> int:
+def _report_errors(body: Body, settings: Settings, deployment: Deployment, directory: Path, box: sandbox.Sandbox) -> int:
     try:
         return body(settings, deployment, directory, box)
     except NodeError as error:

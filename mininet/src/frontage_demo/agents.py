@@ -36,9 +36,7 @@ class Cclb7Agents:
             if process.returncode != 0:
                 name = ServerAddresses(index).name
                 raise NodeError(f"attaching the agent of {name} failed: {output.strip()}")
-        self._loads = [
-            PinnedMap(self._pin_directory(index) / "servers", PORT_KEY.size, LOADS.size) for index in sorted(hosts)
-        ]
+        self._loads = [PinnedMap(self._pin_directory(index) / "servers", PORT_KEY.size, LOADS.size) for index in sorted(hosts)]
 
     def _pin_directory(self, index: int) -> Path:
         return self._pins / ServerAddresses(index).name

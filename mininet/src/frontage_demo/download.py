@@ -38,9 +38,7 @@ class Done:
 class Download:
     """A client's, and a capture of what its host sends to the service and is sent by it from now on."""
 
-    def __init__(
-        self, command: Sequence[str | Path], host: Namespace, folder: Path, original: Path, limit: float
-    ) -> None:
+    def __init__(self, command: Sequence[str | Path], host: Namespace, folder: Path, original: Path, limit: float) -> None:
         """`command` saves in `folder`, which is made here, the object that the servers have in the file `original`,
         under the same name. It has `limit` seconds.
         """

@@ -164,9 +164,7 @@ class EdgeSwitch:
         deadline = time.monotonic() + timeout
         while not self._installed(connections):
             if time.monotonic() > deadline:
-                raise NodeError(
-                    f"the controller did not program the switch within {timeout:g} s; see {self._directory}"
-                )
+                raise NodeError(f"the controller did not program the switch within {timeout:g} s; see {self._directory}")
             time.sleep(0.1)
 
     def _installed(self, connections: int) -> bool:
@@ -174,10 +172,7 @@ class EdgeSwitch:
             found = scrape(METRICS)
         except OSError:
             return False
-        return (
-            found.total("frontage_phase", phase="installed") == 1
-            and found.total("frontage_connections_total") >= connections
-        )
+        return found.total("frontage_phase", phase="installed") == 1 and found.total("frontage_connections_total") >= connections
 
     def counters(self) -> EdgeCounters:
         """What the switch has counted since it started."""

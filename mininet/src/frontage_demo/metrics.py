@@ -148,16 +148,12 @@ def summarise(plan: Sequence[Arrival], run: PolicyRun, seconds: float) -> Summar
     )
 
 
-def active_flows_seen_by_clients(
-    servers: Sequence[str], outcomes: Sequence[Outcome], start_ns: int, seconds: float
-) -> ActiveFlows:
+def active_flows_seen_by_clients(servers: Sequence[str], outcomes: Sequence[Outcome], start_ns: int, seconds: float) -> ActiveFlows:
     """The same from the clients' side: a flow is active from its SYN to its last byte. Independent of the servers'
     agents, so each checks the other.
     """
     begun = {s: sorted((o.started_ns - start_ns) / 1e9 for o in outcomes if o.server == s) for s in servers}
     ended = {s: sorted((o.finished_ns - start_ns) / 1e9 for o in outcomes if o.server == s) for s in servers}
     times = tuple(i * SAMPLE_INTERVAL for i in range(int(seconds / SAMPLE_INTERVAL) + 1))
-    counts = tuple(
-        tuple(bisect.bisect_right(begun[s], t) - bisect.bisect_right(ended[s], t) for s in servers) for t in times
-    )
+    counts = tuple(tuple(bisect.bisect_right(begun[s], t) - bisect.bisect_right(ended[s], t) for s in servers) for t in times)
     return ActiveFlows(tuple(servers), times, counts)

@@ -43,9 +43,7 @@ class Scrape:
 def parse(text: str) -> Scrape:
     """Parse Prometheus' text format, as far as these endpoints use it."""
     return Scrape(
-        tuple(
-            Sample(s["name"], dict(LABEL.findall(s["labels"] or "")), float(s["value"])) for s in SAMPLE.finditer(text)
-        )
+        tuple(Sample(s["name"], dict(LABEL.findall(s["labels"] or "")), float(s["value"])) for s in SAMPLE.finditer(text))
     )
 
 

@@ -15,9 +15,7 @@ LAST_BYTES = 500
 """Of a log, to show with an error."""
 
 
-def serve(
-    host: Namespace, name: str, command: Sequence[str | Path], port: int, folder: Path
-) -> subprocess.Popen[bytes]:
+def serve(host: Namespace, name: str, command: Sequence[str | Path], port: int, folder: Path) -> subprocess.Popen[bytes]:
     """Start a process in `folder`, whose log there has its name, and wait until something is at the port, TCP's or
     UDP's. Raises NodeError.
     """

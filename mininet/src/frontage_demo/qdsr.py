@@ -40,9 +40,7 @@ class QdsrWorld(QuicWorld):
     own_routes = QuicWorld.routes
     """Who answers, in the real servers' configuration."""
 
-    def __init__(
-        self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path, real_server: Path
-    ) -> None:
+    def __init__(self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path, real_server: Path) -> None:
         super().__init__(settings, scratch, edge, server, client)
         self._real_server = real_server
         self.balancer, *self.real_servers = self.server_addresses

@@ -183,9 +183,7 @@ class QuicWorld(World):
             listening = ["ss", "-Hltn", "sport", "=", f":{METRICS[1]}"]
             while not self.servers[server.index].run(listening).stdout:
                 if time.monotonic() > deadline:
-                    raise NodeError(
-                        f"{server.name} does not listen within {timeout:g} s; logs are in {self._directory}"
-                    )
+                    raise NodeError(f"{server.name} does not listen within {timeout:g} s; logs are in {self._directory}")
                 time.sleep(0.05)
 
     def rotate_key(self) -> None:

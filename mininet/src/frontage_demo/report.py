@@ -80,8 +80,7 @@ COLUMNS: tuple[Column, ...] = (
 
 def _table(runs: Sequence[PolicyRun], summaries: Mapping[str, Summary]) -> str:
     best = {
-        title: min((v for s in summaries.values() if (v := value(s)) is not None), default=None)
-        for title, value, _, _ in COLUMNS
+        title: min((v for s in summaries.values() if (v := value(s)) is not None), default=None) for title, value, _, _ in COLUMNS
     }
     head = "".join(f"<th>{title}</th>" for title, *_ in COLUMNS)
     rows = []
@@ -148,11 +147,7 @@ def _active_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
             Line(
                 server,
                 i % 8,
-                [
-                    (t, row[i])
-                    for t, row in zip(run.active.times, run.active.counts, strict=True)
-                    if 0 <= t <= settings.seconds
-                ],
+                [(t, row[i]) for t, row in zip(run.active.times, run.active.counts, strict=True) if 0 <= t <= settings.seconds],
                 True,
             )
             for i, server in enumerate(run.active.servers)
@@ -179,11 +174,7 @@ def _packets_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
 def _settings_section(settings: Settings, plan: Sequence[Arrival], runs: Sequence[PolicyRun], offered: float) -> str:
     late = max((o.late for r in runs for o in r.outcomes), default=0.0)
     cpu = {part: max(r.cpu.get(part, 0.0) for r in runs) for r in runs for part in r.cpu}
-    queue = (
-        f"{settings.bottleneck_packets} packets"
-        if settings.bottleneck_packets
-        else f"{settings.bottleneck_queue // 1000} kB"
-    )
+    queue = f"{settings.bottleneck_packets} packets" if settings.bottleneck_packets else f"{settings.bottleneck_queue // 1000} kB"
     entries = {
         "seed": str(settings.seed),
         "time per run": f"{settings.seconds:g} s of arrivals, then until the last response is complete",
@@ -197,8 +188,7 @@ def _settings_section(settings: Settings, plan: Sequence[Arrival], runs: Sequenc
         "closing": PROTOCOLS[settings.protocol].closing,
         "switch": settings.target,
         "latest start": f"{late * 1e3:.1f} ms after its time in the plan",
-        "processor": ", ".join(f"{part} {cores:.2f}" for part, cores in cpu.items())
-        + " (cores, the most under any policy)",
+        "processor": ", ".join(f"{part} {cores:.2f}" for part, cores in cpu.items()) + " (cores, the most under any policy)",
     }
     rows = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in entries.items())
     return (

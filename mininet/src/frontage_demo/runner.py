@@ -38,9 +38,7 @@ class Sampler:
         return ActiveFlows(self.names, tuple(self._times), tuple(self._counts))
 
 
-def run_plan(
-    world: World, treatment: Treatment, plan: Sequence[Arrival], plan_file: Path, live: LiveTable
-) -> PolicyRun:
+def run_plan(world: World, treatment: Treatment, plan: Sequence[Arrival], plan_file: Path, live: LiveTable) -> PolicyRun:
     """Offer the plan's requests under a policy and a scheduler, wait for the last to finish, and return what was
     measured.
     """

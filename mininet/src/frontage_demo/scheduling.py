@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from frontage.network import Scheduler
 from rich.table import Table
+
+from frontage.network import Scheduler
 
 from .configuration import scheduler_of
 from .metrics import PolicyRun, short_fcts

@@ -56,9 +56,7 @@ class WebServer:
     process: subprocess.Popen[bytes]
 
     @classmethod
-    def start(
-        cls, host: Namespace, addresses: ServerAddresses, scratch: Path, module: Path | None, pace: int = PACE
-    ) -> WebServer:
+    def start(cls, host: Namespace, addresses: ServerAddresses, scratch: Path, module: Path | None, pace: int = PACE) -> WebServer:
         """Start nginx; `scratch/objects` holds what it serves, `module` is the flow-size reporter, `pace` is in bytes
         per second.
         """

@@ -14,12 +14,9 @@ def counts_table(counts: Mapping[str, Mapping[str, int]], order: Callable[[str],
         return ""
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     rows = "".join(
-        f"<tr><td>{run}</td>{''.join(f'<td>{row.get(name, 0)}</td>' for name in names)}</tr>"
-        for run, row in counts.items()
+        f"<tr><td>{run}</td>{''.join(f'<td>{row.get(name, 0)}</td>' for name in names)}</tr>" for run, row in counts.items()
     )
-    return (
-        f'<div class="scroll"><table><thead><tr><th>policy</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-    )
+    return f'<div class="scroll"><table><thead><tr><th>policy</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
 def counted(counts: Mapping[str, Mapping[str, int]], order: Callable[[str], Any] = str) -> list[str]:

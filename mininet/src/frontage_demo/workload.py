@@ -104,9 +104,7 @@ def arrival_rate(sizes: Sequence[int], scale: float, load: float, rate: float, f
     return load * rate / (8 * mean)
 
 
-def plan(
-    *, seed: int, seconds: float, load: float, rate: float, scale: float, clients: int, framing: Framing
-) -> list[Arrival]:
+def plan(*, seed: int, seconds: float, load: float, rate: float, scale: float, clients: int, framing: Framing) -> list[Arrival]:
     """The arrivals of one run. Equal arguments give equal plans, on every machine.
 
     Only `random()` is drawn: its sequence for a seed is the one that Python promises never to change.
@@ -122,9 +120,7 @@ def plan(
             return arrivals
         size = sizes[int(rng.random() * len(sizes))]
         client = int(rng.random() * clients)
-        arrivals.append(
-            Arrival(len(arrivals), round(now, 6), client, size, scaled(size, scale), _closing(rng.random()))
-        )
+        arrivals.append(Arrival(len(arrivals), round(now, 6), client, size, scaled(size, scale), _closing(rng.random())))
 
 
 def _closing(draw: float) -> str:
@@ -154,8 +150,6 @@ def read_plan(path: Path) -> list[Arrival]:
     """Read a plan that `write_plan` wrote."""
     with path.open(newline="") as file:
         return [
-            Arrival(
-                int(r["index"]), float(r["time"]), int(r["client"]), int(r["size"]), int(r["wire_size"]), r["closing"]
-            )
+            Arrival(int(r["index"]), float(r["time"]), int(r["client"]), int(r["size"]), int(r["wire_size"]), r["closing"])
             for r in csv.DictReader(file)
         ]

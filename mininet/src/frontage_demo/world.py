@@ -110,9 +110,7 @@ class World:
         total = 0
         for host in self.servers.values():
             names, values = (
-                line.split()
-                for line in Path(f"/proc/{host.pid}/net/snmp").read_text().splitlines()
-                if line[:4] == "Tcp:"
+                line.split() for line in Path(f"/proc/{host.pid}/net/snmp").read_text().splitlines() if line[:4] == "Tcp:"
             )
             total += int(values[names.index("RetransSegs")])
         return total
@@ -124,9 +122,7 @@ class World:
         for vip in (VIP4, VIP6):
             while not self._answers(vip):
                 if time.monotonic() > deadline:
-                    raise NodeError(
-                        f"no answer from VIP {vip} port {HTTP_PORT} within {timeout:g} s; logs are in {self.scratch}"
-                    )
+                    raise NodeError(f"no answer from VIP {vip} port {HTTP_PORT} within {timeout:g} s; logs are in {self.scratch}")
                 time.sleep(0.05)
 
     def _answers(self, vip: str) -> bool:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+
 from frontage.placement.engine import Engine
 from frontage.placement.policy import Policy, Reconfigurer
 from frontage.placement.values import Demand
 from frontage.records.ring import Ring, partition
 from frontage.records.routing import Routing
-
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.lookups import Clients, Lookup, Network, simulate
 from frontage_sim.wide.places import Places
@@ -55,7 +55,9 @@ def run(settings: Wide) -> pl.DataFrame:
         "p90",
         epoch.replace_strict(range(settings.epochs), least, return_dtype=pl.Float64).alias("nearest"),
         epoch.replace_strict(range(settings.epochs), [share for share, _ in overheads], return_dtype=pl.Float64).alias("messages"),
-        epoch.replace_strict(range(settings.epochs), [share for _, share in overheads], return_dtype=pl.Float64).alias("messages so far"),
+        epoch.replace_strict(range(settings.epochs), [share for _, share in overheads], return_dtype=pl.Float64).alias(
+            "messages so far"
+        ),
     )
 
 
@@ -128,7 +130,9 @@ class _Reports:
         self._said[~active] = 0
         served = self._since.sum(axis=2)
         flat = (-1, self._since.shape[2])
-        due = policy.reports(served.ravel().astype(np.int64), self._said.reshape(flat), self._since.reshape(flat)).reshape(served.shape)
+        due = policy.reports(served.ravel().astype(np.int64), self._said.reshape(flat), self._since.reshape(flat)).reshape(
+            served.shape
+        )
         due &= active
         self._said[due] = self._since[due] / self._epochs[due][:, None]
         self._since[due] = self._epochs[due] = 0
@@ -142,7 +146,9 @@ class _Reports:
         return found
 
 
-def _arrivals(names: Workload, demand: list[Array], followed: list[int], settings: Adaptation, rng: np.random.Generator) -> list[Lookup]:
+def _arrivals(
+    names: Workload, demand: list[Array], followed: list[int], settings: Adaptation, rng: np.random.Generator
+) -> list[Lookup]:
     """Every lookup of the followed names."""
     found = []
     for epoch, share in enumerate(demand):

@@ -6,8 +6,8 @@ from collections import deque
 
 import numpy as np
 import polars as pl
-from frontage.records.routing import Routing
 
+from frontage.records.routing import Routing
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.lookups import FAILED, Clients, Network, at_random, simulate
 from frontage_sim.wide.places import Places
@@ -73,7 +73,9 @@ def simulated(settings: Load, places: Places) -> pl.DataFrame:
 class _Updates:
     """Followed while lookups are: what they wait is of the same servers."""
 
-    def __init__(self, names: Workload, placed: Placed, places: Places, servers: Servers, duration: float, rng: np.random.Generator):
+    def __init__(
+        self, names: Workload, placed: Placed, places: Places, servers: Servers, duration: float, rng: np.random.Generator
+    ):
         number = len(names.guids)
         self.took = np.empty((number, _FOLLOWED, len(UPDATES)))
         """[name, update, what], seconds."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
 from frontage.records.ring import Ring
 from frontage.records.routing import Question, Router, Routing, Step, Way
-
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.places import Places
 
@@ -139,7 +139,9 @@ def _events(
         yield heapq.heappop(pending)
 
 
-def at_random(rates: Array, shares: Array, samples: npt.NDArray[np.int64], duration: float, rng: np.random.Generator) -> list[Lookup]:
+def at_random(
+    rates: Array, shares: Array, samples: npt.NDArray[np.int64], duration: float, rng: np.random.Generator
+) -> list[Lookup]:
     """``samples`` lookups of each name at times and from clients drawn, each standing for as many as the name's rate says."""
     name = np.repeat(np.arange(len(rates)), samples)
     times = rng.random(len(name)) * duration

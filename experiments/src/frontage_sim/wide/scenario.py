@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from frontage.config import ConfigError
-from frontage.explain import explain
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
+from frontage.config import ConfigError
+from frontage.explain import explain
 from frontage_sim.scenario import read
 
 
@@ -18,7 +18,9 @@ class _Model(BaseModel):
 
 class World(_Model):
     servers: int = Field(80, ge=3, le=200, description="name servers, of PlanetLab's nodes", examples=[80])
-    clients: int = Field(80, ge=2, le=200, description="local name servers, others of the nodes; the regions of demand", examples=[80])
+    clients: int = Field(
+        80, ge=2, le=200, description="local name servers, others of the nodes; the regions of demand", examples=[80]
+    )
 
 
 class Names(_Model):
@@ -26,7 +28,9 @@ class Names(_Model):
 
     number: int = Field(1000, ge=10, le=1_000_000, description="names", examples=[1000])
     services: float = Field(0.1, ge=0, le=1, description="the share of service names; the others are devices'", examples=[0.1])
-    device_locality: float = Field(0.75, ge=0.1, le=1, description="the share of requests from a device's own regions", examples=[0.75])
+    device_locality: float = Field(
+        0.75, ge=0.1, le=1, description="the share of requests from a device's own regions", examples=[0.75]
+    )
     service_locality: float = Field(0.8, ge=0.1, le=1, description="the same for services", examples=[0.8])
     zipf: float = Field(0.9, ge=0, le=2, description="the exponent of services' popularity", examples=[0.9])
 

@@ -8,11 +8,11 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+
 from frontage.placement.counts import replicate
 from frontage.placement.engine import Engine
 from frontage.placement.routing import Matrices, adapted, nearest
 from frontage.placement.values import Demand, Parameters, Sites
-
 from frontage_sim.wide.dht import Dht
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.places import Places
@@ -100,7 +100,9 @@ def by_demand(demand: Workload, places: Places, parameters: Parameters, costs: C
         if measured and number >= _EPOCHS * 3 // 4 and load.max() < least:
             best, least = chosen, float(load.max())
         full = max(1.0, _ROOM * float(load.mean()))
-        latency = adapted(engine.sites.load_latency.astype(np.float64), load / full * known.capacity, known, step / (number + 1) ** 0.5)
+        latency = adapted(
+            engine.sites.load_latency.astype(np.float64), load / full * known.capacity, known, step / (number + 1) ** 0.5
+        )
         engine.measure(latency.astype(np.float32))
         engine.again(asked.keys[rng.random(len(asked.keys)) < _AGAIN])
     return best

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+
 from frontage.placement.engine import Engine
 from frontage.placement.values import Demand, Parameters
-
 from frontage_sim.runner import SimulationError
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.places import Places
@@ -40,7 +40,9 @@ def _of_home(home: str, settings: Static, places: Places) -> pl.DataFrame:
         there = ", ".join(np.unique(places.countries).tolist())
         raise SimulationError(f"homes: of the clients that seed {settings.seed} draws none is in {home}; they are in {there}")
     demand = by_country(rng.choice(centres, settings.names), settings.locality, places)
-    everyone = placed(demand.sum(axis=0, keepdims=True), settings.sites, partial(Parameters, weighed=len(places.clients)), places)[0]
+    everyone = placed(demand.sum(axis=0, keepdims=True), settings.sites, partial(Parameters, weighed=len(places.clients)), places)[
+        0
+    ]
     anywhere = np.zeros_like(everyone)
     anywhere[rng.choice(len(places.servers), settings.sites, replace=False)] = True
     frames = []
@@ -49,7 +51,9 @@ def _of_home(home: str, settings: Static, places: Places) -> pl.DataFrame:
         frames.append(_measured(scheme, settings.sites, np.tile(near, (settings.names, 1)), demand, settings))
         for share in settings.closest:
             caught = by_anycast(places.rtt[:, fixed], share, np.random.default_rng([settings.seed, 12]))
-            frame = _measured(f"{scheme}, anycast {share:.0%}", settings.sites, np.tile(caught, (settings.names, 1)), demand, settings)
+            frame = _measured(
+                f"{scheme}, anycast {share:.0%}", settings.sites, np.tile(caught, (settings.names, 1)), demand, settings
+            )
             frames.append(frame.with_columns(pl.lit(float(demand.mean(axis=0) @ (caught - near > 0.1))).alias("astray")))
     for replicas in settings.replicas:
         for scheme, parameters in (("frontage", Parameters), ("auspice", partial(Parameters, nu=0.5, weighed=0))):

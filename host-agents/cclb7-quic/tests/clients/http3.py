@@ -43,9 +43,7 @@ class Client(QuicConnectionProtocol):
             "authority": parts.netloc,
             "path": parts.path,
         }
-        headers = [
-            (f":{name}".encode(), value.encode()) for name, value in fields.items()
-        ]
+        headers = [(f":{name}".encode(), value.encode()) for name, value in fields.items()]
         stream = self._quic.get_next_available_stream_id()
         self._http.send_headers(stream, headers, end_stream=True)
         answer = self._answers[stream] = Answer()
@@ -62,25 +60,19 @@ class Client(QuicConnectionProtocol):
         for part in self._http.handle_event(event):
             answer = self._answers.get(getattr(part, "stream_id", None))
             if answer and isinstance(part, HeadersReceived):
-                answer.headers.update(
-                    (name.decode(), value.decode()) for name, value in part.headers
-                )
+                answer.headers.update((name.decode(), value.decode()) for name, value in part.headers)
             if answer and isinstance(part, DataReceived):
                 answer.body += part.data
             if answer and part.stream_ended and not self._done[part.stream_id].done():
                 self._done[part.stream_id].set_result(None)
 
 
-def connect(
-    url: str, wait_connected: bool = True
-) -> AbstractAsyncContextManager[Client]:
+def connect(url: str, wait_connected: bool = True) -> AbstractAsyncContextManager[Client]:
     """To the server of `url`, whose certificate may be anybody's. What is asked before the connection is there leaves with the end of its
     handshake.
     """
     parts = urlsplit(url)
-    configuration = QuicConfiguration(
-        is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE
-    )
+    configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE)
     return connect_quic(
         parts.hostname,
         parts.port or 443,

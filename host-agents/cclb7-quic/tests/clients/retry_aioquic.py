@@ -30,9 +30,7 @@ class Client:
         self._socket = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
         self._socket.settimeout(PATIENCE)
         self._socket.connect(server)
-        configuration = QuicConfiguration(
-            is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE
-        )
+        configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE)
         self._quic = QuicConnection(configuration=configuration)
         self._quic.connect(server, now=time.monotonic())
 

@@ -42,9 +42,7 @@ def redundancy(settings: Settings, programs: Programs, box: sandbox.Sandbox) -> 
     loss = events.between_sites(events.LOSS, scenario.sites)
     print(f"Loss, and the death of a site: bringing up {len(scenario.sites)} sites ...", flush=True)
     directory = box.scratch / scenario.name
-    with ArtemisWorld(
-        scenario, programs, directory, seed=settings.seed, loss=loss, dispatched=settings.dispatched
-    ) as world:
+    with ArtemisWorld(scenario, programs, directory, seed=settings.seed, loss=loss, dispatched=settings.dispatched) as world:
         by_anycast(world, client)
         tries = events.losses(world, client, settings.tries) + events.site_dies(world, client, settings.rounds)
         save_tries(tries, settings.output / "events.json")

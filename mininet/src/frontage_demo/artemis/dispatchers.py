@@ -28,9 +28,7 @@ TIMEOUT = 10.0
 def start(host: Namespace, program: Path, site: SiteAddresses, directory: Path) -> subprocess.Popen[bytes]:
     """Start it; it knows nothing before `tell`."""
     file = directory / "dispatcher.toml"
-    file.write_text(
-        CONFIGURATION.format(own=site.dispatcher, control=DISPATCHER_PORT, tunnel=TUNNEL_PORT, vtep=site.vtep)
-    )
+    file.write_text(CONFIGURATION.format(own=site.dispatcher, control=DISPATCHER_PORT, tunnel=TUNNEL_PORT, vtep=site.vtep))
     with (directory / "dispatcher.log").open("ab") as log:
         return host.spawn([program, file], stdout=log, stderr=log)
 

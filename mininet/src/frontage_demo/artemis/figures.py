@@ -27,9 +27,7 @@ SIMULATED = {
 def figure12(result: Result, file: Path) -> None:
     """How often set-up and query take how long, in one scenario."""
     figure = Figure(figsize=(7, 3))
-    for axes, what, title in zip(
-        figure.subplots(1, 2), ("setup", "query"), ("connection set-up", "query"), strict=True
-    ):
+    for axes, what, title in zip(figure.subplots(1, 2), ("setup", "query"), ("connection set-up", "query"), strict=True):
         for way, name in WAYS.items():
             if times := sorted(getattr(sample, what) for sample in result.by(way)):
                 shares = [(number + 1) / len(times) for number in range(len(times))]

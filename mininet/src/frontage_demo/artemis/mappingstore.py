@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sql
+
 from frontage.enduser import schema
 from frontage.enduser.database import LEASE
 from frontage.enduser.prefixes import parse

@@ -32,9 +32,7 @@ def terminal(results: Sequence[Result], tries: Sequence[Try], seen: Failover | N
     return "\n\n".join(f"{title}\n{tables.plain(table)}" for title, table in made.items() if table[1])
 
 
-def write(
-    results: Sequence[Result], tries: Sequence[Try], seen: Failover | None, clients: Clients, directory: Path
-) -> Path:
+def write(results: Sequence[Result], tries: Sequence[Try], seen: Failover | None, clients: Clients, directory: Path) -> Path:
     """Write `artemis.md`, and its figures into `artemis/`, and return the page's path."""
     plots = directory / "artemis"
     plots.mkdir(parents=True, exist_ok=True)

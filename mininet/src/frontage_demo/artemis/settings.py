@@ -54,9 +54,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument("--dispatched", action="store_true", help="have dispatchers read the service's name")
     parser.add_argument("--tries", type=int, default=200, help="connections for each X at 1 %% loss; 0: none (200)")
     parser.add_argument("--redundancy", type=int, default=4, help="largest X to compare in the first deployment (4)")
-    parser.add_argument(
-        "--output", type=Path, default=Path("build/artemis"), help="folder of result.json (build/artemis)"
-    )
+    parser.add_argument("--output", type=Path, default=Path("build/artemis"), help="folder of result.json (build/artemis)")
     parser.add_argument("--page", type=Path, help="folder of artemis.md and its figures; --output if not given")
     given = parser.parse_args(arguments)
     if not 1 <= given.rounds <= 10_000:

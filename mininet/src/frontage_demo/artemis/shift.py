@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
+
 from frontage.demand.place import policy_of
 from frontage.demand.settings import Placement
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+
 from frontage.control import ControlError, ask
 
 from ..metricsclient import scrape

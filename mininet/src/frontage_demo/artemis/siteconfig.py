@@ -63,9 +63,7 @@ overload = 0.9
 
 def replica(site: SiteAddresses, log: Path, *, dispatched: bool) -> str:
     """Of the replica behind the switch: a producer of cookies that answers on the service address through tunnels."""
-    text = _REPLICA.format(
-        log=log, sid=site.sids[0], server_prefix=site.server_prefix, cookie_prefix=site.cookie_prefix, port=PORT
-    )
+    text = _REPLICA.format(log=log, sid=site.sids[0], server_prefix=site.server_prefix, cookie_prefix=site.cookie_prefix, port=PORT)
     text += _ARTEMIS.format(
         ttl=SERVICE_TTL,
         service=ZONE,

@@ -15,6 +15,7 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 
 from finsy.proto import p4r
+
 from frontage.p4info import Pipeline
 from frontage.p4runtime import Session
 from frontage.state import Action, Key, State

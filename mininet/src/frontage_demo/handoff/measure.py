@@ -194,9 +194,7 @@ def _downlink(world: World, form: str, connections: int) -> list[float]:
         for capture in captures:
             capture.terminate()
             capture.wait()
-        left, came = (
-            [float(t) for t in re.findall(r"^(\d+\.\d+) IP6", file.read_text(), re.MULTILINE)] for file in files
-        )
+        left, came = ([float(t) for t in re.findall(r"^(\d+\.\d+) IP6", file.read_text(), re.MULTILINE)] for file in files)
     return list(pairs(left, came))[-PROBES:]
 
 

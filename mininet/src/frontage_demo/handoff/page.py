@@ -143,9 +143,7 @@ def fairness(result: Result) -> str:
     cells = []
     for what, (one, other) in result.shares.items():
         jain = (one + other) ** 2 / (2 * (one**2 + other**2))
-        cells.append(
-            [what, f"{one:.2f} Mbit/s", f"{other:.2f} Mbit/s", f"{100 * one / (one + other):.0f} %", f"{jain:.2f}"]
-        )
+        cells.append([what, f"{one:.2f} Mbit/s", f"{other:.2f} Mbit/s", f"{100 * one / (one + other):.0f} %", f"{jain:.2f}"])
     return table(["", "first", "second", "first's share", "Jain's index"], cells)
 
 
@@ -177,9 +175,7 @@ def drawings(result: Result, rows: dict[str, Row]) -> dict[str, str]:
         names,
         values,
     )
-    values = [
-        [(float(loss) * 100, found[form]) for loss, found in result.rates.items() if float(loss)] for form in FORMS
-    ]
+    values = [[(float(loss) * 100, found[form]) for loss, found in result.rates.items() if float(loss)] for form in FORMS]
     found["figure13"] = _draw(
         "Download rate with losses",
         Axis("% of packets lost", 0.01, 10, True),

@@ -86,9 +86,7 @@ class World:
 class Ground:
     """Hosts and wires, on which one world after the other may stand."""
 
-    def __init__(
-        self, topology: type[Triangle | Site], programs: Programs, scratch: Path, sizes: Sequence[int]
-    ) -> None:
+    def __init__(self, topology: type[Triangle | Site], programs: Programs, scratch: Path, sizes: Sequence[int]) -> None:
         self._programs, self._topology = programs, topology
         self._folder = scratch / topology.__name__.lower()
         (self._folder / "objects").mkdir(parents=True)
@@ -132,9 +130,7 @@ class Ground:
         begin = configuration.balancer(BALANCER, BALANCER_ADDRESS, port, f'metrics = "{METRICS}"\n')
         return begin + configuration.handoff(BALANCER, real) + configuration.handed_route("round-robin")
 
-    def _start(
-        self, running: contextlib.ExitStack, here: World, host: str, name: str, program: Path, text: str, port: int
-    ) -> None:
+    def _start(self, running: contextlib.ExitStack, here: World, host: str, name: str, program: Path, text: str, port: int) -> None:
         file = self._folder / f"{name}.toml"
         file.write_text(text)
         running.callback(_end, serve(here.hosts[host], name, [program, file], port, self._folder))

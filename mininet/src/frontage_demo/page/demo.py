@@ -41,9 +41,7 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: Sandb
             console.print(f"Up. To look inside: nsenter --all --target {box.process}", highlight=False)
             for load in load_all(world, clients, pictures):
                 loads.append(load)
-                console.print(
-                    f"  {load.client}, {report.TITLES[load.form]}: {load.seconds * 1e3:.0f} ms", highlight=False
-                )
+                console.print(f"  {load.client}, {report.TITLES[load.form]}: {load.seconds * 1e3:.0f} ms", highlight=False)
                 # After every load, so that what was seen is not lost if a later one fails.
                 _write(settings, loads, missing, world.screen(), directory)
     except BaseException:
@@ -59,9 +57,7 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: Sandb
     return 1 if failures else 0
 
 
-def _write(
-    settings: Settings, loads: Sequence[Load], missing: Sequence[str], screen: bytes | None, directory: Path
-) -> None:
+def _write(settings: Settings, loads: Sequence[Load], missing: Sequence[str], screen: bytes | None, directory: Path) -> None:
     result = {
         "settings": settings.as_dict(),
         "missing": list(missing),

@@ -80,9 +80,7 @@ def measure(world: World, handshakes: int) -> Result:
     return Result(round_trips, rows, counted)
 
 
-def _row(
-    world: World, way: Way, start: str, retry: bool, cached: bool, names: str, handshakes: int, *options: str
-) -> Row:
+def _row(world: World, way: Way, start: str, retry: bool, cached: bool, names: str, handshakes: int, *options: str) -> Row:
     report = world.load(world.client, *options, retry=retry, names=names, handshakes=handshakes)
     if report["failed"] or report["stayed"]:
         raise NodeError(f"{way} {start}: not every handshake was well: {report['failed']} {report['stayed']}")

@@ -146,9 +146,7 @@ async def run(args: argparse.Namespace) -> None:
     store = await JetStream.open(args.servers, args.site, args.sites, replicas=REPLICAS, controllers=CONTROLLERS)
     with args.out.open("w") as out:
         clients = Clients(store, args.site, names, args.seed, out)
-        followers = [
-            asyncio.create_task(clients.follow(name)) for name in names[:: max(1, len(names) // args.followed)]
-        ]
+        followers = [asyncio.create_task(clients.follow(name)) for name in names[:: max(1, len(names) // args.followed)]]
         print("ready", flush=True)
         await clients.run(args.rate, stop)
         for follower in followers:

@@ -100,9 +100,7 @@ def svg(result: Result) -> str:
             found = [quiet(result, "put", kind, a, b).values for a in SITES for b in SITES if (a == b) is near]
             values = [value for some in found for value in some]
             if values:
-                lines.append(
-                    Line(f"{kind}, {'home' if near else 'elsewhere'}", number, cdf_points(values), dashed=near)
-                )
+                lines.append(Line(f"{kind}, {'home' if near else 'elsewhere'}", number, cdf_points(values), dashed=near))
                 slowest = max(slowest, *values)
     x = Axis("ms until acknowledged (dashed: by clients at the record's home)", 1, max(1000, slowest), logarithmic=True)
     drawing = plot("Records: update latency", x, Axis("share of writes", 0, 1), lines)
@@ -112,22 +110,15 @@ def svg(result: Result) -> str:
 def page(result: Result, plan: Plan) -> str:
     """The page."""
     distances = ", ".join(
-        f"{PLACES[a - 1]} (site {a}) to {PLACES[b - 1]} (site {b}) {round_trip(a, b):.0f} ms"
-        for a, b in ((1, 2), (1, 3), (2, 3))
+        f"{PLACES[a - 1]} (site {a}) to {PLACES[b - 1]} (site {b}) {round_trip(a, b):.0f} ms" for a, b in ((1, 2), (1, 3), (2, 3))
     )
     records = len(result.homes)
     verdict = "Nothing was found." if not result.violations else "**Violations**:\n\n" + _list(result.violations)
-    sums = {
-        code: sum(some.get(code, 0) for some in result.counts.values())
-        for one in result.counts.values()
-        for code in one
-    }
+    sums = {code: sum(some.get(code, 0) for some in result.counts.values()) for one in result.counts.values() for code in one}
     counts = ", ".join(f"{n} `{code}`" for code, n in sorted(sums.items()) if n) or "none"
     return "\n".join(
         [
-            INTRODUCTION.format(
-                distances=distances, rate=plan.rate, records=records, seed=plan.seed, cores=os.cpu_count()
-            ),
+            INTRODUCTION.format(distances=distances, rate=plan.rate, records=records, seed=plan.seed, cores=os.cpu_count()),
             CHECKED.format(verdict=verdict, operations=len(result.operations), counts=counts),
             STALLS,
             stalls(result),

@@ -45,9 +45,7 @@ class Storm:
         self._sites = sorted(self._regions)
         homes = choose(self._sites, plan.records * len(Consistency))
         kinds = list(Consistency)
-        self._names = [
-            Name(guid, kinds[number % len(kinds)], home) for number, (guid, home) in enumerate(homes.items())
-        ]
+        self._names = [Name(guid, kinds[number % len(kinds)], home) for number, (guid, home) in enumerate(homes.items())]
         self._stores: dict[int, JetStream] = {}
         self.result = Result([], homes)
 
@@ -90,9 +88,7 @@ class Storm:
             stamp = 1 if name.consistency is Consistency.EVENTUAL else None
             made = await self._stores[site].put(name.guid, {"w": value}, consistency=name.consistency, stamp=stamp)
             version, end = made.record.version, time.monotonic_ns()
-            self.result.operations.append(
-                Operation(site, name.guid, name.consistency, "put", value, begin, end, version)
-            )
+            self.result.operations.append(Operation(site, name.guid, name.consistency, "put", value, begin, end, version))
 
     async def _phases(self) -> None:
         first, second, third = self._sites
@@ -162,9 +158,7 @@ class Storm:
         group = await self._class(home)
         victim = self._servers.named((await moves.standing(self._stores[second].link, group)).servers[0])
         moving = asyncio.create_task(self._move(group, [home, second, third]))
-        placing = asyncio.create_task(
-            self._place(random.Random(self._plan.seed).sample(sorted(self.result.homes), MOVED))
-        )
+        placing = asyncio.create_task(self._place(random.Random(self._plan.seed).sample(sorted(self.result.homes), MOVED)))
         await asyncio.sleep(0.2)
         self._servers.kill(victim)
         await asyncio.gather(moving, placing)

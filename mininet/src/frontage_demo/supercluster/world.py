@@ -95,9 +95,7 @@ def round_trip(a: int, b: int) -> float:
 @contextlib.contextmanager
 def world(programs: Programs, folder: Path, seed: int) -> Iterator[World]:
     """A world, until the end of the context. Its processes end with the namespaces in which this is called."""
-    hosts = [
-        Host(f"g{site}", place, f"2001:db8:{0x100 + site:x}::", site) for site, place in enumerate(PLACES, start=1)
-    ]
+    hosts = [Host(f"g{site}", place, f"2001:db8:{0x100 + site:x}::", site) for site, place in enumerate(PLACES, start=1)]
     network = Network(_Regions(hosts=hosts))
     network.start()
     wan = Wan(
