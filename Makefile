@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 
-# What `make demo` may be told; unset, mininet/src/frontage_demo/settings.py says.
+# What `make demo` may be told; unset, mininet/src/frontage_testbed/datacentre/settings.py says.
 export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL SCHEDULER TARGET QDSR
 # What `make conformance` and `make differential` are held against.
 export P4C P4C_BM2 BMV2

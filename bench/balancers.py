@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from frontage_demo.objects import pattern, write_objects
-from frontage_demo.servers import CONFIGURATION, NGINX, OBJECTS, PACE, PACED
-from frontage_demo.workload import load_cdf
+from frontage_testbed.datacentre.servers import CONFIGURATION, NGINX, OBJECTS, PACE, PACED
+from frontage_testbed.load.objects import pattern, write_objects
+from frontage_testbed.load.workload import load_cdf
 from http3 import Lab, lab
 from paths import ROOT, program
 
@@ -110,7 +110,7 @@ def quic(here: Lab, cclb7: bool) -> contextlib.AbstractContextManager[object]:
 
 
 def tcp_client(_: Lab) -> list[str | Path]:
-    return [sys.executable, "-m", "frontage_demo.loadgen", "--path", OBJECTS]
+    return [sys.executable, "-m", "frontage_testbed.load.loadgen", "--path", OBJECTS]
 
 
 def quic_client(here: Lab) -> list[str | Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cells import Rows, compared, figure, number, ratio, table
-from frontage_demo.plots import Axis, Line, plot
+from frontage_testbed.reporting.plots import Axis, Line, plot
 from page_servers import quic, table1
 from paths import ROOT, WORK
 from tables import KINDS

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import nginx
-from frontage_demo.certificate import issue_certificate, make_authority
-from frontage_demo.handoff import configuration
-from frontage_demo.handoff.configuration import ORIGIN_PORT, RealServer
+from frontage_testbed import handoffconfig as configuration
+from frontage_testbed.certificate import issue_certificate, make_authority
+from frontage_testbed.handoffconfig import ORIGIN_PORT, RealServer
 from namespaces import PATIENCE, child, core_ns, enter, namespace, pin, run, serving
 from paths import program
 

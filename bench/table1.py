@@ -15,9 +15,9 @@ from statistics import fmean, median
 
 from balancers import BALANCERS, PORTS, Balancer, nginx, world
 from frontage_demo.metrics import percentile
-from frontage_demo.outcome import Outcome
-from frontage_demo.protocols import PROTOCOLS
-from frontage_demo.workload import plan, write_plan
+from frontage_testbed.load.outcome import Outcome
+from frontage_testbed.load.protocols import PROTOCOLS
+from frontage_testbed.load.workload import plan, write_plan
 from http3 import CLIENT_CORE, SERVER_CORE, VIP, Lab
 from rows import Row, finish, row
 

@@ -1,6 +1,6 @@
 """Has HTTP/3 clients that others wrote find a service by a hosts file that names its Service Address (docs/naming.md).
 
-Each of these clients that is here downloads 1 MB in Artemis' world (docs/artemis.md), through dispatchers, from a network that anycast
+Each of these clients that is here downloads 1 MB in Artemis' testbed (docs/artemis.md), through dispatchers, from a network that anycast
 does not lead to its best site. Writes clients.json, which the page of `make artemis` shows. Fails if a download is not whole, if a
 client goes to another site than the best one, or if one that has gone to the site's own address still sends to the Service Address.
 
@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from catalogue import HERE, ROOT, CatalogueError, Client, read
-from frontage_demo import sandbox
-from frontage_demo.artemis.addresses import PORT
 from frontage_demo.artemis.events import DETOUR
 from frontage_demo.artemis.hostsfile import download
 from frontage_demo.artemis.names import ZONE
 from frontage_demo.artemis.programs import find
-from frontage_demo.artemis.world import LONG_OBJECT, ArtemisWorld
-from frontage_demo.deployment import DeploymentError
-from frontage_demo.sandbox import Sandbox, SandboxError
+from frontage_demo.artemis.testbed import LONG_OBJECT, ArtemisTestbed
+from frontage_testbed import sandbox
+from frontage_testbed.datacentre.deployment import DeploymentError
+from frontage_testbed.sandbox import Sandbox, SandboxError
+from frontage_testbed.wan.addresses import PORT
 from rounds import PAGE
 
 CLIENTS = ("ngtcp2", "aioquic", "curl", "Chromium", "Firefox", "lsquic")
@@ -34,10 +34,10 @@ CLIENTS = ("ngtcp2", "aioquic", "curl", "Chromium", "Firefox", "lsquic")
 Rows = dict[str, dict[str, Any]]
 
 
-def run(world: ArtemisWorld, client: Client, program: Path) -> dict[str, Any]:
+def run(testbed: ArtemisTestbed, client: Client, program: Path) -> dict[str, Any]:
     """What is seen of one client, and its version."""
-    (host,) = world.scenario.clients
-    folder = world.directory / f"by-hosts-file-{client.name}"
+    (host,) = testbed.scenario.clients
+    folder = testbed.directory / f"by-hosts-file-{client.name}"
     values = {
         "folder": str(folder),
         "out": str(folder / LONG_OBJECT.removeprefix("/")),
@@ -47,9 +47,9 @@ def run(world: ArtemisWorld, client: Client, program: Path) -> dict[str, Any]:
         "url": f"https://{ZONE}:{PORT}{LONG_OBJECT}",
         "path": LONG_OBJECT,
         "page": f"/{PAGE}#{LONG_OBJECT}",
-        "certificate": str(world.directory / "certificate.pem"),
+        "certificate": str(testbed.directory / "certificate.pem"),
     }
-    seen = asdict(download(world, host, client.command(program, values), folder))
+    seen = asdict(download(testbed, host, client.command(program, values), folder))
     return {"version": client.version_of(program)} | seen
 
 
@@ -82,13 +82,13 @@ def main() -> int:
         def body(box: Sandbox) -> int:
             rows: Rows = {}
             try:
-                with ArtemisWorld(DETOUR, made_of, box.scratch / "world", dispatched=True) as world:
-                    shutil.copy(HERE / "programs" / PAGE, world.directory / "objects")
+                with ArtemisTestbed(DETOUR, made_of, box.scratch / "testbed", dispatched=True) as testbed:
+                    shutil.copy(HERE / "programs" / PAGE, testbed.directory / "objects")
                     (host,) = DETOUR.clients
-                    best = world.best_site(host).place
+                    best = testbed.best_site(host).place
                     for client, program in here:
                         print(client.name, flush=True)
-                        rows[client.name] = run(world, client, program)
+                        rows[client.name] = run(testbed, client, program)
             finally:
                 box.keep_logs(output / "logs")
             (output / "clients.json").write_text(json.dumps(rows, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""What is done to a host of the world, and on its way, in the midst of a download."""
+"""What is done to a host of the testbed, and on its way, in the midst of a download."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import ip_interface
 
-from frontage_demo.addresses import COOKIE_PREFIX, QUIC_PORT, ClientAddresses
-from frontage_demo.download import Download
-from frontage_demo.nodes import Namespace
+from frontage_testbed.datacentre.addresses import COOKIE_PREFIX, QUIC_PORT, ClientAddresses
+from frontage_testbed.load.download import Download
+from frontage_testbed.nodes import Namespace
 
 REBINDING = """table inet rebinding-{old} {{
     chain out {{ type filter hook postrouting priority 0; udp sport {old} udp dport {service} udp sport set {new}; }}

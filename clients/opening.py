@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from frontage_demo.capture import Datagram
+from frontage_testbed.capture import Datagram
 
 LONG_HEADER = 0x80
 

@@ -1,4 +1,4 @@
-"""The downloads of one client in a world, and what is to be said of them."""
+"""The downloads of one client in a testbed, and what is to be said of them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from catalogue import HERE, Client
 from disturbances import readdress, rebind, restore, unreachable_cookies
 from frontage.config import load
 from frontage.cookie import CookieKey
-from frontage_demo.addresses import QUIC_PORT, QUIC_VIP6, ClientAddresses
-from frontage_demo.download import Done, Download
-from frontage_demo.edge import EdgeCounters
-from frontage_demo.nodes import Namespace
-from frontage_demo.quic import QuicWorld
-from frontage_demo.topology import INTERNET
+from frontage_testbed.datacentre.addresses import QUIC_PORT, QUIC_VIP6, ClientAddresses
+from frontage_testbed.datacentre.edge import EdgeCounters
+from frontage_testbed.datacentre.quic import QuicTestbed
+from frontage_testbed.datacentre.topology import INTERNET
+from frontage_testbed.load.download import Done, Download
+from frontage_testbed.nodes import Namespace
 from opening import opening
 
 SIZE = 5_000_000
@@ -28,16 +28,16 @@ LIMIT = 60.0
 PAGE = "page.html"
 
 
-def offer(world: QuicWorld) -> None:
+def offer(testbed: QuicTestbed) -> None:
     """Have the servers serve the object, and a page that loads it."""
-    world.offer_objects([SIZE])
-    world.wait_until_ready()
-    shutil.copy(HERE / "programs" / PAGE, world.scratch / "objects")
+    testbed.offer_objects([SIZE])
+    testbed.wait_until_ready()
+    shutil.copy(HERE / "programs" / PAGE, testbed.scratch / "objects")
 
 
-def download_of(client: Client, program: Path, kind: str, host: Namespace, world: QuicWorld) -> Download:
+def download_of(client: Client, program: Path, kind: str, host: Namespace, testbed: QuicTestbed) -> Download:
     """The object's by a client, not begun."""
-    folder = world.scratch / f"download-{client.name}-{kind}"
+    folder = testbed.scratch / f"download-{client.name}-{kind}"
     values = {
         "folder": str(folder),
         "out": str(folder / str(SIZE)),
@@ -47,21 +47,21 @@ def download_of(client: Client, program: Path, kind: str, host: Namespace, world
         "url": f"https://[{QUIC_VIP6}]:{QUIC_PORT}/{SIZE}",
         "path": f"/{SIZE}",
         "page": f"/{PAGE}#/{SIZE}",
-        "certificate": str(world.scratch / "quic" / "certificate.pem"),
+        "certificate": str(testbed.scratch / "quic" / "certificate.pem"),
     }
     return Download(
-        client.command(program, values, kind == "migrating"), host, folder, world.scratch / "objects" / str(SIZE), LIMIT
+        client.command(program, values, kind == "migrating"), host, folder, testbed.scratch / "objects" / str(SIZE), LIMIT
     )
 
 
 class Rounds:
-    """A world that is up, with the object."""
+    """A testbed that is up, with the object."""
 
-    def __init__(self, world: QuicWorld) -> None:
-        self._world = world
-        offer(world)
-        self._keys: tuple[CookieKey, ...] = tuple(load(world.edge.config).cookie_keys)
-        self._hosts = zip(world.client_addresses, world.clients.values(), strict=True)
+    def __init__(self, testbed: QuicTestbed) -> None:
+        self._testbed = testbed
+        offer(testbed)
+        self._keys: tuple[CookieKey, ...] = tuple(load(testbed.edge.config).cookie_keys)
+        self._hosts = zip(testbed.client_addresses, testbed.clients.values(), strict=True)
 
     def all_of(self, client: Client, program: Path) -> dict[str, Any]:
         """What there is to say of a client, from downloads on a host of its own."""
@@ -73,7 +73,7 @@ class Rounds:
         }
         runs = {kind: self._download(client, program, kind, host, address, disturb) for kind, disturb in disturbances.items()}
         if runs["undisturbed"]["cookies"]:
-            with unreachable_cookies(self._world.network[INTERNET]):
+            with unreachable_cookies(self._testbed.network[INTERNET]):
                 runs["unreachable"] = self._download(client, program, "unreachable", host, address, None)
         if client.migrate:
             runs["migrating"] = self._download(client, program, "migrating", host, address, None)
@@ -88,19 +88,19 @@ class Rounds:
         address: ClientAddresses,
         disturb: Callable[[Download], None] | None,
     ) -> dict[str, Any]:
-        before = self._world.edge.counters()
-        download = download_of(client, program, kind, host, self._world)
+        before = self._testbed.edge.counters()
+        download = download_of(client, program, kind, host, self._testbed)
         download.begin()
         disturbed = disturb is not None and download.wait_for(UNDER_WAY)
         if disturb is not None and disturbed:
             disturb(download)
         done = download.finish()
         restore(host, address)
-        return self._told(done, disturbed, self._world.edge.counters(), before)
+        return self._told(done, disturbed, self._testbed.edge.counters(), before)
 
     def _told(self, done: Done, disturbed: bool, after: EdgeCounters, before: EdgeCounters) -> dict[str, Any]:
         came = {datagram.remote for datagram in done.seen if not datagram.up}
-        cookies = {remote for remote in came if self._world.is_cookie_address(remote, self._keys)}
+        cookies = {remote for remote in came if self._testbed.is_cookie_address(remote, self._keys)}
         return {
             "whole": done.whole,
             "status": done.status,

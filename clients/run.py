@@ -20,10 +20,10 @@ from typing import Any
 
 import page
 from catalogue import BUILD, CatalogueError, Client, read
-from frontage_demo import sandbox
-from frontage_demo.deployment import DeploymentError, find
-from frontage_demo.sandbox import Sandbox, SandboxError
-from frontage_demo.settings import Settings
+from frontage_testbed import sandbox
+from frontage_testbed.datacentre.deployment import DeploymentError, find
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.sandbox import Sandbox, SandboxError
 from handoff import Handed
 from page import RESULT
 from rounds import Rounds
@@ -84,13 +84,13 @@ def main() -> int:
         def body(box: Sandbox) -> int:
             try:
                 here = [client for client in chosen if client.name in programs]
-                with found.quic_world(settings, box.part("alone")) as world:
-                    rounds = Rounds(world)
+                with found.quic_testbed(settings, box.part("alone")) as testbed:
+                    rounds = Rounds(testbed)
                     for client in here:
                         print(client.name, flush=True)
                         rows[client.name] |= rounds.all_of(client, programs[client.name])
-                with found.qdsr_world(settings, box.part("handed")) as world:
-                    handed = Handed(world)
+                with found.qdsr_testbed(settings, box.part("handed")) as testbed:
+                    handed = Handed(testbed)
                     for client in here:
                         print(f"{client.name}, from real servers", flush=True)
                         rows[client.name]["handed"] = handed.one_of(client, programs[client.name])

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from frontage_demo import browsers
+from frontage_testbed.load import browsers
 
 
 def main(chromium: str, out: str, page: str, name: str, host: str, port: str, certificate: str) -> None:

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from frontage_demo import browsers
+from frontage_testbed.load import browsers
 
 
 def main(firefox: str, out: str, path: str, name: str, host: str, port: str, certificate: str) -> None:

@@ -1,4 +1,4 @@
-"""Clients as they are, in Artemis' world."""
+"""Clients as they are, in Artemis' testbed."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 from artemis import CLIENTS, wrong
 from catalogue import HERE, read
 from frontage_demo.artemis.programs import find
-from frontage_demo.deployment import DeploymentError
+from frontage_testbed.datacentre.deployment import DeploymentError
 
 BEST = "eu-central-1"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from frontage_demo.capture import datagrams
+from frontage_testbed.capture import datagrams
 from opening import opening
 
 CLIENT, VIP = "2001:db8::2", "2001:db8:f::20"

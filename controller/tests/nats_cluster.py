@@ -13,7 +13,7 @@ from typing import IO
 import pytest
 
 from frontage.records.jetstream.link import SAFE
-from frontage_demo.natsservers import Node, Servers, free_ports
+from frontage_testbed.natsservers import Node, Servers, free_ports
 
 BUILT = Path(__file__).parents[2] / "build" / "nats-server"
 BINARY = os.environ.get("NATS_SERVER") or (str(BUILT) if BUILT.exists() else shutil.which("nats-server"))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from scapy.utils import RawPcapReader
 
-from frontage_demo.addresses import ServerAddresses
-from frontage_demo.handoff.configuration import LINK_PORT, ORIGIN_PORT
-from frontage_demo.nodes import Namespace
-from frontage_demo.qdsr import QdsrWorld
+from frontage_testbed.datacentre.addresses import ServerAddresses
+from frontage_testbed.datacentre.qdsr import QdsrTestbed
+from frontage_testbed.handoffconfig import LINK_PORT, ORIGIN_PORT
+from frontage_testbed.nodes import Namespace
 
 PAYLOAD = 14 + 40 + 8
 """Octets of a frame before UDP's payload, over IPv6."""
@@ -35,12 +35,12 @@ def dropping(host: Namespace, *matches: str) -> Iterator[None]:
 
 
 @contextmanager
-def without_link(world: QdsrWorld, real_server: ServerAddresses) -> Iterator[None]:
+def without_link(testbed: QdsrTestbed, real_server: ServerAddresses) -> Iterator[None]:
     """Balancer and real server do not reach each other."""
     back = (f"udp sport {LINK_PORT}", f"tcp sport {ORIGIN_PORT}")
     with ExitStack() as cuts:
-        cuts.enter_context(dropping(world.servers[real_server.index], *back))
-        cuts.enter_context(dropping(world.servers[world.balancer.index], f"ip6 daddr {real_server.address6}"))
+        cuts.enter_context(dropping(testbed.servers[real_server.index], *back))
+        cuts.enter_context(dropping(testbed.servers[testbed.balancer.index], f"ip6 daddr {real_server.address6}"))
         yield
 
 

@@ -12,7 +12,7 @@ from frontage.offline import contents
 from frontage.p4info import Schema
 from frontage.reasons import drops, outcomes
 from frontage.state import Action, Key, Match
-from frontage_demo.deployment import REPOSITORY
+from frontage_testbed.programs import REPOSITORY
 
 DROPS, OUTCOMES = "FrontageIngress.drops", "FrontageIngress.outcomes"
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from frontage_demo.capture import frames
+from frontage_testbed.capture import frames
 
 LARGEST = 1452
 """Of UDP's payloads over IPv6, as Ethernet has it."""

@@ -2,8 +2,8 @@
 
 import json
 
-from frontage_demo.addresses import QUIC_PORT
-from frontage_demo.nodes import Namespace
+from frontage_testbed.datacentre.addresses import QUIC_PORT
+from frontage_testbed.nodes import Namespace
 
 PORTS = "40000 60000"
 """That clients take, so that theirs and the NAT's, which differ by the highest bit, are known apart."""

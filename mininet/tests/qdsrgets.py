@@ -1,12 +1,12 @@
-"""Downloads in a world with real servers, one at a time or while something is done to a real server."""
+"""Downloads in a testbed with real servers, one at a time or while something is done to a real server."""
 
 import json
 import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from frontage_demo.addresses import QUIC_PORT, QUIC_VIP6
-from frontage_demo.qdsr import QdsrWorld
+from frontage_testbed.datacentre.addresses import QUIC_PORT, QUIC_VIP6
+from frontage_testbed.datacentre.qdsr import QdsrTestbed
 from quicrounds import FAST, PATIENCE, SLOW, limit, until
 
 FIRST = 1_000
@@ -22,18 +22,18 @@ class Get:
     time once it has the first.
     """
 
-    def __init__(self, world: QdsrWorld, client: int, sizes: tuple[int, ...], *options: str, command: str = "get") -> None:
-        self._world = world
+    def __init__(self, testbed: QdsrTestbed, client: int, sizes: tuple[int, ...], *options: str, command: str = "get") -> None:
+        self._testbed = testbed
         self._sizes = sizes
-        name = f"get-{client}-{len(list(world.scratch.glob('get-*')))}"
-        self._folder = world.scratch / name
+        name = f"get-{client}-{len(list(testbed.scratch.glob('get-*')))}"
+        self._folder = testbed.scratch / name
         self._folder.mkdir()
         self._log = self._folder / "client.log"
         urls = [f"https://[{QUIC_VIP6}]:{QUIC_PORT}/{size}" for size in sizes]
         output = f"--output={self._folder}"
-        words = [world.h3_client, command, *urls, "--insecure", "--paths", "3", output, *options]
+        words = [testbed.h3_client, command, *urls, "--insecure", "--paths", "3", output, *options]
         with self._log.open("wb") as log:
-            self._process: subprocess.Popen[bytes] = world.clients[client].spawn(words, stdout=log, stderr=log)
+            self._process: subprocess.Popen[bytes] = testbed.clients[client].spawn(words, stdout=log, stderr=log)
 
     @property
     def runs(self) -> bool:
@@ -56,7 +56,7 @@ class Get:
         assert len(lines) == len(self._sizes), self._log.read_text()
         for line in lines:
             name = line["url"].rpartition("/")[2]
-            original = self._world.scratch / "objects" / name
+            original = self._testbed.scratch / "objects" / name
             saved = self._folder / name
             line["right"] = saved.exists() and saved.read_bytes() == original.read_bytes()
         return lines
@@ -66,46 +66,46 @@ class Get:
         return [json.loads(line) for line in whole if line.startswith("{")]
 
 
-def meanwhile(world: QdsrWorld, act: Callable[[str, list[Get]], object], *options: str) -> list[list[dict[str, Any]]]:
+def meanwhile(testbed: QdsrTestbed, act: Callable[[str, list[Get]], object], *options: str) -> list[list[dict[str, Any]]]:
     """A long object for each client, of which each real server sends one, and a short one after it. Once both are under
     way, `act` on the real server that sends to the first client.
     """
-    limit(world, SLOW)
-    first, get = _handed_over(world, 0, set(), *options)
-    second, other = _handed_over(world, 1, {first}, *options)
+    limit(testbed, SLOW)
+    first, get = _handed_over(testbed, 0, set(), *options)
+    second, other = _handed_over(testbed, 1, {first}, *options)
     assert first != second, "the one with less to do gets it"
     gets = [get, other]
     act(first, gets)
     assert other.runs, "the downloads ended before the disturbance did"
-    limit(world, FAST)
+    limit(testbed, FAST)
     return [get.finish()[1:] for get in gets]
 
 
-def _handed_over(world: QdsrWorld, client: int, busy: set[str], *options: str) -> tuple[str, Get]:
+def _handed_over(testbed: QdsrTestbed, client: int, busy: set[str], *options: str) -> tuple[str, Get]:
     """A long object, and the real server that sends it, which is none of the `busy`. While the paths of a connection
     settle, the balancer keeps what it is asked for, and while it has not heard that an object has come, its real server
     has as much to do as another that is busy; then another connection is tried.
     """
     for _ in range(TRIES):
-        get, sender = _try(world, client, *options)
+        get, sender = _try(testbed, client, *options)
         if sender is not None and sender not in busy:
             return sender, get
         get.kill()
     raise AssertionError(f"in {TRIES} tries, no real server but {busy} got a long object")
 
 
-def _try(world: QdsrWorld, client: int, *options: str) -> tuple[Get, str | None]:
-    packets, before, kept, answers = world.directly(), world.requests(), world.kept(), len(world.log())
-    get = Get(world, client, (FIRST, LONG, FIRST), *options)
-    first = until(lambda: [line for line in world.log(answers) if line["path"] == f"/{FIRST}"], "the first object comes")
+def _try(testbed: QdsrTestbed, client: int, *options: str) -> tuple[Get, str | None]:
+    packets, before, kept, answers = testbed.directly(), testbed.requests(), testbed.kept(), len(testbed.log())
+    get = Get(testbed, client, (FIRST, LONG, FIRST), *options)
+    first = until(lambda: [line for line in testbed.log(answers) if line["path"] == f"/{FIRST}"], "the first object comes")
     if "server" not in first[0]:
         kept += 1
 
     def asked() -> list[str]:
-        return [name for name, count in world.requests().items() if count > before[name]]
+        return [name for name, count in testbed.requests().items() if count > before[name]]
 
-    until(lambda: asked() or world.kept() > kept, "somebody is asked for the long object")
+    until(lambda: asked() or testbed.kept() > kept, "somebody is asked for the long object")
     sender = next(iter(asked()), None)
     if sender is not None:
-        until(lambda: world.directly()[sender] - packets[sender] > UNDER_WAY, "it sends")
+        until(lambda: testbed.directly()[sender] - packets[sender] > UNDER_WAY, "it sends")
     return get, sender

@@ -6,8 +6,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from frontage_demo.addresses import QUIC_PORT, QUIC_VIP6
-from frontage_demo.deployment import REPOSITORY
+from frontage_testbed.datacentre.addresses import QUIC_PORT, QUIC_VIP6
+from frontage_testbed.programs import REPOSITORY
 
 PYTHON = REPOSITORY / "build" / "quic-clients" / "bin" / "python"
 SCRIPTS = REPOSITORY / "host-agents" / "cclb7-quic" / "tests" / "clients"
@@ -29,7 +29,7 @@ class Client:
         if self.name == "gtlsclient":
             return None if shutil.which(self.name) else "apt-get install ngtcp2-client"
         if self.name == "frontage-h3-client":
-            return None  # worlds need it
+            return None  # testbeds need it
         return None if PYTHON.exists() else "make build/stamps/quic-clients"
 
     def command(self, size: int, folder: Path, ours: Path) -> list[str | Path]:

@@ -1,4 +1,4 @@
-"""Downloads over QUIC in a world, one at a time or many, while something is done to it."""
+"""Downloads over QUIC in a testbed, one at a time or many, while something is done to it."""
 
 import time
 from collections import defaultdict
@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 from frontage.config import load
 from frontage.cookie import CookieKey
-from frontage_demo.addresses import QUIC_VIP4, QUIC_VIP6
-from frontage_demo.download import Download
-from frontage_demo.edge import METRICS
-from frontage_demo.metricsclient import scrape
-from frontage_demo.quic import QuicWorld
-from frontage_demo.services import FILMS
-from frontage_demo.topology import INTERNET
+from frontage_testbed.datacentre.addresses import QUIC_VIP4, QUIC_VIP6
+from frontage_testbed.datacentre.edge import METRICS
+from frontage_testbed.datacentre.quic import QuicTestbed
+from frontage_testbed.datacentre.services import FILMS
+from frontage_testbed.datacentre.topology import INTERNET
+from frontage_testbed.load.download import Download
+from frontage_testbed.metricsclient import scrape
 from quicclients import Client
 
 SIZE = 5_000_000
@@ -42,33 +42,33 @@ def until(condition: Callable[[], T], what: str) -> T:
     return found
 
 
-def limit(world: QuicWorld, rate: int, buffer: int = BUFFER) -> None:
+def limit(testbed: QuicTestbed, rate: int, buffer: int = BUFFER) -> None:
     """Each client's own link, in bits a second, and the bytes that wait for it."""
     link = ["root", "tbf", "rate", f"{rate}bit", "burst", "6056", "limit", str(buffer)]
-    for client in world.client_addresses:
-        world.network[INTERNET].run(["tc", "qdisc", "replace", "dev", client.name, *link])
+    for client in testbed.client_addresses:
+        testbed.network[INTERNET].run(["tc", "qdisc", "replace", "dev", client.name, *link])
 
 
 class Rounds:
-    """Downloads in a world, and the keys that it has had."""
+    """Downloads in a testbed, and the keys that it has had."""
 
-    def __init__(self, world: QuicWorld, clients: Sequence[Client]) -> None:
-        self.world = world
+    def __init__(self, testbed: QuicTestbed, clients: Sequence[Client]) -> None:
+        self.testbed = testbed
         self.clients = clients
         self._keys: dict[int, CookieKey] = {}
         self.done = 0
         self.note_keys()
 
     def note_keys(self) -> None:
-        self._keys |= {key.id: key for key in load(self.world.edge.config).cookie_keys}
+        self._keys |= {key.id: key for key in load(self.testbed.edge.config).cookie_keys}
 
     def prepare(self, client: Client, size: int = SIZE) -> Download:
         """A download that has not begun."""
         self.done += 1
-        host = self.world.clients[self.clients.index(client)]
-        folder = self.world.scratch / f"download-{self.done}"
-        command = client.command(size, folder, self.world.h3_client)
-        return Download(command, host, folder, self.world.scratch / "objects" / str(size), PATIENCE)
+        host = self.testbed.clients[self.clients.index(client)]
+        folder = self.testbed.scratch / f"download-{self.done}"
+        command = client.command(size, folder, self.testbed.h3_client)
+        return Download(command, host, folder, self.testbed.scratch / "objects" / str(size), PATIENCE)
 
     def start(self, client: Client, size: int = SIZE) -> Download:
         download = self.prepare(client, size)
@@ -79,28 +79,28 @@ class Rounds:
         """All clients at a time, and `act` once each is under way. Their links are slow until it has returned, so that
         it comes in the midst of all downloads.
         """
-        limit(self.world, SLOW)
+        limit(self.testbed, SLOW)
         downloads = [self.prepare(client) for client in self.clients]
         for download in downloads:
             download.begin()
         assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are under way"
         act()
         assert all(d.runs for d in downloads), "the downloads ended before the disturbance did"
-        limit(self.world, FAST)
+        limit(self.testbed, FAST)
         return [self.finish(d) for d in downloads]
 
     def alone(self, client: Client, act: Callable[[], object] | None = None) -> dict[str, Any]:
         """One client, and `act` once its download is under way; with how the switch found its server and what each
         server was sent.
         """
-        before, packets = self.world.edge.counters(), self.packets("up")
+        before, packets = self.testbed.edge.counters(), self.packets("up")
         download = self.start(client)
         if act is not None:
             assert download.wait_for(UNDER_WAY), "the download is not under way"
             act()
             assert download.runs, "the download was too short to be disturbed"
         done = self.finish(download)
-        after = self.world.edge.counters()
+        after = self.testbed.edge.counters()
         return done | {
             "found": {name: count - before.steering.get(name, 0) for name, count in after.steering.items()},
             "drops": {name: count - before.drops.get(name, 0) for name, count in after.drops.items()},
@@ -115,7 +115,7 @@ class Rounds:
                 int(found.total("frontage_server_packets_total", server=service.server_name(server), direction=direction))
                 for service in FILMS
             )
-            for server in self.world.server_addresses
+            for server in self.testbed.server_addresses
         }
 
     def finish(self, download: Download) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class Rounds:
             if len(addresses) > 2:
                 wrong.append(f"{len(addresses)} addresses: {sorted(addresses)}")
             cookies = addresses - {QUIC_VIP6, QUIC_VIP4}
-            wrong += [address for address in cookies if not self.world.is_cookie_address(address, self._keys.values())]
+            wrong += [address for address in cookies if not self.testbed.is_cookie_address(address, self._keys.values())]
         return {
             "command": " ".join(map(str, download.command)),
             "status": done.status,
@@ -143,5 +143,5 @@ class Rounds:
         }
 
 
-def drops(world: QuicWorld) -> dict[str, int]:
-    return {name: count for name, count in world.edge.counters().drops.items() if count}
+def drops(testbed: QuicTestbed) -> dict[str, int]:
+    return {name: count for name, count in testbed.edge.counters().drops.items() if count}

@@ -1,4 +1,4 @@
-"""Artemis' world: distances, routes and names as planned, and clients that meet the sites they should."""
+"""Artemis' testbed: distances, routes and names as planned, and clients that meet the sites they should."""
 
 import shutil
 from dataclasses import asdict, replace
@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from frontage_demo.artemis import events, failover, hostsfile, report, tables
-from frontage_demo.artemis.addresses import PORT
 from frontage_demo.artemis.distances import least
-from frontage_demo.artemis.latency import Latencies
 from frontage_demo.artemis.mappingstore import Rtt
 from frontage_demo.artemis.measure import Sample, by_anycast, by_artemis, by_dns, sample
 from frontage_demo.artemis.names import ZONE
@@ -18,10 +16,12 @@ from frontage_demo.artemis.programs import find
 from frontage_demo.artemis.results import Result, read, read_failover, save, save_failover
 from frontage_demo.artemis.scenarios import AUTHORITY, SCENARIOS, Published, Scenario, anycast, cache_plan, extra
 from frontage_demo.artemis.site import Programs
-from frontage_demo.artemis.world import LONG_OBJECT, ArtemisWorld
-from frontage_demo.deployment import DeploymentError
-from frontage_demo.sandbox import Sandbox
-from worlds import Sandboxed, needs_root
+from frontage_demo.artemis.testbed import LONG_OBJECT, ArtemisTestbed
+from frontage_testbed.datacentre.deployment import DeploymentError
+from frontage_testbed.sandbox import Sandbox
+from frontage_testbed.wan.addresses import PORT
+from frontage_testbed.wan.latency import Latencies
+from testbeds import Sandboxed, needs_root
 
 SMALL = Scenario(
     "small",
@@ -34,7 +34,7 @@ SMALL = Scenario(
 
 
 LEAST = {"artemis": (21.4, 39.6), "dns": (39.3, 57.5), "anycast": (19.9, 39.9)}
-"""In the global world."""
+"""In the global testbed."""
 
 
 def programs() -> Programs:
@@ -87,33 +87,33 @@ def test_what_redundancy_did_not_bring_is_said() -> None:
 
 
 def played(box: Sandbox, made_of: Programs, *, dispatched: bool) -> dict[str, Any]:
-    """What two clients of a small world met."""
+    """What two clients of a small testbed met."""
     seen: dict[str, Any] = {}
-    with ArtemisWorld(SMALL, made_of, box.scratch / "world", seed=1, dispatched=dispatched) as world:
-        seen["routes"] = {client: world.routes[place] for client, place in SMALL.clients.items()}
+    with ArtemisTestbed(SMALL, made_of, box.scratch / "testbed", seed=1, dispatched=dispatched) as testbed:
+        seen["routes"] = {client: testbed.routes[place] for client, place in SMALL.clients.items()}
         for client, at in SMALL.clients.items():
-            anycast = sample(world, client, "anycast", by_anycast(world, client))
-            miss = sample(world, client, "dns", by_dns(world, client, "www"))
+            anycast = sample(testbed, client, "anycast", by_anycast(testbed, client))
+            miss = sample(testbed, client, "dns", by_dns(testbed, client, "www"))
             seen[client] = {
                 "anycast": anycast.handshake,
-                "rtt": world.latencies.rtt(at, world.routes[at]),
+                "rtt": testbed.latencies.rtt(at, testbed.routes[at]),
                 "miss": miss.resolution,
-                "authority": world.latencies.rtt(at, AUTHORITY),
+                "authority": testbed.latencies.rtt(at, AUTHORITY),
                 "dns": miss.site,
             }
-            by_name = by_artemis(world, client)
-            seen[client]["artemis"] = sample(world, client, "artemis", by_name).site
+            by_name = by_artemis(testbed, client)
+            seen[client]["artemis"] = sample(testbed, client, "artemis", by_name).site
             seen[client]["migrated"] = by_name["seconds"]["migrated"] is not None
             # It leaves behind the dispatcher, and the detour where anycast leads to the other site.
             if shutil.which("gtlsclient"):
-                seen[client]["ngtcp2"] = by_hosts_file(world, client, box.scratch / client)
+                seen[client]["ngtcp2"] = by_hosts_file(testbed, client, box.scratch / client)
     return seen
 
 
-def by_hosts_file(world: ArtemisWorld, client: str, folder: Path) -> dict[str, Any]:
+def by_hosts_file(testbed: ArtemisTestbed, client: str, folder: Path) -> dict[str, Any]:
     """What is seen of ngtcp2's client, to which a hosts file says that the name is at the service address."""
     command = ["gtlsclient", "--quiet", "--exit-on-all-streams-close", f"--download={folder}"]
-    return asdict(hostsfile.download(world, client, [*command, ZONE, str(PORT), f"https://{ZONE}{LONG_OBJECT}"], folder))
+    return asdict(hostsfile.download(testbed, client, [*command, ZONE, str(PORT), f"https://{ZONE}{LONG_OBJECT}"], folder))
 
 
 @needs_root
@@ -143,9 +143,9 @@ def test_clients_meet_the_sites_that_routes_and_names_lead_to(dispatched: bool, 
 def led(box: Sandbox, made_of: Programs) -> dict[str, Any]:
     """What a client met whose mapping the controllers compute, and the files by which it might have been told them."""
     (client,) = events.DETOUR.clients
-    with ArtemisWorld(events.DETOUR, made_of, box.scratch / "world", seed=1, computed=True) as world:
-        seen = asdict(failover.failover(world, client))
-        return seen | {"written": [str(file) for file in world.directory.rglob("mapping.json")]}
+    with ArtemisTestbed(events.DETOUR, made_of, box.scratch / "testbed", seed=1, computed=True) as testbed:
+        seen = asdict(failover.failover(testbed, client))
+        return seen | {"written": [str(file) for file in testbed.directory.rglob("mapping.json")]}
 
 
 @needs_root

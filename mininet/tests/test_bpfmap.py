@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from frontage_demo import bpfmap
-from frontage_demo.bpfmap import BpfError, PinnedMap
-from frontage_demo.sandbox import Sandbox
-from worlds import Sandboxed, needs_root
+from frontage_testbed import bpfmap
+from frontage_testbed.bpfmap import BpfError, PinnedMap
+from frontage_testbed.sandbox import Sandbox
+from testbeds import Sandboxed, needs_root
 
 BPF_MAP_CREATE, BPF_MAP_UPDATE_ELEM, BPF_OBJ_PIN = 0, 2, 6
 BPF_MAP_TYPE_HASH = 1

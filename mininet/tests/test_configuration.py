@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from frontage_demo.addresses import ServerAddresses
-from frontage_demo.configuration import configuration, with_scheduler
-from frontage_demo.services import FILMS, WEB, Service
+from frontage_testbed.datacentre.addresses import ServerAddresses
+from frontage_testbed.datacentre.configuration import configuration, with_scheduler
+from frontage_testbed.datacentre.services import FILMS, WEB, Service
 
 SERVERS = [ServerAddresses(i) for i in range(32)]
 

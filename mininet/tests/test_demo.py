@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from frontage_demo.__main__ import demo
-from frontage_demo.protocols import PROTOCOLS
-from frontage_demo.settings import POLICIES, Settings
-from worlds import Sandboxed, deployment, needs_root
+from frontage_testbed.datacentre.settings import POLICIES, Settings
+from frontage_testbed.load.protocols import PROTOCOLS
+from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ import pytest
 
 from frontage_demo.handoff import page
 from frontage_demo.handoff.measure import FAR, FAST_OWDS, FORMS, LOSSES, OWDS, PARALLEL, PARALLEL_SIZES, Result, pairs
-from frontage_demo.handoff.world import ONE_PATH
+from frontage_demo.handoff.testbed import ONE_PATH
 
 
 def result() -> Result:

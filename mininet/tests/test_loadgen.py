@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from frontage_demo import loadgen
-from frontage_demo.loadgen import LoadGenerator
-from frontage_demo.objects import pattern
-from frontage_demo.outcome import Outcome
-from frontage_demo.workload import Arrival
+from frontage_testbed.load import loadgen
+from frontage_testbed.load.loadgen import LoadGenerator
+from frontage_testbed.load.objects import pattern
+from frontage_testbed.load.outcome import Outcome
+from frontage_testbed.load.workload import Arrival
 
 SIZE = 300_000
 BODY = pattern()[:SIZE]

@@ -1,9 +1,9 @@
 """Figures from outcomes, against values worked out by hand."""
 
 from frontage_demo.metrics import ActiveFlows, PolicyRun, active_flows_seen_by_clients, percentile, summarise
-from frontage_demo.outcome import Outcome
-from frontage_demo.settings import Treatment
-from frontage_demo.workload import Arrival
+from frontage_testbed.datacentre.settings import Treatment
+from frontage_testbed.load.outcome import Outcome
+from frontage_testbed.load.workload import Arrival
 
 S = 1_000_000_000
 

@@ -1,6 +1,6 @@
 """Reading Prometheus' text format."""
 
-from frontage_demo.metricsclient import parse
+from frontage_testbed.metricsclient import parse
 
 TEXT = """\
 # HELP frontage_phase 1 for what the controller is doing

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from frontage_demo.objects import PERIOD, Content, write_objects
+from frontage_testbed.load.objects import PERIOD, Content, write_objects
 
 
 @pytest.mark.parametrize("size", [1, 1448, PERIOD - 1, PERIOD, PERIOD + 1, 3 * PERIOD + 5])

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from frontage_demo.deployment import REPOSITORY
 from frontage_demo.page import report
 from frontage_demo.page.loads import Fetched, Load
 from frontage_demo.page.pictures import COUNT, Object, draw, index
-from frontage_demo.settings import Settings
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.programs import REPOSITORY
 from test_report import WellFormed
-from worlds import deployment, needs_root
+from testbeds import deployment, needs_root
 
 SERVERS = ("s1", "s2", "s3")
 """The balancer, and its real servers."""

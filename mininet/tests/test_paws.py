@@ -13,11 +13,11 @@ from statistics import fmean
 
 import pytest
 
-from frontage_demo.addresses import HTTP_PORT, VIP4
-from frontage_demo.nodes import Namespace
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import Settings
-from worlds import Sandboxed, deployment, needs_root, network_counters
+from frontage_testbed.datacentre.addresses import HTTP_PORT, VIP4
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.nodes import Namespace
+from frontage_testbed.sandbox import Sandbox
+from testbeds import Sandboxed, deployment, needs_root, network_counters
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -43,15 +43,15 @@ def smoothed_rtts(server: Namespace) -> dict[str, float]:
 
 
 def run_client(box: Sandbox, *, cookies: bool) -> object:
-    with deployment(SETTINGS).world(SETTINGS, box, cookies=cookies) as world:
-        world.offer_objects([SIZE])
-        world.wait_until_ready()
-        before = [network_counters(h) for h in (*world.clients.values(), *world.servers.values())]
-        command = [sys.executable, "-m", "frontage_demo.keepalive", "--address", VIP4, "--port", str(HTTP_PORT)]
+    with deployment(SETTINGS).testbed(SETTINGS, box, cookies=cookies) as testbed:
+        testbed.offer_objects([SIZE])
+        testbed.wait_until_ready()
+        before = [network_counters(h) for h in (*testbed.clients.values(), *testbed.servers.values())]
+        command = [sys.executable, "-m", "frontage_testbed.load.keepalive", "--address", VIP4, "--port", str(HTTP_PORT)]
         command += ["--path", f"/objects/{SIZE}", "--connections", str(CONNECTIONS), "--seconds", str(SECONDS)]
         command += ["--period", str(PERIOD), "--idle-from", str(IDLE_FROM), "--idle-for", str(IDLE)]
         with (box.scratch / "client.log").open("wb") as log, (box.scratch / "exchanges").open("wb") as output:
-            client = world.clients[0].spawn(command, stdout=output, stderr=log)
+            client = testbed.clients[0].spawn(command, stdout=output, stderr=log)
         rtts: list[float] = []
         began = time.monotonic()
         while True:
@@ -60,9 +60,9 @@ def run_client(box: Sandbox, *, cookies: bool) -> object:
                 break
             except subprocess.TimeoutExpired:
                 if time.monotonic() - began > 5.0:  # the first few are dominated by the initial window's burst
-                    rtts += [rtt for server in world.servers.values() for rtt in smoothed_rtts(server).values()]
-        after = [network_counters(h) for h in (*world.clients.values(), *world.servers.values())]
-        active = world.agents.active_flows()
+                    rtts += [rtt for server in testbed.servers.values() for rtt in smoothed_rtts(server).values()]
+        after = [network_counters(h) for h in (*testbed.clients.values(), *testbed.servers.values())]
+        active = testbed.agents.active_flows()
     return {
         "status": status,
         "log": (box.scratch / "client.log").read_text(),

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from frontage_demo import workload
-from frontage_demo.addresses import VIP4, VIP6, ServerAddresses
-from frontage_demo.clients import Clients, over_tcp
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.servers import PACE, PACED
-from frontage_demo.settings import Settings
-from frontage_demo.workload import Arrival
-from worlds import Sandboxed, deployment, needs_root, network_counters
+from frontage_testbed.datacentre.addresses import VIP4, VIP6, ServerAddresses
+from frontage_testbed.datacentre.clients import Clients, over_tcp
+from frontage_testbed.datacentre.servers import PACE, PACED
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.load import workload
+from frontage_testbed.load.workload import Arrival
+from frontage_testbed.sandbox import Sandbox
+from testbeds import Sandboxed, deployment, needs_root, network_counters
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -48,10 +48,10 @@ def test_connections_stay_where_they_are(tmp_path: Path, vip: str) -> None:
         plan = make_plan()
         plan_file = box.scratch / "plan.csv"
         workload.write_plan(plan, plan_file)
-        with found.world(SETTINGS, box, in_service=IN_SERVICE) as world:
-            world.offer_objects(a.wire_size for a in plan)
-            world.wait_until_ready()
-            edge = world.edge
+        with found.testbed(SETTINGS, box, in_service=IN_SERVICE) as testbed:
+            testbed.offer_objects(a.wire_size for a in plan)
+            testbed.wait_until_ready()
+            edge = testbed.edge
 
             def restart_controller() -> None:
                 edge.stop_controller()
@@ -68,10 +68,10 @@ def test_connections_stay_where_they_are(tmp_path: Path, vip: str) -> None:
                 (17.0, edge.rotate_key),
                 (20.0, restart_controller),
                 (RESTART, restart_switch),
-                (LAST, lambda: resets.extend(network_counters(h)["Tcp.OutRsts"] for h in world.servers.values())),
+                (LAST, lambda: resets.extend(network_counters(h)["Tcp.OutRsts"] for h in testbed.servers.values())),
             ]
             resets: list[int] = []
-            clients = Clients(world.clients, over_tcp(plan_file, vip, PACED), box.scratch / "clients.log")
+            clients = Clients(testbed.clients, over_tcp(plan_file, vip, PACED), box.scratch / "clients.log")
 
             def act() -> None:
                 while actions and actions[0][0] <= clients.elapsed():

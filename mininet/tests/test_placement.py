@@ -11,10 +11,10 @@ from frontage_demo.artemis.newcomer import newcomer
 from frontage_demo.artemis.programs import find
 from frontage_demo.artemis.shift import FROM, NEW, PLACEMENT, SHIFT, TO, shift
 from frontage_demo.artemis.site import Programs
-from frontage_demo.artemis.world import ArtemisWorld
-from frontage_demo.deployment import DeploymentError
-from frontage_demo.sandbox import Sandbox
-from worlds import Sandboxed, needs_root
+from frontage_demo.artemis.testbed import ArtemisTestbed
+from frontage_testbed.datacentre.deployment import DeploymentError
+from frontage_testbed.sandbox import Sandbox
+from testbeds import Sandboxed, needs_root
 
 EPOCHS = 2
 """Within which placement follows (Auspice, section 2.2.4)."""
@@ -28,9 +28,9 @@ def programs() -> Programs:
 
 
 def moved(box: Sandbox, made_of: Programs) -> dict[str, Any]:
-    with ArtemisWorld(SHIFT, made_of, box.scratch / "world", seed=1, placement=PLACEMENT) as world:
-        seen = {"newcomer": asdict(newcomer(world, NEW))} | asdict(shift(world))
-        rtt = world.latencies.rtt(SHIFT.clients[TO], SHIFT.clients[FROM])
+    with ArtemisTestbed(SHIFT, made_of, box.scratch / "testbed", seed=1, placement=PLACEMENT) as testbed:
+        seen = {"newcomer": asdict(newcomer(testbed, NEW))} | asdict(shift(testbed))
+        rtt = testbed.latencies.rtt(SHIFT.clients[TO], SHIFT.clients[FROM])
     return {name: sorted(value) if isinstance(value, frozenset) else value for name, value in seen.items()} | {"rtt": rtt}
 
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from frontage_demo.addresses import QUIC_PORT, QUIC_SERVER_PORT, QUIC_VIP6
-from frontage_demo.capture import Capture
-from frontage_demo.handoff.configuration import LINK_PORT
-from frontage_demo.qdsr import QdsrWorld
-from frontage_demo.quicagents import network_of
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import Settings
+from frontage_testbed.capture import Capture
+from frontage_testbed.datacentre.addresses import QUIC_PORT, QUIC_SERVER_PORT, QUIC_VIP6
+from frontage_testbed.datacentre.qdsr import QdsrTestbed
+from frontage_testbed.datacentre.quicagents import network_of
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.handoffconfig import LINK_PORT
+from frontage_testbed.sandbox import Sandbox
 from qdsrgets import FIRST, LONG, TRIES, Get, meanwhile
 from quicrounds import BROKEN, drops, until
-from worlds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -26,64 +26,64 @@ OBJECTS = (400_000, 900_000, 500_000, 1_300_000)
 SETTINGS = Settings(servers=3, clients=2, policies=("cclb4",))
 
 
-def own_bytes(world: QdsrWorld) -> int:
+def own_bytes(testbed: QdsrTestbed) -> int:
     """What the switch has passed to clients from the balancer itself: all in its name but what real servers sent."""
-    status = world.status()
+    status = testbed.status()
     whole, direct = (sum(s["down"]["bytes"] for s in status[part]) for part in ("servers", "real_servers"))
     return int(whole - direct)
 
 
-def answered(world: QdsrWorld, *options: str) -> dict[str, Any]:
+def answered(testbed: QdsrTestbed, *options: str) -> dict[str, Any]:
     """Some objects one after the other, and who sent how much of them, as the switch counts."""
     for number in range(TRIES):
-        packets, own, kept = world.directly(), own_bytes(world), world.kept()
-        (folder := world.scratch / f"capture{''.join(options)}-{number}").mkdir()
-        capture = Capture(world.clients[0], folder)
-        lines = Get(world, 0, (FIRST, *OBJECTS), *options).finish()
+        packets, own, kept = testbed.directly(), own_bytes(testbed), testbed.kept()
+        (folder := testbed.scratch / f"capture{''.join(options)}-{number}").mkdir()
+        capture = Capture(testbed.clients[0], folder)
+        lines = Get(testbed, 0, (FIRST, *OBJECTS), *options).finish()
         capture.end()
         # While a connection's paths settle, the balancer answers itself: on a busy machine not the first object only.
-        if world.kept() - kept <= 1:
+        if testbed.kept() - kept <= 1:
             break
     return {
         "lines": lines,
         "from": Counter(datagram.remote for datagram in capture.datagrams() if not datagram.up),
-        "packets": {name: count - packets[name] for name, count in world.directly().items()},
-        "own": own_bytes(world) - own,
+        "packets": {name: count - packets[name] for name, count in testbed.directly().items()},
+        "own": own_bytes(testbed) - own,
     }
 
 
-def kill(world: QdsrWorld, name: str) -> None:
+def kill(testbed: QdsrTestbed, name: str) -> None:
     """End a real server, until the balancer knows; it may hand requests over until then."""
-    up = len(world.real_servers) - 1
-    world.kill(next(real_server for real_server in world.real_servers if real_server.name == name))
-    until(lambda: world.links() == up, "the balancer misses it")
+    up = len(testbed.real_servers) - 1
+    testbed.kill(next(real_server for real_server in testbed.real_servers if real_server.name == name))
+    until(lambda: testbed.links() == up, "the balancer misses it")
 
 
-def visit(world: QdsrWorld) -> dict[str, int]:
+def visit(testbed: QdsrTestbed) -> dict[str, int]:
     """What becomes of packets that a client sends to a real server itself, wherever that listens."""
     for port in (LINK_PORT, QUIC_SERVER_PORT, QUIC_PORT):
-        with network_of(world.clients[0].pid), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sender:
-            sender.sendto(bytes(1200), (world.real_servers[0].address6, port))
-    until(lambda: drops(world).get("real-server-outside", 0) >= 3, "the switch drops them by name")
-    return drops(world)
+        with network_of(testbed.clients[0].pid), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sender:
+            sender.sendto(bytes(1200), (testbed.real_servers[0].address6, port))
+    until(lambda: drops(testbed).get("real-server-outside", 0) >= 3, "the switch drops them by name")
+    return drops(testbed)
 
 
 def test_real_servers_answer(tmp_path: Path) -> None:
     found = deployment(SETTINGS)
 
     def body(box: Sandbox) -> object:
-        with found.qdsr_world(SETTINGS, box) as world:
-            world.offer_objects([FIRST, *OBJECTS, LONG])
-            world.wait_until_ready()
+        with found.qdsr_testbed(SETTINGS, box) as testbed:
+            testbed.offer_objects([FIRST, *OBJECTS, LONG])
+            testbed.wait_until_ready()
             return {
-                "at the VIP": answered(world),
-                "by cookie": answered(world, "--follow"),
-                "rebound": answered(world, f"--rebind-after={min(OBJECTS) // 2}"),
-                "rotation": meanwhile(world, lambda *_: world.rotate_key(), "--follow"),
-                "outside": visit(world),
-                "killed": meanwhile(world, lambda name, _: kill(world, name)),
-                "drops": drops(world),
-                "said": [(world.scratch / "quic" / f"{s.name}.log").read_text() for s in world.server_addresses],
+                "at the VIP": answered(testbed),
+                "by cookie": answered(testbed, "--follow"),
+                "rebound": answered(testbed, f"--rebind-after={min(OBJECTS) // 2}"),
+                "rotation": meanwhile(testbed, lambda *_: testbed.rotate_key(), "--follow"),
+                "outside": visit(testbed),
+                "killed": meanwhile(testbed, lambda name, _: kill(testbed, name)),
+                "drops": drops(testbed),
+                "said": [(testbed.scratch / "quic" / f"{s.name}.log").read_text() for s in testbed.server_addresses],
             }
 
     result = Sandboxed(body, tmp_path).result()

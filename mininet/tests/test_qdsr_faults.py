@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from cuts import times, without_link
-from frontage_demo.addresses import QUIC_SERVER_PORT, ServerAddresses
-from frontage_demo.capture import Capture
-from frontage_demo.qdsr import QdsrWorld
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import Settings
+from frontage_testbed.capture import Capture
+from frontage_testbed.datacentre.addresses import QUIC_SERVER_PORT, ServerAddresses
+from frontage_testbed.datacentre.qdsr import QdsrTestbed
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.sandbox import Sandbox
 from qdsrgets import FIRST, LONG, Get, meanwhile
 from quicrounds import until
-from worlds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -23,65 +23,65 @@ SETTINGS = Settings(servers=3, clients=2, policies=("cclb4",))
 TO_CLIENT = f"udp src port {QUIC_SERVER_PORT} and dst host "
 
 
-def watch(world: QdsrWorld, server: ServerAddresses, client: int, folder: str) -> Capture:
+def watch(testbed: QdsrTestbed, server: ServerAddresses, client: int, folder: str) -> Capture:
     """What leaves a real server for a client, in the balancer's name."""
-    (where := world.scratch / folder).mkdir()
-    what = TO_CLIENT + world.client_addresses[client].address6
-    return Capture(world.servers[server.index], where, what=what)
+    (where := testbed.scratch / folder).mkdir()
+    what = TO_CLIENT + testbed.client_addresses[client].address6
+    return Capture(testbed.servers[server.index], where, what=what)
 
 
-def real_server(world: QdsrWorld, name: str) -> ServerAddresses:
-    return next(server for server in world.real_servers if server.name == name)
+def real_server(testbed: QdsrTestbed, name: str) -> ServerAddresses:
+    return next(server for server in testbed.real_servers if server.name == name)
 
 
-def is_idle(world: QdsrWorld, server: ServerAddresses) -> bool:
+def is_idle(testbed: QdsrTestbed, server: ServerAddresses) -> bool:
     """Whether a real server has no answer under way."""
-    return world.agent(server).total("frontage_real_server_active_flows") == 0
+    return testbed.agent(server).total("frontage_real_server_active_flows") == 0
 
 
-def cut_off(world: QdsrWorld) -> dict[str, Any]:
+def cut_off(testbed: QdsrTestbed) -> dict[str, Any]:
     """Cut the way between the balancer and the real server that sends to the first client, until both have noticed."""
     about: dict[str, Any] = {}
 
     def act(name: str, gets: list[Get]) -> None:
-        server = real_server(world, name)
-        capture = watch(world, server, 0, "cut-off")
+        server = real_server(testbed, name)
+        capture = watch(testbed, server, 0, "cut-off")
         until(lambda: times(capture.file), "it sends")
-        with without_link(world, server):
+        with without_link(testbed, server):
             # Its object ends long before it would be whole, and the other client's goes on.
             until(lambda: gets[0].ended == 3, "the client is told, and gets another object from elsewhere")
-            until(lambda: is_idle(world, server), "it stops sending")
+            until(lambda: is_idle(testbed, server), "it stops sending")
             about["sent"] = len(times(capture.file))
         about["capture"] = capture
 
-    about["lines"] = meanwhile(world, act)
+    about["lines"] = meanwhile(testbed, act)
     capture = about.pop("capture")
     # The other client's object has come since.
     about["later"] = len(times(capture.file)) - about["sent"]
     capture.end()
-    until(lambda: world.links() == len(world.real_servers), "the way is there again")
+    until(lambda: testbed.links() == len(testbed.real_servers), "the way is there again")
     return about
 
 
-def lose_balancer(world: QdsrWorld) -> dict[str, Any]:
+def lose_balancer(testbed: QdsrTestbed) -> dict[str, Any]:
     """Kill the balancer while both real servers send, and start it again."""
     about: dict[str, Any] = {}
 
     def act(name: str, _gets: list[Get]) -> None:
-        first = real_server(world, name)
-        (second,) = (server for server in world.real_servers if server != first)
-        captures = [watch(world, first, 0, "alone-0"), watch(world, second, 1, "alone-1")]
+        first = real_server(testbed, name)
+        (second,) = (server for server in testbed.real_servers if server != first)
+        captures = [watch(testbed, first, 0, "alone-0"), watch(testbed, second, 1, "alone-1")]
         until(lambda: all(times(capture.file) for capture in captures), "both send")
-        world.kill(world.balancer)
-        until(lambda: all(is_idle(world, server) for server in world.real_servers), "they stop sending")
+        testbed.kill(testbed.balancer)
+        until(lambda: all(is_idle(testbed, server) for server in testbed.real_servers), "they stop sending")
         sent = [len(times(capture.file)) for capture in captures]
-        world.start_balancer_again()
-        world.wait_until_ready()
+        testbed.start_balancer_again()
+        testbed.wait_until_ready()
         packets = (len(times(capture.file)) for capture in captures)
         about["later"] = [after - before for after, before in zip(packets, sent, strict=True)]
-        about["again"] = Get(world, 0, (FIRST, FIRST)).finish()
+        about["again"] = Get(testbed, 0, (FIRST, FIRST)).finish()
 
-    about["lines"] = meanwhile(world, act)
+    about["lines"] = meanwhile(testbed, act)
     return about
 
 
@@ -89,13 +89,13 @@ def test_what_is_cut_off_falls_silent_and_nothing_else_suffers(tmp_path: Path) -
     found = deployment(SETTINGS)
 
     def body(box: Sandbox) -> object:
-        with found.qdsr_world(SETTINGS, box) as world:
-            world.offer_objects([FIRST, LONG])
-            world.wait_until_ready()
+        with found.qdsr_testbed(SETTINGS, box) as testbed:
+            testbed.offer_objects([FIRST, LONG])
+            testbed.wait_until_ready()
             return {
-                "link": cut_off(world),
-                "again": meanwhile(world, lambda *_: None),
-                "balancer": lose_balancer(world),
+                "link": cut_off(testbed),
+                "again": meanwhile(testbed, lambda *_: None),
+                "balancer": lose_balancer(testbed),
             }
 
     result = Sandboxed(body, tmp_path).result()

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from frontage_demo.qdsr import QdsrWorld
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import Settings
+from frontage_testbed.datacentre.qdsr import QdsrTestbed
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.sandbox import Sandbox
 from qdsrgets import FIRST, TRIES, Get
-from worlds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -19,35 +19,35 @@ OBJECT = 700_000
 SETTINGS = Settings(servers=3, clients=1, policies=("cclb4",))
 
 
-def refused(world: QdsrWorld) -> float:
+def refused(testbed: QdsrTestbed) -> float:
     """Requests that real servers left to the balancer, since they could not send."""
-    return world.agent(world.balancer).total("frontage_cclb7_quic_real_server_refused_total", reason="path")
+    return testbed.agent(testbed.balancer).total("frontage_cclb7_quic_real_server_refused_total", reason="path")
 
 
-def get(world: QdsrWorld) -> dict[str, Any]:
+def get(testbed: QdsrTestbed) -> dict[str, Any]:
     """Two objects for a client at a cookie address; and how many the real servers refused, and their packets."""
-    before, packets = refused(world), sum(world.directly().values())
-    lines = Get(world, 0, (FIRST, OBJECT, OBJECT), "--follow").finish()
+    before, packets = refused(testbed), sum(testbed.directly().values())
+    lines = Get(testbed, 0, (FIRST, OBJECT, OBJECT), "--follow").finish()
     return {
         "right": [line["right"] for line in lines],
-        "refused": refused(world) - before,
-        "packets": sum(world.directly().values()) - packets,
+        "refused": refused(testbed) - before,
+        "packets": sum(testbed.directly().values()) - packets,
     }
 
 
-def both_keys(world: QdsrWorld) -> dict[str, list[dict[str, Any]]]:
+def both_keys(testbed: QdsrTestbed) -> dict[str, list[dict[str, Any]]]:
     """Rotate the key, of which the real servers hear later than the switch and the balancer."""
-    world.edge.rotate_key()
-    world.edge.write_keys(world.key_file)
-    world.reload_keys([world.balancer])
+    testbed.edge.rotate_key()
+    testbed.edge.write_keys(testbed.key_file)
+    testbed.reload_keys([testbed.balancer])
     without: list[dict[str, Any]] = []
     # The balancer reads while it answers.
     while not without or (not without[-1]["refused"] and len(without) < TRIES):
-        without.append(get(world))
-    world.reload_keys(world.real_servers)
+        without.append(get(testbed))
+    testbed.reload_keys(testbed.real_servers)
     after: list[dict[str, Any]] = []
     while not after or (not after[-1]["packets"] and len(after) < TRIES):
-        after.append(get(world))
+        after.append(get(testbed))
     return {"without": without, "after": after}
 
 
@@ -55,10 +55,10 @@ def test_the_balancer_answers_where_real_servers_lack_the_key(tmp_path: Path) ->
     found = deployment(SETTINGS)
 
     def body(box: Sandbox) -> object:
-        with found.qdsr_world(SETTINGS, box) as world:
-            world.offer_objects([FIRST, OBJECT])
-            world.wait_until_ready()
-            return {"before": [get(world)]} | both_keys(world)
+        with found.qdsr_testbed(SETTINGS, box) as testbed:
+            testbed.offer_objects([FIRST, OBJECT])
+            testbed.wait_until_ready()
+            return {"before": [get(testbed)]} | both_keys(testbed)
 
     result = Sandboxed(body, tmp_path).result()
     for lines in result.values():

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from frontage_demo.addresses import QUIC_PORT, QUIC_VIP6
 from frontage_demo.page.pictures import INDEX, Object
-from frontage_demo.page.world import PageWorld
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import Settings, Treatment
-from worlds import Sandboxed, deployment, needs_root
+from frontage_demo.page.testbed import PageTestbed
+from frontage_testbed.datacentre.addresses import QUIC_PORT, QUIC_VIP6
+from frontage_testbed.datacentre.settings import Settings, Treatment
+from frontage_testbed.sandbox import Sandbox
+from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -31,19 +31,19 @@ MOST_OF_A_SHORT = SHORT * 8 * 10**6 // SETTINGS.server_rate
 """Microseconds that a short object needs at the rate that real servers assume (RPT)."""
 
 
-def load(world: PageWorld, objects: list[Object]) -> dict[str, Any]:
+def load(testbed: PageTestbed, objects: list[Object]) -> dict[str, Any]:
     """The page's objects, all asked for at a time on one connection; and what became of packets in the switch."""
-    before, sent = world.edge.counters(), world.directly()
+    before, sent = testbed.edge.counters(), testbed.directly()
     urls = [f"https://[{QUIC_VIP6}]:{QUIC_PORT}/direct/{path}" for path in (INDEX, *(one.path for one in objects))]
-    done = world.clients[0].run([world.h3_client, "page", *urls, "--insecure", "--paths", "3"])
-    after = world.edge.counters()
+    done = testbed.clients[0].run([testbed.h3_client, "page", *urls, "--insecure", "--paths", "3"])
+    after = testbed.edge.counters()
     lines = {line["url"]: line for line in map(json.loads, done.stdout.splitlines())}
     return {
         "ends": [lines[url]["seconds"]["total"] for url in urls[1:]],
         "right": [lines[url]["sha256"] == one.sha256 for url, one in zip(urls[1:], objects, strict=True)],
         "refused": {int(least): n - before.refusals.get(least, 0) for least, n in after.refusals.items()},
         "full": after.drops.get("queue-full", 0) - before.drops.get("queue-full", 0),
-        "packets": {name: count - sent[name] for name, count in world.directly().items()},
+        "packets": {name: count - sent[name] for name, count in testbed.directly().items()},
     }
 
 
@@ -51,17 +51,17 @@ def test_short_objects_go_ahead_of_a_long_one_of_their_connection(tmp_path: Path
     found = deployment(SETTINGS)
 
     def body(box: Sandbox) -> object:
-        with found.page_world(SETTINGS, box) as world:
-            long, short = (server.name for server in world.real_servers)
+        with found.with_real_servers(PageTestbed, SETTINGS, box) as testbed:
+            long, short = (server.name for server in testbed.real_servers)
             objects = [Object(f"{long}/long", bytes(LONG))]
             objects += [Object(f"{short}/{number}", bytes(SHORT)) for number in range(SHORTS)]
-            world.offer(objects)
+            testbed.offer(objects)
             result = {}
             for scheduler in SETTINGS.schedulers:
-                world.edge.apply(Treatment("cclb4", scheduler))
-                world.wait_until_ready()
+                testbed.edge.apply(Treatment("cclb4", scheduler))
+                testbed.wait_until_ready()
                 # While a connection's paths settle, the balancer may answer.
-                loads = (load(world, objects) for _ in range(TRIES))
+                loads = (load(testbed, objects) for _ in range(TRIES))
                 result[scheduler] = next(done for done in loads if all(done["packets"].values()))
             return result
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from cuts import dropping, last_heard, times
-from frontage_demo.addresses import QUIC_SERVER_PORT
-from frontage_demo.capture import Capture
-from frontage_demo.qdsr import QdsrWorld
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import Settings
+from frontage_testbed.capture import Capture
+from frontage_testbed.datacentre.addresses import QUIC_SERVER_PORT
+from frontage_testbed.datacentre.qdsr import QdsrTestbed
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.sandbox import Sandbox
 from qdsrgets import FIRST, TRIES, UNDER_WAY, Get
 from quicrounds import FAST, limit, until
-from worlds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -30,21 +30,21 @@ ROOM = 3.0
 """Seconds for programs that wait for a processor."""
 
 
-def both_send(world: QdsrWorld) -> tuple[Get, Capture]:
+def both_send(testbed: QdsrTestbed) -> tuple[Get, Capture]:
     """Two objects on one connection, each of which another real server sends; and what the client's host sees. While a
     connection's paths settle the balancer may answer, and then another is tried.
     """
     for number in range(TRIES):
-        limit(world, RATE, QUEUE)
-        (folder := world.scratch / f"client-{number}").mkdir()
-        capture = Capture(world.clients[0], folder)
-        packets, kept = world.directly(), world.kept()
-        get = Get(world, 0, (FIRST, *OBJECTS), command="page")
+        limit(testbed, RATE, QUEUE)
+        (folder := testbed.scratch / f"client-{number}").mkdir()
+        capture = Capture(testbed.clients[0], folder)
+        packets, kept = testbed.directly(), testbed.kept()
+        get = Get(testbed, 0, (FIRST, *OBJECTS), command="page")
 
         def senders(before: dict[str, int] = packets) -> list[str]:
-            return [name for name, count in world.directly().items() if count - before[name] > UNDER_WAY]
+            return [name for name, count in testbed.directly().items() if count - before[name] > UNDER_WAY]
 
-        until(lambda: len(senders()) == 2 or world.kept() > kept + 1 or not get.runs, "real servers send")  # noqa: B023
+        until(lambda: len(senders()) == 2 or testbed.kept() > kept + 1 or not get.runs, "real servers send")  # noqa: B023
         if len(senders()) == 2:
             return get, capture
         get.kill()
@@ -52,23 +52,23 @@ def both_send(world: QdsrWorld) -> tuple[Get, Capture]:
     raise AssertionError(f"in {TRIES} tries, no two real servers sent to one client")
 
 
-def not_heard(world: QdsrWorld) -> dict[str, Any]:
+def not_heard(testbed: QdsrTestbed) -> dict[str, Any]:
     """Cut one real server's way to the client, until that has both objects or knows that there will be no more."""
-    get, capture = both_send(world)
-    server = world.real_servers[0]
-    (folder := world.scratch / "server").mkdir()
-    sent = Capture(world.servers[server.index], folder, what=f"udp src port {QUIC_SERVER_PORT}")
+    get, capture = both_send(testbed)
+    server = testbed.real_servers[0]
+    (folder := testbed.scratch / "server").mkdir()
+    sent = Capture(testbed.servers[server.index], folder, what=f"udp src port {QUIC_SERVER_PORT}")
     until(lambda: times(sent.file), "it sends")
-    with dropping(world.servers[server.index], f"udp sport {QUIC_SERVER_PORT}"):
+    with dropping(testbed.servers[server.index], f"udp sport {QUIC_SERVER_PORT}"):
         until(lambda: get.ended == 2, "the client is told")
-        limit(world, FAST)
+        limit(testbed, FAST)
         lines = get.finish()
     capture.end()
     sent.end()
     (lost,) = (line for line in lines if line.get("error"))
     # The client's clock begins as it sends its first packet.
     told = times(capture.file)[0] + lost["seconds"]["total"]
-    unheard = world.agent(world.balancer).by("server", "frontage_cclb7_quic_real_server_unheard_total")
+    unheard = testbed.agent(testbed.balancer).by("server", "frontage_cclb7_quic_real_server_unheard_total")
     return {
         "lines": lines,
         "seconds": told - last_heard(sent.file, capture.file),
@@ -83,10 +83,10 @@ def test_a_real_server_that_the_client_does_not_hear_is_given_up(tmp_path: Path,
     found = deployment(settings)
 
     def body(box: Sandbox) -> object:
-        with found.qdsr_world(settings, box) as world:
-            world.offer_objects([FIRST, *OBJECTS])
-            world.wait_until_ready()
-            return not_heard(world)
+        with found.qdsr_testbed(settings, box) as testbed:
+            testbed.offer_objects([FIRST, *OBJECTS])
+            testbed.wait_until_ready()
+            return not_heard(testbed)
 
     result = Sandboxed(body, tmp_path).result()
     lost = [line for line in result["lines"] if not line["right"]]

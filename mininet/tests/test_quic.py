@@ -10,12 +10,12 @@ import pytest
 from frontage import edit
 from frontage.config import loads
 from frontage.keyfile import key_file, replace
-from frontage_demo.addresses import QUIC_VIP4
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import TARGETS, Settings
+from frontage_testbed.datacentre.addresses import QUIC_VIP4
+from frontage_testbed.datacentre.settings import TARGETS, Settings
+from frontage_testbed.sandbox import Sandbox
 from quicclients import Client
 from quicrounds import BROKEN, SIZE, Rounds, drops, until
-from worlds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -36,43 +36,43 @@ def alone(rounds: Rounds) -> list[dict[str, Any]]:
 
 def servers_first(rounds: Rounds) -> dict[str, Any]:
     """A rotation the wrong way round: the servers seal with a key that the switch does not have, until it does."""
-    edge = rounds.world.edge
+    edge = rounds.testbed.edge
     text = edit.rotate_key(edge.config.read_text(), edge.config.parent)
 
     def act() -> None:
-        replace(rounds.world.key_file, key_file(loads(text, edge.config)))
-        rounds.world.reload_keys()
-        until(lambda: drops(rounds.world).get("cookie-source", 0) > 0, "what the switch has no key for is dropped")
+        replace(rounds.testbed.key_file, key_file(loads(text, edge.config)))
+        rounds.testbed.reload_keys()
+        until(lambda: drops(rounds.testbed).get("cookie-source", 0) > 0, "what the switch has no key for is dropped")
         replace(edge.config, text)
 
-    return {"downloads": rounds.meanwhile(act), "drops": drops(rounds.world)}
+    return {"downloads": rounds.meanwhile(act), "drops": drops(rounds.testbed)}
 
 
 def restart(rounds: Rounds) -> list[dict[str, Any]]:
     """The switch forgets everything, and is programmed again."""
 
     def act() -> None:
-        rounds.world.edge.stop_switch()
-        rounds.world.edge.start_switch()
+        rounds.testbed.edge.stop_switch()
+        rounds.testbed.edge.start_switch()
 
     return rounds.meanwhile(act)
 
 
 def drain(rounds: Rounds) -> dict[str, Any]:
     """The server that is sending most gets nothing new."""
-    world = rounds.world
+    testbed = rounds.testbed
     before = rounds.packets("down")
     drained: list[str] = []
 
     def act() -> None:
         sent = {name: count - before[name] for name, count in rounds.packets("down").items()}
-        busiest = max(world.server_addresses, key=lambda server: sent[server.name])
-        world.edge.drain(busiest)
+        busiest = max(testbed.server_addresses, key=lambda server: sent[server.name])
+        testbed.edge.drain(busiest)
         drained.append(busiest.name)
 
     def answered() -> int:
-        until(lambda: sum(world.answers().values()) == rounds.done, "every answer is in its server's log")
-        return world.answers()[drained[0]]
+        until(lambda: sum(testbed.answers().values()) == rounds.done, "every answer is in its server's log")
+        return testbed.answers()[drained[0]]
 
     downloads = rounds.meanwhile(act)
     counts = [answered()]
@@ -89,13 +89,13 @@ def test_downloads_through_the_data_centre(tmp_path: Path, target: str) -> None:
         pytest.skip(f"not every HTTP/3 client is here: {', '.join(sorted(missing))}")
 
     def body(box: Sandbox) -> object:
-        with found.quic_world(settings, box) as world:
-            world.offer_objects([SIZE])
-            world.wait_until_ready()
-            rounds = Rounds(world, CLIENTS)
+        with found.quic_testbed(settings, box) as testbed:
+            testbed.offer_objects([SIZE])
+            testbed.wait_until_ready()
+            rounds = Rounds(testbed, CLIENTS)
             return {
                 "alone": alone(rounds),
-                "rotation": {"downloads": rounds.meanwhile(world.rotate_key), "drops": drops(world)},
+                "rotation": {"downloads": rounds.meanwhile(testbed.rotate_key), "drops": drops(testbed)},
                 "servers first": servers_first(rounds),
                 "restart": restart(rounds),
                 "drain": drain(rounds),

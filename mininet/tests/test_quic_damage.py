@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from frontage_demo.addresses import QUIC_PORT, QUIC_VIP4, QUIC_VIP6
-from frontage_demo.capture import WHOLE, Capture
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import TARGETS, Settings
-from frontage_demo.topology import INTERNET
+from frontage_testbed.capture import WHOLE, Capture
+from frontage_testbed.datacentre.addresses import QUIC_PORT, QUIC_VIP4, QUIC_VIP6
+from frontage_testbed.datacentre.settings import TARGETS, Settings
+from frontage_testbed.datacentre.topology import INTERNET
+from frontage_testbed.sandbox import Sandbox
 from quicclients import Client
 from quicrounds import UNDER_WAY, Rounds, drops, limit
-from worlds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -44,34 +44,34 @@ def test_damaged_packets_harm_nobody(tmp_path: Path, target: str) -> None:
         pytest.skip("no HTTP/3 client")
 
     def body(box: Sandbox) -> object:
-        with found.quic_world(settings, box) as world:
-            world.offer_objects([SIZE, SMALL])
-            world.wait_until_ready()
-            router = world.network[INTERNET]
-            limit(world, ACCESS)
-            rounds = Rounds(world, clients)
+        with found.quic_testbed(settings, box) as testbed:
+            testbed.offer_objects([SIZE, SMALL])
+            testbed.wait_until_ready()
+            router = testbed.network[INTERNET]
+            limit(testbed, ACCESS)
+            rounds = Rounds(testbed, clients)
             downloads = [rounds.prepare(client, SIZE) for client in clients]
-            (sample := world.scratch / "sample").mkdir()
+            (sample := testbed.scratch / "sample").mkdir()
             capture = Capture(router, sample, "edge", WHOLE, f"udp dst port {QUIC_PORT}")
             for download in downloads:
                 download.begin()
             assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are under way"
             capture.end()
-            before = drops(world)
+            before = drops(testbed)
             router.run([sys.executable, HERE / "mutants.py", "edge", capture.file, PACKETS, RATE, SETTINGS.seed])
             assert all(d.runs for d in downloads), "the downloads ended before the damage did"
-            after = drops(world)
+            after = drops(testbed)
             negotiate = [sys.executable, HERE / "negotiate.py"]
             return {
                 "dropped": {name: count - before.get(name, 0) for name, count in after.items()},
                 "downloads": [rounds.finish(d) for d in downloads],
                 "versions": [
-                    json.loads(world.clients[0].run([*negotiate, vip, QUIC_PORT]).stdout) for vip in (QUIC_VIP6, QUIC_VIP4)
+                    json.loads(testbed.clients[0].run([*negotiate, vip, QUIC_PORT]).stdout) for vip in (QUIC_VIP6, QUIC_VIP4)
                 ],
                 "later": [rounds.finish(rounds.start(client, SMALL)) for client in clients],
-                "answered": sum(world.answers().values()),
-                "servers": [Path(f"/proc/{pid}/comm").read_text().strip() for pid in world.server_pids],
-                "said": [(world.scratch / "quic" / f"{s.name}.log").read_text() for s in world.server_addresses],
+                "answered": sum(testbed.answers().values()),
+                "servers": [Path(f"/proc/{pid}/comm").read_text().strip() for pid in testbed.server_pids],
+                "said": [(testbed.scratch / "quic" / f"{s.name}.log").read_text() for s in testbed.server_addresses],
             }
 
     result = Sandboxed(body, tmp_path).result()

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from frontage_demo.addresses import CLIENTS6, COOKIE_PREFIX, EDGE_CLIENT6, EDGE_CLIENT_MAC, QUIC_PORT, QUIC_VIP6
-from frontage_demo.metricsclient import parse
-from frontage_demo.quic import QuicWorld
-from frontage_demo.quicagents import METRICS
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import Settings
-from frontage_demo.topology import INTERNET
+from frontage_testbed.datacentre.addresses import CLIENTS6, COOKIE_PREFIX, EDGE_CLIENT6, EDGE_CLIENT_MAC, QUIC_PORT, QUIC_VIP6
+from frontage_testbed.datacentre.quic import QuicTestbed
+from frontage_testbed.datacentre.quicagents import METRICS
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.datacentre.topology import INTERNET
+from frontage_testbed.metricsclient import parse
+from frontage_testbed.sandbox import Sandbox
 from quicclients import PYTHON, Client
 from quicrounds import BROKEN, UNDER_WAY, Rounds, limit, until
-from worlds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -43,29 +43,29 @@ LATE = Client("gtlsclient", follows=False, options=("--no-preferred-addr",))
 SETTINGS = Settings(servers=3, clients=len(CLIENTS) + 1, policies=("cclb4",), bottleneck_rate=400_000_000)
 
 
-def flood(world: QuicWorld) -> subprocess.Popen[bytes]:
+def flood(testbed: QuicTestbed) -> subprocess.Popen[bytes]:
     """From behind the router, ready to begin."""
-    router = world.network[INTERNET]
+    router = testbed.network[INTERNET]
     script = Path(__file__).with_name("flood.py")
     destination = ["edge", EDGE_CLIENT_MAC, QUIC_VIP6, QUIC_PORT]
     command = [PYTHON, script, *map(str, (*destination, PACKETS, RATE, SETTINGS.seed))]
-    log = world.scratch / "flood.log"
+    log = testbed.scratch / "flood.log"
     with log.open("wb") as out:
         process: subprocess.Popen[bytes] = router.spawn(command, stdout=out, stderr=out)
     until(lambda: "ready" in log.read_text() or process.poll() is not None, "the flood is ready")
     return process
 
 
-def retries(world: QuicWorld) -> list[int]:
+def retries(testbed: QuicTestbed) -> list[int]:
     """That each server has sent."""
     command = ["curl", "--silent", "http://{}:{}/metrics".format(*METRICS)]
-    pages = [parse(host.run(command).stdout) for host in world.servers.values()]
+    pages = [parse(host.run(command).stdout) for host in testbed.servers.values()]
     return [int(page.total("frontage_cclb7_quic_retries_total")) for page in pages]
 
 
-def memory(world: QuicWorld) -> list[int]:
+def memory(testbed: QuicTestbed) -> list[int]:
     """Most bytes that each server has had."""
-    status = "".join(Path(f"/proc/{pid}/status").read_text() for pid in world.server_pids)
+    status = "".join(Path(f"/proc/{pid}/status").read_text() for pid in testbed.server_pids)
     return [1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")]
 
 
@@ -76,16 +76,16 @@ def test_downloads_do_not_notice_a_flood(tmp_path: Path) -> None:
         pytest.skip("no HTTP/3 clients: make build/stamps/quic-clients")
 
     def body(box: Sandbox) -> object:
-        with found.quic_world(SETTINGS, box) as world:
-            world.offer_objects([SIZE, SMALL])
-            world.wait_until_ready()
-            router = world.network[INTERNET]
+        with found.quic_testbed(SETTINGS, box) as testbed:
+            testbed.offer_objects([SIZE, SMALL])
+            testbed.wait_until_ready()
+            router = testbed.network[INTERNET]
             # Nobody is at the forged addresses.
             router.run(["ip", "-6", "route", "add", "blackhole", CLIENTS6])
             router.run(["ip", "-6", "route", "add", COOKIE_PREFIX, "via", EDGE_CLIENT6])
-            limit(world, ACCESS, BUFFER)
-            process = flood(world)
-            rounds = Rounds(world, [*clients, LATE])
+            limit(testbed, ACCESS, BUFFER)
+            process = flood(testbed)
+            rounds = Rounds(testbed, [*clients, LATE])
             downloads = [rounds.start(client, SIZE) for client in clients]
             assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are under way"
 
@@ -96,27 +96,27 @@ def test_downloads_do_not_notice_a_flood(tmp_path: Path) -> None:
                 return [8 * (d.received() - b) / elapsed for d, b in zip(downloads, before, strict=True)]
 
             quiet = pace(lambda: time.sleep(BEFORE))
-            counted = world.edge.counters()
+            counted = testbed.edge.counters()
             process.send_signal(signal.SIGUSR1)
             late = rounds.prepare(LATE, SMALL)
 
             def meanwhile() -> None:
-                until(lambda: min(retries(world)) > 0, "every server sends Retry")
+                until(lambda: min(retries(testbed)) > 0, "every server sends Retry")
                 late.begin()
                 process.wait()
 
             flooded = pace(meanwhile)
             assert all(d.runs for d in downloads), "the downloads ended before the flood did"
-            steering = world.edge.counters().steering
+            steering = testbed.edge.counters().steering
             return {
                 "flood": process.returncode,
                 "pace": [quiet, flooded],
                 "steering": {name: count - counted.steering.get(name, 0) for name, count in steering.items()},
                 "late": rounds.finish(late),
-                "retries": retries(world),
-                "memory": memory(world),
+                "retries": retries(testbed),
+                "memory": memory(testbed),
                 "downloads": [rounds.finish(d) for d in downloads],
-                "drops": world.edge.counters().drops,
+                "drops": testbed.edge.counters().drops,
             }
 
     result = Sandboxed(body, tmp_path).result()

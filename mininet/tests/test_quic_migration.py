@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from frontage_demo.addresses import COOKIE_PREFIX, QUIC_VIP4
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.settings import TARGETS, Settings
-from frontage_demo.topology import INTERNET
+from frontage_testbed.datacentre.addresses import COOKIE_PREFIX, QUIC_VIP4
+from frontage_testbed.datacentre.settings import TARGETS, Settings
+from frontage_testbed.datacentre.topology import INTERNET
+from frontage_testbed.sandbox import Sandbox
 from nat import Nat, choose_ports
 from quicclients import Client
 from quicrounds import BROKEN, SIZE, UNDER_WAY, Rounds, limit
-from worlds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [
     needs_root,
@@ -87,14 +87,14 @@ def test_clients_move(tmp_path: Path, target: str) -> None:
         pytest.skip("no HTTP/3 client")
 
     def body(box: Sandbox) -> object:
-        with found.quic_world(settings, box) as world:
-            world.offer_objects([SIZE])
-            world.wait_until_ready()
-            for host in world.clients.values():
+        with found.quic_testbed(settings, box) as testbed:
+            testbed.offer_objects([SIZE])
+            testbed.wait_until_ready()
+            for host in testbed.clients.values():
                 choose_ports(host)
-            limit(world, ACCESS, BUFFER)
-            rounds = Rounds(world, [case.client for case in cases])
-            nat = Nat(world.network[INTERNET])
+            limit(testbed, ACCESS, BUFFER)
+            rounds = Rounds(testbed, [case.client for case in cases])
+            nat = Nat(testbed.network[INTERNET])
             return [download(rounds, nat, case) for case in cases]
 
     dones = Sandboxed(body, tmp_path).result()

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from frontage_demo import workload
-from frontage_demo.addresses import ServerAddresses
-from frontage_demo.clients import Clients, Generator
-from frontage_demo.edge import EdgeSwitch
-from frontage_demo.quic import QuicWorld
-from frontage_demo.sandbox import Sandbox
-from frontage_demo.servers import PACED, WebServer
-from frontage_demo.services import FILMS
-from frontage_demo.settings import TARGETS, Settings
-from frontage_demo.workload import Arrival
+from frontage_testbed.datacentre.addresses import ServerAddresses
+from frontage_testbed.datacentre.clients import Clients, Generator
+from frontage_testbed.datacentre.edge import EdgeSwitch
+from frontage_testbed.datacentre.quic import QuicTestbed
+from frontage_testbed.datacentre.servers import PACED, WebServer
+from frontage_testbed.datacentre.services import FILMS
+from frontage_testbed.datacentre.settings import TARGETS, Settings
+from frontage_testbed.load import workload
+from frontage_testbed.load.workload import Arrival
+from frontage_testbed.sandbox import Sandbox
 from quicrounds import BROKEN, drops, until
-from worlds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
@@ -47,7 +47,7 @@ AFTER = LOSE + PATIENCE + 14.0
 """When all that was under way has ended."""
 
 
-class PacedWorld(QuicWorld):
+class PacedTestbed(QuicTestbed):
     """Behind each server there is an nginx that answers slowly, so that connections last."""
 
     routes = '[[route]]\npath = "/"\norigin = "http://127.0.0.1"\n'
@@ -96,19 +96,19 @@ def test_connections_stay_where_they_are(tmp_path: Path, target: str) -> None:
         plan_file = box.scratch / "plan.csv"
         workload.write_plan(plan, plan_file)
         edge = found.edge(settings, box, IN_SERVICE, SERVICES)
-        with PacedWorld(settings, box.scratch, edge, found.quic_agent, found.h3_client) as world:
-            world.offer_objects(a.wire_size for a in plan)
-            world.wait_until_ready()
+        with PacedTestbed(settings, box.scratch, edge, found.quic_agent, found.h3_client) as testbed:
+            testbed.offer_objects(a.wire_size for a in plan)
+            testbed.wait_until_ready()
             dropped: list[dict[str, int]] = []
             added: list[float] = []
 
             def add() -> None:
-                until(lambda: sum(world.agents.active_flows()) >= count, "as many are under way as are to stay")
+                until(lambda: sum(testbed.agents.active_flows()) >= count, "as many are under way as are to stay")
                 added.append(clients.elapsed())
                 edge.add_server(SPARE)
 
             def restart_switch() -> None:
-                dropped.append(drops(world))
+                dropped.append(drops(testbed))
                 edge.stop_switch()
                 edge.start_switch()
                 edge.wait_until_installed(2)
@@ -116,14 +116,14 @@ def test_connections_stay_where_they_are(tmp_path: Path, target: str) -> None:
             actions: list[tuple[float, Callable[[], object]]] = [
                 (ADD, add),
                 (DRAIN, lambda: edge.drain(TO_DRAIN)),
-                (ROTATE, world.rotate_key),
+                (ROTATE, testbed.rotate_key),
                 (RESTART, restart_switch),
-                (LOSE, lambda: dropped.append(drops(world))),
+                (LOSE, lambda: dropped.append(drops(testbed))),
                 (LOSE, lambda: remove(edge, TO_LOSE)),
                 # All that they had is done.
                 (AFTER - 2.0, lambda: remove(edge, TO_DRAIN)),
             ]
-            clients = Clients(world.clients, world.generator(plan_file), box.scratch / "clients.log")
+            clients = Clients(testbed.clients, testbed.generator(plan_file), box.scratch / "clients.log")
 
             done: dict[float, float] = {}
 
@@ -135,14 +135,14 @@ def test_connections_stay_where_they_are(tmp_path: Path, target: str) -> None:
 
             clients.run(act)
             assert not actions
-            until(lambda: len(world.logged()) == len(plan), "every request is in its server's log")
-            dropped.append(drops(world))
+            until(lambda: len(testbed.logged()) == len(plan), "every request is in its server's log")
+            dropped.append(drops(testbed))
             return {
                 "outcomes": [(o.index, o.outcome, o.local_port, (o.started_ns - clients.start_ns) / 1e9) for o in clients.outcomes],
                 "connected": {o.index: (o.connected_ns - clients.start_ns) / 1e9 for o in clients.outcomes},
                 "finished": {o.index: (o.finished_ns - clients.start_ns) / 1e9 for o in clients.outcomes},
-                "logged": world.logged(),
-                "addresses": [client.address6 for client in world.client_addresses],
+                "logged": testbed.logged(),
+                "addresses": [client.address6 for client in testbed.client_addresses],
                 "dropped": dropped,
                 "added": added[0],
                 "done": [done[DRAIN], done[RESTART], done[LOSE]],

@@ -1,16 +1,16 @@
-"""QuicSocks: the analytical model, and the LTE world."""
+"""QuicSocks: the analytical model, and the LTE testbed."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from frontage_demo.nodes import NodeError
 from frontage_demo.quicsocks import page
 from frontage_demo.quicsocks.measure import Result, Row, measure
 from frontage_demo.quicsocks.model import LTE, PUBLISHED, RoundTrips, establishment
-from frontage_demo.quicsocks.world import Programs, missing, world
-from worlds import Sandboxed, needs_root
+from frontage_demo.quicsocks.testbed import Programs, bring_up, missing
+from frontage_testbed.nodes import NodeError
+from testbeds import Sandboxed, needs_root
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HANDSHAKES = 3
@@ -46,7 +46,7 @@ def test_every_handshake_goes_through_the_proxy_and_leaves_it(tmp_path: Path) ->
         pytest.skip(f"needs programs of Debian's: apt-get install {' '.join(absent)}")
 
     def body(box):  # type: ignore[no-untyped-def]
-        with world(programs, box.scratch) as here:
+        with bring_up(programs, box.scratch) as here:
             return measure(here, HANDSHAKES).as_json()
 
     result = Sandboxed(body, tmp_path).result()

@@ -4,13 +4,14 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from frontage_demo import report, workload
+from frontage_demo import report
 from frontage_demo.metrics import ActiveFlows, PolicyRun
-from frontage_demo.outcome import Outcome
-from frontage_demo.plots import Axis, Line, cdf_points, plot
-from frontage_demo.protocols import PROTOCOLS
 from frontage_demo.scheduling import refusal_table
-from frontage_demo.settings import POLICIES, Settings, Treatment
+from frontage_testbed.datacentre.settings import POLICIES, Settings, Treatment
+from frontage_testbed.load import workload
+from frontage_testbed.load.outcome import Outcome
+from frontage_testbed.load.protocols import PROTOCOLS
+from frontage_testbed.reporting.plots import Axis, Line, cdf_points, plot
 
 SETTINGS = Settings(seconds=5, servers=2)
 FRAMING = PROTOCOLS["tcp"].framing

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from worlds import needs_root
+from testbeds import needs_root
 
 pytestmark = needs_root
 
 PROGRAM = """
 import subprocess, sys, time
 from pathlib import Path
-from frontage_demo import sandbox
+from frontage_testbed import sandbox
 
 def body(box):
     subprocess.run(["ip", "link", "add", "sandbox-test", "type", "veth", "peer", "name", "sandbox-peer"], check=True)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from frontage_demo.settings import (
+from frontage_testbed.datacentre.settings import (
     BMV2_RATE,
     FRAME,
     POLICIES,

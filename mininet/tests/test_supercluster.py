@@ -11,14 +11,14 @@ from typing import IO
 import pytest
 
 from frontage.records.jetstream.link import SAFE
-from frontage_demo.nodes import NodeError
 from frontage_demo.supercluster import page
 from frontage_demo.supercluster.history import NEVER, Operation, load, violations
 from frontage_demo.supercluster.plan import Phase, Plan, Result, choose
 from frontage_demo.supercluster.servers import Region, servers
 from frontage_demo.supercluster.storm import Storm
-from frontage_demo.supercluster.world import Programs, world
-from worlds import Sandboxed, needs_root
+from frontage_demo.supercluster.testbed import Programs, bring_up
+from frontage_testbed.nodes import NodeError
+from testbeds import Sandboxed, needs_root
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NATS = Path(os.environ.get("NATS_SERVER", REPOSITORY / "build" / "nats-server"))
@@ -149,7 +149,7 @@ def test_a_storm_over_a_wide_area_loses_nothing(tmp_path: Path) -> None:
         pytest.skip(str(error))
 
     def body(box):  # type: ignore[no-untyped-def]
-        with world(programs, box.scratch, SHORT.seed) as here:
+        with bring_up(programs, box.scratch, SHORT.seed) as here:
             storm = Storm(here.servers, here.regions, box.scratch, SHORT, here.cut)
             return asdict(asyncio.run(storm.run()))
 

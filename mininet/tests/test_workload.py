@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from frontage_demo import workload
-from frontage_demo.protocols import PROTOCOLS
-from frontage_demo.workload import Cdf
+from frontage_testbed.load import workload
+from frontage_testbed.load.protocols import PROTOCOLS
+from frontage_testbed.load.workload import Cdf
 
 TCP = PROTOCOLS["tcp"].framing
 ARGUMENTS = {"seed": 7, "seconds": 60.0, "load": 0.8, "rate": 160e6, "scale": 0.1, "clients": 4, "framing": TCP}

@@ -16,11 +16,11 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frontage_demo.plotstyle import set_style
 from frontage_sim.results import Table
 from frontage_sim.scenario import load
 from frontage_sim.wide.scenario import is_wide
 from frontage_sim.wide.scenario import load as load_wide
+from frontage_testbed.reporting.style import set_style
 
 set_style()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frontage_demo.workload import Cdf, load_cdf
+from frontage_testbed.load.workload import Cdf, load_cdf
 
 _DATA_MINING = ((0, 0.0), (1, 0.5), (2, 0.6), (3, 0.7), (7, 0.8), (267, 0.9), (2107, 0.95), (66_667, 0.99), (666_667, 1.0))
 """Of a data-mining cluster (VL2, SIGCOMM 2009), as pFabric tabulates it: packets of 1,460 bytes, cumulative probability."""

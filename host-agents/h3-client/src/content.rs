@@ -84,7 +84,7 @@ impl Seen {
     }
 }
 
-/// The sequence that every object of the demo is a prefix of: a file, repeated (mininet/src/frontage_demo/objects.py).
+/// The sequence that every object of the demo is a prefix of: a file, repeated (mininet/src/frontage_testbed/load/objects.py).
 pub struct Sequence(Vec<u8>);
 
 impl Sequence {

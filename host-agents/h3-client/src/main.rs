@@ -30,7 +30,7 @@ enum Command {
     Page(page::Args),
     /// Keep connections busy with requests (closed loop), and say how it went as one line of JSON
     Load(load::Args),
-    /// Replay a plan of the demo (open loop), and say what became of each request (mininet/src/frontage_demo/outcome.py)
+    /// Replay a plan of the demo (open loop), and say what became of each request (mininet/src/frontage_testbed/load/outcome.py)
     Plan(plan::Args),
 }
 

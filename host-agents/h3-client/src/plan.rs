@@ -1,4 +1,4 @@
-//! `plan`: one client host's share of the demo's plan, as mininet/src/frontage_demo/loadgen.py replays it over TCP.
+//! `plan`: one client host's share of the demo's plan, as mininet/src/frontage_testbed/load/loadgen.py replays it over TCP.
 //!
 //! Open loop: a request begins when the plan says, whatever became of those before, on a connection and port of its own. QUIC knows one way to close a
 //! connection, so `fin` and `rst` are the same here; `idle` connections stay open and silent until the plan's end.
@@ -17,7 +17,7 @@ use crate::content::Sequence;
 /// Options of `plan`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The plan (CSV; mininet/src/frontage_demo/workload.py)
+    /// The plan (CSV; mininet/src/frontage_testbed/load/workload.py)
     #[arg(long, value_name = "FILE")]
     plan: PathBuf,
     /// Take only this client's arrivals

@@ -9,18 +9,21 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from . import report, sandbox, workload
-from .console import make_console
-from .deployment import Deployment, DeploymentError, find
+from frontage_testbed import sandbox
+from frontage_testbed.console import make_console
+from frontage_testbed.datacentre.deployment import Deployment, DeploymentError, find
+from frontage_testbed.datacentre.settings import Settings, SettingsError, from_environment, output_directory, page_from_environment
+from frontage_testbed.load import workload
+from frontage_testbed.load.outcome import write_outcomes
+from frontage_testbed.load.protocols import PROTOCOLS
+from frontage_testbed.nodes import NodeError
+
+from . import report
 from .live import LiveTable
 from .metrics import PolicyRun, summarise
-from .nodes import NodeError
-from .outcome import write_outcomes
 from .page.demo import demo as demo_page
-from .protocols import PROTOCOLS
 from .runner import run_plan
 from .scheduling import refusal_table
-from .settings import Settings, SettingsError, from_environment, output_directory, page_from_environment
 
 Body = Callable[[Settings, Deployment, Path, sandbox.Sandbox], int]
 """A demo: with what, where its results go, and where it runs; its exit status."""
@@ -83,15 +86,15 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
         highlight=False,
     )
     try:
-        make_world = deployment.quic_world if settings.protocol == "quic" else deployment.world
-        with make_world(settings, box) as world:
-            world.offer_objects(a.wire_size for a in plan)
-            world.wait_until_ready()
+        make_testbed = deployment.quic_testbed if settings.protocol == "quic" else deployment.testbed
+        with make_testbed(settings, box) as testbed:
+            testbed.offer_objects(a.wire_size for a in plan)
+            testbed.wait_until_ready()
             startup = time.monotonic() - began
             console.print(f"Up after {startup:.1f} s. To look inside: nsenter --all --target {box.process}", highlight=False)
             with LiveTable([t.name for t in settings.treatments], settings.seconds, console) as live:
                 for treatment in settings.treatments:
-                    runs.append(run_plan(world, treatment, plan, plan_file, live))
+                    runs.append(run_plan(testbed, treatment, plan, plan_file, live))
                     # After every run, so that what was measured is not lost if a later one fails.
                     failures = write_results(settings, plan, runs, directory, startup)
     except BaseException:

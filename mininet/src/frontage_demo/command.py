@@ -1,4 +1,4 @@
-"""What the commands have in common that bring a world up, measure, and write a page."""
+"""What the commands have in common that bring a testbed up, measure, and write a page."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from . import sandbox
-from .nodes import NodeError
+from frontage_testbed import sandbox
+from frontage_testbed.nodes import NodeError
+from frontage_testbed.programs import REPOSITORY
 
 P = TypeVar("P")
-REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def parser(module: str, description: str, output: str, what: str, page: str) -> argparse.ArgumentParser:
@@ -33,8 +33,10 @@ def parser(module: str, description: str, output: str, what: str, page: str) -> 
 
 
 def play(name: str, output: Path, find: Callable[[], P], run: Callable[[sandbox.Sandbox, P], int]) -> int:
-    """Run this in a sandbox, with the programs that `find` returns, and return its exit status: 2 where a world cannot
-    be had here, 1 where one failed, whose logs are then in `output`. `name` begins what is said of errors.
+    """Run `run` in a sandbox, with the programs that `find` returns, and return the exit status.
+
+    The status is 2 if the programs or the sandbox are not available. It is 1 if the testbed failed; its logs are then in
+    `output`. Error messages begin with `name`.
     """
 
     def body(box: sandbox.Sandbox) -> int:
@@ -54,6 +56,6 @@ def play(name: str, output: Path, find: Callable[[], P], run: Callable[[sandbox.
 
 
 def keep_logs(name: str, box: sandbox.Sandbox, output: Path) -> None:
-    """Keep what a world's processes have said, and say where."""
+    """Keep what a testbed's processes have said, and say where."""
     box.keep_logs(output / "logs")
     print(f"frontage {name}: logs are in {output / 'logs'}", file=sys.stderr)

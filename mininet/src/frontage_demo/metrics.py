@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pvariance
 
-from .outcome import Outcome
-from .settings import Treatment
-from .workload import LONG_FLOW, SHORT_FLOW, Arrival
+from frontage_testbed.datacentre.settings import Treatment
+from frontage_testbed.load.outcome import Outcome
+from frontage_testbed.load.workload import LONG_FLOW, SHORT_FLOW, Arrival
 
 SAMPLE_INTERVAL = 0.05
 """Seconds between samples of the servers' active flows."""
@@ -49,7 +49,7 @@ class PolicyRun:
     retransmitted: int | None = None
     """Segments that the servers sent again; None if they do not say."""
     cpu: Mapping[str, float] = field(default_factory=dict)
-    """Cores used on average while requests arrived, by part of the world."""
+    """Cores used on average while requests arrived, by part of the testbed."""
 
     @property
     def name(self) -> str:

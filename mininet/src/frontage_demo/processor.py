@@ -1,4 +1,4 @@
-"""How much of the machine each part of the world uses, from /proc."""
+"""How much of the machine each part of the testbed uses, from /proc."""
 
 from __future__ import annotations
 

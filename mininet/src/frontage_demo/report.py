@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import resources
 
+from frontage_testbed.datacentre.settings import POLICIES, Settings
+from frontage_testbed.load.protocols import PROTOCOLS
+from frontage_testbed.load.workload import Arrival
+from frontage_testbed.reporting.plots import Axis, Line, cdf_points, legend, plot
+
 from . import scheduling
 from .metrics import PolicyRun, Summary, long_fcts, short_fcts, summarise
-from .plots import Axis, Line, cdf_points, legend, plot
-from .protocols import PROTOCOLS
-from .settings import POLICIES, Settings
 from .tables import counts_table
-from .workload import Arrival
 
 DESCRIPTIONS = {
     "hash": "consistent hash of the connection's addresses and ports; knows nothing of load",

@@ -6,28 +6,29 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .clients import Clients
+from frontage_testbed.datacentre.clients import Clients
+from frontage_testbed.datacentre.settings import Treatment
+from frontage_testbed.datacentre.testbed import Testbed
+from frontage_testbed.load.workload import Arrival
+
 from .live import LiveTable
 from .metrics import SAMPLE_INTERVAL, ActiveFlows, PolicyRun, summarise
 from .processor import ProcessorUse
-from .settings import Treatment
-from .workload import Arrival
-from .world import World
 
 
 class Sampler:
     """Collects the servers' own counts of their active flows."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.names = tuple(s.name for s in world.server_addresses)
+    def __init__(self, testbed: Testbed) -> None:
+        self._testbed = testbed
+        self.names = tuple(s.name for s in testbed.server_addresses)
         self._times: list[float] = []
         self._counts: list[tuple[int, ...]] = []
 
     def sample(self, at: float) -> None:
         """Read all servers once."""
         self._times.append(at)
-        self._counts.append(tuple(self._world.agents.active_flows()))
+        self._counts.append(tuple(self._testbed.agents.active_flows()))
 
     def latest(self) -> dict[str, int]:
         """The last sample, by server."""
@@ -38,17 +39,17 @@ class Sampler:
         return ActiveFlows(self.names, tuple(self._times), tuple(self._counts))
 
 
-def run_plan(world: World, treatment: Treatment, plan: Sequence[Arrival], plan_file: Path, live: LiveTable) -> PolicyRun:
+def run_plan(testbed: Testbed, treatment: Treatment, plan: Sequence[Arrival], plan_file: Path, live: LiveTable) -> PolicyRun:
     """Offer the plan's requests under a policy and a scheduler, wait for the last to finish, and return what was
     measured.
     """
-    seconds = world.settings.seconds
-    world.edge.apply(treatment)
-    world.wait_until_ready()
-    before = world.edge.counters()
-    retransmitted = world.retransmitted()
-    sampler = Sampler(world)
-    clients = Clients(world.clients, world.generator(plan_file), world.scratch / "clients.log")
+    seconds = testbed.settings.seconds
+    testbed.edge.apply(treatment)
+    testbed.wait_until_ready()
+    before = testbed.edge.counters()
+    retransmitted = testbed.retransmitted()
+    sampler = Sampler(testbed)
+    clients = Clients(testbed.clients, testbed.generator(plan_file), testbed.scratch / "clients.log")
     use: ProcessorUse | None = None
     cpu: dict[str, float] = {}
     shown = 0.0
@@ -60,8 +61,8 @@ def run_plan(world: World, treatment: Treatment, plan: Sequence[Arrival], plan_f
             return
         if use is None:
             use = ProcessorUse(
-                {"clients": clients.pids, "servers": world.server_pids, "demo": [1]}
-                | {name: [pid] for name, pid in world.edge.pids().items()}
+                {"clients": clients.pids, "servers": testbed.server_pids, "demo": [1]}
+                | {name: [pid] for name, pid in testbed.edge.pids().items()}
             )
         if elapsed <= seconds:
             sampler.sample(elapsed)
@@ -76,11 +77,11 @@ def run_plan(world: World, treatment: Treatment, plan: Sequence[Arrival], plan_f
         clients.run(tick, SAMPLE_INTERVAL)
     finally:
         clients.stop()
-    after = world.edge.counters()
-    resent = world.retransmitted()
+    after = testbed.edge.counters()
+    resent = testbed.retransmitted()
     run = PolicyRun(
         treatment,
-        world.with_servers(plan, clients.outcomes),
+        testbed.with_servers(plan, clients.outcomes),
         sampler.result(),
         drops=_difference(after.drops, before.drops),
         refusals=_difference(after.refusals, before.refusals),

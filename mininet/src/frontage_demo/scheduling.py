@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from frontage.network import Scheduler
+from frontage_testbed.datacentre.configuration import scheduler_of
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.load.workload import Arrival
+from frontage_testbed.reporting.plots import Axis, Line, cdf_points, legend, plot
 
-from .configuration import scheduler_of
 from .metrics import PolicyRun, short_fcts
-from .plots import Axis, Line, cdf_points, legend, plot
-from .settings import Settings
 from .tables import counted, counts_table
-from .workload import Arrival
 
 
 def section(settings: Settings, plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:

@@ -1,1 +1,1 @@
-"""Artemis over a world of sites whose distances are measured ones; `python -m frontage_demo.artemis`."""
+"""Artemis over a testbed of sites whose distances are measured ones; `python -m frontage_demo.artemis`."""

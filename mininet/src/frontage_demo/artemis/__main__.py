@@ -1,4 +1,4 @@
-"""`python -m frontage_demo.artemis`: Artemis, DNS and anycast over the same worlds."""
+"""`python -m frontage_demo.artemis`: Artemis, DNS and anycast over the same testbeds."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from .. import sandbox
-from ..deployment import DeploymentError
-from ..nodes import NodeError
+from frontage_testbed import sandbox
+from frontage_testbed.datacentre.deployment import DeploymentError
+from frontage_testbed.nodes import NodeError
+
 from . import events, failover, report
 from .measure import by_anycast, measure, redundant
 from .programs import find
@@ -18,7 +19,7 @@ from .scenarios import SCENARIOS
 from .settings import Settings, parse
 from .site import Programs
 from .tables import unmet
-from .world import ArtemisWorld
+from .testbed import ArtemisTestbed
 
 
 def deployment(settings: Settings, name: str, programs: Programs, box: sandbox.Sandbox) -> None:
@@ -26,13 +27,13 @@ def deployment(settings: Settings, name: str, programs: Programs, box: sandbox.S
     scenario = SCENARIOS[name]
     print(f"{scenario.title}: bringing up {len(scenario.sites)} sites ...", flush=True)
     directory = box.scratch / name
-    with ArtemisWorld(scenario, programs, directory, seed=settings.seed, dispatched=settings.dispatched) as world:
-        steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in world.startup.items())
+    with ArtemisTestbed(scenario, programs, directory, seed=settings.seed, dispatched=settings.dispatched) as testbed:
+        steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in testbed.startup.items())
         print(f"Up ({steps}). To look inside: nsenter --all --target {box.process}", flush=True)
-        samples = measure(world, settings.rounds, settings.seed, settings.ways)
+        samples = measure(testbed, settings.rounds, settings.seed, settings.ways)
         if name == settings.scenarios[0] and "artemis" in settings.ways:
-            samples += redundant(world, settings.rounds, settings.degrees)
-        save([Result.of(world, settings.seed, settings.rounds, samples)], settings.output / f"{name}.json")
+            samples += redundant(testbed, settings.rounds, settings.degrees)
+        save([Result.of(testbed, settings.seed, settings.rounds, samples)], settings.output / f"{name}.json")
 
 
 def redundancy(settings: Settings, programs: Programs, box: sandbox.Sandbox) -> None:
@@ -42,9 +43,9 @@ def redundancy(settings: Settings, programs: Programs, box: sandbox.Sandbox) -> 
     loss = events.between_sites(events.LOSS, scenario.sites)
     print(f"Loss, and the death of a site: bringing up {len(scenario.sites)} sites ...", flush=True)
     directory = box.scratch / scenario.name
-    with ArtemisWorld(scenario, programs, directory, seed=settings.seed, loss=loss, dispatched=settings.dispatched) as world:
-        by_anycast(world, client)
-        tries = events.losses(world, client, settings.tries) + events.site_dies(world, client, settings.rounds)
+    with ArtemisTestbed(scenario, programs, directory, seed=settings.seed, loss=loss, dispatched=settings.dispatched) as testbed:
+        by_anycast(testbed, client)
+        tries = events.losses(testbed, client, settings.tries) + events.site_dies(testbed, client, settings.rounds)
         save_tries(tries, settings.output / "events.json")
 
 
@@ -53,8 +54,8 @@ def computed(settings: Settings, programs: Programs, box: sandbox.Sandbox) -> No
     scenario = events.DETOUR
     (client,) = scenario.clients
     print(f"The mapping computed: bringing up {len(scenario.sites)} sites ...", flush=True)
-    with ArtemisWorld(scenario, programs, box.scratch / "computed", seed=settings.seed, computed=True) as world:
-        save_failover(failover.failover(world, client), settings.output / "failover.json")
+    with ArtemisTestbed(scenario, programs, box.scratch / "computed", seed=settings.seed, computed=True) as testbed:
+        save_failover(failover.failover(testbed, client), settings.output / "failover.json")
 
 
 def in_sandbox(body: Callable[[sandbox.Sandbox], None], directory: Path) -> None:
@@ -81,7 +82,7 @@ def in_sandbox(body: Callable[[sandbox.Sandbox], None], directory: Path) -> None
             os._exit(status)
     _, status = os.waitpid(child, 0)
     if status != 0:
-        raise NodeError("a world failed; what went wrong stands above")
+        raise NodeError("a testbed failed; what went wrong stands above")
 
 
 def main() -> int:

@@ -8,9 +8,10 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..nodes import Namespace
-from ..quicagents import network_of
-from .addresses import DISPATCHER_PORT, TUNNEL_PORT, SiteAddresses
+from frontage_testbed.datacentre.quicagents import network_of
+from frontage_testbed.nodes import Namespace
+from frontage_testbed.wan.addresses import DISPATCHER_PORT, TUNNEL_PORT, SiteAddresses
+
 from .names import ZONE
 from .siteconfig import DEPLOYMENT, SERVICE_ID
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .latency import Latencies
+from frontage_testbed.wan.latency import Latencies
+
 from .measure import HIT_RATE
 from .scenarios import AUTHORITY, Scenario
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .measure import Failed, by_artemis, sample
 from .scenarios import Published, Scenario
-from .world import ArtemisWorld
+from .testbed import ArtemisTestbed
 
 RETRANSMISSION = 900.0
 """Milliseconds above a connection's best time from which on a first flight must have been sent again: the time-out is a
@@ -45,10 +45,10 @@ MAPPED = "the next mapping is there"
 LOSS = 0.01
 
 
-def attempt(world: ArtemisWorld, client: str, degree: int, event: str) -> Try:
+def attempt(testbed: ArtemisTestbed, client: str, degree: int, event: str) -> Try:
     """Connect once by Artemis."""
     try:
-        met = sample(world, client, "artemis", by_artemis(world, client), redundancy=degree)
+        met = sample(testbed, client, "artemis", by_artemis(testbed, client), redundancy=degree)
     except Failed:
         return Try(event, degree, None, 0.0)
     return Try(event, degree, met.site, met.setup)
@@ -59,26 +59,26 @@ def between_sites(share: float, sites: Sequence[str]) -> dict[tuple[str, str], f
     return {(a, b): share for a in sites for b in sites if a < b}
 
 
-def losses(world: ArtemisWorld, client: str, tries: int) -> list[Try]:
-    """Attempts with X = 1 and with X = 2, in a world whose paths between sites lose packets."""
+def losses(testbed: ArtemisTestbed, client: str, tries: int) -> list[Try]:
+    """Attempts with X = 1 and with X = 2, in a testbed whose paths between sites lose packets."""
     seen = []
     for degree in (1, 2):
-        world.set_redundancy(degree)
-        seen += [attempt(world, client, degree, LOST) for _ in range(tries)]
+        testbed.set_redundancy(degree)
+        seen += [attempt(testbed, client, degree, LOST) for _ in range(tries)]
     return seen
 
 
-def site_dies(world: ArtemisWorld, client: str, tries: int) -> list[Try]:
+def site_dies(testbed: ArtemisTestbed, client: str, tries: int) -> list[Try]:
     """A client's best site dies under X = 2: attempts before, attempts while the mapping still names it, and attempts
     with X = 1 after the next mapping.
     """
-    dead = world.best_site(client).place
-    world.set_redundancy(2)
-    seen = [attempt(world, client, 2, ALIVE) for _ in range(tries)]
-    world.site(dead).kill()
-    seen += [attempt(world, client, 2, DEAD) for _ in range(tries)]
-    world.remap(without={dead}, redundancy=1)
-    return seen + [attempt(world, client, 1, MAPPED) for _ in range(tries)]
+    dead = testbed.best_site(client).place
+    testbed.set_redundancy(2)
+    seen = [attempt(testbed, client, 2, ALIVE) for _ in range(tries)]
+    testbed.site(dead).kill()
+    seen += [attempt(testbed, client, 2, DEAD) for _ in range(tries)]
+    testbed.remap(without={dead}, redundancy=1)
+    return seen + [attempt(testbed, client, 1, MAPPED) for _ in range(tries)]
 
 
 def late(tries: Sequence[Try]) -> int:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..nodes import NodeError
+from frontage_testbed.nodes import NodeError
+
 from .mappingstore import Rtt
 from .measure import BY_ARTEMIS, Failed, begin, by_artemis, end, sample
 from .siteconfig import INTERVAL
-from .world import ArtemisWorld
+from .testbed import ArtemisTestbed
 
 EVERY = 0.1
 """Seconds from one attempt to the next while a site is dead."""
@@ -50,35 +51,35 @@ class Failover:
     """Seconds from the death to this one's first answer."""
 
 
-def failover(world: ArtemisWorld, client: str) -> Failover:
-    """Connect, in a world that is new, until the best site answers; kill it; connect until the next one answers."""
-    place = world.scenario.clients[client]
-    best, heir, *_ = world.nearest(place)
+def failover(testbed: ArtemisTestbed, client: str) -> Failover:
+    """Connect, in a testbed that is new, until the best site answers; kill it; connect until the next one answers."""
+    place = testbed.scenario.clients[client]
+    best, heir, *_ = testbed.nearest(place)
     began = time.monotonic()
-    first = site = _answering(world, client)
+    first = site = _answering(testbed, client)
     while site != best:
         _in_time(began, f"no mapping leads {client} to {best}")
-        site = _answering(world, client)
+        site = _answering(testbed, client)
     learned = time.monotonic() - began
-    number = world.site(best).addresses.id
+    number = testbed.site(best).addresses.id
 
     def measured() -> bool:
-        return any(rtt.site == number and rtt.source == "passive" for rtt in world.rtts(client))
+        return any(rtt.site == number and rtt.source == "passive" for rtt in testbed.rtts(client))
 
     _until(measured, f"{best} has measured no handshake of {client}'s")
-    rtts, leader = tuple(world.rtts(client)), world.leader()
+    rtts, leader = tuple(testbed.rtts(client)), testbed.leader()
     died = time.monotonic()
-    world.site(best).kill()
-    outage = _outage(world, client, heir, died)
-    distances = {site.place: world.latencies.rtt(place, site.place) for site in world.sites}
-    return Failover(INTERVAL, world.routes[place], first, best, learned, rtts, distances, leader, heir, outage)
+    testbed.site(best).kill()
+    outage = _outage(testbed, client, heir, died)
+    distances = {site.place: testbed.latencies.rtt(place, site.place) for site in testbed.sites}
+    return Failover(INTERVAL, testbed.routes[place], first, best, learned, rtts, distances, leader, heir, outage)
 
 
-def _answering(world: ArtemisWorld, client: str) -> str:
-    return sample(world, client, "artemis", by_artemis(world, client)).site
+def _answering(testbed: ArtemisTestbed, client: str) -> str:
+    return sample(testbed, client, "artemis", by_artemis(testbed, client)).site
 
 
-def _outage(world: ArtemisWorld, client: str, heir: str, died: float) -> float:
+def _outage(testbed: ArtemisTestbed, client: str, heir: str, died: float) -> float:
     """Seconds from then until a connection is set up there. New ones are begun all the time, and none waits for
     another: a first flight that a dead site gets is answered by nobody, or when it is sent again.
     """
@@ -86,12 +87,12 @@ def _outage(world: ArtemisWorld, client: str, heir: str, died: float) -> float:
     try:
         while True:
             _in_time(died, f"no mapping leads {client} to {heir}")
-            begun[begin(world, client, *BY_ARTEMIS)] = time.monotonic() - died
+            begun[begin(testbed, client, *BY_ARTEMIS)] = time.monotonic() - died
             time.sleep(EVERY)
             for done in [one for one in begun if one.poll() is not None]:
                 since = begun.pop(done)
                 with suppress(Failed):
-                    answer = sample(world, client, "artemis", end(client, done))
+                    answer = sample(testbed, client, "artemis", end(client, done))
                     if answer.site == heir:
                         return since + answer.setup / 1e3
     finally:

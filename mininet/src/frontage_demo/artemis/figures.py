@@ -8,7 +8,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..plotstyle import set_style
+from frontage_testbed.reporting.style import set_style
+
 from .measure import Sample
 from .results import Result, mean
 from .tables import WAYS

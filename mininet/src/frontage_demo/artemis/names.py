@@ -13,10 +13,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .. import nameservers
-from ..nodes import Namespace, Network, NodeError
-from ..processes import udp_ports
-from .addresses import AUTHORITY_ADDRESS, DNS_PORT, Host
+from frontage_testbed import nameservers
+from frontage_testbed.nodes import Namespace, Network, NodeError
+from frontage_testbed.processes import udp_ports
+from frontage_testbed.wan.addresses import AUTHORITY_ADDRESS, DNS_PORT, Host
 
 ZONE = "films.example"
 START_TIMEOUT = 180.0

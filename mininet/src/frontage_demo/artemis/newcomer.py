@@ -8,10 +8,11 @@ import sys
 import time
 from dataclasses import dataclass
 
-from ..nodes import NodeError
-from .addresses import PORT
+from frontage_testbed.nodes import NodeError
+from frontage_testbed.wan.addresses import PORT
+
 from .mappingstore import Rtt
-from .world import ArtemisWorld
+from .testbed import ArtemisTestbed
 
 PATIENCE = 180.0
 """Seconds."""
@@ -34,18 +35,18 @@ class Newcomer:
     region: int
 
 
-def newcomer(world: ArtemisWorld, client: str) -> Newcomer:
+def newcomer(testbed: ArtemisTestbed, client: str) -> Newcomer:
     """Send one first flight from a client who was never there, and wait until it is in a region, and all sites have
     pinged it. Raises NodeError if that does not come about.
     """
-    before = world.known(client)
+    before = testbed.known(client)
     if before.seen or before.region:
         raise NodeError(f"{client} is known already: {before}")
-    world.client(client).run([sys.executable, "-c", _FIRST_FLIGHT, world.service_address, str(PORT)])
+    testbed.client(client).run([sys.executable, "-c", _FIRST_FLIGHT, testbed.service_address, str(PORT)])
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        now, rtts = world.known(client), tuple(world.rtts(client))
-        if now.region and {rtt.site for rtt in rtts} == {site.id for site in world.sites}:
+        now, rtts = testbed.known(client), tuple(testbed.rtts(client))
+        if now.region and {rtt.site for rtt in rtts} == {site.id for site in testbed.sites}:
             return Newcomer(now.seen, rtts, now.region)
         time.sleep(0.2)
     raise NodeError(f"{client} is in no region after {PATIENCE:.0f} s: {now}, {rtts}")

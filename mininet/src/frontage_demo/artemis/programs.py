@@ -1,4 +1,4 @@
-"""Finds what the world is made of."""
+"""Finds what the testbed is made of."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from .. import settings
-from ..deployment import DeploymentError
-from ..deployment import find as find_deployment
-from ..nameservers import PACKAGES
-from ..programs import missing_packages
+from frontage_testbed.datacentre import settings
+from frontage_testbed.datacentre.deployment import DeploymentError
+from frontage_testbed.datacentre.deployment import find as find_deployment
+from frontage_testbed.nameservers import PACKAGES
+from frontage_testbed.programs import missing_packages
+
 from .site import Programs
 
 

@@ -52,7 +52,7 @@ def write(results: Sequence[Result], tries: Sequence[Try], seen: Failover | None
     for result in large:
         figure12(result, plots / "figure12.svg")
         parts.append(f"## Figure 12\n\n{FIGURE12_TEXT}")
-        parts.append("![Figure 12: distributions in the global world](artemis/figure12.svg)")
+        parts.append("![Figure 12: distributions in the global testbed](artemis/figure12.svg)")
     if tries:
         parts.append(f"## {EVENTS}\n\n{tables.markdown(tables.events(tries))}\n\n{EVENTS_TEXT}")
     if seen is not None:
@@ -74,7 +74,7 @@ long as anycast's, and its query is not. DNS is faster there: a name costs less 
 REDUNDANCY_TEXT = """\
 The first answer wins. A copy that goes to a site on the way from where anycast led may be answered sooner than the one to the best site, whose way is longer: then the client has a shorter set-up, and a longer way from then on. The paper saw that at X = 3 and 4 only."""
 FIGURE12_TEXT = """\
-The paper's is a simulation over latencies of 500 RIPE Atlas probes (section 5.2), ours is the global world. Dotted: its means."""
+The paper's is a simulation over latencies of 500 RIPE Atlas probes (section 5.2), ours is the global testbed. Dotted: its means."""
 EVENTS = "Redundancy: a lost packet, a dead site"
 EVENTS_TEXT = """\
 A client in Sweden, whom anycast leads to Ohio, of a service in Frankfurt, Milan and Ohio. Set-up more than 900 ms above the fastest one's means that the first flight was sent again (after a second, RFC 9002, section 6.2.2)."""

@@ -8,14 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from frontage_testbed.wan.latency import Latencies
+
 from .distances import least
 from .events import Try
 from .failover import Failover
-from .latency import Latencies
 from .mappingstore import Rtt
 from .measure import Sample
 from .scenarios import AUTHORITY, SCENARIOS, Scenario, extra
-from .world import ArtemisWorld
+from .testbed import ArtemisTestbed
 
 FAR = 50.0
 """Milliseconds that no answer out of a cache takes."""
@@ -39,18 +40,18 @@ class Result:
     samples: tuple[Sample, ...]
 
     @classmethod
-    def of(cls, world: ArtemisWorld, seed: int, rounds: int, samples: Sequence[Sample]) -> Result:
-        """Of a world that is up."""
-        best = {place: world.nearest(place)[0] for place in world.scenario.clients.values()}
-        wrong = sum(world.routes[place] != site for place, site in best.items())
+    def of(cls, testbed: ArtemisTestbed, seed: int, rounds: int, samples: Sequence[Sample]) -> Result:
+        """Of a testbed that is up."""
+        best = {place: testbed.nearest(place)[0] for place in testbed.scenario.clients.values()}
+        wrong = sum(testbed.routes[place] != site for place, site in best.items())
         return cls(
-            world.scenario.name,
+            testbed.scenario.name,
             seed,
             rounds,
-            dict(world.startup),
+            dict(testbed.startup),
             wrong / len(best),
-            extra(world.latencies, best, world.routes),
-            least(world.latencies, world.scenario, world.routes),
+            extra(testbed.latencies, best, testbed.routes),
+            least(testbed.latencies, testbed.scenario, testbed.routes),
             tuple(samples),
         )
 

@@ -12,7 +12,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .latency import Latencies
+from frontage_testbed.wan.latency import Latencies
 
 CLIENTS = {
     "Japan": "ap-northeast-1",

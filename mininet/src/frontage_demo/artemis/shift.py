@@ -1,4 +1,4 @@
-"""What becomes of a service whose demand moves from one part of the world to another: the switches count it, placement
+"""What becomes of a service whose demand moves from one part of the network to another: the switches count it, placement
 follows (docs/demand.md), steering follows placement, and clients are near it again.
 """
 
@@ -13,13 +13,13 @@ import numpy as np
 
 from frontage.demand.place import policy_of
 from frontage.demand.settings import Placement
+from frontage_testbed.nodes import NodeError
 
-from ..nodes import NodeError
 from .mappingstore import Placed
 from .measure import BY_ARTEMIS, Sample, begin, end, sample
 from .names import ZONE
 from .scenarios import Published, Scenario
-from .world import ArtemisWorld
+from .testbed import ArtemisTestbed
 
 SHIFT = Scenario(
     "shift",
@@ -78,11 +78,11 @@ class Shift:
     """None of them failed."""
 
 
-def shift(world: ArtemisWorld) -> Shift:
+def shift(testbed: ArtemisTestbed) -> Shift:
     """Ask from one client until the service is at its site; then from another until it is at that one's. Raises Failed
     if a single connection fails.
     """
-    homes = {client: world.best_site(client) for client in (FROM, TO)}
+    homes = {client: testbed.best_site(client) for client in (FROM, TO)}
     samples: list[Sample] = []
 
     def ask(client: str, until: Callable[[Placed], bool]) -> Placed:
@@ -94,12 +94,12 @@ def shift(world: ArtemisWorld) -> Shift:
             seldom = (SELDOM,) if number % EVERY == 0 else ()
             clients = (*seldom, other, *(client,) * OFTEN)
             # All at once, for they wait for the network.
-            asking = [(one, begin(world, one, *BY_ARTEMIS)) for one in clients]
-            samples.extend(sample(world, one, "artemis", end(one, started)) for one, started in asking)
-            placed = world.placed()
+            asking = [(one, begin(testbed, one, *BY_ARTEMIS)) for one in clients]
+            samples.extend(sample(testbed, one, "artemis", end(one, started)) for one, started in asking)
+            placed = testbed.placed()
             if placed is not None and until(placed):
                 return placed
-        raise NodeError(f"the service did not come to {homes[client].place} after {PATIENCE:.0f} s: {world.placed()}")
+        raise NodeError(f"the service did not come to {homes[client].place} after {PATIENCE:.0f} s: {testbed.placed()}")
 
     def settled(client: str) -> Callable[[Placed], bool]:
         return lambda placed: placed.serving == placed.wanted == {homes[client].id}

@@ -12,12 +12,12 @@ from pathlib import Path
 import yaml
 
 from frontage.control import ControlError, ask
+from frontage_testbed.metricsclient import scrape
+from frontage_testbed.nodes import Namespace, NodeError, spawn
+from frontage_testbed.wan.addresses import SiteAddresses
+from frontage_testbed.wan.topology import BACKBONE_PORT, DISPATCHER_PORT, REPLICA_PORT, WAN_PORT, edge_interface
 
-from ..metricsclient import scrape
-from ..nodes import Namespace, NodeError, spawn
 from . import dispatchers, siteconfig
-from .addresses import SiteAddresses
-from .topology import BACKBONE_PORT, DISPATCHER_PORT, REPLICA_PORT, WAN_PORT, edge_interface
 
 COMMAND_TIMEOUT = 180.0
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .addresses import DISPATCHER_PORT, PLAIN_PREFIX, PORT, SERVER_PORT, TUNNEL_PORT, WAN_MAC, SiteAddresses
+from frontage_testbed.wan.addresses import DISPATCHER_PORT, PLAIN_PREFIX, PORT, SERVER_PORT, TUNNEL_PORT, WAN_MAC, SiteAddresses
+from frontage_testbed.wan.topology import BACKBONE_PORT, REPLICA_PORT, WAN_PORT
+from frontage_testbed.wan.topology import DISPATCHER_PORT as DISPATCHER_LINK
+
 from .names import ZONE
-from .topology import BACKBONE_PORT, REPLICA_PORT, WAN_PORT
-from .topology import DISPATCHER_PORT as DISPATCHER_LINK
 
 CPU_PORT = 510
 INTERVAL = 2.0
@@ -21,7 +22,7 @@ DEPLOYMENT = 1
 SERVICE_TTL = 60
 """Seconds for which clients may go to the replica's own address without asking."""
 KEY = {"id": 1, "secret": "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"}
-"""The cookie key of all sites: the world's packets never leave its namespaces."""
+"""The cookie key of all sites: the testbed's packets never leave its namespaces."""
 
 KEYS = f"""\
 [[keys]]

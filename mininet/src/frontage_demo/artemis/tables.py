@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..markdown import table as markdown_table
+from frontage_testbed.reporting.markdown import table as markdown_table
+
 from .events import Try, late
 from .failover import Failover
 from .measure import HIT_RATE
@@ -15,7 +16,7 @@ from .results import Result, mean
 WAYS = {"artemis": "Artemis", "dns": "DNS", "anycast": "anycast"}
 """In the order of `Published`."""
 GOALS = {"setup": 39.4, "query": 24.0}
-"""Per cent by which Artemis is to be below DNS in the global world."""
+"""Per cent by which Artemis is to be below DNS in the global testbed."""
 PUBLISHED_SHARES = {
     1: ("100%",),
     2: ("100%", "0%"),
@@ -156,7 +157,7 @@ def clients(rows: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def unmet(results: Sequence[Result]) -> list[str]:
-    """Of the goals in the global world, those that were not met, in words; empty where they do not apply."""
+    """Of the goals in the global testbed, those that were not met, in words; empty where they do not apply."""
     missed = []
     for result in results:
         artemis, dns = result.by("artemis"), result.by("dns")

@@ -10,17 +10,19 @@ import json
 import sys
 from pathlib import Path
 
+from frontage_testbed.programs import REPOSITORY
+from frontage_testbed.sandbox import Sandbox
+
 from .. import command
-from ..sandbox import Sandbox
 from . import page
 from .measure import measure
-from .world import Programs
+from .testbed import Programs
 
 
 def main() -> int:
-    """Run the worlds with the arguments of the command line."""
+    """Run the testbeds with the arguments of the command line."""
     parser = command.parser("handoff", __doc__, "qdsr", "result.json", "qdsr.md")
-    bench = command.REPOSITORY / "build" / "bench"
+    bench = REPOSITORY / "build" / "bench"
     parser.add_argument("--bench", type=Path, default=bench, help="where `make bench ONLY=qdsr` wrote")
     args = parser.parse_args()
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..nodes import NodeError
+from frontage_testbed.nodes import NodeError
+
+from .testbed import HANDOFF, ONE_PATH, PROXY, Ground, Programs, Testbed
 from .topology import BALANCER_ADDRESS, TO_CLIENT, Site, Triangle
-from .world import HANDOFF, ONE_PATH, PROXY, Ground, Programs, World
 
 FORMS = (PROXY, HANDOFF)
 SEED = 7
@@ -68,34 +69,34 @@ def measure(programs: Programs, scratch: Path) -> Result:
     ground = Ground(Triangle, programs, scratch, sizes)
     try:
         for name, owd in OWDS.items():
-            with ground.world(_delays(owd), SEED) as world:
-                result.first_ms[name] = {form: _first_packets(world, form) for form in FORMS}
-        with ground.world(_delays((PARALLEL_OWD,) * 3), SEED) as world:
+            with ground.testbed(_delays(owd), SEED) as testbed:
+                result.first_ms[name] = {form: _first_packets(testbed, form) for form in FORMS}
+        with ground.testbed(_delays((PARALLEL_OWD,) * 3), SEED) as testbed:
             for size in PARALLEL_SIZES:
                 for parallel in PARALLEL:
-                    result.requests[f"{size} x {parallel}"] = _requests(world, size, parallel)
-        with ground.world({}, SEED) as world:
+                    result.requests[f"{size} x {parallel}"] = _requests(testbed, size, parallel)
+        with ground.testbed({}, SEED) as testbed:
             for connections in BACKGROUND:
-                found = {form: _downlink(world, form, connections) for form in FORMS}
+                found = {form: _downlink(testbed, form, connections) for form in FORMS}
                 result.downlink_ms[str(connections)] = found
         for loss in LOSSES:
             limits, many = f"rate={RATE}mbit,queue-packets={QUEUE},loss={loss}", downloads(loss)
-            with ground.world(_delays(OWDS["A"], limits), SEED) as world:
-                result.rates[str(loss)] = _rates(world, FORMS, *many)
-            with ground.world(_delays(FAR_OWD, limits), SEED) as world:
-                result.rates[str(loss)][FAR] = _rates(world, [PROXY], *many)[PROXY]
+            with ground.testbed(_delays(OWDS["A"], limits), SEED) as testbed:
+                result.rates[str(loss)] = _rates(testbed, FORMS, *many)
+            with ground.testbed(_delays(FAR_OWD, limits), SEED) as testbed:
+                result.rates[str(loss)][FAR] = _rates(testbed, [PROXY], *many)[PROXY]
         for name, owd in FAST_OWDS.items():
-            with ground.world(_delays(owd, f"rate={FAST}mbit,queue-packets={FAST_QUEUE}"), SEED) as world:
-                result.fast[name] = _rates(world, (*FORMS, ONE_PATH), FAST_SIZE, FAST_DOWNLOADS)
+            with ground.testbed(_delays(owd, f"rate={FAST}mbit,queue-packets={FAST_QUEUE}"), SEED) as testbed:
+                result.fast[name] = _rates(testbed, (*FORMS, ONE_PATH), FAST_SIZE, FAST_DOWNLOADS)
     finally:
         ground.close()
     ground = Ground(Site, programs, scratch, sizes)
     try:
         delay = f"delay={FAIR_DELAY}ms"
-        with ground.world({2: f"rate={FAIR_RATE}mbit,queue-packets={FAIR_QUEUE},{delay}", 3: delay}, SEED) as world:
-            result.shares["two plain ones"] = _share(world, (PROXY, 1), (PROXY, 1))
-            result.shares["one from three real servers, and a plain one"] = _share(world, (HANDOFF, 3), (PROXY, 1))
-            result.shares["three plain ones, and a plain one"] = _share(world, (PROXY, 1), (PROXY, 1), first=3)
+        with ground.testbed({2: f"rate={FAIR_RATE}mbit,queue-packets={FAIR_QUEUE},{delay}", 3: delay}, SEED) as testbed:
+            result.shares["two plain ones"] = _share(testbed, (PROXY, 1), (PROXY, 1))
+            result.shares["one from three real servers, and a plain one"] = _share(testbed, (HANDOFF, 3), (PROXY, 1))
+            result.shares["three plain ones, and a plain one"] = _share(testbed, (PROXY, 1), (PROXY, 1), first=3)
     finally:
         ground.close()
     return result
@@ -117,37 +118,37 @@ def _delays(owd: Sequence[float], towards_client: str = "") -> Mapping[int, str]
     return links
 
 
-def _first_packets(world: World, form: str) -> list[float]:
+def _first_packets(testbed: Testbed, form: str) -> list[float]:
     """Milliseconds until an answer's first byte, on a connection that is there. The first answer does not count: the
     client's paths may be too young to be lent.
     """
-    before = world.handed()
-    lines = world.get(form, [SMALL] * (1 + FIRST_PACKETS))
-    _check(world, form, before, len(lines) - 1)
+    before = testbed.handed()
+    lines = testbed.get(form, [SMALL] * (1 + FIRST_PACKETS))
+    _check(testbed, form, before, len(lines) - 1)
     return [1000 * line["seconds"]["first_byte"] for line in lines[1:]]
 
 
-def _check(world: World, form: str, before: int, requests: int) -> None:
+def _check(testbed: Testbed, form: str, before: int, requests: int) -> None:
     """The hand-off must be one."""
     deadline = time.monotonic() + 5
-    while form in (HANDOFF, ONE_PATH) and world.handed() - before < requests:
+    while form in (HANDOFF, ONE_PATH) and testbed.handed() - before < requests:
         if time.monotonic() > deadline:
-            raise NodeError(f"real servers answered {world.handed() - before} of {requests} requests")
+            raise NodeError(f"real servers answered {testbed.handed() - before} of {requests} requests")
         time.sleep(0.05)
 
 
-def _requests(world: World, size: int, parallel: int) -> dict[str, float]:
+def _requests(testbed: Testbed, size: int, parallel: int) -> dict[str, float]:
     """A second, on one connection with so many under way: each form's median of three turns."""
     found: dict[str, list[float]] = {form: [] for form in FORMS}
     options = ("--connections=1", f"--parallel={parallel}", f"--seconds={PARALLEL_SECONDS / 3:g}")
     for turn in range(3):
         for form in FORMS if turn % 2 else reversed(FORMS):
-            said = world.load(form, size, *options, f"--expect={size}")
+            said = testbed.load(form, size, *options, f"--expect={size}")
             found[form].append(said["requests"] / said["seconds"])
     return {form: median(values) for form, values in found.items()}
 
 
-def _rates(world: World, forms: Iterable[str], size: int, count: int) -> dict[str, float]:
+def _rates(testbed: Testbed, forms: Iterable[str], size: int, count: int) -> dict[str, float]:
     """Mbit/s of so many downloads by each, in turns.
 
     Each is over a connection that had one before, so that handshakes are not in it.
@@ -155,24 +156,24 @@ def _rates(world: World, forms: Iterable[str], size: int, count: int) -> dict[st
     seconds: dict[str, float] = dict.fromkeys(forms, 0.0)
     for _ in range(count):
         for form in seconds:
-            before = world.handed()
-            seconds[form] += world.get(form, [SMALL, size])[-1]["seconds"]["total"]
-            _check(world, form, before, 1)
+            before = testbed.handed()
+            seconds[form] += testbed.get(form, [SMALL, size])[-1]["seconds"]["total"]
+            _check(testbed, form, before, 1)
     return {form: 8e-6 * size * count / whole for form, whole in seconds.items()}
 
 
-def _downlink(world: World, form: str, connections: int) -> list[float]:
+def _downlink(testbed: Testbed, form: str, connections: int) -> list[float]:
     """Milliseconds from an answer's leaving the real server to its coming to the client."""
-    server = world.hosts["rs1"]
+    server = testbed.hosts["rs1"]
     leaves = f"ip6 and (udp src port 443 or tcp src port 8080) and greater {ASKED}"
     comes = f"ip6 src {BALANCER_ADDRESS} and udp and greater {ASKED}"
-    with tempfile.TemporaryDirectory(dir=world.folder) as name:
+    with tempfile.TemporaryDirectory(dir=testbed.folder) as name:
         files = [Path(name) / end for end in ("server", "client")]
         captures = []
         interface = "eth1" if form == HANDOFF else "eth0"
         for host, where, what, file in (
             (server, interface, leaves, files[0]),
-            (world.client, "eth1" if form == HANDOFF else "eth0", comes, files[1]),
+            (testbed.client, "eth1" if form == HANDOFF else "eth0", comes, files[1]),
         ):
             with file.open("wb") as out:
                 tcpdump: list[str | Path] = ["tcpdump", "-i", where, "-nn", "-tt", "-l", "-Z", "root", "-s", "96", what]
@@ -183,10 +184,10 @@ def _downlink(world: World, form: str, connections: int) -> list[float]:
         background = None
         if connections:
             options = (f"--connections={connections}", "--seconds=60")
-            command = world.command(form, "load", [SAID], *options)
-            background = world.client.spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            command = testbed.command(form, "load", [SAID], *options)
+            background = testbed.client.spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(1)
-        world.get(form, [ASKED] * (1 + PROBES))
+        testbed.get(form, [ASKED] * (1 + PROBES))
         if background:
             background.kill()
             background.wait()
@@ -208,15 +209,15 @@ def pairs(left: Iterable[float], came: Sequence[float]) -> Iterable[float]:
             yield 1000 * (came[at] - when)
 
 
-def _share(world: World, one: tuple[str, int], other: tuple[str, int], first: int = 1) -> tuple[float, float]:
+def _share(testbed: Testbed, one: tuple[str, int], other: tuple[str, int], first: int = 1) -> tuple[float, float]:
     """Mbit/s of two that download for some time, each so many objects at a time on a connection, of which the first has
     so many.
     """
     running = []
     for (form, parallel), connections in ((one, first), (other, 1)):
         options = (f"--connections={connections}", f"--parallel={parallel}", f"--seconds={FAIR_SECONDS}")
-        command = world.command(form, "load", [FAIR_SIZE], *options)
-        running.append(world.client.spawn(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+        command = testbed.command(form, "load", [FAIR_SIZE], *options)
+        running.append(testbed.client.spawn(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
     found = []
     for process in running:
         said, _ = process.communicate()

@@ -9,12 +9,13 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from ..markdown import table
-from ..plots import Axis, Line, picture, plot
+from frontage_testbed.reporting.markdown import table
+from frontage_testbed.reporting.plots import Axis, Line, picture, plot
+
 from . import measure, rates
 from .measure import FORMS, OWDS, PARALLEL, PARALLEL_SIZES, Result
 from .rates import less
-from .world import HANDOFF, PROXY
+from .testbed import HANDOFF, PROXY
 
 Row = dict[str, Any]
 COLOURS = ("#cf222e", "#0550ae", "#0a7d84", "#8250df")

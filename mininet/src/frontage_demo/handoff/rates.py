@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ..markdown import table
+from frontage_testbed.reporting.markdown import table
+
 from . import measure
 from .measure import FAR, OWDS, Result
-from .world import HANDOFF, ONE_PATH, PROXY
+from .testbed import HANDOFF, ONE_PATH, PROXY
 
 PROXIED, HANDED = 2 * OWDS["A"][0], sum(OWDS["A"])
 """Milliseconds between a packet and its acknowledgement in A."""

@@ -1,4 +1,4 @@
-"""The worlds. Each wire is two ports of one softswitch, whose links have the delays, rates and losses.
+"""The testbeds. Each wire is two ports of one softswitch, whose links have the delays, rates and losses.
 
     client ------- balancer            client ------ site ---- balancer
         \\          /                                    '------ three real servers
@@ -10,9 +10,9 @@ Fig. 11). At the site, balancer and real servers are in one place, and all that 
 
 from __future__ import annotations
 
-from ..nodes import Topo
-from ..wires import WIRES, interface
-from .configuration import RealServer
+from frontage_testbed.handoffconfig import RealServer
+from frontage_testbed.nodes import Topo
+from frontage_testbed.wires import WIRES, interface
 
 CLIENT, BALANCER, SITE = "client", "balancer", "site"
 CLIENT_ADDRESS, BALANCER_ADDRESS = "2001:db8:1::1", "2001:db8:1::2"

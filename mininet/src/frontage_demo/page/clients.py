@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from .. import browsers
-from ..browsers import Site
-from ..nodes import Namespace, NodeError
-from ..processes import end
+from frontage_testbed.load import browsers
+from frontage_testbed.load.browsers import Site
+from frontage_testbed.nodes import Namespace, NodeError
+from frontage_testbed.processes import end
+
 from .loads import Fetched
 
 SEEN = re.compile(r'id="seen">(.*?)</script>', re.DOTALL)

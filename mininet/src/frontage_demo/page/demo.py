@@ -1,4 +1,4 @@
-"""The demo with real servers: brings the world up, has every client load the page, writes the report."""
+"""The demo with real servers: brings the testbed up, has every client load the page, writes the report."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ..console import make_console
-from ..deployment import Deployment
-from ..sandbox import Sandbox
-from ..settings import Settings
+from frontage_testbed.console import make_console
+from frontage_testbed.datacentre.deployment import Deployment
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.sandbox import Sandbox
+
 from . import report
 from .clients import BROWSERS, here
 from .loads import Load
 from .pictures import draw
 from .run import load_all
+from .testbed import PageTestbed
 
 
 def demo(settings: Settings, deployment: Deployment, directory: Path, box: Sandbox) -> int:
@@ -34,16 +36,16 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: Sandb
     )
     loads: list[Load] = []
     try:
-        with deployment.page_world(settings, box) as world:
-            pictures = draw(settings.seed, [server.name for server in world.real_servers])
-            world.offer(pictures)
-            world.wait_until_ready()
+        with deployment.with_real_servers(PageTestbed, settings, box) as testbed:
+            pictures = draw(settings.seed, [server.name for server in testbed.real_servers])
+            testbed.offer(pictures)
+            testbed.wait_until_ready()
             console.print(f"Up. To look inside: nsenter --all --target {box.process}", highlight=False)
-            for load in load_all(world, clients, pictures):
+            for load in load_all(testbed, clients, pictures):
                 loads.append(load)
                 console.print(f"  {load.client}, {report.TITLES[load.form]}: {load.seconds * 1e3:.0f} ms", highlight=False)
                 # After every load, so that what was seen is not lost if a later one fails.
-                _write(settings, loads, missing, world.screen(), directory)
+                _write(settings, loads, missing, testbed.screen(), directory)
     except BaseException:
         # The scratch directory goes with the namespaces: keep what explains the failure.
         box.keep_logs(directory / "logs")

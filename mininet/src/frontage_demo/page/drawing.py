@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from ..plots import Axis
+from frontage_testbed.reporting.plots import Axis
+
 from .loads import Load
 
 LABELS, RIGHT, TOP, BOTTOM = 64, 10, 4, 34

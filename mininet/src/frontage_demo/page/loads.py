@@ -33,7 +33,7 @@ class Load:
     client: str
     """Its name."""
     form: str
-    """One of `world.FORMS`."""
+    """One of `testbed.FORMS`."""
     objects: tuple[Fetched, ...]
     """The page itself, then what is on it, in the page's order."""
     senders: Mapping[str, str]

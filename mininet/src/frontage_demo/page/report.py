@@ -8,7 +8,8 @@ from html import escape
 from importlib import resources
 from itertools import pairwise
 
-from ..settings import Settings
+from frontage_testbed.datacentre.settings import Settings
+
 from .drawing import legend, shares, waterfall, ways
 from .loads import Load
 

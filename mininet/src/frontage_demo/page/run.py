@@ -4,33 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..addresses import QUIC_PORT, QUIC_VIP6
-from ..browsers import Site
+from frontage_testbed.datacentre.addresses import QUIC_PORT, QUIC_VIP6
+from frontage_testbed.load.browsers import Site
+
 from .clients import Client
 from .loads import Load
 from .pictures import INDEX, Object, index
-from .world import FORMS, PageWorld
+from .testbed import FORMS, PageTestbed
 
 NAME = "films"
 """Of the service, in browsers' URLs."""
 
 
-def load_all(world: PageWorld, clients: Sequence[Client], pictures: Sequence[Object]) -> Iterator[Load]:
-    """Every client's loads, one at a time, in a world that is ready and has the page."""
+def load_all(testbed: PageTestbed, clients: Sequence[Client], pictures: Sequence[Object]) -> Iterator[Load]:
+    """Every client's loads, one at a time, in a testbed that is ready and has the page."""
     for client in clients:
         for form in FORMS:
-            yield _load(world, client, form, pictures)
+            yield _load(testbed, client, form, pictures)
 
 
-def _load(world: PageWorld, client: Client, form: str, pictures: Sequence[Object]) -> Load:
+def _load(testbed: PageTestbed, client: Client, form: str, pictures: Sequence[Object]) -> Load:
     page = index(pictures)
     urls = {f"/{form}/{INDEX}": page.sha256} | {f"/{form}/{picture.path}": picture.sha256 for picture in pictures}
-    (folder := world.scratch / f"load-{client.name}-{form}").mkdir()
-    site = Site(NAME, QUIC_VIP6, QUIC_PORT, world.scratch / "quic" / "certificate.pem")
-    lines, bodies, wire = len(world.log()), world.bodies(), world.wire()
-    objects = client.load(world.clients[0], folder, site, urls)
-    senders = world.senders(lines, set(urls))
-    return Load(client.name, form, tuple(objects), senders, _more(world.bodies(), bodies), _more(world.wire(), wire))
+    (folder := testbed.scratch / f"load-{client.name}-{form}").mkdir()
+    site = Site(NAME, QUIC_VIP6, QUIC_PORT, testbed.scratch / "quic" / "certificate.pem")
+    lines, bodies, wire = len(testbed.log()), testbed.bodies(), testbed.wire()
+    objects = client.load(testbed.clients[0], folder, site, urls)
+    senders = testbed.senders(lines, set(urls))
+    return Load(client.name, form, tuple(objects), senders, _more(testbed.bodies(), bodies), _more(testbed.wire(), wire))
 
 
 def _more(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:

@@ -9,12 +9,13 @@ import argparse
 import json
 import sys
 
+from frontage_testbed.sandbox import Sandbox
+
 from .. import command
-from ..sandbox import Sandbox
 from . import page
 from .measure import measure
 from .model import LTE
-from .world import Programs, world
+from .testbed import Programs, bring_up
 
 
 def _count(text: str) -> int:
@@ -25,7 +26,7 @@ def _count(text: str) -> int:
 
 
 def main() -> int:
-    """Run the world with the arguments of the command line."""
+    """Run the testbed with the arguments of the command line."""
     parser = command.parser("quicsocks", __doc__, "quicsocks", "result.json", "quicsocks.md")
     parser.add_argument("--handshakes", type=_count, default=30, help="of each kind (30)")
     args = parser.parse_args()
@@ -37,7 +38,7 @@ def main() -> int:
 
 
 def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
-    with world(programs, box.scratch) as here:
+    with bring_up(programs, box.scratch) as here:
         result = measure(here, args.handshakes)
     print("Table I of the paper, the analytical model:\n")
     print(page.symbolic())

@@ -1,11 +1,12 @@
-"""Configurations of the world's programs. All run as root, in the foreground, and log to standard error."""
+"""Configurations of the testbed's programs. All run as root, in the foreground, and log to standard error."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from ..certificate import make_certificate
-from ..nameservers import write_authority, write_resolver
+from frontage_testbed.certificate import make_certificate
+from frontage_testbed.nameservers import write_authority, write_resolver
+
 from .topology import ISP_ADDRESS, SERVER_ADDRESS
 
 ZONE_NAME = "films.example"

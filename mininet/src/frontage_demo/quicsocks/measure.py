@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from ..metricsclient import parse
-from ..nodes import NodeError
+from frontage_testbed.metricsclient import parse
+from frontage_testbed.nodes import NodeError
+
 from . import files
 from .model import RoundTrips, Way
+from .testbed import Testbed
 from .topology import ISP_ADDRESS, SERVER_ADDRESS
-from .world import World
 
 WARM, COLD = "warm", "cold"
 PROXY = f"[{ISP_ADDRESS}]:{files.PROXY_PORT}"
@@ -53,25 +54,25 @@ class Result:
         return asdict(self)
 
 
-def measure(world: World, handshakes: int) -> Result:
+def measure(testbed: Testbed, handshakes: int) -> Result:
     """So many handshakes of each kind; all must succeed, and each that went through the proxy must migrate."""
     round_trips = RoundTrips(
-        dns=world.round_trip(world.client, ISP_ADDRESS),
-        direct=world.round_trip(world.client, SERVER_ADDRESS),
-        server=world.round_trip(world.isp, SERVER_ADDRESS),
+        dns=testbed.round_trip(testbed.client, ISP_ADDRESS),
+        direct=testbed.round_trip(testbed.client, SERVER_ADDRESS),
+        server=testbed.round_trip(testbed.isp, SERVER_ADDRESS),
     )
     # The resolver learns the names that it is to know. What the proxy remembers does not matter: it is beside it.
-    world.load(world.isp, "--resolver", "[::1]:53", retry=False, names="known{}", handshakes=handshakes)
+    testbed.load(testbed.isp, "--resolver", "[::1]:53", retry=False, names="known{}", handshakes=handshakes)
     rows = []
     for retry in (False, True):
-        rows.append(_row(world, "status quo", "", retry, True, "known{}", handshakes, "--resolver", RESOLVER))
+        rows.append(_row(testbed, "status quo", "", retry, True, "known{}", handshakes, "--resolver", RESOLVER))
         through = ("--proxy", PROXY, "--migrate")
-        rows.append(_row(world, "proposal", WARM, retry, True, "known{}", handshakes, *through))
-        rows.append(_row(world, "proposal", COLD, retry, True, "known{}", handshakes, *through, "--cold"))
+        rows.append(_row(testbed, "proposal", WARM, retry, True, "known{}", handshakes, *through))
+        rows.append(_row(testbed, "proposal", COLD, retry, True, "known{}", handshakes, *through, "--cold"))
         fresh = f"fresh{int(retry)}"
-        rows.append(_row(world, "status quo", "", retry, False, f"{fresh}a{{}}", handshakes, "--resolver", RESOLVER))
-        rows.append(_row(world, "proposal", WARM, retry, False, f"{fresh}b{{}}", handshakes, *through))
-    page = parse(world.proxy_metrics())
+        rows.append(_row(testbed, "status quo", "", retry, False, f"{fresh}a{{}}", handshakes, "--resolver", RESOLVER))
+        rows.append(_row(testbed, "proposal", WARM, retry, False, f"{fresh}b{{}}", handshakes, *through))
+    page = parse(testbed.proxy_metrics())
     counted = {
         f"{family} {name}": count
         for family, label in (("server_datagrams", "outcome"), ("flows_ended", "reason"), ("names", "outcome"))
@@ -80,8 +81,8 @@ def measure(world: World, handshakes: int) -> Result:
     return Result(round_trips, rows, counted)
 
 
-def _row(world: World, way: Way, start: str, retry: bool, cached: bool, names: str, handshakes: int, *options: str) -> Row:
-    report = world.load(world.client, *options, retry=retry, names=names, handshakes=handshakes)
+def _row(testbed: Testbed, way: Way, start: str, retry: bool, cached: bool, names: str, handshakes: int, *options: str) -> Row:
+    report = testbed.load(testbed.client, *options, retry=retry, names=names, handshakes=handshakes)
     if report["failed"] or report["stayed"]:
         raise NodeError(f"{way} {start}: not every handshake was well: {report['failed']} {report['stayed']}")
     return Row(way, start, retry, cached, report["handshake_ms"], report["migrated_ms"])

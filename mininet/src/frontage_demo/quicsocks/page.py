@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..markdown import table
-from ..plots import Axis, Line, cdf_points, picture, plot
+from frontage_testbed.reporting.markdown import table
+from frontage_testbed.reporting.plots import Axis, Line, cdf_points, picture, plot
+
 from .measure import COLD, WARM, Result, Row
 from .model import LTE, PUBLISHED, RoundTrips, Way, establishment, formula
 

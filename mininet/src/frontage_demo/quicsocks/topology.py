@@ -1,4 +1,4 @@
-"""The world.
+"""The testbed.
 
     client ---- 30 ms ---- isp ---- 30 ms ---- server         round-trip times; each wire is two ports of one softswitch
                             |
@@ -9,8 +9,8 @@ The proxy is on the path, half-way, beside the resolver: what the paper assumes 
 
 from __future__ import annotations
 
-from ..nodes import Topo
-from ..wires import WIRES, interface
+from frontage_testbed.nodes import Topo
+from frontage_testbed.wires import WIRES, interface
 
 CLIENT, ISP, SERVER = "client", "isp", "server"
 ONE_WAY_MS = {2: 15.0, 3: 15.0, 4: 15.0, 5: 15.0}

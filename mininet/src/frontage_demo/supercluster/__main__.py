@@ -12,14 +12,15 @@ import sys
 from pathlib import Path
 
 from frontage.records.errors import RecordError
+from frontage_testbed.nodes import NodeError
+from frontage_testbed.programs import REPOSITORY
+from frontage_testbed.sandbox import Sandbox
 
 from .. import command
-from ..nodes import NodeError
-from ..sandbox import Sandbox
 from . import page
 from .plan import Plan, StormError
 from .storm import Storm
-from .world import Programs, world
+from .testbed import Programs, bring_up
 
 
 def main() -> int:
@@ -29,7 +30,7 @@ def main() -> int:
     parser.add_argument("--hold", type=float, default=8, help="seconds that each failure lasts (8)")
     parser.add_argument("--records", type=int, default=20, help="of each consistency and home site (20)")
     parser.add_argument("--seed", type=int, default=1)
-    nats = os.environ.get("NATS_SERVER") or command.REPOSITORY / "build" / "nats-server"
+    nats = os.environ.get("NATS_SERVER") or REPOSITORY / "build" / "nats-server"
     parser.add_argument("--nats-server", type=Path, default=nats)
     args = parser.parse_args()
     if args.rate <= 0 or args.hold <= 0 or args.records < 1:
@@ -44,7 +45,7 @@ def main() -> int:
 def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
     plan = Plan(args.rate, args.hold, args.records, args.seed)
     try:
-        with world(programs, box.scratch, args.seed) as here:
+        with bring_up(programs, box.scratch, args.seed) as here:
             result = asyncio.run(Storm(here.servers, here.regions, box.scratch, plan, here.cut).run())
     except (NodeError, StormError, RecordError, TimeoutError) as error:
         raise NodeError(f"{error!r}; seed {args.seed}") from error

@@ -6,11 +6,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..markdown import table
-from ..plots import Axis, Line, cdf_points, picture, plot
+from frontage_testbed.reporting.markdown import table
+from frontage_testbed.reporting.plots import Axis, Line, cdf_points, picture, plot
+
 from .figures import PhaseFigures, Times, phases, propagation, quiet
 from .plan import Plan, Result
-from .world import PLACES, round_trip
+from .testbed import PLACES, round_trip
 
 SITES = (1, 2, 3)
 KINDS = ("eventual", "total-writes", "total")

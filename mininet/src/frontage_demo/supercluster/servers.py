@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from ..natsservers import Node, Servers, free_ports
+from frontage_testbed.natsservers import Node, Servers, free_ports
 
 NODES = 3
 """Of each region."""

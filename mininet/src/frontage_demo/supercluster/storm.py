@@ -14,8 +14,8 @@ from frontage.records.jetstream import moves
 from frontage.records.jetstream.classes import StreamClass
 from frontage.records.jetstream.engine import JetStream
 from frontage.records.record import Consistency
+from frontage_testbed.natsservers import Servers
 
-from ..natsservers import Servers
 from .clients import Clients
 from .history import Operation, load, violations
 from .load import CONTROLLERS, REPLICAS, Name

@@ -1,0 +1,263 @@
+"""A testbed of clients, name servers and sites, brought up and taken down."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from frontage.naming import ServicePrefix
+from frontage_testbed.certificate import make_certificate
+from frontage_testbed.nodes import Namespace, Network, NodeError
+from frontage_testbed.processes import udp_ports
+from frontage_testbed.wan.addresses import (
+    AUTHORITY_ADDRESS,
+    PORT,
+    SERVER_PORT,
+    SERVICE_PREFIX,
+    SID_BITS,
+    TUNNEL_PORT,
+    Host,
+    SiteAddresses,
+)
+from frontage_testbed.wan.latency import Latencies
+from frontage_testbed.wan.switch import Wan
+from frontage_testbed.wan.topology import Internet, dispatcher_host, replica_host
+
+from . import mappingstore
+from .names import AUTHORITY_HOST, ZONE, start_servers
+from .scenarios import AUTHORITY, Scenario, anycast
+from .site import Programs, Site
+from .siteconfig import DEPLOYMENT, SERVICE_ID
+
+READY_TIMEOUT = 180.0
+INSTANCE = f"{SERVICE_PREFIX}+{SID_BITS}"
+"""What clients know of Artemis."""
+OBJECT = "/1"
+OBJECT_BYTES = 1000
+"""Of the answer to a query: fits a packet."""
+LONG_OBJECT = "/2"
+LONG_OBJECT_BYTES = 1_000_000
+"""Of an answer that takes many round trips, for those who look at the rest of a connection."""
+
+
+class ArtemisTestbed:
+    """A context manager: inside it, the service answers at its service address and all others."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        programs: Programs,
+        directory: Path,
+        *,
+        seed: int = 1,
+        loss: Mapping[tuple[str, str], float] | None = None,
+        dispatched: bool = False,
+        computed: bool = False,
+        placement: Mapping[str, object] | None = None,
+    ) -> None:
+        """`directory` is not there yet; `loss` is the share of packets lost between two places, by pair in the order of
+        the alphabet. With `dispatched`, dispatchers read the service's name; else its address decides, in the switch.
+        With `computed`, the sites' controllers compute the mapping, of what dispatchers tell them; else it is written.
+        With a `placement`, that section of their configuration, they also place the service by its demand.
+        """
+        computed = computed or placement is not None
+        self._computed = computed
+        self.scenario = scenario
+        self.programs = programs
+        self.directory = directory
+        self.latencies = Latencies.published()
+        self.routes = anycast(self.latencies, scenario, seed)
+        """The site's place to which anycast leads, by the client's."""
+        number = {place: index for index, place in enumerate(self.latencies.places)}
+        count = len(scenario.sites)
+        self.sites = [SiteAddresses(i, place, i, count + i) for i, place in enumerate(scenario.sites, 1)]
+        ports = iter(range(2 * count + 1, 128))
+        self._clients = {
+            client: Host(f"c{i}", place, f"2001:db8:c{number[place]:02x}::", next(ports))
+            for i, (client, place) in enumerate(scenario.clients.items(), 1)
+        }
+        self._resolvers = {
+            client: Host(f"r{i}", place, f"2001:db8:e{number[place]:02x}::", next(ports))
+            for i, (client, place) in enumerate(scenario.clients.items(), 1)
+        }
+        self._authority = Host(AUTHORITY_HOST, AUTHORITY, AUTHORITY_ADDRESS.removesuffix("53"), next(ports))
+        self.service_address = str(ServicePrefix.parse(INSTANCE).service_address(ZONE))
+        self._site_processes = {
+            site.place: Site(
+                site,
+                self.sites,
+                self.service_address,
+                programs,
+                directory / site.name,
+                dispatched=dispatched or computed,
+                computed=computed,
+                placement=placement,
+            )
+            for site in self.sites
+        }
+        hosts = [*self._clients.values(), *self._resolvers.values(), self._authority]
+        self._network = Network(Internet(hosts=hosts, sites=self.sites))
+        self.wan = Wan(
+            switch=programs.switch,
+            compiler=programs.compiler,
+            directory=directory / "wan",
+            latencies=self.latencies,
+            hosts=hosts,
+            sites=self.sites,
+            seed=seed,
+            loss=loss or {},
+        )
+        self._name_servers: Sequence[subprocess.Popen[bytes]] = ()
+        self.startup: dict[str, float] = {}
+        """Seconds that each step of coming up took."""
+
+    def __enter__(self) -> ArtemisTestbed:
+        self.directory.mkdir()
+        (self.directory / "objects").mkdir()
+        for path, size in ((OBJECT, OBJECT_BYTES), (LONG_OBJECT, LONG_OBJECT_BYTES)):
+            (self.directory / "objects" / path.removeprefix("/")).write_bytes(b"." * size)
+        make_certificate(self.directory, f"/CN={ZONE}", f"subjectAltName=DNS:{ZONE},DNS:*.{ZONE}")
+        began = time.monotonic()
+        for step, do in (
+            ("hosts and links", self._network.start),
+            ("the network's switch", self.wan.start),
+            ("sites", self._start_sites),
+            ("name servers", self._start_names),
+        ):
+            do()
+            self.startup[step] = time.monotonic() - began
+            began = time.monotonic()
+        self.wan.route_anycast(self.routes)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        # Hosts and links end with the namespaces in which all this lives (see sandbox), which has a testbed only once.
+        for process in self._name_servers:
+            process.kill()
+        for site in self._site_processes.values():
+            site.kill()
+        self.wan.stop()
+
+    def _start_sites(self) -> None:
+        for site in self._site_processes.values():
+            site.start(self.mapping(), redundancy=1)
+        for site in self._site_processes.values():
+            here = site.addresses
+            site.start_servers(self._network[replica_host(here)], self._network[dispatcher_host(here)])
+        for site in self._site_processes.values():
+            site.wait_until_installed()
+        self._wait_until_listening()
+        self._wait_until_dispatched()
+
+    def mapping(self, without: Collection[str] = ()) -> dict[str, object]:
+        """The end-user mapping: every client's place is a region, whose sites stand in the order of their distance.
+        Sites at places `without` are left out.
+        """
+        regions = {place: number for number, place in enumerate(self.scenario.clients.values(), 1)}
+        ids = {site.place: site.id for site in self.sites if site.place not in without}
+        choices = []
+        for place, region in regions.items():
+            alive = [ids[near] for near in self.nearest(place) if near in ids]
+            choices.append({"deployment": DEPLOYMENT, "sites": alive, "regions": [region]})
+        anywhere = {"deployment": DEPLOYMENT, "sites": list(ids.values()), "regions": [0]}
+        services = [{"id": SERVICE_ID, "deployment": DEPLOYMENT}]
+        clients = [{"prefix": f"{h.prefix}/64", "region": regions[h.place]} for h in self._clients.values()]
+        return {"clients": clients, "services": services, "mapping": [*choices, anywhere]}
+
+    def _wait_until_listening(self) -> None:
+        deadline = time.monotonic() + READY_TIMEOUT
+        for site in self.sites:
+            host = self._network[replica_host(site)]
+            while not {PORT, SERVER_PORT, TUNNEL_PORT} <= udp_ports(host):
+                if time.monotonic() > deadline or self._site_processes[site.place].ended:
+                    raise NodeError(f"the servers of site {site.name} do not listen; logs are in {self.directory}")
+                time.sleep(0.05)
+
+    def _wait_until_dispatched(self) -> None:
+        deadline = time.monotonic() + READY_TIMEOUT
+        for site in self._site_processes.values():
+            while not (self._is_computed(site) if self._computed else _answers(site, self.mapping())):
+                if time.monotonic() > deadline or site.ended:
+                    name = site.addresses.name
+                    raise NodeError(f"the dispatcher of site {name} knows no replica; logs are in {self.directory}")
+                time.sleep(0.1)
+
+    def _start_names(self) -> None:
+        best = {client: self.direct_address(self.best_site(client)) for client in self.scenario.clients}
+        resolvers = list(self._resolvers.values())
+        self._name_servers = start_servers(self._network, resolvers, self.directory / "names", best)
+
+    def set_redundancy(self, degree: int) -> None:
+        """Have first flights copied to the best so many sites."""
+        self.remap((), degree)
+
+    def remap(self, without: Collection[str], redundancy: int) -> None:
+        """Give every site that is not dead a new mapping, and wait until its switch has it."""
+        living = [site for place, site in self._site_processes.items() if place not in without]
+        for site in living:
+            site.write(self.mapping(without), redundancy)
+            site.tell_dispatcher(self.mapping(without), redundancy)
+        for site in living:
+            site.apply()
+
+    def client(self, name: str) -> Namespace:
+        """A client's host."""
+        host: Namespace = self._network[self._clients[name].name]
+        return host
+
+    def resolver(self, client: str) -> str:
+        """The address of a client's recursive name server."""
+        return self._resolvers[client].address
+
+    def site(self, place: str) -> Site:
+        """The site there."""
+        return self._site_processes[place]
+
+    def rtts(self, client: str) -> list[mappingstore.Rtt]:
+        """What the sites have measured of a client, where the controllers compute the mapping."""
+        return mappingstore.rtts(self.directory, self._clients[client].address)
+
+    def known(self, client: str) -> mappingstore.Known:
+        """What is known of a client's network, where the controllers compute the mapping."""
+        return mappingstore.known(self.directory, self._clients[client].address)
+
+    def placed(self) -> mappingstore.Placed | None:
+        """Where the service is by its demand; None before it was placed."""
+        return mappingstore.placed(self.directory)
+
+    def leader(self) -> str:
+        """The place of the site whose controller computes the mapping."""
+        number = mappingstore.leader(self.directory)
+        return next(site.place for site in self.sites if site.id == number)
+
+    def nearest(self, place: str) -> list[str]:
+        """The places of all sites, the nearest to a client's first."""
+        return self.latencies.by_distance(place, self.scenario.sites)
+
+    def best_site(self, client: str) -> SiteAddresses:
+        """The nearest to a client."""
+        return self.site(self.nearest(self.scenario.clients[client])[0]).addresses
+
+    @staticmethod
+    def direct_address(site: SiteAddresses) -> str:
+        """Where clients reach a site's plain server by unicast."""
+        return site.replica
+
+    def _is_computed(self, site: Site) -> bool:
+        """Whether a site's dispatcher has a mapping of the service that knows it to be at every site."""
+        try:
+            version = mappingstore.version(self.directory, len(self.sites))
+            return version is not None and site.table_version == version
+        except OSError:
+            return False
+
+
+def _answers(site: Site, mapping: Mapping[str, object]) -> bool:
+    """Whether a site's dispatcher has the mapping and a replica."""
+    try:
+        site.tell_dispatcher(mapping, redundancy=1)
+        return site.has_replicas
+    except OSError:
+        return False

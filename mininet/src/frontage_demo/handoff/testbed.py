@@ -1,0 +1,158 @@
+"""Brings a testbed up: the wires, a balancer that hands over and one that is a proxy, real servers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from frontage_testbed import handoffconfig as configuration
+from frontage_testbed.certificate import issue_certificate, make_authority
+from frontage_testbed.handoffconfig import ORIGIN_PORT
+from frontage_testbed.metricsclient import parse
+from frontage_testbed.nodes import Namespace, Network, NodeError
+from frontage_testbed.processes import serve
+from frontage_testbed.programs import ours
+from frontage_testbed.wires import Wires
+
+from .topology import BALANCER, BALANCER_ADDRESS, CLIENT, CLIENT_ADDRESS, Site, Triangle
+
+PATIENCE = 20.0
+METRICS = "127.0.0.1:9153"
+HANDOFF, PROXY = "hand-off", "proxy"
+ONE_PATH = "hand-off, one path"
+"""The same balancer as hands over, and a client without multipath."""
+PORTS = {HANDOFF: 443, PROXY: 444}
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Our own programs."""
+
+    switch: Path
+    compiler: Path
+    balancer: Path
+    real_server: Path
+    client: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> Programs:
+        """Those of a folder; one that is missing is an error."""
+        names = ("softswitch", "softswitch-p4c", "frontage-cclb7-quic", "frontage-real-server", "frontage-h3-client")
+        return cls(*ours(folder, *names))
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """One that is up."""
+
+    folder: Path
+    programs: Programs
+    hosts: Mapping[str, Namespace]
+    paths: int
+    """That a client opens where requests are handed over."""
+
+    @property
+    def client(self) -> Namespace:
+        """Where clients are."""
+        return self.hosts[CLIENT]
+
+    def command(self, form: str, what: str, sizes: Sequence[int], *options: str) -> list[str | Path]:
+        """The client's, which downloads objects of these sizes."""
+        urls = [f"https://[{BALANCER_ADDRESS}]:{PORTS.get(form, PORTS[HANDOFF])}/{size}" for size in sizes]
+        paths = self.paths if form == HANDOFF else 1
+        return [self.programs.client, what, *urls, "--insecure", f"--paths={paths}", *options]
+
+    def get(self, form: str, sizes: Sequence[int]) -> list[dict[str, Any]]:
+        """What came of downloads one after the other over one connection. All come, or this raises NodeError."""
+        said = self.client.run(self.command(form, "get", sizes)).stdout
+        return [json.loads(line) for line in said.splitlines()]
+
+    def load(self, form: str, size: int, *options: str) -> dict[str, Any]:
+        """What came of downloads over several connections, or several at a time. All come, or this raises NodeError."""
+        said: dict[str, Any] = json.loads(self.client.run(self.command(form, "load", [size], *options)).stdout)
+        return said
+
+    def handed(self) -> int:
+        """Requests that real servers have answered whole."""
+        page = parse(self.hosts[BALANCER].run(["curl", "-s", f"http://{METRICS}/metrics"]).stdout)
+        return int(page.total("frontage_cclb7_quic_real_server_answers_total"))
+
+
+class Ground:
+    """Hosts and wires, on which one testbed after the other may stand."""
+
+    def __init__(self, topology: type[Triangle | Site], programs: Programs, scratch: Path, sizes: Sequence[int]) -> None:
+        self._programs, self._topology = programs, topology
+        self._folder = scratch / topology.__name__.lower()
+        (self._folder / "objects").mkdir(parents=True)
+        for size in sizes:
+            (self._folder / "objects" / str(size)).write_bytes((bytes(range(251)) * (size // 251 + 1))[:size])
+        make_authority(self._folder)
+        for name in (BALANCER, *(real.name for real in topology.real_servers)):
+            issue_certificate(self._folder, name)
+        self._wires = Wires(programs.switch, programs.compiler, self._folder)
+        self._network = Network(topology())
+        self._network.start()
+
+    def close(self) -> None:
+        """Remove hosts and wires."""
+        self._network.stop()
+
+    @contextlib.contextmanager
+    def testbed(self, links: Mapping[int, str], seed: int) -> Iterator[Testbed]:
+        """A testbed with these links, by port and as softswitch has them, until the end of the context."""
+        real = self._topology.real_servers
+        names = (CLIENT, BALANCER, *(r.name for r in real))
+        hosts = {name: self._network.get(name) for name in names}
+        here = Testbed(self._folder, self._programs, hosts, 1 + len(real))
+        ports = range(2, 4) if self._topology is Site else range(2, 8)
+        with contextlib.ExitStack() as running:
+            running.callback(_end, self._wires.start(ports, links, seed))
+            for server in real:
+                text = configuration.real_server(server, BALANCER)
+                self._start(running, here, server.name, server.name, self._programs.real_server, text, ORIGIN_PORT)
+            for form, port in PORTS.items():
+                text = self._balancer(form, port)
+                self._start(running, here, BALANCER, form, self._programs.balancer, text, port)
+            _reach(here, len(real))
+            yield here
+
+    def _balancer(self, form: str, port: int) -> str:
+        """Its configuration."""
+        real = self._topology.real_servers
+        if form == PROXY:
+            return configuration.balancer(BALANCER, BALANCER_ADDRESS, port) + configuration.proxied_route(real[0])
+        begin = configuration.balancer(BALANCER, BALANCER_ADDRESS, port, f'metrics = "{METRICS}"\n')
+        return begin + configuration.handoff(BALANCER, real) + configuration.handed_route("round-robin")
+
+    def _start(
+        self, running: contextlib.ExitStack, here: Testbed, host: str, name: str, program: Path, text: str, port: int
+    ) -> None:
+        file = self._folder / f"{name}.toml"
+        file.write_text(text)
+        running.callback(_end, serve(here.hosts[host], name, [program, file], port, self._folder))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def _reach(here: Testbed, real_servers: int) -> None:
+    """Neighbours are found, and links are up, before anything is measured."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with contextlib.suppress(NodeError):
+            here.hosts["rs1"].run(["ping", "-n", "-c", "1", "-W", "1", CLIENT_ADDRESS])
+            page = parse(here.hosts[BALANCER].run(["curl", "-s", f"http://{METRICS}/metrics"]).stdout)
+            if page.total("frontage_cclb7_quic_real_server_up") == real_servers:
+                return
+        if time.monotonic() > deadline:
+            raise NodeError(f"client and real servers do not reach each other within {PATIENCE:g} s")
+        time.sleep(0.05)

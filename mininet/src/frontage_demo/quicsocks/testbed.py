@@ -1,0 +1,117 @@
+"""Brings the testbed up: wires, resolver, proxy, authoritative server, HTTP/3 servers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from frontage_testbed import nameservers
+from frontage_testbed.nodes import Namespace, Network, NodeError
+from frontage_testbed.processes import serve
+from frontage_testbed.programs import missing_packages, ours
+from frontage_testbed.wires import Wires
+
+from . import files
+from .topology import CLIENT, ISP, ISP_ADDRESS, ONE_WAY_MS, SERVER, SERVER_ADDRESS, Lte
+
+PATIENCE = 20.0
+PACKAGES = nameservers.PACKAGES | {"openssl": "openssl", "ping": "iputils-ping", "ss": "iproute2"}
+"""Programs that the testbed needs from Debian, and their packages."""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Our own programs."""
+
+    switch: Path
+    compiler: Path
+    server: Path
+    proxy: Path
+    load: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> Programs:
+        """Those of a folder; one that is missing is an error."""
+        names = ("softswitch", "softswitch-p4c", "frontage-cclb7-quic", "frontage-quicsocks", "frontage-quicsocks-load")
+        return cls(*ours(folder, *names))
+
+
+def missing() -> list[str]:
+    """Debian packages that are not here."""
+    return missing_packages(PACKAGES)
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """One that is up."""
+
+    folder: Path
+    programs: Programs
+    client: Namespace
+    isp: Namespace
+    server: Namespace
+
+    def load(self, host: Namespace, *options: str, retry: bool, names: str, handshakes: int) -> dict[str, Any]:
+        """What `frontage-quicsocks-load` reports of handshakes with servers of these names."""
+        command: list[str | Path] = [self.programs.load, "--ca", self.folder / "certificate.pem"]
+        command += ["--names", f"{names}.{files.ZONE_NAME}"]
+        command += ["--port", str(files.PORTS[retry]), "--handshakes", str(handshakes), *options]
+        report: dict[str, Any] = json.loads(host.run(command).stdout)
+        return report
+
+    def proxy_metrics(self) -> str:
+        """The proxy's page for Prometheus."""
+        return self.isp.run(["curl", "-s", f"http://{files.PROXY_METRICS}/metrics"]).stdout
+
+    def round_trip(self, host: Namespace, address: str) -> float:
+        """The median of some pings, ms."""
+        said = host.run(["ping", "-n", "-c", "7", "-i", "0.05", address]).stdout
+        times = [float(line.split("time=")[1].split()[0]) for line in said.splitlines() if "time=" in line]
+        return median(times)
+
+
+@contextlib.contextmanager
+def bring_up(programs: Programs, scratch: Path) -> Iterator[Testbed]:
+    """A testbed, until the end of the context. Its processes end with the namespaces in which this is called."""
+    if absent := missing():
+        raise NodeError(f"the testbed needs programs of Debian's: apt-get install {' '.join(absent)}")
+    folder = scratch / "quicsocks"
+    folder.mkdir()
+    files.write(folder)
+    wires = Wires(programs.switch, programs.compiler, folder)
+    network = Network(Lte())
+    network.start()
+    hosts = [network.get(name) for name in (CLIENT, ISP, SERVER)]
+    here = Testbed(folder, programs, *hosts)
+    links = {port: f"delay={round(delay * 1000)}us" for port, delay in ONE_WAY_MS.items()}
+    wires.start([*links], links, seed=1)
+    started: list[tuple[Namespace, str, int, Sequence[str | Path]]] = [
+        (here.server, "nsd", files.DNS_PORT, nameservers.AUTHORITY),
+        (here.isp, "unbound", files.DNS_PORT, nameservers.RESOLVER),
+        (here.isp, "proxy", files.PROXY_PORT, [programs.proxy, folder / "proxy.toml"]),
+    ]
+    for port in files.PORTS.values():
+        started.append((here.server, f"server-{port}", port, [programs.server, folder / f"server-{port}.toml"]))
+    for host, name, port, command in started:
+        serve(host, name, command, port, folder)
+    _reach(here)
+    yield here
+
+
+def _reach(here: Testbed) -> None:
+    """Neighbours are found once, before anything is measured."""
+    deadline = time.monotonic() + PATIENCE
+    for address in (ISP_ADDRESS, SERVER_ADDRESS):
+        while True:
+            try:
+                here.client.run(["ping", "-n", "-c", "1", "-W", "1", address])
+                break
+            except NodeError:
+                if time.monotonic() > deadline:
+                    raise

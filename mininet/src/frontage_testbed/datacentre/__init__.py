@@ -1,0 +1,1 @@
+"""One data centre: an edge switch and its controller, servers, and client hosts on the Internet side."""

@@ -1,0 +1,85 @@
+"""The servers' agents: what makes their responses carry cookies, and what counts their active flows."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..bpfmap import PinnedMap
+from ..nodes import Namespace, NodeError
+from .addresses import HTTP_PORT, ServerAddresses
+from .configuration import LOOK_AHEAD
+
+PORT_KEY = struct.Struct("=H")
+LOADS = struct.Struct("=QQ")
+"""Key and value of the agent's map `servers`: a listening port, and its N_AF and N_FF."""
+
+
+class Cclb7Agents:
+    """`frontage-cclb7` on every server's link."""
+
+    def __init__(self, binary: Path, module: Path, pins: Path, bandwidth: int) -> None:
+        """`pins` is on a BPF file system; `bandwidth` is what a connection is assumed to get (bits/s)."""
+        self.module: Path | None = module
+        self._binary = binary
+        self._pins = pins
+        self._bandwidth = bandwidth
+        self._loads: list[PinnedMap] = []
+
+    def attach(self, hosts: Mapping[int, Namespace]) -> None:
+        """Attach to every server at a time: loading takes the kernel's verifier a moment."""
+        started = [(index, self._start(index, host)) for index, host in hosts.items()]
+        for index, process in started:
+            output, _ = process.communicate()
+            if process.returncode != 0:
+                name = ServerAddresses(index).name
+                raise NodeError(f"attaching the agent of {name} failed: {output.strip()}")
+        self._loads = [PinnedMap(self._pin_directory(index) / "servers", PORT_KEY.size, LOADS.size) for index in sorted(hosts)]
+
+    def _pin_directory(self, index: int) -> Path:
+        return self._pins / ServerAddresses(index).name
+
+    def _start(self, index: int, host: Namespace) -> subprocess.Popen[str]:
+        command: list[str | Path] = [
+            self._binary,
+            "attach",
+            "--netns",
+            f"/proc/{host.pid}/ns/net",
+            "--interface",
+            "eth0",
+        ]
+        command += ["--port", str(HTTP_PORT), "--pin-dir", self._pin_directory(index)]
+        command += ["--look-ahead", f"{LOOK_AHEAD}b", "--bandwidth", f"{self._bandwidth}bit"]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def active_flows(self) -> list[int]:
+        """N_AF of every server."""
+        return [self._active(loads) for loads in self._loads]
+
+    @staticmethod
+    def _active(loads: PinnedMap) -> int:
+        value = loads.get(PORT_KEY.pack(HTTP_PORT))
+        return int(LOADS.unpack(value)[0]) if value else 0
+
+    def stop(self) -> None:
+        """Let go of the maps; the programs end with the testbed's mount namespace, in which they are pinned."""
+        for loads in self._loads:
+            loads.close()
+
+
+class NoAgents:
+    """Servers as they come: no cookies, so that every connection takes the fallback. For comparison."""
+
+    module: Path | None = None
+
+    def attach(self, hosts: Mapping[int, Namespace]) -> None:
+        """Nothing."""
+
+    def active_flows(self) -> list[int]:
+        """Nothing is counted."""
+        return []
+
+    def stop(self) -> None:
+        """Nothing."""

@@ -1,0 +1,133 @@
+"""The controller's configuration file for the demo's testbed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from .addresses import (
+    CLIENTS4,
+    CLIENTS6,
+    EDGE_CLIENT4,
+    EDGE_CLIENT6,
+    EDGE_CLIENT_MAC,
+    EDGE_CLIENT_PORT,
+    INTERNET_MAC,
+    ServerAddresses,
+)
+from .services import Service
+
+LOOK_AHEAD = 10_000
+"""Remaining bytes above which a response is expected to be active for some time yet: the largest short flow, scaled."""
+
+
+def scheduler_of(kind: str, packets: int | None) -> dict[str, object]:
+    """`ports[].scheduler` for a queue of so many packets. All but the capacity is what the controller takes if nothing
+    is said: also rank 0 for packets without a cookie, which are few and short here.
+    """
+    return {"kind": kind, "capacity": packets}
+
+
+def with_scheduler(text: str, kind: str, packets: int | None) -> str:
+    """A configuration's text with another scheduler at the port towards the clients, whose queue holds so many
+    packets.
+    """
+    document = yaml.safe_load(text)
+    uplink = next(port for port in document["ports"] if port["id"] == EDGE_CLIENT_PORT)
+    uplink.pop("scheduler", None)
+    if kind != "fifo":
+        uplink["scheduler"] = scheduler_of(kind, packets)
+    changed: str = yaml.safe_dump(document, sort_keys=False)
+    return changed
+
+
+def with_real_servers(text: str, real_servers: Sequence[ServerAddresses], service: str) -> str:
+    """A configuration's text in which some hosts behind ports of servers are a service's real servers (QDSR)."""
+    document = yaml.safe_load(text)
+    names = {real_server.name for real_server in real_servers}
+    for port in document["ports"]:
+        if port["name"] in names:
+            port["role"] = "real-server"
+    for found in ("routes", "neighbors"):
+        document[found] = [entry for entry in document[found] if entry["port"] not in names]
+    document["real_servers"] = [
+        {"name": r.name, "port": r.name, "mac": r.mac, "addresses": r.address6, "for": service} for r in real_servers
+    ]
+    changed: str = yaml.safe_dump(document, sort_keys=False)
+    return changed
+
+
+def configuration(
+    *,
+    services: Sequence[Service],
+    servers: Sequence[ServerAddresses],
+    in_service: Sequence[ServerAddresses],
+    policy: str,
+    seed: int,
+    grpc: str,
+    cpu_port: int,
+    p4info: Path,
+    json_file: Path,
+    control_socket: Path,
+    metrics: str,
+) -> str:
+    """The YAML text. Ports are for all `servers`; the VIPs begin with those `in_service`."""
+    uplink = {"id": EDGE_CLIENT_PORT, "name": "internet", "role": "client", "mac": EDGE_CLIENT_MAC}
+    uplink["gateways"] = [f"{EDGE_CLIENT4}/30", f"{EDGE_CLIENT6}/64"]
+    ports = [uplink]
+    neighbors = []
+    for server in servers:
+        ports.append(
+            {
+                "id": server.edge_port,
+                "name": server.name,
+                "role": "server",
+                "mac": server.gateway_mac,
+                "gateways": [f"{server.gateway4}/24", f"{server.gateway6}/64"],
+            }
+        )
+        for address in (server.address4, server.address6):
+            neighbors.append({"address": address, "port": server.name, "mac": server.mac})
+    routes = [{"prefix": p, "port": "internet", "mac": INTERNET_MAC} for p in (CLIENTS4, CLIENTS6)]
+    if any(service.cookie_prefix for service in services):
+        routes += [{"prefix": s.quic_prefix, "port": s.name, "mac": s.mac} for s in servers]
+    endpoints = [
+        {
+            "name": service.server_name(s),
+            "vip": service.name,
+            "address": service.address_of(s),
+            "port": service.server_port,
+            "sid": service.sid_of(s),
+        }
+        for service in services
+        for s in in_service
+    ]
+    vips = []
+    for service in services:
+        vip: dict[str, object] = {"name": service.name, "address": service.vip, "protocol": service.protocol}
+        vip |= {"port": service.port, "policy": service.policy or policy, "look_ahead": LOOK_AHEAD}
+        if service.cookie_prefix:
+            vip["cookie_prefix"] = service.cookie_prefix
+        vips.append(vip)
+    document = {
+        "device": {
+            "address": grpc,
+            "device_id": 1,
+            "cpu_port": cpu_port,
+            "pipeline": {"p4info": str(p4info), "json": str(json_file)},
+        },
+        "ports": ports,
+        "routes": routes,
+        "neighbors": neighbors,
+        "vips": vips,
+        "servers": endpoints,
+        # The demo's packets never leave its namespaces, and runs are to be repeatable.
+        "keys": [{"id": 1, "secret": random.Random(f"key {seed}").randbytes(32).hex()}],
+        "control_socket": str(control_socket),
+        "metrics": {"address": metrics},
+    }
+    text: str = yaml.safe_dump(document, sort_keys=False)
+    return text

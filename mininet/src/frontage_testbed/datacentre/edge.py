@@ -1,0 +1,197 @@
+"""The edge switch and the controller: two processes in the testbed's root namespace, restarted at will."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..metricsclient import scrape
+from ..nodes import NodeError, spawn
+from ..processes import end
+from .addresses import EDGE_CLIENT_PORT, ServerAddresses
+from .configuration import configuration, with_scheduler
+from .services import Service
+from .settings import Settings, Treatment
+from .switchcommand import CPU_PORT, GRPC, SwitchCommand
+from .topology import edge_interface
+
+METRICS = "127.0.0.1:9464"
+COMMAND_TIMEOUT = 30.0
+LAST_LINES = 12
+"""Of a log, to show with an error."""
+
+
+@dataclass(frozen=True)
+class EdgeCounters:
+    """Packets since the switch started."""
+
+    drops: Mapping[str, int]
+    """By reason."""
+    refusals: Mapping[str, int]
+    """Those of AIFO, by the least remaining processing time of a band, in microseconds."""
+    steering: Mapping[str, int]
+    """To and from VIPs, by how their server was found."""
+
+
+class EdgeSwitch:
+    """A switch process, and a controller process that programs it over P4Runtime."""
+
+    def __init__(
+        self,
+        *,
+        switch: SwitchCommand,
+        controller: Path,
+        p4info: Path,
+        json_file: Path,
+        settings: Settings,
+        directory: Path,
+        services: Sequence[Service],
+        in_service: Sequence[ServerAddresses] | None = None,
+    ) -> None:
+        self._switch_command = switch
+        self._controller_binary = controller
+        self._services = services
+        self._servers = [ServerAddresses(i) for i in range(settings.servers)]
+        self._packets = settings.bottleneck_packets
+        self._directory = directory
+        self.config = directory / "frontage.yaml"
+        directory.mkdir()
+        self.config.write_text(
+            configuration(
+                services=services,
+                servers=self._servers,
+                in_service=self._servers if in_service is None else in_service,
+                policy=settings.policies[0],
+                seed=settings.seed,
+                grpc=GRPC,
+                cpu_port=CPU_PORT,
+                p4info=p4info,
+                json_file=json_file,
+                control_socket=directory / "control",
+                metrics=METRICS,
+            )
+        )
+        self._switch: subprocess.Popen[bytes] | None = None
+        self._controller: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the switch and the controller, which waits for it."""
+        self._switch_command.prepare()
+        self.start_switch()
+        self.start_controller()
+
+    def start_switch(self) -> None:
+        """Start the switch, without a program."""
+        ports = {EDGE_CLIENT_PORT: edge_interface(EDGE_CLIENT_PORT)}
+        ports |= {s.edge_port: edge_interface(s.edge_port) for s in self._servers}
+        with (self._directory / "switch.log").open("ab") as log:
+            self._switch = spawn(self._switch_command.command(ports), log)
+
+    def start_controller(self) -> None:
+        """Start the controller on the configuration file."""
+        with (self._directory / "controller.log").open("ab") as log:
+            self._controller = spawn([self._controller_binary, "up", self.config], log)
+
+    def stop_switch(self) -> None:
+        """End the switch; what it held is gone."""
+        end(self._switch)
+
+    def stop_controller(self) -> None:
+        """End the controller; the switch goes on without."""
+        end(self._controller)
+
+    def apply(self, treatment: Treatment) -> None:
+        """A fresh switch, so that no run inherits another's counts; the controller finds it and programs it."""
+        # A controller that has just begun does not say yet how often it has found a switch.
+        self.wait_until_installed()
+        new = self.config.with_suffix(".new")
+        new.write_text(with_scheduler(self.config.read_text(), treatment.scheduler, self._packets))
+        new.replace(self.config)
+        self.change_policy(treatment.policy)  # and with it all that the file says
+        connections = int(scrape(METRICS).total("frontage_connections_total"))
+        self.stop_switch()
+        self.start_switch()
+        self.wait_until_installed(connections + 1)
+
+    def change_policy(self, policy: str) -> None:
+        """Change the VIPs' policy in the running switch."""
+        for service in self._services:
+            if service.policy is None:
+                self.frontage("set-policy", service.name, policy)
+
+    def add_server(self, server: ServerAddresses) -> None:
+        """Have all VIPs use another server."""
+        for service in self._services:
+            options = ["--vip", service.name, "--address", service.address_of(server)]
+            options += ["--port", str(service.server_port), "--sid", str(service.sid_of(server))]
+            self.frontage("add-server", service.server_name(server), *options)
+
+    def drain(self, server: ServerAddresses) -> None:
+        """Give a server no new connections."""
+        for service in self._services:
+            self.frontage("drain", service.server_name(server))
+
+    def rotate_key(self) -> None:
+        """Have the controller make and install the next cookie key."""
+        self.frontage("rotate-key")
+
+    def write_keys(self, file: Path) -> None:
+        """Write the file of keys that QUIC servers read, once the switch has them."""
+        self._run("keys", str(self.config), "--output", str(file))
+
+    def frontage(self, command: str, *arguments: str) -> str:
+        """Run the operator's command on this testbed's configuration."""
+        return self._run(command, "--config", str(self.config), *arguments)
+
+    def _run(self, command: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [self._controller_binary, command, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT,
+        )
+        if done.returncode != 0:
+            raise NodeError(f"frontage {command} {' '.join(arguments)} failed: {(done.stderr or done.stdout).strip()}")
+        return done.stdout
+
+    def wait_until_installed(self, connections: int = 1, timeout: float = COMMAND_TIMEOUT) -> None:
+        """Wait until the controller, in at least its `connections`-th connection to a switch, has installed
+        everything.
+        """
+        deadline = time.monotonic() + timeout
+        while not self._installed(connections):
+            if time.monotonic() > deadline:
+                raise NodeError(f"the controller did not program the switch within {timeout:g} s; see {self._directory}")
+            time.sleep(0.1)
+
+    def _installed(self, connections: int) -> bool:
+        try:
+            found = scrape(METRICS)
+        except OSError:
+            return False
+        return found.total("frontage_phase", phase="installed") == 1 and found.total("frontage_connections_total") >= connections
+
+    def counters(self) -> EdgeCounters:
+        """What the switch has counted since it started."""
+        found = scrape(METRICS)
+        return EdgeCounters(
+            drops=found.by("reason", "frontage_drop_packets_total") | self._switch_command.drops(),
+            refusals=found.by("least_rpt", "frontage_aifo_refused_packets_total"),
+            steering=found.by("outcome", "frontage_steering_packets_total"),
+        )
+
+    def pids(self) -> Mapping[str, int]:
+        """The processes that run."""
+        return {name: p.pid for name, p in self._processes().items() if p.poll() is None}
+
+    def _processes(self) -> dict[str, subprocess.Popen[bytes]]:
+        processes = {"switch": self._switch, "controller": self._controller}
+        return {name: process for name, process in processes.items() if process is not None}
+
+    def stop(self) -> None:
+        """End both."""
+        self.stop_controller()
+        self.stop_switch()

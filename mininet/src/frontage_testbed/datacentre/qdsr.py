@@ -1,0 +1,134 @@
+"""A QUIC testbed with real servers (QDSR, docs/handoff.md): the first server is a load balancer, the only one that the
+switch knows as a server of the VIP; to it, the others are real servers.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from ..certificate import issue_certificate, make_authority
+from ..handoffconfig import RealServer, handed_route, handoff, real_server
+from ..metricsclient import Scrape, scrape
+from ..nodes import NodeError
+from .addresses import ServerAddresses
+from .configuration import with_real_servers
+from .edge import METRICS as SWITCH_COUNTERS
+from .edge import EdgeSwitch
+from .quic import QuicTestbed
+from .quicagents import METRICS, network_of
+from .services import FILMS
+from .settings import Settings
+from .testbed import READY_TIMEOUT
+
+FIELDS = """\
+metrics = "{metrics}"
+access_log = "{name}.json"
+
+[cookie]
+keys = "keys.toml"
+bandwidth = "{bandwidth}kbit"
+"""
+"""A real server's, beside those that all have."""
+
+
+class QdsrTestbed(QuicTestbed):
+    """A context manager: inside it, HTTP/3 requests to the VIP are answered by the real servers."""
+
+    own_routes = QuicTestbed.routes
+    """Who answers, in the real servers' configuration."""
+
+    def __init__(self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path, real_server: Path) -> None:
+        super().__init__(settings, scratch, edge, server, client)
+        self._real_server = real_server
+        self.balancer, *self.real_servers = self.server_addresses
+        edge.config.write_text(with_real_servers(edge.config.read_text(), self.real_servers, FILMS[0].name))
+        section = handoff(self.balancer.name, map(_as_real_server, self.real_servers))
+        self.routes = f"{section}\n{self._balancer_routes()}"
+
+    def _balancer_routes(self) -> str:
+        """Who answers, in the balancer's configuration."""
+        return handed_route("least-load")
+
+    def origin(self, real_server: ServerAddresses) -> str:
+        """Where a real server answers over HTTP/1.1."""
+        return _as_real_server(real_server).origin
+
+    def agent(self, server: ServerAddresses) -> Scrape:
+        """The metrics of a balancer or real server."""
+        with network_of(self.servers[server.index].pid):
+            return scrape("{}:{}".format(*METRICS))
+
+    def bodies(self) -> dict[str, int]:
+        """Bytes of bodies that each server has sent to clients, by its own metrics: the balancer first."""
+        sent = {self.balancer.name: self.agent(self.balancer).total("frontage_cclb7_quic_body_bytes_total")}
+        for server in self.real_servers:
+            sent[server.name] = self.agent(server).total("frontage_real_server_body_bytes_total")
+        return {name: int(count) for name, count in sent.items()}
+
+    def directly(self) -> dict[str, int]:
+        """Packets that the switch passed from each real server to clients, by its name."""
+        found = scrape(SWITCH_COUNTERS).by("port", "frontage_real_server_packets_total")
+        return {real_server.name: found.get(real_server.name, 0) for real_server in self.real_servers}
+
+    def links(self) -> int:
+        """Real servers that the balancer may hand requests to."""
+        return int(self.agent(self.balancer).total("frontage_cclb7_quic_real_server_up"))
+
+    def kept(self) -> int:
+        """Requests that the balancer kept, since it could lend nothing for them."""
+        return int(self.agent(self.balancer).total("frontage_cclb7_quic_handoff_kept_total"))
+
+    def requests(self) -> dict[str, int]:
+        """Requests under way at each real server, as the balancer counts them."""
+        return self.agent(self.balancer).by("server", "frontage_cclb7_quic_real_server_requests")
+
+    def log(self, skip: int = 0) -> list[dict[str, Any]]:
+        """What the balancer's log says of each answer that is over, but for the first `skip`."""
+        return [json.loads(line) for line in self._log(self.balancer.name)[skip:]]
+
+    def status(self) -> dict[str, Any]:
+        """What the controller says of the switch."""
+        status: dict[str, Any] = json.loads(self.edge.frontage("status", "--json"))
+        return status
+
+    def kill(self, server: ServerAddresses) -> None:
+        """End a real server or the balancer without warning."""
+        process = self._processes[server.index]
+        process.kill()
+        process.wait()
+
+    def start_balancer_again(self) -> None:
+        """Start it after it was killed; it knows nothing of what was."""
+        self._processes[self.balancer.index] = self._spawn(self.balancer, self._server)
+
+    def wait_until_ready(self, timeout: float = READY_TIMEOUT) -> None:
+        """Wait until the balancer has its real servers, too."""
+        super().wait_until_ready(timeout)
+        deadline = time.monotonic() + timeout
+        while self.links() < len(self.real_servers):
+            if time.monotonic() > deadline:
+                raise NodeError(f"not all real servers are up within {timeout:g} s; logs are in {self._directory}")
+            time.sleep(0.05)
+
+    def _start_servers(self) -> None:
+        self._prepare()
+        make_authority(self._directory)
+        for server in self.server_addresses:
+            issue_certificate(self._directory, server.name)
+        self._start_balancer(self.balancer)
+        for server in self.real_servers:
+            fields = FIELDS.format(
+                metrics="{}:{}".format(*METRICS),
+                name=server.name,
+                bandwidth=self.settings.server_rate // 1000,
+            )
+            named = _as_real_server(server)
+            configuration = real_server(named, self.balancer.name, fields, self.own_routes)
+            self._start(server, self._real_server, configuration)
+
+
+def _as_real_server(server: ServerAddresses) -> RealServer:
+    return RealServer(server.name, server.address6)

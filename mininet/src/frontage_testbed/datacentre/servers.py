@@ -1,0 +1,86 @@
+"""The servers: unmodified nginx, one a host, all with the same objects."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..nodes import Namespace
+from .addresses import HTTP_PORT, ServerAddresses
+
+NGINX = Path("/usr/sbin/nginx")
+OBJECTS = "/objects"
+PACED = "/paced"
+PACE = 8_000
+"""Bytes per second of a response from PACED, if nothing else is said."""
+
+CONFIGURATION = """\
+{modules}user root;
+worker_processes 1;
+daemon off;
+pid {directory}/nginx.pid;
+error_log {directory}/error.log warn;
+events {{ worker_connections 4096; }}
+http {{
+{reporting}    access_log off;
+    default_type application/octet-stream;
+    sendfile on;
+    # Clients that never close (see workload.CLOSINGS) keep their connections for the whole run.
+    keepalive_timeout 1h;
+    keepalive_requests 1000000;
+    client_body_temp_path {directory}/body;
+    proxy_temp_path {directory}/proxy;
+    fastcgi_temp_path {directory}/fastcgi;
+    uwsgi_temp_path {directory}/uwsgi;
+    scgi_temp_path {directory}/scgi;
+    server {{
+        listen {port};
+        listen [::]:{port};
+        add_header X-Server {name};
+        location {objects}/ {{ root {root}; }}
+        # The same objects, slowly: for connections that are to last, and whose number is not to depend on the links.
+        location {paced}/ {{ alias {root}{objects}/; limit_rate {pace}; }}
+        location = /health {{ return 204; }}
+    }}
+}}
+"""
+
+
+@dataclass
+class WebServer:
+    """nginx on one host."""
+
+    host: Namespace
+    addresses: ServerAddresses
+    process: subprocess.Popen[bytes]
+
+    @classmethod
+    def start(cls, host: Namespace, addresses: ServerAddresses, scratch: Path, module: Path | None, pace: int = PACE) -> WebServer:
+        """Start nginx; `scratch/objects` holds what it serves, `module` is the flow-size reporter, `pace` is in bytes
+        per second.
+        """
+        directory = scratch / addresses.name
+        directory.mkdir()
+        configuration = directory / "nginx.conf"
+        configuration.write_text(
+            CONFIGURATION.format(
+                modules=f"load_module {module};\n" if module else "",
+                reporting="    cloudcookie on;\n" if module else "",
+                directory=directory,
+                port=HTTP_PORT,
+                name=addresses.name,
+                root=scratch,
+                objects=OBJECTS,
+                paced=PACED,
+                pace=pace,
+            )
+        )
+        with (directory / "nginx.log").open("wb") as log:
+            process = host.spawn([NGINX, "-c", configuration, "-e", directory / "error.log"], stdout=log, stderr=log)
+        return cls(host, addresses, process)
+
+    def stop(self) -> None:
+        """Stop nginx."""
+        self.process.terminate()
+        self.process.wait()

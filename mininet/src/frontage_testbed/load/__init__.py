@@ -1,0 +1,1 @@
+"""Workloads, the clients that replay them, and the outcome of each request."""

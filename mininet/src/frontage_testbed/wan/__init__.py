@@ -1,0 +1,1 @@
+"""Sites and hosts at measured distances, connected by one switch that delays packets."""

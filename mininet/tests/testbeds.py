@@ -1,0 +1,66 @@
+"""What the tests that bring up testbeds share."""
+
+import json
+import os
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontage_testbed import sandbox
+from frontage_testbed.datacentre.deployment import Deployment, DeploymentError, find
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.nodes import Namespace
+from frontage_testbed.sandbox import Sandbox
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root: run it with sudo")
+
+
+def deployment(settings: Settings) -> Deployment:
+    """What testbeds are made of; without it, the test is skipped."""
+    try:
+        return find(settings)
+    except DeploymentError as error:
+        pytest.skip(str(error))
+
+
+class Sandboxed:
+    """A function that runs in a sandbox of its own, in another process, while the test goes on."""
+
+    def __init__(self, body: Callable[[Sandbox], object], directory: Path) -> None:
+        self._directory = directory
+        self._result = directory / "returned.json"
+
+        def write_result(box: Sandbox) -> int:
+            try:
+                self._result.write_text(json.dumps(body(box)))
+                return 0
+            finally:
+                box.keep_logs(directory / "logs")
+
+        self._pid = os.fork()
+        if self._pid == 0:
+            status = 1
+            try:
+                status = sandbox.run(write_result, directory)
+            except BaseException:
+                traceback.print_exc()
+            os._exit(status)
+
+    def result(self) -> Any:
+        """Wait for the function's result, as it comes out of JSON."""
+        _, status = os.waitpid(self._pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 0, f"the testbed failed; logs are in {self._directory / 'logs'}"
+        return json.loads(self._result.read_text())
+
+
+def network_counters(host: Namespace) -> dict[str, int]:
+    """The kernel's counters of a host: names such as Tcp.OutRsts and TcpExt.PAWSEstab."""
+    counters = {}
+    lines = host.run(["cat", "/proc/net/snmp", "/proc/net/netstat"]).stdout.splitlines()
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        group, *keys = names.split()
+        counters.update({group.replace(":", ".") + k: int(v) for k, v in zip(keys, values.split()[1:], strict=True)})
+    return counters
