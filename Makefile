@@ -22,6 +22,9 @@ P4INFO := $(BUILD)/p4/frontage.p4info.txtpb
 NGINX_MODULE := $(BUILD)/cclb7/ngx_http_cloudcookie_filter_module.so
 NATS_SERVER := $(BUILD)/nats-server
 PORCUPINE := $(BUILD)/porcupine
+VALE := $(BUILD)/vale
+# The places that the prose linter checks.
+PROSE := docs/writing.md tools
 QUIC_CLIENTS := host-agents/cclb7-quic/tests/clients
 PROGRAMS := softswitch softswitch-p4c softswitch-stf softswitch-python \
 	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload frontage-quicsocks \
@@ -66,7 +69,7 @@ test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 	$(say) 'Rust tests'
 	@cargo test --workspace --locked --quiet
 
-test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(PORCUPINE) $(P4)
+test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(PORCUPINE) $(VALE) $(P4)
 	$(say) 'Controller tests'
 	@$(VENV)/bin/pytest -q -n 2 controller/tests
 	$(say) 'Page of the HTTP/3 clients'
@@ -124,7 +127,7 @@ soak: ## 10,000 objects of 1 kB to 50 MB through three real servers, on networks
 fuzz: ## run the fuzzers of softswitch and the host agents, FUZZ_SECONDS each (3600); ONLY=name runs one
 	@tools/fuzz --seconds $(or $(FUZZ_SECONDS),3600) $(ONLY)
 
-lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
+lint: $(STAMPS)/venv $(VALE) ## formatters (checking only) and linters of every language
 	$(say) 'Rust: rustfmt, clippy'
 	@cargo fmt --all --check
 	@cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
@@ -134,6 +137,9 @@ lint: $(STAMPS)/venv ## formatters (checking only) and linters of every language
 	@for room in controller mininet ptf-tests bench clients conformance experiments tools softswitch/python; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
 	$(say) 'C, C++: clang-format'
 	@find host-agents bench '(' -name '*.[ch]' -o -name '*.cc' ')' -print0 | xargs -0 -r clang-format --dry-run --Werror
+	$(say) 'Prose: Vale'
+	@$(PYTHON) tools/prose/lint.py $(PROSE)
+	@$(PYTHON) tools/prose/commits.py
 	$(say) 'P4: the compiler'
 	@$(MAKE) --no-print-directory $(P4)
 	$(say) 'docs/tables.md: as `make docs` writes it'
@@ -190,6 +196,11 @@ $(NATS_SERVER): tools/nats-server/go.mod tools/nats-server/go.sum | $(STAMPS)/ve
 $(PORCUPINE): $(wildcard tools/porcupine/*) | $(STAMPS)/venv
 	$(say) 'Go: porcupine'
 	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/porcupine -o $(abspath $@) .
+
+# Checks prose. Debian does not package it.
+$(VALE): tools/vale/go.mod tools/vale/go.sum | $(STAMPS)/venv
+	$(say) 'Go: Vale (two minutes)'
+	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/vale -o $(abspath $@) github.com/vale-cli/vale/v3/cmd/vale
 
 $(STAMPS)/quic-clients: $(QUIC_CLIENTS)/requirements.lock | $(STAMPS)/debian
 	$(say) 'Python: HTTP/3 clients for the tests'

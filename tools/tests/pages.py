@@ -1,4 +1,4 @@
-"""The repository's pages, and what is code in them."""
+"""Access to the Markdown pages of the repository: their files, links, anchors and code."""
 
 import os
 import re
@@ -12,7 +12,7 @@ SPAN = re.compile(r"`([^`\n]+)`")
 
 
 def sources(*names: str) -> list[Path]:
-    """Files of the repository whose names end so. What is built or hidden does not count."""
+    """Return the files of the repository whose names end with one of `names`, without build output and hidden files."""
     found = []
     for place, folders, files in os.walk(REPOSITORY):
         folders[:] = sorted(name for name in folders if name not in BUILT and not name.startswith("."))
@@ -21,14 +21,14 @@ def sources(*names: str) -> list[Path]:
 
 
 def folder(page: Path) -> Path:
-    """Where a page's links begin. The texts of papers' figures are parts of a page in docs/results."""
+    """Return the folder that a page's relative links start from. The texts of figures become part of a page in docs/results."""
     parts = page.relative_to(REPOSITORY).parts
     is_part = parts[0] == "experiments" and len(parts) == 3 and any(page.parent.glob("*.yaml"))
     return RESULTS if is_part else page.parent
 
 
 def prose(text: str) -> str:
-    """A page without its code."""
+    """Return a page without its code."""
     lines, fenced = [], False
     for line in text.splitlines():
         if line.lstrip().startswith("```"):
@@ -39,7 +39,7 @@ def prose(text: str) -> str:
 
 
 def code(text: str) -> Iterator[str]:
-    """Spans of code, and the lines of blocks, in which a backslash joins two."""
+    """Yield the code spans and the lines of code blocks, with continuation lines joined."""
     fenced = False
     for line in text.replace("\\\n", " ").splitlines():
         if line.lstrip().startswith("```"):
@@ -51,7 +51,7 @@ def code(text: str) -> Iterator[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Of a page's headings."""
+    """Return the anchors of a page's headings."""
     found, fenced = set(), False
     for line in page.read_text().splitlines():
         fenced ^= line.startswith("```")

@@ -1,4 +1,4 @@
-"""The commands that pages name exist, with the targets, variables, subcommands and options that they name."""
+"""Tests that the commands in the documentation exist, with their targets, variables, subcommands and options."""
 
 import importlib.util
 import re
@@ -24,7 +24,7 @@ PACKAGES = {manifest["package"]["name"] for manifest in MANIFESTS.values() if "p
 
 
 def programs() -> set[str]:
-    """Ours, as they are started."""
+    """Return the names of the programs of this project."""
     found = {name for scripts in SCRIPTS for name in scripts} | PACKAGES
     for file, manifest in MANIFESTS.items():
         found |= {target["name"] for kind in ("bin", "example") for target in manifest.get(kind, [])}
@@ -34,7 +34,7 @@ def programs() -> set[str]:
 
 
 def targets() -> set[str]:
-    """Of the Makefile."""
+    """Return the targets of the Makefile."""
     text = MAKEFILE
     for name, value in reversed(re.findall(r"^(\w+) := (.+)$", text, re.MULTILINE)):
         text = text.replace(f"$({name})", value)
@@ -45,7 +45,7 @@ PROGRAMS, TARGETS = programs(), targets()
 
 
 def words(command: str) -> list[str]:
-    """Of the first command of a shell's line; none if it is no line of a shell's."""
+    """Return the words of the first command of a shell line, or an empty list if it is not a shell line."""
     try:
         return shlex.split(command.partition("&&")[0], comments=True)
     except ValueError:
@@ -53,7 +53,7 @@ def words(command: str) -> list[str]:
 
 
 def make(arguments: list[str]) -> list[str]:
-    """What of `make`'s arguments the Makefile does not know."""
+    """Return the arguments of `make` that the Makefile does not define."""
     unknown = []
     for word in arguments:
         variable = re.match(r"([A-Z0-9_]+)=", word)
@@ -65,7 +65,7 @@ def make(arguments: list[str]) -> list[str]:
 
 
 def typed(program: str, arguments: list[str]) -> list[str]:
-    """What of the arguments a command line of typer's does not know."""
+    """Return the arguments that a command line built with typer does not define."""
     command, unknown = APPS[program], []
     for word in arguments:
         if word == "|":  # alternatives
@@ -83,13 +83,13 @@ def typed(program: str, arguments: list[str]) -> list[str]:
 
 
 def cargo(arguments: list[str]) -> list[str]:
-    """Packages, programs and examples that are not there."""
+    """Return the packages, programs and examples that do not exist."""
     pairs = pairwise(arguments)
     return [name for option, name in pairs if option in ("-p", "--bin", "--example") and name not in PROGRAMS]
 
 
 def unknown(command: str) -> list[str]:
-    """What of a command is not there."""
+    """Return the parts of a command that do not exist."""
     match words(command):
         case ["make", "-C", folder, *_]:
             return [] if (REPOSITORY / folder / "Makefile").exists() else [folder]
@@ -117,7 +117,7 @@ def test_commands_exist(page: Path) -> None:
 @pytest.mark.parametrize("command", ["make nothing", "make demo NOTHING=1", "frontage nothing", "frontage up --nothing",
                                      "frontage-nothing x", "cargo run -p nothing", "python -m frontage.nothing",
                                      "pytest tools/nothing"])  # fmt: skip
-def test_what_does_not_exist_is_found(command: str) -> None:
+def test_unknown_command_is_detected(command: str) -> None:
     assert unknown(command)
 
 

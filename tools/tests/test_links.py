@@ -1,4 +1,4 @@
-"""Where pages lead to is there."""
+"""Tests that the links of all pages resolve, and that the index of docs is complete."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ DOCS = REPOSITORY / "docs"
 
 
 @pytest.mark.parametrize("page", sources(".md"), ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_resolve(page: Path) -> None:
     broken = []
     for link in LINK.findall(prose(page.read_text())):
         name, _, anchor = link.partition("#")
@@ -23,7 +23,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not broken
 
 
-def test_the_index_has_every_page_of_docs() -> None:
+def test_index_lists_every_page_of_docs() -> None:
     index = DOCS / "README.md"
     listed = {(DOCS / link.partition("#")[0]).resolve() for link in LINK.findall(index.read_text())}
     missing = [str(page.relative_to(DOCS)) for page in sorted(DOCS.rglob("*.md")) if page not in listed | {index}]
