@@ -13,10 +13,10 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from frontage.enduser.engine import Engine
-from frontage.enduser.orders import Margin
-from frontage.enduser.prefixes import Prefix
-from frontage.enduser.values import Changes, Measurements
+from frontage.mapping.compute.engine import Engine
+from frontage.mapping.compute.orders import Margin
+from frontage.mapping.compute.prefixes import Prefix
+from frontage.mapping.compute.values import Changes, Measurements
 from mapping_doors import at_doors, resident
 from rows import Row, finish, row
 

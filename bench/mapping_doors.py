@@ -20,13 +20,13 @@ from typing import Any
 
 from frontage.config import Config, loads
 from frontage.controller import Controller
-from frontage.enduser import switch
-from frontage.enduser.dispatcher import Dispatcher, DispatcherError
-from frontage.enduser.engine import Engine
-from frontage.enduser.store import Service
-from frontage.enduser.tables import Choices, Tables
-from frontage.enduser.values import Changes
 from frontage.limits import MAX_SID, MAX_VIPS
+from frontage.mapping.compute.engine import Engine
+from frontage.mapping.compute.values import Changes
+from frontage.mapping.control import switch
+from frontage.mapping.control.dispatcher import Dispatcher, DispatcherError
+from frontage.mapping.services import Service
+from frontage.mapping.store.tables import Choices, Tables
 from paths import P4, WORK, program
 from rows import Row, row
 from switches import softswitch

@@ -13,9 +13,9 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from frontage.placement.choose import Chooser
-from frontage.placement.engine import Engine
-from frontage.placement.values import Demand, Parameters, Sites
+from frontage.mapping.placement.choose import Chooser
+from frontage.mapping.placement.engine import Engine
+from frontage.mapping.placement.values import Demand, Parameters, Sites
 from mapping_doors import resident
 from rows import Row, finish, row
 

@@ -18,8 +18,8 @@ from statistics import median
 import numpy as np
 from nats.js import api
 
-from frontage.placement.choose import Block, Chooser
-from frontage.placement.values import Parameters, Sites
+from frontage.mapping.placement.choose import Block, Chooser
+from frontage.mapping.placement.values import Parameters, Sites
 from frontage.records import embedded
 from frontage.records.embedded import Embedded
 from frontage.records.grouping import Wanted, group

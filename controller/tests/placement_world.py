@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frontage.placement.counts import replicate
-from frontage.placement.routing import Matrices
-from frontage.placement.values import Demand, Parameters, Rows, Sites
+from frontage.mapping.placement.counts import replicate
+from frontage.mapping.placement.routing import Matrices
+from frontage.mapping.placement.values import Demand, Parameters, Rows, Sites
 
 
 @dataclass(frozen=True)

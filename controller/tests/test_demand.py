@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from conftest import EXAMPLE
 from frontage.allocation import Installed, allocate
 from frontage.blocks import demand as block
-from frontage.blocks.demand import Cells
+from frontage.blocks.demand import Cells, cell_indices
 from frontage.config import Config, ConfigError, loads
-from frontage.demand.counters import Epochs, indices
-from frontage.demand.estimate import Gain, Seen, demand, gain
-from frontage.demand.moves import Place, Stage, advance, begin, decide
-from frontage.demand.reports import Report, Reporter, chance
 from frontage.limits import DEMAND_CELLS
-from frontage.placement.policy import Policy
-from frontage.placement.values import Sites
+from frontage.mapping.demand.counters import Epochs
+from frontage.mapping.demand.estimate import Gain, Seen, demand, gain
+from frontage.mapping.demand.moves import Place, Stage, advance, begin, decide
+from frontage.mapping.demand.reports import Report, Reporter, chance
+from frontage.mapping.placement.policy import Policy
+from frontage.mapping.placement.values import Sites
 from frontage.state import Action
 
 CELLS = {"films": Cells(0, 8), "books": Cells(8, 8)}
@@ -49,7 +49,7 @@ def test_services_share_the_cells() -> None:
     entries = block.entries(found, allocate(found, Installed({})))
     assert list(entries.values()) == [Action("counted", (0, 65535)), Action("counted", (65535, 65535))]
     assert block.entries(config(""), allocate(config(""), Installed({}))) == {}
-    assert indices(CELLS, {1, 7, 8, 65535}) == [0, 1, 7, 8, 9, 15]
+    assert cell_indices(CELLS, {1, 7, 8, 65535}) == [0, 1, 7, 8, 9, 15]
     assert DEMAND_CELLS >= 2 * 65535
 
 

@@ -13,13 +13,12 @@ from typer.testing import CliRunner
 
 from dispatchers import StandIn, running
 from frontage import cli
-from frontage.demand.moves import Stage
-from frontage.demand.reports import Report
-from frontage.demand.settings import Placement
-from frontage.enduser.database import StoreError
-from frontage.enduser.prefixes import parse
-from frontage.enduser.run import Mapper
-from frontage.enduser.settings import EndUsers, TendedDispatcher
+from frontage.mapping.compute.prefixes import parse
+from frontage.mapping.control.mapper import Mapper
+from frontage.mapping.demand.moves import Stage
+from frontage.mapping.demand.reports import Report
+from frontage.mapping.errors import StoreError
+from frontage.mapping.settings import EndUsers, Placement, TendedDispatcher
 from test_demand import ARTEMIS, PLACEMENT, config
 from test_mapping_run import FILMS, NEAR_ONE, NEAR_TWO, addresses
 

@@ -15,11 +15,11 @@ from rich.console import Console
 from conftest import Switch
 from dispatchers import StandIn, running
 from frontage.blocks import demand
-from frontage.demand.moves import Stage
-from frontage.demand.store import Told
-from frontage.enduser.store import Store
 from frontage.health import Phase
 from frontage.learning import MOST, Learned
+from frontage.mapping.demand.moves import Stage
+from frontage.mapping.demand.reports import Told
+from frontage.mapping.store.store import Store
 from frontage.p4info import Schema
 from frontage.service import Service
 from frontage.show import render

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontage.enduser.engine import Engine
-from frontage.enduser.orders import Margin
-from frontage.enduser.prefixes import Cover, Prefix, parse
-from frontage.enduser.values import Changes, Measurements, Sites
+from frontage.mapping.compute.engine import Engine
+from frontage.mapping.compute.orders import Margin
+from frontage.mapping.compute.prefixes import Cover, Prefix, parse
+from frontage.mapping.compute.values import Changes, Measurements, Sites
 
 SITES = range(1, 7)
 PREFIXES = [

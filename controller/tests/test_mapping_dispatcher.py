@@ -16,12 +16,11 @@ from urllib.request import Request, urlopen
 import pytest
 
 from conftest import ROOT
-from frontage.demand.reports import Report
-from frontage.demand.settings import Placement
-from frontage.enduser.prefixes import parse
-from frontage.enduser.run import Mapper
-from frontage.enduser.settings import EndUsers, TendedDispatcher
-from frontage.enduser.store import Service
+from frontage.mapping.compute.prefixes import parse
+from frontage.mapping.control.mapper import Mapper
+from frontage.mapping.demand.reports import Report
+from frontage.mapping.services import Service
+from frontage.mapping.settings import EndUsers, Placement, TendedDispatcher
 
 LIMIT = 30.0
 

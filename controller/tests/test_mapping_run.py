@@ -17,15 +17,14 @@ from typer.testing import CliRunner
 from dispatchers import StandIn, running
 from frontage import cli
 from frontage.config import Config, ConfigError, loads
-from frontage.enduser.attached import services_of, sites_of
-from frontage.enduser.prefixes import parse
-from frontage.enduser.run import Mapper
-from frontage.enduser.settings import EndUsers, TendedDispatcher
-from frontage.enduser.store import Service
-from frontage.enduser.switch import change, whole
-from frontage.enduser.tables import Tables
 from frontage.fields import IPAddress
-from frontage.mapping import EndUserMapping
+from frontage.mapping.compute.prefixes import parse
+from frontage.mapping.control.mapper import Mapper
+from frontage.mapping.control.switch import change, whole
+from frontage.mapping.services import Service, services_of, sites_of
+from frontage.mapping.settings import EndUsers, TendedDispatcher
+from frontage.mapping.store.tables import Tables
+from frontage.steering import EndUserMapping
 
 FILMS = Service("films.example", 3, 2)
 NEAR_ONE, NEAR_TWO = "2001:db8:c1::/48", "198.51.100.0/24"

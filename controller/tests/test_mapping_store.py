@@ -13,16 +13,17 @@ import numpy as np
 import pytest
 import sqlalchemy as sql
 
-from frontage.demand.waiting import Wait, waits
-from frontage.enduser import schema
-from frontage.enduser.database import LeaseLostError, StoreError
-from frontage.enduser.engine import Engine
-from frontage.enduser.latencystore import TOLD, Sample
-from frontage.enduser.orders import Margin
-from frontage.enduser.prefixes import parse
-from frontage.enduser.store import Replica, Service, Store
-from frontage.enduser.tables import Tables, difference, publish, read
-from frontage.enduser.values import Measurements
+from frontage.mapping.compute.engine import Engine
+from frontage.mapping.compute.orders import Margin
+from frontage.mapping.compute.prefixes import parse
+from frontage.mapping.compute.values import Measurements, Sample
+from frontage.mapping.demand.waiting import Wait, waits
+from frontage.mapping.errors import LeaseLostError, StoreError
+from frontage.mapping.services import Replica, Service
+from frontage.mapping.store import schema
+from frontage.mapping.store.latency import TOLD
+from frontage.mapping.store.store import Store
+from frontage.mapping.store.tables import Tables, difference, publish, read
 
 A, B = parse("198.51.100.0/24"), parse("2001:db8:c1::/48")
 WINDOW = 100.0

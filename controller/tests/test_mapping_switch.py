@@ -10,10 +10,10 @@ from pathlib import Path
 from conftest import EXAMPLE, Switch, for_switch
 from dispatchers import StandIn, running
 from frontage.blocks import region, steering
-from frontage.mapping import EndUserMapping
 from frontage.reconcile import plan
 from frontage.service import Service
 from frontage.state import State
+from frontage.steering import EndUserMapping
 from live import LIMIT, connected, serving, until
 
 CLIENT = "2001:db8:c1::/48"

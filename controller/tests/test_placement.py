@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontage.placement.choose import Chooser
-from frontage.placement.counts import replicate, solve
-from frontage.placement.draw import priorities
-from frontage.placement.engine import Engine
-from frontage.placement.values import Demand, Flags, Parameters, PlacementError, Sites, record_key
+from frontage.mapping.placement.choose import Chooser
+from frontage.mapping.placement.counts import replicate, solve
+from frontage.mapping.placement.draw import priorities
+from frontage.mapping.placement.engine import Engine
+from frontage.mapping.placement.values import Demand, Flags, Parameters, PlacementError, Sites, record_key
 from placement_world import world
 
 PAPER = {"nu": 0.5, "weighed": 0}

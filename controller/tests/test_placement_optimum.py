@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from frontage.placement.balance import settled
-from frontage.placement.optimum import best_routing, optimum
+from frontage.mapping.placement.balance import settled
+from frontage.mapping.placement.optimum import best_routing, optimum
 from placement_world import world
 
 INSTANCES = range(100)

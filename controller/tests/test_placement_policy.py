@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontage.placement.engine import Engine
-from frontage.placement.policy import Policy, Reconfigurer, moved
-from frontage.placement.values import Demand, Flags, Parameters, PlacementError, Sites, record_key
-from frontage.placement.why import Bound, Reason, explain
+from frontage.mapping.placement.engine import Engine
+from frontage.mapping.placement.policy import Policy, Reconfigurer, moved
+from frontage.mapping.placement.values import Demand, Flags, Parameters, PlacementError, Sites, record_key
+from frontage.mapping.placement.why import Bound, Reason, explain
 
 NEAR, FAR = 2e3, 1e5
 RTTS = np.where(np.eye(6, dtype=bool), NEAR, FAR)

@@ -23,10 +23,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from frontage.enduser.latencystore import TOLD, Sample
-from frontage.enduser.prefixes import parse
-from frontage.enduser.settings import EndUsers
-from frontage.enduser.store import Store
+from frontage.mapping.compute.prefixes import parse
+from frontage.mapping.compute.values import Sample
+from frontage.mapping.settings import EndUsers
+from frontage.mapping.store.latency import TOLD
+from frontage.mapping.store.store import Store
 from frontage.naming import ServicePrefix
 from frontage.records import http
 from frontage.records.client import RecordClient

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from conftest import EXAMPLE, Switch, for_switch
-from frontage import limits, mappingfile
+from frontage import limits, steering_file
 from frontage.allocation import Installed, allocate
 from frontage.blocks import copies, encapsulation, neighbor, region, steering, tunnel, vip
 from frontage.config import Config, ConfigError, load, loads
 from frontage.desired import desired
-from frontage.mapping import Change, EndUserMapping, MappingEntries, MappingError
 from frontage.reconcile import plan
 from frontage.replication import CLONE_SESSION
 from frontage.service import Service, _other_stamps
 from frontage.state import Action, Key, State
+from frontage.steering import Change, EndUserMapping, MappingEntries, MappingError
 from live import LIMIT, connected, running, serving, until
 from texts import problems, replaced
 
@@ -222,7 +222,7 @@ def test_problems_of_a_mapping_file(text: str, says: str, folder: Path) -> None:
     (folder / "mapping.json").write_text(text)
     config = load(ARTEMIS).model_copy(update={"mapping": folder / "mapping.json"})
     with pytest.raises(ConfigError) as caught:
-        mappingfile.of(config)
+        steering_file.of(config)
     assert says in str(caught.value)
 
 

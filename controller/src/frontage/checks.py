@@ -7,8 +7,9 @@ from fractions import Fraction
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_network
 from typing import TYPE_CHECKING
 
-from frontage import checks_endusers, checks_placement, checks_real_servers, checks_records, checks_sites, limits
+from frontage import checks_real_servers, checks_records, checks_sites, limits
 from frontage.findings import Finding, duplicates
+from frontage.mapping import checks as mapping_checks
 from frontage.yamlfile import Path
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def check(config: Config) -> list[Finding]:
         *checks_real_servers.check(config),
         *_keys(config),
         *_sizes(config),
-        *checks_endusers.check(config),
-        *checks_placement.check(config),
+        *mapping_checks.check_end_users(config),
+        *mapping_checks.check_placement(config),
         *checks_records.check(config),
     ]
 

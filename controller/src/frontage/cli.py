@@ -12,11 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-from frontage import cli_mapping, cli_placement, cli_records, edit
+from frontage import cli_records, edit
 from frontage.cli_common import DEFAULT_CONFIG, ConfigArgument, ConfigOption, JsonOption, err, example, fail, load_config, out
 from frontage.config import ConfigError, load
 from frontage.control import ControlError, ask, is_listening, socket_path
 from frontage.keyfile import OWNER_ONLY, key_file, replace
+from frontage.mapping.cli import mapping as mapping_cli
+from frontage.mapping.cli import placement as placement_cli
 from frontage.vips import Policy, ServerState
 
 app = typer.Typer(
@@ -26,9 +28,9 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     help="Frontage's controller: programs the edge switch from one configuration file.",
 )
-app.add_typer(cli_mapping.app, name="mapping")
+app.add_typer(mapping_cli.app, name="mapping")
 app.add_typer(cli_records.app, name="records")
-app.command(epilog=example("frontage placement films.example -c frontage.yaml"))(cli_placement.placement)
+app.command(epilog=example("frontage placement films.example -c frontage.yaml"))(placement_cli.placement)
 
 WAIT = 65.0
 """Seconds that a command waits for the running controller: a little longer than the controller waits for the switch."""
@@ -78,11 +80,11 @@ def up(
 @app.command(epilog=example("frontage check frontage.yaml"))
 def check(config: ConfigArgument, as_json: JsonOption = False) -> None:
     """Check CONFIG without installing it. Every problem is one line: file:line:column: field: what is wrong; the fix."""
-    from frontage import mappingfile
+    from frontage import steering_file
 
     try:
         found = load(config)
-        mappingfile.of(found)
+        steering_file.of(found)
     except ConfigError as error:
         if as_json:
             problems = [

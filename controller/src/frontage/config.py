@@ -14,8 +14,6 @@ from pydantic import Field, ValidationError, model_validator
 from frontage import checks
 from frontage.artemis import Dispatcher, OwnSite, Site
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
-from frontage.demand.settings import Placement
-from frontage.enduser.settings import EndUsers, in_folder
 from frontage.explain import explain
 from frontage.fields import (
     Listen,
@@ -23,6 +21,7 @@ from frontage.fields import (
     parse_secret,
 )
 from frontage.limits import MAX_PORT_ID
+from frontage.mapping.settings import EndUsers, Placement, in_folder
 from frontage.model import Model
 from frontage.network import Neighbor, Port, Route
 from frontage.qdsr import RealServer

@@ -17,11 +17,11 @@ import time
 
 from frontage.config import Config, Device
 from frontage.health import Health, Phase
-from frontage.mapping import Change, EndUserMapping, MappingEntries
 from frontage.p4errors import ElectionIdInUseError, SwitchError, UnreachableError, WriteRefusedError
 from frontage.p4info import Pipeline, PipelineError
 from frontage.p4runtime import Role, Session
 from frontage.reconcile import Outcome, ReconcileError, push, reconcile
+from frontage.steering import Change, EndUserMapping, MappingEntries
 
 log = logging.getLogger(__name__)
 

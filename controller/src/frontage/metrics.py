@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -13,9 +13,6 @@ from prometheus_client.registry import Collector
 
 from frontage.config import Config, Metrics
 from frontage.controller import Controller
-from frontage.demand import measures as demand_measures
-from frontage.enduser import measures
-from frontage.enduser.attached import Attached
 from frontage.health import DURATIONS, Health, Phase
 from frontage.p4entities import Count
 from frontage.p4errors import SwitchError
@@ -30,23 +27,19 @@ SCRAPE_TIMEOUT = 10.0
 class FrontageCollector(Collector):
     """Everything that Prometheus gets to see of one controller."""
 
-    def __init__(self, controller: Controller, loop: asyncio.AbstractEventLoop, end_users: Attached | None = None):
+    def __init__(
+        self, controller: Controller, loop: asyncio.AbstractEventLoop, extra: Callable[[], Iterable[Metric]] | None = None
+    ):
         self._controller = controller
-        self._end_users = end_users
+        self._extra = extra
         self._loop = loop
 
     def collect(self) -> Iterable[Metric]:
         """Called on the endpoint's thread."""
         controller = self._controller
         yield from _health_metrics(controller.health, primary=controller.primary)
-        mapper = self._end_users.mapper if self._end_users is not None else None
-        if mapper is not None:
-            yield from measures.metrics(mapper)
-            if (placer := mapper.placer) is not None:
-                yield from demand_measures.placed(placer)
-        measurer = self._end_users.measurer if self._end_users is not None else None
-        if measurer is not None:
-            yield from demand_measures.measured(measurer)
+        if self._extra is not None:
+            yield from self._extra()
         config, counters = controller.config, None
         try:
             counters = asyncio.run_coroutine_threadsafe(self._read(config), self._loop).result(SCRAPE_TIMEOUT)
@@ -150,13 +143,17 @@ class Endpoint:
     """The HTTP server of one controller's metrics, on a thread of its own."""
 
     def __init__(
-        self, metrics: Metrics, controller: Controller, loop: asyncio.AbstractEventLoop, end_users: Attached | None = None
+        self,
+        metrics: Metrics,
+        controller: Controller,
+        loop: asyncio.AbstractEventLoop,
+        extra: Callable[[], Iterable[Metric]] | None = None,
     ):
         self.metrics = metrics
         registry = CollectorRegistry(auto_describe=False)
         host, _, port = metrics.address.rpartition(":")
         self._server, self._thread = start_http_server(int(port), host.strip("[]"), registry)
-        registry.register(FrontageCollector(controller, loop, end_users))
+        registry.register(FrontageCollector(controller, loop, extra))
         bound = self._server.server_address
         self.address = str(bound[0]), int(bound[1])
 

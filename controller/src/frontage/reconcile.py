@@ -19,11 +19,11 @@ from frontage.blocks import masking, steering
 from frontage.config import Config
 from frontage.desired import STAGES, TABLES, TREE_STAGE, desired
 from frontage.limits import WORKER_SESSION
-from frontage.mapping import EndUserMapping, MappingEntries, MappingError
 from frontage.p4info import Schema
 from frontage.p4runtime import Session
 from frontage.replication import CLONE_SESSION
 from frontage.state import Action, Difference, Key, State, difference, exact
+from frontage.steering import EndUserMapping, MappingEntries, MappingError
 from frontage.tree import leaf_ops, packets
 from frontage.treeslots import AllocationError
 

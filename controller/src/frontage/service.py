@@ -8,17 +8,18 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from frontage import mappingfile
+from frontage import steering_file
 from frontage.config import Config, ConfigError, load
 from frontage.control import Answer, ControlServer, Request, socket_path
 from frontage.controller import Controller
-from frontage.enduser.attached import Attached
-from frontage.mapping import Change
+from frontage.mapping.service import MappingService, missing_libraries
 from frontage.metrics import Endpoint
 from frontage.p4errors import SwitchError
 from frontage.p4info import PipelineError
 from frontage.reconcile import ReconcileError, plan
 from frontage.status import describe_config, describe_health, read_status
+from frontage.steering import Change
+from frontage.yamlfile import Problem
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +38,11 @@ class Service:
         self.file = file
         self.config_error: str | None = None
         self._stamp = _stamp(file)
-        config = load(file)
-        self.controller = Controller(config, election_id=election_id, mapping=mappingfile.of(config))
+        config = _load(file)
+        self.controller = Controller(config, election_id=election_id, mapping=steering_file.of(config))
         self._others = _other_stamps(config)
         self.control = ControlServer(socket_path(self.controller.config, file), self._handle)
-        self.end_users = Attached(self.controller)
+        self.end_users = MappingService(self.controller)
         self.endpoint: Endpoint | None = None
         self._metrics_error: str | None = None
         self._loading = asyncio.Lock()
@@ -79,7 +80,7 @@ class Service:
         if self.endpoint is not None or wanted is None:
             return
         try:
-            self.endpoint = Endpoint(wanted, self.controller, asyncio.get_running_loop(), self.end_users)
+            self.endpoint = Endpoint(wanted, self.controller, asyncio.get_running_loop(), self.end_users.metrics)
         except OSError as error:
             if self._metrics_error != str(error):
                 log.warning("no metrics yet at %s: %s", wanted.address, error)
@@ -92,8 +93,8 @@ class Service:
         async with self._loading:
             stamp = _stamp(self.file)
             try:
-                config = await asyncio.to_thread(load, self.file)
-                mapping = await asyncio.to_thread(mappingfile.of, config)
+                config = await asyncio.to_thread(_load, self.file)
+                mapping = await asyncio.to_thread(steering_file.of, config)
             except ConfigError as error:
                 self._stamp, self.config_error = stamp, str(error)
                 log.error("the configuration stays as it was:\n%s", error)
@@ -160,6 +161,15 @@ class Service:
             "config_error": self.config_error,
         }
         return status
+
+
+def _load(file: Path) -> Config:
+    """Load the configuration. Raises ConfigError, also where it needs libraries that are not installed."""
+    config = load(file)
+    if config.end_users is not None and (missing := missing_libraries()):
+        what = f"the end-user mapping needs Python packages that are not installed: {', '.join(missing)}"
+        raise ConfigError(file, [Problem(("end_users",), what, "run `pip install 'frontage[mapping]'`")])
+    return config
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:

@@ -11,15 +11,14 @@ from frontage.blocks import demand, real_servers
 from frontage.blocks import server as server_block
 from frontage.blocks import vip as vip_block
 from frontage.config import Config
-from frontage.demand.counters import indices
 from frontage.health import Health
-from frontage.mapping import EndUserMapping
 from frontage.p4entities import Count
 from frontage.p4info import Schema
 from frontage.p4runtime import Session
 from frontage.qdsr import balancers, senders
 from frontage.reconcile import Outcome, plan
 from frontage.state import Key
+from frontage.steering import EndUserMapping
 from frontage.vips import Server
 
 _CLAIMS = "fallback.claims"
@@ -84,7 +83,7 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
 async def read_demand(session: Session, schema: Schema, config: Config, regions: Collection[int]) -> dict[str, dict[int, int]]:
     """Handshakes so far, by VIP and region: of the services that are counted, and regions with any. 0: clients in none of these."""
     cells = demand.cells(config)
-    counts = await session.read_cells(schema.counter(demand.HANDSHAKES), indices(cells, regions)) if cells else {}
+    counts = await session.read_cells(schema.counter(demand.HANDSHAKES), demand.cell_indices(cells, regions)) if cells else {}
     seen = {cell: count.packets for cell, count in counts.items() if count.packets}
     return {
         name: {cell - one.base: count for cell, count in seen.items() if 0 <= cell - one.base < one.regions}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from frontage.allocation import Allocation
@@ -43,6 +43,12 @@ def cells(config: Config) -> Mapping[str, Cells]:
     room = DEMAND_CELLS // len(names)
     regions = min(1 << (room.bit_length() - 1), MAX_REGION)
     return {name: Cells(i * regions, regions) for i, name in enumerate(names)}
+
+
+def cell_indices(cells: Mapping[str, Cells], regions: Collection[int]) -> list[int]:
+    """Return the indices of the cells of these regions, and of clients in no region."""
+    numbers = sorted({0, *regions})
+    return [one.base + region for one in cells.values() for region in numbers if region < one.regions]
 
 
 def entries(config: Config, allocation: Allocation) -> State:

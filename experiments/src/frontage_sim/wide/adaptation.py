@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from frontage.placement.engine import Engine
-from frontage.placement.policy import Policy, Reconfigurer
-from frontage.placement.values import Demand
+from frontage.mapping.placement.engine import Engine
+from frontage.mapping.placement.policy import Policy, Reconfigurer
+from frontage.mapping.placement.values import Demand
 from frontage.records.ring import Ring, partition
 from frontage.records.routing import Routing
 from frontage_sim.wide.latencies import Array

@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from frontage.placement.counts import replicate
-from frontage.placement.engine import Engine
-from frontage.placement.routing import Matrices, adapted, nearest
-from frontage.placement.values import Demand, Parameters, Sites
+from frontage.mapping.placement.counts import replicate
+from frontage.mapping.placement.engine import Engine
+from frontage.mapping.placement.routing import Matrices, adapted, nearest
+from frontage.mapping.placement.values import Demand, Parameters, Sites
 from frontage_sim.wide.dht import Dht
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.places import Places

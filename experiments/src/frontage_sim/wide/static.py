@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from frontage.placement.engine import Engine
-from frontage.placement.values import Demand, Parameters
+from frontage.mapping.placement.engine import Engine
+from frontage.mapping.placement.values import Demand, Parameters
 from frontage_sim.runner import SimulationError
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.places import Places

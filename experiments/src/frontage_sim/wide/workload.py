@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from frontage.placement.values import Demand, record_key
+from frontage.mapping.placement.values import Demand, record_key
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.places import Places
 from frontage_sim.wide.scenario import Names

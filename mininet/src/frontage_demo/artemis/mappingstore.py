@@ -9,11 +9,11 @@ from pathlib import Path
 
 import sqlalchemy as sql
 
-from frontage.enduser import schema
-from frontage.enduser.database import LEASE
-from frontage.enduser.prefixes import parse
-from frontage.enduser.store import Store
-from frontage.enduser.tables import Tables, read
+from frontage.mapping.compute.prefixes import parse
+from frontage.mapping.store import schema
+from frontage.mapping.store.database import LEASE
+from frontage.mapping.store.store import Store
+from frontage.mapping.store.tables import Tables, read
 
 from .names import ZONE
 from .siteconfig import STORE

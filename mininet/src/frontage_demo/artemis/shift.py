@@ -11,8 +11,8 @@ from itertools import count
 
 import numpy as np
 
-from frontage.demand.place import policy_of
-from frontage.demand.settings import Placement
+from frontage.mapping.control.placer import policy_of
+from frontage.mapping.settings import Placement
 from frontage_testbed.nodes import NodeError
 
 from .mappingstore import Placed

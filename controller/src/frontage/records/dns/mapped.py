@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from prometheus_client import CollectorRegistry, Counter
 
-from frontage.enduser.database import StoreError
-from frontage.enduser.latency import Latency
-from frontage.enduser.latencystore import TOLD
-from frontage.enduser.settings import EndUsers
-from frontage.enduser.store import Store
+from frontage.mapping.compute.latency import Latency
+from frontage.mapping.errors import StoreError
+from frontage.mapping.settings import EndUsers
+from frontage.mapping.store.latency import TOLD
+from frontage.mapping.store.store import Store
 from frontage.records.dns.regions import Network, Regions
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,1 @@
+"""The commands `frontage mapping` and `frontage placement`."""

@@ -1,0 +1,1 @@
+"""The running parts of the mapping: the computing loop, placement epochs, and the writing of dispatchers and the switch."""

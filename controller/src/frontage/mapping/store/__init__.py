@@ -1,0 +1,1 @@
+"""The database that all controllers of the mapping share."""
