@@ -23,7 +23,7 @@ SLOTS = 256
 
 
 def requests(site: Site) -> list[p4r.WriteRequest]:
-    entries = [(Key("maglev.maglev", divmod(n, SLOTS)), Action("pick", (n % 4096,))) for n in range(ENTRIES)]
+    entries = [(Key("maglev.maglev", divmod(n, SLOTS)), Action("select_server", (n % 4096,))) for n in range(ENTRIES)]
     result = []
     for start in range(0, ENTRIES, BATCH):
         request = p4r.WriteRequest(device_id=DEVICE_ID, election_id=p4r.Uint128(low=1))

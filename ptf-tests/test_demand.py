@@ -28,12 +28,12 @@ class DemandTest(TunnelTest):
         self.vip4, self.vip6 = self.make_service(QUIC4, 1), self.make_service(QUIC6, 2)
         self.tcp = self.make_vip(2, 3, base=128, first_sid=300)
         for vip_id, base in FIRST.items():
-            self.site.insert([self.entry("demand.service", {"vip_id": vip_id}, "counted", base=base, regions=REGIONS)])
+            self.site.insert([self.entry("demand.service", {"vip_id": vip_id}, "set_counter_range", base=base, regions=REGIONS)])
 
     def locate(self, prefixes: dict[str, int]) -> None:
         for prefix, region in prefixes.items():
             table = f"region.client{6 if ':' in prefix else 4}"
-            self.site.insert([self.entry(table, {"src": prefix}, "is_in", client_region=region)])
+            self.site.insert([self.entry(table, {"src": prefix}, "set_region", region=region)])
 
     def counts(self, frame: bytes, *cells: int, port: int = 1) -> None:
         """Whatever becomes of the frame, it is counted in these cells and nowhere else."""

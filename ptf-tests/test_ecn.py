@@ -62,7 +62,7 @@ class MarksSurviveMasking(MarkTest):
 class EverySchedulerMarks(MarkTest):
     def runTest(self) -> None:
         self.use(1, "use_sp_pifo", change=True, ecn_threshold=0, default_rank=0)
-        params = {"default_rank": 0, "window": 1, "sample": 1, "capacity": 9, "report_mask": 0}
+        params = {"default_rank": 0, "window": 1, "sample_interval": 1, "capacity": 9, "report_mask": 0}
         self.use(2, "use_aifo", change=True, ecn_threshold=0, **params)
         for to in (1, 2):
             frame = with_ecn(self.packet(1, to), ECT1)

@@ -76,12 +76,12 @@ class ArpIsNotOurs(NeighborTest):
         for name, arp in cases.items():
             with self.subTest(name):
                 arp.hwsrc, arp.psrc = NEIGHBOR_MAC[1], arp.psrc if name == "announcement" else NODE[1]
-                self.drops(1, bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / arp), "NEIGHBOR_NOT_OURS")
+                self.drops(1, bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / arp), "NEIGHBOR_NOT_LOCAL")
         request = ARP(op=1, hwsrc=NEIGHBOR_MAC[1], psrc=NODE[1], pdst=gateway)
         right = bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / request)
         for name, at, value in (("other hardware", 15, 6), ("other protocol", 17, 6)):
             with self.subTest(name):
-                self.drops(1, right[:at] + bytes([value]) + right[at + 1 :], "NEIGHBOR_NOT_OURS")
+                self.drops(1, right[:at] + bytes([value]) + right[at + 1 :], "NEIGHBOR_NOT_LOCAL")
 
 
 def solicited_node(address: IP) -> tuple[str, str]:
@@ -143,7 +143,7 @@ class SolicitationIsNotOurs(NeighborTest):
                 group, group_mac = solicited_node(ip_address(target))
                 ask = Ether(src=NEIGHBOR_MAC[1], dst=group_mac) / IPv6(src=NODE6[1], dst=group, hlim=hops)
                 ask /= Solicitation(tgt=target, code=code) / SourceMac(lladdr=NEIGHBOR_MAC[1])
-                self.drops(1, bytes(ask), "NEIGHBOR_NOT_OURS")
+                self.drops(1, bytes(ask), "NEIGHBOR_NOT_LOCAL")
 
 
 class SolicitationInAnOddPacket(NeighborTest):
@@ -153,9 +153,9 @@ class SolicitationInAnOddPacket(NeighborTest):
         ethernet_header = Ether(src=NEIGHBOR_MAC[1], dst=PORT_MAC[1])
         solicitation = Solicitation(tgt="2001:db8:1::1") / SourceMac(lladdr=NEIGHBOR_MAC[1])
         to_gateway = IPv6(src=NODE6[1], dst="2001:db8:1::1", hlim=255)
-        self.drops(1, bytes(ethernet_header / to_gateway / HopByHop() / solicitation), "NEIGHBOR_NOT_OURS")
+        self.drops(1, bytes(ethernet_header / to_gateway / HopByHop() / solicitation), "NEIGHBOR_NOT_LOCAL")
         whole = bytes(ethernet_header / to_gateway / solicitation)
-        self.drops(1, whole[:19] + bytes([28]) + whole[20:-4], "NEIGHBOR_NOT_OURS")
+        self.drops(1, whole[:19] + bytes([28]) + whole[20:-4], "NEIGHBOR_NOT_LOCAL")
         self.drops(
             1,
             bytes(ethernet(1) / IPv6(src=NODE6[1], dst=str(VIP6.at.address)) / HopByHop() / ICMPv6EchoRequest()),

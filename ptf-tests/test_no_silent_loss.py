@@ -104,8 +104,8 @@ TCP_FLAGS = [
 ]
 
 LINK = [
-    Case("to another MAC", to_mac("02:00:00:00:00:99"), "NOT_OUR_MAC"),
-    Case("to another port's MAC", to_mac(PORT_MAC[2]), "NOT_OUR_MAC"),
+    Case("to another MAC", to_mac("02:00:00:00:00:99"), "NOT_LOCAL_MAC"),
+    Case("to another port's MAC", to_mac(PORT_MAC[2]), "NOT_LOCAL_MAC"),
     Case("to the broadcast MAC", to_mac("ff:ff:ff:ff:ff:ff"), "MULTICAST"),
     Case("to a multicast MAC", to_mac("01:00:5e:00:00:01"), "MULTICAST"),
     Case("on a port that nothing describes", to_mac(PORT_MAC[5]), "PORT_UNKNOWN", 5),

@@ -69,7 +69,7 @@ class NothingFromOutside(KindsTest):
     def runTest(self) -> None:
         for (_, version), address in OWN.items():
             for frame in self.kinds(OUTSIDE[version], address, 1):
-                self.drops(1, frame, "REAL_SERVER_OUTSIDE")
+                self.drops(1, frame, "REAL_SERVER_EXTERNAL")
             for frame in self.kinds(address, INSIDE[version], 1):
                 self.drops(1, frame, "SPOOFED_SOURCE")
         # Or a load balancer's answer, to whoever claims to be there, would reach it.
@@ -104,14 +104,14 @@ class BalancerAndRealServerInOne(RealServerTest):
         server = vip.servers[0]
         dip = server.dip.address
         self.site.insert(
-            [self.own(dip, 4), self.table("destination6", {"dst": int(dip)}, "outside"), self.sender(4, server, False)]
+            [self.own(dip, 4), self.table("destination6", {"dst": int(dip)}, "external_source"), self.sender(4, server, False)]
         )
         self.site.insert([self.site.route(f"{dip}/128", 4)])
         talk = self.talk(vip)
         fate = self.fate(1, talk.datagram(long(self.some_cid())))
         self.assertEqual((4, dip), (fate.port, Frame(fate.frame).dst), str(fate))
         self.comes_from(vip.at, talk.answer(self.some_dynamic(server), port=4), "INSIGHT", port=4)
-        self.drops(1, Conversation(talk.client, server.dip).datagram(long(self.some_cid())), "REAL_SERVER_OUTSIDE")
+        self.drops(1, Conversation(talk.client, server.dip).datagram(long(self.some_cid())), "REAL_SERVER_EXTERNAL")
         self.forwards(
             4, Conversation(Endpoint(dip, AUXILIARY), Endpoint(INSIDE[6], 443)).datagram(long(self.some_cid()), port=4), 3
         )
@@ -127,10 +127,10 @@ class OutOfATunnel(TunnelTest, RealServerTest):
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=2)
         self.drops(
-            2, Conversation(Endpoint(vtep(2, 6), 50000), Endpoint(OWN[4, 6], 443)).datagram(b"", port=2), "REAL_SERVER_OUTSIDE"
+            2, Conversation(Endpoint(vtep(2, 6), 50000), Endpoint(OWN[4, 6], 443)).datagram(b"", port=2), "REAL_SERVER_EXTERNAL"
         )
         answer = Conversation(Endpoint(OWN[4, 6], 50000), vip.at).answer(vip.at)
-        self.drops(2, self.from_site(2, 1).into(answer), "REAL_SERVER_OUTSIDE")
+        self.drops(2, self.from_site(2, 1).into(answer), "REAL_SERVER_EXTERNAL")
         first = Conversation(Endpoint(OWN[4, 6], 50000), vip.at).datagram(long(self.some_cid()))
         self.drops(2, self.from_site(2, 2).into(first), "SPOOFED_SOURCE")
         # And a real server speaks for no site.

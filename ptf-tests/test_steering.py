@@ -67,9 +67,7 @@ class ByRegion(TunnelTest):
             ),
         ):
             version = vip.at.address.version
-            self.site.insert(
-                self.entry(f"region.client{version}", {"src": p}, "is_in", client_region=r) for p, r in prefixes.items()
-            )
+            self.site.insert(self.entry(f"region.client{version}", {"src": p}, "set_region", region=r) for p, r in prefixes.items())
             expected = {0b000: 3, 0b100: 4, 0b110: None, 0b111: 2}  # by the client's first bits behind the first prefix
             seen: set[int] = set()
             while len(seen) < 4:

@@ -45,7 +45,7 @@ class AnswerToTheClient(TunnelTest):
 
     def comes_naked(self, talk: Flow, sent: bytes, port: int) -> None:
         expected = Frame(self.reply(talk)).rewritten((PORT_MAC[1], NEIGHBOR_MAC[1]))  # type: ignore[arg-type]
-        self.passes(port, sent, 1, expected, "ANSWER_CLIENT")
+        self.passes(port, sent, 1, expected, "RESPONSE_CLIENT")
 
 
 class AnswerToTheOriginSite(TunnelTest):
@@ -60,7 +60,7 @@ class AnswerToTheOriginSite(TunnelTest):
                 back = self.reply(talk)
                 sent = self.to_replica(vip, vip.servers[0], 4).back().into(back, 3)
                 on = Tunnel(vtep(OWN, version), vtep(4, version), 4, gre)
-                self.leaves_in(on, back, talk, sent, 3, "ANSWER_SITE")
+                self.leaves_in(on, back, talk, sent, 3, "RESPONSE_SITE")
             self.site.delete(*(self.through(1, n, vtep(OWN, version), vtep(n, version), gre) for n in range(2, 6)))
 
 
@@ -99,7 +99,7 @@ class Strangers(TunnelTest):
             for gre in (False, True):
                 self.drops(port, Tunnel(source, vtep(OWN, 6), 2, gre).into(frame, port), "TUNNEL_PEER")
         from_replica = Tunnel(dip, vtep(OWN, 6), OWN).into(back, 3)
-        self.passes(3, from_replica, 1, Frame(back).rewritten((PORT_MAC[1], NEIGHBOR_MAC[1])), "ANSWER_CLIENT")
+        self.passes(3, from_replica, 1, Frame(back).rewritten((PORT_MAC[1], NEIGHBOR_MAC[1])), "RESPONSE_CLIENT")
         self.site.delete(self.peer(dip, 2, 0, vip.servers[0].sid + 1))
         self.drops(3, from_replica, "TUNNEL_PEER")
         self.site.delete(*self.site_entries(2, 6))

@@ -67,7 +67,7 @@ def test_the_largest_configuration_fits(vips: int) -> None:
     for key in state:
         held[key.table] = held.get(key.table, 0) + 1
     assert held["maglev.maglev"] <= limits.MAGLEV_SLOTS
-    assert held["assign.pool"] <= limits.POOL_PLACES
+    assert held["assign.pool"] <= limits.POOL_ENTRIES
 
 
 @settings(max_examples=60)

@@ -47,7 +47,7 @@ def test_services_share_the_cells() -> None:
     found = config(PLACEMENT)
     assert block.cells(found) == {"films": Cells(0, 65535), "small": Cells(65535, 65535)}
     entries = block.entries(found, allocate(found, Installed({})))
-    assert list(entries.values()) == [Action("counted", (0, 65535)), Action("counted", (65535, 65535))]
+    assert list(entries.values()) == [Action("set_counter_range", (0, 65535)), Action("set_counter_range", (65535, 65535))]
     assert block.entries(config(""), allocate(config(""), Installed({}))) == {}
     assert cell_indices(CELLS, {1, 7, 8, 65535}) == [0, 1, 7, 8, 9, 15]
     assert DEMAND_CELLS >= 2 * 65535

@@ -33,11 +33,11 @@ async def test_drain(config_file: Path) -> None:
         # It keeps all that its connections need, in the same places ...
         assert after[Key("server.server4", (2,))] == before[Key("server.server4", (2,))]
         slot = before[Key("choice.member", (vip_id, 2))].params[0]
-        assert after[Key("choice.member", (vip_id, 2))] == Action("is_member", (slot, 0))
+        assert after[Key("choice.member", (vip_id, 2))] == Action("set_member", (slot, 0))
         assert after[dip].params == (*before[dip].params[:3], 0, *before[dip].params[4:])
         # ... and nothing leads new ones to it.
-        assert Action("pick", (2,)) in before.values()
-        assert Action("pick", (2,)) not in after.values()
+        assert Action("select_server", (2,)) in before.values()
+        assert Action("select_server", (2,)) not in after.values()
         # Slots of the consistent hash that were others' have stayed theirs.
         for key, action in before.items():
             if key.table == "maglev.maglev" and action.params != (2,):

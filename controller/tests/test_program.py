@@ -33,7 +33,7 @@ def test_limits() -> None:
     assert sizes["SERVERS"] == limits.MAX_SERVERS
     assert sizes["TREE_SLOTS"] == limits.TREE_SLOTS
     assert sizes["TREE_LEVELS"] == limits.MAX_TREE_DEPTH
-    assert sizes["POOL_PLACES"] == limits.POOL_PLACES
+    assert sizes["POOL_ENTRIES"] == limits.POOL_ENTRIES
     assert sizes["SCORES"] == limits.MAX_CLASSES * limits.SCORE_CODES
     assert sizes["MAGLEV_SLOTS"] == limits.MAGLEV_SLOTS
     assert sizes["NEIGHBORS"] == limits.MAX_NEIGHBORS
@@ -43,7 +43,7 @@ def test_limits() -> None:
     assert sizes["RANK_BANDS"] == limits.RANK_BANDS
     assert sizes["SITES"] == limits.MAX_SITE + 1
     assert sizes["DISPATCHER_SLOTS"] == limits.DISPATCHER_SLOTS
-    assert sizes["TUNNEL_ENDS"] == limits.MAX_TUNNEL_ENDS
+    assert sizes["TUNNEL_ENDPOINTS"] == limits.MAX_TUNNEL_ENDPOINTS
     assert sizes["DEMAND_CELLS"] == limits.DEMAND_CELLS
     assert sizes["REAL_SERVERS"] == limits.MAX_REAL_SERVERS
     assert sizes["REAL_SERVER_SENDERS"] == limits.MAX_SENDERS

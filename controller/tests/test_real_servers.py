@@ -141,17 +141,17 @@ def test_entries() -> None:
     assert state[Key(ports.PORT, (3,))] == Action("set_port", (4, 0x020000000103))
     # Port 3: all of films and films-v4; port 4: film2 alone.
     assert of(state, real_servers.SENDER) == {
-        Key(real_servers.SENDER, match): Action("send_as", (1,)) for match in [(3, 1), (3, 2), (3, 3), (3, 4), (4, 2)]
+        Key(real_servers.SENDER, match): Action("allow_sender", (1,)) for match in [(3, 1), (3, 2), (3, 3), (3, 4), (4, 2)]
     }
     assert of(state, real_servers.SOURCE4, real_servers.SOURCE6) == {
-        Key(real_servers.SOURCE4, (number("10.0.3.1"),)): Action("own", (3,)),
-        Key(real_servers.SOURCE6, (number("2001:db8:3::1"),)): Action("own", (3,)),
-        Key(real_servers.SOURCE6, (number("2001:db8:3::2"),)): Action("own", (3,)),
-        Key(real_servers.SOURCE6, (number("2001:db8:4::3"),)): Action("own", (4,)),
+        Key(real_servers.SOURCE4, (number("10.0.3.1"),)): Action("set_real_server_port", (3,)),
+        Key(real_servers.SOURCE6, (number("2001:db8:3::1"),)): Action("set_real_server_port", (3,)),
+        Key(real_servers.SOURCE6, (number("2001:db8:3::2"),)): Action("set_real_server_port", (3,)),
+        Key(real_servers.SOURCE6, (number("2001:db8:4::3"),)): Action("set_real_server_port", (4,)),
     }
     destinations = of(state, *real_servers.DESTINATIONS)
     assert {key.match for key in destinations} == {key.match for key in of(state, real_servers.SOURCE4, real_servers.SOURCE6)}
-    assert set(destinations.values()) == {Action("outside")}
+    assert set(destinations.values()) == {Action("external_source")}
 
 
 def test_they_are_reached_like_neighbors() -> None:

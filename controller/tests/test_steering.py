@@ -85,25 +85,25 @@ def test_entries_of_sites() -> None:
     allocation = allocate(config, Installed({}))
     state = desired(config, allocation)
     own, tokyo, replica, sender = (end(a) for a in ("2001:db8:101::1", "2001:db8:102::1", "2001:db8:a:1::10", "2001:db8:102::d"))
-    assert state[Key(tunnel.END6, (own,))] == Action("own_end")
-    assert state[Key(tunnel.END6, (replica,))] == Action("other_end")
+    assert state[Key(tunnel.ENDPOINT6, (own,))] == Action("local_endpoint")
+    assert state[Key(tunnel.ENDPOINT6, (replica,))] == Action("remote_endpoint")
     assert state[Key(vip.ADDRESS6, (own,))] == Action("no_service")  # what is no tunnel goes nowhere
     assert state[Key(neighbor.ECHO6, (own,))] == Action("echo_reply")
-    assert state[Key(tunnel.PEER6, (tokyo, 3))] == Action("allow", (2, 0))
-    assert state[Key(tunnel.PEER6, (sender, 3))] == Action("allow", (2, 0))
-    assert state[Key(tunnel.PEER6, (replica, 2))] == Action("allow", (0, 2))
+    assert state[Key(tunnel.PEER6, (tokyo, 3))] == Action("set_peer", (2, 0))
+    assert state[Key(tunnel.PEER6, (sender, 3))] == Action("set_peer", (2, 0))
+    assert state[Key(tunnel.PEER6, (replica, 2))] == Action("set_peer", (0, 2))
     assert Key(tunnel.PEER6, (own, 3)) not in state
     # Servers 1 and 3 share an address: it answers for both of their services.
     films, small = (end(a) for a in ("2001:db8:a57e:8cf0::", "2001:db8:a57e:ffff::"))
     groups = {key.match for key in state if key.table == tunnel.SOURCE6}
     assert groups == {(g, films, 443) for g in (0, 2, 3)} | {(g, small, 443) for g in (0, 2)}
-    assert state[Key(tunnel.ORIGIN, (0, 2))] == Action("answer_to", (2,))
-    assert state[Key(encapsulation.REMOTE, (1, 2))] == Action("through6", (1, own, tokyo))
-    assert state[Key(encapsulation.REMOTE, (3, 1))] == Action("through6", (1, own, replica))
+    assert state[Key(tunnel.ORIGIN, (0, 2))] == Action("forward_response", (2,))
+    assert state[Key(encapsulation.REMOTE, (1, 2))] == Action("set_tunnel6", (1, own, tokyo))
+    assert state[Key(encapsulation.REMOTE, (3, 1))] == Action("set_tunnel6", (1, own, replica))
     assert sum(key.table == encapsulation.REMOTE and key.match[0] == 2 for key in state) == limits.DISPATCHER_SLOTS
-    assert state[Key(copies.HOP, (2,))] == Action("next_hop", (0x020000000103, 0x020000000202))
-    assert state[Key(steering.SERVICE, (allocation.vip_ids["films"],))] == Action("decided", (1, 3))
-    assert state[Key(steering.SERVICE, (allocation.vip_ids["small"],))] == Action("needs_dispatcher", (1,))
+    assert state[Key(copies.NEXT_HOP, (2,))] == Action("rewrite_macs", (0x020000000103, 0x020000000202))
+    assert state[Key(steering.SERVICE, (allocation.vip_ids["films"],))] == Action("set_service", (1, 3))
+    assert state[Key(steering.SERVICE, (allocation.vip_ids["small"],))] == Action("use_dispatcher", (1,))
 
 
 def test_a_range_of_sids_is_its_prefixes() -> None:
@@ -123,16 +123,16 @@ def test_choices_become_entries_and_sessions() -> None:
         {ip_network("2001:db8:c1::/48"): 5}, {3: 7, 4: 7}, {(7, 5): (2, 3, 4, 5), (7, 6): (2, 1, 3), (7, 0): (1,)}
     )
     state = MappingEntries(with_sites(6), mapping).state
-    assert state[Key(region.CLIENT6, ((end("2001:db8:c1::"), 48),))] == Action("is_in", (5,))
-    assert state[Key(steering.DEPLOYMENT, (3,))] == Action("deployed_as", (7,))
+    assert state[Key(region.CLIENT6, ((end("2001:db8:c1::"), 48),))] == Action("set_region", (5,))
+    assert state[Key(steering.DEPLOYMENT, (3,))] == Action("set_deployment", (7,))
     best = state[Key(steering.MAPPING, (7, 5))]
     assert best.name == "to_site"
     assert best.params[0] == 2
     assert sessions(state)[best.params[1]] == {3, 4, 5}  # the first has the packet itself
     ours = state[Key(steering.MAPPING, (7, 6))]
-    assert ours.name == "stay"  # this site is one of them, and needs no tunnel to itself
+    assert ours.name == "keep_local"  # this site is one of them, and needs no tunnel to itself
     assert sessions(state)[ours.params[0]] == {2, 3}
-    assert state[Key(steering.DEFAULT_MAPPING, (7,))] == Action("stay", (0,))
+    assert state[Key(steering.DEFAULT_MAPPING, (7,))] == Action("keep_local", (0,))
     assert Key(steering.DEPLOYMENT, (4,)) not in state  # service 4 is a dispatcher's
 
 
@@ -283,7 +283,7 @@ async def test_the_mapping_file_is_followed(folder: Path, switch: Switch) -> Non
         await service.controller.installed()
         session, pipeline = connected(service.controller)
         state = await session.read_tables(pipeline.schema, [pipeline.schema.table(steering.MAPPING)])
-        assert state[Key(steering.MAPPING, (7, 5))] == Action("stay", (0,))
+        assert state[Key(steering.MAPPING, (7, 5))] == Action("keep_local", (0,))
         # A service that the address decides from now on is taken from the same file.
         changed["services"].append({"id": 4, "deployment": 8})
         changed["mapping"].append({"deployment": 8, "sites": [2], "regions": [0]})

@@ -64,7 +64,7 @@ def visit(testbed: QdsrTestbed) -> dict[str, int]:
     for port in (LINK_PORT, QUIC_SERVER_PORT, QUIC_PORT):
         with network_of(testbed.clients[0].pid), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sender:
             sender.sendto(bytes(1200), (testbed.real_servers[0].address6, port))
-    until(lambda: drops(testbed).get("real-server-outside", 0) >= 3, "the switch drops them by name")
+    until(lambda: drops(testbed).get("real-server-external", 0) >= 3, "the switch drops them by name")
     return drops(testbed)
 
 
@@ -98,7 +98,7 @@ def test_real_servers_answer(tmp_path: Path) -> None:
         assert done["from"][source] > 0.95 * sum(done["from"].values()), (name, "all of them send from there", done)
     for lines in result["rotation"]:
         assert all(line["right"] and line.get("error") is None for line in lines), lines
-    assert result["outside"]["real-server-outside"] == 3, result["outside"]
+    assert result["outside"]["real-server-external"] == 3, result["outside"]
 
     lost, whole = result["killed"]
     assert all(line["right"] for line in whole), whole

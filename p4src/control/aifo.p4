@@ -40,7 +40,7 @@ control Aifo(inout metadata_t meta) {
     table limit {
         key = {
             meta.egress_port: exact @name("egress_port");
-            meta.aifo.smaller: exact @name("smaller");
+            meta.aifo.smaller: exact @name("smaller_ranks");
         }
         actions = { set_limit; NoAction; }
         const default_action = NoAction();

@@ -1,10 +1,10 @@
 // Assigning phase (CloudCookie, IV.B), for a SYN that can carry a cookie and a handshake's first Initial: choose a server by the VIP's policy. What
 // the choice needs beyond this packet is consulted before: the root of the tournament tree in meta.tree.best, and Maglev.
 control Assign(inout metadata_t meta) {
-    RoundRobin() turn;
-    bit<16> place;
+    RoundRobin() round_robin;
+    bit<16> index;
 
-    action pick(sid_t sid) {
+    action select_server(sid_t sid) {
         meta.named = sid;
         meta.is_named = 1;
         meta.outcome = OUTCOME_ASSIGNED_RR;
@@ -13,11 +13,11 @@ control Assign(inout metadata_t meta) {
     table pool {
         key = {
             meta.vip_id: exact @name("vip_id");
-            place: exact @name("place");
+            index: exact @name("index");
         }
-        actions = { pick; NoAction; }
+        actions = { select_server; NoAction; }
         const default_action = NoAction();
-        size = POOL_PLACES;
+        size = POOL_ENTRIES;
     }
 
     apply {
@@ -26,7 +26,7 @@ control Assign(inout metadata_t meta) {
         if (meta.policy == POLICY_HASH) {
             meta.outcome = OUTCOME_ASSIGNED_HASH;
         } else if (meta.policy == POLICY_CHEETAH_RR) {
-            turn.apply(meta.vip_id, meta.pool_size, place);
+            round_robin.apply(meta.vip_id, meta.pool_size, index);
             if (!pool.apply().hit) {
                 meta.outcome = OUTCOME_ASSIGNED_NO_LOAD;
             }

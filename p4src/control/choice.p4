@@ -4,7 +4,7 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
     bit<8> tree_op;
 
     // A server of this VIP, active or draining.
-    action is_member(bit<16> slot, bit<1> active) {
+    action set_member(bit<16> slot, bit<1> active) {
         meta.slot = slot;
         meta.active = active;
     }
@@ -14,7 +14,7 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
             meta.vip_id: exact @name("vip_id");
             meta.named: exact @name("sid");
         }
-        actions = { is_member; NoAction; }
+        actions = { set_member; NoAction; }
         const default_action = NoAction();
         size = SERVERS;
     }

@@ -3,62 +3,62 @@
 // which tables stand in which round is the controller's doing. Of an epoch without a key it says so, since nothing would be sealed.
 control CookieCipher(inout bit<8> a, inout bit<8> b, in bit<1> epoch, in bit<32> tweak, out bit<1> keyed) {
     bit<8> index;
-    bit<8> mixed;
+    bit<8> output;
 
-    action mix(bit<8> value) {
-        mixed = value;
+    action set_output(bit<8> value) {
+        output = value;
     }
 
     table round0 {
         key = { epoch: exact @name("epoch"); index: exact @name("index"); }
-        actions = { mix; NoAction; }
+        actions = { set_output; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     table round1 {
         key = { epoch: exact @name("epoch"); index: exact @name("index"); }
-        actions = { mix; NoAction; }
+        actions = { set_output; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     table round2 {
         key = { epoch: exact @name("epoch"); index: exact @name("index"); }
-        actions = { mix; NoAction; }
+        actions = { set_output; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     table round3 {
         key = { epoch: exact @name("epoch"); index: exact @name("index"); }
-        actions = { mix; NoAction; }
+        actions = { set_output; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     apply {
         keyed = 0;
-        mixed = 0;
+        output = 0;
         index = b ^ tweak[31:24];
         if (round0.apply().hit) {
             keyed = 1;
         }
-        a = a ^ mixed;
+        a = a ^ output;
 
-        mixed = 0;
+        output = 0;
         index = a ^ tweak[23:16];
         round1.apply();
-        b = b ^ mixed;
+        b = b ^ output;
 
-        mixed = 0;
+        output = 0;
         index = b ^ tweak[15:8];
         round2.apply();
-        a = a ^ mixed;
+        a = a ^ output;
 
-        mixed = 0;
+        output = 0;
         index = a ^ tweak[7:0];
         round3.apply();
-        b = b ^ mixed;
+        b = b ^ output;
     }
 }

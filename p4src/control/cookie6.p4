@@ -1,34 +1,34 @@
 // The cipher of the IPv6 carrier and of connection ids (docs/cookie.md): a Feistel network of four rounds over 32 + 28 bits, whose round function is
 // the XOR of one look-up a byte. The switch only opens, so the rounds stand in that order; which tables stand in them is the controller's doing.
-control CookieRound(in bit<32> word, in bit<1> epoch, inout bit<32> mixed, out bit<1> keyed) {
-    action mix(bit<32> value) {
-        mixed = mixed ^ value;
+control CookieRound(in bit<32> word, in bit<1> epoch, inout bit<32> half, out bit<1> keyed) {
+    action xor_output(bit<32> value) {
+        half = half ^ value;
     }
 
     table byte0 {
         key = { epoch: exact @name("epoch"); word[31:24]: exact @name("byte"); }
-        actions = { mix; NoAction; }
+        actions = { xor_output; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     table byte1 {
         key = { epoch: exact @name("epoch"); word[23:16]: exact @name("byte"); }
-        actions = { mix; NoAction; }
+        actions = { xor_output; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     table byte2 {
         key = { epoch: exact @name("epoch"); word[15:8]: exact @name("byte"); }
-        actions = { mix; NoAction; }
+        actions = { xor_output; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     table byte3 {
         key = { epoch: exact @name("epoch"); word[7:0]: exact @name("byte"); }
-        actions = { mix; NoAction; }
+        actions = { xor_output; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }

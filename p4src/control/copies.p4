@@ -4,14 +4,14 @@
 control Copies(inout headers_t hdr, inout metadata_t meta, in bit<16> site) {
     Encapsulation() outer;
 
-    action next_hop(mac_t src_mac, mac_t dst_mac) {
+    action rewrite_macs(mac_t src_mac, mac_t dst_mac) {
         hdr.ethernet.src = src_mac;
         hdr.ethernet.dst = dst_mac;
     }
 
-    table hop {
+    table next_hop {
         key = { site: exact @name("site"); }
-        actions = { next_hop; NoAction; }
+        actions = { rewrite_macs; NoAction; }
         const default_action = NoAction();
         size = SITES;
     }
@@ -23,6 +23,6 @@ control Copies(inout headers_t hdr, inout metadata_t meta, in bit<16> site) {
             hdr.ipv6.hop_limit = hdr.ipv6.hop_limit - 1;
         }
         outer.apply(hdr, meta, Remote.SITE, site);
-        hop.apply();
+        next_hop.apply();
     }
 }

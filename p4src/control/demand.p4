@@ -10,7 +10,7 @@ control Demand(in headers_t hdr, in metadata_t meta) {
     bit<32> cell;
 
     // Cells of regions from 1 to regions - 1 are behind the service's first, which is of all others.
-    action counted(bit<32> base, bit<16> regions) {
+    action set_counter_range(bit<32> base, bit<16> regions) {
         cell = base;
         if (meta.region < regions) {
             cell = base + (bit<32>)meta.region;
@@ -19,7 +19,7 @@ control Demand(in headers_t hdr, in metadata_t meta) {
 
     table service {
         key = { meta.vip_id: exact @name("vip_id"); }
-        actions = { counted; NoAction; }
+        actions = { set_counter_range; NoAction; }
         const default_action = NoAction();
         size = VIPS;
     }

@@ -4,8 +4,8 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
     bit<8> encapsulated;
     bit<16> length; // behind the outer IP header
 
-    action through4(bit<8> with, ipv4_t src, ipv4_t dst) {
-        encapsulated = with;
+    action set_tunnel4(bit<8> encapsulation, ipv4_t src, ipv4_t dst) {
+        encapsulated = encapsulation;
         hdr.outer_ipv4.setValid();
         hdr.outer_ipv4.version = 4;
         hdr.outer_ipv4.ihl = 5;
@@ -20,8 +20,8 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
         hdr.outer_ipv4.dst = dst;
     }
 
-    action through6(bit<8> with, ipv6_t src, ipv6_t dst) {
-        encapsulated = with;
+    action set_tunnel6(bit<8> encapsulation, ipv6_t src, ipv6_t dst) {
+        encapsulated = encapsulation;
         hdr.outer_ipv6.setValid();
         hdr.outer_ipv6.version = 6;
         hdr.outer_ipv6.traffic_class = 0;
@@ -39,12 +39,12 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
     table remote {
         key = {
             kind: exact @name("kind");
-            number: exact @name("number");
+            number: exact @name("id");
         }
-        actions = { through4; through6; no_tunnel; }
+        actions = { set_tunnel4; set_tunnel6; no_tunnel; }
         const default_action = no_tunnel();
         counters = sent;
-        size = TUNNEL_ENDS;
+        size = TUNNEL_ENDPOINTS;
     }
 
     // The source port spreads flows over paths (RFC 7348, 5). Over IPv6, too, there is no checksum: what is inside has one (RFC 6935).

@@ -20,7 +20,7 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
 
     table score_af {
         key = {
-            meta.score_class: exact @name("class");
+            meta.score_class: exact @name("score_class");
             n_af: exact @name("n_af");
         }
         actions = { add_score; NoAction; }
@@ -30,7 +30,7 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
 
     table score_ff {
         key = {
-            meta.score_class: exact @name("class");
+            meta.score_class: exact @name("score_class");
             n_ff: exact @name("n_ff");
         }
         actions = { add_score; NoAction; }
@@ -64,7 +64,7 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
             meta.drop = DROP_COOKIE_SOURCE;
         }
 
-        if (meta.second_hand == 1) {
+        if (meta.from_real_server == 1) {
             meta.outcome = OUTCOME_REAL_SERVER; // what its load balancer told it, which by now knows better
         } else if (meta.drop == DROP_NONE) {
             if (meta.outcome == OUTCOME_INSIGHT && meta.policy == POLICY_CCLB4) {

@@ -2,7 +2,7 @@
 control Maglev(inout metadata_t meta) {
     bit<16> maglev_slot;
 
-    action pick(sid_t sid) {
+    action select_server(sid_t sid) {
         meta.hashed = sid;
         meta.is_hashed = 1;
     }
@@ -12,7 +12,7 @@ control Maglev(inout metadata_t meta) {
             meta.vip_id: exact @name("vip_id");
             maglev_slot: exact @name("slot");
         }
-        actions = { pick; NoAction; }
+        actions = { select_server; NoAction; }
         const default_action = NoAction();
         size = MAGLEV_SLOTS;
     }

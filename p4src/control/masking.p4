@@ -3,18 +3,18 @@
 // cookie address again where the client took that one: a client drops what comes from an address that it did not choose (RFC 9000, 9).
 control Masking(inout headers_t hdr, in metadata_t meta) {
     CookieCipher() seal;
-    bit<1> epoch;
-    bit<16> clock_offset;
+    bit<1> sealing_epoch;
+    bit<16> sealing_clock_offset;
 
-    action set_active_key(bit<1> key_epoch, bit<16> key_clock_offset) {
-        epoch = key_epoch;
-        clock_offset = key_clock_offset;
+    action set_active_key(bit<1> epoch, bit<16> clock_offset) {
+        sealing_epoch = epoch;
+        sealing_clock_offset = clock_offset;
     }
 
     // Without a key there is nothing to find the server by, and the flow goes by its hash; the clock is still the server's.
     action no_key() {
-        epoch = 0;
-        clock_offset = 0;
+        sealing_epoch = 0;
+        sealing_clock_offset = 0;
     }
 
     table active_key {
@@ -23,7 +23,7 @@ control Masking(inout headers_t hdr, in metadata_t meta) {
     }
 
     // A server's static cookie of an epoch, which the client took for its address.
-    action show(bit<64> interface_id) {
+    action rewrite_source(bit<64> interface_id) {
         hdr.ipv6.src = meta.cookie_prefix ++ interface_id;
     }
 
@@ -32,7 +32,7 @@ control Masking(inout headers_t hdr, in metadata_t meta) {
             meta.carried.epoch: exact @name("epoch");
             meta.sid: exact @name("sid");
         }
-        actions = { show; NoAction; }
+        actions = { rewrite_source; NoAction; }
         const default_action = NoAction();
         size = STATIC_COOKIES;
     }
@@ -47,12 +47,12 @@ control Masking(inout headers_t hdr, in metadata_t meta) {
                 bit<8> left = meta.sid[11:4];
                 bit<8> right = 1w0 ++ meta.sid[3:0] ++ 3w0;
                 bit<1> keyed;
-                seal.apply(left, right, epoch, meta.connection_hash, keyed);
-                bit<16> code = epoch ++ left ++ right[6:0];
+                seal.apply(left, right, sealing_epoch, meta.connection_hash, keyed);
+                bit<16> code = sealing_epoch ++ left ++ right[6:0];
                 if (keyed == 0) {
                     code = 0;
                 }
-                hdr.tcp_timestamp.tsval = (hdr.tcp_timestamp.tsval[31:16] + clock_offset) ++ code;
+                hdr.tcp_timestamp.tsval = (hdr.tcp_timestamp.tsval[31:16] + sealing_clock_offset) ++ code;
             }
         }
     }

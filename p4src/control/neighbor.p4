@@ -7,8 +7,8 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
         meta.answered = 1;
     }
 
-    action not_ours() {
-        meta.drop = DROP_NEIGHBOR_NOT_OURS;
+    action not_local() {
+        meta.drop = DROP_NEIGHBOR_NOT_LOCAL;
     }
 
     action arp_reply(mac_t mac) {
@@ -24,8 +24,8 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
 
     table arp {
         key = { hdr.arp.target: exact @name("target"); }
-        actions = { arp_reply; not_ours; }
-        const default_action = not_ours();
+        actions = { arp_reply; not_local; }
+        const default_action = not_local();
         size = NEIGHBORS;
     }
 
@@ -50,8 +50,8 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
 
     table ndp {
         key = { hdr.ndp.target: exact @name("target"); }
-        actions = { ndp_reply; not_ours; }
-        const default_action = not_ours();
+        actions = { ndp_reply; not_local; }
+        const default_action = not_local();
         size = NEIGHBORS;
     }
 
@@ -85,14 +85,14 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
             if (hdr.arp.operation == 1 && hdr.arp.hardware_type == 1 && hdr.arp.protocol_type == ETHERTYPE_IPV4) {
                 arp.apply();
             } else {
-                not_ours();
+                not_local();
             }
         } else if (hdr.ndp.isValid()) {
             // Hop limit 255: it comes from this link (RFC 4861, 7.1.1).
             if (hdr.ipv6.hop_limit == 255 && hdr.icmp.icmp_code == 0 && hdr.ipv6.next_header == PROTO_ICMPV6 && meta.unparsed == DROP_NONE) {
                 ndp.apply();
             } else {
-                not_ours();
+                not_local();
             }
             if (meta.answered == 1 && hdr.ipv6.dst == 0) {
                 // The asker has no address yet: tell all nodes (RFC 4861, 7.2.4).

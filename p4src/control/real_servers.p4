@@ -7,8 +7,8 @@
 //
 // and nothing from outside reaches a real server's own address: it has no uplink, the load balancer has.
 control RealServers(in headers_t hdr, inout metadata_t meta) {
-    action send_as(bit<1> second_hand) {
-        meta.second_hand = second_hand;
+    action allow_sender(bit<1> from_real_server) {
+        meta.from_real_server = from_real_server;
     }
 
     action foreign_source() {
@@ -22,55 +22,55 @@ control RealServers(in headers_t hdr, inout metadata_t meta) {
             meta.ingress_port: exact @name("ingress_port");
             meta.sid: exact @name("sid");
         }
-        actions = { send_as; foreign_source; }
+        actions = { allow_sender; foreign_source; }
         const default_action = foreign_source();
         counters = down;
         size = REAL_SERVER_SENDERS;
     }
 
-    port_t own_port;
-    bit<1> is_own;
+    port_t real_server_port;
+    bit<1> is_real_server;
 
-    action own(port_t port) {
-        own_port = port;
-        is_own = 1;
+    action set_real_server_port(port_t port) {
+        real_server_port = port;
+        is_real_server = 1;
     }
 
     table source4 {
         key = { hdr.ipv4.src: exact @name("src"); }
-        actions = { own; NoAction; }
+        actions = { set_real_server_port; NoAction; }
         const default_action = NoAction();
         size = REAL_SERVERS;
     }
 
     table source6 {
         key = { hdr.ipv6.src: exact @name("src"); }
-        actions = { own; NoAction; }
+        actions = { set_real_server_port; NoAction; }
         const default_action = NoAction();
         size = REAL_SERVERS;
     }
 
-    action outside() {
-        meta.drop = DROP_REAL_SERVER_OUTSIDE;
+    action external_source() {
+        meta.drop = DROP_REAL_SERVER_EXTERNAL;
     }
 
     table destination4 {
         key = { hdr.ipv4.dst: exact @name("dst"); }
-        actions = { outside; NoAction; }
+        actions = { external_source; NoAction; }
         const default_action = NoAction();
         size = REAL_SERVERS;
     }
 
     table destination6 {
         key = { hdr.ipv6.dst: exact @name("dst"); }
-        actions = { outside; NoAction; }
+        actions = { external_source; NoAction; }
         const default_action = NoAction();
         size = REAL_SERVERS;
     }
 
     apply {
-        is_own = 0;
-        own_port = 0;
+        is_real_server = 0;
+        real_server_port = 0;
         if (meta.role == ROLE_REAL_SERVER && meta.direction == Direction.DOWN) {
             sender.apply();
         } else if (meta.role != ROLE_SERVER) {
@@ -80,10 +80,10 @@ control RealServers(in headers_t hdr, inout metadata_t meta) {
                 source6.apply();
             }
             if (meta.role == ROLE_REAL_SERVER) {
-                if (is_own == 0 || own_port != meta.ingress_port) {
+                if (is_real_server == 0 || real_server_port != meta.ingress_port) {
                     foreign_source();
                 }
-            } else if (is_own == 1) {
+            } else if (is_real_server == 1) {
                 meta.drop = DROP_SPOOFED_SOURCE; // or a load balancer would answer to the real server
             } else if (meta.direction != Direction.UP) {
                 if (hdr.ipv4.isValid()) {

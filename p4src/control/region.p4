@@ -1,20 +1,20 @@
 // Where a client is: regions are groups of prefixes for which the same sites are best (docs/mapping.md). Steering goes by it, and demand is counted by it.
 // Looked up of what may begin a connection and came from its client itself: a SYN, or a long header at an address that all sites share.
 control Region(in headers_t hdr, inout metadata_t meta) {
-    action is_in(bit<16> client_region) {
-        meta.region = client_region;
+    action set_region(bit<16> region) {
+        meta.region = region;
     }
 
     table client4 {
         key = { hdr.ipv4.src: lpm @name("src"); }
-        actions = { is_in; NoAction; }
+        actions = { set_region; NoAction; }
         const default_action = NoAction();
         size = CLIENT_PREFIXES;
     }
 
     table client6 {
         key = { hdr.ipv6.src: lpm @name("src"); }
-        actions = { is_in; NoAction; }
+        actions = { set_region; NoAction; }
         const default_action = NoAction();
         size = CLIENT_PREFIXES;
     }

@@ -10,12 +10,12 @@ control Scheduler(in headers_t hdr, inout metadata_t meta) {
         meta.ecn_threshold = ecn_threshold;
     }
 
-    action use_aifo(depth_t ecn_threshold, bit<8> default_rank, bit<8> window, bit<16> sample, depth_t capacity, bit<16> report_mask) {
+    action use_aifo(depth_t ecn_threshold, bit<8> default_rank, bit<8> window, bit<16> sample_interval, depth_t capacity, bit<16> report_mask) {
         meta.discipline = Discipline.AIFO;
         meta.ecn_threshold = ecn_threshold;
         meta.rank = default_rank;
         meta.aifo.window = window;
-        meta.aifo.sample = sample;
+        meta.aifo.sample = sample_interval;
         meta.aifo.capacity = capacity;
         meta.report_mask = report_mask;
     }

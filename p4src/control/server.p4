@@ -11,15 +11,15 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
         hdr.ports.dst_port = port;
     }
 
-    action gone() {
+    action server_gone() {
         meta.drop = DROP_SERVER_GONE;
     }
 
     DIRECT_COUNTER(up4)
     table server4 {
         key = { meta.sid: exact @name("sid"); }
-        actions = { to_server4; gone; }
-        const default_action = gone();
+        actions = { to_server4; server_gone; }
+        const default_action = server_gone();
         counters = up4;
         size = SERVERS;
     }
@@ -27,8 +27,8 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
     DIRECT_COUNTER(up6)
     table server6 {
         key = { meta.sid: exact @name("sid"); }
-        actions = { to_server6; gone; }
-        const default_action = gone();
+        actions = { to_server6; server_gone; }
+        const default_action = server_gone();
         counters = up6;
         size = SERVERS;
     }

@@ -8,48 +8,48 @@
 //
 // A VIP without an entry in `service` is no service address, and is left alone. What came in a tunnel is never steered to yet another site.
 control Steering(in headers_t hdr, inout metadata_t meta) {
-    bit<8> site; // zero: this one
+    bit<8> target_site; // zero: this one
     bit<16> service_id;
     bit<16> deployment_id; // zero: none, which has no mapping
     bit<1> dispatched;
 
-    action decided(bit<8> own_site, bit<16> service) {
-        meta.origin = own_site;
+    action set_service(bit<8> local_site, bit<16> service) {
+        meta.origin = local_site;
         service_id = service;
     }
 
-    action needs_dispatcher(bit<8> own_site) {
-        meta.origin = own_site;
+    action use_dispatcher(bit<8> local_site) {
+        meta.origin = local_site;
         dispatched = 1;
     }
 
     table service {
         key = { meta.vip_id: exact @name("vip_id"); }
-        actions = { decided; needs_dispatcher; NoAction; }
+        actions = { set_service; use_dispatcher; NoAction; }
         const default_action = NoAction();
         size = VIPS;
     }
 
-    action deployed_as(bit<16> shared_deployment) {
-        deployment_id = shared_deployment;
+    action set_deployment(bit<16> deployment) {
+        deployment_id = deployment;
     }
 
     // Services that are at the same sites, with as many copies, share a deployment: what the mapping says, it says once for all of them.
     table deployment {
         key = { service_id: exact @name("service"); }
-        actions = { deployed_as; NoAction; }
+        actions = { set_deployment; NoAction; }
         const default_action = NoAction();
         size = VIPS;
     }
 
-    action stay(bit<16> copies) {
-        site = 0;
-        meta.copies = copies;
+    action keep_local(bit<16> clone_session) {
+        target_site = 0;
+        meta.copies = clone_session;
     }
 
-    action to_site(bit<8> best, bit<16> copies) {
-        site = best;
-        meta.copies = copies;
+    action to_site(bit<8> site, bit<16> clone_session) {
+        target_site = site;
+        meta.copies = clone_session;
     }
 
     table mapping {
@@ -57,7 +57,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
             deployment_id: exact @name("deployment");
             meta.region: exact @name("region");
         }
-        actions = { stay; to_site; NoAction; }
+        actions = { keep_local; to_site; NoAction; }
         const default_action = NoAction();
         size = MAPPINGS;
     }
@@ -65,23 +65,23 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
     // Of clients without a region, and regions without an entry above.
     table default_mapping {
         key = { deployment_id: exact @name("deployment"); }
-        actions = { stay; to_site; NoAction; }
+        actions = { keep_local; to_site; NoAction; }
         const default_action = NoAction();
         size = DEPLOYMENTS;
     }
 
-    action here() {
-        site = 0;
+    action set_local_site() {
+        target_site = 0;
     }
 
-    action there(bit<8> server_site) {
-        site = server_site;
+    action set_remote_site(bit<8> site) {
+        target_site = site;
     }
 
     // Each site has a range of the SIDs, as prefixes.
     table sid_site {
         key = { meta.carried.sid: lpm @name("sid"); }
-        actions = { here; there; NoAction; }
+        actions = { set_local_site; set_remote_site; NoAction; }
         const default_action = NoAction();
         size = SID_RANGES;
     }
@@ -89,7 +89,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
     apply {
         bit<8> came_in_at = meta.origin;
         bit<1> is_service = 0;
-        site = 0;
+        target_site = 0;
         service_id = 0;
         deployment_id = 0;
         dispatched = 0;
@@ -125,12 +125,12 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
             }
             if (meta.tunnelled == 1) {
                 meta.origin = came_in_at;
-            } else if (site != 0) {
+            } else if (target_site != 0) {
                 meta.remote = Remote.SITE;
-                meta.remote_number = (bit<16>)site;
+                meta.remote_number = (bit<16>)target_site;
                 meta.outcome = steered;
             }
-        } else if (meta.tunnelled == 1 && meta.direction != Direction.ANSWER) {
+        } else if (meta.tunnelled == 1 && meta.direction != Direction.RESPONSE) {
             meta.drop = DROP_TUNNEL_INNER;
         }
     }

@@ -38,36 +38,36 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
     bit<1> at_end;
     bit<1> at_own_end;
 
-    action own_end() {
+    action local_endpoint() {
         at_end = 1;
         at_own_end = 1;
     }
 
-    action other_end() {
+    action remote_endpoint() {
         at_end = 1;
     }
 
-    table end4 {
+    table endpoint4 {
         key = { hdr.ipv4.dst: exact @name("dst"); }
-        actions = { own_end; other_end; NoAction; }
+        actions = { local_endpoint; remote_endpoint; NoAction; }
         const default_action = NoAction();
-        size = TUNNEL_ENDS;
+        size = TUNNEL_ENDPOINTS;
     }
 
-    table end6 {
+    table endpoint6 {
         key = { hdr.ipv6.dst: exact @name("dst"); }
-        actions = { own_end; other_end; NoAction; }
+        actions = { local_endpoint; remote_endpoint; NoAction; }
         const default_action = NoAction();
-        size = TUNNEL_ENDS;
+        size = TUNNEL_ENDPOINTS;
     }
 
-    action allow(bit<8> site, bit<16> sources) {
+    action set_peer(bit<8> site, bit<16> source_set) {
         meta.tunnelled = 1;
         meta.peer_site = site;
-        meta.peer_sources = sources;
+        meta.peer_sources = source_set;
     }
 
-    action stranger() {
+    action unknown_peer() {
         meta.drop = DROP_TUNNEL_PEER;
     }
 
@@ -76,9 +76,9 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
             hdr.ipv4.src: exact @name("src");
             meta.role: exact @name("role");
         }
-        actions = { allow; stranger; }
-        const default_action = stranger();
-        size = TUNNEL_ENDS;
+        actions = { set_peer; unknown_peer; }
+        const default_action = unknown_peer();
+        size = TUNNEL_ENDPOINTS;
     }
 
     table peer6 {
@@ -86,25 +86,25 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
             hdr.ipv6.src: exact @name("src");
             meta.role: exact @name("role");
         }
-        actions = { allow; stranger; }
-        const default_action = stranger();
-        size = TUNNEL_ENDS;
+        actions = { set_peer; unknown_peer; }
+        const default_action = unknown_peer();
+        size = TUNNEL_ENDPOINTS;
     }
 
     bit<32> tunnel_id;
 
-    action first_flight() {
+    action accept_first_flight() {
         meta.origin = tunnel_id[7:0];
     }
 
-    action answer() {
-        meta.direction = Direction.ANSWER;
-        meta.outcome = OUTCOME_ANSWER_CLIENT;
+    action deliver_response() {
+        meta.direction = Direction.RESPONSE;
+        meta.outcome = OUTCOME_RESPONSE_CLIENT;
     }
 
-    action answer_to(bit<8> site) {
-        meta.direction = Direction.ANSWER;
-        meta.outcome = OUTCOME_ANSWER_SITE;
+    action forward_response(bit<8> site) {
+        meta.direction = Direction.RESPONSE;
+        meta.outcome = OUTCOME_RESPONSE_SITE;
         meta.origin = site;
         meta.remote = Remote.SITE;
         meta.remote_number = (bit<16>)site;
@@ -120,7 +120,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
             meta.peer_site: exact @name("peer_site");
             tunnel_id: exact @name("tunnel_id");
         }
-        actions = { first_flight; answer; answer_to; unknown_origin; }
+        actions = { accept_first_flight; deliver_response; forward_response; unknown_origin; }
         const default_action = unknown_origin();
         size = TUNNEL_ORIGINS;
     }
@@ -132,7 +132,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
     // Service addresses and ports, of all services for those who may answer for any.
     table source4 {
         key = {
-            meta.peer_sources: exact @name("sources");
+            meta.peer_sources: exact @name("source_set");
             hdr.ipv4.src: exact @name("src");
             hdr.ports.src_port: exact @name("src_port");
         }
@@ -143,7 +143,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
 
     table source6 {
         key = {
-            meta.peer_sources: exact @name("sources");
+            meta.peer_sources: exact @name("source_set");
             hdr.ipv6.src: exact @name("src");
             hdr.ports.src_port: exact @name("src_port");
         }
@@ -168,9 +168,9 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
         if (meta.fragment == 1 || meta.unparsed == DROP_VIP_EXTENSION || meta.protocol == PROTO_GRE
             || (hdr.udp.isValid() && hdr.ports.dst_port == VXLAN_PORT)) {
             if (hdr.ipv4.isValid()) {
-                end4.apply();
+                endpoint4.apply();
             } else {
-                end6.apply();
+                endpoint6.apply();
             }
         }
 
@@ -197,7 +197,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
             origin.apply();
             if (at_end == 1) {
                 meta.drop = DROP_TUNNEL_NESTED;
-            } else if (meta.direction == Direction.ANSWER) {
+            } else if (meta.direction == Direction.RESPONSE) {
                 if (!hdr.udp.isValid()) {
                     foreign_source();
                 } else if (hdr.ipv4.isValid()) {

@@ -24,7 +24,7 @@ control Validation(in headers_t hdr, inout metadata_t meta, in error parser_erro
                 meta.drop = DROP_TRUNCATED;
             }
         } else if (hdr.ethernet.dst != meta.port_mac && hdr.ethernet.dst[40:40] == 0) {
-            meta.drop = DROP_NOT_OUR_MAC;
+            meta.drop = DROP_NOT_LOCAL_MAC;
         } else if (hdr.ipv4.isValid()) {
             if (hdr.ipv4.version != 4
                 || (bit<32>)hdr.ipv4.total_length + 14 > frame_length

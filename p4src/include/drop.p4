@@ -7,14 +7,14 @@
 #define DROP_PORT_UNKNOWN 1 // arrived on a port that no entry of `port` describes
 #define DROP_TRUNCATED 2 // a header ends beyond the end of the packet
 #define DROP_ETHERTYPE 3 // neither IPv4, IPv6 nor ARP
-#define DROP_NOT_OUR_MAC 4 // Ethernet destination is not this port's address
+#define DROP_NOT_LOCAL_MAC 4 // Ethernet destination is not this port's address
 #define DROP_IPV4_HEADER 5 // version is not 4, IHL below 5, or total length beyond the frame (RFC 1812, 5.2.2)
 #define DROP_IPV4_CHECKSUM 6 // header checksum is wrong (RFC 1812, 5.2.2)
 #define DROP_IPV6_HEADER 7 // version is not 6, or payload length beyond the frame (RFC 8200, 3)
 #define DROP_MARTIAN_SOURCE 8 // source address is multicast, loopback or this-network (RFC 1812, 5.3.7; RFC 4291, 2.5, 2.7)
 #define DROP_MULTICAST 9 // multicast or broadcast destination that no service of the switch answers
 #define DROP_TTL 10 // TTL or hop limit used up
-#define DROP_NEIGHBOR_NOT_OURS 11 // ARP or neighbor solicitation for an address that is not ours, or no request at all
+#define DROP_NEIGHBOR_NOT_LOCAL 11 // ARP or neighbor solicitation for an address that is not ours, or no request at all
 #define DROP_NO_ROUTE 12 // no prefix matches the destination
 #define DROP_NO_NEXT_HOP 13 // the route names a next hop that is not installed
 #define DROP_VIP_FRAGMENT 14 // fragment to a VIP: later fragments have no ports to find the server by
@@ -42,7 +42,7 @@
 #define DROP_TUNNEL_NESTED 36 // a tunnel in a tunnel
 #define DROP_NO_TUNNEL 37 // to a site, dispatcher or replica to which there is no tunnel
 #define DROP_REAL_SERVER_SOURCE 38 // from a real server's port, from neither its own address nor a server for which it may send
-#define DROP_REAL_SERVER_OUTSIDE 39 // to a real server's own address, from outside the site
+#define DROP_REAL_SERVER_EXTERNAL 39 // to a real server's own address, from outside the site
 #define DROP_REASONS 64
 
 #endif

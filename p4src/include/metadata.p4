@@ -22,7 +22,7 @@ enum bit<8> Direction {
     DOWN = 2,      // server to client
     CONTROLLER = 3, // a command, which goes no further
     WORKER = 4,     // news of a queue, which goes no further
-    ANSWER = 5      // of a replica to its client, through tunnels: its source is the service address already
+    RESPONSE = 5    // of a replica to its client, through tunnels: its source is the service address already
 }
 
 const bit<8> TREE_NONE = 0;
@@ -187,7 +187,7 @@ struct metadata_t {
     bit<16> slot;
     bit<1> active;
     bit<8> score_class;
-    bit<1> second_hand; // a real server sent it in this one's name, and has its loads by hearsay
+    bit<1> from_real_server; // a real server sent it in this one's name, and has its loads by hearsay
 
     // CRC-32 over client, VIP and their ports: the cookie's tweak, Maglev's hash, the connection tables' fingerprint
     @field_list(COPY_FIELDS)

@@ -23,8 +23,8 @@
 #define OUTCOME_STEERED_SITE 17 // first flight, to the site that the mapping names
 #define OUTCOME_STEERED_DISPATCHER 18 // first flight, to a dispatcher
 #define OUTCOME_STEERED_CID 19 // to the site whose server the connection id names
-#define OUTCOME_ANSWER_CLIENT 20 // answer out of a tunnel, on to its client
-#define OUTCOME_ANSWER_SITE 21 // answer of a replica here, on to the site where its client came in
+#define OUTCOME_RESPONSE_CLIENT 20 // answer out of a tunnel, on to its client
+#define OUTCOME_RESPONSE_SITE 21 // answer of a replica here, on to the site where its client came in
 #define OUTCOME_REAL_SERVER 22 // from a real server in a server's name: its loads are not heard
 #define OUTCOMES 32
 

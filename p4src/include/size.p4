@@ -12,7 +12,7 @@
 #define TREE_LEVELS 12
 
 // Round robin: a server of weight w stands in w places.
-#define POOL_PLACES 16384
+#define POOL_ENTRIES 16384
 
 // Scores: 64 classes (pairs of a and weight in use) x 256 codes of N_AF or N_FF.
 #define SCORES 16384
@@ -45,7 +45,7 @@
 #define SID_RANGES 8192
 #define DISPATCHER_SLOTS 64
 // Ends of tunnels: sites, dispatchers and replicas; what they may bring.
-#define TUNNEL_ENDS 8192
+#define TUNNEL_ENDPOINTS 8192
 #define TUNNEL_ORIGINS 1024
 #define TUNNEL_SOURCES 8192
 

@@ -27,7 +27,7 @@ control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
             } else {
                 hash6.apply(meta, hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port);
             }
-        } else if ((meta.direction == Direction.DOWN && hdr.tcp.isValid()) || meta.direction == Direction.ANSWER) {
+        } else if ((meta.direction == Direction.DOWN && hdr.tcp.isValid()) || meta.direction == Direction.RESPONSE) {
             if (hdr.ipv4.isValid()) {
                 hash4.apply(meta, hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port);
             } else {

@@ -35,17 +35,19 @@ class RealServerTest(QuicTest):
         self.site.insert([five, self.site.entry(INGRESS + "forwarding.next_hop", {"next_hop": 5}, "forward", **hop)])
         self.site.insert([self.site.route("10.3.0.0/16", 5), self.site.route("fd12:3456:c::/48", 5)])
         for (port, version), address in OWN.items():
-            self.site.insert([self.own(address, port), self.table(f"destination{version}", {"dst": int(address)}, "outside")])
+            self.site.insert(
+                [self.own(address, port), self.table(f"destination{version}", {"dst": int(address)}, "external_source")]
+            )
 
     def table(self, name: str, match: dict[str, int], action: str, **params: int) -> fy.P4TableEntry:
         return self.site.entry(f"{INGRESS}real_servers.{name}", match, action, **params)
 
     def own(self, address: IP, port: int) -> fy.P4TableEntry:
-        return self.table(f"source{address.version}", {"src": int(address)}, "own", port=port)
+        return self.table(f"source{address.version}", {"src": int(address)}, "set_real_server_port", port=port)
 
     def sender(self, port: int, server: Server, second_hand: bool = True) -> fy.P4TableEntry:
         match = {"ingress_port": port, "sid": server.sid}
-        return self.table("sender", match, "send_as", second_hand=int(second_hand))
+        return self.table("sender", match, "allow_sender", from_real_server=int(second_hand))
 
     def may_send(self, port: int, *servers: Server) -> None:
         """The real server of this port, as these servers."""

@@ -58,7 +58,7 @@ class SchedulerTest(FrontageTest):
         *,
         change: bool = False,
     ) -> None:
-        params = {"window": window, "sample": sample, "capacity": capacity, "report_mask": report_every - 1}
+        params = {"window": window, "sample_interval": sample, "capacity": capacity, "report_mask": report_every - 1}
         self.use(port, "use_aifo", change=change, ecn_threshold=NEVER, default_rank=default_rank, **params)
 
     def set_limits(self, port: int, capacity: int, window: int, k: Fraction) -> None:
@@ -71,7 +71,7 @@ class SchedulerTest(FrontageTest):
             self.set_limit(port, smaller, max(passing))
 
     def set_limit(self, port: int, smaller: int, limit: int) -> None:
-        match = {"egress_port": port, "smaller": smaller}
+        match = {"egress_port": port, "smaller_ranks": smaller}
         self.site.insert([self.site.entry(SCHEDULER + "aifo.limit", match, "set_limit", limit=limit)])
 
     def packet(self, rank: int, to: int, number: int = 0) -> bytes:

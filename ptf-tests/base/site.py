@@ -150,7 +150,7 @@ class Site:
 
     def member(self, vip: Vip, server: Server) -> fy.P4TableEntry:
         match = {"vip_id": vip.id, "sid": server.sid}
-        return self.entry(LB + "choice.member", match, "is_member", slot=server.slot, active=int(server.active))
+        return self.entry(LB + "choice.member", match, "set_member", slot=server.slot, active=int(server.active))
 
     def from_server(self, vip: Vip, server: Server) -> fy.P4TableEntry:
         version, dip = vip.at.address.version, int(server.dip.address)
@@ -199,7 +199,7 @@ class Site:
 
     def maglev(self, vip: Vip, sids: Sequence[int]) -> list[fy.P4TableEntry]:
         table = LB + "maglev.maglev"
-        return [self.entry(table, {"vip_id": vip.id, "slot": slot}, "pick", sid=sid) for slot, sid in enumerate(sids)]
+        return [self.entry(table, {"vip_id": vip.id, "slot": slot}, "select_server", sid=sid) for slot, sid in enumerate(sids)]
 
     def set_maglev(self, vip: Vip, sids: Sequence[int]) -> None:
         """Slot i to sids[i], where slots had servers before."""
@@ -208,7 +208,9 @@ class Site:
     def set_pool(self, vip: Vip, sids: Sequence[int]) -> None:
         """Round robin's places, where there were none."""
         table = LB + "assign.pool"
-        self.insert(self.entry(table, {"vip_id": vip.id, "place": place}, "pick", sid=sid) for place, sid in enumerate(sids))
+        self.insert(
+            self.entry(table, {"vip_id": vip.id, "index": index}, "select_server", sid=sid) for index, sid in enumerate(sids)
+        )
         vip.pool_size = len(sids)
 
     def set_timeout(self, ticks: int) -> None:
@@ -219,7 +221,7 @@ class Site:
         entries = []
         for code in range(256):
             for table, share in (("score_af", a), ("score_ff", 1 - a)):
-                match = {"class": score_class, "n_" + table[-2:]: code}
+                match = {"score_class": score_class, "n_" + table[-2:]: code}
                 entries.append(self.entry(f"{LB}insight.{table}", match, "add_score", score=score(share, weight, decode(code, 3))))
         self.insert(entries)
 
@@ -231,7 +233,7 @@ class Site:
                 mask = 0x7F if i % 2 else 0xFF
                 for index, byte in enumerate(key.tables[i]):
                     match = {"epoch": key.epoch, "index": index}
-                    entries.append(self.entry(f"{rounds}.round{position}", match, "mix", value=byte & mask))
+                    entries.append(self.entry(f"{rounds}.round{position}", match, "set_output", value=byte & mask))
         return entries
 
     def install_key(self, key: Key) -> None:
@@ -248,7 +250,7 @@ class Site:
 
     def activate_key(self, key: Key) -> None:
         """Seals with `key` from the next packet on."""
-        params = {"key_epoch": key.epoch, "key_clock_offset": key.id & 0xFFFF}
+        params = {"epoch": key.epoch, "clock_offset": key.id & 0xFFFF}
         self.modify(self.entry("FrontageEgress.masking.active_key", None, "set_active_key", **params))
 
     def quic_key_entries(self, key: Key) -> list[fy.P4TableEntry]:
@@ -260,7 +262,7 @@ class Site:
             for j, words in enumerate(key.words[i]):
                 table = f"{INGRESS}unseal.open.round{position}.byte{j}"
                 for byte, word in enumerate(words):
-                    entries.append(self.entry(table, {"epoch": key.epoch, "byte": byte}, "mix", value=word & mask))
+                    entries.append(self.entry(table, {"epoch": key.epoch, "byte": byte}, "xor_output", value=word & mask))
         return entries
 
     def install_quic_key(self, key: Key) -> None:
@@ -275,7 +277,9 @@ class Site:
         """The addresses under which clients know these servers, by the key's epoch."""
         for server in servers:
             match = {"epoch": key.epoch, "sid": server.sid}
-            entry = self.entry("FrontageEgress.masking.static_cookie", match, "show", interface_id=key.static6(server.sid))
+            entry = self.entry(
+                "FrontageEgress.masking.static_cookie", match, "rewrite_source", interface_id=key.static6(server.sid)
+            )
             place = key.epoch, server.sid
             self.client.write(~entry if place in self._static_cookies else +entry)
             self._static_cookies.add(place)

@@ -99,14 +99,16 @@ class TunnelTest(QuicTest):
         self.site.modify(self.entry("ports.port", ports, "set_port", role=SITE_ROLE, mac=PORT_MAC[SITE_PORT]))
         for version in (4, 6):
             own = vtep(OWN, version)
-            self.site.insert([self._end(own, "own_end"), self.entry(f"vip.address{version}", {"dst": int(own)}, "no_service")])
+            self.site.insert(
+                [self._end(own, "local_endpoint"), self.entry(f"vip.address{version}", {"dst": int(own)}, "no_service")]
+            )
             for number in range(2, 6):
                 self.site.insert(self.site_entries(number, version))
-            self.site.insert([self._end(DISPATCHERS[version], "other_end"), self.peer(DISPATCHERS[version], 2, 0, 0)])
+            self.site.insert([self._end(DISPATCHERS[version], "remote_endpoint"), self.peer(DISPATCHERS[version], 2, 0, 0)])
         for number in range(2, 6):
-            self.site.insert([self.origin(number, OWN, "answer"), self.origin(number, number, "first_flight")])
-            self.site.insert([self.origin(0, number, "answer_to", site=number)])
-        self.site.insert([self.origin(0, OWN, "answer")])
+            self.site.insert([self.origin(number, OWN, "deliver_response"), self.origin(number, number, "accept_first_flight")])
+            self.site.insert([self.origin(0, number, "forward_response", site=number)])
+        self.site.insert([self.origin(0, OWN, "deliver_response")])
         self.outer_version = 6
         self.gre = False
 
@@ -114,22 +116,22 @@ class TunnelTest(QuicTest):
         return self.site.entry(INGRESS + table, match, action, **params)
 
     def _end(self, address: IP, action: str) -> fy.P4TableEntry:
-        return self.entry(f"tunnel.end{address.version}", {"dst": int(address)}, action)
+        return self.entry(f"tunnel.endpoint{address.version}", {"dst": int(address)}, action)
 
     def peer(self, address: IP, role: int, site: int, sources: int) -> fy.P4TableEntry:
         match = {"src": int(address), "role": role}
-        return self.entry(f"tunnel.peer{address.version}", match, "allow", site=site, sources=sources)
+        return self.entry(f"tunnel.peer{address.version}", match, "set_peer", site=site, source_set=sources)
 
     def origin(self, peer_site: int, tunnel_id: int, action: str, **params: int) -> fy.P4TableEntry:
         return self.entry("tunnel.origin", {"peer_site": peer_site, "tunnel_id": tunnel_id}, action, **params)
 
     def site_entries(self, number: int, version: int) -> list[fy.P4TableEntry]:
-        return [self._end(vtep(number, version), "other_end"), self.peer(vtep(number, version), SITE_ROLE, number, 0)]
+        return [self._end(vtep(number, version), "remote_endpoint"), self.peer(vtep(number, version), SITE_ROLE, number, 0)]
 
     def through(self, kind: int, number: int, src: IP, dst: IP, gre: bool = False) -> fy.P4TableEntry:
-        match = {"kind": kind, "number": number}
-        params = {"with": GRE if gre else VXLAN, "src": int(src), "dst": int(dst)}
-        return self.entry("encapsulation.remote", match, f"through{src.version}", **params)
+        match = {"kind": kind, "id": number}
+        params = {"encapsulation": GRE if gre else VXLAN, "src": int(src), "dst": int(dst)}
+        return self.entry("encapsulation.remote", match, f"set_tunnel{src.version}", **params)
 
     def reach(self, version: int, gre: bool = False) -> None:
         """Tunnels to all sites over this IP version."""
@@ -147,19 +149,21 @@ class TunnelTest(QuicTest):
         says as what it is deployed."""
         vip = self.make_quic(count, id, at, HASH, base=16 * id, first_sid=100 * id, prefix=None)
         if number is None:
-            self.site.insert([self.entry("steering.service", {"vip_id": id}, "needs_dispatcher", own_site=OWN)])
+            self.site.insert([self.entry("steering.service", {"vip_id": id}, "use_dispatcher", local_site=OWN)])
         else:
-            self.site.insert([self.entry("steering.service", {"vip_id": id}, "decided", own_site=OWN, service=number)])
+            self.site.insert([self.entry("steering.service", {"vip_id": id}, "set_service", local_site=OWN, service=number)])
         version = at.address.version
         self.site.insert([self.source(0, at)])
         for server in vip.servers:
             dip = server.dip.address
-            self.site.insert([self._end(dip, "other_end"), self.peer(dip, 2, 0, server.sid + 1), self.source(server.sid + 1, at)])
+            self.site.insert(
+                [self._end(dip, "remote_endpoint"), self.peer(dip, 2, 0, server.sid + 1), self.source(server.sid + 1, at)]
+            )
             self.site.insert([self.through(REPLICA, server.sid, ENDS[version], dip)])
         return vip
 
     def deployed(self, service: int, deployment: int) -> fy.P4TableEntry:
-        return self.entry("steering.deployment", {"service": service}, "deployed_as", shared_deployment=deployment)
+        return self.entry("steering.deployment", {"service": service}, "set_deployment", deployment=deployment)
 
     def deploy(self, deployment: int, *services: int) -> None:
         """These services share the deployment."""
@@ -170,8 +174,8 @@ class TunnelTest(QuicTest):
         match = {"deployment": deployment} | ({"region": region} if region else {})
         table = "mapping" if region else "default_mapping"
         if site is None:
-            return self.entry(f"steering.{table}", match, "stay", copies=session)
-        return self.entry(f"steering.{table}", match, "to_site", best=site, copies=session)
+            return self.entry(f"steering.{table}", match, "keep_local", clone_session=session)
+        return self.entry(f"steering.{table}", match, "to_site", site=site, clone_session=session)
 
     def map(self, deployment: int, site: int | None, region: int = 0, copies: Sequence[int] = ()) -> None:
         session = self.session(copies)
@@ -196,23 +200,23 @@ class TunnelTest(QuicTest):
 
     def copy_entries(self, number: int, version: int, gre: bool) -> list[fy.P4TableEntry]:
         """What egress needs for a copy to a site."""
-        match = {"kind": SITE, "number": number}
-        params = {"with": GRE if gre else VXLAN, "src": int(vtep(OWN, version)), "dst": int(vtep(number, version))}
+        match = {"kind": SITE, "id": number}
+        params = {"encapsulation": GRE if gre else VXLAN, "src": int(vtep(OWN, version)), "dst": int(vtep(number, version))}
         hop = {"src_mac": PORT_MAC[SITE_PORT], "dst_mac": NEIGHBOR_MAC[SITE_PORT]}
         return [
-            self.site.entry("FrontageEgress.copies.outer.remote", match, f"through{version}", **params),
-            self.site.entry("FrontageEgress.copies.hop", {"site": number}, "next_hop", **hop),
+            self.site.entry("FrontageEgress.copies.outer.remote", match, f"set_tunnel{version}", **params),
+            self.site.entry("FrontageEgress.copies.next_hop", {"site": number}, "rewrite_macs", **hop),
         ]
 
     def ranges(self) -> None:
         """SIDs: 2000 to 2999 are site 2's, 3000 to 3999 site 3's; ours begin with 0 and end with 1023."""
-        self.site.insert([self.entry("steering.sid_site", {"sid": "0/6"}, "here")])
+        self.site.insert([self.entry("steering.sid_site", {"sid": "0/6"}, "set_local_site")])
         for site in (2, 3):
             for prefix in prefixes(1000 * site, 1000 * site + 999):
-                self.site.insert([self.entry("steering.sid_site", {"sid": prefix}, "there", server_site=site)])
+                self.site.insert([self.entry("steering.sid_site", {"sid": prefix}, "set_remote_site", site=site)])
 
     def source(self, sources: int, at: Endpoint) -> fy.P4TableEntry:
-        match = {"sources": sources, "src": int(at.address), "src_port": at.port}
+        match = {"source_set": sources, "src": int(at.address), "src_port": at.port}
         return self.entry(f"tunnel.source{at.address.version}", match, "NoAction")
 
     def hashed(self, vip: Vip, flow: Flow) -> Server:

@@ -71,7 +71,7 @@ class Installed:
             if table not in _TABLES:
                 continue
             params, key = action.params, exact(match)
-            if table == "choice.member" and action.name == "is_member":
+            if table == "choice.member" and action.name == "set_member":
                 self.slots[key[0], key[1]] = params[0]
                 if params[1]:
                     self.active.add((key[0], key[1]))

@@ -29,8 +29,8 @@ def check(config: Config) -> Iterator[Finding]:
     yield from _reach(config)
     yield from _sids(config)
     ends = len(config.sites) + sum(len(site.dispatchers) for site in config.sites) + len(config.dispatchers) + len(config.servers)
-    if ends + limits.DISPATCHER_SLOTS > limits.MAX_TUNNEL_ENDS:
-        what = f"{ends} ends of tunnels, the P4 program has room for {limits.MAX_TUNNEL_ENDS - limits.DISPATCHER_SLOTS}"
+    if ends + limits.DISPATCHER_SLOTS > limits.MAX_TUNNEL_ENDPOINTS:
+        what = f"{ends} ends of tunnels, the P4 program has room for {limits.MAX_TUNNEL_ENDPOINTS - limits.DISPATCHER_SLOTS}"
         yield Finding(("sites",), what, "remove some", at_key=True)
 
 

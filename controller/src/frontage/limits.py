@@ -13,7 +13,7 @@ MAX_TREE_DEPTH = 12
 SCORE_CODES = 256
 MAX_CLASSES = 64
 """Distinct score tables: pairs of alpha and relative weight."""
-POOL_PLACES = 16384
+POOL_ENTRIES = 16384
 MAGLEV_SLOTS = 131072
 MAX_NEIGHBORS = 1024
 MAX_ROUTES = 16384
@@ -27,7 +27,7 @@ MAX_REDUNDANCY = 4
 """Sites that a first flight may go to."""
 MAX_REGION = 65535
 DISPATCHER_SLOTS = 64
-MAX_TUNNEL_ENDS = 8192
+MAX_TUNNEL_ENDPOINTS = 8192
 DEMAND_CELLS = 131072
 """Of handshakes by service and region, shared by the services that are counted."""
 

@@ -165,10 +165,10 @@ class MappingEntries:
         wanted: dict[Key, Action | None] = {}
         for prefix, region in change.regions.items():
             key = Key(CLIENT4 if prefix.version == 4 else CLIENT6, ((int(prefix.network_address), prefix.prefixlen),))
-            wanted[key] = None if region is None else Action("is_in", (region,))
+            wanted[key] = None if region is None else Action("set_region", (region,))
         for service, deployment in change.deployments.items():
             if service in self._decided:
-                wanted[Key(DEPLOYMENT, (service,))] = None if deployment is None else Action("deployed_as", (deployment,))
+                wanted[Key(DEPLOYMENT, (service,))] = None if deployment is None else Action("set_deployment", (deployment,))
         sets = {self._others(sites) for sites in change.choices.values() if sites}
         if len(self._numbers.keys() | sets - {frozenset()}) > len(limits.COPY_SESSIONS):
             raise MappingError(
@@ -207,7 +207,7 @@ class MappingEntries:
     def _choose(self, sites: Sites) -> Action:
         session = self._number(self._others(sites))
         if self._own in sites:
-            return Action("stay", (session,))
+            return Action("keep_local", (session,))
         return Action("to_site", (sites[0], session))
 
     def _number(self, sites: frozenset[int]) -> int:

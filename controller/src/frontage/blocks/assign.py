@@ -15,7 +15,7 @@ from frontage.vips import Server
 POOL = "assign.pool"
 TABLES = (POOL,)
 
-_PLACES_PER_SERVER = limits.POOL_PLACES // limits.MAX_SERVERS
+_PLACES_PER_SERVER = limits.POOL_ENTRIES // limits.MAX_SERVERS
 
 
 def entries(config: Config, allocation: Allocation) -> State:
@@ -23,7 +23,7 @@ def entries(config: Config, allocation: Allocation) -> State:
     for vip, servers in config.servers_by_vip.items():
         vip_id = allocation.vip_ids[vip]
         for place, sid in enumerate(places(servers)):
-            state[Key(POOL, (vip_id, place))] = Action("pick", (sid,))
+            state[Key(POOL, (vip_id, place))] = Action("select_server", (sid,))
     return state
 
 

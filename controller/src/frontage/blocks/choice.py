@@ -13,7 +13,7 @@ TABLES = (MEMBER,)
 def entries(config: Config, allocation: Allocation) -> State:
     return {
         Key(MEMBER, (allocation.vip_ids[server.vip], server.sid)): Action(
-            "is_member", (allocation.slots[server.sid], int(server.active))
+            "set_member", (allocation.slots[server.sid], int(server.active))
         )
         for server in config.servers
     }

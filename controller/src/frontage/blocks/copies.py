@@ -9,8 +9,8 @@ from frontage.state import Action, Key, State
 from frontage.ways import Ways
 
 REMOTE = "outer.remote"
-HOP = "copies.hop"
-TABLES = (REMOTE, HOP)
+NEXT_HOP = "copies.next_hop"
+TABLES = (REMOTE, NEXT_HOP)
 
 
 def entries(config: Config, allocation: Allocation) -> State:
@@ -20,5 +20,5 @@ def entries(config: Config, allocation: Allocation) -> State:
     for site in config.other_sites:
         way = ways.to(site.vtep)
         if way is not None:
-            state[Key(HOP, (site.id,))] = Action("next_hop", (macs[way.port], way.mac))
+            state[Key(NEXT_HOP, (site.id,))] = Action("rewrite_macs", (macs[way.port], way.mac))
     return state

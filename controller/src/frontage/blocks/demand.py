@@ -53,6 +53,6 @@ def cell_indices(cells: Mapping[str, Cells], regions: Collection[int]) -> list[i
 
 def entries(config: Config, allocation: Allocation) -> State:
     return {
-        Key(SERVICE, (allocation.vip_ids[name],)): Action("counted", (found.base, found.regions))
+        Key(SERVICE, (allocation.vip_ids[name],)): Action("set_counter_range", (found.base, found.regions))
         for name, found in cells(config).items()
     }

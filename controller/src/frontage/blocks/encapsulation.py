@@ -43,4 +43,4 @@ def sites(config: Config, table: str) -> State:
 def through(own: OwnSite, to: IPAddress, kind: TunnelKind = TunnelKind.VXLAN) -> Action:
     source = own.end(to.version)
     assert source is not None, "checked: the switch has an end of this IP version"
-    return Action(f"through{to.version}", (_KINDS[kind], int(source), int(to)))
+    return Action(f"set_tunnel{to.version}", (_KINDS[kind], int(source), int(to)))

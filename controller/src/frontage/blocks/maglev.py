@@ -30,7 +30,7 @@ def entries(config: Config, allocation: Allocation) -> State:
     for vip, servers in config.servers_by_vip.items():
         vip_id = allocation.vip_ids[vip]
         for slot, sid in enumerate(hashed(servers)):
-            state[Key(MAGLEV, (vip_id, slot))] = Action("pick", (sid,))
+            state[Key(MAGLEV, (vip_id, slot))] = Action("select_server", (sid,))
     return state
 
 

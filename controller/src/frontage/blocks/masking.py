@@ -20,12 +20,12 @@ def entries(config: Config, allocation: Allocation) -> State:
         for i, table in enumerate(ROUNDS):
             mask = 0x7F if i % 2 else 0xFF
             for index, byte in enumerate(key.tcp_tables[i]):
-                state[Key(table, (key.epoch, index))] = Action("mix", (byte & mask,))
+                state[Key(table, (key.epoch, index))] = Action("set_output", (byte & mask,))
     prefixed = {vip.name for vip in config.vips if vip.cookie_prefix is not None}
     for server in config.servers:
         if server.vip in prefixed:
             for key in keys:
                 interface_id = key.seal_ip6(Ip6Cookie(server.sid))
-                state[Key(STATIC_COOKIE, (key.epoch, server.sid))] = Action("show", (interface_id,))
+                state[Key(STATIC_COOKIE, (key.epoch, server.sid))] = Action("rewrite_source", (interface_id,))
     state[Key(ACTIVE_KEY, ())] = Action("set_active_key", (keys[-1].epoch, keys[-1].id & 0xFFFF))
     return state

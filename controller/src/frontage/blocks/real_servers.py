@@ -23,8 +23,8 @@ def entries(config: Config, allocation: Allocation) -> State:
     for real_server in config.real_servers:
         for address in real_server.addresses:
             source, destination = (SOURCE4, DESTINATION4) if address.version == 4 else (SOURCE6, DESTINATION6)
-            state[Key(source, (int(address),))] = Action("own", (ports[real_server.port],))
-            state[Key(destination, (int(address),))] = Action("outside")
+            state[Key(source, (int(address),))] = Action("set_real_server_port", (ports[real_server.port],))
+            state[Key(destination, (int(address),))] = Action("external_source")
     for (port, sid), second_hand in senders(config).items():
-        state[Key(SENDER, (ports[port], sid))] = Action("send_as", (int(second_hand),))
+        state[Key(SENDER, (ports[port], sid))] = Action("allow_sender", (int(second_hand),))
     return state

@@ -17,5 +17,5 @@ def entries(config: Config, allocation: Allocation) -> State:
             sealing_round = 3 - i
             mask = 0x7F if sealing_round % 2 else 0xFF
             for index, byte in enumerate(key.tcp_tables[sealing_round]):
-                state[Key(table, (key.epoch, index))] = Action("mix", (byte & mask,))
+                state[Key(table, (key.epoch, index))] = Action("set_output", (byte & mask,))
     return state

@@ -26,18 +26,18 @@ def entries(config: Config, allocation: Allocation) -> State:
     if config.site is None:
         return state
     for site in config.sites:
-        action = Action("here") if site.id == config.site.id else Action("there", (site.id,))
+        action = Action("set_local_site") if site.id == config.site.id else Action("set_remote_site", (site.id,))
         for prefix in prefixes(*site.sids):
             state[Key(SID_SITE, (prefix,))] = action
     if all(site.id != config.site.id for site in config.sites):
         for server in config.servers:
-            state[Key(SID_SITE, ((server.sid, _SID_BITS),))] = Action("here")
+            state[Key(SID_SITE, ((server.sid, _SID_BITS),))] = Action("set_local_site")
     for vip in config.vips:
         if vip.artemis is not None:
             own = config.site.id
-            decided = Action("decided", (own, vip.artemis.id))
+            decided = Action("set_service", (own, vip.artemis.id))
             state[Key(SERVICE, (allocation.vip_ids[vip.name],))] = (
-                decided if vip.artemis.decided else Action("needs_dispatcher", (own,))
+                decided if vip.artemis.decided else Action("use_dispatcher", (own,))
             )
     return state
 

@@ -12,8 +12,8 @@ from frontage.network import Role
 from frontage.state import Action, Key, State
 from frontage.vips import Server
 
-END4 = "tunnel.end4"
-END6 = "tunnel.end6"
+ENDPOINT4 = "tunnel.endpoint4"
+ENDPOINT6 = "tunnel.endpoint6"
 PEER4 = "tunnel.peer4"
 PEER6 = "tunnel.peer6"
 ORIGIN = "tunnel.origin"
@@ -21,8 +21,8 @@ SOURCE4 = "tunnel.source4"
 SOURCE6 = "tunnel.source6"
 SOURCES = (SOURCE4, SOURCE6)
 PEERS = (PEER4, PEER6)
-ENDS = (END4, END6)
-TABLES = (*SOURCES, ORIGIN, *PEERS, *ENDS)
+ENDPOINTS = (ENDPOINT4, ENDPOINT6)
+TABLES = (*SOURCES, ORIGIN, *PEERS, *ENDPOINTS)
 
 ANY_SERVICE = 0
 """The group of those who may answer from every service address."""
@@ -33,16 +33,16 @@ def entries(config: Config, allocation: Allocation) -> State:
     if config.site is None:
         return state
     own = config.site.id
-    state[Key(ORIGIN, (0, own))] = Action("answer")
+    state[Key(ORIGIN, (0, own))] = Action("deliver_response")
     for site in config.other_sites:
-        state[Key(ORIGIN, (site.id, own))] = Action("answer")
-        state[Key(ORIGIN, (site.id, site.id))] = Action("first_flight")
-        state[Key(ORIGIN, (0, site.id))] = Action("answer_to", (site.id,))
+        state[Key(ORIGIN, (site.id, own))] = Action("deliver_response")
+        state[Key(ORIGIN, (site.id, site.id))] = Action("accept_first_flight")
+        state[Key(ORIGIN, (0, site.id))] = Action("forward_response", (site.id,))
     for address, role, site_id, group in _peers(config):
-        state[_key(END4, END6, address)] = Action("other_end")
-        state[_key(PEER4, PEER6, address, ROLES[role])] = Action("allow", (site_id, group))
+        state[_key(ENDPOINT4, ENDPOINT6, address)] = Action("remote_endpoint")
+        state[_key(PEER4, PEER6, address, ROLES[role])] = Action("set_peer", (site_id, group))
     for address in config.site.vtep:
-        state[_key(END4, END6, address)] = Action("own_end")
+        state[_key(ENDPOINT4, ENDPOINT6, address)] = Action("local_endpoint")
     groups = _groups(config)
     for vip in config.vips:
         if vip.artemis is not None:

@@ -21,5 +21,5 @@ def entries(config: Config, allocation: Allocation) -> State:
             mask = 0xFFFFFFF if sealing_round % 2 else 0xFFFFFFFF
             for table, words in zip(byte_tables, key.ip6_tables[sealing_round], strict=True):
                 for byte, word in enumerate(words):
-                    state[Key(table, (key.epoch, byte))] = Action("mix", (word & mask,))
+                    state[Key(table, (key.epoch, byte))] = Action("xor_output", (word & mask,))
     return state
