@@ -72,6 +72,8 @@ test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(PORCUPINE) $(VALE) $(P4)
 	$(say) 'Controller tests'
 	@$(VENV)/bin/pytest -q -n 2 controller/tests
+	$(say) 'Record store tests'
+	@$(VENV)/bin/pytest -q -n 2 controller/records/tests
 	$(say) 'Page of the HTTP/3 clients'
 	@$(VENV)/bin/pytest -q clients/tests
 	$(say) 'Simulations'
@@ -157,7 +159,7 @@ docs: $(STAMPS)/venv $(P4) ## regenerate what is generated in docs/: the table r
 
 LOCK := $(PYTHON) -m piptools compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header
 lock: $(STAMPS)/venv ## renew requirements.lock from the pyproject files, and those of the QUIC clients
-	@$(LOCK) --output-file requirements.lock requirements.in controller/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml
+	@$(LOCK) --extra mapping --output-file requirements.lock requirements.in controller/pyproject.toml controller/records/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml
 	@$(LOCK) --output-file $(QUIC_CLIENTS)/requirements.lock $(QUIC_CLIENTS)/requirements.in
 	@$(LOCK) --output-file clients/requirements.lock clients/requirements.in
 
@@ -172,11 +174,11 @@ $(STAMPS)/debian: tools/packages.txt tools/setup-debian
 	@tools/setup-debian
 	@touch $@
 
-$(STAMPS)/venv: requirements.lock controller/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml | $(STAMPS)/debian
+$(STAMPS)/venv: requirements.lock controller/pyproject.toml controller/records/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml | $(STAMPS)/debian
 	$(say) 'Python packages'
 	@[ -x $(PYTHON) ] || /usr/bin/python3 -m venv $(VENV)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e controller -e mininet -e experiments
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e controller -e controller/records -e mininet -e experiments
 	@ln -sfn /usr/lib/python3/dist-packages/mininet $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/mininet
 	@touch $@
 

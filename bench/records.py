@@ -20,16 +20,16 @@ from nats.js import api
 
 from frontage.mapping.placement.choose import Block, Chooser
 from frontage.mapping.placement.values import Parameters, Sites
-from frontage.records import embedded
-from frontage.records.embedded import Embedded
-from frontage.records.grouping import Wanted, group
-from frontage.records.jetstream.engine import JetStream
-from frontage.records.record import Consistency
-from frontage.records.store import Store
+from frontage_records import embedded
+from frontage_records.embedded import Embedded
+from frontage_records.grouping import Wanted, group
+from frontage_records.jetstream.engine import JetStream
+from frontage_records.record import Consistency
+from frontage_records.store import Store
 from mapping_doors import resident
 from rows import Row, finish, row
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "controller" / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "controller" / "records" / "tests"))
 from nats_cluster import BINARY, Cluster
 
 VALUE = {"address": "2001:db8:c1::7", "port": 443, "note": "x" * 150}

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from frontage.config import ConfigError
-from frontage.records.routing import Routing
+from frontage_records.routing import Routing
 from frontage_sim.wide import run
 from frontage_sim.wide.dht import Dht, shares
 from frontage_sim.wide.latencies import FITTED, NODES, distances

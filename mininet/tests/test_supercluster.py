@@ -10,13 +10,13 @@ from typing import IO
 
 import pytest
 
-from frontage.records.jetstream.link import SAFE
 from frontage_demo.supercluster import page
 from frontage_demo.supercluster.history import NEVER, Operation, load, violations
 from frontage_demo.supercluster.plan import Phase, Plan, Result, choose
 from frontage_demo.supercluster.servers import Region, servers
 from frontage_demo.supercluster.storm import Storm
 from frontage_demo.supercluster.testbed import Programs, bring_up
+from frontage_records.jetstream.connection import SAFE
 from frontage_testbed.nodes import NodeError
 from testbeds import Sandboxed, needs_root
 

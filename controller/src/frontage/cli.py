@@ -7,12 +7,13 @@ import json
 import logging
 import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from frontage import cli_records, edit
+from frontage import edit
 from frontage.cli_common import DEFAULT_CONFIG, ConfigArgument, ConfigOption, JsonOption, err, example, fail, load_config, out
 from frontage.config import ConfigError, load
 from frontage.control import ControlError, ask, is_listening, socket_path
@@ -20,6 +21,22 @@ from frontage.keyfile import OWNER_ONLY, key_file, replace
 from frontage.mapping.cli import mapping as mapping_cli
 from frontage.mapping.cli import placement as placement_cli
 from frontage.vips import Policy, ServerState
+
+
+def _records_app() -> typer.Typer:
+    """Return the commands of the distribution ``frontage-records``, or one that says how to install it."""
+    if find_spec("frontage_records") is not None:
+        from frontage_records.cli import app as records_app
+
+        return records_app
+    stub = typer.Typer(invoke_without_command=True, help="The record store; not installed.")
+
+    @stub.callback(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+    def records(_context: typer.Context) -> None:
+        fail("frontage records: the record store is not installed: run `pip install frontage-records`")
+
+    return stub
+
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,7 +46,7 @@ app = typer.Typer(
     help="Frontage's controller: programs the edge switch from one configuration file.",
 )
 app.add_typer(mapping_cli.app, name="mapping")
-app.add_typer(cli_records.app, name="records")
+app.add_typer(_records_app(), name="records")
 app.command(epilog=example("frontage placement films.example -c frontage.yaml"))(placement_cli.placement)
 
 WAIT = 65.0

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field, ValidationError, model_validator
 
 from frontage import checks
+from frontage import records as records_settings
 from frontage.artemis import Dispatcher, OwnSite, Site
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
 from frontage.explain import explain
@@ -25,8 +26,7 @@ from frontage.mapping.settings import EndUsers, Placement, in_folder
 from frontage.model import Model
 from frontage.network import Neighbor, Port, Route
 from frontage.qdsr import RealServer
-from frontage.records import settings as records_settings
-from frontage.records.settings import Records
+from frontage.records import Records
 from frontage.vips import Server, Vip
 from frontage.yamlfile import Document, DocumentError, Problem, parse
 from frontage.yamlfile import Path as FieldPath

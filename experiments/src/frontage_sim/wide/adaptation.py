@@ -13,8 +13,8 @@ import polars as pl
 from frontage.mapping.placement.engine import Engine
 from frontage.mapping.placement.policy import Policy, Reconfigurer
 from frontage.mapping.placement.values import Demand
-from frontage.records.ring import Ring, partition
-from frontage.records.routing import Routing
+from frontage_records.ring import Ring, partition
+from frontage_records.routing import Routing
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.lookups import Clients, Lookup, Network, simulate
 from frontage_sim.wide.places import Places

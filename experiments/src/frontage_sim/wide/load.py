@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 import polars as pl
 
-from frontage.records.routing import Routing
+from frontage_records.routing import Routing
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.lookups import FAILED, Clients, Network, at_random, simulate
 from frontage_sim.wide.places import Places

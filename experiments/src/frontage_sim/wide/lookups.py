@@ -1,4 +1,4 @@
-"""Lookups, one by one: the clients' routing is the product's (`frontage.records.routing`), the network and the servers are simulated.
+"""Lookups, one by one: the clients' routing is the product's (`frontage_records.routing`), the network and the servers are simulated.
 
 Each step of a request's way takes a round trip and what it waits at the server. Where that is longer than the step's time-out, the
 client learns of the time-out when it comes, as it would, and goes on to the next site.
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from frontage.records.ring import Ring
-from frontage.records.routing import Question, Router, Routing, Step, Way
+from frontage_records.ring import Ring
+from frontage_records.routing import Question, Router, Routing, Step, Way
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.places import Places
 

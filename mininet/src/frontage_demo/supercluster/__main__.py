@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from frontage.records.errors import RecordError
+from frontage_records.errors import RecordError
 from frontage_testbed.nodes import NodeError
 from frontage_testbed.programs import REPOSITORY
 from frontage_testbed.sandbox import Sandbox

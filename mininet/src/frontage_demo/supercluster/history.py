@@ -3,7 +3,7 @@
 Versions are given by the store, so the order that it claims is known and need not be searched for: a history is
 linearizable if each operation's version is one that real time allows (operations that ended before it began have no
 later ones) and each version has one document. That needs no search such as Wing and Gong's, which
-controller/tests/records_history has for short histories. Times are of one monotonic clock: all processes are on one
+controller/records/tests/records_history has for short histories. Times are of one monotonic clock: all processes are on one
 machine.
 """
 

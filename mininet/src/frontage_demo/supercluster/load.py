@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from frontage.records.errors import OutcomeUnknownError, RecordError
-from frontage.records.jetstream.engine import JetStream
-from frontage.records.record import Consistency, now_us
+from frontage_records.errors import OutcomeUnknownError, RecordError
+from frontage_records.jetstream.engine import JetStream
+from frontage_records.record import Consistency, now_us
 
 from .history import NEVER, Operation
 

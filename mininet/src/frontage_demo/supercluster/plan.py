@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from frontage.records.ring import Ring, partition
+from frontage_records.ring import Ring, partition
 
 from .history import Operation
 from .load import CONTROLLERS

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from frontage.records.errors import NotFoundError, OutcomeUnknownError, RecordError
-from frontage.records.jetstream import moves
-from frontage.records.jetstream.classes import StreamClass
-from frontage.records.jetstream.engine import JetStream
-from frontage.records.record import Consistency
+from frontage_records.errors import NotFoundError, OutcomeUnknownError, RecordError
+from frontage_records.jetstream import moves
+from frontage_records.jetstream.engine import JetStream
+from frontage_records.jetstream.streams import StreamClass
+from frontage_records.record import Consistency
 from frontage_testbed.natsservers import Servers
 
 from .clients import Clients

@@ -1,0 +1,102 @@
+"""A client of the HTTP servers, which raises what the store would have raised there. Of several sites' it asks the nearest
+that has the record, and where that fails the next (docs/records.md).
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from time import monotonic
+from types import TracebackType
+from typing import Any, Self
+
+from frontage_records.document import Value, encode
+from frontage_records.errors import raised
+from frontage_records.record import Clock, Consistency, Record, Written, now_us
+from frontage_records.routing import Routing
+from frontage_records.transport import EVENT_BYTES, Servers
+
+
+class RecordClient:
+    """For use as an asynchronous context manager. Raises RecordErrors: EngineError also where no server can be reached."""
+
+    def __init__(
+        self,
+        servers: str | Mapping[int, str],
+        *,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        routing: Routing | None = None,
+        clock: Clock = now_us,
+    ):
+        """``servers``: the URL of the one to ask, for example ``http://127.0.0.1:8480``, or those of all sites by site id;
+        ``token``: the bearer's; ``tls``: which servers are believed, and the client's own certificate, for ``https``; ``clock``
+        stamps what is written. Raises ValueError if there are no servers."""
+        self._servers = Servers({1: servers} if isinstance(servers, str) else servers, token, tls, routing)
+        self.router = self._servers.router
+        self._clock = clock
+        self._last = 0
+
+    async def __aenter__(self) -> Self:
+        await self._servers.open()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._servers.close()
+
+    async def get(self, guid: str) -> Record:
+        return _record(await self._servers.ask("GET", guid, timed=True))
+
+    async def put(
+        self,
+        guid: str,
+        value: Value,
+        *,
+        consistency: Consistency | None = None,
+        stamp: int | None = None,
+        if_version: int | None = None,
+    ) -> Written:
+        """``if_version`` 0: only if it is not there. Without ``stamp`` it is later than that of this client's last write."""
+        document = encode(value, EVENT_BYTES)
+        query = {} if consistency is None else {"consistency": consistency.value}
+        answer = await self._servers.ask("PUT", guid, headers=self._headers(stamp, if_version), params=query, data=document)
+        return Written(_record({"value": value} | answer), bool(answer["applied"]))
+
+    async def delete(self, guid: str, *, stamp: int | None = None, if_version: int | None = None) -> Written:
+        answer = await self._servers.ask("DELETE", guid, headers=self._headers(stamp, if_version))
+        return Written(_record({"value": None} | answer), bool(answer["applied"]))
+
+    async def subscribe(self, guid: str) -> AsyncIterator[Record]:
+        """Its state, if it has one, and the later ones; a deleted record has no document. Ends when the server does."""
+        async with self._servers.stream(guid, "/changes") as response:
+            kind = ""
+            async for line in response.content:
+                field, _, text = line.decode().rstrip("\r\n").partition(": ")
+                if field == "event":
+                    kind = text
+                elif field == "data" and kind == "error":
+                    raise raised(json.loads(text))
+                elif field == "data":
+                    yield _record(json.loads(text))
+
+    async def sites(self, guid: str) -> tuple[int, ...]:
+        return tuple((await self._servers.ask("GET", guid, "/sites"))["sites"])
+
+    async def place(self, guid: str, sites: Sequence[int]) -> None:
+        placed = await self._servers.ask("PUT", guid, "/sites", json={"sites": list(sites)})
+        self.router.learn(guid, placed["sites"], monotonic())
+
+    def _headers(self, stamp: int | None, if_version: int | None) -> dict[str, str]:
+        if stamp is None:
+            # A clock that stands still or is set back must not make this client's own later write the earlier one.
+            stamp = self._last = max(self._clock(), self._last + 1)
+        headers = {"Frontage-Stamp": str(stamp)}
+        if if_version is not None:
+            headers |= {"If-Match": f'"{if_version}"'} if if_version else {"If-None-Match": "*"}
+        return headers
+
+
+def _record(found: dict[str, Any]) -> Record:
+    document = None if found["value"] is None else encode(found["value"], EVENT_BYTES)
+    return Record(found["guid"], Consistency(found["consistency"]), found["version"], found["stamp"], document)

@@ -1,0 +1,87 @@
+"""Which sites are near who asks, as the end-user mapping has measured it (docs/mapping.md): followed in its store."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from prometheus_client import CollectorRegistry, Counter
+
+from frontage.mapping.compute.latency import Latency
+from frontage.mapping.errors import StoreError
+from frontage.mapping.settings import EndUsers
+from frontage.mapping.store.latency import TOLD
+from frontage.mapping.store.store import Store
+from frontage_records.dns.regions import Network, Regions
+
+log = logging.getLogger(__name__)
+
+
+class Mapped:
+    """Every client prefix with an RTT, and its sites, the nearest first; those that it has not measured itself are of the prefix
+    that covers it."""
+
+    def __init__(
+        self,
+        settings: EndUsers,
+        sites: Iterable[int],
+        registry: CollectorRegistry,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        """``sites``: ids of all."""
+        self.failures = Counter(
+            "frontage_records_dns_mapping_failures", "Looks into the mapping's store that failed", registry=registry
+        )
+        self._settings = settings
+        self._sites = np.array(sorted(set(sites)), np.int64)
+        self._latency = Latency(len(self._sites))
+        self._store: Store | None = None
+        self._clock = clock
+        self._seen = 0
+        self._seen_at = clock()
+        self._error: str | None = None
+
+    async def follow(self, regions: Regions) -> None:
+        """Until cancelled. While there is no store, what is known stays."""
+        try:
+            while True:
+                await self.step(regions)
+                await asyncio.sleep(self._settings.interval)
+        finally:
+            if self._store is not None:
+                self._store.close()
+
+    async def step(self, regions: Regions) -> None:
+        """Take in what was measured since the last time."""
+        try:
+            regions.put(await asyncio.to_thread(self._read))
+        except StoreError as error:
+            self.failures.inc()
+            if self._error != str(error):
+                log.warning("the zone's regions stay as they are: %s", error)
+            self._error = str(error)
+        else:
+            self._error = None
+
+    def _read(self) -> dict[Network, tuple[int, ...]]:
+        if self._store is None:
+            self._store = Store(self._settings.store, window=self._settings.window)
+        now, version = self._clock(), self._store.version()
+        latency, since = self._latency, self._seen
+        found: dict[Network, tuple[int, ...]] = {}
+        if now - self._seen_at > TOLD:
+            # What has expired meanwhile, the store may not tell any longer.
+            found = {prefix.network: () for prefix in latency.cover.prefixes}
+            latency, since = Latency(len(self._sites)), 0
+        cells = self._store.measurements(since).at(self._sites.tolist())
+        columns = np.searchsorted(self._sites, cells.sites)
+        rows = latency.update(cells.prefixes, cells.rows, columns, cells.rtts)
+        self._latency, self._seen, self._seen_at = latency, version, now
+        rtts, prefixes = latency.effective, latency.cover.prefixes
+        for row in rows.tolist():
+            known = int(np.isfinite(rtts[row]).sum())
+            found[prefixes[row].network] = tuple(self._sites[np.argsort(rtts[row], kind="stable")[:known]].tolist())
+        return found

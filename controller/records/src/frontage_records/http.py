@@ -1,0 +1,243 @@
+"""The store over HTTP: GET, PUT, DELETE of /records/GUID, and its changes as server-sent events, which curl shows as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+
+from frontage_records.document import check_guid, parse
+from frontage_records.errors import AuthenticationError, ForbiddenError, RecordError, RequestError, SizeError
+from frontage_records.record import Consistency, Record, Written
+from frontage_records.ring import Ring, partition
+from frontage_records.store import Store
+from frontage_records.tokens import May, Tokens
+
+log = logging.getLogger(__name__)
+
+STAMP = "Frontage-Stamp"
+"""The header of a writer's time stamp: microseconds since the Unix epoch."""
+KEEP_ALIVE = 15.0
+"""Seconds of silence after which a subscriber is sent a comment, by which a lost connection is noticed."""
+_STORE = web.AppKey("store", Store)
+_RING = web.AppKey("ring", Ring)
+_REQUESTS = web.AppKey("requests", Counter)
+_REGISTRY = web.AppKey("registry", CollectorRegistry)
+_TOKENS = web.AppKey("tokens", Tokens)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def application(store: Store, ring: Ring, tokens: Tokens | None = None) -> web.Application:
+    """The store is the caller's to close, and with it the streams of subscribers. ``tokens``: everybody needs one of these."""
+    app = web.Application(middlewares=[_answer], client_max_size=store.bounds.max_bytes)
+    if tokens is not None:
+        app[_TOKENS] = tokens
+    registry = CollectorRegistry()
+    app[_STORE], app[_RING], app[_REGISTRY] = store, ring, registry
+    app[_REQUESTS] = Counter(
+        "frontage_records_requests", "Requests, by what became of them", ["method", "result"], registry=registry
+    )
+    subscriptions = Gauge("frontage_records_subscriptions", "Subscribers that are connected", registry=registry)
+    subscriptions.set_function(lambda: float(store.subscriptions))
+    app.router.add_get("/records/{guid}", _get, allow_head=False)
+    app.router.add_put("/records/{guid}", _put)
+    app.router.add_delete("/records/{guid}", _delete)
+    app.router.add_get("/records/{guid}/changes", _changes, allow_head=False)
+    app.router.add_get("/records/{guid}/sites", _sites, allow_head=False)
+    app.router.add_put("/records/{guid}/sites", _place)
+    app.router.add_get("/metrics", _metrics, allow_head=False)
+    return app
+
+
+async def start(
+    store: Store, ring: Ring, host: str, port: int, tokens: Tokens | None = None, tls: ssl.SSLContext | None = None
+) -> web.AppRunner:
+    """Serve until its ``cleanup()``; ``addresses`` says where. Raises OSError."""
+    # Streams of subscribers end with the store, which is closed first; what else is slow is not waited for.
+    runner = web.AppRunner(application(store, ring, tokens), access_log=None, shutdown_timeout=2.0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+    except BaseException:
+        await runner.cleanup()
+        raise
+    return runner
+
+
+@web.middleware
+async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    result = "internal"
+    try:
+        if (tokens := request.app.get(_TOKENS)) is not None:
+            tokens.check(request.headers.get("Authorization"), _need(request))
+        response = await handler(request)
+        result = "ok"
+        return response
+    except RecordError as error:
+        result = error.code
+        return _problem(error.status, error.code, str(error), _challenge(request, error))
+    except web.HTTPException as error:
+        result = "bad_request"
+        return _problem(error.status, "bad_request", f"{request.method} {request.path}: {error.reason}; see docs/records.md")
+    except asyncio.CancelledError:
+        result = "disconnected"
+        raise
+    except ConnectionResetError:
+        result = "disconnected"
+        raise
+    except Exception:
+        log.exception("%s %s", request.method, request.path)
+        return _problem(500, "internal", "a fault of this server's, which its log names")
+    finally:
+        # Other methods are counted as one, so that nobody fills the memory with names.
+        method = request.method if request.method in ("GET", "PUT", "DELETE") else "other"
+        request.app[_REQUESTS].labels(method, result).inc()
+
+
+def _need(request: web.Request) -> May:
+    if request.method in ("GET", "HEAD"):
+        return May.READ
+    return May.PLACE if request.path.endswith("/sites") else May.WRITE
+
+
+def _challenge(request: web.Request, error: RecordError) -> dict[str, str]:
+    """RFC 6750, section 3: without a token, nothing more is said."""
+    why = {AuthenticationError: "invalid_token", ForbiddenError: "insufficient_scope"}.get(type(error))
+    if why is None:
+        return {}
+    detail = f', error="{why}"' if "Authorization" in request.headers else ""
+    return {"WWW-Authenticate": f'Bearer realm="records"{detail}'}
+
+
+async def _get(request: web.Request) -> web.Response:
+    record = await request.app[_STORE].get(request.match_info["guid"])
+    return web.json_response(plain(record), headers={"ETag": _tag(record)})
+
+
+async def _put(request: web.Request) -> web.Response:
+    store = request.app[_STORE]
+    guid = check_guid(request.match_info["guid"])
+    value = parse(await _body(request), store.bounds.max_bytes)
+    wanted = request.query.get("consistency")
+    try:
+        consistency = None if wanted is None else Consistency(wanted)
+    except ValueError:
+        raise RequestError(f"there is no consistency {wanted!r}; give one of: {', '.join(Consistency)}") from None
+    written = await store.put(guid, value, consistency=consistency, stamp=_stamp(request), if_version=_condition(request))
+    return _written(written)
+
+
+async def _delete(request: web.Request) -> web.Response:
+    store = request.app[_STORE]
+    return _written(await store.delete(request.match_info["guid"], stamp=_stamp(request), if_version=_condition(request)))
+
+
+async def _changes(request: web.Request) -> web.StreamResponse:
+    async with request.app[_STORE].subscribe(request.match_info["guid"]) as watch:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+        await response.prepare(request)
+        while True:
+            try:
+                async with asyncio.timeout(KEEP_ALIVE):
+                    record = await watch.next()
+            except TimeoutError:
+                await response.write(b": still here\n\n")
+                continue
+            except RecordError as error:
+                data = json.dumps({"error": error.code, "message": str(error)})
+                await response.write(f"event: error\ndata: {data}\n\n".encode())
+                return response
+            if record is None:
+                return response
+            kind = "deleted" if record.document is None else "record"
+            await response.write(f"event: {kind}\nid: {record.version}\ndata: {json.dumps(plain(record))}\n\n".encode())
+
+
+async def _sites(request: web.Request) -> web.Response:
+    guid = request.match_info["guid"]
+    sites = await request.app[_STORE].sites(guid)
+    controllers = request.app[_RING].controllers(partition(guid))
+    return web.json_response({"guid": guid, "sites": sites, "controllers": controllers})
+
+
+async def _place(request: web.Request) -> web.Response:
+    store, guid = request.app[_STORE], check_guid(request.match_info["guid"])
+    sites = parse(await _body(request), store.bounds.max_bytes).get("sites")
+    if not isinstance(sites, list) or not sites or not all(type(site) is int for site in sites):
+        raise RequestError('say where the record shall be, the site that orders its writes first: {"sites": [1, 3]}')
+    await store.place(guid, list(dict.fromkeys(sites)))
+    return await _sites(request)
+
+
+async def _metrics(request: web.Request) -> web.Response:
+    return web.Response(body=generate_latest(request.app[_REGISTRY]), content_type="text/plain")
+
+
+async def _body(request: web.Request) -> bytes:
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        most = request.app[_STORE].bounds.max_bytes
+        raise SizeError(f"the document has more than a record's {most} bytes; split it, or raise records.max_bytes") from None
+
+
+def _stamp(request: web.Request) -> int | None:
+    text = request.headers.get(STAMP)
+    if text is None:
+        return None
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        raise RequestError(
+            f"{STAMP}: {text[:40]!r} is no time; give microseconds since the Unix epoch, for example 1767225600000000"
+        )
+    return int(text)
+
+
+def _condition(request: web.Request) -> int | None:
+    """RFC 9110, section 13.1; the entity tag is the version."""
+    match, none_match = request.headers.get("If-Match"), request.headers.get("If-None-Match")
+    if none_match is not None:
+        if none_match.strip() != "*" or match is not None:
+            raise RequestError("If-None-Match takes * alone, for a record that is not there yet; use If-Match for versions")
+        return 0
+    if match is None:
+        return None
+    digits = match.strip().removeprefix('"').removesuffix('"')
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        raise RequestError(f'If-Match: {match[:40]!r} is no version; give one, for example "7"')
+    return int(digits)
+
+
+def _tag(record: Record) -> str:
+    # Eventual documents of equal stamps differ: a weak tag (RFC 9110, section 8.8.1).
+    return f'W/"{record.version}"' if record.consistency is Consistency.EVENTUAL else f'"{record.version}"'
+
+
+def _written(written: Written) -> web.Response:
+    record = written.record
+    body = plain(record) | {"applied": written.applied}
+    if written.applied:
+        # Whose write it is knows what it says.
+        del body["value"]
+    return web.json_response(body, headers={"ETag": _tag(record)})
+
+
+def plain(record: Record) -> dict[str, Any]:
+    return {
+        "guid": record.guid,
+        "consistency": record.consistency.value,
+        "version": record.version,
+        "stamp": record.stamp,
+        "value": record.value,
+    }
+
+
+def _problem(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
+    return web.json_response({"error": code, "message": message}, status=status, headers=headers)

@@ -1,0 +1,90 @@
+"""What every engine offers, and the checks that all have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Collection
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from frontage_records.document import Value, check_guid, encode
+from frontage_records.errors import NotFoundError
+from frontage_records.record import DEFAULT_BOUNDS, Bounds, Clock, Consistency, Record, Write, Written, now_us
+from frontage_records.watch import Watch, Watches
+
+
+class Store(ABC):
+    """Records by GUID. Every method raises GuidError for what is none, and EngineError where the engine does not serve."""
+
+    def __init__(self, bounds: Bounds = DEFAULT_BOUNDS, clock: Clock = now_us):
+        self.bounds = bounds
+        self.clock = clock
+        self._watches = Watches()
+
+    @property
+    def subscriptions(self) -> int:
+        return len(self._watches)
+
+    async def get(self, guid: str) -> Record:
+        """The record: of ``total`` ones the state at some instant between call and return. Raises NotFoundError."""
+        record = await self._read(check_guid(guid))
+        if record is None or record.document is None:
+            raise NotFoundError(f"there is no record {guid}")
+        return record
+
+    async def put(
+        self,
+        guid: str,
+        value: Value,
+        *,
+        consistency: Consistency | None = None,
+        stamp: int | None = None,
+        if_version: int | None = None,
+    ) -> Written:
+        """Write it whole; durable when this returns.
+
+        Raises DocumentError, SizeError, StampError, ConsistencyError, NoOrderError, VersionError, ContentionError and
+        OutcomeUnknownError.
+        """
+        document = encode(value, self.bounds.max_bytes)
+        return await self._write(Write(check_guid(guid), document, consistency, stamp, if_version))
+
+    async def delete(self, guid: str, *, stamp: int | None = None, if_version: int | None = None) -> Written:
+        """Like `put`; and raises NotFoundError."""
+        return await self._write(Write(check_guid(guid), None, None, stamp, if_version))
+
+    def subscribe(self, guid: str) -> AbstractAsyncContextManager[Watch]:
+        """The record's state, if it has one, then its later states in their order; deletions too."""
+        return self._subscribe(check_guid(guid))
+
+    @asynccontextmanager
+    async def _subscribe(self, guid: str) -> AsyncIterator[Watch]:
+        # First to listen, then to read: nothing between the two is missed.
+        watch = self._watches.add(guid)
+        try:
+            record = await self._read(guid)
+            if record is not None:
+                watch.offer(record)
+            yield watch
+        finally:
+            self._watches.remove(guid, watch)
+
+    @abstractmethod
+    async def sites(self, guid: str) -> tuple[int, ...]:
+        """Where the record's active replicas are: site ids, that which orders its writes first. Raises NotFoundError."""
+
+    @abstractmethod
+    async def place(self, guid: str, sites: Collection[int]) -> None:
+        """Keep the record at these sites, the first of which orders its writes; no update is lost or reordered.
+
+        Raises SiteError, NotFoundError, ContentionError, OutcomeUnknownError.
+        """
+
+    async def close(self) -> None:
+        """Ends subscriptions too."""
+        self._watches.end()
+
+    @abstractmethod
+    async def _read(self, guid: str) -> Record | None: ...
+
+    @abstractmethod
+    async def _write(self, write: Write) -> Written: ...

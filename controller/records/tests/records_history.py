@@ -1,0 +1,170 @@
+"""Histories of concurrent operations on one record, and whether some order of them explains what each has returned.
+
+The search is Wing and Gong's (JPDC 1993), remembering where it has been as Lowe does (2017): an operation may come next if it began
+before any that is left has ended. The register's values are versions with their documents, so a wrong order shows soon.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from frontage_records.errors import ContentionError, EngineError, OutcomeUnknownError
+from frontage_records.record import Consistency
+from frontage_records.store import Store
+
+State: TypeAlias = tuple[int, str | None]
+"""The version, and what is written there; None: nothing yet, or deleted."""
+
+NEVER = 1 << 62
+BUILT = Path(__file__).parents[3] / "build" / "porcupine"
+PORCUPINE = os.environ.get("PORCUPINE") or (str(BUILT) if BUILT.exists() else None)
+
+
+@dataclass(slots=True)
+class Operation:
+    """``end`` is NEVER if it is not known whether it was done; ``result`` then is None."""
+
+    kind: str
+    """``read``, ``put``, ``delete``; ``refused``: a put or deletion for another version than there was."""
+    written: str | None
+    if_version: int | None
+    begin: int
+    end: int = NEVER
+    result: State | None = None
+
+    def after(self, state: State) -> State | None:
+        """The state behind it, or None if it cannot come there."""
+        version, value = state
+        present = version if value is not None else 0
+        met = self.if_version is None or self.if_version == present
+        if self.kind == "read":
+            return state if self.result == (present, value) else None
+        if self.kind == "refused":
+            return None if met else state
+        if not met or (self.kind == "delete" and not present):
+            return None
+        done = version + 1, self.written
+        return done if self.result is None or self.result == done else None
+
+
+@dataclass
+class History:
+    """Of one record. Begins and ends are numbered as they happen, so no clock is asked."""
+
+    operations: list[Operation] = field(default_factory=list)
+    _moments: count[int] = field(default_factory=count)
+
+    def begin(self, kind: str, written: str | None = None, if_version: int | None = None) -> Operation:
+        operation = Operation(kind, written, if_version, next(self._moments))
+        self.operations.append(operation)
+        return operation
+
+    def end(self, operation: Operation, result: State | None, kind: str | None = None) -> None:
+        operation.end, operation.result, operation.kind = next(self._moments), result, kind or operation.kind
+
+    def drop(self, operation: Operation) -> None:
+        """It surely was not done."""
+        self.operations.remove(operation)
+
+
+def linearizable(operations: Sequence[Operation], start: State = (0, None)) -> bool:
+    """Whether there is a total order of them, within their begins and ends, in which each returns what it did."""
+    # What is not known to be done constrains nothing, if it read only.
+    todo = sorted((one for one in operations if one.end != NEVER or one.kind != "read"), key=lambda one: one.begin)
+    required = sum(1 << i for i, one in enumerate(todo) if one.end != NEVER)
+    seen: set[tuple[int, State]] = set()
+    stack: list[tuple[int, State]] = [(0, start)]
+    while stack:
+        done, state = stack.pop()
+        if done & required == required:
+            return True
+        if (done, state) in seen:
+            continue
+        seen.add((done, state))
+        for bit, one in _next(todo, done):
+            after = one.after(state)
+            if after is not None:
+                stack.append((done | bit, after))
+    return False
+
+
+def _next(todo: Sequence[Operation], done: int) -> list[tuple[int, Operation]]:
+    """Those that began before any that is left has ended, with their bits; ``todo`` is in the order of the begins."""
+    left, first_end = ~done & (1 << len(todo)) - 1, NEVER
+    found = []
+    while left:
+        bit = left & -left
+        one = todo[bit.bit_length() - 1]
+        if one.begin > first_end:
+            break
+        found.append((bit, one))
+        first_end = min(first_end, one.end)
+        left ^= bit
+    return [(bit, one) for bit, one in found if one.begin < first_end]
+
+
+def porcupines(histories: Sequence[Sequence[Operation]]) -> list[bool]:
+    """The same of many, by Porcupine (tools/porcupine); skips where that is not built."""
+    if PORCUPINE is None:
+        pytest.skip("no porcupine: make build/porcupine, or its path in PORCUPINE")
+    plain = [[asdict(one) | {"end": one.end if one.end != NEVER else None} for one in history] for history in histories]
+    done = subprocess.run([PORCUPINE], input=json.dumps(plain), capture_output=True, text=True, check=True)
+    found: list[bool] = json.loads(done.stdout)
+    return found
+
+
+def totally_written(operations: Sequence[Operation]) -> bool:
+    """Whether writes have one order, and every read returns a state of that which was not there only later. (total-writes)"""
+    writes = [one for one in operations if one.kind != "read"]
+    if not linearizable(writes):
+        return False
+    known = {one.result for one in writes if one.result is not None and one.kind == "put"}
+    unknown = {one.written: one for one in writes if one.result is None}
+    begun = {one.written: one.begin for one in writes}
+    for one in operations:
+        if one.kind != "read" or one.result is None or one.result[1] is None:
+            continue
+        value = one.result[1]
+        if one.result not in known and value not in unknown:
+            return False
+        if begun[value] > one.end:
+            return False
+    return True
+
+
+async def write_until(
+    done: asyncio.Event, store: Store, history: History, by: object, guid: str = "guid", wrote: Callable[[], object] = lambda: None
+) -> None:
+    """Put ``{"v": "BY.N"}``, one after the other, whatever fails; ``wrote`` is called after each that was acknowledged."""
+    n = 0
+    while not done.is_set():
+        n += 1
+        value = f"{by}.{n}"
+        operation = history.begin("put", value)
+        try:
+            written = await store.put(guid, {"v": value}, consistency=Consistency.TOTAL)
+        except OutcomeUnknownError:
+            continue
+        except (EngineError, ContentionError):
+            history.drop(operation)
+            continue
+        history.end(operation, (written.record.version, value))
+        wrote()
+
+
+async def read_by(store: Store, history: History, guid: str = "guid") -> None:
+    """What is there then."""
+    operation = history.begin("read")
+    record = await store.get(guid)
+    assert record.value is not None
+    history.end(operation, (record.version, record.value["v"]))

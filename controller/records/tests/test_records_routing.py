@@ -1,0 +1,172 @@
+"""Which site a request goes to: estimates against RFC 6298 by hand, and ways from site to site."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from frontage_records.latency import Estimation, Latency
+from frontage_records.ring import Ring, partition
+from frontage_records.routing import Question, Router, Routing, Step, Way
+
+GUID = "films.example"
+
+
+def router(rtts: dict[int, float], **routing: float) -> Router:
+    made = Router(rtts, Routing(**routing))  # type: ignore[arg-type]
+    for site, rtt in rtts.items():
+        made.latency[site].pinged(rtt)
+    return made
+
+
+def asked(way: Way) -> Step:
+    step = way.step()
+    assert step is not None
+    return step
+
+
+def test_average_and_timeout_are_tcps() -> None:
+    latency = Latency(Estimation(min_timeout=0.01))
+    latency.pinged(0.1)
+    assert (latency.average, latency.deviation, latency.timeout) == pytest.approx((0.1, 0.05, 0.3))
+    latency.answered(0.2)
+    # RTTVAR = 3/4 * 0.05 + 1/4 * 0.1; SRTT = 7/8 * 0.1 + 1/8 * 0.2
+    assert (latency.deviation, latency.average) == pytest.approx((0.0625, 0.1125))
+    assert latency.timeout == pytest.approx(0.1125 + 4 * 0.0625)
+
+
+def test_timeouts_multiply_the_estimate_up_to_a_bound_and_an_answer_ends_that() -> None:
+    latency = Latency(Estimation())
+    latency.pinged(0.1)
+    for factor in (2, 4, 8):
+        latency.timed_out()
+        assert latency.estimate == pytest.approx(0.1 * factor)
+    for _ in range(20):
+        latency.timed_out()
+    assert latency.estimate == pytest.approx(0.1 * 64)
+    assert latency.timeout == 10
+    latency.answered(0.1)
+    assert (latency.estimate, latency.timeout) == pytest.approx((0.1, 1.0))
+
+
+def test_pings_take_backoffs_back_one_by_one_and_let_old_waiting_fade() -> None:
+    latency = Latency(Estimation())
+    latency.answered(0.8)
+    latency.timed_out()
+    latency.timed_out()
+    seen = []
+    for _ in range(40):
+        latency.pinged(0.1)
+        seen.append(latency.estimate)
+    assert seen == sorted(seen, reverse=True)
+    assert seen[-1] == pytest.approx(0.1, rel=0.1)
+
+
+def test_a_site_that_times_out_unmeasured_comes_after_measured_ones() -> None:
+    found = Router([1, 2])
+    found.latency[1].timed_out()
+    found.latency[2].pinged(0.9)
+    assert found.nearest([1, 2]) == 2
+
+
+def test_first_the_nearest_controller_then_the_nearest_replica_and_then_that_alone() -> None:
+    sites = {site: site / 100 for site in range(1, 11)}
+    found = router(sites)
+    way = found.way(GUID, 0)
+    step = asked(way)
+    assert step.question is Question.ACTIVES
+    assert step.site == min(Ring(sites, 3).controllers(partition(GUID)))
+    way.answered(step, 0.02)
+    way.named(step, (9, 4, 7), 0)
+    step = asked(way)
+    assert (step.site, step.question) == (4, Question.REQUEST)
+    way.answered(step, 0.04)
+    assert asked(found.way(GUID, 59)) == Step(4, Question.REQUEST, 1.0)
+    assert asked(found.way(GUID, 60)).question is Question.ACTIVES
+
+
+def test_waiting_at_the_nearest_sends_requests_to_the_next() -> None:
+    found = router({1: 0.01, 2: 0.05})
+    found.learn(GUID, (1, 2), 0)
+    assert asked(found.way(GUID, 1)).site == 1
+    while found.nearest((1, 2)) == 1:
+        way = found.way(GUID, 1)
+        way.answered(asked(way), 0.2)
+    assert asked(found.way(GUID, 1)).site == 2
+
+
+def test_what_fails_is_followed_by_the_next_nearest_and_at_last_the_controllers_are_asked_anew() -> None:
+    found = router({1: 0.01, 2: 0.02, 3: 0.03, 4: 0.04}, controllers=2)
+    found.learn(GUID, (1, 2), 0)
+    way = found.way(GUID, 0)
+    for site in (1, 2):
+        step = asked(way)
+        assert (step.site, step.question) == (site, Question.REQUEST)
+        way.failed(step)
+    live = [site for site in found.controllers(GUID) if site not in (1, 2)]
+    step = asked(way) if live else None
+    if step is not None:
+        assert (step.site, step.question) == (live[0], Question.ACTIVES)
+        way.named(step, (1, 2, 4), 0)
+        assert asked(way).site == 4
+    assert found.latency[1].estimate == pytest.approx(0.02)
+
+
+def test_one_that_is_no_active_replica_any_longer_is_not_backed_off() -> None:
+    found = router({1: 0.01, 2: 0.02, 3: 0.03})
+    found.learn(GUID, (1, 2), 0)
+    way = found.way(GUID, 0)
+    way.elsewhere(asked(way))
+    step = asked(way)
+    assert step.question is Question.ACTIVES
+    way.named(step, (1, 3), 0)
+    assert asked(way).site == 3
+    assert found.actives(GUID, 1) == (1, 3)
+    assert found.latency[1].estimate == pytest.approx(0.01)
+
+
+def test_a_way_ends() -> None:
+    """Whatever fails, and even if controllers name the same dead sites again and again."""
+    found = router(dict.fromkeys(range(1, 8), 0.01))
+    way = found.way(GUID, 0)
+    steps = 0
+    while (step := way.step()) is not None:
+        steps += 1
+        if step.question is Question.ACTIVES:
+            way.named(step, (6, 7), 0)
+        else:
+            way.failed(step)
+    assert steps == 5  # two replicas, and each controller once
+
+
+def test_a_record_that_is_not_there_yet_is_its_controllers() -> None:
+    found = router({1: 0.03, 2: 0.02, 3: 0.01, 4: 0.005, 5: 0.002})
+    way = found.way(GUID, 0)
+    way.named(asked(way), (), 0)
+    assert asked(way).site in found.controllers(GUID)
+
+
+def test_one_site_needs_no_controller() -> None:
+    found = router({7: 0.01})
+    way = found.way(GUID, 0)
+    step = asked(way)
+    assert (step.site, step.question) == (7, Question.REQUEST)
+    way.failed(step)
+    assert way.step() is None
+
+
+def test_what_is_kept_is_bounded() -> None:
+    found = router({1: 0.01, 2: 0.02}, entries=2)
+    for guid in ("a", "b", "c"):
+        found.learn(guid, (1,), 0)
+        found.actives("a", 0)
+    assert [found.actives(guid, 0) for guid in ("a", "b", "c")] == [(1,), (), (1,)]
+
+
+@pytest.mark.parametrize("wrong", [{"gain": 0}, {"backoff": 1}, {"min_timeout": 20}, {"max_timeout": math.inf}, {"deviations": -1}])
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Estimation(**wrong)
+    with pytest.raises(ValueError, match="at least 1"):
+        Routing(entries=0)
