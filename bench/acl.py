@@ -10,7 +10,7 @@ from typing import Any
 
 from finsy.proto import p4r
 
-from frontage.p4info import TableInfo
+from frontage.p4.p4info import TableInfo
 from paths import program
 
 SEED = 1

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from frontage.config import Config, loads
-from frontage.controller import Controller
 from frontage.limits import MAX_SID, MAX_VIPS
 from frontage.mapping.compute.engine import Engine
 from frontage.mapping.compute.values import Changes
@@ -27,6 +26,7 @@ from frontage.mapping.control import switch
 from frontage.mapping.control.dispatcher import Dispatcher, DispatcherError
 from frontage.mapping.services import Service
 from frontage.mapping.store.tables import Choices, Tables
+from frontage.service.controller import Controller
 from paths import P4, WORK, program
 from rows import Row, row
 from switches import softswitch

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
 from frontage.config import ConfigError
-from frontage.p4errors import SwitchError
-from frontage.p4info import PipelineError
+from frontage.p4.errors import SwitchError
+from frontage.p4.p4info import PipelineError
 from paths import program
 
 Row: TypeAlias = dict[str, Any]

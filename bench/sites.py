@@ -17,11 +17,11 @@ from finsy.proto import p4r, p4r_grpc
 
 import acl
 from frontage.config import Config, loads
-from frontage.offline import contents, plain_entries, plain_packets
-from frontage.p4entities import BATCH
-from frontage.p4info import Pipeline
-from frontage.p4runtime import Session
-from frontage.state import Action, Key, State
+from frontage.p4.entities import BATCH
+from frontage.p4.entries import Action, Key, State
+from frontage.p4.p4info import Pipeline
+from frontage.p4.session import Session
+from frontage.state.offline import contents, plain_entries, plain_packets
 from paths import P4, ROOT, WORK, program
 
 CPU_PORT = 510

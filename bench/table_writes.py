@@ -9,9 +9,9 @@ from statistics import median
 
 from finsy.proto import p4r, p4r_grpc
 
-from frontage.p4entities import BATCH
-from frontage.p4runtime import Session
-from frontage.state import Action, Key
+from frontage.p4.entities import BATCH
+from frontage.p4.entries import Action, Key
+from frontage.p4.session import Session
 from rows import NO_PEER, Row, finish, row
 from sites import Site, frontage
 from switches import DEVICE_ID, Switch, bmv2, softswitch

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 
-from frontage.p4runtime import Session
+from frontage.p4.session import Session
 from paths import program
 from rows import NO_PEER, Row, finish, rates, row
 from sites import SITES, Site

@@ -12,10 +12,11 @@ from finsy.proto import p4r
 
 from bmv2_json import Ref
 from dialogue import Dialogue
-from frontage.config import Fallback, Handshake, load
+from frontage.config import load
+from frontage.config.schema import Fallback, Handshake
 from frontage.cookie import Ip6Cookie, plain_cid
-from frontage.offline import contents
-from frontage.p4info import Schema
+from frontage.p4.p4info import Schema
+from frontage.state.offline import contents
 from target import Packet
 from tools import ROOT
 

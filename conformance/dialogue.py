@@ -12,9 +12,9 @@ from scapy.packet import Packet as Layers
 from scapy.packet import Raw
 
 from frontage.config import Config
+from frontage.config.network import Port, Role
+from frontage.config.vips import Protocol, Server, Vip
 from frontage.cookie import CID_NONCE_MAX, Ip6Cookie, plain_cid
-from frontage.network import Port, Role
-from frontage.vips import Protocol, Server, Vip
 from target import Packet
 
 Address = IPv4Address | IPv6Address

@@ -30,7 +30,7 @@ from checks import Checks
 from corpus import Corpus, CorpusError, Sample
 from data_centre import SITES
 from explained import ExplainedError
-from frontage.p4info import PipelineError
+from frontage.p4.p4info import PipelineError
 from peers import NO_BMV2, bmv2, softswitch
 from rounds import Difference, Round, Undefined
 from target import Target, TargetError

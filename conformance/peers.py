@@ -14,7 +14,7 @@ import report
 import stf
 from checks import Check, Checks, Outcome
 from corpus import Corpus, Sample
-from frontage.p4info import Pipeline, PipelineError
+from frontage.p4.p4info import Pipeline, PipelineError
 from target import Target, TargetError
 from tools import Compiler, own, peer, run, version
 

@@ -15,7 +15,7 @@ from google.protobuf import text_format
 from bmv2_json import CompiledProgram
 from data_centre import Site
 from entries import Entries
-from frontage.p4info import Pipeline
+from frontage.p4.p4info import Pipeline
 from packets import Values, packet
 from target import Packet, Running, Target
 

@@ -13,7 +13,7 @@ from finsy.proto import p4i, p4r
 
 import wire
 from corpus import read
-from frontage.p4info import Pipeline
+from frontage.p4.p4info import Pipeline
 from target import Running, Target
 from wire import Field, MatchType
 

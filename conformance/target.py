@@ -16,9 +16,9 @@ import grpc
 from finsy.p4client import P4RpcStatus
 from finsy.proto import p4r, p4r_grpc
 
-from frontage.p4errors import SwitchError
-from frontage.p4info import Pipeline
-from frontage.p4runtime import Session
+from frontage.p4.errors import SwitchError
+from frontage.p4.p4info import Pipeline
+from frontage.p4.session import Session
 
 _PROTO = "proto/dataplane.proto"
 _messages, _services = grpc.protos_and_services(_PROTO)

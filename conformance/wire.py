@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from finsy.proto import p4i, p4r
 
-from frontage.p4info import to_bytes
+from frontage.p4.p4info import to_bytes
 
 MatchType = p4i.MatchField.MatchType
 

@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from frontage import edit
-from frontage.config import Config
-from frontage.controller import Controller
-from frontage.p4info import Pipeline
-from frontage.p4runtime import Session
-from frontage.reconcile import plan
-from frontage.service import Service
-from frontage.state import State
+from frontage.config import Config, edit
+from frontage.p4.entries import State
+from frontage.p4.p4info import Pipeline
+from frontage.p4.session import Session
+from frontage.service.controller import Controller
+from frontage.service.daemon import Service
+from frontage.state.reconcile import plan
 
 LIMIT = 60.0
 

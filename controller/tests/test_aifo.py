@@ -19,15 +19,15 @@ import softswitch
 from base.aifo import Aifo
 from base.sppifo import SpPifo
 from conftest import EXAMPLE, ROOT
-from frontage.allocation import Installed, allocate
-from frontage.blocks import scheduler
 from frontage.config import Config, loads
 from frontage.cookie import CookieKey, Ip6Cookie
-from frontage.desired import desired
-from frontage.p4info import Schema
-from frontage.replication import replicas_of
-from frontage.state import Action, Key
-from frontage.worker import sessions
+from frontage.p4.entries import Action, Key
+from frontage.p4.p4info import Schema
+from frontage.p4.replication import replicas_of
+from frontage.state.allocation import Installed, allocate
+from frontage.state.blocks import scheduler
+from frontage.state.desired import desired
+from frontage.state.worker import sessions
 
 MILLION = 1_000_000
 CLOCK_FOR_DEPTH = """

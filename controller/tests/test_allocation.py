@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from conftest import EXAMPLE
 from frontage import limits
-from frontage.allocation import Allocation, Installed, allocate
-from frontage.blocks import ports, vip
-from frontage.blocks.fallback import ticks
 from frontage.config import Config, load, loads
 from frontage.cookie import IP6_SIGNAL, TCP_LOAD
-from frontage.desired import STAGES, TABLES, TREE_STAGE, desired
-from frontage.scores import MAX_SCORE, scores
-from frontage.state import State, difference
-from frontage.tree import LeafOp, Op, leaf_ops
-from frontage.treeslots import Block
+from frontage.p4.entries import State, difference
+from frontage.state.allocation import Allocation, Installed, allocate
+from frontage.state.blocks import ports, vip
+from frontage.state.blocks.fallback import ticks
+from frontage.state.desired import STAGES, TABLES, TREE_STAGE, desired
+from frontage.state.scores import MAX_SCORE, scores
+from frontage.state.tree import LeafOp, Op, leaf_ops
+from frontage.state.tree_slots import Block
 from scale import large_config
 
 

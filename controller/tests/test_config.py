@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import texts
 from conftest import EXAMPLE
 from frontage.config import ConfigError, load, loads
+from frontage.config.vips import Policy
 from frontage.fields import Mac
 from frontage.limits import MAX_SERVERS
-from frontage.vips import Policy
 from scale import large_config
 
 TEXT = EXAMPLE.read_text(encoding="utf-8")

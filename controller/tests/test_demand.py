@@ -11,9 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import EXAMPLE
-from frontage.allocation import Installed, allocate
-from frontage.blocks import demand as block
-from frontage.blocks.demand import Cells, cell_indices
 from frontage.config import Config, ConfigError, loads
 from frontage.limits import DEMAND_CELLS
 from frontage.mapping.demand.counters import Epochs
@@ -22,7 +19,10 @@ from frontage.mapping.demand.moves import Place, Stage, advance, begin, decide
 from frontage.mapping.demand.reports import Report, Reporter, chance
 from frontage.mapping.placement.policy import Policy
 from frontage.mapping.placement.values import Sites
-from frontage.state import Action
+from frontage.p4.entries import Action
+from frontage.state.allocation import Installed, allocate
+from frontage.state.blocks import demand as block
+from frontage.state.blocks.demand import Cells, cell_indices
 
 CELLS = {"films": Cells(0, 8), "books": Cells(8, 8)}
 ARTEMIS = EXAMPLE.with_name("artemis.yaml")

@@ -14,15 +14,15 @@ from rich.console import Console
 
 from conftest import Switch
 from dispatchers import StandIn, running
-from frontage.blocks import demand
-from frontage.health import Phase
-from frontage.learning import MOST, Learned
+from frontage.cli.show import render
 from frontage.mapping.demand.moves import Stage
 from frontage.mapping.demand.reports import Told
 from frontage.mapping.store.store import Store
-from frontage.p4info import Schema
-from frontage.service import Service
-from frontage.show import render
+from frontage.p4.digests import MOST, Learned
+from frontage.p4.p4info import Schema
+from frontage.service.daemon import Service
+from frontage.service.health import Phase
+from frontage.state.blocks import demand
 from live import LIMIT, connected, serving, until
 from test_mapping_switch import CLIENT, sites_for, with_mapping
 

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import EXAMPLE
-from frontage import edit
-from frontage.config import ConfigError, loads
-from frontage.vips import Policy, ServerState
+from frontage.config import ConfigError, edit, loads
+from frontage.config.vips import Policy, ServerState
 
 TEXT = EXAMPLE.read_text(encoding="utf-8")
 FLOW = """\

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from conftest import QUIC_EXAMPLE
 from frontage.config import load
+from frontage.config.edit import rotate_key
 from frontage.cookie import CookieKey
-from frontage.edit import rotate_key
 from test_service import command, reconciled, status, until, up
 
 

@@ -9,17 +9,16 @@ import pytest
 from finsy.proto import p4r
 
 from conftest import Switch
-from frontage import edit
-from frontage.blocks import demand
-from frontage.config import load
-from frontage.controller import Controller
-from frontage.health import Phase
-from frontage.p4errors import ElectionIdInUseError, SwitchError, UnreachableError
-from frontage.p4info import Pipeline
-from frontage.p4runtime import Role, Session
-from frontage.reconcile import plan
-from frontage.state import Key
-from frontage.vips import Policy
+from frontage.config import edit, load
+from frontage.config.vips import Policy
+from frontage.p4.entries import Key
+from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableError
+from frontage.p4.p4info import Pipeline
+from frontage.p4.session import Role, Session
+from frontage.service.controller import Controller
+from frontage.service.health import Phase
+from frontage.state.blocks import demand
+from frontage.state.reconcile import plan
 from live import LIMIT, edited, installed, running, until
 
 

@@ -11,14 +11,13 @@ import pytest
 from finsy.proto import p4r
 
 from conftest import PROGRAM, Switch
-from frontage import edit
-from frontage.blocks import masking, server, unseal, vip
-from frontage.config import load, loads
-from frontage.health import Phase
-from frontage.reconcile import ReconcileError, plan
-from frontage.state import Action, Key, State
-from frontage.status import read_status
-from frontage.vips import Policy, ServerState
+from frontage.config import edit, load, loads
+from frontage.config.vips import Policy, ServerState
+from frontage.p4.entries import Action, Key, State
+from frontage.service.health import Phase
+from frontage.service.status import read_status
+from frontage.state.blocks import masking, server, unseal, vip
+from frontage.state.reconcile import ReconcileError, plan
 from live import LIMIT, connected, edited, installed, running
 from scale import large_config
 

@@ -24,7 +24,7 @@ from frontage.mapping.control.switch import change, whole
 from frontage.mapping.services import Service, services_of, sites_of
 from frontage.mapping.settings import EndUsers, TendedDispatcher
 from frontage.mapping.store.tables import Tables
-from frontage.steering import EndUserMapping
+from frontage.state.steering import EndUserMapping
 
 FILMS = Service("films.example", 3, 2)
 NEAR_ONE, NEAR_TWO = "2001:db8:c1::/48", "198.51.100.0/24"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from conftest import EXAMPLE, Switch, for_switch
 from dispatchers import StandIn, running
-from frontage.blocks import region, steering
-from frontage.reconcile import plan
-from frontage.service import Service
-from frontage.state import State
-from frontage.steering import EndUserMapping
+from frontage.p4.entries import State
+from frontage.service.daemon import Service
+from frontage.state.blocks import region, steering
+from frontage.state.reconcile import plan
+from frontage.state.steering import EndUserMapping
 from live import LIMIT, connected, serving, until
 
 CLIENT = "2001:db8:c1::/48"

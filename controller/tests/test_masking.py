@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import EXAMPLE
-from frontage.allocation import Allocation
-from frontage.blocks import masking, retrieve
 from frontage.config import Config, load
 from frontage.cookie import CookieKey
-from frontage.state import Key, State
+from frontage.p4.entries import Key, State
+from frontage.state.allocation import Allocation
+from frontage.state.blocks import masking, retrieve
 
 KEYS = (CookieKey(6, bytes(range(16))), CookieKey(7, bytes(range(100, 132))))
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from conftest import EXAMPLE, PROGRAM, ROOT
-from frontage import limits, reasons
-from frontage.allocation import Installed, allocate
+from frontage import limits
 from frontage.config import load
-from frontage.desired import BLOCKS, TABLES, desired
-from frontage.p4info import Pipeline, PipelineError, Schema
-from frontage.state import Action, Key
+from frontage.p4 import reasons
+from frontage.p4.entries import Action, Key
+from frontage.p4.p4info import Pipeline, PipelineError, Schema
+from frontage.state.allocation import Installed, allocate
+from frontage.state.desired import BLOCKS, TABLES, desired
 
 SOURCE = ROOT / "p4src"
 

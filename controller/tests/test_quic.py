@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from conftest import QUIC_EXAMPLE as EXAMPLE
 from conftest import ROOT
-from frontage.allocation import Installed, allocate
-from frontage.blocks import handshake, masking, unseal, vip
 from frontage.config import Config, ConfigError, load, loads
+from frontage.config.edit import rotate_key
+from frontage.config.vips import Protocol
 from frontage.cookie import CookieKey, Ip6Cookie
-from frontage.desired import desired
-from frontage.edit import rotate_key
-from frontage.state import Action, Key, State
-from frontage.vips import Protocol
+from frontage.p4.entries import Action, Key, State
+from frontage.state.allocation import Installed, allocate
+from frontage.state.blocks import handshake, masking, unseal, vip
+from frontage.state.desired import desired
 from texts import problems, replaced
 
 TEXT = EXAMPLE.read_text(encoding="utf-8")

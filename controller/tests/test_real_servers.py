@@ -9,18 +9,18 @@ import pytest
 from rich.console import Console
 
 from conftest import EXAMPLE, Switch, for_switch
-from frontage import edit, limits
-from frontage.allocation import Hop, Installed, allocate
-from frontage.blocks import forwarding, ports, real_servers
-from frontage.config import Config, ConfigError, load, loads
-from frontage.desired import STAGES, desired
+from frontage import limits
+from frontage.cli.show import render
+from frontage.config import Config, ConfigError, edit, load, loads
+from frontage.config.real_servers import balancers, senders
+from frontage.config.routing import RoutingTable
 from frontage.fields import Mac
-from frontage.metrics import _counter_metrics
-from frontage.qdsr import balancers, senders
-from frontage.show import render
-from frontage.state import Action, Key, State
-from frontage.status import read_counters, read_status
-from frontage.ways import Ways
+from frontage.p4.entries import Action, Key, State
+from frontage.service.metrics import _counter_metrics
+from frontage.service.status import read_counters, read_status
+from frontage.state.allocation import Hop, Installed, allocate
+from frontage.state.blocks import forwarding, ports, real_servers
+from frontage.state.desired import STAGES, desired
 from live import connected, installed, running
 from texts import problems, replaced
 
@@ -160,9 +160,9 @@ def test_they_are_reached_like_neighbors() -> None:
     hop = allocation.next_hops[Hop(4, config.ports[3].mac, Mac(0x020000000403))]
     state = desired(config, allocation)
     assert state[Key(forwarding.IPV6_LPM, ((number("2001:db8:4::3"), 128),))] == Action("set_next_hop", (hop,))
-    way = Ways(config).to(ip_address("10.0.3.1"))
-    assert way is not None
-    assert (way.port, str(way.mac)) == ("rack3", "02:00:00:00:04:01")
+    next_hop = RoutingTable(config.routes, config.on_link_hosts).lookup(ip_address("10.0.3.1"))
+    assert next_hop is not None
+    assert (next_hop.port, str(next_hop.mac)) == ("rack3", "02:00:00:00:04:01")
 
 
 def test_an_address_is_guarded_before_it_is_reached() -> None:
@@ -171,19 +171,24 @@ def test_an_address_is_guarded_before_it_is_reached() -> None:
         assert stage[guard] < stage[way]
 
 
+def senders_of(config: Config) -> dict[tuple[str, int], bool]:
+    return senders(config.real_servers, config.servers)
+
+
 def test_a_balancer_may_be_a_real_server() -> None:
     """Its own loads are its own; those that it tells in another's name are not."""
     config = loads(ONE_MACHINE, FILE)
-    assert {key: second_hand for key, second_hand in senders(config).items() if key[0] == "rack4"} == {
+    assert {key: second_hand for key, second_hand in senders_of(config).items() if key[0] == "rack4"} == {
         ("rack4", 1): True,
         ("rack4", 2): False,
     }
     # It may name itself, too.
-    assert senders(loads(ONE_MACHINE.replace("for: film1 }", "for: films }"), FILE)) == senders(config)
+    assert senders_of(loads(ONE_MACHINE.replace("for: film1 }", "for: films }"), FILE)) == senders_of(config)
 
 
 def test_names_are_of_servers_or_of_vips() -> None:
-    found = {real_server.name: [server.name for server in servers] for real_server, servers in balancers(load(QDSR))}
+    config = load(QDSR)
+    found = {r.name: [server.name for server in servers] for r, servers in balancers(config.real_servers, config.servers)}
     assert found == {"real1": ["film1", "film2", "film1-v4", "film2-v4"], "real2": ["film1", "film2"], "real3": ["film2"]}
 
 

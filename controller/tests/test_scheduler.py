@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from conftest import EXAMPLE
-from frontage import limits, reasons
-from frontage.blocks import aifo, scheduler
+from frontage import limits
 from frontage.config import Config, ConfigError, loads
-from frontage.replication import CLONE_SESSION
-from frontage.state import Action, Key
-from frontage.status import read_status
+from frontage.p4 import reasons
+from frontage.p4.entries import Action, Key
+from frontage.p4.replication import CLONE_SESSION
+from frontage.service.status import read_status
+from frontage.state.blocks import aifo, scheduler
 from live import connected, installed, running
 
 SESSION = Key(CLONE_SESSION, (limits.WORKER_SESSION,))

@@ -140,7 +140,7 @@ def test_edit_by_hand_is_followed_and_a_wrong_one_is_not(running: Path) -> None:
     until(lambda: status(running)["vips"][0]["policy"] == "hash" and reconciled(running))
     # Status reads the file first; so ask the controller itself.
     from frontage.config import load
-    from frontage.control import ControlError, ask, socket_path
+    from frontage.service.control import ControlError, ask, socket_path
 
     path = socket_path(load(running), running)
     running.write_text(text.replace("sid: 3", "sid: 2"))

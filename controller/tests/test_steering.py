@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 from conftest import EXAMPLE, Switch, for_switch
-from frontage import limits, steering_file
-from frontage.allocation import Installed, allocate
-from frontage.blocks import copies, encapsulation, neighbor, region, steering, tunnel, vip
+from frontage import limits
 from frontage.config import Config, ConfigError, load, loads
-from frontage.desired import desired
-from frontage.reconcile import plan
-from frontage.replication import CLONE_SESSION
-from frontage.service import Service, _other_stamps
-from frontage.state import Action, Key, State
-from frontage.steering import Change, EndUserMapping, MappingEntries, MappingError
+from frontage.p4.entries import Action, Key, State
+from frontage.p4.replication import CLONE_SESSION
+from frontage.service.daemon import Service, _other_stamps
+from frontage.state import steering_file
+from frontage.state.allocation import Installed, allocate
+from frontage.state.blocks import copies, encapsulation, neighbor, region, steering, tunnel, vip
+from frontage.state.desired import desired
+from frontage.state.reconcile import plan
+from frontage.state.steering import Change, EndUserMapping, MappingEntries, MappingError
 from live import LIMIT, connected, running, serving, until
 from texts import problems, replaced
 

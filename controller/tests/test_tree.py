@@ -10,13 +10,13 @@ import pytest
 from finsy.proto import p4r
 
 from conftest import Switch
-from frontage import edit, limits
-from frontage.allocation import Installed
-from frontage.config import load
-from frontage.controller import Controller
-from frontage.p4info import to_bytes
-from frontage.reconcile import plan
-from frontage.vips import ServerState
+from frontage import limits
+from frontage.config import edit, load
+from frontage.config.vips import ServerState
+from frontage.p4.p4info import to_bytes
+from frontage.service.controller import Controller
+from frontage.state.allocation import Installed
+from frontage.state.reconcile import plan
 from live import LIMIT, connected, installed, running
 
 pytestmark = pytest.mark.skipif(os.environ.get("TARGET") == "bmv2", reason="BMv2 does not let registers be read")

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from frontage.reasons import outcomes
+from frontage.p4.reasons import outcomes
 from frontage_sim import compiled, simulate, simulator
 from frontage_sim.grid import runs
 from frontage_sim.results import summaries

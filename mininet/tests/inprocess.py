@@ -8,10 +8,10 @@ import yaml
 
 import softswitch
 from frontage.config import loads
-from frontage.offline import contents
-from frontage.p4info import Schema
-from frontage.reasons import drops, outcomes
-from frontage.state import Action, Key, Match
+from frontage.p4.entries import Action, Key, Match
+from frontage.p4.p4info import Schema
+from frontage.p4.reasons import drops, outcomes
+from frontage.state.offline import contents
 from frontage_testbed.programs import REPOSITORY
 
 DROPS, OUTCOMES = "FrontageIngress.drops", "FrontageIngress.outcomes"

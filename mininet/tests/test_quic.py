@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from frontage import edit
-from frontage.config import loads
-from frontage.keyfile import key_file, replace
+from frontage.config import edit, loads
+from frontage.config.key_file import key_file, replace
 from frontage_testbed.datacentre.addresses import QUIC_VIP4
 from frontage_testbed.datacentre.settings import TARGETS, Settings
 from frontage_testbed.sandbox import Sandbox

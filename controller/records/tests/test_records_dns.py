@@ -23,13 +23,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from frontage.config.records import Dns
 from frontage.mapping.compute.prefixes import parse
 from frontage.mapping.compute.values import Sample
 from frontage.mapping.settings import EndUsers
 from frontage.mapping.store.latency import TOLD
 from frontage.mapping.store.store import Store
 from frontage.naming import ServicePrefix
-from frontage.records import Dns
 from frontage_records import http
 from frontage_records.client import RecordClient
 from frontage_records.dns.mapped import Mapped

@@ -1,4 +1,4 @@
-"""The values of the configuration's fields: addresses, names, secrets; each parsed from text, with errors for people."""
+"""What the sections of the configuration are made of: their base class, and the types of their fields."""
 
 from __future__ import annotations
 
@@ -15,12 +15,21 @@ from ipaddress import (
 )
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN
 
 IPAddress = IPv4Address | IPv6Address
 IPNetwork = IPv4Network | IPv6Network
+
+
+class Model(BaseModel):
+    """Base class of the configuration's sections: immutable, without unknown fields.
+
+    Errors do not show the input, which may be a secret.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
 
 
 class Mac(int):

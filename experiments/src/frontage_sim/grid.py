@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from frontage.config import ConfigError
-from frontage.vips import Policy
-from frontage.yamlfile import Path as YamlPath
-from frontage.yamlfile import Problem
+from frontage.config.document import Path as YamlPath
+from frontage.config.document import Problem
+from frontage.config.vips import Policy
 from frontage_sim.graph import Graph
 from frontage_sim.scenario import DISCIPLINES, Protocol, Scenario, Workload, read
 from frontage_sim.worlds import graph

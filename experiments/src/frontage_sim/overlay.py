@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from frontage.config import ConfigError
-from frontage.yamlfile import Problem
+from frontage.config.document import Problem
 from frontage_sim import scenario
 from frontage_sim.switches import Program
 

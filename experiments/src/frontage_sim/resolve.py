@@ -6,7 +6,7 @@ from functools import cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from frontage.blocks.aifo import limit
+from frontage.state.blocks.aifo import limit
 from frontage_sim.addresses import SERVER_PORT, SERVICES, mac, peer_mac, sid
 from frontage_sim.graph import Graph, Host, Link
 from frontage_sim.grid import Run

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from frontage.config import ConfigError
-from frontage.explain import explain
+from frontage.config.document import Document, DocumentError, Plain, Problem, parse
+from frontage.config.explain import explain
+from frontage.config.vips import Policy
 from frontage.limits import MAX_WEIGHT
-from frontage.vips import Policy
-from frontage.yamlfile import Document, DocumentError, Plain, Problem, parse
 from frontage_sim.quantity import Duration, Rate, Size
 from frontage_sim.sizes import sizes
 

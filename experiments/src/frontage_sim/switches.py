@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from frontage.config import Config, loads
-from frontage.offline import contents, plain_entries, plain_packets, plain_sessions
-from frontage.p4info import Schema
+from frontage.p4.p4info import Schema
+from frontage.state.offline import contents, plain_entries, plain_packets, plain_sessions
 from frontage_sim.addresses import SERVER_PORT, SERVICES, mac, peer_mac, sid
 from frontage_sim.graph import Graph, Port, Switch
 from frontage_sim.scenario import Balancer, Protocol, Scheduler, SchedulerKind

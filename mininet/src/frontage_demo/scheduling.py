@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from frontage.network import Scheduler
+from frontage.config.network import Scheduler
 from frontage_testbed.datacentre.configuration import scheduler_of
 from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.load.workload import Arrival

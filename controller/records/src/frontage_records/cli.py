@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from frontage.cli_common import DEFAULT_CONFIG, ConfigOption, example, fail, load_config, out
+from frontage.cli.common import DEFAULT_CONFIG, ConfigOption, example, fail, load_config, out
 from frontage.config import Config
-from frontage.records import Records
+from frontage.config.records import Records
 from frontage_records.tokens import May
 
 if TYPE_CHECKING:

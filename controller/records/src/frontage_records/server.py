@@ -7,7 +7,7 @@ import ssl
 from aiohttp.web import AppRunner
 
 from frontage.config import Config
-from frontage.records import Records, Tls
+from frontage.config.records import Records, Tls
 from frontage_records import http
 from frontage_records.embedded import Embedded
 from frontage_records.errors import EngineError

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from frontage.findings import Finding, duplicates, unknown
+from frontage.config.checks.findings import Finding, duplicates, unknown
 
 if TYPE_CHECKING:
-    from frontage.config import Config
+    from frontage.config.schema import Config
 
 
 def check_end_users(config: Config) -> Iterator[Finding]:

@@ -15,12 +15,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from frontage.config import Config
-from frontage.controller import Controller
 from frontage.fields import IPAddress
 from frontage.mapping.errors import StoreError
 from frontage.mapping.services import Service, services_of, sites_of
 from frontage.mapping.settings import EndUsers, Placement
-from frontage.steering import EndUserMapping, MappingError
+from frontage.service.controller import Controller
+from frontage.state.steering import EndUserMapping, MappingError
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

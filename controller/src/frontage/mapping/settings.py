@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from frontage.fields import Model
 from frontage.limits import MAX_REDUNDANCY, MAX_REGION, MAX_SERVICE, MAX_SITE
-from frontage.model import Model
 
 SiteId = Annotated[int, Field(ge=1, le=MAX_SITE)]
 ServiceName = Annotated[str, StringConstraints(pattern=r"^\S{1,255}$", to_lower=True)]

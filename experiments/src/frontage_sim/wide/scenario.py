@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from frontage.config import ConfigError
-from frontage.explain import explain
+from frontage.config.explain import explain
 from frontage_sim.scenario import read
 
 

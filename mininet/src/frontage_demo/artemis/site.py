@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from frontage.control import ControlError, ask
+from frontage.service.control import ControlError, ask
 from frontage_testbed.metricsclient import scrape
 from frontage_testbed.nodes import Namespace, NodeError, spawn
 from frontage_testbed.wan.addresses import SiteAddresses

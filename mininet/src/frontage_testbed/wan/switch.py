@@ -16,9 +16,9 @@ from pathlib import Path
 
 from finsy.proto import p4r
 
-from frontage.p4info import Pipeline
-from frontage.p4runtime import Session
-from frontage.state import Action, Key, State
+from frontage.p4.entries import Action, Key, State
+from frontage.p4.p4info import Pipeline
+from frontage.p4.session import Session
 
 from ..nodes import NodeError, spawn
 from ..processes import end as end_process

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from prometheus_client import CollectorRegistry, Counter
 
-from frontage.records import Dns
+from frontage.config.records import Dns
 from frontage_records.client import RecordClient
 from frontage_records.dns.regions import single
 from frontage_records.dns.zone import Zone

@@ -14,7 +14,7 @@ from typing import Any
 from dnslib import CLASS, EDNS0, NS, OPCODE, QTYPE, RCODE, RR, SOA, DNSHeader, DNSRecord, EDNSOption
 from dnslib.label import DNSLabel
 
-from frontage.records import Dns
+from frontage.config.records import Dns
 from frontage_records.dns.answers import ContentError, resource_records
 from frontage_records.dns.regions import OPTION, Network, Regions, Subnet, SubnetError
 from frontage_records.document import check_guid

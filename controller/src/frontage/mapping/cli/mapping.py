@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from frontage.cli_common import DEFAULT_CONFIG, ConfigOption, JsonOption, example, fail, load_config, out
+from frontage.cli.common import DEFAULT_CONFIG, ConfigOption, JsonOption, example, fail, load_config, out
 from frontage.config import Config
 from frontage.mapping.store.kind import Kind
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from frontage.cli_common import DEFAULT_CONFIG, ConfigOption, JsonOption, fail, load_config, out
+from frontage.cli.common import DEFAULT_CONFIG, ConfigOption, JsonOption, fail, load_config, out
 
 if TYPE_CHECKING:
     from frontage.mapping.demand.moves import Place

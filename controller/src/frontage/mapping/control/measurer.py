@@ -7,10 +7,6 @@ import logging
 import time
 from dataclasses import dataclass, field
 
-from frontage.blocks import demand
-from frontage.controller import Controller
-from frontage.health import Phase
-from frontage.learning import Learned
 from frontage.mapping.compute.prefixes import Prefix
 from frontage.mapping.control.placer import policy_of
 from frontage.mapping.demand.counters import Epochs
@@ -18,8 +14,12 @@ from frontage.mapping.demand.reports import Reporter
 from frontage.mapping.errors import StoreError
 from frontage.mapping.settings import EndUsers, Placement
 from frontage.mapping.store.store import Store
-from frontage.p4errors import SwitchError
-from frontage.p4info import PipelineError
+from frontage.p4.digests import Learned
+from frontage.p4.errors import SwitchError
+from frontage.p4.p4info import PipelineError
+from frontage.service.controller import Controller
+from frontage.service.health import Phase
+from frontage.state.blocks import demand
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from frontage.mapping.store.tables import Tables, difference
-from frontage.steering import Change, EndUserMapping, Sites
+from frontage.state.steering import Change, EndUserMapping, Sites
 
 
 def whole(tables: Tables, site: int, names: Collection[str]) -> EndUserMapping:

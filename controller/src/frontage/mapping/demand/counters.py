@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from frontage.blocks.demand import Cells
+from frontage.state.blocks.demand import Cells
 
 Regions = dict[int, int]
 """Handshakes by region; 0 of clients in none that has a cell."""

@@ -1,0 +1,255 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from frontage.cli.common import DEFAULT_CONFIG, ConfigArgument, ConfigOption, JsonOption, err, example, fail, load_config, out
+from frontage.config import ConfigError, edit, load
+from frontage.config.key_file import OWNER_ONLY, key_file, replace
+from frontage.config.vips import Policy, ServerState
+from frontage.mapping.cli import mapping as mapping_cli
+from frontage.mapping.cli import placement as placement_cli
+from frontage.service.control import ControlError, ask, is_listening, socket_path
+
+
+def _records_app() -> typer.Typer:
+    """Return the commands of the distribution ``frontage-records``, or one that says how to install it."""
+    if find_spec("frontage_records") is not None:
+        from frontage_records.cli import app as records_app
+
+        return records_app
+    stub = typer.Typer(invoke_without_command=True, help="The record store; not installed.")
+
+    @stub.callback(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+    def records(_context: typer.Context) -> None:
+        fail("frontage records: the record store is not installed: run `pip install frontage-records`")
+
+    return stub
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,
+    help="Frontage's controller: programs the edge switch from one configuration file.",
+)
+app.add_typer(mapping_cli.app, name="mapping")
+app.add_typer(_records_app(), name="records")
+app.command(epilog=example("frontage placement films.example -c frontage.yaml"))(placement_cli.placement)
+
+WAIT = 65.0
+"""Seconds that a command waits for the running controller: a little longer than the controller waits for the switch."""
+
+
+def main() -> None:
+    app()
+
+
+@app.command(epilog=example("frontage up frontage.yaml"))
+def up(
+    config: ConfigArgument,
+    election_id: Annotated[
+        int | None, typer.Option(min=1, help="Offer this election id first, instead of the file's device.election_id.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Run the controller: install CONFIG in the switch, follow changes of the file, reconnect, stand by if another one leads."""
+    from frontage.service.daemon import Service
+
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    logging.getLogger("asyncio").setLevel(logging.INFO)
+
+    async def run() -> None:
+        service = Service(config, election_id=election_id)
+        task = asyncio.create_task(service.run())
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        await task
+
+    try:
+        asyncio.run(run())
+    except asyncio.CancelledError:
+        raise typer.Exit(0) from None
+    except (ConfigError, ControlError, OSError) as error:
+        fail(error)
+    except BaseExceptionGroup as group:
+        errors = group.subgroup((ControlError, OSError))
+        if errors is None:
+            raise
+        fail("; ".join(str(error) for error in errors.exceptions))
+
+
+@app.command(epilog=example("frontage check frontage.yaml"))
+def check(config: ConfigArgument, as_json: JsonOption = False) -> None:
+    """Check CONFIG without installing it. Every problem is one line: file:line:column: field: what is wrong; the fix."""
+    from frontage.state import steering_file
+
+    try:
+        found = load(config)
+        steering_file.of(found)
+    except ConfigError as error:
+        if as_json:
+            problems = [
+                {
+                    "line": problem.position.line if problem.position else None,
+                    "column": problem.position.column if problem.position else None,
+                    "path": list(problem.path),
+                    "what": problem.what,
+                    "fix": problem.fix,
+                }
+                for problem in error.problems
+            ]
+            out.print_json(json.dumps({"ok": False, "problems": problems}))
+        else:
+            err.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    if as_json:
+        out.print_json(json.dumps({"ok": True, "vips": len(found.vips), "servers": len(found.servers)}))
+    else:
+        out.print(f"{config}: {len(found.vips)} VIPs, {len(found.servers)} servers: no problem found", highlight=False)
+
+
+@app.command(epilog=example("frontage status -c frontage.yaml --json"))
+def status(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> None:
+    """Show what is installed against what is wanted, VIPs and servers with their traffic, drops by reason, keys."""
+    from frontage.cli import show
+
+    found = load_config(config, as_json=as_json)
+    try:
+        path = socket_path(found, config)
+        if is_listening(path):
+            result: dict[str, Any] = ask(path, {"command": "status"}, WAIT)["status"]
+        else:
+            result = asyncio.run(show.read_directly(found))
+    except ControlError as error:
+        fail(error, as_json=as_json)
+    if as_json:
+        out.print_json(json.dumps(result))
+    else:
+        show.render(out, result)
+
+
+@app.command("add-server", epilog=example("frontage add-server web5 --vip shop --address 10.0.0.15 --port 8080"))
+def add_server(
+    name: Annotated[str, typer.Argument(help="The new server's name.")],
+    vip: Annotated[str, typer.Option(help="The name of its VIP.")],
+    address: Annotated[str, typer.Option(help="Its own address (DIP).")],
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Its own TCP port.")],
+    sid: Annotated[int | None, typer.Option(help="Its server id; a free one if not given.")] = None,
+    weight: Annotated[int | None, typer.Option(help="Its share of new connections against others'.")] = None,
+    config: ConfigOption = DEFAULT_CONFIG,
+    as_json: JsonOption = False,
+) -> None:
+    """Add a server to a VIP. Established connections stay where they are."""
+    _change(
+        config,
+        lambda text: edit.add_server(text, name=name, vip=vip, address=address, port=port, sid=sid, weight=weight),
+        f"server {name} added to {vip}",
+        as_json=as_json,
+    )
+
+
+@app.command(epilog=example("frontage drain web2"))
+def drain(
+    name: Annotated[str, typer.Argument(help="The server's name.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Give it new connections again.")] = False,
+    config: ConfigOption = DEFAULT_CONFIG,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a server no new connections; those that it has go on."""
+    state = ServerState.ACTIVE if undo else ServerState.DRAINING
+    _change(config, lambda text: edit.set_server_state(text, name, state), f"server {name} is {state}", as_json=as_json)
+
+
+@app.command("remove-server", epilog=example("frontage remove-server web2"))
+def remove_server(
+    name: Annotated[str, typer.Argument(help="The server's name.")],
+    config: ConfigOption = DEFAULT_CONFIG,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove a server, and with it the connections that it still has: drain it first, and wait until it has none."""
+    _change(config, lambda text: edit.remove_server(text, name), f"server {name} removed", as_json=as_json)
+
+
+@app.command("set-policy", epilog=example("frontage set-policy shop cclb4 --alpha 0.5"))
+def set_policy(
+    vip: Annotated[str, typer.Argument(help="The VIP's name.")],
+    policy: Annotated[Policy, typer.Argument(help="How new connections find their server.")],
+    alpha: Annotated[float | None, typer.Option(min=0, max=1, help="Weight of N_AF against N_FF, for cclb4.")] = None,
+    config: ConfigOption = DEFAULT_CONFIG,
+    as_json: JsonOption = False,
+) -> None:
+    """Change a VIP's policy. Only new connections notice."""
+    _change(config, lambda text: edit.set_policy(text, vip, policy, alpha), f"{vip} goes by {policy}", as_json=as_json)
+
+
+@app.command("rotate-key", epilog=example("frontage rotate-key -c frontage.yaml"))
+def rotate_key(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> None:
+    """Seal cookies with a new key. The previous key still opens; a connection that is silent for two rotations loses its server."""
+    _change(config, lambda text: edit.rotate_key(text, config.resolve().parent), "a new key seals", as_json=as_json)
+
+
+@app.command(epilog=example("frontage keys frontage.yaml -o keys.toml"))
+def keys(
+    config: ConfigArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The file, readable for its owner only; standard output if not given."),
+    ] = None,
+) -> None:
+    """Write the keys for QUIC servers (`keys` in their configuration), once the running controller has installed them.
+
+    What a server seals with a key that the switch does not have yet is dropped.
+    """
+    found = load_config(config, as_json=False)
+    try:
+        path = socket_path(found, config)
+        if is_listening(path):
+            ask(path, {"command": "apply"}, WAIT)
+        else:
+            err.print("no controller is running: do not give these keys to servers before the switch has them", soft_wrap=True)
+    except ControlError as error:
+        fail(f"nothing has been written: the switch does not have the keys of {config}: {error}")
+    if output is None:
+        sys.stdout.write(key_file(found))
+        return
+    try:
+        replace(output, key_file(found), OWNER_ONLY)
+    except OSError as error:
+        fail(f"{output}: cannot be written: {error}; make its folder writable")
+
+
+def _change(config: Path, change: edit.Edit, done: str, *, as_json: bool) -> None:
+    """Edit the file, then wait until the running controller has installed it."""
+    try:
+        found = edit.change_file(config, change)
+    except (ConfigError, edit.EditError) as error:
+        fail(f"nothing has been changed: {error}", as_json=as_json)
+    installed = False
+    try:
+        path = socket_path(found, config)
+        if is_listening(path):
+            ask(path, {"command": "apply"}, WAIT)
+            installed = True
+    except ControlError as error:
+        fail(f"{config} says now that {done}, but that is not installed: {error}", as_json=as_json, code=2)
+    if as_json:
+        out.print_json(json.dumps({"ok": True, "changed": done, "installed": installed}))
+    elif installed:
+        out.print(f"{done}: installed", highlight=False)
+    else:
+        out.print(f"{done}: written to {config}; no controller is running, `frontage up {config}` will install it", highlight=False)

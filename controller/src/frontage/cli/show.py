@@ -1,0 +1,144 @@
+"""``frontage status`` for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from frontage.config import Config
+from frontage.p4.errors import SwitchError
+from frontage.p4.p4info import Pipeline, PipelineError
+from frontage.p4.session import Session
+from frontage.service.controller import CONNECT_TIMEOUT
+from frontage.service.status import describe_config, read_status
+from frontage.state.reconcile import ReconcileError
+
+_REGIONS = 5
+"""That are shown of a VIP's demand."""
+
+
+async def read_directly(config: Config) -> dict[str, Any]:
+    """The status where no controller is running: everything but the controller's own state."""
+    error = None
+    status = describe_config(config)
+    device = config.device
+    try:
+        pipeline = Pipeline.load(device.pipeline.p4info, device.pipeline.json_file)
+        async with Session(device.address, device.device_id) as session:
+            await session.connect(CONNECT_TIMEOUT)
+            cookie = await session.installed_pipeline()
+            if cookie == pipeline.cookie:
+                status = await read_status(session, pipeline.schema, config)
+            else:
+                error = "the switch runs no pipeline" if cookie is None else "the switch runs another pipeline"
+    except (SwitchError, PipelineError, ReconcileError) as problem:
+        error = str(problem)
+    status["controller"] = {"phase": "not running", "role": None, "error": error, "config_error": None}
+    return status
+
+
+def render(console: Console, status: dict[str, Any]) -> None:
+    _render_controller(console, status)
+    _render_difference(console, status)
+    _render_vips(console, status)
+    _render_servers(console, status)
+    _render_real_servers(console, status)
+    _render_demand(console, status)
+    parts = {
+        "outcomes": "steering",
+        "drops": "drops by reason",
+        "refusals": "refused by AIFO, by remaining time from so many us on",
+        "claims": "connection table",
+        "handshakes": "handshake table",
+    }
+    for part, title in parts.items():
+        _render_counts(console, title, status.get(part, {}))
+
+
+def _render_controller(console: Console, status: dict[str, Any]) -> None:
+    controller, device = status["controller"], status["device"]
+    role = f", {controller['role']}" if controller["role"] else ""
+    console.print(f"switch      {device['address']}, device {device['device_id']}", highlight=False)
+    console.print(f"controller  {controller['phase']}{role}", highlight=False)
+    for name in ("error", "config_error"):
+        if controller[name]:
+            console.print(f"            {controller[name]}", style="red", markup=False, highlight=False, soft_wrap=True)
+    keys = [f"{key['id']} (epoch {key['epoch']}{', seals' if key['seals'] else ''})" for key in status["keys"]]
+    console.print(f"keys        {', '.join(keys)}", highlight=False)
+
+
+def _render_difference(console: Console, status: dict[str, Any]) -> None:
+    difference = status.get("difference")
+    if difference is None:
+        return
+    if not difference["tables"]:
+        console.print(f"installed   all {difference['entries']} entries as wanted", highlight=False)
+        return
+    table = Table("table", "missing", "different", "unexpected", title="wanted against installed", title_justify="left", box=None)
+    for name, counts in difference["tables"].items():
+        table.add_row(name, str(counts["missing"]), str(counts["different"]), str(counts["unexpected"]))
+    console.print(table)
+
+
+def _traffic(item: dict[str, Any]) -> list[str]:
+    return [_count(item, way) for way in ("up", "down")]
+
+
+def _count(item: dict[str, Any], way: str) -> str:
+    return f"{item[way]['packets']} / {item[way]['bytes']}" if way in item else "-"
+
+
+def _table(title: str, *columns: str) -> Table:
+    return Table(*columns, title=f"\n{title}", title_justify="left", box=None)
+
+
+def _render_vips(console: Console, status: dict[str, Any]) -> None:
+    table = _table("VIPs", "name", "address", "policy", "alpha", "active", "draining", "up pkts / bytes", "down pkts / bytes")
+    for vip in status["vips"]:
+        alpha = f"{vip['alpha']:g}" if vip["policy"].startswith("cclb4") else "-"
+        where = f"{vip['address']} {vip['protocol']} port {vip['port']}"
+        table.add_row(vip["name"], where, vip["policy"], alpha, str(vip["active"]), str(vip["draining"]), *_traffic(vip))
+    console.print(table)
+
+
+def _render_servers(console: Console, status: dict[str, Any]) -> None:
+    table = _table("servers", "name", "VIP", "address", "SID", "weight", "state", "up pkts / bytes", "down pkts / bytes")
+    for server in status["servers"]:
+        where = f"{server['address']} port {server['port']}"
+        row = (server["name"], server["vip"], where, str(server["sid"]), str(server["weight"]), server["state"])
+        table.add_row(*row, *_traffic(server))
+    console.print(table)
+
+
+def _render_real_servers(console: Console, status: dict[str, Any]) -> None:
+    if not status["real_servers"]:
+        return
+    table = _table("real servers", "name", "port", "addresses", "sends for", "down pkts / bytes")
+    for real_server in status["real_servers"]:
+        listed = (", ".join(real_server[field]) for field in ("addresses", "for"))
+        table.add_row(real_server["name"], real_server["port"], *listed, _count(real_server, "down"))
+    console.print(table)
+
+
+def _render_demand(console: Console, status: dict[str, Any]) -> None:
+    demand = {vip: regions for vip, regions in status.get("demand", {}).items() if regions}
+    if not demand:
+        return
+    table = _table("demand", "VIP", "handshakes", f"of the {_REGIONS} regions with most")
+    for vip, regions in demand.items():
+        most = sorted(regions.items(), key=lambda item: -item[1])[:_REGIONS]
+        shown = ", ".join(f"{f'region {region}' if int(region) else 'no region'}: {count}" for region, count in most)
+        table.add_row(vip, str(sum(regions.values())), shown)
+    console.print(table)
+
+
+def _render_counts(console: Console, title: str, counts: dict[str, Any]) -> None:
+    seen = {name: count for name, count in counts.items() if count["packets"]}
+    if not seen:
+        return
+    table = _table(title, "", "packets", "bytes")
+    for name, count in seen.items():
+        table.add_row(name, str(count["packets"]), str(count["bytes"]))
+    console.print(table)

@@ -1,0 +1,7 @@
+"""The configuration file: its schema, loading, checks and edits."""
+
+from frontage.config.errors import ConfigError
+from frontage.config.load import load, loads
+from frontage.config.schema import Config
+
+__all__ = ["Config", "ConfigError", "load", "loads"]

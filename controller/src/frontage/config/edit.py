@@ -1,0 +1,143 @@
+"""Changes to a configuration file that leave everything else in it as it is: comments, order, layout.
+
+Every function takes the file's text and returns the changed text; `change_file` applies one to a file, atomically, and only
+if the result is a valid configuration.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from frontage.config.document import Document, Plain, parse
+from frontage.config.key_file import replace
+from frontage.config.load import load, loads
+from frontage.config.schema import Config
+from frontage.config.vips import Policy, ServerState
+from frontage.config.yaml_edit import Value, append_item, remove_item, set_field
+from frontage.limits import MAX_SID
+
+Edit = Callable[[str], str]
+
+
+class EditError(Exception):
+    """The change cannot be made; the text says why, and what to do instead."""
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Keeps other commands from changing the same file meanwhile. The folder is locked: the file itself is replaced."""
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def change_file(file: Path, edit: Edit) -> Config:
+    """Apply ``edit``, and return the configuration that it makes. Raises ConfigError, EditError; then the file is as it was."""
+    # What a link leads to is changed, and that one's folder is locked.
+    file = file.resolve()
+    try:
+        with _locked(file):
+            load(file)
+            text = edit(file.read_text(encoding="utf-8"))
+            config = loads(text, file)
+            replace(file, text)
+            return config
+    except OSError as error:
+        raise EditError(f"{file}: cannot be changed: {error}; make the file and its folder writable") from None
+
+
+def add_server(
+    text: str, *, name: str, vip: str, address: str, port: int, sid: int | None = None, weight: int | None = None
+) -> str:
+    """Append a server. Without ``sid``, it gets one that none has, above those in use while there is room: the cookies of
+    a server that was removed may still be echoed."""
+    document = parse(text)
+    if _find(document, "servers", name) is not None:
+        raise EditError(f"there is a server {name} already; give another name, or remove that one first")
+    if sid is None:
+        sid = _free_sid(document)
+    fields: dict[str, Value] = {"name": name, "vip": vip, "address": address, "port": port, "sid": sid}
+    if weight is not None:
+        fields["weight"] = weight
+    return append_item(text, document, "servers", fields)
+
+
+def set_server_state(text: str, name: str, state: ServerState) -> str:
+    document = parse(text)
+    index = _require(document, "servers", name, "server")
+    return set_field(text, document, ("servers", index), "state", str(state))
+
+
+def remove_server(text: str, name: str) -> str:
+    document = parse(text)
+    return remove_item(text, document, ("servers", _require(document, "servers", name, "server")))
+
+
+def set_policy(text: str, vip: str, policy: Policy, alpha: float | None = None) -> str:
+    index = _require(parse(text), "vips", vip, "VIP")
+    text = set_field(text, parse(text), ("vips", index), "policy", str(policy))
+    if alpha is not None:
+        text = set_field(text, parse(text), ("vips", index), "alpha", alpha)
+    return text
+
+
+def rotate_key(text: str, folder: Path) -> str:
+    """Add a key with the next id and a fresh secret; of the older ones only the newest stays.
+
+    Where the newest key's secret stands in a file of its own, the new one's gets one beside it; relative paths start at
+    ``folder``.
+    """
+    document = parse(text)
+    keys = _items(document, "keys")
+    ids = [int(str(key["id"])) for key in keys]
+    newest = max(ids)
+    secret = secrets.token_hex(32)
+    fields: dict[str, Value] = {"id": newest + 1}
+    file = keys[ids.index(newest)].get("secret_file")
+    if file is None:
+        fields["secret"] = secret
+    else:
+        new_file = Path(str(file)).with_name(f"key-{newest + 1}.hex")
+        handle = os.open(folder / new_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as out:
+            out.write(secret + "\n")
+        fields["secret_file"] = str(new_file)
+    text = append_item(text, document, "keys", fields)
+    for index in sorted((i for i, key_id in enumerate(ids) if key_id != newest), reverse=True):
+        text = remove_item(text, parse(text), ("keys", index))
+    return text
+
+
+def _items(document: Document, field: str) -> list[Mapping[str, Plain]]:
+    items = document.data.get(field) if isinstance(document.data, dict) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _find(document: Document, field: str, name: str) -> int | None:
+    return next((i for i, item in enumerate(_items(document, field)) if item.get("name") == name), None)
+
+
+def _require(document: Document, field: str, name: str, noun: str) -> int:
+    index = _find(document, field, name)
+    if index is None:
+        names = ", ".join(str(item.get("name")) for item in _items(document, field)[:8]) or "none"
+        raise EditError(f"there is no {noun} {name}; the file has: {names}")
+    return index
+
+
+def _free_sid(document: Document) -> int:
+    used = {int(str(item["sid"])) for item in _items(document, "servers")}
+    highest = max(used, default=0)
+    free = range(highest + 1, MAX_SID + 1) if highest < MAX_SID else (sid for sid in range(MAX_SID + 1) if sid not in used)
+    sid = next(iter(free), None)
+    if sid is None:
+        raise EditError(f"all server ids from 0 to {MAX_SID} are in use; remove a server first")
+    return sid

@@ -1,0 +1,32 @@
+"""Errors in a configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from frontage.config.document import Path as FieldPath
+from frontage.config.document import Problem
+
+
+class ConfigError(Exception):
+    """What is wrong with a configuration file: one line a problem, ``file:line:column: field: what; fix``."""
+
+    def __init__(self, file: Path, problems: Sequence[Problem]):
+        self.file = file
+        self.problems = sorted(problems, key=lambda p: (p.position.line, p.position.column) if p.position else (0, 0))
+        super().__init__("\n".join(format_problem(file, problem) for problem in self.problems))
+
+
+def format_problem(file: Path, problem: Problem) -> str:
+    where = str(file) if problem.position is None else f"{file}:{problem.position.line}:{problem.position.column}"
+    field = format_path(problem.path)
+    return f"{where}: {field + ': ' if field else ''}{problem.what}; {problem.fix}"
+
+
+def format_path(path: FieldPath) -> str:
+    """``servers[2].sid``"""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text

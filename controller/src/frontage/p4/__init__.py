@@ -1,0 +1,1 @@
+"""The P4Runtime side of the controller: the program's interface, entries and sessions."""

@@ -1,0 +1,218 @@
+"""The P4 program's interface: names, ids and widths from its P4Info, and the coding of entries for the wire."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from finsy.proto import p4i, p4r
+from google.protobuf import text_format
+
+from frontage.p4.entries import Action, Key, Match
+
+
+class PipelineError(Exception):
+    """The compiled program cannot be read, or is not the program that this controller was written for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionInfo:
+    id: int
+    name: str
+    params: tuple[int, ...]
+    """Parameter ids, in order."""
+    widths: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    id: int
+    name: str
+    full_name: str
+    size: int
+    fields: tuple[int, ...]
+    """Match field ids, in order."""
+    widths: tuple[int, ...]
+    lpm: tuple[bool, ...]
+    actions: dict[str, ActionInfo]
+    actions_by_id: dict[int, ActionInfo]
+    direct_counter: bool
+
+
+def _tail(name: str, parts: int) -> str:
+    return ".".join(name.split(".")[-parts:])
+
+
+class Schema:
+    """Look-ups by short name, and the two directions of the wire coding."""
+
+    def __init__(self, p4info: p4i.P4Info):
+        self.p4info = p4info
+        params: dict[int, ActionInfo] = {}
+        for action in p4info.actions:
+            params[action.preamble.id] = ActionInfo(
+                id=action.preamble.id,
+                name=_tail(action.preamble.name, 1),
+                params=tuple(param.id for param in action.params),
+                widths=tuple(param.bitwidth for param in action.params),
+            )
+        counted = {counter.direct_table_id for counter in p4info.direct_counters}
+        self.tables: dict[str, TableInfo] = {}
+        self.tables_by_id: dict[int, TableInfo] = {}
+        lpm = p4i.MatchField.LPM
+        for table in p4info.tables:
+            actions = [params[ref.id] for ref in table.action_refs]
+            name = _tail(table.preamble.name, 2)
+            if name in self.tables:
+                name = _tail(table.preamble.name, 3)
+            info = TableInfo(
+                id=table.preamble.id,
+                name=name,
+                full_name=table.preamble.name,
+                size=table.size,
+                fields=tuple(field.id for field in table.match_fields),
+                widths=tuple(field.bitwidth for field in table.match_fields),
+                lpm=tuple(field.match_type == lpm for field in table.match_fields),
+                actions={action.name: action for action in actions},
+                actions_by_id={action.id: action for action in actions},
+                direct_counter=table.preamble.id in counted,
+            )
+            self.tables[info.name] = info
+            self.tables_by_id[info.id] = info
+        self.counters: dict[str, int] = {}
+        for counter in p4info.counters:
+            # A counter stands in the top control, or is all that a control of its name in another control holds.
+            parts = counter.preamble.name.split(".")
+            self.counters[".".join(parts[-3:-1]) if parts[-1:] == parts[-2:-1] else parts[-1]] = counter.preamble.id
+        self.digests_by_id = {digest.preamble.id: _tail(digest.preamble.name, 1) for digest in p4info.digests}
+        self.packet_out: tuple[tuple[int, str, int], ...] = ()
+        for header in p4info.controller_packet_metadata:
+            if header.preamble.name == "packet_out":
+                self.packet_out = tuple((field.id, field.name, field.bitwidth) for field in header.metadata)
+
+    @classmethod
+    def load(cls, file: Path) -> Schema:
+        """Read a P4Info in text form. Raises PipelineError."""
+        try:
+            return cls(text_format.Parse(file.read_text(encoding="utf-8"), p4i.P4Info()))
+        except (OSError, UnicodeDecodeError) as error:
+            raise PipelineError(f"{file}: cannot be read: {error}; compile the P4 program, or correct device.pipeline") from None
+        except (text_format.ParseError, KeyError) as error:
+            raise PipelineError(f"{file}: is no P4Info: {error}; give the file that the P4 compiler wrote") from None
+
+    def table(self, name: str) -> TableInfo:
+        try:
+            return self.tables[name]
+        except KeyError:
+            raise PipelineError(
+                f"the P4Info has no table {name}; this controller and the P4 program are of different versions"
+            ) from None
+
+    def counter(self, name: str) -> int:
+        try:
+            return self.counters[name]
+        except KeyError:
+            raise PipelineError(
+                f"the P4Info has no counter {name}; this controller and the P4 program are of different versions"
+            ) from None
+
+    def encode(self, key: Key, action: Action | None) -> p4r.TableEntry:
+        """The wire form of an entry; without an action, of its key alone (for a delete)."""
+        table = self.table(key.table)
+        entry = p4r.TableEntry(table_id=table.id)
+        if not key.match:
+            entry.is_default_action = True
+        if len(key.match) not in (0, len(table.fields)):
+            raise PipelineError(f"{table.full_name} has {len(table.fields)} match fields, not {len(key.match)}")
+        for field_id, is_lpm, value in zip(table.fields, table.lpm, key.match, strict=False):
+            if is_lpm and value == (0, 0):
+                continue  # matches anything: the field is left out (P4Runtime, section 9.1.1)
+            match = entry.match.add(field_id=field_id)
+            if isinstance(value, tuple):
+                if not is_lpm:
+                    raise PipelineError(f"{table.full_name}: match field {field_id} is not of kind LPM")
+                match.lpm.value = to_bytes(value[0])
+                match.lpm.prefix_len = value[1]
+            else:
+                match.exact.value = to_bytes(value)
+        if action is not None:
+            self._encode_action(table, action, entry.action.action)
+        return entry
+
+    @staticmethod
+    def _encode_action(table: TableInfo, action: Action, message: p4r.Action) -> None:
+        info = table.actions.get(action.name)
+        if info is None or len(info.params) != len(action.params):
+            raise PipelineError(
+                f"{table.full_name} has no action {action.name} of {len(action.params)} parameters; "
+                "this controller and the P4 program are of different versions"
+            )
+        message.action_id = info.id
+        for param_id, value in zip(info.params, action.params, strict=True):
+            message.params.add(param_id=param_id, value=to_bytes(value))
+
+    def decoder(self) -> Callable[[p4r.TableEntry], tuple[Key, Action]]:
+        """A function that turns wire entries into state. Servers may order fields as they like; P4Info's order counts."""
+        tables = self.tables_by_id
+        from_bytes = int.from_bytes
+
+        def decode(entry: p4r.TableEntry) -> tuple[Key, Action]:
+            table = tables[entry.table_id]
+            values: dict[int, Match] = {}
+            for match, is_lpm in zip(entry.match, table.lpm, strict=False):
+                if is_lpm or match.HasField("lpm"):
+                    values[match.field_id] = (from_bytes(match.lpm.value, "big"), match.lpm.prefix_len)
+                else:
+                    values[match.field_id] = from_bytes(match.exact.value, "big")
+            # A wildcard of an LPM field is an omitted field (P4Runtime, section 9.1.1).
+            key = tuple(values.get(i, (0, 0)) for i in table.fields) if not entry.is_default_action else ()
+            message = entry.action.action
+            info = table.actions_by_id.get(message.action_id)
+            if info is None:
+                return Key(table.name, key), Action("NoAction")
+            given = {param.param_id: from_bytes(param.value, "big") for param in message.params}
+            return Key(table.name, key), Action(info.name, tuple(given.get(i, 0) for i in info.params))
+
+        return decode
+
+    def entry_counts(self, keys: Iterable[Key]) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for key in keys:
+            counts[key.table] = counts.get(key.table, 0) + 1
+        return counts
+
+
+def to_bytes(value: int) -> bytes:
+    """The canonical byte string of an unsigned value (P4Runtime, section 8.4): shortest, at least one byte."""
+    return value.to_bytes((value.bit_length() + 7) // 8 or 1, "big")
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A compiled program: its schema, its device configuration, and the cookie by which a switch that runs it is known."""
+
+    schema: Schema
+    device_config: bytes
+    cookie: int
+
+    @classmethod
+    def load(cls, p4info: Path, device_config: Path) -> Pipeline:
+        schema = Schema.load(p4info)
+        try:
+            config = device_config.read_bytes()
+        except OSError as error:
+            raise PipelineError(
+                f"{device_config}: cannot be read: {error}; compile the P4 program, or correct device.pipeline"
+            ) from None
+        digest = hashlib.sha256(schema.p4info.SerializeToString(deterministic=True) + config).digest()
+        # Zero is what a switch reports that was given no cookie.
+        return cls(schema, config, int.from_bytes(digest[:8], "big") or 1)
+
+    def forwarding_config(self) -> p4r.ForwardingPipelineConfig:
+        return p4r.ForwardingPipelineConfig(
+            p4info=self.schema.p4info,
+            p4_device_config=self.device_config,
+            cookie=p4r.ForwardingPipelineConfig.Cookie(cookie=self.cookie),
+        )

@@ -1,0 +1,198 @@
+"""A session with a P4Runtime server: arbitration, pipeline, packet-out, digests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+from finsy.grpcutil import GRPC_EOF
+from finsy.p4client import P4RpcStatus
+from finsy.proto import p4r, p4r_grpc, rpc_code
+
+from frontage.p4 import digests
+from frontage.p4.digests import Learned
+from frontage.p4.entities import TIMEOUT, Entities, uint128
+from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableError, failed, stream_failed
+from frontage.p4.p4info import Pipeline, Schema
+
+log = logging.getLogger(__name__)
+
+_PIPELINE_TIMEOUT = 120.0
+_CHANNEL_OPTIONS = (
+    # Servers answer a read of everything in one message.
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_metadata_size", 64 * 1024),
+    # The controller has its own back-off; within an attempt, be quick.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    # A new channel must not inherit another's connection, nor its back-off.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+class Role(Enum):
+    PRIMARY = "primary"
+    BACKUP = "backup"
+    NO_PRIMARY = "no primary"
+    """A backup, while nobody is primary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arbitration:
+    role: Role
+    election_id: int
+    """The largest that the switch knows of."""
+
+
+class Session(Entities):
+    """One connection to one device. Reads need no arbitration; writes need the primary's role."""
+
+    def __init__(self, address: str, device_id: int):
+        self.channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
+        super().__init__(address, device_id, p4r_grpc.P4RuntimeStub(self.channel))
+        self._stream: Any = None
+        self._schema: Schema | None = None
+        """Of the program whose digests are heard."""
+        self._learned = Learned()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._stream is not None:
+            self._stream.cancel()
+        await self.channel.close(None)
+
+    async def connect(self, seconds: float) -> None:
+        """Wait until the switch accepts connections. Raises UnreachableError."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.channel.channel_ready()
+        except TimeoutError:
+            raise UnreachableError(
+                f"no P4Runtime server answers at {self.address}; start the switch or correct device.address"
+            ) from None
+
+    async def arbitrate(self, election_id: int) -> None:
+        """Offer this election id; the answer comes from `arbitrations`."""
+        if self._stream is None:
+            self._stream = self._stub.StreamChannel()
+        self.election_id = election_id
+        request = p4r.StreamMessageRequest()
+        request.arbitration.device_id = self.device_id
+        request.arbitration.election_id.CopyFrom(uint128(election_id))
+        await self._send(request)
+
+    async def arbitrations(self) -> AsyncIterator[Arbitration]:
+        """Every change of roles, until the connection ends with UnreachableError or ElectionIdInUseError."""
+        assert self._stream is not None, "arbitrate first"
+        while True:
+            try:
+                message = await self._stream.read()
+            except grpc.RpcError as error:
+                raise stream_failed(self.address, self.election_id, error) from None
+            if message is GRPC_EOF:
+                code = await self._stream.code()
+                details = str(await self._stream.details() or "")
+                if code == grpc.StatusCode.INVALID_ARGUMENT:
+                    raise ElectionIdInUseError(f"the switch refused election id {self.election_id}: {details}")
+                raise UnreachableError(f"the switch at {self.address} ended the connection: {code} {details}".rstrip())
+            kind = message.WhichOneof("update")
+            if kind == "arbitration":
+                yield _arbitration(message.arbitration)
+            elif kind == "digest" and self._schema is not None:
+                self._learned.add(self._schema, message.digest)
+            elif kind == "error":
+                log.warning("the switch reports: %s", message.error.message or message.error)
+
+    async def packet_out(self, packets: Iterable[p4r.PacketOut]) -> None:
+        """Send packets into the pipeline, in order."""
+        for packet in packets:
+            await self._send(p4r.StreamMessageRequest(packet=packet))
+
+    async def learn(self, schema: Schema) -> None:
+        """Have the switch tell of what the program's digests are about; `take_learned` has it. Raises SwitchError."""
+        self._schema = schema
+        for digest_id in schema.digests_by_id:
+            request = p4r.WriteRequest(device_id=self.device_id, election_id=uint128(self.election_id))
+            request.updates.add(type=p4r.Update.INSERT).entity.digest_entry.CopyFrom(digests.entry(digest_id))
+            try:
+                await self._stub.Write(request, timeout=TIMEOUT)
+            except grpc.aio.AioRpcError as error:
+                details = P4RpcStatus.from_rpc_error(error).details.values()
+                # It does so already, for an earlier controller.
+                if not details or any(one.canonical_code.value != rpc_code.ALREADY_EXISTS for one in details):
+                    raise failed("turning on a digest", error) from None
+
+    def take_learned(self) -> Learned:
+        """What the switch has told since this was last asked."""
+        found, self._learned = self._learned, Learned()
+        return found
+
+    async def acknowledge(self, learned: Learned) -> None:
+        """From now on the switch tells of the same things again. Raises UnreachableError."""
+        for digest_id, list_id in learned.lists:
+            ack = p4r.DigestListAck(digest_id=digest_id, list_id=list_id)
+            await self._send(p4r.StreamMessageRequest(digest_ack=ack))
+
+    async def _send(self, request: p4r.StreamMessageRequest) -> None:
+        with self._open():
+            try:
+                await self._stream.write(request)
+            except grpc.RpcError as error:
+                raise stream_failed(self.address, self.election_id, error) from None
+
+    async def installed_pipeline(self, seconds: float = TIMEOUT) -> int | None:
+        """The cookie of the switch's pipeline; None where it has no pipeline. Raises UnreachableError if none answers in time."""
+        request = p4r.GetForwardingPipelineConfigRequest(
+            device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
+        )
+        try:
+            response = await self._stub.GetForwardingPipelineConfig(request, timeout=seconds)
+        except grpc.aio.AioRpcError as error:
+            if error.code() == grpc.StatusCode.FAILED_PRECONDITION:
+                return None
+            raise failed("reading the pipeline's cookie", error) from None
+        return int(response.config.cookie.cookie)
+
+    async def take(self, pipeline: Pipeline, seconds: float) -> None:
+        """Take a switch that no controller has yet: connect in this time, become primary and set the pipeline.
+
+        Raises UnreachableError; ElectionIdInUseError or another SwitchError if there is a controller; SwitchError if the switch
+        refuses the pipeline.
+        """
+        await self.connect(seconds)
+        await self.arbitrate(1)
+        arbitration = await anext(self.arbitrations())
+        if arbitration.role is not Role.PRIMARY:
+            raise SwitchError(f"the switch at {self.address} has another controller as its primary; stop that one")
+        await self.set_pipeline(pipeline)
+
+    async def set_pipeline(self, pipeline: Pipeline) -> None:
+        request = p4r.SetForwardingPipelineConfigRequest(
+            device_id=self.device_id,
+            election_id=uint128(self.election_id),
+            action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
+            config=pipeline.forwarding_config(),
+        )
+        try:
+            await self._stub.SetForwardingPipelineConfig(request, timeout=_PIPELINE_TIMEOUT)
+        except grpc.aio.AioRpcError as error:
+            raise failed("setting the pipeline", error) from None
+
+
+def _arbitration(message: p4r.MasterArbitrationUpdate) -> Arbitration:
+    roles = {rpc_code.OK: Role.PRIMARY, rpc_code.NOT_FOUND: Role.NO_PRIMARY}
+    role = roles.get(message.status.code, Role.BACKUP)  # type: ignore[call-overload]
+    return Arbitration(role, message.election_id.high << 64 | message.election_id.low)

@@ -1,0 +1,1 @@
+"""The long-running controller and what it serves: control socket, status and metrics."""

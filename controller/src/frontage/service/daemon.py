@@ -1,0 +1,187 @@
+"""``frontage up``: a controller that follows its configuration file, answers commands and serves metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+from typing import Any
+
+from frontage.config import Config, ConfigError, load
+from frontage.config.document import Problem
+from frontage.mapping.service import MappingService, missing_libraries
+from frontage.p4.errors import SwitchError
+from frontage.p4.p4info import PipelineError
+from frontage.service.control import Answer, ControlServer, Request, socket_path
+from frontage.service.controller import Controller
+from frontage.service.metrics import Endpoint
+from frontage.service.status import describe_config, describe_health, read_status
+from frontage.state import steering_file
+from frontage.state.reconcile import ReconcileError, plan
+from frontage.state.steering import Change
+
+log = logging.getLogger(__name__)
+
+POLL_INTERVAL = 0.25
+"""Seconds between looks at the file. Polled, because editors and our own commands replace the file, and so lose watches."""
+
+APPLY_TIMEOUT = 60.0
+"""Seconds that a command waits for its change to be installed."""
+
+
+class Service:
+    """Everything that runs for one configuration file."""
+
+    def __init__(self, file: Path, *, election_id: int | None = None):
+        """Raises ConfigError."""
+        self.file = file
+        self.config_error: str | None = None
+        self._stamp = _stamp(file)
+        config = _load(file)
+        self.controller = Controller(config, election_id=election_id, mapping=steering_file.of(config))
+        self._others = _other_stamps(config)
+        self.control = ControlServer(socket_path(self.controller.config, file), self._handle)
+        self.end_users = MappingService(self.controller)
+        self.endpoint: Endpoint | None = None
+        self._metrics_error: str | None = None
+        self._loading = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Until cancelled. Raises ControlError if the control socket cannot be had at the start."""
+        await self.control.start(take_over=False)
+        await self._serve_metrics()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.controller.run())
+                tasks.create_task(self._watch())
+        finally:
+            await self.end_users.close()
+            await self.control.close()
+            if self.endpoint is not None:
+                await asyncio.to_thread(self.endpoint.close)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_INTERVAL)
+            await self.control.start(take_over=self.controller.primary)
+            await self._serve_metrics()
+            await self.end_users.follow()
+            if _stamp(self.file) != self._stamp or _other_stamps(self.controller.config) != self._others:
+                with contextlib.suppress(ConfigError):
+                    await self.reload()
+
+    async def _serve_metrics(self) -> None:
+        """Serve metrics where the configuration says. A standby on the primary's own machine gets the address when it is free."""
+        wanted = self.controller.config.metrics
+        if self.endpoint is not None and self.endpoint.metrics != wanted:
+            await asyncio.to_thread(self.endpoint.close)
+            self.endpoint = None
+        if self.endpoint is not None or wanted is None:
+            return
+        try:
+            self.endpoint = Endpoint(wanted, self.controller, asyncio.get_running_loop(), self.end_users.metrics)
+        except OSError as error:
+            if self._metrics_error != str(error):
+                log.warning("no metrics yet at %s: %s", wanted.address, error)
+            self._metrics_error = str(error)
+        else:
+            log.info("metrics at http://%s:%d/metrics", *self.endpoint.address)
+
+    async def reload(self) -> None:
+        """Read the file again. Raises ConfigError; then what was installed stays."""
+        async with self._loading:
+            stamp = _stamp(self.file)
+            try:
+                config = await asyncio.to_thread(_load, self.file)
+                mapping = await asyncio.to_thread(steering_file.of, config)
+            except ConfigError as error:
+                self._stamp, self.config_error = stamp, str(error)
+                log.error("the configuration stays as it was:\n%s", error)
+                raise
+            self._stamp, self.config_error = stamp, None
+            before = self.controller.config
+            followed = _other_stamps(config) != self._others or config.mapping != before.mapping
+            followed |= config.mapping is not None and config.decided != before.decided
+            self._others = _other_stamps(config)
+            change = self.controller.mapping.change_to(mapping) if followed else Change()
+            if config != before:
+                log.info("%s has changed", self.file)
+                await self.controller.change(config, change)
+            elif change:
+                log.info("%s has changed", config.mapping)
+                await self.controller.steer(change)
+
+    async def _handle(self, request: Request) -> Answer:
+        try:
+            match request.get("command"):
+                case "apply":
+                    async with asyncio.timeout(APPLY_TIMEOUT):
+                        return await self._apply()
+                case "status":
+                    return {"ok": True, "status": await self._status()}
+                case other:
+                    return {"ok": False, "error": f"unknown command {other!r}; there are apply and status"}
+        except TimeoutError:
+            health = self.controller.health
+            why = f": {health.error}" if health.error else ""
+            return {"ok": False, "error": f"not installed after {APPLY_TIMEOUT:g} s, the controller is {health.phase}{why}"}
+        except (ConfigError, ReconcileError, SwitchError, PipelineError) as error:
+            return {"ok": False, "error": str(error)}
+
+    async def _apply(self) -> Answer:
+        await self.reload()
+        controller = self.controller
+        while True:
+            if controller.primary or controller.session is None:
+                await controller.installed()
+                return {"ok": True, "role": "primary"}
+            # Another controller, which follows the same file, writes; this one can tell when it is done.
+            if controller.pipeline is not None:
+                found = await plan(controller.session, controller.pipeline.schema, controller.config, controller.mapping)
+                if not len(found.difference):
+                    return {"ok": True, "role": "standby"}
+            await asyncio.sleep(POLL_INTERVAL)
+
+    async def _status(self) -> dict[str, Any]:
+        controller = self.controller
+        session, pipeline = controller.session, controller.pipeline
+        status = describe_config(controller.config)
+        problem = controller.health.error
+        if session is not None and pipeline is not None:
+            try:
+                status = await read_status(session, pipeline.schema, controller.config, controller.mapping)
+            except (ReconcileError, SwitchError, PipelineError) as error:
+                problem = str(error)
+        status["controller"] = {
+            **describe_health(controller.health),
+            "error": problem,
+            "role": "primary" if controller.primary else "standby",
+            "config": str(self.file),
+            "config_error": self.config_error,
+        }
+        return status
+
+
+def _load(file: Path) -> Config:
+    """Load the configuration. Raises ConfigError, also where it needs libraries that are not installed."""
+    config = load(file)
+    if config.end_users is not None and (missing := missing_libraries()):
+        what = f"the end-user mapping needs Python packages that are not installed: {', '.join(missing)}"
+        raise ConfigError(file, [Problem(("end_users",), what, "run `pip install 'frontage[mapping]'`")])
+    return config
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    """Changes whenever the file is written or replaced."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _other_stamps(config: Config) -> list[tuple[int, int, int] | None]:
+    """Of the files that the configuration names: secrets, and the mapping."""
+    files = [key.secret_file for key in config.keys] + [config.mapping]
+    return [_stamp(file) for file in files if file is not None]

@@ -1,0 +1,192 @@
+"""What is installed and what it has counted, next to what the configuration asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from frontage.config import Config
+from frontage.config.real_servers import balancers, senders
+from frontage.config.vips import Server
+from frontage.p4 import reasons
+from frontage.p4.entities import Count
+from frontage.p4.entries import Key
+from frontage.p4.p4info import Schema
+from frontage.p4.session import Session
+from frontage.service.health import Health
+from frontage.state.blocks import demand, real_servers
+from frontage.state.blocks import server as server_block
+from frontage.state.blocks import vip as vip_block
+from frontage.state.reconcile import Outcome, plan
+from frontage.state.steering import EndUserMapping
+
+_CLAIMS = "fallback.claims"
+_HANDSHAKES = "handshake.claims"
+_REFUSALS = "aifo.refusals"
+_DROPS = "drops"
+_OUTCOMES = "outcomes"
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """One reading of the switch's counters."""
+
+    up: dict[int, Count]
+    """By SID: packets from clients."""
+    down: dict[int, Count]
+    """By SID: packets to clients."""
+    senders: dict[tuple[str, int], Count]
+    """By name of a port of real servers, and SID: packets to clients from there, in that server's name or its own."""
+    drops: dict[str, Count]
+    outcomes: dict[str, Count]
+    claims: dict[str, Count]
+    """Of TCP's connection table."""
+    handshakes: dict[str, Count]
+    """Of QUIC's handshake table."""
+    refusals: dict[str, Count]
+    """By AIFO, by the least RPT of a band in microseconds."""
+
+
+async def read_counters(session: Session, schema: Schema, config: Config) -> Counters:
+    up_tables = [schema.table(name) for name in server_block.TABLES]
+    down_tables = [schema.table(name) for name in vip_block.DIPS]
+    tables = (*up_tables, *down_tables, schema.table(real_servers.SENDER))
+    direct = await session.read_direct_counters(schema, [t for t in tables if t.direct_counter])
+    indexed = await session.read_counters([schema.counter(name) for name in (_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES, _REFUSALS)])
+    vips = {vip.name: vip for vip in config.vips}
+    ports = {port.name: port.id for port in config.ports}
+
+    def by_reason(counter: str, names: dict[int, reasons.Reason]) -> dict[str, Count]:
+        counter_id = schema.counter(counter)
+        return {reason.name: indexed.get((counter_id, index), Count()) for index, reason in names.items()}
+
+    def down(server: Server) -> Count:
+        return direct.get(vip_block.dip(server, vips[server.vip]), Count())
+
+    def up(server: Server) -> Count:
+        table = server_block.SERVER4 if server.address.version == 4 else server_block.SERVER6
+        return direct.get(Key(table, (server.sid,)), Count())
+
+    return Counters(
+        up={server.sid: up(server) for server in config.servers},
+        down={server.sid: down(server) for server in config.servers},
+        senders={
+            (port, sid): direct.get(Key(real_servers.SENDER, (ports[port], sid)), Count())
+            for port, sid in senders(config.real_servers, config.servers)
+        },
+        drops=by_reason(_DROPS, reasons.drops()),
+        outcomes=by_reason(_OUTCOMES, reasons.outcomes()),
+        claims=by_reason(_CLAIMS, reasons.claims()),
+        handshakes=by_reason(_HANDSHAKES, reasons.claims()),
+        refusals=by_reason(_REFUSALS, reasons.bands()),
+    )
+
+
+async def read_demand(session: Session, schema: Schema, config: Config, regions: Collection[int]) -> dict[str, dict[int, int]]:
+    """Handshakes so far, by VIP and region: of the services that are counted, and regions with any. 0: clients in none of these."""
+    cells = demand.cells(config)
+    counts = await session.read_cells(schema.counter(demand.HANDSHAKES), demand.cell_indices(cells, regions)) if cells else {}
+    seen = {cell: count.packets for cell, count in counts.items() if count.packets}
+    return {
+        name: {cell - one.base: count for cell, count in seen.items() if 0 <= cell - one.base < one.regions}
+        for name, one in cells.items()
+    }
+
+
+def describe_health(health: Health) -> dict[str, Any]:
+    return {
+        "phase": str(health.phase),
+        "error": health.error,
+        "election_id": health.election_id,
+        "connections": health.connections,
+        "reconciliations": health.reconciliations,
+        "failures": health.failures,
+        "last_reconciliation": _describe_outcome(health.last) if health.last else None,
+    }
+
+
+def _describe_outcome(outcome: Outcome) -> dict[str, Any]:
+    return {name: getattr(outcome, name) for name in ("entries", "inserted", "modified", "deleted", "leaf_ops", "seconds")}
+
+
+def describe_config(config: Config) -> dict[str, Any]:
+    """The part of a status that needs no switch."""
+    newest = config.cookie_keys[-1].id
+    return {
+        "device": {"address": config.device.address, "device_id": config.device.device_id},
+        "vips": [
+            {
+                "name": vip.name,
+                "address": str(vip.address),
+                "protocol": str(vip.protocol),
+                "port": vip.port,
+                "cookie_prefix": str(vip.cookie_prefix) if vip.cookie_prefix else None,
+                "policy": str(vip.policy),
+                "alpha": vip.effective_alpha,
+                "look_ahead": vip.look_ahead,
+                "active": sum(server.active for server in servers),
+                "draining": sum(not server.active for server in servers),
+            }
+            for vip, servers in zip(config.vips, config.servers_by_vip.values(), strict=True)
+        ],
+        "servers": [
+            {
+                "name": server.name,
+                "vip": server.vip,
+                "address": str(server.address),
+                "port": server.port,
+                "sid": server.sid,
+                "weight": server.weight,
+                "state": str(server.state),
+            }
+            for server in config.servers
+        ],
+        "real_servers": [
+            {
+                "name": real_server.name,
+                "port": real_server.port,
+                "mac": str(real_server.mac),
+                "addresses": [str(address) for address in real_server.addresses],
+                "for": [server.name for server in servers],
+            }
+            for real_server, servers in balancers(config.real_servers, config.servers)
+        ],
+        "keys": [{"id": key.id, "epoch": key.epoch, "seals": key.id == newest} for key in config.cookie_keys],
+    }
+
+
+async def read_status(session: Session, schema: Schema, config: Config, mapping: EndUserMapping | None = None) -> dict[str, Any]:
+    """The whole status. Raises SwitchError, ReconcileError."""
+    status = describe_config(config)
+    found = await plan(session, schema, config, mapping)
+    counters = await read_counters(session, schema, config)
+    regions = set(mapping.regions.values()) if mapping is not None else set()
+    status["demand"] = await read_demand(session, schema, config, regions)
+    changes = found.difference
+    status["difference"] = {
+        "entries": len(found.wanted),
+        "missing": len(changes.missing),
+        "different": len(changes.different),
+        "unexpected": len(changes.unexpected),
+        "tables": {
+            table: {"missing": missing, "different": different, "unexpected": unexpected}
+            for table, missing, different, unexpected in changes.by_table()
+        },
+    }
+    totals: dict[str, tuple[Count, Count]] = {}
+    for server in status["servers"]:
+        up, down = counters.up[server["sid"]], counters.down[server["sid"]]
+        server["up"], server["down"] = asdict(up), asdict(down)
+        total = totals.get(server["vip"], (Count(), Count()))
+        totals[server["vip"]] = total[0] + up, total[1] + down
+    for vip in status["vips"]:
+        up, down = totals.get(vip["name"], (Count(), Count()))
+        vip["up"], vip["down"] = asdict(up), asdict(down)
+    for described, (real_server, servers) in zip(
+        status["real_servers"], balancers(config.real_servers, config.servers), strict=True
+    ):
+        described["down"] = asdict(sum((counters.senders[real_server.port, server.sid] for server in servers), Count()))
+    for part in ("drops", "outcomes", "claims", "handshakes", "refusals"):
+        status[part] = {name: asdict(count) for name, count in getattr(counters, part).items()}
+    return status

@@ -1,0 +1,156 @@
+"""The numbers that the switch needs and nobody chooses: VIP ids, tree blocks and slots, score classes, next-hop ids.
+
+They are recovered from what is installed, so that a restarted controller finds its own numbers again and writes nothing;
+what is new gets numbers that are in use by nothing, old or new, wherever the program has room for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from frontage import limits
+from frontage.config import Config
+from frontage.config.network import Neighbor, Route
+from frontage.config.vips import Server, Vip
+from frontage.fields import Mac
+from frontage.p4.entries import Action, Key, exact
+from frontage.state.scores import Scores, server_scores
+from frontage.state.tree_slots import AllocationError, Block, leaves, place
+
+
+class Hop(NamedTuple):
+    port: int
+    src: Mac
+    dst: Mac
+
+
+@dataclass(slots=True)
+class Allocation:
+    vip_ids: dict[str, int] = field(default_factory=dict)
+    """By VIP name."""
+    trees: dict[str, Block] = field(default_factory=dict)
+    """By VIP name."""
+    slots: dict[int, int] = field(default_factory=dict)
+    """By SID."""
+    classes: dict[Scores, int] = field(default_factory=dict)
+    next_hops: dict[Hop, int] = field(default_factory=dict)
+
+
+def hops(config: Config) -> dict[tuple[str, Mac], Hop]:
+    """Every next hop by (port name, its Ethernet address)."""
+    ports = {port.name: port for port in config.ports}
+    result: dict[tuple[str, Mac], Hop] = {}
+    ways: list[Route | Neighbor] = [*config.routes, *config.on_link_hosts]
+    for way in ways:
+        port = ports[way.port]
+        result[way.port, way.mac] = Hop(port.id, port.mac, way.mac)
+    return result
+
+
+_TABLES = frozenset(
+    {"choice.member", "vip.vip4", "vip.vip6", "vip.policy", "forwarding.next_hop", "insight.score_af", "insight.score_ff"}
+)
+
+
+class Installed:
+    """What the installed entries say about the numbers in use."""
+
+    def __init__(self, state: Mapping[Key, Action]):
+        self.vips: dict[tuple[int, int, int, int], int] = {}
+        """By IP version, address, protocol and port."""
+        self.trees: dict[int, Block] = {}
+        self.slots: dict[tuple[int, int], int] = {}
+        """By (VIP id, SID)."""
+        self.active: set[tuple[int, int]] = set()
+        self.next_hops: dict[Hop, int] = {}
+        af: dict[int, dict[int, int]] = {}
+        ff: dict[int, dict[int, int]] = {}
+        for (table, match), action in state.items():
+            if table not in _TABLES:
+                continue
+            params, key = action.params, exact(match)
+            if table == "choice.member" and action.name == "set_member":
+                self.slots[key[0], key[1]] = params[0]
+                if params[1]:
+                    self.active.add((key[0], key[1]))
+            elif table in ("vip.vip4", "vip.vip6") and action.name == "set_vip":
+                self.vips[4 if table == "vip.vip4" else 6, key[0], key[1], key[2]] = params[0]
+            elif table == "vip.policy" and action.name == "set_policy":
+                self.trees[key[0]] = Block(params[2], params[3])
+            elif table == "forwarding.next_hop" and action.name == "forward":
+                self.next_hops[Hop(params[0], Mac(params[1]), Mac(params[2]))] = key[0]
+            elif table == "insight.score_af":
+                af.setdefault(key[0], {})[key[1]] = params[0]
+            elif table == "insight.score_ff":
+                ff.setdefault(key[0], {})[key[1]] = params[0]
+        self.classes = {
+            Scores(_row(af.get(number, {})), _row(ff.get(number, {}))): number for number in sorted({*af, *ff}, reverse=True)
+        }
+
+
+def allocate(config: Config, old: Installed) -> Allocation:
+    """Numbers for ``config``, as many as possible of them those in use. Raises AllocationError."""
+    result = Allocation()
+    _allocate_vips(config, old, result)
+    _allocate_trees(config, old, result)
+    wanted = list(dict.fromkeys(server_scores(config).values()))
+    result.classes = _number(wanted, old.classes, limits.MAX_CLASSES, "score classes")
+    result.next_hops = _number(list(dict.fromkeys(hops(config).values())), old.next_hops, limits.MAX_NEXT_HOPS, "next hops")
+    return result
+
+
+def _row(by_code: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple(by_code.get(code, -1) for code in range(limits.SCORE_CODES))
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+def _number(wanted: Iterable[T], old: Mapping[T, int], limit: int, noun: str) -> dict[T, int]:
+    """Keep old numbers; give new things numbers that nothing has, or else those of things no longer wanted."""
+    wanted = list(wanted)
+    result = {thing: old[thing] for thing in wanted if thing in old}
+    kept = set(result.values())
+    fresh = _free_first(limit, kept, set(old.values()))
+    for thing in wanted:
+        if thing not in result:
+            number = next(fresh, None)
+            if number is None:
+                raise AllocationError(f"more than {limit} {noun} needed, the P4 program has room for {limit}")
+            result[thing] = number
+    return result
+
+
+def _free_first(limit: int, kept: Container[int], old: Container[int]) -> Iterator[int]:
+    yield from (number for number in range(limit) if number not in kept and number not in old)
+    yield from (number for number in range(limit) if number not in kept and number in old)
+
+
+def _vip_key(vip: Vip) -> tuple[int, int, int, int]:
+    return vip.address.version, int(vip.address), vip.protocol.number, vip.port
+
+
+def _allocate_vips(config: Config, old: Installed, result: Allocation) -> None:
+    by_key = _number([_vip_key(vip) for vip in config.vips], old.vips, limits.MAX_VIPS, "VIPs")
+    result.vip_ids = {vip.name: by_key[_vip_key(vip)] for vip in config.vips}
+
+
+def _depth(servers: int) -> int:
+    return (max(servers, 1) - 1).bit_length()
+
+
+def _allocate_trees(config: Config, old: Installed, result: Allocation) -> None:
+    members: dict[str, list[Server]] = {vip.name: [] for vip in config.vips}
+    for server in config.servers:
+        members[server.vip].append(server)
+    depths = {name: _depth(len(servers)) for name, servers in members.items()}
+    for name, depth in depths.items():
+        if depth > limits.MAX_TREE_DEPTH:
+            raise AllocationError(f"VIP {name} has {len(members[name])} servers, a VIP can have {1 << limits.MAX_TREE_DEPTH}")
+
+    result.trees = place(depths, old.trees, result.vip_ids)
+    for name, servers in members.items():
+        sids = [server.sid for server in servers]
+        result.slots |= leaves(result.trees[name], result.vip_ids[name], sids, old.slots)

@@ -1,0 +1,106 @@
+"""The end-user mapping as a file: JSON, of the same lists as dispatchers are given.
+
+{"clients": [{"prefix": "2001:db8:c1::/48", "region": 5}],
+ "services": [{"id": 3, "deployment": 7}],
+ "mapping": [{"deployment": 7, "sites": [2, 1], "regions": [5]}, {"deployment": 7, "sites": [1], "regions": [0]}]}
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from frontage import limits
+from frontage.config import Config, ConfigError
+from frontage.config.document import Document, DocumentError, Position, Problem
+from frontage.config.document import parse as parse_yaml
+from frontage.config.explain import explain
+from frontage.fields import Model, NetworkField
+from frontage.state.steering import EndUserMapping, MappingEntries, MappingError
+
+Region = Annotated[int, Field(ge=0, le=limits.MAX_REGION)]
+
+
+class Client(Model):
+    prefix: NetworkField = Field(description="an IP prefix without host bits", examples=["2001:db8:c1::/48"])
+    region: int = Field(ge=1, le=limits.MAX_REGION, description="the region of its clients", examples=[5])
+
+
+class Service(Model):
+    id: int = Field(ge=1, le=limits.MAX_SERVICE, description="a service's number", examples=[3])
+    deployment: int = Field(ge=1, le=limits.MAX_DEPLOYMENT, description="the number that services at its sites share", examples=[7])
+
+
+class Choice(Model):
+    deployment: int = Field(ge=1, le=limits.MAX_DEPLOYMENT, description="a deployment's number", examples=[7])
+    sites: tuple[int, ...] = Field(
+        min_length=1,
+        max_length=limits.MAX_REDUNDANCY,
+        description="ids of the sites that get first flights, the best first",
+        examples=["[2, 1]"],
+    )
+    regions: tuple[Region, ...] = Field(min_length=1, description="regions, 0 for all that are not named", examples=["[5]"])
+
+
+class MappingFile(Model):
+    clients: tuple[Client, ...] = Field((), description="regions of clients")
+    services: tuple[Service, ...] = Field(description="deployments of services")
+    mapping: tuple[Choice, ...] = Field(description="sites of deployments")
+
+
+def load(file: Path) -> EndUserMapping:
+    """Read a mapping. Raises ConfigError, which names every problem that was found."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        where = Position(error.lineno, error.colno)
+        raise ConfigError(file, [Problem((), f"is no JSON: {error.msg}", "correct it there", where)]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(file, [Problem((), f"cannot be read: {error}", "write the mapping there")]) from None
+    try:
+        found = MappingFile.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(file, explain(error, _document(file, text), MappingFile)) from None
+    mapping = EndUserMapping(
+        {client.prefix: client.region for client in found.clients},
+        {service.id: service.deployment for service in found.services},
+        {(choice.deployment, region): choice.sites for choice in found.mapping for region in choice.regions},
+    )
+    listed = len(found.clients), len(found.services), sum(len(choice.regions) for choice in found.mapping)
+    if (len(mapping.regions), len(mapping.deployments), len(mapping.choices)) != listed:
+        what = "has a prefix, a service, or a deployment and region, twice"
+        raise ConfigError(file, [Problem((), what, "keep one of them")])
+    used = set(mapping.deployments.values())
+    if stray := [i for i, choice in enumerate(found.mapping) if choice.deployment not in used]:
+        document, problems = _document(file, text), []
+        for i in stray:
+            path = ("mapping", i, "deployment")
+            what = f"no service has deployment {found.mapping[i].deployment}"
+            problems.append(Problem(path, what, "add one to `services`, or remove this", document.position(path)))
+        raise ConfigError(file, problems)
+    return mapping
+
+
+def of(config: Config) -> EndUserMapping:
+    """What the configuration's services need of its file; empty if it names none. Raises ConfigError."""
+    if config.mapping is None:
+        return EndUserMapping()
+    mapping = load(config.mapping).of_services(config.decided)
+    try:
+        MappingEntries(config, EndUserMapping()).check(mapping.whole)
+    except MappingError as error:
+        what, _, fix = str(error).partition("; ")
+        raise ConfigError(config.mapping, [Problem((), what, fix)]) from None
+    return mapping
+
+
+def _document(file: Path, text: str) -> Document:
+    """With the places of what is wrong: JSON is YAML, whose parser knows them, and is slow."""
+    try:
+        return parse_yaml(text)
+    except DocumentError as error:
+        raise ConfigError(file, error.problems) from None
