@@ -24,7 +24,7 @@ NATS_SERVER := $(BUILD)/nats-server
 PORCUPINE := $(BUILD)/porcupine
 VALE := $(BUILD)/vale
 # The places that the prose linter checks.
-PROSE := docs/writing.md tools
+PROSE := ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs/README.md docs/glossary.md docs/writing.md tools
 QUIC_CLIENTS := host-agents/cclb7-quic/tests/clients
 PROGRAMS := softswitch softswitch-p4c softswitch-stf softswitch-python \
 	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload frontage-quicsocks \

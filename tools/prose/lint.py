@@ -1,7 +1,7 @@
 """The prose linter: holds Markdown, comments, docstrings and test names to the rules of ``docs/writing.md``.
 
-Vale applies the rules in ``styles/Frontage``. It knows neither P4 nor the docstrings of attributes, so this program extracts the prose
-of every file into a Markdown shadow, runs Vale once over all shadows, and reports each finding at its line of the source.
+Vale applies the rules in ``styles/Frontage``. It knows neither P4 nor the docstrings of attributes. Therefore this program extracts the
+prose of every file into a Markdown shadow, runs Vale once over all shadows, and reports each finding at its line of the source.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _own_rules(path: Path, text: str) -> Iterator[Finding]:
         for number, line in enumerate(text.splitlines(), 1):
             if line.lstrip().startswith("```"):
                 in_code = not in_code
-            is_code = in_code or line.startswith("    ") or line.lstrip().startswith(("|", "[", "!["))
+            is_code = in_code or line.startswith("    ") or line.lstrip().startswith(("|", "["))
             if len(line) > MAX_MARKDOWN_COLUMNS and not is_code and " " in line[:MAX_MARKDOWN_COLUMNS].strip():
                 yield Finding(
                     str(path), number, "LineLength", f"{len(line)} columns: write one sentence a line, below {MAX_MARKDOWN_COLUMNS}"
