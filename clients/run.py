@@ -59,7 +59,7 @@ def wrong(rows: Rows) -> list[str]:
             if kind in WHOLE and not run["whole"]:
                 found.append(f"{name}, {kind}: the download is not whole; its log is in {RESULT}")
             found += [f"{name}, {kind}: was sent something from {address}" for address in run["unexpected"]]
-            by, expected = page.found(run), "cookie" if run["cookies"] else "id"
+            by, expected = page.steering(run), "cookie" if run["cookies"] else "ID"
             if not by[expected] > sum(by.values()) / 2:
                 found.append(f"{name}, {kind}: found by {by}, where it should be by {expected}")
     return found

@@ -26,8 +26,8 @@ def lines(rows: dict[str, dict[str, Any]]) -> list[list[str]]:
 def test_who_takes_the_preferred_address_and_how_it_is_found() -> None:
     stays = run(steering={"retrieved-address": 0, "retrieved-cid": 900}, cookies=0)
     one, other = lines({"one": row(), "other": row(undisturbed=stays)})[:2]
-    assert one == ["one", "1.2", "1 x 1200", "18; 17", "taken", "cookie 900, id 4", "VIP, cookie"]
-    assert other == ["other", "1.2", "1 x 1200", "18; 17", "not taken", "id 900", "VIP"]
+    assert one == ["one", "1.2", "1 x 1200", "18; 17", "taken", "cookie 900, ID 4", "VIP, cookie"]
+    assert other == ["other", "1.2", "1 x 1200", "18; 17", "not taken", "ID 900", "VIP"]
 
 
 def test_lengths_that_differ_from_run_to_run_are_a_span() -> None:
@@ -47,12 +47,12 @@ def test_what_became_of_disturbed_downloads() -> None:
     assert kept[2:] == ["whole", "stalls", "breaks off", "whole", "whole, by `--move`"]
     # A download that was over before anything could be done to it shows nothing, and neither does one that did not move.
     kept = lines({"one": row(migrating=run())})[1]
-    assert kept[3:] == ["was over too early", "was over too early", "-", "does not migrate, by `--move`"]
+    assert kept[3:] == ["ended too early", "ended too early", "-", "does not migrate, by `--move`"]
 
 
 def test_a_client_that_is_not_here_says_how_to_get_it() -> None:
     for cells in lines({"one": {"install": "apt-get install one"}}):
-        assert cells[:2] == ["one", "not here: `apt-get install one`"] and set(cells[2:]) == {"-"}
+        assert cells[:2] == ["one", "not installed: `apt-get install one`"] and set(cells[2:]) == {"-"}
 
 
 def test_who_sent_what_was_handed_over() -> None:

@@ -215,7 +215,7 @@ def test_the_page_has_what_was_seen(tmp_path: Path) -> None:
     page = report.write([result], tries, seen, moved, tmp_path).read_text()
     for row in (
         "| Global Large | Artemis | 23.2 | 21.0 | 21.4 |",
-        "| it dies; the next best answers | b | 1.9 s later |",
+        "| it fails; the next best site answers | b | 1.9 s later |",
         "| ngtcp2 | 1 | a | 6 | 0 |",
     ):
         assert row in page

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from frontage_demo.handoff import page
-from frontage_demo.handoff.measure import FAR, FAST_OWDS, FORMS, LOSSES, OWDS, PARALLEL, PARALLEL_SIZES, Result, pairs
+from frontage_demo.handoff.measure import FAR, FAST_OWDS, FORMS, LOSSES, OWDS, PARALLEL, PARALLEL_SIZES, Result, pair_delays
 from frontage_demo.handoff.testbed import ONE_PATH
 
 
@@ -43,7 +43,7 @@ def rows() -> dict[str, page.Row]:
 
 def test_a_packet_is_paired_with_the_first_that_came_after_it() -> None:
     # The client got one before, and another between.
-    assert list(pairs([1.0, 2.0, 9.0], [0.5, 1.25, 2.5, 2.75])) == [250.0, 500.0]
+    assert list(pair_delays([1.0, 2.0, 9.0], [0.5, 1.25, 2.5, 2.75])) == [250.0, 500.0]
 
 
 @pytest.mark.parametrize("bench", [rows(), {}])
@@ -59,4 +59,4 @@ def test_the_page_says_what_was_measured(tmp_path: Path, bench: dict[str, page.R
     assert ("**13.0 times**" in said) is bool(bench)
     for drawing in ("figure9", "figure13", *(["figure7"] if bench else [])):
         assert f"qdsr/{drawing}.svg" in said
-        assert (path.parent / "qdsr" / f"{drawing}.svg").read_text().startswith("<svg ")
+        assert (path.parent / "qdsr" / f"{drawing}.svg").read_text().count("<svg ") == 1

@@ -31,7 +31,7 @@ def test_the_page_says_what_was_measured() -> None:
     ]
     text = page.page(Result(RoundTrips(30.5, 60.5, 30.5), rows, {"names resolved": 2}))
     assert "| proposal warm | with | 90.0 ms | 91.5 ms | 92.0 ms |" in text
-    assert "Warm, the proxy saves 32.6 % without Retry (published: 33.3 %)" in text
+    assert "When warm, the proxy saves 32.6 % without Retry (published: 33.3 %)" in text
 
 
 @needs_root

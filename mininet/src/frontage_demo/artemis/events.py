@@ -39,9 +39,9 @@ class Try:
 
 
 LOST = "1 % of the packets between sites are lost"
-ALIVE = "the best site lives"
-DEAD = "it has just died"
-MAPPED = "the next mapping is there"
+ALIVE = "the best site is up"
+DEAD = "it has just failed"
+MAPPED = "the next mapping is installed"
 LOSS = 0.01
 
 

@@ -74,7 +74,7 @@ def below(ours: float, other: float) -> float:
 
 def routing(results: Sequence[Result]) -> Table:
     """Table 6: how often anycast leads elsewhere, and what that costs."""
-    head = ["deployment", "published share not optimal", "ours", "published additional latency", "ours"]
+    head = ["deployment", "published suboptimal share", "ours", "published additional latency", "ours"]
     rows = []
     for result in results:
         published = result.scenario.published
@@ -130,11 +130,11 @@ def events(tries: Sequence[Try]) -> Table:
 def failover(seen: Failover) -> Table:
     """How the mapping that the controllers compute leads a client."""
     rows = [
-        ["nothing is measured: who answers", seen.first, f"where anycast leads: {seen.entered}"],
+        ["nothing is measured yet: first site to answer", seen.first, f"anycast leads to {seen.entered}"],
         ["the best site answers", seen.best, f"{seen.learned:.1f} s later"],
-        ["it dies; the next best answers", seen.heir, f"{seen.outage:.1f} s later"],
+        ["it fails; the next best site answers", seen.heir, f"{seen.outage:.1f} s later"],
     ]
-    return ["", "site", f"the mapping's interval: {seen.interval:g} s"], rows
+    return ["", "site", f"mapping interval: {seen.interval:g} s"], rows
 
 
 def measured(seen: Failover) -> Table:
@@ -149,7 +149,7 @@ def measured(seen: Failover) -> Table:
 
 def clients(rows: Mapping[str, Mapping[str, Any]]) -> Table:
     """What became of clients who know the service address from a hosts file."""
-    head = ["client", "version", "moved to", "sent to the service address before", "and after"]
+    head = ["client", "version", "moved to", "datagrams to the service address before", "and after"]
     return head, [
         [name, row["version"], row["site"] or "stays", str(row["before"]), str(row["after"]) if row["site"] else "-"]
         for name, row in rows.items()

@@ -1,1 +1,1 @@
-"""QDSR's figures (ATC 2024) that need delays and losses: balancer, real servers and client, and softswitch's links."""
+"""QDSR's experiments (ATC 2024) with delays and losses: balancer, real servers and client over softswitch's links."""

@@ -1,4 +1,4 @@
-"""Measures the hand-off to real servers beside the proxy form, and writes what came of it beside the published figures.
+"""Measures delegation to real servers beside proxying, and writes the results beside the published ones.
 
 Example: python -m frontage_demo.handoff --docs docs
 """
@@ -20,10 +20,10 @@ from .testbed import Programs
 
 
 def main() -> int:
-    """Run the testbeds with the arguments of the command line."""
+    """Run the experiments with the arguments of the command line."""
     parser = command.parser("handoff", __doc__, "qdsr", "result.json", "qdsr.md")
     bench = REPOSITORY / "build" / "bench"
-    parser.add_argument("--bench", type=Path, default=bench, help="where `make bench ONLY=qdsr` wrote")
+    parser.add_argument("--bench", type=Path, default=bench, help="results folder of `make bench ONLY=qdsr`")
     args = parser.parse_args()
 
     def find() -> Programs:

@@ -1,4 +1,4 @@
-"""The figures."""
+"""Measures QDSR's figures."""
 
 from __future__ import annotations
 
@@ -20,52 +20,53 @@ from .topology import BALANCER_ADDRESS, TO_CLIENT, Site, Triangle
 
 FORMS = (PROXY, HANDOFF)
 SEED = 7
-"""Of links' losses."""
+"""Seed of the links' losses."""
 
 OWDS = {"A": (20, 10, 30), "B": (20, 20, 20), "C": (30, 30, 10)}
-"""One-way delays in ms: client and balancer, balancer and real server, real server and client. In A the balancer is on
-the way."""
+"""One-way delays in ms: client to balancer, balancer to real server, real server to client. In A, the balancer is on
+the path.
+"""
 FIRST_PACKETS, SMALL = 20, 1_000
 PARALLEL, PARALLEL_SIZES, PARALLEL_SECONDS, PARALLEL_OWD = (1, 2, 4, 8, 16, 32), (1_000, 16_000), 3, 1
 LOSSES = (0.0, 0.0001, 0.001, 0.01, 0.03, 0.1)
 RATE, QUEUE = 12, 480
-"""Mbit/s and packets, as in section 5.3."""
+"""Mbit/s and packets, as in the paper's section 5.3."""
 FAR, FAR_OWD = "proxy, as far", (30, 0, 30)
-"""A proxy that is as far from its clients as, in A, a packet of the real server's and its acknowledgement go."""
+"""A proxy whose clients are as far away as, in A, a packet of the real server and its acknowledgment travel."""
 FAST, FAST_QUEUE, FAST_SIZE, FAST_DOWNLOADS = 100, 1000, 20_000_000, 3
-"""Mbit/s, packets, bytes and how many, of downloads by one path."""
+"""Rate (Mbit/s), queue (packets), object size (bytes) and number of the downloads to single-path clients."""
 FAST_OWDS = {"1, 1, 1": (1, 1, 1)} | {f"{name}: {', '.join(map(str, owd))}": owd for name, owd in OWDS.items()}
-BACKGROUND, ASKED, SAID, PROBES = (0, 2, 8, 24), 800, 300, 150
-"""Connections of the background, bytes of a measured object, of one of the background's, and how many are measured."""
+BACKGROUND, ASKED, BACKGROUND_SIZE, PROBES = (0, 2, 8, 24), 800, 300, 150
+"""Background connections, bytes of a measured object, bytes of a background object, and number of measured objects."""
 FAIR_RATE, FAIR_DELAY, FAIR_QUEUE, FAIR_SECONDS, FAIR_SIZE = 20, 10, 50, 20, 500_000
 
 
 @dataclass
 class Result:
-    """All figures, by form."""
+    """All measurements, by form (`FORMS`)."""
 
     first_ms: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    """By topology (Fig. 12)."""
+    """Time to the first byte, by topology (Fig. 12)."""
     rates: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Mbit/s, by loss (Fig. 13)."""
+    """Mbit/s, by loss rate (Fig. 13)."""
     fast: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Mbit/s, by delays, with and without multipath."""
+    """Mbit/s by topology, with and without multipath."""
     requests: dict[str, dict[str, float]] = field(default_factory=dict)
-    """A second, by size and parallelism (Fig. 9)."""
+    """Requests per second, by size and parallelism (Fig. 9)."""
     downlink_ms: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    """By connections in the background (Fig. 10)."""
+    """Downlink delays, by number of background connections (Fig. 10)."""
     shares: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Mbit/s of two downloads at a bottleneck, by what they are."""
+    """Mbit/s of two downloads that share a bottleneck, by their kinds."""
 
     def as_json(self) -> dict[str, Any]:
-        """For a file."""
+        """Return the results for `result.json`."""
         return asdict(self)
 
 
 def measure(programs: Programs, scratch: Path) -> Result:
-    """All of them. Each download must be whole."""
+    """Measure all figures. Raises NodeError if a download is incomplete."""
     result = Result()
-    sizes = [SMALL, ASKED, SAID, *PARALLEL_SIZES, *(downloads(loss)[0] for loss in LOSSES), FAST_SIZE, FAIR_SIZE]
+    sizes = [SMALL, ASKED, BACKGROUND_SIZE, *PARALLEL_SIZES, *(downloads(loss)[0] for loss in LOSSES), FAST_SIZE, FAIR_SIZE]
     ground = Ground(Triangle, programs, scratch, sizes)
     try:
         for name, owd in OWDS.items():
@@ -77,8 +78,8 @@ def measure(programs: Programs, scratch: Path) -> Result:
                     result.requests[f"{size} x {parallel}"] = _requests(testbed, size, parallel)
         with ground.testbed({}, SEED) as testbed:
             for connections in BACKGROUND:
-                found = {form: _downlink(testbed, form, connections) for form in FORMS}
-                result.downlink_ms[str(connections)] = found
+                by_form = {form: _downlink(testbed, form, connections) for form in FORMS}
+                result.downlink_ms[str(connections)] = by_form
         for loss in LOSSES:
             limits, many = f"rate={RATE}mbit,queue-packets={QUEUE},loss={loss}", downloads(loss)
             with ground.testbed(_delays(OWDS["A"], limits), SEED) as testbed:
@@ -94,23 +95,23 @@ def measure(programs: Programs, scratch: Path) -> Result:
     try:
         delay = f"delay={FAIR_DELAY}ms"
         with ground.testbed({2: f"rate={FAIR_RATE}mbit,queue-packets={FAIR_QUEUE},{delay}", 3: delay}, SEED) as testbed:
-            result.shares["two plain ones"] = _share(testbed, (PROXY, 1), (PROXY, 1))
-            result.shares["one from three real servers, and a plain one"] = _share(testbed, (HANDOFF, 3), (PROXY, 1))
-            result.shares["three plain ones, and a plain one"] = _share(testbed, (PROXY, 1), (PROXY, 1), first=3)
+            result.shares["two plain downloads"] = _share(testbed, (PROXY, 1), (PROXY, 1))
+            result.shares["one from three real servers, one plain"] = _share(testbed, (HANDOFF, 3), (PROXY, 1))
+            result.shares["three plain, one plain"] = _share(testbed, (PROXY, 1), (PROXY, 1), first=3)
     finally:
         ground.close()
     return result
 
 
 def downloads(loss: float) -> tuple[int, int]:
-    """Bytes of the object that is downloaded where so many packets are lost, and how often it is."""
+    """Return the object size in bytes and the number of downloads for a loss rate."""
     if loss <= 0.001:
         return 12_000_000, 3
     return (1_200_000, 6) if loss <= 0.01 else (600_000, 6) if loss <= 0.03 else (300_000, 6)
 
 
 def _delays(owd: Sequence[float], towards_client: str = "") -> Mapping[int, str]:
-    """Links by port: two for each wire."""
+    """Return softswitch's links by port, two for each wire."""
     links = {2 + 2 * wire + end: f"delay={round(1000 * owd[wire])}us" for wire in range(3) for end in (0, 1)}
     if towards_client:
         for port in TO_CLIENT:
@@ -119,8 +120,9 @@ def _delays(owd: Sequence[float], towards_client: str = "") -> Mapping[int, str]
 
 
 def _first_packets(testbed: Testbed, form: str) -> list[float]:
-    """Milliseconds until an answer's first byte, on a connection that is there. The first answer does not count: the
-    client's paths may be too young to be lent.
+    """Return the times in ms to a response's first byte on an established connection.
+
+    The first response does not count, because the client's paths may not be usable for delegation yet.
     """
     before = testbed.handed()
     lines = testbed.get(form, [SMALL] * (1 + FIRST_PACKETS))
@@ -129,7 +131,7 @@ def _first_packets(testbed: Testbed, form: str) -> list[float]:
 
 
 def _check(testbed: Testbed, form: str, before: int, requests: int) -> None:
-    """The hand-off must be one."""
+    """Raise NodeError unless real servers answered the requests of a delegating form."""
     deadline = time.monotonic() + 5
     while form in (HANDOFF, ONE_PATH) and testbed.handed() - before < requests:
         if time.monotonic() > deadline:
@@ -138,20 +140,20 @@ def _check(testbed: Testbed, form: str, before: int, requests: int) -> None:
 
 
 def _requests(testbed: Testbed, size: int, parallel: int) -> dict[str, float]:
-    """A second, on one connection with so many under way: each form's median of three turns."""
-    found: dict[str, list[float]] = {form: [] for form in FORMS}
+    """Return requests per second on one connection with `parallel` in flight: the median of three turns by form."""
+    rates: dict[str, list[float]] = {form: [] for form in FORMS}
     options = ("--connections=1", f"--parallel={parallel}", f"--seconds={PARALLEL_SECONDS / 3:g}")
     for turn in range(3):
         for form in FORMS if turn % 2 else reversed(FORMS):
-            said = testbed.load(form, size, *options, f"--expect={size}")
-            found[form].append(said["requests"] / said["seconds"])
-    return {form: median(values) for form, values in found.items()}
+            report = testbed.load(form, size, *options, f"--expect={size}")
+            rates[form].append(report["requests"] / report["seconds"])
+    return {form: median(values) for form, values in rates.items()}
 
 
 def _rates(testbed: Testbed, forms: Iterable[str], size: int, count: int) -> dict[str, float]:
-    """Mbit/s of so many downloads by each, in turns.
+    """Return the rate in Mbit/s of `count` downloads by each form, which take turns.
 
-    Each is over a connection that had one before, so that handshakes are not in it.
+    Each download follows another one on its connection, so the time contains no handshake.
     """
     seconds: dict[str, float] = dict.fromkeys(forms, 0.0)
     for _ in range(count):
@@ -163,7 +165,7 @@ def _rates(testbed: Testbed, forms: Iterable[str], size: int, count: int) -> dic
 
 
 def _downlink(testbed: Testbed, form: str, connections: int) -> list[float]:
-    """Milliseconds from an answer's leaving the real server to its coming to the client."""
+    """Return the delays in ms from a response leaving the real server to its arrival at the client."""
     server = testbed.hosts["rs1"]
     leaves = f"ip6 and (udp src port 443 or tcp src port 8080) and greater {ASKED}"
     comes = f"ip6 src {BALANCER_ADDRESS} and udp and greater {ASKED}"
@@ -184,7 +186,7 @@ def _downlink(testbed: Testbed, form: str, connections: int) -> list[float]:
         background = None
         if connections:
             options = (f"--connections={connections}", "--seconds=60")
-            command = testbed.command(form, "load", [SAID], *options)
+            command = testbed.command(form, "load", [BACKGROUND_SIZE], *options)
             background = testbed.client.spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(1)
         testbed.get(form, [ASKED] * (1 + PROBES))
@@ -195,34 +197,34 @@ def _downlink(testbed: Testbed, form: str, connections: int) -> list[float]:
         for capture in captures:
             capture.terminate()
             capture.wait()
-        left, came = ([float(t) for t in re.findall(r"^(\d+\.\d+) IP6", file.read_text(), re.MULTILINE)] for file in files)
-    return list(pairs(left, came))[-PROBES:]
+        left, arrived = ([float(t) for t in re.findall(r"^(\d+\.\d+) IP6", file.read_text(), re.MULTILINE)] for file in files)
+    return list(pair_delays(left, arrived))[-PROBES:]
 
 
-def pairs(left: Iterable[float], came: Sequence[float]) -> Iterable[float]:
-    """Each that left with the first that came after it."""
+def pair_delays(departures: Iterable[float], arrivals: Sequence[float]) -> Iterable[float]:
+    """Yield the delay in ms from each departure to the first arrival after it; times are seconds in ascending order."""
     at = 0
-    for when in left:
-        while at < len(came) and came[at] < when:
+    for departure in departures:
+        while at < len(arrivals) and arrivals[at] < departure:
             at += 1
-        if at < len(came):
-            yield 1000 * (came[at] - when)
+        if at < len(arrivals):
+            yield 1000 * (arrivals[at] - departure)
 
 
 def _share(testbed: Testbed, one: tuple[str, int], other: tuple[str, int], first: int = 1) -> tuple[float, float]:
-    """Mbit/s of two that download for some time, each so many objects at a time on a connection, of which the first has
-    so many.
+    """Return the rates in Mbit/s of two competing downloads. Each is a form and its number of parallel objects per
+    connection; `first` is the number of connections of the first one.
     """
     running = []
     for (form, parallel), connections in ((one, first), (other, 1)):
         options = (f"--connections={connections}", f"--parallel={parallel}", f"--seconds={FAIR_SECONDS}")
         command = testbed.command(form, "load", [FAIR_SIZE], *options)
         running.append(testbed.client.spawn(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
-    found = []
+    rates = []
     for process in running:
-        said, _ = process.communicate()
+        output, _ = process.communicate()
         if process.returncode:
-            raise NodeError(f"downloads at a bottleneck: {said.decode()}")
-        summary = json.loads(said)
-        found.append(8e-6 * summary["bytes"] / summary["seconds"])
-    return found[0], found[1]
+            raise NodeError(f"downloads at a bottleneck: {output.decode()}")
+        summary = json.loads(output)
+        rates.append(8e-6 * summary["bytes"] / summary["seconds"])
+    return rates[0], rates[1]

@@ -1,4 +1,4 @@
-"""Brings a testbed up: the wires, a balancer that hands over and one that is a proxy, real servers."""
+"""A testbed with a balancer that delegates, the same balancer as a proxy, and real servers, over softswitch's links."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from frontage_testbed.wires import Wires
 
 from .topology import BALANCER, BALANCER_ADDRESS, CLIENT, CLIENT_ADDRESS, Site, Triangle
 
-PATIENCE = 20.0
+READY_TIMEOUT = 20.0
 METRICS = "127.0.0.1:9153"
 HANDOFF, PROXY = "hand-off", "proxy"
 ONE_PATH = "hand-off, one path"
-"""The same balancer as hands over, and a client without multipath."""
+"""The delegating balancer, with a client without multipath."""
 PORTS = {HANDOFF: 443, PROXY: 444}
+"""UDP port of each balancer."""
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Our own programs."""
+    """Paths of our own programs."""
 
     switch: Path
     compiler: Path
@@ -42,50 +43,50 @@ class Programs:
 
     @classmethod
     def of(cls, folder: Path) -> Programs:
-        """Those of a folder; one that is missing is an error."""
+        """Find the programs in `folder`. Raises NodeError if one is missing."""
         names = ("softswitch", "softswitch-p4c", "frontage-cclb7-quic", "frontage-real-server", "frontage-h3-client")
         return cls(*ours(folder, *names))
 
 
 @dataclass(frozen=True)
 class Testbed:
-    """One that is up."""
+    """A running testbed."""
 
     folder: Path
     programs: Programs
     hosts: Mapping[str, Namespace]
     paths: int
-    """That a client opens where requests are handed over."""
+    """Paths that the client opens where requests are delegated."""
 
     @property
     def client(self) -> Namespace:
-        """Where clients are."""
+        """Namespace of the clients."""
         return self.hosts[CLIENT]
 
     def command(self, form: str, what: str, sizes: Sequence[int], *options: str) -> list[str | Path]:
-        """The client's, which downloads objects of these sizes."""
+        """Return the command of a client that downloads objects of these sizes."""
         urls = [f"https://[{BALANCER_ADDRESS}]:{PORTS.get(form, PORTS[HANDOFF])}/{size}" for size in sizes]
         paths = self.paths if form == HANDOFF else 1
         return [self.programs.client, what, *urls, "--insecure", f"--paths={paths}", *options]
 
     def get(self, form: str, sizes: Sequence[int]) -> list[dict[str, Any]]:
-        """What came of downloads one after the other over one connection. All come, or this raises NodeError."""
-        said = self.client.run(self.command(form, "get", sizes)).stdout
-        return [json.loads(line) for line in said.splitlines()]
+        """Download one object after the other over one connection and return a report for each. Raises NodeError."""
+        output = self.client.run(self.command(form, "get", sizes)).stdout
+        return [json.loads(line) for line in output.splitlines()]
 
     def load(self, form: str, size: int, *options: str) -> dict[str, Any]:
-        """What came of downloads over several connections, or several at a time. All come, or this raises NodeError."""
-        said: dict[str, Any] = json.loads(self.client.run(self.command(form, "load", [size], *options)).stdout)
-        return said
+        """Download over several connections or in parallel and return a summary. Raises NodeError."""
+        report: dict[str, Any] = json.loads(self.client.run(self.command(form, "load", [size], *options)).stdout)
+        return report
 
     def handed(self) -> int:
-        """Requests that real servers have answered whole."""
+        """Return how many requests real servers have answered completely."""
         page = parse(self.hosts[BALANCER].run(["curl", "-s", f"http://{METRICS}/metrics"]).stdout)
         return int(page.total("frontage_cclb7_quic_real_server_answers_total"))
 
 
 class Ground:
-    """Hosts and wires, on which one testbed after the other may stand."""
+    """Hosts and wires for several testbeds, one after the other."""
 
     def __init__(self, topology: type[Triangle | Site], programs: Programs, scratch: Path, sizes: Sequence[int]) -> None:
         self._programs, self._topology = programs, topology
@@ -101,30 +102,30 @@ class Ground:
         self._network.start()
 
     def close(self) -> None:
-        """Remove hosts and wires."""
+        """Remove the hosts and the wires."""
         self._network.stop()
 
     @contextlib.contextmanager
     def testbed(self, links: Mapping[int, str], seed: int) -> Iterator[Testbed]:
-        """A testbed with these links, by port and as softswitch has them, until the end of the context."""
+        """Run a testbed within a context. `links` are softswitch's link options by port."""
         real = self._topology.real_servers
         names = (CLIENT, BALANCER, *(r.name for r in real))
         hosts = {name: self._network.get(name) for name in names}
-        here = Testbed(self._folder, self._programs, hosts, 1 + len(real))
+        testbed = Testbed(self._folder, self._programs, hosts, 1 + len(real))
         ports = range(2, 4) if self._topology is Site else range(2, 8)
         with contextlib.ExitStack() as running:
             running.callback(_end, self._wires.start(ports, links, seed))
             for server in real:
                 text = configuration.real_server(server, BALANCER)
-                self._start(running, here, server.name, server.name, self._programs.real_server, text, ORIGIN_PORT)
+                self._start(running, testbed, server.name, server.name, self._programs.real_server, text, ORIGIN_PORT)
             for form, port in PORTS.items():
                 text = self._balancer(form, port)
-                self._start(running, here, BALANCER, form, self._programs.balancer, text, port)
-            _reach(here, len(real))
-            yield here
+                self._start(running, testbed, BALANCER, form, self._programs.balancer, text, port)
+            _wait_until_reachable(testbed, len(real))
+            yield testbed
 
     def _balancer(self, form: str, port: int) -> str:
-        """Its configuration."""
+        """Return the configuration of the balancer for a form."""
         real = self._topology.real_servers
         if form == PROXY:
             return configuration.balancer(BALANCER, BALANCER_ADDRESS, port) + configuration.proxied_route(real[0])
@@ -132,11 +133,11 @@ class Ground:
         return begin + configuration.handoff(BALANCER, real) + configuration.handed_route("round-robin")
 
     def _start(
-        self, running: contextlib.ExitStack, here: Testbed, host: str, name: str, program: Path, text: str, port: int
+        self, running: contextlib.ExitStack, testbed: Testbed, host: str, name: str, program: Path, text: str, port: int
     ) -> None:
         file = self._folder / f"{name}.toml"
         file.write_text(text)
-        running.callback(_end, serve(here.hosts[host], name, [program, file], port, self._folder))
+        running.callback(_end, serve(testbed.hosts[host], name, [program, file], port, self._folder))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -144,15 +145,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _reach(here: Testbed, real_servers: int) -> None:
-    """Neighbours are found, and links are up, before anything is measured."""
-    deadline = time.monotonic() + PATIENCE
+def _wait_until_reachable(testbed: Testbed, real_servers: int) -> None:
+    """Wait until neighbors are resolved and the balancer is connected to its real servers."""
+    deadline = time.monotonic() + READY_TIMEOUT
     while True:
         with contextlib.suppress(NodeError):
-            here.hosts["rs1"].run(["ping", "-n", "-c", "1", "-W", "1", CLIENT_ADDRESS])
-            page = parse(here.hosts[BALANCER].run(["curl", "-s", f"http://{METRICS}/metrics"]).stdout)
+            testbed.hosts["rs1"].run(["ping", "-n", "-c", "1", "-W", "1", CLIENT_ADDRESS])
+            page = parse(testbed.hosts[BALANCER].run(["curl", "-s", f"http://{METRICS}/metrics"]).stdout)
             if page.total("frontage_cclb7_quic_real_server_up") == real_servers:
                 return
         if time.monotonic() > deadline:
-            raise NodeError(f"client and real servers do not reach each other within {PATIENCE:g} s")
+            raise NodeError(f"client and real servers do not reach each other within {READY_TIMEOUT:g} s")
         time.sleep(0.05)

@@ -1,11 +1,12 @@
-"""The testbeds. Each wire is two ports of one softswitch, whose links have the delays, rates and losses.
+"""Topologies of the hand-off's experiments. Each wire is two ports of one softswitch, whose links have delays, rates and
+losses.
 
     client ------- balancer            client ------ site ---- balancer
         \\          /                                    '------ three real servers
          real server
 
-In the triangle all three are apart, so that a real server's packets go to the client by a way of their own (QDSR,
-Fig. 11). At the site, balancer and real servers are in one place, and all that comes from them shares one wire.
+In the triangle all three are apart, so packets of the real server reach the client on their own path (QDSR, Fig. 11).
+At the site, balancer and real servers are in one place, and all their packets to the client share one wire.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from frontage_testbed.wires import WIRES, interface
 CLIENT, BALANCER, SITE = "client", "balancer", "site"
 CLIENT_ADDRESS, BALANCER_ADDRESS = "2001:db8:1::1", "2001:db8:1::2"
 TO_CLIENT = (2, 6)
-"""Ports by which packets leave for the client: in the triangle from the balancer, and from the real server."""
+"""Ports on which packets leave for the client: in the triangle from the balancer, and from the real server."""
 
 
 class Triangle(Topo):  # type: ignore[misc]
-    """One real server, on wires of its own to the balancer and to the client."""
+    """One real server, with its own wires to the balancer and to the client."""
 
     real_servers = (RealServer("rs1", "2001:db8:2::3"),)
 
     def build(self) -> None:
-        """Called by mininet."""
+        """Add hosts and links; mininet calls this."""
         self.addSwitch(WIRES, dpid="1", inNamespace=False)
         address = "ip address add {}/64 dev {} nodad"
         self.addHost(CLIENT, setup=[address.format(CLIENT_ADDRESS, "eth0"), address.format("2001:db8:3::1", "eth1")])
         balancer = [address.format(BALANCER_ADDRESS, "eth0"), address.format("2001:db8:2::2", "eth1")]
         self.addHost(BALANCER, setup=balancer)
-        straight = f"ip -6 route add {CLIENT_ADDRESS} via 2001:db8:3::1"
-        real_server = [address.format("2001:db8:2::3", "eth0"), address.format("2001:db8:3::3", "eth1"), straight]
+        direct = f"ip -6 route add {CLIENT_ADDRESS} via 2001:db8:3::1"
+        real_server = [address.format("2001:db8:2::3", "eth0"), address.format("2001:db8:3::3", "eth1"), direct]
         self.addHost("rs1", setup=real_server)
         ends = [
             (CLIENT, "eth0"),
@@ -48,12 +49,12 @@ class Triangle(Topo):  # type: ignore[misc]
 
 
 class Site(Topo):  # type: ignore[misc]
-    """Three real servers beside the balancer."""
+    """Three real servers at the balancer's site."""
 
     real_servers = tuple(RealServer(f"rs{n}", f"2001:db8:1::1{n}") for n in (1, 2, 3))
 
     def build(self) -> None:
-        """Called by mininet."""
+        """Add hosts and links; mininet calls this."""
         self.addSwitch(WIRES, dpid="1", inNamespace=False)
         inside = [(BALANCER, BALANCER_ADDRESS), *((r.name, r.address) for r in self.real_servers)]
         bridge = ["ip link add bridge type bridge", "ip link set bridge up", "ip link set wan master bridge"]

@@ -1,1 +1,1 @@
-"""QuicSocks on the paper's LTE figures: a client far from its resolver, with and without a proxy beside that."""
+"""QuicSocks with the paper's LTE figures: a client far from its resolver, with and without a proxy beside the resolver."""

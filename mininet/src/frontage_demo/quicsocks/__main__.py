@@ -1,4 +1,4 @@
-"""Measures QuicSocks on the paper's LTE figures, and prints what came of it beside the model and the published figures.
+"""Measures QuicSocks with the paper's LTE figures, and prints the results beside the model and the published figures.
 
 Example: python -m frontage_demo.quicsocks --handshakes 30 --docs docs
 """
@@ -21,14 +21,14 @@ from .testbed import Programs, bring_up
 def _count(text: str) -> int:
     number = int(text)
     if not 1 <= number <= 10_000:
-        raise argparse.ArgumentTypeError("1 to 10000")
+        raise argparse.ArgumentTypeError("must be from 1 to 10000")
     return number
 
 
 def main() -> int:
     """Run the testbed with the arguments of the command line."""
     parser = command.parser("quicsocks", __doc__, "quicsocks", "result.json", "quicsocks.md")
-    parser.add_argument("--handshakes", type=_count, default=30, help="of each kind (30)")
+    parser.add_argument("--handshakes", type=_count, default=30, help="number of each kind (30)")
     args = parser.parse_args()
 
     def find() -> Programs:
@@ -38,8 +38,8 @@ def main() -> int:
 
 
 def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
-    with bring_up(programs, box.scratch) as here:
-        result = measure(here, args.handshakes)
+    with bring_up(programs, box.scratch) as testbed:
+        result = measure(testbed, args.handshakes)
     print("Table I of the paper, the analytical model:\n")
     print(page.symbolic())
     print("Table II, with the LTE figures:\n")

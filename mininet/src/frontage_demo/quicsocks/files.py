@@ -11,7 +11,7 @@ from .topology import ISP_ADDRESS, SERVER_ADDRESS
 
 ZONE_NAME = "films.example"
 PORTS = {False: 443, True: 444}
-"""Of the servers, by whether they send a Retry."""
+"""Server ports, by whether the server sends a Retry."""
 PROXY_PORT = 1080
 PROXY_METRICS = "[::1]:9464"
 DNS_PORT = 53
@@ -25,7 +25,7 @@ ZONE = (
     f"ns AAAA {SERVER_ADDRESS}",
     f"* AAAA {SERVER_ADDRESS}",
 )
-"""Every name is the server's."""
+"""A zone in which every name has the server's address."""
 
 SERVER = """\
 listen = ["[::]:{port}"]
@@ -45,13 +45,13 @@ metrics = "{PROXY_METRICS}"
 
 
 def write(folder: Path) -> None:
-    """Write all of them into `folder`."""
+    """Write all configurations into `folder`."""
     write_authority(folder, SERVER_ADDRESS, DNS_PORT, ZONE_NAME, ZONE)
     write_resolver(folder, ("::1", ISP_ADDRESS), DNS_PORT, ZONE_NAME, SERVER_ADDRESS, RESOLVER_OPTIONS)
     (folder / "www").mkdir()
     for retry, port in PORTS.items():
-        said = "unproven_handshakes = 0\n" if retry else ""
-        (folder / f"server-{port}.toml").write_text(SERVER.format(port=port, retry=said))
+        limit = "unproven_handshakes = 0\n" if retry else ""
+        (folder / f"server-{port}.toml").write_text(SERVER.format(port=port, retry=limit))
     (folder / "proxy.toml").write_text(PROXY)
     extensions = f"subjectAltName=DNS:*.{ZONE_NAME}", "basicConstraints=critical,CA:FALSE"
     make_certificate(folder, f"/CN={ZONE_NAME}", *extensions)

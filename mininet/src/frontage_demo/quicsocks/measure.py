@@ -1,4 +1,4 @@
-"""The figures: handshakes by each way, one after the other."""
+"""Measures handshakes with and without the proxy, one after the other."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ class Row:
 
     way: Way
     start: str
-    """With a proxy: whether there is an association (warm), or one is made (cold). "" without."""
+    """With a proxy: whether its association exists already (warm) or is set up first (cold); "" without a proxy."""
     retry: bool
     cached: bool
-    """Whether the resolver knows the name already."""
+    """Whether the resolver has the name in its cache."""
     handshake_ms: list[float]
     migrated_ms: list[float]
-    """Until the server was heard on the direct path, if the client went there."""
+    """Times until the first packet of the server arrived on the direct path, for clients that migrated."""
 
     @property
     def median_ms(self) -> float:
-        """Of the handshakes."""
+        """Median handshake time."""
         return median(self.handshake_ms)
 
 
 @dataclass(frozen=True)
 class Result:
-    """All of them."""
+    """All measurements."""
 
     round_trips: RoundTrips
-    """As ping found them, ms."""
+    """Measured by ping, in ms."""
     rows: list[Row]
     proxy: dict[str, int]
-    """What the proxy counted."""
+    """The proxy's counters, by name."""
 
     def as_json(self) -> dict[str, Any]:
-        """For a file."""
+        """Return the results for `result.json`."""
         return asdict(self)
 
 
 def measure(testbed: Testbed, handshakes: int) -> Result:
-    """So many handshakes of each kind; all must succeed, and each that went through the proxy must migrate."""
+    """Measure this many handshakes of each kind. Raises NodeError if one fails, or does not migrate from the proxy."""
     round_trips = RoundTrips(
         dns=testbed.round_trip(testbed.client, ISP_ADDRESS),
         direct=testbed.round_trip(testbed.client, SERVER_ADDRESS),
         server=testbed.round_trip(testbed.isp, SERVER_ADDRESS),
     )
-    # The resolver learns the names that it is to know. What the proxy remembers does not matter: it is beside it.
+    # Fill the resolver's cache. The proxy's own cache does not matter: it is beside the resolver.
     testbed.load(testbed.isp, "--resolver", "[::1]:53", retry=False, names="known{}", handshakes=handshakes)
     rows = []
     for retry in (False, True):
@@ -84,5 +84,5 @@ def measure(testbed: Testbed, handshakes: int) -> Result:
 def _row(testbed: Testbed, way: Way, start: str, retry: bool, cached: bool, names: str, handshakes: int, *options: str) -> Row:
     report = testbed.load(testbed.client, *options, retry=retry, names=names, handshakes=handshakes)
     if report["failed"] or report["stayed"]:
-        raise NodeError(f"{way} {start}: not every handshake was well: {report['failed']} {report['stayed']}")
+        raise NodeError(f"{way} {start}: not all handshakes succeeded: {report['failed']} {report['stayed']}")
     return Row(way, start, retry, cached, report["handshake_ms"], report["migrated_ms"])

@@ -1,4 +1,4 @@
-"""The analytical model of QuicSocks (section IV-A): round trips alone, with resolver and proxy at one place."""
+"""The analytical model of QuicSocks (section IV-A): round trips only, with resolver and proxy at one place."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ class RoundTrips:
     """Round-trip times in ms."""
 
     dns: float
-    """Client to resolver, and so to the proxy."""
+    """Between client and resolver, and so between client and proxy."""
     direct: float
-    """Client to server."""
+    """Between client and server."""
     server: float
-    """Proxy to server."""
+    """Between proxy and server."""
 
 
 LTE = RoundTrips(dns=30, direct=60, server=30)
-"""The paper's example: a U.S. LTE network, the proxy half-way."""
+"""The paper's example: a U.S. LTE network, with the proxy half-way."""
 
 PUBLISHED: dict[tuple[Way, bool], float] = {
     ("status quo", False): 90,
@@ -29,18 +29,19 @@ PUBLISHED: dict[tuple[Way, bool], float] = {
     ("status quo", True): 150,
     ("proposal", True): 90,
 }
-"""Table II in ms, by way and whether the server sends a Retry."""
+"""Table II in ms, by method and whether the server sends a Retry."""
 
 
 def establishment(way: Way, retry: bool, times: RoundTrips) -> float:
-    """Milliseconds until client and server have forward-secure keys, name resolution included (Table I). A Retry is one
-    more round trip: the client's, or with the proposal the proxy's.
+    """Return the milliseconds until client and server have forward-secure keys, name resolution included (Table I).
+
+    A Retry costs another round trip: the client's, or with the proposal the proxy's.
     """
     trip = times.direct if way == "status quo" else times.server
     return times.dns + (2 if retry else 1) * trip
 
 
 def formula(way: Way, retry: bool) -> str:
-    """The same in symbols."""
+    """Return the same in symbols."""
     trip = "RTT_direct" if way == "status quo" else "RTT_server"
     return f"RTT_DNS + {'2 ' if retry else ''}{trip}"

@@ -1,4 +1,4 @@
-"""Brings the testbed up: wires, resolver, proxy, authoritative server, HTTP/3 servers."""
+"""A testbed with wires, resolver, proxy, authoritative name server and HTTP/3 servers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from frontage_testbed.wires import Wires
 from . import files
 from .topology import CLIENT, ISP, ISP_ADDRESS, ONE_WAY_MS, SERVER, SERVER_ADDRESS, Lte
 
-PATIENCE = 20.0
+READY_TIMEOUT = 20.0
 PACKAGES = nameservers.PACKAGES | {"openssl": "openssl", "ping": "iputils-ping", "ss": "iproute2"}
-"""Programs that the testbed needs from Debian, and their packages."""
+"""Programs that the testbed needs, with their Debian packages."""
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Our own programs."""
+    """Paths of our own programs."""
 
     switch: Path
     compiler: Path
@@ -37,19 +37,19 @@ class Programs:
 
     @classmethod
     def of(cls, folder: Path) -> Programs:
-        """Those of a folder; one that is missing is an error."""
+        """Find the programs in `folder`. Raises NodeError if one is missing."""
         names = ("softswitch", "softswitch-p4c", "frontage-cclb7-quic", "frontage-quicsocks", "frontage-quicsocks-load")
         return cls(*ours(folder, *names))
 
 
 def missing() -> list[str]:
-    """Debian packages that are not here."""
+    """Return the missing Debian packages."""
     return missing_packages(PACKAGES)
 
 
 @dataclass(frozen=True)
 class Testbed:
-    """One that is up."""
+    """A running testbed."""
 
     folder: Path
     programs: Programs
@@ -58,7 +58,7 @@ class Testbed:
     server: Namespace
 
     def load(self, host: Namespace, *options: str, retry: bool, names: str, handshakes: int) -> dict[str, Any]:
-        """What `frontage-quicsocks-load` reports of handshakes with servers of these names."""
+        """Return the report of `frontage-quicsocks-load` about handshakes with servers of these names."""
         command: list[str | Path] = [self.programs.load, "--ca", self.folder / "certificate.pem"]
         command += ["--names", f"{names}.{files.ZONE_NAME}"]
         command += ["--port", str(files.PORTS[retry]), "--handshakes", str(handshakes), *options]
@@ -66,21 +66,21 @@ class Testbed:
         return report
 
     def proxy_metrics(self) -> str:
-        """The proxy's page for Prometheus."""
+        """Return the proxy's Prometheus metrics."""
         return self.isp.run(["curl", "-s", f"http://{files.PROXY_METRICS}/metrics"]).stdout
 
     def round_trip(self, host: Namespace, address: str) -> float:
-        """The median of some pings, ms."""
-        said = host.run(["ping", "-n", "-c", "7", "-i", "0.05", address]).stdout
-        times = [float(line.split("time=")[1].split()[0]) for line in said.splitlines() if "time=" in line]
+        """Return the median of seven pings in ms."""
+        output = host.run(["ping", "-n", "-c", "7", "-i", "0.05", address]).stdout
+        times = [float(line.split("time=")[1].split()[0]) for line in output.splitlines() if "time=" in line]
         return median(times)
 
 
 @contextlib.contextmanager
 def bring_up(programs: Programs, scratch: Path) -> Iterator[Testbed]:
-    """A testbed, until the end of the context. Its processes end with the namespaces in which this is called."""
+    """Run a testbed within a context. Its processes end with the namespaces of the caller."""
     if absent := missing():
-        raise NodeError(f"the testbed needs programs of Debian's: apt-get install {' '.join(absent)}")
+        raise NodeError(f"Debian packages are missing: apt-get install {' '.join(absent)}")
     folder = scratch / "quicsocks"
     folder.mkdir()
     files.write(folder)
@@ -88,29 +88,29 @@ def bring_up(programs: Programs, scratch: Path) -> Iterator[Testbed]:
     network = Network(Lte())
     network.start()
     hosts = [network.get(name) for name in (CLIENT, ISP, SERVER)]
-    here = Testbed(folder, programs, *hosts)
+    testbed = Testbed(folder, programs, *hosts)
     links = {port: f"delay={round(delay * 1000)}us" for port, delay in ONE_WAY_MS.items()}
     wires.start([*links], links, seed=1)
     started: list[tuple[Namespace, str, int, Sequence[str | Path]]] = [
-        (here.server, "nsd", files.DNS_PORT, nameservers.AUTHORITY),
-        (here.isp, "unbound", files.DNS_PORT, nameservers.RESOLVER),
-        (here.isp, "proxy", files.PROXY_PORT, [programs.proxy, folder / "proxy.toml"]),
+        (testbed.server, "nsd", files.DNS_PORT, nameservers.AUTHORITY),
+        (testbed.isp, "unbound", files.DNS_PORT, nameservers.RESOLVER),
+        (testbed.isp, "proxy", files.PROXY_PORT, [programs.proxy, folder / "proxy.toml"]),
     ]
     for port in files.PORTS.values():
-        started.append((here.server, f"server-{port}", port, [programs.server, folder / f"server-{port}.toml"]))
+        started.append((testbed.server, f"server-{port}", port, [programs.server, folder / f"server-{port}.toml"]))
     for host, name, port, command in started:
         serve(host, name, command, port, folder)
-    _reach(here)
-    yield here
+    _wait_until_reachable(testbed)
+    yield testbed
 
 
-def _reach(here: Testbed) -> None:
-    """Neighbours are found once, before anything is measured."""
-    deadline = time.monotonic() + PATIENCE
+def _wait_until_reachable(testbed: Testbed) -> None:
+    """Have neighbors resolved before anything is measured."""
+    deadline = time.monotonic() + READY_TIMEOUT
     for address in (ISP_ADDRESS, SERVER_ADDRESS):
         while True:
             try:
-                here.client.run(["ping", "-n", "-c", "1", "-W", "1", address])
+                testbed.client.run(["ping", "-n", "-c", "1", "-W", "1", address])
                 break
             except NodeError:
                 if time.monotonic() > deadline:

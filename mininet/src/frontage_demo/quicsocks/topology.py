@@ -1,10 +1,10 @@
-"""The testbed.
+"""The topology of QuicSocks' testbed.
 
     client ---- 30 ms ---- isp ---- 30 ms ---- server         round-trip times; each wire is two ports of one softswitch
                             |
                router, unbound, frontage-quicsocks      server: nsd, frontage-cclb7-quic (port 443, and 444 with Retry)
 
-The proxy is on the path, half-way, beside the resolver: what the paper assumes for LTE (section IV-A).
+The proxy is on the path, half-way, beside the resolver, as the paper assumes for LTE (section IV-A).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from frontage_testbed.wires import WIRES, interface
 
 CLIENT, ISP, SERVER = "client", "isp", "server"
 ONE_WAY_MS = {2: 15.0, 3: 15.0, 4: 15.0, 5: 15.0}
-"""Delay of what leaves by each port."""
+"""Delay of packets that leave by each port, in ms."""
 
 CLIENT_ADDRESS, ISP_ADDRESS = "2001:db8:c::2", "2001:db8:c::1"
 SERVER_ADDRESS, ISP_SERVER_ADDRESS = "2001:db8:5::2", "2001:db8:5::1"
@@ -24,7 +24,7 @@ class Lte(Topo):  # type: ignore[misc]
     """Client, provider and server."""
 
     def build(self) -> None:
-        """Called by mininet."""
+        """Add hosts and links; mininet calls this."""
         self.addSwitch(WIRES, dpid="1", inNamespace=False)
         self.addHost(CLIENT, setup=_host("eth0", CLIENT_ADDRESS, ISP_ADDRESS))
         router = ["echo 1 > /proc/sys/net/ipv6/conf/all/forwarding"]

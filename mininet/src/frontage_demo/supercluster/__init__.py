@@ -1,1 +1,1 @@
-"""Records on a JetStream supercluster of three regions, under load, while what may fail fails."""
+"""Records on a JetStream supercluster of three regions, under load, while servers, regions and links fail."""

@@ -1,4 +1,4 @@
-"""Plays failures of a JetStream supercluster in network namespaces, under load, and checks what clients were told.
+"""Injects failures into a JetStream supercluster under load, and checks the consistency of what clients observed.
 
 Example: python -m frontage_demo.supercluster --rate 300 --seed 2 --docs docs
 """
@@ -26,15 +26,15 @@ from .testbed import Programs, bring_up
 def main() -> int:
     """Run the scenario with the arguments of the command line."""
     parser = command.parser("supercluster", __doc__, "supercluster", "histories", "auspice-supercluster.md")
-    parser.add_argument("--rate", type=float, default=1340, help="operations a second, a quarter of them reads (1340)")
-    parser.add_argument("--hold", type=float, default=8, help="seconds that each failure lasts (8)")
-    parser.add_argument("--records", type=int, default=20, help="of each consistency and home site (20)")
+    parser.add_argument("--rate", type=float, default=1340, help="operations per second, a quarter of them reads (1340)")
+    parser.add_argument("--hold", type=float, default=8, help="duration of each failure in seconds (8)")
+    parser.add_argument("--records", type=int, default=20, help="number for each consistency and home site (20)")
     parser.add_argument("--seed", type=int, default=1)
     nats = os.environ.get("NATS_SERVER") or REPOSITORY / "build" / "nats-server"
     parser.add_argument("--nats-server", type=Path, default=nats)
     args = parser.parse_args()
     if args.rate <= 0 or args.hold <= 0 or args.records < 1:
-        parser.error("--rate, --hold and --records are more than 0")
+        parser.error("--rate, --hold and --records must be more than 0")
 
     def find() -> Programs:
         return Programs.of(args.programs.resolve(), Path(args.nats_server).resolve())
@@ -45,11 +45,11 @@ def main() -> int:
 def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
     plan = Plan(args.rate, args.hold, args.records, args.seed)
     try:
-        with bring_up(programs, box.scratch, args.seed) as here:
-            result = asyncio.run(Storm(here.servers, here.regions, box.scratch, plan, here.cut).run())
+        with bring_up(programs, box.scratch, args.seed) as testbed:
+            result = asyncio.run(Storm(testbed.servers, testbed.regions, box.scratch, plan, testbed.cut).run())
     except (NodeError, StormError, RecordError, TimeoutError) as error:
         raise NodeError(f"{error!r}; seed {args.seed}") from error
-    (args.output / "history.jsonl").write_text("".join(one.line() + "\n" for one in result.operations))
+    (args.output / "history.jsonl").write_text("".join(operation.line() + "\n" for operation in result.operations))
     print(page.page(result, plan))
     if args.docs:
         print(page.write(result, plan, args.docs))

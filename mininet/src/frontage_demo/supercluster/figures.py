@@ -1,4 +1,4 @@
-"""What a run's history says in numbers."""
+"""Computes the page's figures from a run's history."""
 
 from __future__ import annotations
 
@@ -10,90 +10,93 @@ from .history import NEVER, Operation
 from .plan import Phase, Result
 
 MS = 1e6
-"""Nanoseconds of a millisecond."""
+"""Nanoseconds per millisecond."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Some times, in milliseconds."""
+    """Durations in milliseconds."""
 
     values: Sequence[float]
-    """In their order."""
+    """In ascending order."""
 
     def quantile(self, share: float) -> float:
-        """0 if there are none."""
+        """Return a quantile; 0 without values."""
         return self.values[min(len(self.values) - 1, int(share * len(self.values)))] if self.values else 0.0
 
 
 @dataclass(frozen=True)
 class PhaseFigures:
-    """How writers fared."""
+    """What writers observed in a phase."""
 
     phase: Phase
     acknowledged: float
-    """Writes a second."""
+    """Acknowledged writes per second."""
     latency: Times
     stalls: Mapping[tuple[int, bool], float]
-    """The longest time, in seconds, without an acknowledged write to a home site's records: of clients there (True), or
-    elsewhere.
+    """Longest time in seconds without an acknowledged write to the records of a home site, by home site and whether the
+    clients are at the home (True) or elsewhere.
     """
 
 
 def phases(result: Result) -> list[PhaseFigures]:
-    """Each phase's."""
-    puts = sorted((one for one in _puts(result) if one.guid in result.homes), key=lambda one: one.end)
+    """Return the figures of each phase."""
+    puts = sorted((put for put in _puts(result) if put.guid in result.homes), key=lambda put: put.end)
     sites = sorted(set(result.homes.values()))
     return [_phase(phase, puts, result.homes, sites) for phase in result.phases]
 
 
 def _phase(phase: Phase, puts: Sequence[Operation], homes: Mapping[str, int], sites: Sequence[int]) -> PhaseFigures:
-    some = [one for one in puts if phase.begin <= one.end < phase.end]
+    inside = [put for put in puts if phase.begin <= put.end < phase.end]
     stalls = {}
     for home in sites:
         for near in (True, False):
-            ends = [one.end for one in some if homes[one.guid] == home and (one.site == home) is near]
-            moments = [phase.begin, *ends, phase.end]
-            stalls[home, near] = max(b - a for a, b in pairwise(moments)) / 1e9
-    return PhaseFigures(phase, len(some) / ((phase.end - phase.begin) / 1e9), _times(_took(some)), stalls)
+            ends = [put.end for put in inside if homes[put.guid] == home and (put.site == home) is near]
+            bounds = [phase.begin, *ends, phase.end]
+            stalls[home, near] = max(b - a for a, b in pairwise(bounds)) / 1e9
+    return PhaseFigures(phase, len(inside) / ((phase.end - phase.begin) / 1e9), _times(_durations(inside)), stalls)
 
 
 def quiet(result: Result, kind: str, consistency: str, site: int, home: int) -> Times:
-    """How long operations of a site's clients took on records of a home site, while nothing failed or moved."""
+    """Return the durations of operations by a site's clients on records of a home site in the quiet phase."""
     calm = [phase for phase in result.phases if phase.name == "quiet"]
     return _times(
-        _took(
-            one
-            for one in result.operations
-            if (one.kind, one.consistency, one.site, result.homes[one.guid]) == (kind, consistency, site, home)
-            and one.version is not None
-            and any(phase.begin <= one.begin and one.end < phase.end for phase in calm)
+        _durations(
+            operation
+            for operation in result.operations
+            if (operation.kind, operation.consistency, operation.site, result.homes[operation.guid])
+            == (kind, consistency, site, home)
+            and operation.version is not None
+            and any(phase.begin <= operation.begin and operation.end < phase.end for phase in calm)
         )
     )
 
 
 def propagation(result: Result, consistency: str, home: int, site: int) -> Times:
-    """From when clients at a record's home began to write until a subscriber at another site saw it, in quiet times."""
+    """Return the times from the start of a write at the record's home until a subscriber at `site` saw it, in the quiet
+    phase.
+    """
     calm = [phase for phase in result.phases if phase.name == "quiet"]
     written = {
-        one.value: one
-        for one in _puts(result)
-        if one.consistency == consistency
-        and one.site == home == result.homes[one.guid]
-        and any(phase.begin <= one.begin and one.end < phase.end for phase in calm)
+        put.value: put
+        for put in _puts(result)
+        if put.consistency == consistency
+        and put.site == home == result.homes[put.guid]
+        and any(phase.begin <= put.begin and put.end < phase.end for phase in calm)
     }
     seen: dict[str, int] = {}
-    for one in result.operations:
-        if one.kind == "seen" and one.site == site and one.value is not None and one.value in written:
-            seen[one.value] = min(seen.get(one.value, NEVER), one.begin)
+    for operation in result.operations:
+        if operation.kind == "seen" and operation.site == site and operation.value is not None and operation.value in written:
+            seen[operation.value] = min(seen.get(operation.value, NEVER), operation.begin)
     return _times((at - written[value].begin) / MS for value, at in seen.items())
 
 
 def _puts(result: Result) -> list[Operation]:
-    return [one for one in result.operations if one.kind == "put" and one.version is not None]
+    return [operation for operation in result.operations if operation.kind == "put" and operation.version is not None]
 
 
-def _took(operations: Iterable[Operation]) -> Iterable[float]:
-    return ((one.end - one.begin) / MS for one in operations)
+def _durations(operations: Iterable[Operation]) -> Iterable[float]:
+    return ((operation.end - operation.begin) / MS for operation in operations)
 
 
 def _times(values: Iterable[float]) -> Times:

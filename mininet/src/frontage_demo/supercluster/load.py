@@ -1,7 +1,7 @@
-"""Clients of one region, in a process of their own: paced writes and reads through a record server, and subscriptions.
+"""Clients of one region, in their own process: paced writes and reads through a record server, and subscriptions.
 
-The arrivals are open-loop and seeded. Where the store stalls, at most `OUTSTANDING` operations wait on records of one
-home site; what would come on top is counted as held back.
+Arrivals are open-loop and seeded. While the store stalls, at most `MAX_OUTSTANDING` operations wait for records of one
+home site; further ones are counted as held back.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from frontage_records.record import Consistency, now_us
 
 from .history import NEVER, Operation
 
-OUTSTANDING = 2000
-READS = 0.25
-"""Of the operations."""
-LAST = 30.0
-"""Seconds for what is still on its way at the end."""
+MAX_OUTSTANDING = 2000
+READ_SHARE = 0.25
+"""Share of reads among the operations."""
+DRAIN_TIMEOUT = 30.0
+"""Seconds for operations that are still in flight at the end."""
 FILLING = "x" * 120
 CONTROLLERS = 3
 REPLICAS = 3
@@ -36,16 +36,16 @@ REPLICAS = 3
 
 @dataclass(frozen=True)
 class Name:
-    """A record."""
+    """A record of the workload."""
 
     guid: str
     consistency: Consistency
     home: int
-    """The site that orders its writes when it is new."""
+    """The site that orders its writes at first."""
 
     @classmethod
     def parse(cls, text: str) -> Name:
-        """What `str` makes of it."""
+        """Parse the text that `str` returns."""
         guid, consistency, home = text.split("=")
         return cls(guid, Consistency(consistency), int(home))
 
@@ -54,7 +54,7 @@ class Name:
 
 
 class Clients:
-    """Of one site. What they did goes to `out`, a line each."""
+    """The clients of one site; they write their history to `out`, one operation a line."""
 
     def __init__(self, store: JetStream, site: int, names: list[Name], seed: int, out: TextIO) -> None:
         self._store = store
@@ -66,17 +66,17 @@ class Clients:
         self._waiting: Counter[int] = Counter()
         self._number = 0
         self.counts: Counter[str] = Counter()
-        """Of operations that were refused or failed, by the error's code; and of those held back."""
+        """Operations that failed, by error code, and operations held back."""
 
     async def run(self, rate: float, stop: asyncio.Event) -> None:
-        """Operations at `rate` a second until `stop`, and those that are on their way then."""
+        """Start `rate` operations per second until `stop` is set, then wait for those in flight."""
         loop = asyncio.get_running_loop()
         began, number = loop.time(), 0
         while not stop.is_set():
             await asyncio.sleep(max(0.0, began + number / rate - loop.time()))
             number += 1
-            name, read = self._random.choice(self._names), self._random.random() < READS
-            if self._waiting[name.home] >= OUTSTANDING:
+            name, read = self._random.choice(self._names), self._random.random() < READ_SHARE
+            if self._waiting[name.home] >= MAX_OUTSTANDING:
                 self.counts["held_back"] += 1
                 continue
             self._waiting[name.home] += 1
@@ -84,13 +84,13 @@ class Clients:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=LAST)
+            _, late = await asyncio.wait(self._tasks, timeout=DRAIN_TIMEOUT)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
     async def follow(self, name: Name) -> None:
-        """Note when each state is seen here."""
+        """Record when each state of a record is seen at this site."""
         async with self._store.subscribe(name.guid) as watch:
             while (record := await watch.next()) is not None:
                 now = time.monotonic_ns()
@@ -106,7 +106,7 @@ class Clients:
     async def _put(self, name: Name) -> None:
         self._number += 1
         value = f"{self._site}.{self._number}"
-        # Distinct stamps, so that an eventual record's writes have one order that this process knows, too.
+        # Distinct timestamps, so that the writes of an eventual record have one order, which this process knows.
         stamp = now_us() if name.consistency is Consistency.EVENTUAL else None
         begin = time.monotonic_ns()
         end, version = NEVER, None
@@ -118,7 +118,7 @@ class Clients:
         except OutcomeUnknownError as error:
             self.counts[error.code] += 1
         except RecordError as error:
-            # Not done: nobody may ever see it, so it is no part of the history.
+            # The write was not done and no client may see it, so it is not part of the history.
             self.counts[error.code] += 1
             return
         self._note(Operation(self._site, name.guid, name.consistency, "put", value, begin, end, version))
@@ -139,7 +139,7 @@ class Clients:
 
 
 async def run(args: argparse.Namespace) -> None:
-    """Until SIGTERM."""
+    """Run the clients until SIGTERM."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     names = [Name.parse(line) for line in args.names.read_text().splitlines()]
@@ -165,8 +165,8 @@ def main() -> int:
     parser.add_argument("--sites", type=int, nargs="+", required=True)
     parser.add_argument("--servers", nargs="+", required=True)
     parser.add_argument("--names", type=Path, required=True, help="a file of GUID=CONSISTENCY=HOME lines")
-    parser.add_argument("--rate", type=float, required=True, help="operations a second")
-    parser.add_argument("--followed", type=int, default=45, help="records that are subscribed to")
+    parser.add_argument("--rate", type=float, required=True, help="operations per second")
+    parser.add_argument("--followed", type=int, default=45, help="number of records to subscribe to")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out", type=Path, required=True)
     asyncio.run(run(parser.parse_args()))

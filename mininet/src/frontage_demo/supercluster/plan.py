@@ -1,4 +1,4 @@
-"""What a run shall do, and what came of it."""
+"""The plan of a run, and its result."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from frontage_records.ring import Ring, partition
 from .history import Operation
 from .load import CONTROLLERS
 
-PATIENCE = 90.0
-"""Seconds for the supercluster to be whole again, and for the sites to agree."""
+RECOVERY_TIMEOUT = 90.0
+"""Seconds for the supercluster to recover, and for the sites to agree."""
 
 
 class StormError(RuntimeError):
-    """The scenario could not be played."""
+    """The scenario could not be run."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of everything."""
+    """Parameters of a run."""
 
     rate: float
-    """Operations a second, of all regions together."""
+    """Operations per second, of all regions together."""
     hold: float
-    """Seconds that each failure lasts, and each quiet time between two."""
+    """Duration in seconds of each failure, and of each quiet time between two."""
     records: int
-    """Of each consistency and home site."""
+    """Records for each consistency and home site."""
     seed: int
 
 
 @dataclass(frozen=True)
 class Phase:
-    """What happened, from when to when; nanoseconds of the monotonic clock."""
+    """A part of the run, with its begin and end in nanoseconds of the monotonic clock."""
 
     name: str
     begin: int
@@ -42,21 +42,23 @@ class Phase:
 
 @dataclass
 class Result:
-    """What came of it."""
+    """What a run produced."""
 
     operations: list[Operation]
     homes: Mapping[str, int]
-    """The site that orders a record's writes, when all began."""
+    """The site that orders a record's writes, at the start."""
     phases: list[Phase] = field(default_factory=list)
     counts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
-    """Operations that were not done, by site and error."""
+    """Failed operations, by site and error."""
     moves: list[str] = field(default_factory=list)
-    """What became of each."""
+    """A line about each move and its outcome."""
     violations: list[str] = field(default_factory=list)
 
 
 def choose(sites: Sequence[int], each: int) -> dict[str, int]:
-    """GUIDs with their home sites: all of a home in one partition, so that there are as few Raft groups as sites."""
+    """Return GUIDs with their home sites. All records of a home are in one partition, so that there are as few Raft groups
+    as sites.
+    """
     ring = Ring(sites, CONTROLLERS)
     part = {site: next(p for p in range(1000) if ring.controllers(p)[0] == site) for site in sites}
     found: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The supercluster's servers: a cluster for each region."""
+"""The supercluster's servers: one cluster in each region."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import IO
 from frontage_testbed.natsservers import Node, Servers, free_ports
 
 NODES = 3
-"""Of each region."""
+"""Servers per region."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """Where a site's servers and clients are."""
+    """Where the servers and clients of a site run."""
 
     site: int
     address: str
     """IPv4 or IPv6, without brackets."""
     spawn: Callable[[Sequence[str | Path], IO[bytes]], subprocess.Popen[bytes]]
-    """Start a process there."""
+    """Starts a process in the region."""
 
 
 def servers(binary: Path, folder: Path, regions: Sequence[Region]) -> Servers:
-    """Those of all regions, which do not run yet."""
+    """Return the servers of all regions, not yet started."""
     ports = iter(free_ports(3 * NODES * len(regions)))
     at = {
         Node(
@@ -43,7 +43,7 @@ def servers(binary: Path, folder: Path, regions: Sequence[Region]) -> Servers:
     }
 
     def run(node: Node, file: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
-        # As many as there are share few cores: one thread each at a time, or Go's scheduler takes a third of them.
+        # All servers share few cores. With one thread each, Go's scheduler does not take a third of them.
         return at[node].spawn(["/usr/bin/env", "GOMAXPROCS=1", binary, "-c", file], log)
 
     return Servers(folder, list(at), run)

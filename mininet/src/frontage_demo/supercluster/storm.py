@@ -1,4 +1,4 @@
-"""The scenario: load from all regions, and one failure after the other."""
+"""The scenario: load from all regions while one failure follows the other."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from frontage_testbed.natsservers import Servers
 from .clients import Clients
 from .history import Operation, load, violations
 from .load import CONTROLLERS, REPLICAS, Name
-from .plan import PATIENCE, Phase, Plan, Result, StormError, choose
+from .plan import RECOVERY_TIMEOUT, Phase, Plan, Result, StormError, choose
 from .servers import Region
 
 MOVED = 9
-"""Records that are moved, each on its own."""
+"""Records that are moved one by one."""
 
 
 class Storm:
-    """One run. `cut` takes a site's links to the others away, or brings them back."""
+    """One run. `cut` disconnects a site from the others (True) or reconnects it."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Storm:
         self.result = Result([], homes)
 
     async def run(self) -> Result:
-        """All of it. Raises StormError, and RecordError where the supercluster does not come up."""
+        """Run the scenario. Raises StormError, and RecordError if the supercluster does not come up."""
         self._servers.start_all()
         await self._servers.ready()
         for site in self._sites:
@@ -64,19 +64,19 @@ class Storm:
                 clients.append(Clients(self._regions[site], self._servers.near(site), self._folder))
                 await clients[-1].start(self._sites, self._names, self._plan)
             await self._phases()
-            self.result.counts = {one.site: await one.end() for one in clients}
-            self.result.operations += load(one.out for one in clients)
+            self.result.counts = {client.site: await client.end() for client in clients}
+            self.result.operations += load(client.out for client in clients)
             self.result.violations = violations(self.result.operations, await self._agreed())
         finally:
-            for one in clients:
-                one.kill()
+            for client in clients:
+                client.kill()
             for store in self._stores.values():
                 await store.close()
         return self.result
 
     async def _create(self) -> None:
-        """Each record as its home site's clients make it; and the classes that some will move to, while regions are
-        whole.
+        """Create each record as clients at its home site do, and the streams that some records will move to, while all regions
+        are up.
         """
         for number in range(len(self._sites)):
             await self._stores[self._sites[0]].classes.at(self._rotated(number))
@@ -84,7 +84,7 @@ class Storm:
             site = self.result.homes[name.guid]
             begin = time.monotonic_ns()
             value = f"new.{name.guid}"
-            # At time 1, so that every eventual write is later.
+            # With timestamp 1, so that every eventual write is later.
             stamp = 1 if name.consistency is Consistency.EVENTUAL else None
             made = await self._stores[site].put(name.guid, {"w": value}, consistency=name.consistency, stamp=stamp)
             version, end = made.record.version, time.monotonic_ns()
@@ -102,8 +102,8 @@ class Storm:
             await self._phase("links cut", self._hold)
             cut(third, False)
             await self._phase("links back", self._whole)
-        await self._phase("class moved", self._move_class)
-        await self._phase("class and records moved, node killed", self._move_and_kill)
+        await self._phase("stream moved", self._move_class)
+        await self._phase("stream and records moved, node killed", self._move_and_kill)
         await self._phase("quiet again", self._hold)
 
     async def _phase(self, name: str, body: Callable[[], Awaitable[None]]) -> None:
@@ -123,8 +123,8 @@ class Storm:
         await self._phase(f"{name}: back", self._whole)
 
     async def _whole(self) -> None:
-        """Until every class has all its servers, and then a quiet time."""
-        async with asyncio.timeout(PATIENCE):
+        """Wait until every stream has all its servers, then for a quiet time."""
+        async with asyncio.timeout(RECOVERY_TIMEOUT):
             for site in self._sites:
                 while True:
                     try:
@@ -143,9 +143,9 @@ class Storm:
         return found
 
     async def _standing(self, home: int) -> moves.Standing:
-        # Asked where it is not likely to be down.
-        asked = self._stores[home]
-        return await moves.standing(asked.link, await self._class(home))
+        # The home site is the least likely to be down.
+        store = self._stores[home]
+        return await moves.standing(store.link, await self._class(home))
 
     async def _move_class(self) -> None:
         home, *others = self._sites
@@ -153,7 +153,7 @@ class Storm:
         await self._hold()
 
     async def _move_and_kill(self) -> None:
-        """The class back, its records elsewhere one by one, and the leader dies in the middle."""
+        """Move the stream back and its records elsewhere one by one, and kill the leader meanwhile."""
         home, second, third = self._sites
         group = await self._class(home)
         victim = self._servers.named((await moves.standing(self._stores[second].link, group)).servers[0])
@@ -169,7 +169,7 @@ class Storm:
         store = self._stores[self._sites[1]]
         began = time.monotonic()
         try:
-            await moves.move(store.link, store.classes, group.name, sites, patience=PATIENCE)
+            await moves.move(store.link, store.classes, group.name, sites, patience=RECOVERY_TIMEOUT)
             what = "done"
         except RecordError as error:
             what = str(error)
@@ -180,7 +180,7 @@ class Storm:
         outcomes: Counter[str] = Counter()
         for number, guid in enumerate(guids):
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(RECOVERY_TIMEOUT):
                     await self._placed(guid, self._rotated(number % len(self._sites)))
                 outcomes["done"] += 1
             except RecordError as error:
@@ -190,7 +190,7 @@ class Storm:
         self.result.moves.append(f"{len(guids)} records: " + ", ".join(f"{n} {code}" for code, n in outcomes.items()))
 
     async def _placed(self, guid: str, sites: Sequence[int]) -> None:
-        """Asked again where nobody knows: a record that is there already is moved."""
+        """Move a record, and retry while the outcome is unknown: moving it again is harmless."""
         while True:
             try:
                 return await self._stores[self._sites[2]].place(guid, sites)
@@ -201,8 +201,8 @@ class Storm:
         return self._sites[number:] + self._sites[:number]
 
     async def _agreed(self) -> dict[tuple[int, str], Operation]:
-        """Every record as each site reads it, once all read the same: eventual ones converge, mirrors arrive."""
-        deadline = time.monotonic() + PATIENCE
+        """Return every record as each site reads it, once all sites agree: eventual records converge, mirrors catch up."""
+        deadline = time.monotonic() + RECOVERY_TIMEOUT
         while True:
             which = [(site, name) for site in self._sites for name in self._names]
             looks = await asyncio.gather(*(self._look(site, name) for site, name in which))

@@ -1,11 +1,11 @@
-"""Three regions at measured distances: a namespace each, and a softswitch between them.
+"""Three regions at measured distances: a namespace for each, and a softswitch between them.
 
     r1 (three nats-servers, clients) --+
     r2                               --+-- wan (frontage_testbed.wan.switch)
     r3                               --+
 
-Each has a second link, to the testbed's root namespace, by which the scenario talks to it without delay, also while its
-links to the others are cut.
+Each region has a second link, to the testbed's root namespace. The scenario uses it to reach the region without delay,
+also while its links to the others are cut.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from frontage_testbed.wan.topology import WAN, wan_interface
 from .servers import Region, servers
 
 PLACES = ("eu-central-1", "us-east-1", "ap-northeast-1")
-"""Of sites 1, 2 and 3."""
+"""Regions of sites 1, 2 and 3."""
 
 
 @dataclass(frozen=True)
 class Programs:
-    """What the testbed runs."""
+    """Paths of the programs that the testbed runs."""
 
     switch: Path
     compiler: Path
@@ -41,7 +41,7 @@ class Programs:
 
     @classmethod
     def of(cls, folder: Path, nats: Path) -> Programs:
-        """Ours are in `folder`; one that is missing is an error."""
+        """Find our programs in `folder`. Raises NodeError if one is missing."""
         switch, compiler = ours(folder, "softswitch", "softswitch-p4c")
         if not nats.is_file():
             raise NodeError(f"{nats} is missing: `make build/nats-server` builds it")
@@ -50,7 +50,7 @@ class Programs:
 
 class _Regions(Topo):  # type: ignore[misc]
     def build(self, hosts: Sequence[Host]) -> None:
-        """Called by mininet."""
+        """Add hosts and links; mininet calls this."""
         ports = [f"ip link set {wan_interface(host.port)} up" for host in hosts]
         for host in hosts:
             manage = f"m{host.port}"
@@ -78,24 +78,24 @@ def _management(host: Host, end: int) -> str:
 
 @dataclass(frozen=True)
 class Testbed:
-    """One that is up."""
+    """A running testbed."""
 
     servers: Servers
     regions: tuple[Region, ...]
 
     def cut(self, site: int, away: bool) -> None:
-        """A region's links to the others: away, as if the fibre were cut, or back."""
+        """Cut a region's links to the others (`away`), or restore them."""
         run_script(WAN, [f"ip link set {wan_interface(site)} {'down' if away else 'up'}"])
 
 
 def round_trip(a: int, b: int) -> float:
-    """Milliseconds between two sites."""
+    """Return the round-trip time between two sites in milliseconds."""
     return Latencies.published().rtt(PLACES[a - 1], PLACES[b - 1])
 
 
 @contextlib.contextmanager
 def bring_up(programs: Programs, folder: Path, seed: int) -> Iterator[Testbed]:
-    """A testbed, until the end of the context. Its processes end with the namespaces in which this is called."""
+    """Run a testbed within a context. Its processes end with the namespaces of the caller."""
     hosts = [Host(f"g{site}", place, f"2001:db8:{0x100 + site:x}::", site) for site, place in enumerate(PLACES, start=1)]
     network = Network(_Regions(hosts=hosts))
     network.start()

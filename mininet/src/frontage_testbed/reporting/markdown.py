@@ -1,4 +1,4 @@
-"""Tables as pages in docs/ have them."""
+"""Tables in Markdown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from collections.abc import Sequence
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """In Markdown, with a line's end: all columns that have a head are to the right, but for the first."""
+    """Return a table with a final newline. All columns but the first are right-aligned if they have a head."""
     rule = ["---" if number == 0 or not name else "---:" for number, name in enumerate(head)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)) + "\n"

@@ -1,5 +1,6 @@
-"""Plots as inline SVG: lines over linear or logarithmic axes, coloured by style sheet so that they fit a light and a
-dark page.
+"""Line plots as inline SVG for the demo's HTML reports, coloured by a style sheet that fits light and dark pages.
+
+Pages in docs/results have plots by matplotlib (`figures`).
 """
 
 from __future__ import annotations
@@ -11,17 +12,12 @@ from html import escape
 
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 10, 40
 MAX_POINTS = 600
-"""Points a line is drawn with at most; more would not be seen."""
-PICTURE = (
-    "text { font: 11px sans-serif; fill: #57606a; } .grid { stroke: #d0d7de; } "
-    ".line { fill: none; stroke-width: 1.8; } .dashed { stroke-dasharray: 5 3; }"
-)
-"""Style of a plot that stands on no page."""
+"""Maximum points of a line; more would not be visible."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One curve. `style` is its colour's number in the style sheet."""
+    """One curve. `style` is the number of its colour."""
 
     label: str
     style: int
@@ -31,7 +27,7 @@ class Line:
 
     @property
     def classes(self) -> str:
-        """Of the style sheet."""
+        """CSS classes of the line."""
         return f"s{self.style} dashed" if self.dashed else f"s{self.style}"
 
 
@@ -45,7 +41,7 @@ class Axis:
     logarithmic: bool = False
 
     def position(self, value: float) -> float:
-        """Where a value is between the axis's ends, 0 to 1."""
+        """Return the position of a value between the ends of the axis, from 0 to 1."""
         if self.logarithmic:
             value, low, high = (math.log10(max(v, 1e-12)) for v in (value, self.low, self.high))
         else:
@@ -53,7 +49,7 @@ class Axis:
         return min(1.0, max(0.0, (value - low) / (high - low)))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Marked values and their texts."""
+        """Return the values with tick marks, and their labels."""
         if self.logarithmic:
             decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)))
             digits = (1, 2, 5) if len(decades) <= 4 else (1,)
@@ -68,7 +64,7 @@ class Axis:
 
 
 def cdf_points(values: Sequence[float]) -> list[tuple[float, float]]:
-    """The empirical distribution of some values, thinned in the middle but exact at the ends."""
+    """Return the points of the empirical distribution, at most `MAX_POINTS` and exact at the ends."""
     ordered = sorted(values)
     count = len(ordered)
     return _thin([(v, (i + 1) / count) for i, v in enumerate(ordered)])
@@ -82,7 +78,7 @@ def _thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def plot(title: str, x: Axis, y: Axis, lines: Sequence[Line], width: int = 640, height: int = 340) -> str:
-    """An SVG with the lines and a legend."""
+    """Return an SVG element with the lines."""
     inner_width, inner_height = width - LEFT - RIGHT, height - TOP - BOTTOM
 
     def px(value: float) -> float:
@@ -115,23 +111,9 @@ def plot(title: str, x: Axis, y: Axis, lines: Sequence[Line], width: int = 640, 
 
 
 def legend(lines: Sequence[Line]) -> str:
-    """Which colour is which line."""
+    """Return an HTML list that maps colours to lines."""
     items = "".join(f'<li><span class="key {line.classes}"></span>{escape(line.label)}</li>' for line in lines)
     return f'<ul class="legend">{items}</ul>'
-
-
-def picture(drawing: str, colours: Sequence[str], names: Sequence[str], place: tuple[int, int]) -> str:
-    """A plot as a file of its own. Lines have the colours of their styles, and so have `names`, written from `place` on
-    downwards.
-    """
-    x, y = place
-    keys = "".join(
-        f'<text x="{x}" y="{y + 14 * number}" style="fill: {colours[number]}">{escape(name)}</text>'
-        for number, name in enumerate(names)
-    )
-    style = PICTURE + "".join(f" .s{number} {{ stroke: {colour}; }}" for number, colour in enumerate(colours))
-    whole = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" style="background: white" ', 1)
-    return whole.replace("</svg>", f"{keys}<style>{style}</style></svg>\n")
 
 
 def _path(points: Sequence[tuple[float, float]], step: bool) -> str:

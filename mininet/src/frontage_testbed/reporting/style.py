@@ -1,4 +1,4 @@
-"""How matplotlib's plots in docs/results look."""
+"""The style of matplotlib's plots in docs/results."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import matplotlib as mpl
 
 
 def set_style() -> None:
-    """Of all plots that are drawn from now on."""
+    """Set the style of all plots drawn from now on."""
     mpl.rcParams.update(
         {
-            "svg.hashsalt": "frontage",  # else the same plot is another file each time
+            "svg.hashsalt": "frontage",  # fixed ids: the same plot gives the same file
             "svg.fonttype": "none",
             "font.size": 9,
             "axes.spines.top": False,
