@@ -1,15 +1,15 @@
-# The one way in. Each target sets up what it needs, says what it does, and is quick the second time.
+# Entry point for every task. Each target installs what it needs, reports what it does, and is fast when nothing has changed.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 
-# What `make demo` may be told; unset, mininet/src/frontage_testbed/datacentre/settings.py says.
+# Settings of `make demo`; the module `settings` of frontage_demo has the defaults.
 export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL SCHEDULER TARGET QDSR
-# What `make conformance` and `make differential` are held against.
+# The peers of `make conformance` and `make differential`.
 export P4C P4C_BM2 BMV2
-# lsquic's http_client, for `make clients`.
+# The http_client of lsquic, for `make clients`.
 export LSQUIC
 
 BUILD := build
@@ -24,46 +24,48 @@ NATS_SERVER := $(BUILD)/nats-server
 PORCUPINE := $(BUILD)/porcupine
 VALE := $(BUILD)/vale
 # The places that the prose linter checks.
-PROSE := ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs/README.md docs/glossary.md docs/writing.md tools
+PROSE := README.md Makefile ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs/README.md docs/glossary.md docs/writing.md tools
 QUIC_CLIENTS := host-agents/cclb7-quic/tests/clients
 PROGRAMS := softswitch softswitch-p4c softswitch-stf softswitch-python \
 	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload frontage-quicsocks \
 	frontage-real-server \
 	frontage-simulator
-WORLD := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
+TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-world conformance differential clients bench performance experiments fuzz soak lint format docs lock clean
+.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-testbed conformance differential clients bench performance experiments fuzz soak lint format docs lock clean
 
-help: ## this list
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 	@echo
-	@echo '  make demo takes DEMO_SECONDS (per policy), LOAD (0.05 to 0.95), SEED, SERVERS, PROTOCOL (tcp or quic), SCHEDULER (fifo, or aifo beside it), TARGET (softswitch or bmv2)'
-	@echo '  make demo QDSR=1 loads one page from many real servers over one QUIC connection, in Chromium and Firefox where they are; it takes SEED and SERVERS'
+	@echo '  Settings of make demo: DEMO_SECONDS (per policy), LOAD (0.05 to 0.95), SEED, SERVERS, PROTOCOL (tcp or quic),'
+	@echo '    SCHEDULER (fifo, or aifo to run both), TARGET (softswitch or bmv2).'
+	@echo '  make demo QDSR=1 loads a page from several real servers over one QUIC connection, in each browser that is installed;'
+	@echo '    it takes SEED and SERVERS.'
 	@echo '  Example: make demo DEMO_SECONDS=60 LOAD=0.6 SERVERS=8'
 
-setup: $(WORLD) $(STAMPS)/python ## install and build everything
+setup: $(TESTBED) $(STAMPS)/python ## install and build everything
 
-demo: $(WORLD) ## run the data centre: every policy on the same arrivals, then build/demo/report.html
+demo: $(TESTBED) ## run a data centre with every policy on the same arrivals; writes build/demo/report.html
 	@$(PYTHON) -m frontage_demo
 
-artemis: $(WORLD) $(STAMPS)/quic-clients ## Artemis beside DNS and anycast over sites at measured distances: docs/results/artemis.md; ROUNDS=20, SCENARIO=name for one
+artemis: $(TESTBED) $(STAMPS)/quic-clients ## compare Artemis with DNS and anycast at measured distances; writes docs/results/artemis.md; ROUNDS=20, SCENARIO=name
 	@status=0
 	@$(PYTHON) clients/artemis.py || status=$$?
 	@$(PYTHON) -m frontage_demo.artemis $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SCENARIO),--scenario $(SCENARIO)) --page docs/results || status=$$?
 	@exit $$status
 
-quicsocks: $(WORLD) ## QuicSocks on the paper's LTE figures: docs/results/quicsocks.md; HANDSHAKES=30 of each kind
+quicsocks: $(TESTBED) ## measure QuicSocks with the delays of the paper; writes docs/results/quicsocks.md; HANDSHAKES=30 of each kind
 	@$(PYTHON) -m frontage_demo.quicsocks $(if $(HANDSHAKES),--handshakes $(HANDSHAKES)) --docs docs
 
-qdsr: $(WORLD) ## QDSR's figures, hand-off beside proxy: docs/results/qdsr.md; Figure 7 is of make bench ONLY=qdsr before it
+qdsr: $(TESTBED) ## compare hand-off and proxy; writes docs/results/qdsr.md; run `make bench ONLY=qdsr` first for figure 7
 	@$(PYTHON) -m frontage_demo.handoff --docs docs
 
-records: $(WORLD) $(NATS_SERVER) ## records on a JetStream supercluster while servers, regions and links fail: docs/results/auspice-supercluster.md; RATE=1340 operations a second, SEED=1
+records: $(TESTBED) $(NATS_SERVER) ## records under failures of servers, regions and links; writes docs/results/auspice-supercluster.md; RATE=1340 operations/s, SEED=1
 	@$(PYTHON) -m frontage_demo.supercluster $(if $(RATE),--rate $(RATE)) $(if $(SEED),--seed $(SEED)) --docs docs
 
-test: test-rust test-python test-packets test-clients test-world ## every test; those that need what is not here say so
+test: test-rust test-python test-packets test-clients test-testbed ## run every test; tests that lack a peer or root report that they were skipped
 
 test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 	$(say) 'Rust tests'
@@ -74,13 +76,13 @@ test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(POR
 	@$(VENV)/bin/pytest -q -n 2 controller/tests
 	$(say) 'Record store tests'
 	@$(VENV)/bin/pytest -q -n 2 controller/records/tests
-	$(say) 'Page of the HTTP/3 clients'
+	$(say) 'Tests of the HTTP/3 clients page'
 	@$(VENV)/bin/pytest -q clients/tests
 	$(say) 'Simulations'
 	@$(VENV)/bin/pytest -q experiments/tests
-	$(say) 'Links and commands in the docs'
+	$(say) 'Tests of the documentation and the linters'
 	@$(VENV)/bin/pytest -q tools/tests
-	$(say) 'softswitch in Python'
+	$(say) 'Tests of the Python package softswitch'
 	@$(VENV)/bin/pytest -q softswitch/python/tests
 	@$(PYTHON) softswitch/python/examples/router.py >/dev/null
 
@@ -89,54 +91,54 @@ test-packets: $(STAMPS)/venv $(STAMPS)/rust $(P4)
 	@$(PYTHON) ptf-tests/run
 
 test-clients: $(STAMPS)/rust
-	$(say) 'Known P4Runtime clients'
+	$(say) 'P4Runtime clients'
 	@softswitch/switch/tests/clients/run
 
-test-world: $(WORLD) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER)
-	$(say) 'Whole data centre'
+test-testbed: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER)
+	$(say) 'Testbed tests (whole data centre)'
 	@$(VENV)/bin/pytest -q -n 2 --dist worksteal mininet/tests
 
-conformance: $(STAMPS)/venv $(STAMPS)/rust ## hold compiler and switch against p4c's samples: P4C=its checkout; P4C_BM2, BMV2 add p4c and BMv2
+conformance: $(STAMPS)/venv $(STAMPS)/rust ## run the samples of p4c; P4C=its checkout; P4C_BM2= and BMV2= compare with p4c and BMv2
 	@$(PYTHON) conformance/run.py $(if $(ONLY),--only $(ONLY))
 
-differential: $(STAMPS)/venv $(STAMPS)/rust ## random packets through softswitch and BMv2 alike: P4C=, BMV2=, PACKETS=100000, SEED=1
+differential: $(STAMPS)/venv $(STAMPS)/rust ## send random packets through softswitch and BMv2; P4C=, BMV2=, PACKETS=100000, SEED=1
 	@cargo build --release --locked --quiet -p frontage-conformance
 	@$(PYTHON) conformance/differential.py $(if $(PACKETS),--packets $(PACKETS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
-clients: $(WORLD) $(STAMPS)/clients ## docs/clients.md, from what HTTP/3 clients do: ONLY=name runs one; LSQUIC=its http_client
+clients: $(TESTBED) $(STAMPS)/clients ## test unmodified HTTP/3 clients; writes docs/clients.md; ONLY=name runs one, LSQUIC= adds its http_client
 	@$(PYTHON) clients/run.py $(if $(ONLY),--only '$(ONLY)')
 
-bench: $(WORLD) ## measure: build/bench/result.json; ONLY=name runs one
+bench: $(TESTBED) ## run the benchmarks; writes build/bench/result.json; ONLY=name runs one
 	@cargo build --release --locked --quiet -p frontage-bench
 	@$(PYTHON) bench/run.py $(if $(ONLY),--only $(ONLY))
 
-performance: $(STAMPS)/venv ## docs/performance.md, from what the last make bench found
+performance: $(STAMPS)/venv ## write docs/performance.md from the last `make bench`
 	@$(PYTHON) bench/page.py
 	$(say) 'docs/performance.md'
 
-experiments: $(STAMPS)/venv $(STAMPS)/rust $(P4) ## docs/results/: the papers' figures, simulated, and QDSR's, measured; FULL=1 at the published scale, ONLY=paper
+experiments: $(STAMPS)/venv $(STAMPS)/rust $(P4) ## reproduce the papers' figures; writes docs/results; FULL=1 runs the published scale, ONLY=paper runs one
 ifneq ($(ONLY),qdsr)
 	@$(PYTHON) -m frontage_sim figures $(if $(FULL),--full) $(ONLY)
 endif
 ifeq ($(filter-out qdsr,$(ONLY)),)
-	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory qdsr; else echo 'docs/results/qdsr.md stays as it is: network namespaces need root'; fi
+	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory qdsr; else echo 'docs/results/qdsr.md: skipped: network namespaces need root'; fi
 endif
 
-soak: ## 10,000 objects of 1 kB to 50 MB through three real servers, on networks that lose and reorder, every byte compared; SOAK_OBJECTS, SOAK_BYTES, SOAK_CONNECTIONS, SOAK_SEED
+soak: ## transfer 10,000 objects through three real servers over lossy networks; SOAK_OBJECTS=, SOAK_BYTES=, SOAK_CONNECTIONS=, SOAK_SEED=
 	@SOAK_OBJECTS=$(or $(SOAK_OBJECTS),10000) SOAK_BYTES=$(or $(SOAK_BYTES),50000000) SOAK_CONNECTIONS=$(or $(SOAK_CONNECTIONS),100) SOAK_SEED=$(or $(SOAK_SEED),7) \
 		cargo test --release --locked --quiet -p frontage-real-server --test soak -- --nocapture
 
-fuzz: ## run the fuzzers of softswitch and the host agents, FUZZ_SECONDS each (3600); ONLY=name runs one
+fuzz: ## run the fuzzers, FUZZ_SECONDS=3600 each; ONLY=name runs one
 	@tools/fuzz --seconds $(or $(FUZZ_SECONDS),3600) $(ONLY)
 
-lint: $(STAMPS)/venv $(VALE) ## formatters (checking only) and linters of every language
+lint: $(STAMPS)/venv $(VALE) ## check format, types, imports, prose and commit subjects
 	$(say) 'Rust: rustfmt, clippy'
 	@cargo fmt --all --check
 	@cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(say) 'Python: ruff, mypy'
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@for room in controller mininet ptf-tests bench clients conformance experiments tools softswitch/python; do (cd $$room && $(abspath $(VENV))/bin/mypy); done
+	@for folder in controller mininet ptf-tests bench clients conformance experiments tools softswitch/python; do (cd $$folder && $(abspath $(VENV))/bin/mypy); done
 	$(say) 'C, C++: clang-format'
 	@find host-agents bench '(' -name '*.[ch]' -o -name '*.cc' ')' -print0 | xargs -0 -r clang-format --dry-run --Werror
 	$(say) 'Prose: Vale'
@@ -144,29 +146,29 @@ lint: $(STAMPS)/venv $(VALE) ## formatters (checking only) and linters of every 
 	@$(PYTHON) tools/prose/commits.py
 	$(say) 'P4: the compiler'
 	@$(MAKE) --no-print-directory $(P4)
-	$(say) 'docs/tables.md: as `make docs` writes it'
+	$(say) 'docs/tables.md: up to date with the P4 program'
 	@$(PYTHON) tools/table_reference.py $(P4INFO) | diff docs/tables.md -
 
-format: $(STAMPS)/venv ## rewrite the sources as the formatters want them
+format: $(STAMPS)/venv ## apply the formatters
 	@cargo fmt --all
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/ruff check --fix .
 	@find host-agents bench '(' -name '*.[ch]' -o -name '*.cc' ')' -print0 | xargs -0 -r clang-format -i
 
-docs: $(STAMPS)/venv $(P4) ## regenerate what is generated in docs/: the table reference
+docs: $(STAMPS)/venv $(P4) ## write the generated pages: docs/tables.md
 	@$(PYTHON) tools/table_reference.py $(P4INFO) > docs/tables.md
 	$(say) 'docs/tables.md'
 
 LOCK := $(PYTHON) -m piptools compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header
-lock: $(STAMPS)/venv ## renew requirements.lock from the pyproject files, and those of the QUIC clients
+lock: $(STAMPS)/venv ## renew the requirements.lock files
 	@$(LOCK) --extra mapping --output-file requirements.lock requirements.in controller/pyproject.toml controller/records/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml
 	@$(LOCK) --output-file $(QUIC_CLIENTS)/requirements.lock $(QUIC_CLIENTS)/requirements.in
 	@$(LOCK) --output-file clients/requirements.lock clients/requirements.in
 
-clean: ## remove everything that was built
+clean: ## remove all build output
 	@rm -rf $(BUILD) target
 
-# Set-up, each step once.
+# Set-up: each step runs once.
 
 $(STAMPS)/debian: tools/packages.txt tools/setup-debian
 	$(say) 'Debian packages'
@@ -189,12 +191,12 @@ $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	@cargo build --release --locked --quiet $(addprefix -p ,$(PROGRAMS))
 	@touch $@
 
-# For records at several sites (docs/records.md). PyPI's Go, since Debian 12's is too old.
+# The message store of records at several sites (docs/records.md). Go comes from PyPI, because that of Debian 12 is too old.
 $(NATS_SERVER): tools/nats-server/go.mod tools/nats-server/go.sum | $(STAMPS)/venv
 	$(say) 'Go: nats-server (a few minutes)'
 	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/nats-server -o $(abspath $@) github.com/nats-io/nats-server/v2
 
-# A second opinion on histories of records.
+# An independent linearizability checker for the tests of records.
 $(PORCUPINE): $(wildcard tools/porcupine/*) | $(STAMPS)/venv
 	$(say) 'Go: porcupine'
 	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/porcupine -o $(abspath $@) .
@@ -210,7 +212,7 @@ $(STAMPS)/quic-clients: $(QUIC_CLIENTS)/requirements.lock | $(STAMPS)/debian
 	@$(BUILD)/quic-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-# Browsers and tool chains, for `make clients` alone.
+# Browsers and tool chains for `make clients`.
 $(STAMPS)/clients: $(shell find clients/packages.txt clients/requirements.lock clients/programs -type f) $(STAMPS)/quic-clients
 	$(say) 'HTTP/3 clients: Chromium, Firefox, Bun, quic-go'
 	@tools/setup-debian clients/packages.txt
@@ -223,7 +225,7 @@ $(STAMPS)/clients: $(shell find clients/packages.txt clients/requirements.lock c
 	@go build -C clients/programs/quic-go -o $(abspath $(BUILD)/clients/quic-go) .
 	@touch $@
 
-# As `pip install softswitch/python` does it for users; that would build all it stands on a second time.
+# Installs what `pip install softswitch/python` installs, without building the crates a second time.
 $(STAMPS)/python: $(STAMPS)/venv $(STAMPS)/rust $(shell find softswitch/python/python -name '*.py*' -not -path '*/__pycache__/*')
 	$(say) 'Python: the package softswitch'
 	@package=$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/softswitch
