@@ -164,8 +164,8 @@ def measure() -> list[Row]:
         peak = Peak()
         peak.start()
         began = time.monotonic()
-        many = ["--handshakes", str(BEGUN), "--at-a-time", str(BEGUN), "--associations", str(ASSOCIATIONS)]
-        done = load(folder, *proxy, "--names", "many{}.films.example", "--patience", "120", *many)
+        many = ["--handshakes", str(BEGUN), "--concurrency", str(BEGUN), "--associations", str(ASSOCIATIONS)]
+        done = load(folder, *proxy, "--names", "many{}.films.example", "--timeout", "120", *many)
         seconds = time.monotonic() - began
         flows = peak.stop()
     known, asked, cached, through = (median(found[way]) for way in ways)

@@ -13,7 +13,7 @@ use common::gateway::{self, GATEWAY, SERVICE};
 use common::hop::{self, CLIENT, COOKIE_PREFIX};
 use common::real_server::RealServer;
 use common::{HEARTBEATS, PORT, SID, World, host};
-use frontage_h3_client::artemis::{Fetch, Lookup, Report, Way};
+use frontage_h3_client::by_name::{Fetch, Lookup, Report, Route};
 use frontage_h3_client::client::{self, Client as Http3, Options, Target, Url};
 use frontage_h3_client::{Trust, block_on};
 use frontage_lab::{privileged, wait_for};
@@ -30,7 +30,7 @@ fn options() -> Options {
     Options {
         trust: Trust::none(),
         follow: true,
-        at_once: true,
+        migrate_early: true,
         paths: 1,
     }
 }
@@ -39,7 +39,7 @@ fn options() -> Options {
 fn get(world: &World, path: &str) -> Report {
     let fetch = Fetch {
         url: format!("https://frontage.test/{path}"),
-        way: Way::Lookup(Lookup::Artemis("2001:db8:5a::/48+0".parse().unwrap())),
+        route: Route::Lookup(Lookup::Artemis("2001:db8:5a::/48+0".parse().unwrap())),
         cache: Some(cache(world)),
         output: Some(world.folder.join("got")),
         options: options(),
@@ -63,7 +63,7 @@ fn a_client_binds_late_and_comes_back_to_the_unicast_address() {
     let world = World::replica("late", &[("object", &object())]);
     let report = get(&world, "object");
     assert!(
-        report.is_good() && std::fs::read(world.folder.join("got")).unwrap() == object(),
+        report.is_success() && std::fs::read(world.folder.join("got")).unwrap() == object(),
         "{report}"
     );
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_client_binds_late_and_comes_back_to_the_unicast_address() {
     });
     // Nothing by the tunnel any more.
     let report = get(&world, "object");
-    assert!(report.is_good(), "{report}");
+    assert!(report.is_success(), "{report}");
     assert_eq!(
         (report.connected, report.cached),
         (Some(unicast), Some(unicast))
@@ -115,19 +115,19 @@ fn clients_that_know_nothing_of_it_bind_late_too() {
 fn ask(world: &World, address: Ipv6Addr, count: usize, enough: impl Fn() -> bool + Sync) {
     let stay = Options {
         follow: false,
-        at_once: false,
+        migrate_early: false,
         paths: 2,
         ..options()
     };
     let asked = async {
         let target = Target::new(&format!("https://[{address}]:{PORT}/handed/object")).await?;
         let session = Http3::new(&stay, None)?.connect(&target).await;
-        let session = session.map_err(|failure| anyhow::anyhow!(failure.0))?;
+        let session = session?;
         for _ in 0..count {
             let answer = session.get(&target.uri).await;
-            let mut answer = answer.map_err(|failure| anyhow::anyhow!(failure.0))?;
+            let mut answer = answer?;
             let mut body = Vec::new();
-            while let Ok(Some(part)) = answer.part().await {
+            while let Ok(Some(part)) = answer.chunk().await {
                 body.extend_from_slice(&part);
             }
             assert!(body == object());
@@ -233,7 +233,7 @@ fn dispatchers_hear_how_a_replica_is() {
         (format!("PUT /replicas/{SID}").as_str(), &expected)
     );
     // The client came by another site, so its RTT is taken once it has moved.
-    assert!(get(&world, "object").is_good());
+    assert!(get(&world, "object").is_success());
     let told = dispatcher.wait("an RTT", |body| body["rtts"][0].is_object());
     let rtt = &told["rtts"][0];
     assert_eq!(
@@ -281,7 +281,7 @@ fn a_replica_with_too_much_to_do_sends_clients_back_to_the_service_address() {
             .run(|| block_on(attempt()))
             .unwrap()
             .expect(what);
-        assert!(error.0.contains("refused"), "{what}: {}", error.0);
+        assert!(error.to_string().contains("refused"), "{what}: {error}");
     };
     let ((begin, begun), (end, ended)) = (mpsc::channel(), mpsc::channel());
     thread::scope(|scope| {
@@ -295,7 +295,7 @@ fn a_replica_with_too_much_to_do_sends_clients_back_to_the_service_address() {
             body["accepting"] == false && body["load"] == 1.0
         });
         let report = get(&world, "object");
-        assert!(report.is_good(), "{report}");
+        assert!(report.is_success(), "{report}");
         assert_eq!(
             (report.cached, report.connected),
             (Some(unicast), service())
@@ -312,7 +312,7 @@ fn a_replica_with_too_much_to_do_sends_clients_back_to_the_service_address() {
         });
         refused("a server that drains");
         end.send(()).unwrap();
-        assert!(slow.join().unwrap().is_good());
+        assert!(slow.join().unwrap().is_success());
     });
     wait_for("the server to end", || !world.is_up());
 }
@@ -362,5 +362,5 @@ fn what_should_not_come_to_the_tunnel_is_counted_and_dropped() {
     wait_for("the datagram", || {
         world.metric("tunnel_received_total") == 1
     });
-    assert!(get(&world, "object").is_good());
+    assert!(get(&world, "object").is_success());
 }

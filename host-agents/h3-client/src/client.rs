@@ -1,6 +1,5 @@
-//! Connections to servers, and requests on them.
+//! HTTP/3 connections and requests.
 
-use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,87 +10,71 @@ use bytes::{Buf as _, Bytes};
 use frontage_quic::h3::{BidiStream, Connection, Opener};
 use h3::client::{RequestStream, SendRequest};
 use h3::error::{Code, StreamError};
-use http::{Request, Response, Uri};
+use http::{Request, Uri};
 use noq::crypto::rustls::QuicClientConfig;
-use noq::{
-    ClientConfig, ConnectionError, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt,
-};
+use noq::{ClientConfig, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use tokio::time::timeout;
 
-use crate::follow;
 use crate::socket::Socket;
 use crate::tls::Trust;
+use crate::{Error, preferred_address};
 
-mod paths;
-mod through;
+mod multipath;
+mod proxied;
 
-pub use through::Migration;
+pub use proxied::Migration;
 
-/// Without a byte for so long, a request has failed: far beyond a few retransmission time-outs.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a closed connection may take to tell its server so.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// Time without a byte after which a request has failed: far longer than a few retransmission timeouts.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time limit for telling the server that the connection is closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why a request failed, in a few words that are the same each time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure(pub String);
-
-impl Failure {
-    /// With this reason.
-    pub fn new(reason: impl Display) -> Self {
-        Self(reason.to_string())
-    }
-}
-
-impl From<ConnectionError> for Failure {
-    fn from(error: ConnectionError) -> Self {
-        match error {
-            ConnectionError::TimedOut => Self::new("timeout"),
-            error => Self::new(error),
-        }
-    }
-}
-
-/// A URL of HTTP/3's.
+/// An `https` URL.
 #[derive(Clone, Debug)]
 pub struct Url {
-    /// As it was written.
+    /// The parsed URL.
     pub uri: Uri,
-    /// Its host, without the brackets of an IPv6 address.
+    /// Host, without the brackets of an IPv6 address.
     pub host: String,
-    /// Its port, 443 if it names none.
+    /// Port, 443 by default.
     pub port: u16,
 }
 
 impl Url {
-    /// Reads `url`.
+    /// Parses `url`.
+    ///
+    /// # Errors
+    /// Returns an error if `url` is not an `https` URL with a host.
     pub fn new(url: &str) -> Result<Self> {
-        let problem = || {
+        let invalid = || {
             format!(
-                "{url:?} is no URL; write https://host:port/path, with an IPv6 address in brackets"
+                "invalid URL {url:?}: use https://host:port/path, with brackets around an IPv6 address"
             )
         };
-        let uri: Uri = url.parse().with_context(problem)?;
+        let uri: Uri = url.parse().with_context(invalid)?;
         let host = uri
             .host()
             .filter(|_| uri.scheme_str() == Some("https"))
-            .with_context(problem)?;
+            .with_context(invalid)?;
         let host = host.trim_matches(['[', ']']).to_owned();
         let port = uri.port_u16().unwrap_or(443);
         Ok(Self { uri, host, port })
     }
 
-    /// Looks the host up, as this machine does.
-    pub async fn look_up(&self) -> Result<SocketAddr> {
+    /// Resolves the host with getaddrinfo(3).
+    ///
+    /// # Errors
+    /// Returns an error if the host has no address.
+    pub async fn resolve(&self) -> Result<SocketAddr> {
         let host = &self.host;
-        let found = tokio::net::lookup_host((host.as_str(), self.port)).await;
-        let address = found
-            .with_context(|| format!("cannot find host {host}"))?
+        let addresses = tokio::net::lookup_host((host.as_str(), self.port)).await;
+        let address = addresses
+            .with_context(|| format!("cannot resolve host {host}"))?
             .next();
         address.with_context(|| format!("host {host} has no address"))
     }
 
-    /// This URL at `address`.
+    /// Combines this URL with the address of its host.
     pub fn at(self, address: SocketAddr) -> Target {
         Target {
             uri: self.uri,
@@ -101,75 +84,82 @@ impl Url {
     }
 }
 
-/// Where a URL leads.
+/// A URL and the address of its host.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The URL.
+    /// The parsed URL.
     pub uri: Uri,
-    /// Its host's address, the first if it has several.
+    /// Address of the host, the first if there are several.
     pub address: SocketAddr,
-    /// Its host, without the brackets of an IPv6 address.
+    /// Host, without the brackets of an IPv6 address.
     host: String,
 }
 
 impl Target {
-    /// Looks the host up.
+    /// Parses `url` and resolves its host.
+    ///
+    /// # Errors
+    /// Returns an error if the URL is invalid or the host has no address.
     pub async fn new(url: &str) -> Result<Self> {
         let url = Url::new(url)?;
-        let address = url.look_up().await?;
+        let address = url.resolve().await?;
         Ok(url.at(address))
     }
 
-    /// Whether a connection to `other` serves this, too.
-    pub fn is_at(&self, other: &Self) -> bool {
+    /// Returns true if a connection to `other` can serve this target.
+    pub fn can_share_connection(&self, other: &Self) -> bool {
         (self.address, &self.host) == (other.address, &other.host)
     }
 }
 
-/// What a command downloads, and to where.
+/// Options that say what to download and where to put it.
 #[derive(Debug, clap::Args)]
 pub struct Files {
-    /// What to download. `get`: URLs in a row with the same host and port share a connection; `page`: the page, then its objects, all with the same
+    /// URLs to download. For `get`, consecutive URLs with the same host and port share a connection. For `page`, the first is
+    /// the page and the others are its objects, all with the same host and port
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<String>,
-    /// Where to put the files, by the last part of their paths; nowhere if absent
+    /// Directory for the downloaded files, each named by the last segment of its path; without it, files are discarded
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }
 
-/// Options that every command has.
+/// Options that all commands share.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
     pub trust: Trust,
-    /// Go to the address that the server prefers, if it names one (RFC 9000, section 9.6), without asking first whether it works
+    /// Migrate to the server's preferred address, if it has one (RFC 9000, section 9.6), without validating the path first
     #[arg(long)]
     pub follow: bool,
-    /// Go there with the packet that completes the handshake (Artemis, section 3.5), rather than once that is confirmed
+    /// Migrate with the packet that completes the handshake (Artemis, section 3.5), rather than after confirmation
     #[arg(skip)]
-    pub at_once: bool,
-    /// Have so many paths to the server before the first request (draft-ietf-quic-multipath), all at the same addresses
+    pub migrate_early: bool,
+    /// Number of paths to open before the first request (draft-ietf-quic-multipath), all between the same addresses
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub paths: u32,
 }
 
-/// Makes connections.
+/// Opens connections.
 #[derive(Clone)]
 pub struct Client {
     config: ClientConfig,
     transport: Arc<TransportConfig>,
-    /// Of connections that follow at once.
-    at_once: Option<rustls::ClientConfig>,
+    /// TLS configuration of connections that migrate early.
+    early_migration_tls: Option<rustls::ClientConfig>,
     paths: u32,
 }
 
 impl Client {
-    /// A client that sends a PING when a connection was silent for `keep_alive`, or never.
+    /// Creates a client that sends a PING when a connection was idle for `keep_alive`, or never.
+    ///
+    /// # Errors
+    /// Returns an error if the CA certificates cannot be read.
     pub fn new(options: &Options, keep_alive: Option<Duration>) -> Result<Self> {
         let tls = options.trust.config()?;
-        let at_once = options.at_once.then(|| tls.clone());
+        let early_migration_tls = options.migrate_early.then(|| tls.clone());
         let mut config = if options.follow {
-            ClientConfig::new(Arc::new(follow::session(tls, None)?))
+            ClientConfig::new(Arc::new(preferred_address::tls_session(tls, None)?))
         } else {
             ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?))
         };
@@ -183,39 +173,47 @@ impl Client {
         Ok(Self {
             config,
             transport,
-            at_once,
+            early_migration_tls,
             paths: options.paths,
         })
     }
 
-    fn config(&self, socket: &Socket) -> Result<ClientConfig, Failure> {
-        let Some(tls) = &self.at_once else {
+    fn config_for(&self, socket: &Socket) -> Result<ClientConfig, Error> {
+        let Some(tls) = &self.early_migration_tls else {
             return Ok(self.config.clone());
         };
-        let session = follow::session(tls.clone(), Some(socket.clone())).map_err(Failure::new)?;
+        let session = preferred_address::tls_session(tls.clone(), Some(socket.clone()))?;
         let mut config = ClientConfig::new(Arc::new(session));
         config.transport_config(self.transport.clone());
         Ok(config)
     }
 
-    /// A connection, once its handshake is complete.
-    pub async fn connect(&self, target: &Target) -> Result<Session, Failure> {
-        let socket = Socket::new(target.address).map_err(Failure::new)?;
+    /// Opens a connection and returns when its handshake is complete.
+    ///
+    /// # Errors
+    /// Returns why the handshake failed.
+    pub async fn connect(&self, target: &Target) -> Result<Session, Error> {
+        let socket = Socket::new(target.address)?;
         let endpoint = Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),
             None,
             Box::new(socket.clone()),
             Arc::new(TokioRuntime),
-        );
-        let endpoint = endpoint.map_err(Failure::new)?;
-        let connecting = endpoint.connect_with(self.config(&socket)?, target.address, &target.host);
-        let quic = connecting.map_err(Failure::new)?.await?;
-        let preferred = follow::preferred_address(&quic, target.address);
+        )?;
+        let config = self.config_for(&socket)?;
+        let connecting = endpoint.connect_with(config, target.address, &target.host)?;
+        let quic = connecting.await?;
+        let preferred = preferred_address::preferred_address(&quic, target.address);
         if let Some(address) = preferred.filter(|address| *address != target.address) {
             let (endpoint, socket) = (endpoint.clone(), socket.clone());
-            tokio::task::spawn_local(follow::follow(endpoint, quic.clone(), socket, address));
+            tokio::task::spawn_local(preferred_address::migrate(
+                endpoint,
+                quic.clone(),
+                socket,
+                address,
+            ));
         }
-        paths::open(&quic, target.address, self.paths).await?;
+        multipath::open_paths(&quic, target.address, self.paths).await?;
         let session = Session::new(endpoint, quic, socket).await?;
         Ok(Session {
             preferred,
@@ -224,120 +222,126 @@ impl Client {
     }
 }
 
-/// A connection, and what its packets go by.
-pub struct Session<S = Socket> {
+/// An HTTP/3 connection. `T` is what its packets use: a [`Socket`], or a [`Migration`] if it started at a proxy.
+pub struct Session<T = Socket> {
     endpoint: Endpoint,
     quic: noq::Connection,
-    by: S,
+    transport: T,
     requests: SendRequest<Opener, Bytes>,
     preferred: Option<SocketAddr>,
 }
 
-impl<S> Session<S> {
-    /// HTTP/3 on a connection whose handshake is complete.
-    async fn new(endpoint: Endpoint, quic: noq::Connection, by: S) -> Result<Self, Failure> {
+impl<T> Session<T> {
+    /// Starts HTTP/3 on a connection whose handshake is complete.
+    async fn new(endpoint: Endpoint, quic: noq::Connection, transport: T) -> Result<Self, Error> {
         let mut builder = h3::client::builder();
-        // nginx as a proxy (1.26) takes a stream that ends with a frame of no meaning for one that broke off.
+        // nginx as a proxy (1.26) treats a stream that ends with a grease frame as aborted.
         builder.send_grease(false);
         let built = builder.build(Connection::new(quic.clone())).await;
-        let (mut driver, requests) = built.map_err(|error| lost(&quic, error))?;
+        let (mut driver, requests) = built.map_err(|error| connection_error(&quic, error))?;
         tokio::task::spawn_local(async move { driver.wait_idle().await });
         Ok(Self {
             endpoint,
             quic,
-            by,
+            transport,
             requests,
             preferred: None,
         })
     }
 
-    /// Asks for `uri`, and waits for the answer's header.
-    pub async fn get(&self, uri: &Uri) -> Result<Answer, Failure> {
+    /// Sends a GET request and returns when the response header has arrived.
+    ///
+    /// # Errors
+    /// Returns why the connection or the request failed.
+    pub async fn get(&self, uri: &Uri) -> Result<Response, Error> {
         let request = Request::get(uri)
             .header(http::header::USER_AGENT, "frontage-h3-client")
-            .body(())
-            .map_err(Failure::new)?;
-        // A handle of its own: others may ask meanwhile.
+            .body(())?;
+        // A separate handle, so that requests can run concurrently.
         let mut requests = self.requests.clone();
-        let asked = async {
+        let response = async {
             let mut stream = requests.send_request(request).await?;
             stream.finish().await?;
             let head = stream.recv_response().await?;
             Ok::<_, StreamError>((head, stream))
         };
-        let (head, stream) = patient(&self.quic, asked).await?;
-        Ok(Answer {
+        let (head, stream) = with_timeout(&self.quic, response).await?;
+        Ok(Response {
             head,
             stream,
             quic: self.quic.clone(),
         })
     }
 
-    /// Whether it has ended, whoever ended it.
-    pub fn is_over(&self) -> bool {
+    /// Returns true if the connection is closed, by either side.
+    pub fn is_closed(&self) -> bool {
         self.quic.close_reason().is_some()
     }
 
-    /// Ends the connection, and sees that the server hears of it.
+    /// Closes the connection and waits until the close was sent.
     pub async fn close(self) {
-        let code = VarInt::from_u64(Code::H3_NO_ERROR.value()).expect("a small number");
+        let code =
+            VarInt::from_u64(Code::H3_NO_ERROR.value()).expect("the code fits into a varint");
         self.quic.close(code, b"");
-        let _ = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+        let _ = timeout(CLOSE_TIMEOUT, self.endpoint.wait_idle()).await;
     }
 }
 
 impl Session {
-    /// Its socket.
+    /// Returns the socket under the connection.
     pub const fn socket(&self) -> &Socket {
-        &self.by
+        &self.transport
     }
 
-    /// The address that the server prefers, if it names one and is followed.
+    /// Returns the server's preferred address, if it has one and the client follows it.
     pub const fn preferred(&self) -> Option<SocketAddr> {
         self.preferred
     }
 
-    /// For how many seconds that address may be used for new connections, too.
+    /// Returns for how many seconds new connections may use the preferred address.
     pub fn service_ttl(&self) -> Option<u64> {
-        follow::service_ttl(&self.quic)
+        preferred_address::service_ttl(&self.quic)
     }
 }
 
-/// An answer whose body is still to be read.
-pub struct Answer {
-    /// Status and fields.
-    pub head: Response<()>,
+/// A response whose body has not been read yet.
+pub struct Response {
+    /// Status and header fields.
+    pub head: http::Response<()>,
     stream: RequestStream<BidiStream<Bytes>, Bytes>,
     quic: noq::Connection,
 }
 
-impl Answer {
-    /// The next part of the body; none at its end.
-    pub async fn part(&mut self) -> Result<Option<Bytes>, Failure> {
-        let part = patient(&self.quic, self.stream.recv_data()).await?;
-        Ok(part.map(|mut part| part.copy_to_bytes(part.remaining())))
+impl Response {
+    /// Reads the next chunk of the body. Returns `None` at its end.
+    ///
+    /// # Errors
+    /// Returns why the connection or the request failed.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        let chunk = with_timeout(&self.quic, self.stream.recv_data()).await?;
+        Ok(chunk.map(|mut chunk| chunk.copy_to_bytes(chunk.remaining())))
     }
 
-    /// Content-Length, if it is there.
-    pub fn length(&self) -> Option<u64> {
+    /// Returns the Content-Length, if the response has one.
+    pub fn content_length(&self) -> Option<u64> {
         let field = self.head.headers().get(http::header::CONTENT_LENGTH)?;
         field.to_str().ok()?.parse().ok()
     }
 }
 
-/// Waits for `work`, but not for ever.
-async fn patient<T>(
+/// Runs `work` with [`REQUEST_TIMEOUT`].
+async fn with_timeout<T>(
     quic: &noq::Connection,
     work: impl Future<Output = Result<T, StreamError>>,
-) -> Result<T, Failure> {
-    match timeout(PATIENCE, work).await {
-        Ok(done) => done.map_err(|error| lost(quic, error)),
-        Err(_) => Err(Failure::new("timeout")),
+) -> Result<T, Error> {
+    match timeout(REQUEST_TIMEOUT, work).await {
+        Ok(result) => result.map_err(|error| connection_error(quic, error)),
+        Err(_) => Err(Error::Timeout),
     }
 }
 
-/// The connection's end explains more than the error that it caused.
-fn lost(quic: &noq::Connection, error: impl Display) -> Failure {
+/// Returns why the connection was closed, which says more than the `error` that the close caused, or else `error`.
+fn connection_error(quic: &noq::Connection, error: impl Into<Error>) -> Error {
     quic.close_reason()
-        .map_or_else(|| Failure::new(error), Failure::from)
+        .map_or_else(|| error.into(), Error::from)
 }

@@ -1,14 +1,14 @@
-//! `get`: downloads, one after the other.
+//! `get`: sequential downloads.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use crate::body::BodyMeter;
 use crate::client::{Client, Files, Options, Session, Target};
-use crate::content::Seen;
-use crate::line::Line;
+use crate::download::DownloadReport;
 
-/// Silence after which a client whose port may change says something, so that the server hears of it.
+/// Idle time after which a client with `--rebind-after` sends a PING, so that the server learns its new port.
 const KEEP_ALIVE: Duration = Duration::from_millis(200);
 
 /// Options of `get`.
@@ -18,46 +18,55 @@ pub struct Args {
     files: Files,
     #[command(flatten)]
     options: Options,
-    /// Once so many bytes of a download have come, go on from another UDP port without QUIC knowing, as behind a NAT that starts again
+    /// After this many bytes of a download, switch to another UDP port without telling QUIC, as after a NAT rebinding
     #[arg(long, value_name = "BYTES")]
     rebind_after: Option<u64>,
 }
 
-/// Whether every answer came, with a status of success.
+/// Runs the command; returns true if every download is complete and its status is a success.
 pub async fn run(args: &Args) -> Result<bool> {
     let client = Client::new(&args.options, args.rebind_after.map(|_| KEEP_ALIVE))?;
     let mut open: Option<(Target, Session)> = None;
-    let mut good = true;
+    let mut all_succeeded = true;
     for url in &args.files.urls {
         let target = Target::new(url).await?;
-        let begun = Instant::now();
-        let mut line = Line::new(url);
-        let mut seen = Seen::new(true);
-        let usable = open.take_if(|(there, session)| target.is_at(there) && !session.is_over());
+        let started = Instant::now();
+        let mut report = DownloadReport::new(url);
+        let mut meter = BodyMeter::new(true);
+        let reusable = open.take_if(|(current, session)| {
+            target.can_share_connection(current) && !session.is_closed()
+        });
         if let Some((_, session)) = open.take() {
             session.close().await;
         }
-        open = usable;
-        let done = async {
+        open = reusable;
+        let result = async {
             if open.is_none() {
                 open = Some((target.clone(), client.connect(&target).await?));
-                line.seconds.handshake = Some(begun.elapsed().as_secs_f64());
+                report.seconds.handshake = Some(started.elapsed().as_secs_f64());
             }
-            let (_, session) = open.as_ref().expect("there is one");
-            line.note(session);
+            let (_, session) = open.as_ref().expect("a connection was opened");
+            report.record_addresses(session);
             let (output, rebind_after) = (args.files.output.as_deref(), args.rebind_after);
-            line.download(session, &target, output, rebind_after, (&mut seen, begun))
+            report
+                .download(
+                    session,
+                    &target,
+                    output,
+                    rebind_after,
+                    (&mut meter, started),
+                )
                 .await
         }
         .await;
         if let Some((_, session)) = &open {
-            line.note(session);
+            report.record_addresses(session);
         }
-        line.seconds.total = begun.elapsed().as_secs_f64();
-        good &= line.print(&seen, done)?;
+        report.seconds.total = started.elapsed().as_secs_f64();
+        all_succeeded &= report.print(&meter, result.as_ref().err())?;
     }
     if let Some((_, session)) = open {
         session.close().await;
     }
-    Ok(good)
+    Ok(all_succeeded)
 }

@@ -1,23 +1,30 @@
-//! A standard HTTP/3 client: what `frontage-h3-client` and `frontage-get` stand on.
+//! A standard HTTP/3 client: the library of `frontage-h3-client` and `frontage-get`.
+//!
+//! [`client`] opens connections and sends requests. [`get`], [`page`], [`load`] and [`plan`] are the commands of
+//! `frontage-h3-client`; [`by_name`] is `frontage-get`.
 
-pub mod artemis;
+mod body;
+pub mod by_name;
 pub mod client;
-mod content;
-mod follow;
+mod download;
+mod error;
 pub mod get;
-mod line;
 pub mod load;
 pub mod page;
 pub mod plan;
+mod preferred_address;
 mod socket;
 mod tls;
 
 use anyhow::Result;
 
+pub use error::Error;
 pub use socket::Socket;
 pub use tls::Trust;
 
-/// Runs `work` on one thread, with as many sockets as this process may have: what is measured with these clients has the other cores.
+/// Runs `work` on one thread and raises the limit of open files.
+///
+/// Benchmarks use these clients, so the other cores are left to the program under test.
 pub fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     frontage_program::limits::raise_open_files();
     let runtime = tokio::runtime::Builder::new_current_thread()

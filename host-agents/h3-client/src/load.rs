@@ -1,4 +1,4 @@
-//! `load`: so many connections, each with so many requests under way at any time.
+//! `load`: a closed-loop load with a fixed number of connections and of concurrent requests on each.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,57 +10,58 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::client::{Client, Failure, Options, Session, Target};
-use crate::content::{Expected, Seen};
+use crate::Error;
+use crate::body::{BodyMeter, Expected};
+use crate::client::{Client, Options, Session, Target};
 
-/// How long a connection waits after one that could not be made: a server that is away is not to be flooded.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Delay after a failed connection attempt, so that an unavailable server is not flooded.
+const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 
 /// Options of `load`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("end").required(true))]
 pub struct Args {
-    /// What to ask for
+    /// URL to request
     url: String,
-    /// How many connections there are at a time
+    /// Number of concurrent connections
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// How many requests to make
+    /// Number of requests
     #[arg(long, value_name = "M", group = "end")]
     requests: Option<u64>,
-    /// For how long to begin requests; those under way then come to their end
+    /// Time in seconds during which to start requests; requests in progress then complete
     #[arg(long, value_name = "S", group = "end")]
     seconds: Option<f64>,
-    /// How many requests each connection has under way at a time
+    /// Number of concurrent requests on each connection
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     parallel: u32,
-    /// A new connection for each request
+    /// Open a new connection for each request
     #[arg(long, conflicts_with = "parallel")]
     reconnect: bool,
-    /// What every body must be: its size in bytes, or its SHA-256
+    /// Expected body: its size in bytes, or its SHA-256 digest
     #[arg(long, value_name = "SIZE|SHA256")]
     expect: Option<Expected>,
     #[command(flatten)]
     options: Options,
 }
 
-/// How it went.
+/// Result of the load.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
-    /// Answered with 200, and as expected.
+    /// Requests answered with status 200 and the expected body.
     requests: u64,
-    /// The others, by reason.
+    /// Failed requests, by reason.
     failures: BTreeMap<String, u64>,
-    /// Whose handshake was completed.
+    /// Connections whose handshake was completed.
     connections: u64,
-    /// Of bodies.
+    /// Bytes of response bodies.
     bytes: u64,
-    /// From the first handshake to the last answer.
+    /// Seconds from the first handshake to the last response.
     seconds: f64,
     latency: Latency,
 }
 
-/// Seconds from the beginning of a request to its last byte, with the handshake if it needed one.
+/// Seconds from the start of a request, including its handshake if it needed one, to the last byte of the response.
 #[derive(Debug, Default, Serialize)]
 struct Latency {
     p50: Option<f64>,
@@ -69,9 +70,9 @@ struct Latency {
 }
 
 impl Latency {
-    fn of(mut seconds: Vec<f64>) -> Self {
+    fn from_samples(mut seconds: Vec<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
-        // The smallest value that the share is not above (nearest rank).
+        // Percentiles by the nearest-rank method.
         let rank = |share: f64| (share * seconds.len() as f64).ceil() as usize;
         let at = |share| seconds.get(rank(share).saturating_sub(1)).copied();
         Self {
@@ -86,72 +87,68 @@ struct Load {
     args: Args,
     target: Target,
     client: Client,
-    begun: Instant,
-    started: RefCell<u64>,
+    started: Instant,
+    requests_started: RefCell<u64>,
     summary: RefCell<Summary>,
     latencies: RefCell<Vec<f64>>,
 }
 
-/// Whether no request failed.
+/// Runs the command; returns true if no request failed.
 pub async fn run(args: Args) -> Result<bool> {
     let load = Rc::new(Load {
         target: Target::new(&args.url).await?,
         client: Client::new(&args.options, None)?,
-        begun: Instant::now(),
-        started: RefCell::default(),
+        started: Instant::now(),
+        requests_started: RefCell::default(),
         summary: RefCell::default(),
         latencies: RefCell::default(),
         args,
     });
     let mut workers = JoinSet::new();
     for _ in 0..load.args.connections {
-        workers.spawn_local(load.clone().keep_busy());
+        workers.spawn_local(load.clone().run_connection());
     }
     let sessions = workers.join_all().await;
     let mut summary = load.summary.take();
-    summary.seconds = load.begun.elapsed().as_secs_f64();
-    summary.latency = Latency::of(load.latencies.take());
+    summary.seconds = load.started.elapsed().as_secs_f64();
+    summary.latency = Latency::from_samples(load.latencies.take());
     println!("{}", serde_json::to_string(&summary)?);
-    let goodbyes: JoinSet<()> = JoinSet::new();
-    let goodbyes = sessions
-        .into_iter()
-        .flatten()
-        .fold(goodbyes, |mut all, session| {
-            all.spawn_local(session.close());
-            all
-        });
-    goodbyes.join_all().await;
+    let mut closing: JoinSet<()> = JoinSet::new();
+    for session in sessions.into_iter().flatten() {
+        closing.spawn_local(session.close());
+    }
+    closing.join_all().await;
     Ok(summary.failures.is_empty())
 }
 
 impl Load {
-    /// When the next request begins, if there is another to make; it is counted then.
-    fn begin(&self) -> Option<Instant> {
-        let mut started = self.started.borrow_mut();
-        let more = match (self.args.requests, self.args.seconds) {
-            (Some(requests), _) => *started < requests,
-            (_, seconds) => seconds.is_none_or(|s| self.begun.elapsed().as_secs_f64() < s),
+    /// Counts the next request and returns its start time, or `None` if there are no more requests to make.
+    fn start_request(&self) -> Option<Instant> {
+        let mut requests_started = self.requests_started.borrow_mut();
+        let has_more = match (self.args.requests, self.args.seconds) {
+            (Some(requests), _) => *requests_started < requests,
+            (_, seconds) => seconds.is_none_or(|s| self.started.elapsed().as_secs_f64() < s),
         };
-        *started += u64::from(more);
-        more.then(Instant::now)
+        *requests_started += u64::from(has_more);
+        has_more.then(Instant::now)
     }
 
-    /// Makes requests until there are no more. The connection that is open then.
-    async fn keep_busy(self: Rc<Self>) -> Option<Session> {
+    /// Makes requests until there are no more; returns the connection that is still open.
+    async fn run_connection(self: Rc<Self>) -> Option<Session> {
         let mut open = None;
-        while let Some(begun) = self.begin() {
+        while let Some(started) = self.start_request() {
             let session = match self.client.connect(&self.target).await {
                 Ok(session) => session,
-                Err(failure) => {
-                    self.count(begun, Err(failure));
-                    tokio::time::sleep(PAUSE).await;
+                Err(error) => {
+                    self.count(started, Err(error));
+                    tokio::time::sleep(RECONNECT_DELAY).await;
                     continue;
                 }
             };
             self.summary.borrow_mut().connections += 1;
-            let of_each = (0..self.args.parallel).map(|i| (i == 0).then_some(begun));
-            join_all(of_each.map(|begun| self.use_up(&session, begun))).await;
-            if self.args.reconnect || session.is_over() {
+            let starts = (0..self.args.parallel).map(|i| (i == 0).then_some(started));
+            join_all(starts.map(|started| self.run_requests(&session, started))).await;
+            if self.args.reconnect || session.is_closed() {
                 tokio::task::spawn_local(session.close());
             } else {
                 open = Some(session);
@@ -160,44 +157,41 @@ impl Load {
         open
     }
 
-    /// Makes requests on `session`, one after the other, the first since `begun` if there is one already, as long as it may be used.
-    async fn use_up(&self, session: &Session, mut begun: Option<Instant>) {
-        while let Some(begun) = begun.take().or_else(|| self.begin()) {
-            self.count(begun, self.request(session).await);
-            if self.args.reconnect || session.is_over() {
+    /// Makes sequential requests on `session` as long as it may be used. The first one has started already if `started` is set.
+    async fn run_requests(&self, session: &Session, mut started: Option<Instant>) {
+        while let Some(started) = started.take().or_else(|| self.start_request()) {
+            self.count(started, self.request(session).await);
+            if self.args.reconnect || session.is_closed() {
                 return;
             }
         }
     }
 
-    /// A request that began then is over.
-    fn count(&self, begun: Instant, done: Result<(), Failure>) {
+    /// Counts the result of a request.
+    fn count(&self, started: Instant, result: Result<(), Error>) {
         let mut summary = self.summary.borrow_mut();
-        match done {
+        match result {
             Ok(()) => {
                 summary.requests += 1;
                 let mut latencies = self.latencies.borrow_mut();
-                latencies.push(begun.elapsed().as_secs_f64());
+                latencies.push(started.elapsed().as_secs_f64());
             }
-            Err(Failure(reason)) => *summary.failures.entry(reason).or_default() += 1,
+            Err(error) => *summary.failures.entry(error.to_string()).or_default() += 1,
         }
     }
 
-    async fn request(&self, session: &Session) -> Result<(), Failure> {
-        let mut answer = session.get(&self.target.uri).await?;
-        if answer.head.status() != http::StatusCode::OK {
-            return Err(Failure::new(format!(
-                "status {}",
-                answer.head.status().as_u16()
-            )));
+    async fn request(&self, session: &Session) -> Result<(), Error> {
+        let mut response = session.get(&self.target.uri).await?;
+        if response.head.status() != http::StatusCode::OK {
+            return Err(Error::Status(response.head.status().as_u16()));
         }
         let expected = self.args.expect.as_ref();
-        let mut seen = Seen::expecting(expected);
-        while let Some(part) = answer.part().await? {
-            seen.add(&part);
-            self.summary.borrow_mut().bytes += part.len() as u64;
+        let mut meter = BodyMeter::expecting(expected);
+        while let Some(chunk) = response.chunk().await? {
+            meter.add(&chunk);
+            self.summary.borrow_mut().bytes += chunk.len() as u64;
         }
-        seen.check(expected)
+        meter.check(expected)
     }
 }
 
@@ -206,13 +200,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_the_nearest_rank() {
-        let latency = Latency::of((1..=100).rev().map(f64::from).collect());
+    fn percentiles_use_the_nearest_rank() {
+        let latency = Latency::from_samples((1..=100).rev().map(f64::from).collect());
         assert_eq!(
             (latency.p50, latency.p99, latency.max),
             (Some(50.), Some(99.), Some(100.))
         );
-        assert_eq!(Latency::of(vec![5.]).p99, Some(5.));
-        assert_eq!(Latency::of(vec![]).max, None);
+        assert_eq!(Latency::from_samples(vec![5.]).p99, Some(5.));
+        assert_eq!(Latency::from_samples(vec![]).max, None);
     }
 }

@@ -1,4 +1,4 @@
-//! `frontage-h3-client`: a standard HTTP/3 client, for the demo, the tests and the benchmarks.
+//! `frontage-h3-client`: a standard HTTP/3 client for the demo, the tests and the benchmarks.
 
 use std::process::ExitCode;
 
@@ -12,9 +12,11 @@ Examples:
   frontage-h3-client get 'https://[2001:db8:f::20]/5000000' --insecure --rebind-after 1000000
   frontage-h3-client load 'https://[::1]:4433/1000' --insecure --connections 100 --seconds 10 --reconnect --expect 1000";
 
-/// An HTTP/3 client that knows nothing of cookies.
+/// HTTP/3 client without any CloudCookie support, for downloads, load and the demo's plan.
 ///
-/// It stays at the address that it was given, unless it is told to follow. Each connection has a UDP port of its own.
+/// Each connection has its own UDP port and stays at the server's first address unless --follow is given.
+///
+/// Exit status: 0 on success, 1 if a request failed, 2 if the command could not start.
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLES)]
 struct Args {
@@ -24,13 +26,13 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Download each URL in turn, and say what came as one line of JSON
+    /// Download URLs sequentially and print one line of JSON for each
     Get(get::Args),
-    /// Download a URL, then all others at a time over the same connection, and say what came as one line of JSON for each
+    /// Download a URL, then all others concurrently over the same connection, and print one line of JSON for each
     Page(page::Args),
-    /// Keep connections busy with requests (closed loop), and say how it went as one line of JSON
+    /// Keep connections busy with requests (closed loop) and print the result as one line of JSON
     Load(load::Args),
-    /// Replay a plan of the demo (open loop), and say what became of each request (mininet/src/frontage_testbed/load/outcome.py)
+    /// Replay a plan of the demo (open loop) and print the outcome of each request (mininet/src/frontage_testbed/load/outcome.py)
     Plan(plan::Args),
 }
 
@@ -45,7 +47,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all that was asked for came.
+/// Runs `command`; returns true if all requests succeeded.
 fn run(command: Command) -> Result<bool> {
     block_on(async {
         match command {

@@ -1,13 +1,13 @@
-//! `page`: downloads over one connection as a browser has them: the page first, then all of its objects at a time.
+//! `page`: downloads over one connection as a browser does: the page first, then all of its objects concurrently.
 
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use futures_util::future::join_all;
 
+use crate::body::BodyMeter;
 use crate::client::{Client, Files, Options, Target};
-use crate::content::Seen;
-use crate::line::Line;
+use crate::download::DownloadReport;
 
 /// Options of `page`.
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub struct Args {
     options: Options,
 }
 
-/// Whether every answer came, with a status of success.
+/// Runs the command; returns true if every download is complete and its status is a success.
 pub async fn run(args: &Args) -> Result<bool> {
     let client = Client::new(&args.options, None)?;
     let mut targets = Vec::new();
@@ -26,38 +26,43 @@ pub async fn run(args: &Args) -> Result<bool> {
         targets.push((url, Target::new(url).await?));
     }
     let (_, first) = &targets[0];
-    let alone = targets.iter().all(|(_, target)| target.is_at(first));
+    let is_same_host = targets
+        .iter()
+        .all(|(_, target)| target.can_share_connection(first));
     ensure!(
-        alone,
-        "a page is of one host and port; `get` takes URLs of several"
+        is_same_host,
+        "URLs of a page must have the same host and port: use `get` for different hosts"
     );
-    let begun = Instant::now();
+    let started = Instant::now();
     let connected = client.connect(first).await;
-    let handshake = begun.elapsed().as_secs_f64();
+    let handshake = started.elapsed().as_secs_f64();
     let output = args.files.output.as_deref();
     let download = async |i: usize| {
         let (url, target) = &targets[i];
-        let (mut line, mut seen) = (Line::new(url), Seen::new(true));
-        let done = match &connected {
+        let (mut report, mut meter) = (DownloadReport::new(url), BodyMeter::new(true));
+        let result;
+        let error = match &connected {
             Ok(session) => {
-                line.seconds.handshake = (i == 0).then_some(handshake);
-                line.note(session);
-                let into = (&mut seen, begun);
-                let done = line.download(session, target, output, None, into).await;
-                line.note(session);
-                done
+                report.seconds.handshake = (i == 0).then_some(handshake);
+                report.record_addresses(session);
+                let measured = (&mut meter, started);
+                result = report
+                    .download(session, target, output, None, measured)
+                    .await;
+                report.record_addresses(session);
+                result.as_ref().err()
             }
-            Err(failure) => Err(failure.clone()),
+            Err(error) => Some(error),
         };
-        line.seconds.total = begun.elapsed().as_secs_f64();
-        line.print(&seen, done)
+        report.seconds.total = started.elapsed().as_secs_f64();
+        report.print(&meter, error)
     };
-    let mut good = download(0).await?;
-    for whole in join_all((1..targets.len()).map(&download)).await {
-        good &= whole?;
+    let mut all_succeeded = download(0).await?;
+    for succeeded in join_all((1..targets.len()).map(&download)).await {
+        all_succeeded &= succeeded?;
     }
     if let Ok(session) = connected {
         session.close().await;
     }
-    Ok(good)
+    Ok(all_succeeded)
 }

@@ -1,7 +1,8 @@
-//! `plan`: one client host's share of the demo's plan, as mininet/src/frontage_testbed/load/loadgen.py replays it over TCP.
+//! `plan`: replays one client host's share of the demo's plan, as mininet/src/frontage_testbed/load/loadgen.py does over TCP.
 //!
-//! Open loop: a request begins when the plan says, whatever became of those before, on a connection and port of its own. QUIC knows one way to close a
-//! connection, so `fin` and `rst` are the same here; `idle` connections stay open and silent until the plan's end.
+//! Open loop: a request starts at its time in the plan, whatever happened to earlier ones, on a connection and port of its
+//! own. QUIC has a single way to close a connection, so `fin` and `rst` are the same here. `idle` connections stay open and
+//! idle until the end of the plan.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -11,31 +12,32 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
 
-use crate::client::{Client, Failure, Options, Session, Target};
-use crate::content::Sequence;
+use crate::Error;
+use crate::body::PeriodicContent;
+use crate::client::{Client, Options, Session, Target};
 
 /// Options of `plan`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The plan (CSV; mininet/src/frontage_testbed/load/workload.py)
+    /// Plan file (CSV; mininet/src/frontage_testbed/load/workload.py)
     #[arg(long, value_name = "FILE")]
     plan: PathBuf,
-    /// Take only this client's arrivals
+    /// Replay only the arrivals of this client
     #[arg(long, value_name = "N")]
     client: usize,
-    /// The server's address
+    /// Server address
     #[arg(long)]
     address: IpAddr,
-    /// The server's port
+    /// Server port
     #[arg(long)]
     port: u16,
-    /// Directory of the objects in the URL, without the closing slash
+    /// URL path of the objects' directory, without the trailing slash
     #[arg(long, default_value = "")]
     path: String,
-    /// One period of the sequence that every object is a prefix of
+    /// File with one period of the sequence of which every object is a prefix
     #[arg(long, value_name = "FILE")]
     content: PathBuf,
-    /// Monotonic time at which the plan begins
+    /// Start of the plan, as a time of the monotonic clock in nanoseconds
     #[arg(long, value_name = "T")]
     start_ns: u64,
     #[command(flatten)]
@@ -51,7 +53,8 @@ struct Arrival {
     idle: bool,
 }
 
-/// What became of it: the fields of `outcome.Outcome`, in their order. Times are nanoseconds of the monotonic clock, 0 for what was not reached.
+/// Outcome of a request: the fields of `outcome.Outcome`, in their order. Times are nanoseconds of the monotonic clock, and 0
+/// for steps that were not reached.
 #[derive(Debug, Default)]
 struct Outcome {
     server: String,
@@ -62,7 +65,7 @@ struct Outcome {
     local_port: u16,
 }
 
-/// Nanoseconds of the clock that `--start-ns` is of.
+/// Returns the time of the monotonic clock in nanoseconds.
 fn now_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
@@ -73,25 +76,25 @@ fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-fn read(args: &Args) -> Result<Vec<Arrival>> {
+fn read_plan(args: &Args) -> Result<Vec<Arrival>> {
     let file = args.plan.display();
-    let text =
-        std::fs::read_to_string(&args.plan).with_context(|| format!("cannot read {file}"))?;
-    parse(&text, &args.plan, args.client, args.start_ns)
+    let text = std::fs::read_to_string(&args.plan)
+        .with_context(|| format!("--plan: cannot read {file}"))?;
+    parse_plan(&text, &args.plan, args.client, args.start_ns)
 }
 
-fn parse(text: &str, file: &Path, client: usize, start_ns: u64) -> Result<Vec<Arrival>> {
+fn parse_plan(text: &str, file: &Path, client: usize, start_ns: u64) -> Result<Vec<Arrival>> {
     let mut lines = text.lines().enumerate();
-    let names: Vec<&str> = lines.next().unwrap_or_default().1.split(',').collect();
+    let columns: Vec<&str> = lines.next().unwrap_or_default().1.split(',').collect();
     let mut arrivals = Vec::new();
     for (number, line) in lines {
         let fields: Vec<&str> = line.split(',').collect();
         let field = |name| {
-            let at = names.iter().position(|n| *n == name);
-            at.and_then(|at| fields.get(at).copied())
+            let column = columns.iter().position(|column| *column == name);
+            column.and_then(|column| fields.get(column).copied())
         };
         let arrival = || {
-            let mine = field("client")?.parse::<usize>().ok()? == client;
+            let is_own = field("client")?.parse::<usize>().ok()? == client;
             let after_ns = (field("time")?.parse::<f64>().ok()? * 1e9) as u64;
             let arrival = Arrival {
                 index: field("index")?.parse().ok()?,
@@ -99,13 +102,13 @@ fn parse(text: &str, file: &Path, client: usize, start_ns: u64) -> Result<Vec<Ar
                 size: field("wire_size")?.parse().ok()?,
                 idle: field("closing")? == "idle",
             };
-            Some(mine.then_some(arrival))
+            Some(is_own.then_some(arrival))
         };
-        let read = arrival().with_context(|| {
-            let wanted = "no arrival; it needs index, time, client, wire_size and closing";
-            format!("{}:{}: {wanted}", file.display(), number + 1)
+        let parsed = arrival().with_context(|| {
+            let fault = "invalid arrival: it must have index, time, client, wire_size and closing";
+            format!("{}:{}: {fault}", file.display(), number + 1)
         })?;
-        arrivals.extend(read);
+        arrivals.extend(parsed);
     }
     Ok(arrivals)
 }
@@ -114,16 +117,16 @@ struct Plan {
     args: Args,
     address: SocketAddr,
     client: Client,
-    sequence: Sequence,
+    content: PeriodicContent,
 }
 
-/// Always true: what failed is in the lines.
+/// Runs the command. Always returns true: the output lines report failed requests.
 pub async fn run(args: Args) -> Result<bool> {
-    let arrivals = read(&args)?;
+    let arrivals = read_plan(&args)?;
     let plan = Rc::new(Plan {
         address: (args.address, args.port).into(),
         client: Client::new(&args.options, None)?,
-        sequence: Sequence::read(&args.content)?,
+        content: PeriodicContent::read(&args.content)?,
         args,
     });
     let mut requests = JoinSet::new();
@@ -133,25 +136,28 @@ pub async fn run(args: Args) -> Result<bool> {
         requests.spawn_local(plan.clone().request(arrival));
     }
     let idle = requests.join_all().await;
-    let mut goodbyes: JoinSet<()> = JoinSet::new();
+    let mut closing: JoinSet<()> = JoinSet::new();
     for session in idle.into_iter().flatten() {
-        goodbyes.spawn_local(session.close());
+        closing.spawn_local(session.close());
     }
-    goodbyes.join_all().await;
+    closing.join_all().await;
     Ok(true)
 }
 
 impl Plan {
-    /// Makes a request and reports it. The connection, if it is to stay.
+    /// Makes a request and prints its outcome; returns the connection if it must stay open.
     async fn request(self: Rc<Self>, arrival: Arrival) -> Option<Session> {
         let mut outcome = Outcome {
             started_ns: now_ns(),
             ..Outcome::default()
         };
         let mut session = None;
-        let done = self.download(&arrival, &mut outcome, &mut session).await;
+        let result = self.download(&arrival, &mut outcome, &mut session).await;
         let finished_ns = now_ns();
-        let reason = done.err().map_or("ok".to_owned(), |failure| failure.0);
+        let reason = result
+            .as_ref()
+            .err()
+            .map_or_else(|| "ok".to_owned(), ToString::to_string);
         println!(
             "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
             arrival.index,
@@ -166,7 +172,7 @@ impl Plan {
             outcome.local_port,
         );
         let session = session?;
-        if arrival.idle && reason == "ok" {
+        if arrival.idle && result.is_ok() {
             return Some(session);
         }
         session.close().await;
@@ -178,42 +184,39 @@ impl Plan {
         arrival: &Arrival,
         outcome: &mut Outcome,
         session: &mut Option<Session>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let url = format!(
             "https://{}{}/{}",
             self.address, self.args.path, arrival.size
         );
-        let target = Target::new(&url).await.map_err(Failure::new)?;
+        let target = Target::new(&url).await.map_err(Error::Setup)?;
         let session = session.insert(self.client.connect(&target).await?);
         outcome.connected_ns = now_ns();
         let addresses = session.socket().addresses();
         outcome.local_port = addresses.map_or(0, |(local, _)| local.port());
-        let mut answer = session.get(&target.uri).await?;
+        let mut response = session.get(&target.uri).await?;
         outcome.first_byte_ns = now_ns();
-        let server = answer.head.headers().get("x-server");
+        let server = response.head.headers().get("x-server");
         outcome.server = server
             .and_then(|name| name.to_str().ok())
             .unwrap_or_default()
             .to_owned();
-        if answer.head.status() != http::StatusCode::OK {
-            return Err(Failure::new(format!(
-                "status {}",
-                answer.head.status().as_u16()
-            )));
+        if response.head.status() != http::StatusCode::OK {
+            return Err(Error::Status(response.head.status().as_u16()));
         }
-        if answer.length() != Some(arrival.size) {
-            return Err(Failure::new("length"));
+        if response.content_length() != Some(arrival.size) {
+            return Err(Error::ContentLength);
         }
-        while let Some(part) = answer.part().await? {
-            if !self.sequence.has(outcome.received, &part) {
-                return Err(Failure::new("corrupt"));
+        while let Some(chunk) = response.chunk().await? {
+            if !self.content.matches(outcome.received, &chunk) {
+                return Err(Error::Corrupt);
             }
-            outcome.received += part.len() as u64;
+            outcome.received += chunk.len() as u64;
         }
         match outcome.received {
-            whole if whole == arrival.size => Ok(()),
-            less if less < arrival.size => Err(Failure::new("short")),
-            _ => Err(Failure::new("long")),
+            received if received == arrival.size => Ok(()),
+            received if received < arrival.size => Err(Error::TooShort),
+            _ => Err(Error::TooLong),
         }
     }
 }
@@ -223,20 +226,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_is_read_by_its_names() {
+    fn plan_columns_are_found_by_name() {
         let text =
             "index,time,client,size,wire_size,closing\n0,0.5,1,10,1,idle\n1,0.6,0,20,2,fin\n";
-        let mine = |client| parse(text, Path::new("plan.csv"), client, 1_000).unwrap();
+        let arrivals_of = |client| parse_plan(text, Path::new("plan.csv"), client, 1_000).unwrap();
         let first = Arrival {
             index: 0,
             due_ns: 500_001_000,
             size: 1,
             idle: true,
         };
-        assert_eq!((mine(1), mine(0).len(), mine(2)), (vec![first], 1, vec![]));
-        let error = parse(&text.replace("0.6", "soon"), Path::new("plan.csv"), 0, 0).unwrap_err();
+        assert_eq!(
+            (arrivals_of(1), arrivals_of(0).len(), arrivals_of(2)),
+            (vec![first], 1, vec![])
+        );
+        let error =
+            parse_plan(&text.replace("0.6", "soon"), Path::new("plan.csv"), 0, 0).unwrap_err();
         assert!(
-            error.to_string().starts_with("plan.csv:3: no arrival"),
+            error.to_string().starts_with("plan.csv:3: invalid arrival"),
             "{error}"
         );
     }

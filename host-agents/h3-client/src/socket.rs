@@ -1,26 +1,27 @@
-//! The socket under noq: a port for each connection, and two things that noq does not do itself.
+//! The socket under noq, with one port per connection. It adds two operations that noq lacks:
 //!
-//! - Another port without QUIC knowing, as behind a NAT that starts again (RFC 9000, section 9.3.3). noq's own `Endpoint::rebind` is the other thing, a migration
-//!   that the client knows of: it takes the next connection id, and sends a PING at once.
-//! - Another address of the server's: noq goes on speaking to the one that it was given.
+//! - Changing the local port without telling QUIC, as a NAT rebinding does (RFC 9000, section 9.3.3). noq's own
+//!   `Endpoint::rebind` is a migration that the client knows about: it switches to the next connection id and sends a PING.
+//! - Changing the server's address, while noq keeps the one with which it connected.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
+use parking_lot::{Mutex, MutexGuard};
 use socket2::{Domain, Protocol, Type};
 use tokio::sync::watch;
 
-/// Bytes that may wait to be read, as far as the kernel allows (net.core.rmem_max): a whole flow-control window.
+/// Receive buffer in bytes, capped by `net.core.rmem_max`: a whole flow-control window.
 const RECEIVE_BUFFER: usize = 2 << 20;
 
-/// A UDP socket with a port of its own, at the address from which the kernel reaches `remote`.
+/// Opens a UDP socket with a free port, bound to the address from which the kernel reaches `remote`.
 fn bind(remote: SocketAddr) -> io::Result<UdpSocket> {
     let any: SocketAddr = match remote {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -40,87 +41,96 @@ fn bind(remote: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// A socket towards one server, whose ends can change under noq's hands.
+/// A socket to one server. Its local port and the server's address can change without noq's knowledge.
 #[derive(Clone, Debug)]
 pub struct Socket {
-    current: Arc<Mutex<Current>>,
-    /// When the first datagram came from another address of the server's.
-    moved: watch::Sender<Option<Instant>>,
+    state: Arc<Mutex<State>>,
+    /// When the first datagram arrived from the address to which the socket was redirected.
+    migrated: watch::Sender<Option<Instant>>,
 }
 
 #[derive(Debug)]
-struct Current {
+struct State {
     inner: Box<dyn AsyncUdpSocket>,
-    /// How often it was exchanged.
-    number: u32,
+    /// How often `inner` was replaced.
+    generation: u32,
     reader: Option<Waker>,
-    /// Where noq sends.
-    server: SocketAddr,
-    /// Where it goes.
-    at: SocketAddr,
+    /// Server address that noq uses.
+    nominal_server: SocketAddr,
+    /// Server address that packets are sent to.
+    actual_server: SocketAddr,
 }
 
 impl Socket {
-    /// A socket towards `server`.
+    /// Opens a socket to `server`. Must be called within a Tokio runtime.
+    ///
+    /// # Errors
+    /// Returns the system's error.
     pub fn new(server: SocketAddr) -> io::Result<Self> {
-        let current = Current {
+        let state = State {
             inner: TokioRuntime.wrap_udp_socket(bind(server)?)?,
-            number: 0,
+            generation: 0,
             reader: None,
-            server,
-            at: server,
+            nominal_server: server,
+            actual_server: server,
         };
         Ok(Self {
-            current: Arc::new(Mutex::new(current)),
-            moved: watch::Sender::new(None),
+            state: Arc::new(Mutex::new(state)),
+            migrated: watch::Sender::new(None),
         })
     }
 
-    /// When the server was first heard at another address; waits for it.
-    pub async fn moved(&self) -> Option<Instant> {
-        let mut moved = self.moved.subscribe();
-        let when = moved.wait_for(Option::is_some).await;
+    /// Waits for the first datagram from the address to which the socket was redirected; returns its time of arrival.
+    pub async fn migrated(&self) -> Option<Instant> {
+        let mut migrated = self.migrated.subscribe();
+        let when = migrated.wait_for(Option::is_some).await;
         when.ok().and_then(|when| *when)
     }
 
-    /// From now on everything comes and goes by another port; what is under way to the old one is lost.
+    /// Switches to another local port. Datagrams in flight to the old one are lost.
+    ///
+    /// # Errors
+    /// Returns the system's error.
     pub fn rebind(&self) -> io::Result<()> {
-        let mut current = self.current();
-        current.inner = TokioRuntime.wrap_udp_socket(bind(current.server)?)?;
-        current.number += 1;
-        if let Some(reader) = current.reader.take() {
+        let mut state = self.state();
+        state.inner = TokioRuntime.wrap_udp_socket(bind(state.nominal_server)?)?;
+        state.generation += 1;
+        if let Some(reader) = state.reader.take() {
             reader.wake();
         }
         Ok(())
     }
 
-    /// From now on everything goes to `at`.
-    pub fn go_to(&self, at: SocketAddr) {
-        self.current().at = at;
+    /// Sends all further packets to `server`.
+    pub fn redirect(&self, server: SocketAddr) {
+        self.state().actual_server = server;
     }
 
-    /// Where noq sends.
-    pub fn server(&self) -> SocketAddr {
-        self.current().server
+    /// Returns the server address that noq uses.
+    pub fn nominal_server(&self) -> SocketAddr {
+        self.state().nominal_server
     }
 
-    /// The addresses of the client and of the server.
+    /// Returns the current addresses of the client and of the server.
+    ///
+    /// # Errors
+    /// Returns the system's error.
     pub fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
-        let current = self.current();
-        Ok((current.inner.local_addr()?, current.at))
+        let state = self.state();
+        Ok((state.inner.local_addr()?, state.actual_server))
     }
 
-    fn current(&self) -> MutexGuard<'_, Current> {
-        self.current.lock().expect("nobody panics with it")
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
     }
 }
 
 impl AsyncUdpSocket for Socket {
     fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        let current = self.current();
+        let state = self.state();
         Box::pin(Sender {
-            inner: current.inner.create_sender(),
-            number: current.number,
+            inner: state.inner.create_sender(),
+            generation: state.generation,
             socket: self.clone(),
         })
     }
@@ -131,16 +141,16 @@ impl AsyncUdpSocket for Socket {
         bufs: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        let mut current = self.current();
-        current.reader = Some(cx.waker().clone());
-        let n = ready!(current.inner.poll_recv(cx, bufs, meta))?;
+        let mut state = self.state();
+        state.reader = Some(cx.waker().clone());
+        let n = ready!(state.inner.poll_recv(cx, bufs, meta))?;
         for meta in &mut meta[..n] {
-            if meta.addr == current.at && meta.addr != current.server {
-                meta.addr = current.server;
-                self.moved.send_if_modified(|moved| {
-                    let first = moved.is_none();
-                    moved.get_or_insert_with(Instant::now);
-                    first
+            if meta.addr == state.actual_server && meta.addr != state.nominal_server {
+                meta.addr = state.nominal_server;
+                self.migrated.send_if_modified(|migrated| {
+                    let is_first = migrated.is_none();
+                    migrated.get_or_insert_with(Instant::now);
+                    is_first
                 });
             }
         }
@@ -148,22 +158,22 @@ impl AsyncUdpSocket for Socket {
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.current().inner.local_addr()
+        self.state().inner.local_addr()
     }
 
     fn max_receive_segments(&self) -> NonZeroUsize {
-        self.current().inner.max_receive_segments()
+        self.state().inner.max_receive_segments()
     }
 
     fn may_fragment(&self) -> bool {
-        self.current().inner.may_fragment()
+        self.state().inner.may_fragment()
     }
 }
 
 #[derive(Debug)]
 struct Sender {
     inner: Pin<Box<dyn UdpSender>>,
-    number: u32,
+    generation: u32,
     socket: Socket,
 }
 
@@ -173,15 +183,15 @@ impl UdpSender for Sender {
         transmit: &Transmit<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let current = self.socket.current();
-        let (at, number) = (current.at, current.number);
-        let exchanged = (number != self.number).then(|| current.inner.create_sender());
-        drop(current);
-        if let Some(inner) = exchanged {
-            (self.inner, self.number) = (inner, number);
+        let state = self.socket.state();
+        let (destination, generation) = (state.actual_server, state.generation);
+        let replaced = (generation != self.generation).then(|| state.inner.create_sender());
+        drop(state);
+        if let Some(inner) = replaced {
+            (self.inner, self.generation) = (inner, generation);
         }
         let transmit = Transmit {
-            destination: at,
+            destination,
             ..transmit.clone()
         };
         self.inner.as_mut().poll_send(&transmit, cx)

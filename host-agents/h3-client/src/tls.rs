@@ -1,4 +1,4 @@
-//! Whom to believe.
+//! Verification of server certificates.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-/// Options that say it.
+/// Options for the verification of server certificates.
 #[derive(Debug, clap::Args)]
 pub struct Trust {
-    /// PEM file of the certificates that servers' certificates must lead to
+    /// PEM file with the trusted CA certificates
     #[arg(
         long,
         value_name = "FILE",
         default_value = "/etc/ssl/certs/ca-certificates.crt"
     )]
     ca: PathBuf,
-    /// Take any certificate
+    /// Accept any certificate
     #[arg(long, conflicts_with = "ca")]
     insecure: bool,
 }
 
 impl Trust {
-    /// In anyone.
+    /// Accepts any certificate.
     pub fn none() -> Self {
         Self {
             ca: PathBuf::new(),
@@ -34,16 +34,19 @@ impl Trust {
         }
     }
 
-    /// What rustls needs.
+    /// Creates the TLS configuration of a client.
+    ///
+    /// # Errors
+    /// Returns an error if the CA certificates cannot be read.
     pub fn config(&self) -> Result<ClientConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&rustls::version::TLS13])?;
         let mut config = if self.insecure {
-            let anyone = Arc::new(Anyone(provider));
+            let verifier = Arc::new(AcceptAny(provider));
             builder
                 .dangerous()
-                .with_custom_certificate_verifier(anyone)
+                .with_custom_certificate_verifier(verifier)
                 .with_no_client_auth()
         } else {
             builder
@@ -58,7 +61,7 @@ impl Trust {
         let problem = || {
             let file = self.ca.display();
             format!(
-                "cannot take certificates from {file}; --ca names another file, --insecure needs none"
+                "--ca: cannot read certificates from {file}: name another file, or use --insecure"
             )
         };
         let mut roots = RootCertStore::empty();
@@ -71,11 +74,11 @@ impl Trust {
     }
 }
 
-/// Believes that anyone is who they say they are, as long as they have the key for it.
+/// Accepts any certificate whose private key the server has.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct AcceptAny(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AcceptAny {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -93,7 +96,7 @@ impl ServerCertVerifier for Anyone {
         _: &CertificateDer<'_>,
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(rustls::Error::General("QUIC has TLS 1.3 only".into()))
+        Err(rustls::Error::General("QUIC requires TLS 1.3".into()))
     }
 
     fn verify_tls13_signature(

@@ -1,4 +1,4 @@
-//! An association: a client's port at the proxy (RFC 1928, section 7), and the flows that it has there.
+//! A client's UDP association with the proxy (RFC 1928, section 7) and its flows.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -6,60 +6,66 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
+use frontage_quicsocks_client::socks::{self, Destination, Malformed};
+use frontage_quicsocks_client::udp;
 use tokio::net::UdpSocket;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::account::{Account, Place};
 use crate::flow::Flow;
-use crate::metrics::Gauge;
-use crate::outcome::{End, FromClient};
+use crate::metrics::GaugeGuard;
+use crate::outcome::{ClientDatagram, FlowEnd};
 use crate::proxy::Shared;
-use crate::socks::{self, Destination, Malformed};
-use crate::udp;
+use crate::quota::{Permit, TokenBucket};
 
-/// One association.
+/// A UDP association.
 #[derive(Debug)]
 pub struct Association {
     pub shared: Arc<Shared>,
-    /// The address of the control connection's client: none else may use this.
+    /// Address of the control connection's client. Datagrams from other addresses are dropped.
     pub client: IpAddr,
     socket: UdpSocket,
-    /// Where the client sends from; its first datagram shows it, since a NAT may have chosen the port.
-    from: OnceLock<SocketAddr>,
-    place: Place,
-    _gauge: Gauge,
+    /// The client's address and port. The first datagram shows the port, because a NAT may have chosen it.
+    source: OnceLock<SocketAddr>,
+    permit: Permit,
+    _gauge: GaugeGuard,
 }
 
 impl Association {
-    /// An association of `client` at the proxy's address `local`, with a port of its own.
+    /// Opens an association of `client` with a port of its own at the proxy's address `local`.
+    ///
+    /// # Errors
+    /// Returns the system's error if the port cannot be opened.
     pub fn new(
         shared: Arc<Shared>,
         client: IpAddr,
         local: IpAddr,
-        place: Place,
+        permit: Permit,
     ) -> io::Result<Self> {
-        let gauge = Gauge::new(&shared.metrics, |metrics| &metrics.associations);
+        let gauge = GaugeGuard::new(&shared.metrics, |metrics| &metrics.associations);
         Ok(Self {
             shared,
             client: client.to_canonical(),
             socket: udp::bind((local.to_canonical(), 0).into())?,
-            from: OnceLock::new(),
-            place,
+            source: OnceLock::new(),
+            permit,
             _gauge: gauge,
         })
     }
 
-    /// Where the client is to send to.
-    pub fn bound(&self) -> io::Result<SocketAddr> {
+    /// Returns the proxy's address for the client's datagrams.
+    ///
+    /// # Errors
+    /// Returns the system's error.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// What the client may use.
-    pub fn account(&self) -> &Arc<Account> {
-        self.place.account()
+    /// Returns the client's bandwidth limit.
+    pub fn bandwidth(&self) -> &Arc<TokenBucket> {
+        self.permit.bandwidth()
     }
 
-    /// No address, of the client's family.
+    /// Returns the unspecified address of the client's family.
     pub fn unspecified(&self) -> SocketAddr {
         match self.client {
             IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -67,91 +73,96 @@ impl Association {
         }
     }
 
-    /// Sends `wire` to the client; whether the kernel took it.
+    /// Sends `wire` to the client; returns true if the kernel accepted it.
     pub fn send(&self, wire: &[u8]) -> bool {
-        self.from
+        self.source
             .get()
             .is_some_and(|client| udp::send_to(&self.socket, wire, *client).is_ok())
     }
 
-    /// Takes what the client sends, for ever; its flows end with this.
+    /// Receives the client's datagrams until the task is dropped, which also ends the flows.
     pub async fn run(self: Arc<Self>) {
         let mut flows = Flows::default();
-        // An error is of one datagram (ICMP), not of the socket.
+        // An error concerns one datagram (ICMP), not the socket.
         while self.socket.readable().await.is_ok() {
             while let Some(outcome) = udp::with_buffer(|buffer| {
                 let received = self.socket.try_recv_from(buffer);
                 match received {
-                    Ok((n, from)) => Some(self.received(&mut flows, &buffer[..n], from)),
+                    Ok((n, from)) => Some(self.on_datagram(&mut flows, &buffer[..n], from)),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-                    Err(_) => Some(FromClient::NotSent),
+                    Err(_) => Some(ClientDatagram::SendFailed),
                 }
             }) {
-                self.shared.metrics.from_client.add(outcome);
+                self.shared.metrics.client_datagrams.add(outcome);
             }
-            flows.forget();
+            flows.remove_ended();
         }
     }
 
-    fn received(self: &Arc<Self>, flows: &mut Flows, wire: &[u8], from: SocketAddr) -> FromClient {
+    fn on_datagram(
+        self: &Arc<Self>,
+        flows: &mut Flows,
+        wire: &[u8],
+        from: SocketAddr,
+    ) -> ClientDatagram {
         if from.ip().to_canonical() != self.client
-            || self.from.get().is_some_and(|known| *known != from)
+            || self.source.get().is_some_and(|known| *known != from)
         {
-            return FromClient::Foreign;
+            return ClientDatagram::WrongSource;
         }
-        let (destination, datagram) = match socks::datagram(wire) {
-            Ok(read) => read,
+        let (destination, datagram) = match socks::parse_datagram(wire) {
+            Ok(parsed) => parsed,
             Err(malformed) => {
                 return match malformed {
-                    Malformed::Short => FromClient::Malformed,
-                    Malformed::AddressType => FromClient::AddressType,
-                    Malformed::Name => FromClient::Name,
-                    Malformed::Port => FromClient::Port,
-                    Malformed::Reserved => FromClient::Reserved,
-                    Malformed::Fragment => FromClient::Fragment,
+                    Malformed::Short => ClientDatagram::Malformed,
+                    Malformed::AddressType => ClientDatagram::AddressType,
+                    Malformed::Name => ClientDatagram::InvalidName,
+                    Malformed::Port => ClientDatagram::InvalidPort,
+                    Malformed::Reserved => ClientDatagram::Reserved,
+                    Malformed::Fragment => ClientDatagram::Fragment,
                 };
             }
         };
         if datagram.is_empty() {
             return flows.release(&destination);
         }
-        if !self.account().take(datagram.len()) {
-            return FromClient::Bandwidth;
+        if !self.bandwidth().try_take(datagram.len()) {
+            return ClientDatagram::BandwidthLimit;
         }
         if let Some((flow, _)) = flows.open.get(&destination)
-            && !flow.is_over()
+            && !flow.has_ended()
         {
-            return flow.from_client(datagram);
+            return flow.on_client_datagram(datagram);
         }
-        self.begin(flows, destination, datagram, from)
-            .unwrap_or_else(|refused| refused)
+        self.open_flow(flows, destination, datagram, from)
+            .unwrap_or_else(|rejected| rejected)
     }
 
-    fn begin(
+    fn open_flow(
         self: &Arc<Self>,
         flows: &mut Flows,
         destination: Destination,
         datagram: &[u8],
         from: SocketAddr,
-    ) -> Result<FromClient, FromClient> {
+    ) -> Result<ClientDatagram, ClientDatagram> {
         if let Destination::Address(address) = &destination
             && !self.shared.policy.allows(address.ip())
         {
-            return Err(FromClient::Denied);
+            return Err(ClientDatagram::Denied);
         }
-        flows.forget();
-        if flows.open.len() >= self.shared.limits.flows {
-            return Err(FromClient::Flows);
+        flows.remove_ended();
+        if flows.open.len() >= self.shared.limits.max_flows {
+            return Err(ClientDatagram::FlowLimit);
         }
-        let flow = Flow::begin(self, destination.clone(), datagram)?;
-        self.from.get_or_init(|| from);
-        let (running, to) = (flow.clone(), destination.clone());
+        let flow = Flow::new(self, destination.clone(), datagram)?;
+        self.source.get_or_init(|| from);
+        let (running, key) = (flow.clone(), destination.clone());
         let task = flows.tasks.spawn(async move {
             running.run().await;
-            to
+            key
         });
         flows.open.insert(destination, (flow, task));
-        Ok(FromClient::Waiting)
+        Ok(ClientDatagram::Queued)
     }
 }
 
@@ -159,38 +170,38 @@ impl Association {
 #[derive(Debug, Default)]
 struct Flows {
     open: HashMap<Destination, (Arc<Flow>, AbortHandle)>,
-    /// Each says whose it was when it ends by itself.
+    /// Tasks of the flows. Each returns its destination when its flow ends by itself.
     tasks: JoinSet<Destination>,
 }
 
 impl Flows {
-    /// Forgets those that ended.
-    fn forget(&mut self) {
+    /// Removes the flows whose tasks have ended.
+    fn remove_ended(&mut self) {
         while let Some(ended) = self.tasks.try_join_next() {
             if let Ok(destination) = ended
                 && let Entry::Occupied(entry) = self.open.entry(destination)
-                && entry.get().0.is_over()
+                && entry.get().0.has_ended()
             {
                 entry.remove();
             }
         }
     }
 
-    /// The client needs the flow to `destination` no more.
-    fn release(&mut self, destination: &Destination) -> FromClient {
+    /// Ends the flow to `destination` at the client's request.
+    fn release(&mut self, destination: &Destination) -> ClientDatagram {
         let Some((flow, task)) = self.open.remove(destination) else {
-            return FromClient::Empty;
+            return ClientDatagram::Empty;
         };
-        flow.end(End::Released);
+        flow.end(FlowEnd::Released);
         task.abort();
-        FromClient::Released
+        ClientDatagram::Released
     }
 }
 
 impl Drop for Flows {
     fn drop(&mut self) {
         for (flow, _) in self.open.values() {
-            flow.end(End::Association);
+            flow.end(FlowEnd::Association);
         }
     }
 }

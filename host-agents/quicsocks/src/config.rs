@@ -1,4 +1,4 @@
-//! The configuration file (TOML): what may stand in it, and errors that name file, line and reason.
+//! The configuration file (TOML). Errors name the file, the line and the reason.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// What the proxy is to do.
+/// Configuration of the proxy.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -18,20 +18,20 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Recursive resolvers, with their ports.
     pub resolvers: Vec<SocketAddr>,
-    /// Where Prometheus may ask; nowhere if absent.
+    /// Address of the Prometheus page; disabled if absent.
     pub metrics: Option<SocketAddr>,
-    /// Prefixes to which datagrams may go although they are not of the public Internet.
+    /// Prefixes outside the public Internet to which the proxy may forward.
     #[serde(default)]
     pub allow: Vec<IpNet>,
-    /// Who may use it; everybody if there is none.
+    /// Users of the proxy. If there are none, clients need not authenticate.
     #[serde(default, rename = "user", deserialize_with = "users")]
     pub users: Vec<User>,
-    /// What clients may use of it.
+    /// Resource limits.
     #[serde(default)]
     pub limits: Limits,
 }
 
-/// User name and password (RFC 1929), each of 1 to 255 bytes.
+/// User name and password (RFC 1929), 1 to 255 bytes each.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
@@ -45,21 +45,21 @@ impl std::fmt::Debug for User {
     }
 }
 
-/// What clients may use of the proxy.
+/// Resource limits.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Associations of all clients.
+    /// Maximum number of associations of all clients.
     pub associations: usize,
-    /// Associations of one address, which may be that of a NAT.
+    /// Maximum number of associations of one client address, which many hosts behind a NAT may share.
     pub associations_per_client: usize,
-    /// Destinations of an association at a time.
+    /// Maximum number of concurrent flows of an association.
     pub flows_per_association: usize,
-    /// Bits per second of one address, both ways together.
+    /// Bandwidth of one client address in bits per second, both directions together.
     pub bandwidth: Bandwidth,
-    /// Seconds that a flow may last; clients migrate long before.
+    /// Maximum lifetime of a flow in seconds. Clients migrate long before.
     pub flow_seconds: u64,
-    /// Seconds that a flow may have nothing to forward.
+    /// Idle timeout of a flow in seconds.
     pub idle_seconds: u64,
 }
 
@@ -76,7 +76,7 @@ impl Default for Limits {
     }
 }
 
-/// Bits per second, written `20mbit`.
+/// Bandwidth in bits per second, written `20mbit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Bandwidth(pub u64);
@@ -87,18 +87,18 @@ impl TryFrom<String> for Bandwidth {
     fn try_from(text: String) -> Result<Self, String> {
         amount(&text, &BANDWIDTHS)
             .map(Self)
-            .ok_or_else(|| format!("{text:?} is no bandwidth; write 20mbit"))
+            .ok_or_else(|| format!("invalid bandwidth {text:?}: add a unit, for example 20mbit"))
     }
 }
 
 fn users<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<User>, D::Error> {
     let users = Vec::<User>::deserialize(deserializer)?;
     for user in &users {
-        // The password itself must not end up in a log.
+        // The message must not contain the password: it may be logged.
         for (what, text) in [("name", &user.name), ("password", &user.password)] {
             if !(1..=255).contains(&text.len()) {
                 return Err(serde::de::Error::custom(format!(
-                    "a user's {what} has {} bytes; give it 1 to 255 (RFC 1929)",
+                    "user {what} has {} bytes: must be 1 to 255 (RFC 1929)",
                     text.len()
                 )));
             }
@@ -108,6 +108,9 @@ fn users<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<User>,
 }
 
 /// Reads the configuration at `path`.
+///
+/// # Errors
+/// Returns an error with the file and line if the configuration is invalid.
 pub fn load(path: &Path) -> Result<Config> {
     let text = config::read(path)?;
     parse(path, &text)
@@ -122,17 +125,17 @@ fn parse(path: &Path, text: &str) -> Result<Config> {
         limits: Option<Spanned<toml::Value>>,
     }
     let spans: Spans = toml::from_str(text)?;
-    let refuse = |place: Range<usize>, reason: &str| bail!("{}", at(path, text, place, reason));
+    let reject = |span: Range<usize>, reason: &str| bail!("{}", at(path, text, span, reason));
     if config.listen.is_empty() {
-        return refuse(
+        return reject(
             spans.listen.span(),
-            "listen names no address; write [\"[::]:1080\"]",
+            "listen is empty: add an address, for example \"[::]:1080\"",
         );
     }
     if config.resolvers.is_empty() {
-        return refuse(
+        return reject(
             spans.resolvers.span(),
-            "resolvers names none; write [\"127.0.0.1:53\"]",
+            "resolvers is empty: add a recursive resolver, for example \"127.0.0.1:53\"",
         );
     }
     let limits = &config.limits;
@@ -147,11 +150,8 @@ fn parse(path: &Path, text: &str) -> Result<Config> {
         ("idle_seconds", limits.idle_seconds),
     ] {
         if value == 0 {
-            let place = spans.limits.as_ref().map_or(0..0, Spanned::span);
-            return refuse(
-                place,
-                &format!("{name} = 0 would forward nothing; write 1 or more"),
-            );
+            let span = spans.limits.as_ref().map_or(0..0, Spanned::span);
+            return reject(span, &format!("limits.{name} is 0: must be 1 or more"));
         }
     }
     Ok(config)
@@ -169,11 +169,11 @@ mod tests {
             ("listen = 3\n", "proxy.toml:1: "),
             (
                 "listen = []\nresolvers = ['127.0.0.1:53']\n",
-                "proxy.toml:1: listen names no address; write",
+                "proxy.toml:1: listen is empty: add",
             ),
             (
                 "listen = ['[::]:1080']\nresolvers = []\n",
-                "proxy.toml:2: resolvers names none; write",
+                "proxy.toml:2: resolvers is empty: add",
             ),
             (
                 &format!("{HEAD}alow = []\n"),
@@ -185,27 +185,30 @@ mod tests {
             ),
             (
                 &format!("{HEAD}[limits]\nbandwidth = '9'\n"),
-                "proxy.toml:4: \"9\" is no bandwidth; write 20mbit",
+                "proxy.toml:4: invalid bandwidth \"9\": add a unit",
             ),
             (
                 &format!("{HEAD}[limits]\nidle_seconds = 0\n"),
-                "proxy.toml:3: idle_seconds = 0 would forward nothing",
+                "proxy.toml:3: limits.idle_seconds is 0: must be",
             ),
             (
                 &format!("{HEAD}[[user]]\nname = ''\npassword = 'x'\n"),
-                "proxy.toml:3: a user's name has 0 bytes; give it 1 to 255",
+                "proxy.toml:3: user name has 0 bytes: must be 1 to 255",
             ),
         ] {
             let error = parse(Path::new("proxy.toml"), text)
                 .unwrap_err()
                 .to_string();
-            assert!(error.starts_with(expected), "{error} is not {expected}");
+            assert!(
+                error.starts_with(expected),
+                "got {error:?}, expected {expected:?}"
+            );
             assert!(!error.contains('\n'), "{error}");
         }
     }
 
     #[test]
-    fn what_is_not_said_has_a_default() {
+    fn missing_settings_have_defaults() {
         let config = parse(Path::new("proxy.toml"), HEAD).unwrap();
         assert_eq!(config.limits.bandwidth, Bandwidth(20_000_000));
         assert!(config.users.is_empty() && config.allow.is_empty());

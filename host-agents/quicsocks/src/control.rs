@@ -1,9 +1,15 @@
-//! The control connection: authentication, the request, and the association that lives as long as it (RFC 1928, RFC 1929).
+//! The control connection: authentication, the request, and the association that lives as long as the connection (RFC 1928,
+//! RFC 1929).
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use frontage_quicsocks_client::socks::{
+    self, AUTH_VERSION, Malformed, NO_ACCEPTABLE_METHOD, NO_AUTHENTICATION, Reply, UDP_ASSOCIATE,
+    USERNAME_PASSWORD, VERSION,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -12,16 +18,13 @@ use crate::association::Association;
 use crate::config::User;
 use crate::outcome::Control;
 use crate::proxy::Shared;
-use crate::socks::{
-    self, AUTH_VERSION, Malformed, NO_AUTH, NO_METHOD, PASSWORD, Reply, UDP_ASSOCIATE, VERSION,
-};
 
-/// How long a client may take to say what it wants.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit for a client's request, and for it to close the connection after a failed one.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves a control connection to its end.
+/// Serves a control connection until it closes.
 pub async fn serve(shared: Arc<Shared>, mut stream: TcpStream) {
-    let associated = timeout(PATIENCE, associate(&shared, &mut stream)).await;
+    let associated = timeout(CLIENT_TIMEOUT, associate(&shared, &mut stream)).await;
     let outcome = match associated {
         Ok(Ok(association)) => {
             shared.metrics.control.add(Control::Associated);
@@ -31,16 +34,16 @@ pub async fn serve(shared: Arc<Shared>, mut stream: TcpStream) {
             }
             return;
         }
-        Ok(Err(refused)) => refused,
-        Err(_) => Control::Gone,
+        Ok(Err(outcome)) => outcome,
+        Err(_) => Control::Disconnected,
     };
     shared.metrics.control.add(outcome);
-    // A reset would cut off what was replied: read what the client still says, until it closes.
+    // Read until the client closes: closing with unread data would send a reset, which can destroy the reply.
     let _ = stream.shutdown().await;
-    let _ = timeout(PATIENCE, closed(&mut stream)).await;
+    let _ = timeout(CLIENT_TIMEOUT, closed(&mut stream)).await;
 }
 
-/// Waits for the end of the connection; nothing more is to come on it.
+/// Discards what the client sends until it closes the connection.
 async fn closed(stream: &mut TcpStream) {
     let mut rest = [0; 64];
     while matches!(stream.read(&mut rest).await, Ok(1..)) {}
@@ -50,102 +53,109 @@ async fn associate(
     shared: &Arc<Shared>,
     stream: &mut TcpStream,
 ) -> Result<Arc<Association>, Control> {
-    let gone = |_: io::Error| Control::Gone;
-    stream.set_nodelay(true).map_err(gone)?;
-    if stream.read_u8().await.map_err(gone)? != VERSION {
+    let disconnected = |_: io::Error| Control::Disconnected;
+    stream.set_nodelay(true).map_err(disconnected)?;
+    if stream.read_u8().await.map_err(disconnected)? != VERSION {
         return Err(Control::Version);
     }
-    let mut methods = vec![0; stream.read_u8().await.map_err(gone)?.into()];
-    stream.read_exact(&mut methods).await.map_err(gone)?;
+    let mut methods = vec![0; stream.read_u8().await.map_err(disconnected)?.into()];
+    stream
+        .read_exact(&mut methods)
+        .await
+        .map_err(disconnected)?;
     let method = if shared.users.is_empty() {
-        NO_AUTH
+        NO_AUTHENTICATION
     } else {
-        PASSWORD
+        USERNAME_PASSWORD
     };
-    let common = methods.contains(&method);
-    let answer = [VERSION, if common { method } else { NO_METHOD }];
-    stream.write_all(&answer).await.map_err(gone)?;
-    if !common {
+    let is_offered = methods.contains(&method);
+    let answer = [
+        VERSION,
+        if is_offered {
+            method
+        } else {
+            NO_ACCEPTABLE_METHOD
+        },
+    ];
+    stream.write_all(&answer).await.map_err(disconnected)?;
+    if !is_offered {
         return Err(Control::Method);
     }
-    if method == PASSWORD {
-        let known = authenticate(&shared.users, stream).await?;
-        let answer = [AUTH_VERSION, u8::from(!known)];
-        stream.write_all(&answer).await.map_err(gone)?;
-        if !known {
+    if method == USERNAME_PASSWORD {
+        let is_authenticated = authenticate(&shared.users, stream).await?;
+        let answer = [AUTH_VERSION, u8::from(!is_authenticated)];
+        stream.write_all(&answer).await.map_err(disconnected)?;
+        if !is_authenticated {
             return Err(Control::Password);
         }
     }
-    let (reply, bound, found) = request(shared, stream).await?;
-    let wire = socks::reply(reply, bound);
-    stream.write_all(&wire).await.map_err(gone)?;
-    found
+    let (reply, bound, result) = read_request(shared, stream).await?;
+    let wire = socks::encode_reply(reply, bound);
+    stream.write_all(&wire).await.map_err(disconnected)?;
+    result
 }
 
-/// What to reply to the request: the code, the address that was bound, and what comes of it.
-async fn request(
+/// Reads the request. Returns the reply code and bound address to send, and the association or the outcome to count.
+async fn read_request(
     shared: &Arc<Shared>,
     stream: &mut TcpStream,
-) -> Result<
-    (
-        Reply,
-        std::net::SocketAddr,
-        Result<Arc<Association>, Control>,
-    ),
-    Control,
-> {
-    let gone = |_: io::Error| Control::Gone;
+) -> Result<(Reply, SocketAddr, Result<Arc<Association>, Control>), Control> {
+    let disconnected = |_: io::Error| Control::Disconnected;
     let (local, peer) = (
-        stream.local_addr().map_err(gone)?,
-        stream.peer_addr().map_err(gone)?,
+        stream.local_addr().map_err(disconnected)?,
+        stream.peer_addr().map_err(disconnected)?,
     );
-    let refuse = |reply, outcome| Ok((reply, local, Err(outcome)));
+    let reject = |reply, outcome| Ok((reply, local, Err(outcome)));
     let mut head = [0; 3];
-    stream.read_exact(&mut head).await.map_err(gone)?;
+    stream.read_exact(&mut head).await.map_err(disconnected)?;
     let [version, command, reserved] = head;
     if version != VERSION {
         return Err(Control::Version);
     }
-    // From where the client is going to send: it does not know what a NAT makes of that, so it does not count.
-    let address = socks::read_destination(stream).await.map_err(gone)?;
+    // The request names the client's source for datagrams. It is ignored, because a NAT may change it.
+    let address = socks::read_destination(stream)
+        .await
+        .map_err(disconnected)?;
     if command != UDP_ASSOCIATE {
-        return refuse(Reply::Command, Control::Command);
+        return reject(Reply::Command, Control::Command);
     }
     match address {
-        _ if reserved != 0 => return refuse(Reply::Failure, Control::Malformed),
-        Err(Malformed::AddressType) => return refuse(Reply::AddressType, Control::Malformed),
-        Err(_) => return refuse(Reply::Failure, Control::Malformed),
+        _ if reserved != 0 => return reject(Reply::Failure, Control::Malformed),
+        Err(Malformed::AddressType) => return reject(Reply::AddressType, Control::Malformed),
+        Err(_) => return reject(Reply::Failure, Control::Malformed),
         Ok(_) => {}
     }
-    let Some(place) = shared.accounts.place(peer.ip().to_canonical()) else {
-        return refuse(Reply::NotAllowed, Control::Limit);
+    let Some(permit) = shared.quotas.acquire(peer.ip().to_canonical()) else {
+        return reject(Reply::NotAllowed, Control::AssociationLimit);
     };
-    let association = Association::new(shared.clone(), peer.ip(), local.ip(), place);
-    match association.and_then(|association| Ok((association.bound()?, association))) {
+    let association = Association::new(shared.clone(), peer.ip(), local.ip(), permit);
+    match association.and_then(|association| Ok((association.local_addr()?, association))) {
         Ok((bound, association)) => Ok((Reply::Succeeded, bound, Ok(Arc::new(association)))),
-        Err(_) => refuse(Reply::Failure, Control::Failed),
+        Err(_) => reject(Reply::Failure, Control::Failed),
     }
 }
 
-/// Whether user name and password (RFC 1929) are right.
+/// Reads a user name and password (RFC 1929); returns true if they are correct.
 async fn authenticate(users: &[User], stream: &mut TcpStream) -> Result<bool, Control> {
-    let gone = |_: io::Error| Control::Gone;
-    if stream.read_u8().await.map_err(gone)? != AUTH_VERSION {
+    let disconnected = |_: io::Error| Control::Disconnected;
+    if stream.read_u8().await.map_err(disconnected)? != AUTH_VERSION {
         return Err(Control::Malformed);
     }
-    let mut said = [Vec::new(), Vec::new()];
-    for text in &mut said {
-        text.resize(stream.read_u8().await.map_err(gone)?.into(), 0);
-        stream.read_exact(text).await.map_err(gone)?;
+    let mut credentials = [Vec::new(), Vec::new()];
+    for text in &mut credentials {
+        text.resize(stream.read_u8().await.map_err(disconnected)?.into(), 0);
+        stream.read_exact(text).await.map_err(disconnected)?;
     }
-    let [name, password] = said;
-    // All of them, whoever it is, in a time that does not tell how much is right.
+    let [name, password] = credentials;
+    // Compare with every user, in constant time, so that the duration does not reveal how much was correct.
     Ok(users.iter().fold(false, |known, user| {
-        known | (alike(user.name.as_bytes(), &name) & alike(user.password.as_bytes(), &password))
+        known
+            | (constant_time_eq(user.name.as_bytes(), &name)
+                & constant_time_eq(user.password.as_bytes(), &password))
     }))
 }
 
-fn alike(one: &[u8], other: &[u8]) -> bool {
+fn constant_time_eq(one: &[u8], other: &[u8]) -> bool {
     let differing = one
         .iter()
         .zip(other)

@@ -1,9 +1,9 @@
-//! A flow: what a client sends to one destination, and what comes back.
+//! A flow: the datagrams between a client and one destination.
 //!
 //! ```text
-//!   association's task -> from_client() --> [waiting until the name has its address] --> server
-//!        client <-- association's socket <-- answered() <-- this flow's task <------- server
-//!                                                   '-- Retry: the first flight again --> server
+//!   client -> association's task -> on_client_datagram() -> [queue until the name is resolved] -> server
+//!   client <- association's socket <- on_server_datagram() <- this flow's task <----------------- server
+//!                                            '-- Retry: resend the first flight ----------------> server
 //! ```
 
 use std::net::SocketAddr;
@@ -11,224 +11,233 @@ use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use frontage_first_flight::Fault;
+use frontage_quicsocks_client::socks::{self, Destination, Reply};
+use frontage_quicsocks_client::udp;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 use crate::association::Association;
-use crate::flight::{Answer, Flights};
-use crate::metrics::Gauge;
-use crate::outcome::{End, FromClient, FromServer, Name};
-use crate::socks::{self, Destination, Reply};
-use crate::udp;
+use crate::metrics::GaugeGuard;
+use crate::outcome::{ClientDatagram, FlowEnd, Lookup, ServerDatagram};
+use crate::retry::{Action, RetryResponder};
 
-/// Most datagrams that wait for a name's address: a first flight, and its first retransmissions.
-const QUEUE: usize = 8;
+/// Maximum number of datagrams that wait for name resolution: a first flight and its first retransmissions.
+const MAX_QUEUED: usize = 8;
 
-/// One flow.
+/// A flow.
 #[derive(Debug)]
 pub struct Flow {
     association: Arc<Association>,
     destination: Destination,
     state: Mutex<State>,
     server: OnceLock<UdpSocket>,
-    begun: Instant,
-    /// Milliseconds from then to its last datagram.
-    last: AtomicU64,
+    started: Instant,
+    /// Milliseconds from `started` to the last datagram.
+    last_active: AtomicU64,
     ended: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    flights: Flights,
-    waiting: Vec<Vec<u8>>,
+    retry: RetryResponder,
+    queue: Vec<Vec<u8>>,
 }
 
 impl Flow {
-    /// A flow that begins with `datagram`, which must be an Initial packet.
-    pub fn begin(
+    /// Creates a flow for the client's first `datagram`.
+    ///
+    /// # Errors
+    /// Returns the outcome of the datagram if it is not a readable Initial.
+    pub fn new(
         association: &Arc<Association>,
         destination: Destination,
         datagram: &[u8],
-    ) -> Result<Arc<Self>, FromClient> {
+    ) -> Result<Arc<Self>, ClientDatagram> {
         let mut state = State::default();
-        let begun = state.flights.sent(&association.shared.reader, datagram);
-        begun.map_err(|fault| match fault {
-            Fault::SmallDatagram => FromClient::Short,
-            Fault::UnknownVersion | Fault::VersionNegotiation => FromClient::QuicVersion,
-            Fault::Undecryptable => FromClient::Forged,
-            _ => FromClient::NotInitial,
+        let opened = state
+            .retry
+            .on_client_datagram(&association.shared.reader, datagram);
+        opened.map_err(|fault| match fault {
+            Fault::SmallDatagram => ClientDatagram::TooShort,
+            Fault::UnknownVersion | Fault::VersionNegotiation => ClientDatagram::QuicVersion,
+            Fault::Undecryptable => ClientDatagram::Undecryptable,
+            _ => ClientDatagram::NotInitial,
         })?;
-        state.waiting.push(datagram.into());
+        state.queue.push(datagram.into());
         Ok(Arc::new(Self {
             association: association.clone(),
             destination,
             state: Mutex::new(state),
             server: OnceLock::new(),
-            begun: Instant::now(),
-            last: AtomicU64::new(0),
+            started: Instant::now(),
+            last_active: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         }))
     }
 
-    /// Whether it is over.
-    pub fn is_over(&self) -> bool {
+    /// Returns true if the flow has ended.
+    pub fn has_ended(&self) -> bool {
         self.ended.load(Acquire)
     }
 
-    /// Ends it; its reason counts if it was not over already.
-    pub fn end(&self, reason: End) {
+    /// Ends the flow, and counts `reason` if it had not ended before.
+    pub fn end(&self, reason: FlowEnd) {
         if !self.ended.swap(true, Release) {
-            self.association.shared.metrics.ends.add(reason);
+            self.association.shared.metrics.flow_ends.add(reason);
         }
     }
 
-    /// Takes a later datagram of the client's.
-    pub fn from_client(&self, datagram: &[u8]) -> FromClient {
+    /// Forwards a further datagram of the client, or queues it until the name is resolved.
+    pub fn on_client_datagram(&self, datagram: &[u8]) -> ClientDatagram {
         self.touch();
         let reader = &self.association.shared.reader;
-        if Flights::may_begin(datagram) {
-            // What does not open is of a handshake under way.
-            let _ = self.state().flights.sent(reader, datagram);
+        if RetryResponder::may_be_initial(datagram) {
+            // An unreadable datagram belongs to a handshake in progress.
+            let _ = self.state().retry.on_client_datagram(reader, datagram);
         }
         if let Some(server) = self.server.get() {
-            return self.send(server, datagram);
+            return self.send_to_server(server, datagram);
         }
         let mut state = self.state();
-        // It may have come in between.
+        // The name may have been resolved before the lock was taken.
         if let Some(server) = self.server.get() {
-            return self.send(server, datagram);
+            return self.send_to_server(server, datagram);
         }
-        if state.waiting.len() == QUEUE {
-            return FromClient::Queue;
+        if state.queue.len() == MAX_QUEUED {
+            return ClientDatagram::QueueFull;
         }
-        state.waiting.push(datagram.into());
-        FromClient::Waiting
+        state.queue.push(datagram.into());
+        ClientDatagram::Queued
     }
 
-    fn send(&self, server: &UdpSocket, datagram: &[u8]) -> FromClient {
+    fn send_to_server(&self, server: &UdpSocket, datagram: &[u8]) -> ClientDatagram {
         let metrics = &self.association.shared.metrics;
         match udp::send(server, datagram) {
             Ok(bytes) => {
-                metrics.up.fetch_add(bytes as u64, Relaxed);
-                FromClient::Forwarded
+                metrics.bytes_up.fetch_add(bytes as u64, Relaxed);
+                ClientDatagram::Forwarded
             }
-            Err(_) => FromClient::NotSent,
+            Err(_) => ClientDatagram::SendFailed,
         }
     }
 
-    /// Runs it to its end.
+    /// Runs the flow until it ends.
     pub async fn run(self: Arc<Self>) {
-        let _open = Gauge::new(&self.association.shared.metrics, |metrics| &metrics.flows);
-        let reason = match self.find().await {
+        let _gauge = GaugeGuard::new(&self.association.shared.metrics, |metrics| &metrics.flows);
+        let reason = match self.open_server().await {
             Ok((server, address)) => self.relay(server, address).await,
-            Err(Name::NoSocket) => End::NoSocket,
-            Err(_) => End::Unresolved,
+            Err(Lookup::NoSocket) => FlowEnd::NoSocket,
+            Err(_) => FlowEnd::Unresolved,
         };
         self.end(reason);
     }
 
-    /// Finds the server, tells the client, and sends what waits.
-    async fn find(&self) -> Result<(&UdpSocket, SocketAddr), Name> {
-        let found = self.connect().await;
+    /// Resolves the destination, reports the result to the client, and sends the queued datagrams.
+    async fn open_server(&self) -> Result<(&UdpSocket, SocketAddr), Lookup> {
+        let connected = self.connect().await;
         let metrics = &self.association.shared.metrics;
         if matches!(self.destination, Destination::Name(..)) {
-            metrics
-                .names
-                .add(found.as_ref().map_or_else(|name| *name, |_| Name::Resolved));
+            let outcome = connected
+                .as_ref()
+                .map_or_else(|failure| *failure, |_| Lookup::Resolved);
+            metrics.lookups.add(outcome);
         }
-        let (socket, address) = match found {
-            Ok(found) => found,
-            Err(reason) => {
-                let reply = match reason {
-                    Name::Denied => Reply::NotAllowed,
-                    Name::NoSocket => Reply::Failure,
+        let (socket, address) = match connected {
+            Ok(connected) => connected,
+            Err(failure) => {
+                let reply = match failure {
+                    Lookup::Denied => Reply::NotAllowed,
+                    Lookup::NoSocket => Reply::Failure,
                     _ => Reply::HostUnreachable,
                 };
-                self.tell(reply, self.association.unspecified());
-                return Err(reason);
+                self.report(reply, self.association.unspecified());
+                return Err(failure);
             }
         };
         let mut state = self.state();
         let server = self.server.get_or_init(|| socket);
-        for datagram in std::mem::take(&mut state.waiting) {
-            let outcome = self.send(server, &datagram);
-            metrics.from_client.add(outcome);
+        for datagram in std::mem::take(&mut state.queue) {
+            let outcome = self.send_to_server(server, &datagram);
+            metrics.client_datagrams.add(outcome);
         }
         drop(state);
-        self.tell(Reply::Succeeded, address);
+        self.report(Reply::Succeeded, address);
         Ok((server, address))
     }
 
-    async fn connect(&self) -> Result<(UdpSocket, SocketAddr), Name> {
+    async fn connect(&self) -> Result<(UdpSocket, SocketAddr), Lookup> {
         let shared = &self.association.shared;
         let addresses = match &self.destination {
             Destination::Address(address) => vec![*address],
             Destination::Name(name, port) => {
-                let began = Instant::now();
-                let found = shared.names.addresses(name, self.association.client).await;
-                let took = began.elapsed().as_nanos() as u64;
-                shared.metrics.resolving.fetch_add(took, Relaxed);
-                found?.iter().map(|ip| (*ip, *port).into()).collect()
+                let started = Instant::now();
+                let resolved = shared.resolver.resolve(name, self.association.client).await;
+                let nanos = started.elapsed().as_nanos() as u64;
+                shared.metrics.resolving_nanos.fetch_add(nanos, Relaxed);
+                resolved?.iter().map(|ip| (*ip, *port).into()).collect()
             }
         };
-        let mut reason = Name::Denied;
+        let mut failure = Lookup::Denied;
         for address in addresses {
             if shared.policy.allows(address.ip()) {
                 match udp::connect(address) {
                     Ok(socket) => return Ok((socket, address)),
-                    Err(error) if udp::is_exhausted(&error) => return Err(Name::NoSocket),
-                    Err(_) => reason = Name::Unreachable,
+                    Err(error) if udp::is_exhausted(&error) => return Err(Lookup::NoSocket),
+                    Err(_) => failure = Lookup::Unreachable,
                 }
             }
         }
-        Err(reason)
+        Err(failure)
     }
 
-    /// Tells the client of the name's address: a reply as on the control connection, in a datagram from the name. QUIC takes no datagram that begins
-    /// like this (the fixed bit is 0; RFC 9000, section 17.3.1).
-    fn tell(&self, reply: Reply, address: SocketAddr) {
+    /// Reports the result of name resolution to the client: a reply as on the control connection, in a datagram from the name.
+    ///
+    /// QUIC endpoints discard it, because the fixed bit of its first byte is 0 (RFC 9000, section 17.3.1).
+    fn report(&self, reply: Reply, address: SocketAddr) {
         if matches!(self.destination, Destination::Name(..)) {
-            let mut wire = socks::header(&self.destination);
-            wire.extend(socks::reply(reply, address));
-            // If it is lost, the client sees the address in the header of what the server sends.
+            let mut wire = socks::encode_header(&self.destination);
+            wire.extend(socks::encode_reply(reply, address));
+            // If the report is lost, the client learns the address from the headers of the server's datagrams.
             let _ = self.association.send(&wire);
         }
     }
 
-    /// Forwards what the server sends, until there is no more to expect.
-    async fn relay(&self, server: &UdpSocket, address: SocketAddr) -> End {
+    /// Forwards the server's datagrams until the flow ends; returns why it ended.
+    async fn relay(&self, server: &UdpSocket, address: SocketAddr) -> FlowEnd {
         let limits = &self.association.shared.limits;
-        let header = socks::header(&Destination::Address(address));
+        let header = socks::encode_header(&Destination::Address(address));
         let mut wire = Vec::with_capacity(1500);
         loop {
-            if self.is_over() {
-                return End::Released;
+            if self.has_ended() {
+                return FlowEnd::Released;
             }
-            let now = self.begun.elapsed();
-            let Some(left) = limits.flow.checked_sub(now) else {
-                return End::Expired;
+            let now = self.started.elapsed();
+            let Some(until_expired) = limits.flow_lifetime.checked_sub(now) else {
+                return FlowEnd::Expired;
             };
-            let idle = Duration::from_millis(self.last.load(Relaxed)) + limits.idle;
-            let Some(quiet) = idle.checked_sub(now) else {
-                return End::Idle;
+            let idle_at =
+                Duration::from_millis(self.last_active.load(Relaxed)) + limits.idle_timeout;
+            let Some(until_idle) = idle_at.checked_sub(now) else {
+                return FlowEnd::Idle;
             };
-            match timeout(left.min(quiet), server.readable()).await {
+            match timeout(until_expired.min(until_idle), server.readable()).await {
                 Err(_) => {}
-                Ok(Err(_)) => return End::Refused,
+                Ok(Err(_)) => return FlowEnd::Refused,
                 Ok(Ok(())) => loop {
                     wire.clone_from(&header);
                     match udp::with_buffer(|buffer| {
                         server.try_recv(buffer).map(|n| wire.extend(&buffer[..n]))
                     }) {
-                        Ok(()) => self.answered(server, &wire, header.len()),
+                        Ok(()) => self.on_server_datagram(server, &wire, header.len()),
                         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
                         Err(_) => {
-                            self.tell(Reply::Refused, address);
-                            return End::Refused;
+                            self.report(Reply::Refused, address);
+                            return FlowEnd::Refused;
                         }
                     }
                 },
@@ -236,43 +245,46 @@ impl Flow {
         }
     }
 
-    /// Forwards `wire`, whose datagram begins at `at`.
-    fn answered(&self, server: &UdpSocket, wire: &[u8], at: usize) {
-        let (shared, datagram) = (&self.association.shared, &wire[at..]);
+    /// Forwards a datagram of the server to the client. `wire` is the SOCKS header of `header_len` bytes and the datagram.
+    fn on_server_datagram(&self, server: &UdpSocket, wire: &[u8], header_len: usize) {
+        let (shared, datagram) = (&self.association.shared, &wire[header_len..]);
         self.touch();
-        let mut outcome = FromServer::Forwarded;
+        let mut outcome = ServerDatagram::Forwarded;
         if datagram.first().is_some_and(|first| first & 0x80 != 0) {
-            let answer = self.state().flights.received(&shared.reader, datagram);
-            match answer {
-                Answer::Nothing => {}
-                Answer::Unknown => outcome = FromServer::RetryUnknown,
-                Answer::TooLarge => outcome = FromServer::RetryTooLarge,
-                Answer::Again(flight) => {
+            let action = self
+                .state()
+                .retry
+                .on_server_datagram(&shared.reader, datagram);
+            match action {
+                Action::None => {}
+                Action::Unknown => outcome = ServerDatagram::RetryUnknown,
+                Action::TooLarge => outcome = ServerDatagram::RetryTooLarge,
+                Action::Resend(flight) => {
                     for datagram in flight {
-                        let outcome = self.send(server, &datagram);
-                        shared.metrics.from_client.add(outcome);
+                        let outcome = self.send_to_server(server, &datagram);
+                        shared.metrics.client_datagrams.add(outcome);
                     }
-                    outcome = FromServer::RetryAnswered;
+                    outcome = ServerDatagram::RetryAnswered;
                 }
             }
         }
-        if !self.association.account().take(datagram.len()) {
-            outcome = FromServer::Bandwidth;
+        if !self.association.bandwidth().try_take(datagram.len()) {
+            outcome = ServerDatagram::BandwidthLimit;
         } else if self.association.send(wire) {
             let bytes = datagram.len() as u64;
-            shared.metrics.down.fetch_add(bytes, Relaxed);
+            shared.metrics.bytes_down.fetch_add(bytes, Relaxed);
         } else {
-            outcome = FromServer::NotSent;
+            outcome = ServerDatagram::SendFailed;
         }
-        shared.metrics.from_server.add(outcome);
+        shared.metrics.server_datagrams.add(outcome);
     }
 
     fn touch(&self) {
-        let now = self.begun.elapsed().as_millis() as u64;
-        self.last.store(now, Relaxed);
+        let now = self.started.elapsed().as_millis() as u64;
+        self.last_active.store(now, Relaxed);
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics with it")
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
     }
 }

@@ -1,4 +1,4 @@
-//! `frontage-quicsocks`: reads a configuration and is a proxy, until it is told to end.
+//! `frontage-quicsocks`: the QuicSocks proxy.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use frontage_quicsocks::{config, proxy::Proxy};
 use tokio::signal::unix::{SignalKind, signal};
 
 const EXAMPLE: &str = "\
-Example of a configuration:
+Example configuration:
   listen = [\"[::]:1080\"]
   resolvers = [\"127.0.0.1:53\"]
   metrics = \"127.0.0.1:9464\"
@@ -17,15 +17,15 @@ Example of a configuration:
 Example:
   frontage-quicsocks /etc/frontage/quicsocks.toml";
 
-/// A SOCKS 5 proxy for QUIC: it resolves names for clients far away, forwards their handshakes, and answers Retry for them.
+/// QuicSocks proxy: a SOCKS 5 proxy that resolves names for distant QUIC clients, forwards their handshakes and answers Retry.
 ///
-/// SIGTERM and SIGINT end it. docs/quicsocks.md has every setting.
+/// SIGTERM and SIGINT end it. docs/quicsocks.md describes every setting.
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLE)]
 struct Args {
-    /// The configuration (TOML)
+    /// Configuration file (TOML)
     config: PathBuf,
-    /// Only say whether the configuration is right
+    /// Check the configuration and exit
     #[arg(long)]
     check: bool,
 }

@@ -1,8 +1,8 @@
-//! What becomes of requests, datagrams, names and flows: each outcome has a name and a counter.
+//! Outcomes of requests, datagrams, lookups and flows. Each outcome has a counter and a name in the metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// An enumeration whose members are counted by name.
+/// Defines an enum whose variants are counted, with the label value of each.
 macro_rules! outcomes {
     ($(#[$about:meta])* $of:ident { $($(#[$doc:meta])* $member:ident = $name:literal,)* }) => {
         $(#[$about])*
@@ -10,160 +10,160 @@ macro_rules! outcomes {
         pub enum $of { $($(#[$doc])* $member,)* }
 
         impl $of {
-            /// All of them.
+            /// All outcomes, in the order of their definition.
             pub const ALL: &[Self] = &[$(Self::$member,)*];
 
-            /// As the metrics have it.
+            /// Label value of this outcome in the metrics.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$member => $name,)* }
             }
         }
 
         impl Outcome for $of {
-            fn number(self) -> usize {
+            fn index(self) -> usize {
                 self as usize
             }
         }
     };
 }
 
-/// A member of such an enumeration.
+/// An outcome that [`Counters`] count.
 pub trait Outcome {
-    /// Its place among them.
-    fn number(self) -> usize;
+    /// Position in the enum's `ALL`.
+    fn index(self) -> usize;
 }
 
 outcomes! {
-    /// Of a control connection.
+    /// Outcome of a control connection.
     Control {
-        /// It has an association.
+        /// The association was opened.
         Associated = "associated",
-        /// It did not say in time what it wants, or went away before.
-        Gone = "gone",
-        /// It does not speak SOCKS 5.
+        /// The client disconnected or timed out before it sent a complete request.
+        Disconnected = "disconnected",
+        /// The client does not speak SOCKS 5.
         Version = "version",
-        /// No authentication method is common.
+        /// Client and proxy have no authentication method in common.
         Method = "method",
-        /// User name or password is wrong.
+        /// The user name or password is wrong.
         Password = "password",
-        /// It wants something else than UDP ASSOCIATE.
+        /// The command is not UDP ASSOCIATE.
         Command = "command",
         /// The request is malformed.
         Malformed = "malformed",
-        /// There are enough associations, of this client or of all.
-        Limit = "limit",
-        /// No port could be opened.
+        /// The client, or the proxy as a whole, has reached its limit of associations.
+        AssociationLimit = "association_limit",
+        /// The proxy could not open a UDP port.
         Failed = "failed",
     }
 }
 
 outcomes! {
-    /// Of a client's datagram.
-    FromClient {
-        /// It went to the server.
+    /// Outcome of a datagram from a client.
+    ClientDatagram {
+        /// Forwarded to the server.
         Forwarded = "forwarded",
-        /// It waits for the name's address.
-        Waiting = "waiting",
-        /// It ended a flow.
+        /// Queued until the name is resolved.
+        Queued = "queued",
+        /// Ended a flow.
         Released = "released",
-        /// It is not from the association's client.
-        Foreign = "foreign",
-        /// Its header ends too early.
+        /// Not from the association's client.
+        WrongSource = "wrong_source",
+        /// The header is truncated.
         Malformed = "malformed",
-        /// Reserved octets are not 0.
+        /// Reserved bytes are not 0.
         Reserved = "reserved",
         /// FRAG is not 0.
         Fragment = "fragment",
-        /// The type of its address is unknown.
+        /// The address type is unknown.
         AddressType = "address_type",
-        /// The name is no host's.
-        Name = "name",
+        /// The name is not a valid host name.
+        InvalidName = "invalid_name",
         /// The port is 0.
-        Port = "port",
-        /// It carries nothing, and there is no such flow.
+        InvalidPort = "invalid_port",
+        /// The payload is empty, and there is no such flow to release.
         Empty = "empty",
-        /// A flow must begin with an Initial packet; this has fewer than 1200 bytes.
-        Short = "short",
-        /// A flow must begin with an Initial packet.
+        /// The first datagram of a flow is shorter than 1200 bytes.
+        TooShort = "too_short",
+        /// The first datagram of a flow is not an Initial packet.
         NotInitial = "not_initial",
-        /// A flow must begin with an Initial packet of a known version.
+        /// The first datagram of a flow has an unknown QUIC version.
         QuicVersion = "quic_version",
-        /// A flow must begin with an Initial packet; the keys do not open this.
-        Forged = "forged",
-        /// The address is one to which nothing is forwarded.
+        /// The first datagram of a flow cannot be decrypted with the Initial keys.
+        Undecryptable = "undecryptable",
+        /// The policy denies the destination address.
         Denied = "denied",
-        /// The client has flows enough.
-        Flows = "flows",
-        /// Too many wait for the name's address.
-        Queue = "queue",
-        /// The client's bandwidth is used up.
-        Bandwidth = "bandwidth",
-        /// The kernel did not take it.
-        NotSent = "not_sent",
+        /// The association has reached its limit of flows.
+        FlowLimit = "flow_limit",
+        /// The queue for datagrams that wait for the name is full.
+        QueueFull = "queue_full",
+        /// The client has used up its bandwidth.
+        BandwidthLimit = "bandwidth_limit",
+        /// The kernel did not accept the datagram.
+        SendFailed = "send_failed",
     }
 }
 
 outcomes! {
-    /// Of a server's datagram.
-    FromServer {
-        /// It went to the client.
+    /// Outcome of a datagram from a server.
+    ServerDatagram {
+        /// Forwarded to the client.
         Forwarded = "forwarded",
-        /// It went to the client, and was a Retry that was answered.
+        /// A Retry that the proxy answered, forwarded to the client.
         RetryAnswered = "retry_answered",
-        /// It went to the client, which has to answer this Retry: the answer would be too large.
+        /// A Retry whose answer would be too large, forwarded to the client, which must answer.
         RetryTooLarge = "retry_too_large",
-        /// A Retry to no first flight that waits for one.
+        /// A Retry that matches no first flight, forwarded to the client.
         RetryUnknown = "retry_unknown",
-        /// The client's bandwidth is used up.
-        Bandwidth = "bandwidth",
-        /// The kernel did not take it.
-        NotSent = "not_sent",
+        /// The client has used up its bandwidth.
+        BandwidthLimit = "bandwidth_limit",
+        /// The kernel did not accept the datagram.
+        SendFailed = "send_failed",
     }
 }
 
 outcomes! {
-    /// Of a name.
-    Name {
-        /// It has an address.
+    /// Outcome of resolving a name and opening a socket to its address.
+    Lookup {
+        /// The name was resolved and a socket to its address opened.
         Resolved = "resolved",
-        /// There is no such name.
+        /// The name does not exist.
         NoSuchName = "no_such_name",
-        /// It has no address.
+        /// The name has no address.
         NoAddress = "no_address",
         /// No resolver answered in time.
         Timeout = "timeout",
         /// The resolvers failed.
         Failed = "failed",
-        /// Its addresses are ones to which nothing is forwarded.
+        /// The policy denies all addresses of the name.
         Denied = "denied",
-        /// No route leads to its addresses.
+        /// There is no route to any address of the name.
         Unreachable = "unreachable",
-        /// The system has no more sockets or ports.
+        /// The system is out of sockets or ports.
         NoSocket = "no_socket",
     }
 }
 
 outcomes! {
     /// Why a flow ended.
-    End {
-        /// The client gave it up, as it does when it has migrated.
+    FlowEnd {
+        /// The client released it, as it does after migration.
         Released = "released",
-        /// Nothing came for some time.
+        /// The flow was idle for too long.
         Idle = "idle",
-        /// It lasted as long as it may.
+        /// The flow reached its maximum lifetime.
         Expired = "expired",
-        /// The server's host has no such port (ICMP).
+        /// The server's host reported an unreachable port (ICMP).
         Refused = "refused",
-        /// The name has no address for it.
+        /// The name could not be resolved.
         Unresolved = "unresolved",
-        /// It did not begin: the system has no more sockets or ports.
+        /// The system is out of sockets or ports.
         NoSocket = "no_socket",
-        /// Its association ended.
+        /// The association ended.
         Association = "association",
     }
 }
 
-/// A counter for each outcome.
+/// One counter for each outcome of an enum.
 #[derive(Debug)]
 pub struct Counters(Box<[AtomicU64]>);
 
@@ -173,10 +173,10 @@ impl Counters {
     }
 
     pub fn add(&self, outcome: impl Outcome) {
-        self.0[outcome.number()].fetch_add(1, Relaxed);
+        self.0[outcome.index()].fetch_add(1, Relaxed);
     }
 
     pub fn get(&self, outcome: impl Outcome) -> u64 {
-        self.0[outcome.number()].load(Relaxed)
+        self.0[outcome.index()].load(Relaxed)
     }
 }

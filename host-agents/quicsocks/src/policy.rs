@@ -1,11 +1,12 @@
-//! Where nothing is forwarded to: a proxy must not be a way into the networks behind it.
+//! Destination policy: the proxy must not give access to the networks behind it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv6Net};
 
-/// Prefixes that are not of the public Internet (IANA's registries of special-purpose addresses, RFC 6890), but those of documentation, which lead nowhere.
-const INSIDE: [&str; 19] = [
+/// Prefixes outside the public Internet (IANA's special-purpose address registries, RFC 6890). Documentation prefixes are
+/// missing because they are not routed.
+const NON_PUBLIC: [&str; 19] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
     "100.64.0.0/10",
@@ -27,51 +28,53 @@ const INSIDE: [&str; 19] = [
     "5f00::/16",
 ];
 
-/// IPv6 prefixes in whose addresses an IPv4 address hides, and at which bit: mapped, of NAT64 (RFC 6052) and of 6to4 (RFC 3056).
-const HIDING: [(&str, u32); 4] = [
+/// IPv6 prefixes with an embedded IPv4 address, and the bit at which it starts: IPv4-mapped and -compatible, NAT64 (RFC 6052)
+/// and 6to4 (RFC 3056).
+const EMBEDDING: [(&str, u32); 4] = [
     ("::ffff:0:0/96", 96),
     ("::/96", 96),
     ("64:ff9b::/96", 96),
     ("2002::/16", 16),
 ];
 
-/// Destinations that are allowed.
+/// The destinations to which the proxy may forward.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    inside: Vec<IpNet>,
-    hiding: Vec<(Ipv6Net, u32)>,
+    non_public: Vec<IpNet>,
+    embedding: Vec<(Ipv6Net, u32)>,
     allow: Vec<IpNet>,
 }
 
 impl Policy {
-    /// The public Internet, and what `allow` says.
+    /// Creates a policy that allows the public Internet and the prefixes in `allow`.
     pub fn new(allow: &[IpNet]) -> Self {
-        let net = |text: &&str| text.parse().expect("a prefix");
-        let hiding = |(text, bit): &(&str, u32)| (text.parse().expect("a prefix"), *bit);
+        let net = |text: &&str| text.parse().expect("constant prefixes are valid");
+        let embedding =
+            |(text, bit): &(&str, u32)| (text.parse().expect("constant prefixes are valid"), *bit);
         Self {
-            inside: INSIDE.iter().map(net).collect(),
-            hiding: HIDING.iter().map(hiding).collect(),
+            non_public: NON_PUBLIC.iter().map(net).collect(),
+            embedding: EMBEDDING.iter().map(embedding).collect(),
             allow: allow.to_vec(),
         }
     }
 
-    /// Whether datagrams may go to `address`.
+    /// Returns true if the proxy may forward to `address`.
     pub fn allows(&self, address: IpAddr) -> bool {
-        let of = |nets: &[IpNet], ip: IpAddr| nets.iter().any(|net| net.contains(&ip));
-        if of(&self.allow, address) {
+        let contains = |nets: &[IpNet], ip: IpAddr| nets.iter().any(|net| net.contains(&ip));
+        if contains(&self.allow, address) {
             return true;
         }
-        if of(&self.inside, address) {
+        if contains(&self.non_public, address) {
             return false;
         }
         match address {
             IpAddr::V4(_) => true,
-            IpAddr::V6(v6) => self.hidden(v6).is_none_or(|v4| self.allows(v4.into())),
+            IpAddr::V6(v6) => self.embedded_v4(v6).is_none_or(|v4| self.allows(v4.into())),
         }
     }
 
-    fn hidden(&self, v6: Ipv6Addr) -> Option<Ipv4Addr> {
-        let (_, bit) = self.hiding.iter().find(|(net, _)| net.contains(&v6))?;
+    fn embedded_v4(&self, v6: Ipv6Addr) -> Option<Ipv4Addr> {
+        let (_, bit) = self.embedding.iter().find(|(net, _)| net.contains(&v6))?;
         Some(Ipv4Addr::from_bits((v6.to_bits() >> (96 - bit)) as u32))
     }
 }
@@ -81,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_inside_is_closed_however_it_is_written() {
+    fn denies_non_public_addresses_in_every_notation() {
         let policy = Policy::new(&[]);
         for address in [
             "127.0.0.1",
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_is_no_more() {
+    fn allows_exactly_the_configured_prefixes() {
         let policy = Policy::new(&["10.0.0.0/24".parse().unwrap()]);
         assert!(policy.allows("10.0.0.9".parse().unwrap()));
         assert!(!policy.allows("10.0.1.9".parse().unwrap()));

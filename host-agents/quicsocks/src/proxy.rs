@@ -1,4 +1,4 @@
-//! The proxy: where it listens, and what its associations share.
+//! The proxy: its listeners, and the state that associations share.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use frontage_program::prometheus;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 
-use crate::account::Accounts;
 use crate::config::{Config, User};
 use crate::control;
 use crate::metrics::Metrics;
 use crate::policy::Policy;
-use crate::resolve::Names;
+use crate::quota::Quotas;
+use crate::resolve::RecursiveResolver;
 
-/// Control connections that may wait to be accepted.
+/// Backlog of the listeners for control connections.
 const BACKLOG: u32 = 4096;
-/// Answers of resolvers that are kept, for as long as they may be.
-const NAMES: u64 = 8192;
-/// How long nothing is accepted if the process has no descriptor for it.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Number of DNS answers to cache.
+const DNS_CACHE_SIZE: u64 = 8192;
+/// Delay before the next accept after one failed, for want of file descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// What associations share.
+/// State that all associations share.
 pub struct Shared {
     pub users: Vec<User>,
     pub policy: Policy,
-    pub names: Names,
-    pub accounts: Arc<Accounts>,
+    pub resolver: RecursiveResolver,
+    pub quotas: Arc<Quotas>,
     pub limits: Limits,
     pub metrics: Arc<Metrics>,
     pub reader: Reader,
@@ -41,18 +41,18 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// Of each flow, and of each association.
+/// Limits of flows and associations.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long a flow may last.
-    pub flow: Duration,
-    /// How long it may have nothing to forward.
-    pub idle: Duration,
-    /// Most flows of an association.
-    pub flows: usize,
+    /// Maximum lifetime of a flow.
+    pub flow_lifetime: Duration,
+    /// Idle timeout of a flow.
+    pub idle_timeout: Duration,
+    /// Maximum number of flows of an association.
+    pub max_flows: usize,
 }
 
-/// A proxy that runs until it is dropped.
+/// A proxy. It runs until it is dropped.
 #[derive(Debug)]
 pub struct Proxy {
     shared: Arc<Shared>,
@@ -61,22 +61,25 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts what `config` says. To be called within a Tokio runtime.
+    /// Starts a proxy. Must be called within a Tokio runtime.
+    ///
+    /// # Errors
+    /// Returns an error if an address is in use or not of this machine.
     pub async fn start(config: Config) -> Result<Self> {
         let limits = &config.limits;
-        let accounts = Accounts::new(
+        let quotas = Quotas::new(
             limits.associations_per_client,
             limits.associations,
             limits.bandwidth.0,
         );
         let shared = Arc::new(Shared {
             policy: Policy::new(&config.allow),
-            names: Names::new(&config.resolvers, NAMES)?,
-            accounts: Arc::new(accounts),
+            resolver: RecursiveResolver::new(&config.resolvers, DNS_CACHE_SIZE)?,
+            quotas: Arc::new(quotas),
             limits: Limits {
-                flow: Duration::from_secs(limits.flow_seconds),
-                idle: Duration::from_secs(limits.idle_seconds),
-                flows: limits.flows_per_association,
+                flow_lifetime: Duration::from_secs(limits.flow_seconds),
+                idle_timeout: Duration::from_secs(limits.idle_seconds),
+                max_flows: limits.flows_per_association,
             },
             metrics: Arc::default(),
             reader: Reader::default(),
@@ -85,15 +88,15 @@ impl Proxy {
         let mut tasks = JoinSet::new();
         if let Some(address) = config.metrics {
             let listener = TcpListener::bind(address).await;
-            let listener = listener
-                .with_context(|| format!("cannot listen at TCP {address} for Prometheus"))?;
+            let listener =
+                listener.with_context(|| format!("metrics: cannot listen on TCP {address}"))?;
             let metrics = shared.metrics.clone();
             tasks.spawn(prometheus::serve(listener, move || metrics.page()));
         }
         let mut addresses = Vec::new();
         for address in config.listen {
-            let listener =
-                listen(address).with_context(|| format!("cannot listen at TCP {address}"))?;
+            let listener = listen(address)
+                .with_context(|| format!("listen: cannot listen on TCP {address}"))?;
             addresses.push(listener.local_addr()?);
             tasks.spawn(accept(listener, shared.clone()));
         }
@@ -104,12 +107,12 @@ impl Proxy {
         })
     }
 
-    /// Where it listens.
+    /// Returns the addresses of the control listeners.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What it counts.
+    /// Returns the metrics of this proxy.
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
     }
@@ -127,14 +130,14 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let mut open = JoinSet::new();
+    let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                open.spawn(control::serve(shared.clone(), stream));
+                connections.spawn(control::serve(shared.clone(), stream));
             }
-            Err(_) => tokio::time::sleep(PAUSE).await,
+            Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
         }
-        while open.try_join_next().is_some() {}
+        while connections.try_join_next().is_some() {}
     }
 }

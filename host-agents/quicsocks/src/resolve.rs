@@ -1,4 +1,4 @@
-//! Names to addresses, by the recursive resolver beside the proxy.
+//! Name resolution by the recursive resolvers next to the proxy.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -11,23 +11,28 @@ use hickory_resolver::proto::rr::{RData, RecordType};
 use hickory_resolver::{Resolver, TokioResolver};
 use tokio::time::timeout;
 
-use crate::outcome::Name;
+use crate::outcome::Lookup;
 
-/// How long the addresses of the family that the client uses are waited for once the others are here (RFC 8305, section 3).
+/// Time to wait for addresses of the client's family after the other family's have arrived (RFC 8305, section 3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
-/// How long a resolver may take to answer, and how often it is asked.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time limit for an answer to one query.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
+/// Number of queries before resolution fails.
 const ATTEMPTS: usize = 2;
-/// Questions under way at a time to one resolver.
-const UNDER_WAY: usize = 1 << 16;
+/// Maximum number of concurrent queries to one resolver.
+const MAX_QUERIES: usize = 1 << 16;
 
-/// Asks the resolvers; answers are kept for as long as their TTL says.
+/// Client of recursive resolvers with a cache that respects TTLs.
 #[derive(Clone)]
-pub struct Names(TokioResolver);
+pub struct RecursiveResolver(TokioResolver);
 
-impl Names {
-    /// Asks these, which must be recursive, and keeps so many answers. To be called within a Tokio runtime.
-    pub fn new(resolvers: &[SocketAddr], kept: u64) -> Result<Self> {
+impl RecursiveResolver {
+    /// Creates a client of `resolvers`, which must be recursive, that caches up to `cache_size` answers. Must be called within
+    /// a Tokio runtime.
+    ///
+    /// # Errors
+    /// Returns the error of the resolver library.
+    pub fn new(resolvers: &[SocketAddr], cache_size: u64) -> Result<Self> {
         let servers = resolvers.iter().map(|address| {
             let mut server = NameServerConfig::udp_and_tcp(address.ip());
             for connection in &mut server.connections {
@@ -38,55 +43,59 @@ impl Names {
         let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
         let mut builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
         let options = builder.options_mut();
-        options.cache_size = kept;
-        options.timeout = PATIENCE;
+        options.cache_size = cache_size;
+        options.timeout = QUERY_TIMEOUT;
         options.attempts = ATTEMPTS;
-        options.max_active_requests = UNDER_WAY;
+        options.max_active_requests = MAX_QUERIES;
         options.use_hosts_file = hickory_resolver::config::ResolveHosts::Never;
-        let resolver = builder.build().context("cannot ask the resolvers")?;
+        let resolver = builder.build().context("cannot set up the resolvers")?;
         Ok(Self(resolver))
     }
 
-    /// The addresses of `name`, best first: those of the family in which the client came, for that has a direct path to them (happy eyeballs,
-    /// RFC 8305, as far as it concerns names: both families are asked for at once).
-    pub async fn addresses(&self, name: &str, client: IpAddr) -> Result<Vec<IpAddr>, Name> {
-        // A dot at the end: no search list, no other name than this.
+    /// Resolves `name`. Addresses of the client's family come first, because the client can use it on the direct path, too.
+    ///
+    /// Queries both families at once (the name resolution part of Happy Eyeballs, RFC 8305).
+    ///
+    /// # Errors
+    /// Returns the outcome of the lookup if it yields no address.
+    pub async fn resolve(&self, name: &str, client: IpAddr) -> Result<Vec<IpAddr>, Lookup> {
+        // The trailing dot disables the search list.
         let name = format!("{name}.");
         let kinds = match client.to_canonical() {
             IpAddr::V4(_) => [RecordType::A, RecordType::AAAA],
             IpAddr::V6(_) => [RecordType::AAAA, RecordType::A],
         };
-        let [mut first, mut second] = kinds.map(|kind| Box::pin(self.ask(&name, kind)));
+        let [mut first, mut second] = kinds.map(|kind| Box::pin(self.query(&name, kind)));
         let (first, second) = tokio::select! {
-            found = &mut first => match found {
-                Ok(found) if !found.is_empty() => return Ok(found),
-                found => (Some(found), second.await),
+            answer = &mut first => match answer {
+                Ok(addresses) if !addresses.is_empty() => return Ok(addresses),
+                answer => (Some(answer), second.await),
             },
-            found = &mut second => match &found {
-                // There is one; the better may still come.
+            answer = &mut second => match &answer {
+                // The preferred family may still arrive.
                 Ok(addresses) if !addresses.is_empty() => {
-                    (timeout(RESOLUTION_DELAY, first).await.ok(), found)
+                    (timeout(RESOLUTION_DELAY, first).await.ok(), answer)
                 }
-                _ => (Some(first.await), found),
+                _ => (Some(first.await), answer),
             },
         };
-        let mut found = Vec::new();
-        let mut problem = None;
+        let mut all = Vec::new();
+        let mut failure = None;
         for answer in [first, Some(second)].into_iter().flatten() {
             match answer {
-                Ok(addresses) => found.extend(addresses),
-                Err(reason) => problem = problem.or(Some(reason)),
+                Ok(addresses) => all.extend(addresses),
+                Err(outcome) => failure = failure.or(Some(outcome)),
             }
         }
-        if found.is_empty() {
-            return Err(problem.unwrap_or(Name::NoAddress));
+        if all.is_empty() {
+            return Err(failure.unwrap_or(Lookup::NoAddress));
         }
-        Ok(found)
+        Ok(all)
     }
 
-    async fn ask(&self, name: &str, kind: RecordType) -> Result<Vec<IpAddr>, Name> {
+    async fn query(&self, name: &str, kind: RecordType) -> Result<Vec<IpAddr>, Lookup> {
         match self.0.lookup(name, kind).await {
-            Ok(found) => Ok(found
+            Ok(response) => Ok(response
                 .answers()
                 .iter()
                 .filter_map(|record| match &record.data {
@@ -95,16 +104,16 @@ impl Names {
                     _ => None,
                 })
                 .collect()),
-            Err(error) if error.is_nx_domain() => Err(Name::NoSuchName),
+            Err(error) if error.is_nx_domain() => Err(Lookup::NoSuchName),
             Err(error) if error.is_no_records_found() => Ok(Vec::new()),
-            Err(NetError::Timeout) => Err(Name::Timeout),
-            Err(_) => Err(Name::Failed),
+            Err(NetError::Timeout) => Err(Lookup::Timeout),
+            Err(_) => Err(Lookup::Failed),
         }
     }
 }
 
-impl std::fmt::Debug for Names {
+impl std::fmt::Debug for RecursiveResolver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Names")
+        f.write_str("RecursiveResolver(..)")
     }
 }

@@ -1,9 +1,9 @@
-//! The clients against `frontage-cclb7-quic`.
+//! `frontage-h3-client` and `frontage-get` against `frontage-cclb7-quic`.
 
-mod against_server;
-mod by_name;
-#[allow(dead_code, reason = "it uses a part")]
-#[path = "../../../quicsocks/tests/it/lab.rs"]
-mod lab;
-mod through_proxy;
-mod world;
+mod get_by_name;
+mod get_through_proxy;
+mod h3_client;
+#[allow(dead_code, reason = "these tests use only part of it")]
+#[path = "../../../quicsocks/tests/it/testbed.rs"]
+mod quicsocks_testbed;
+mod testbed;

@@ -1,4 +1,4 @@
-//! `frontage-quicsocks-load`: handshakes with QUIC servers, directly or through a proxy, and how long each took.
+//! `frontage-quicsocks-load`: measures the duration of QUIC handshakes, directly or through a QuicSocks proxy.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use frontage_quicsocks::client::{self, Relay};
-use frontage_quicsocks::resolve::Names;
+use frontage_quicsocks::resolve::RecursiveResolver;
+use frontage_quicsocks_client as client;
+use frontage_quicsocks_client::Association;
 use noq::crypto::rustls::QuicClientConfig;
 use noq::{ClientConfig, Connection, Endpoint, TransportConfig, VarInt};
 use rustls::RootCertStore;
@@ -26,76 +27,83 @@ Examples:
   frontage-quicsocks-load --ca ca.pem --proxy 192.0.2.1:1080 --names 'n{}.example' --handshakes 100
   frontage-quicsocks-load --ca ca.pem --resolver 192.0.2.1:53 --names 'n{}.example' --handshakes 100";
 
-/// Makes QUIC connections to many names, and says as one line of JSON how long each handshake took, its name's resolution included.
+/// Opens QUIC connections to many names and prints one line of JSON with the duration of each handshake, name resolution
+/// included.
+///
+/// Exit status: 0 if all connections succeeded and migrated, 1 if not, 2 if the load could not start.
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLES)]
 struct Args {
-    /// PEM file of the certificates that servers' certificates must lead to
+    /// PEM file with the trusted CA certificates
     #[arg(long, value_name = "FILE")]
     ca: PathBuf,
-    /// Go through this QuicSocks proxy
+    /// Connect through this QuicSocks proxy
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "resolver", required_unless_present_any = ["resolver", "address"])]
     proxy: Option<String>,
-    /// Go to servers directly, and ask this recursive resolver for their addresses
+    /// Connect directly, and resolve names with this recursive resolver
     #[arg(long, value_name = "ADDRESS:PORT")]
     resolver: Option<SocketAddr>,
-    /// Go to servers directly, at this address, and ask nobody
+    /// Connect directly to this address, without name resolution
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["proxy", "resolver"])]
     address: Option<IpAddr>,
-    /// Names of the servers; {} stands for the handshake's number
+    /// Server names; {} is replaced by the number of the handshake
     #[arg(long)]
     names: String,
-    /// The servers' UDP port
+    /// UDP port of the servers
     #[arg(long, default_value_t = 443)]
     port: u16,
-    /// How many handshakes
+    /// Number of handshakes
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     handshakes: u32,
-    /// How many at a time
+    /// Number of concurrent handshakes
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    at_a_time: u32,
-    /// With a proxy: how many associations connections share
+    concurrency: u32,
+    /// With a proxy: number of associations that the connections share
     #[arg(long, requires = "proxy", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     associations: u32,
-    /// With a proxy: an association of its own for each connection, whose making counts
+    /// With a proxy: open a new association for each connection, and include it in the duration
     #[arg(long, requires = "proxy")]
     cold: bool,
-    /// With a proxy: go to the direct path after each handshake
+    /// With a proxy: migrate to the direct path after each handshake
     #[arg(long, requires = "proxy")]
     migrate: bool,
-    /// Seconds that a handshake may take
+    /// Time limit for each handshake and each migration, in seconds
     #[arg(long, default_value_t = 20)]
-    patience: u64,
+    timeout: u64,
 }
 
-/// What came of it all.
+/// Results of all handshakes.
 #[derive(Default, Serialize)]
 struct Report {
-    /// Milliseconds that each took.
+    /// Duration of each handshake in milliseconds.
     handshake_ms: Vec<f64>,
-    /// Milliseconds from the beginning until the server was heard on the direct path.
+    /// Milliseconds from the start of each handshake until the server answered on the direct path.
     migrated_ms: Vec<f64>,
-    /// How many did not get so far, by why.
+    /// Number of failed handshakes by reason.
     failed: BTreeMap<String, u32>,
+    /// Number of connections that stayed at the proxy by reason.
     stayed: BTreeMap<String, u32>,
 }
 
-/// How connections are made.
-enum Way {
-    Direct(Option<Box<Names>>, Option<IpAddr>),
+/// How to connect.
+enum Route {
+    /// Directly, to the address from the resolver or to a fixed one.
+    Direct(Option<Box<RecursiveResolver>>, Option<IpAddr>),
+    /// Through this proxy, with a new association for each connection.
     Cold(String),
-    Warm(Vec<Arc<Relay>>),
+    /// Through existing associations.
+    Warm(Vec<Arc<Association>>),
 }
 
 struct Load {
     args: Args,
-    way: Way,
+    route: Route,
     config: ClientConfig,
 }
 
-/// What came of one.
-struct Done {
-    handshake: Duration,
+/// Result of one handshake.
+struct Handshake {
+    duration: Duration,
     migrated: Option<Result<Duration, String>>,
 }
 
@@ -113,50 +121,56 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn run(args: Args) -> Result<bool> {
     frontage_program::limits::raise_open_files();
-    let config = trust(&args.ca)?;
-    let way = match &args.proxy {
-        Some(proxy) if args.cold => Way::Cold(proxy.clone()),
+    let config = client_config(&args.ca)?;
+    let route = match &args.proxy {
+        Some(proxy) if args.cold => Route::Cold(proxy.clone()),
         Some(proxy) => {
-            let mut relays = Vec::new();
+            let mut associations = Vec::new();
             for _ in 0..args.associations {
-                relays.push(Relay::connect(proxy, None).await?);
+                associations.push(Association::connect(proxy, None).await?);
             }
-            Way::Warm(relays)
+            Route::Warm(associations)
         }
         None => {
-            let resolver = args.resolver.map(|resolver| Names::new(&[resolver], 0));
-            Way::Direct(resolver.transpose()?.map(Box::new), args.address)
+            let resolver = args
+                .resolver
+                .map(|resolver| RecursiveResolver::new(&[resolver], 0));
+            Route::Direct(resolver.transpose()?.map(Box::new), args.address)
         }
     };
-    let (handshakes, at_a_time) = (args.handshakes, args.at_a_time);
-    let load = Arc::new(Load { args, way, config });
-    let places = Arc::new(Semaphore::new(at_a_time as usize));
+    let (handshakes, concurrency) = (args.handshakes, args.concurrency);
+    let load = Arc::new(Load {
+        args,
+        route,
+        config,
+    });
+    let permits = Arc::new(Semaphore::new(concurrency as usize));
     let mut tasks = JoinSet::new();
     for number in 0..handshakes {
-        let place = places.clone().acquire_owned().await?;
+        let permit = permits.clone().acquire_owned().await?;
         let load = load.clone();
         tasks.spawn(async move {
-            let done = load.one(number).await;
-            drop(place);
-            done
+            let result = load.handshake(number).await;
+            drop(permit);
+            result
         });
     }
     let mut report = Report::default();
-    while let Some(done) = tasks.join_next().await {
-        report.add(done?);
+    while let Some(result) = tasks.join_next().await {
+        report.add(result?);
     }
     println!("{}", serde_json::to_string(&report)?);
     Ok(report.failed.is_empty() && report.stayed.is_empty())
 }
 
 impl Report {
-    fn add(&mut self, done: Result<Done, String>) {
+    fn add(&mut self, result: Result<Handshake, String>) {
         let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
-        match done {
+        match result {
             Err(reason) => *self.failed.entry(reason).or_default() += 1,
-            Ok(done) => {
-                self.handshake_ms.push(ms(done.handshake));
-                match done.migrated {
+            Ok(handshake) => {
+                self.handshake_ms.push(ms(handshake.duration));
+                match handshake.migrated {
                     None => {}
                     Some(Ok(after)) => self.migrated_ms.push(ms(after)),
                     Some(Err(reason)) => *self.stayed.entry(reason).or_default() += 1,
@@ -167,59 +181,57 @@ impl Report {
 }
 
 impl Load {
-    async fn one(&self, number: u32) -> Result<Done, String> {
+    async fn handshake(&self, number: u32) -> Result<Handshake, String> {
         let name = self.args.names.replace("{}", &number.to_string());
-        let begun = Instant::now();
-        let patience = Duration::from_secs(self.args.patience);
-        let late = |_| "timeout".to_owned();
+        let started = Instant::now();
+        let limit = Duration::from_secs(self.args.timeout);
+        let timed_out = |_| "timeout".to_owned();
         let text = |error: client::Error| error.to_string();
-        let relay = match &self.way {
-            Way::Direct(names, address) => {
-                let direct = self.direct(&name, names.as_deref(), *address);
-                let (endpoint, quic) = timeout(patience, direct).await.map_err(late)??;
-                let handshake = begun.elapsed();
+        let association = match &self.route {
+            Route::Direct(resolver, address) => {
+                let direct = self.connect_directly(&name, resolver.as_deref(), *address);
+                let (endpoint, quic) = timeout(limit, direct).await.map_err(timed_out)??;
+                let duration = started.elapsed();
                 close(&endpoint, &quic).await;
-                return Ok(Done {
-                    handshake,
+                return Ok(Handshake {
+                    duration,
                     migrated: None,
                 });
             }
-            Way::Warm(relays) => relays[number as usize % relays.len()].clone(),
-            Way::Cold(proxy) => Relay::connect(proxy, None).await.map_err(text)?,
+            Route::Warm(associations) => associations[number as usize % associations.len()].clone(),
+            Route::Cold(proxy) => Association::connect(proxy, None).await.map_err(text)?,
         };
-        let connecting = client::connect(&relay, self.config.clone(), &name, self.args.port);
-        let connected = timeout(patience, connecting).await;
-        let connected = connected.map_err(late)?.map_err(text)?;
-        let handshake = begun.elapsed();
+        let connecting = client::connect(&association, self.config.clone(), &name, self.args.port);
+        let connected = timeout(limit, connecting).await;
+        let connected = connected.map_err(timed_out)?.map_err(text)?;
+        let duration = started.elapsed();
         let (endpoint, quic) = (connected.endpoint.clone(), connected.quic.clone());
         let mut migrated = None;
         if self.args.migrate {
-            let moving = timeout(patience, connected.migrate(None)).await;
-            migrated = Some(moving.map_err(late).and_then(|moved| {
-                moved
-                    .map(|_| begun.elapsed())
-                    .map_err(|stay| stay.to_string())
+            let result = timeout(limit, connected.migrate(None)).await;
+            migrated = Some(result.map_err(timed_out).and_then(|result| {
+                result
+                    .map(|_| started.elapsed())
+                    .map_err(|error| error.to_string())
             }));
         }
         close(&endpoint, &quic).await;
-        Ok(Done {
-            handshake,
-            migrated,
-        })
+        Ok(Handshake { duration, migrated })
     }
 
-    async fn direct(
+    async fn connect_directly(
         &self,
         name: &str,
-        names: Option<&Names>,
+        resolver: Option<&RecursiveResolver>,
         address: Option<IpAddr>,
     ) -> Result<(Endpoint, Connection), String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        let ip = match (names, address) {
-            (Some(names), _) => {
-                let resolver = self.args.resolver.map(|resolver| resolver.ip());
-                let found = names.addresses(name, resolver.expect("it is asked")).await;
-                found.map_err(|outcome| outcome.name().to_owned())?[0]
+        let ip = match (resolver, address) {
+            (Some(resolver), _) => {
+                let address = self.args.resolver.map(|resolver| resolver.ip());
+                let address = address.expect("the resolver has an address");
+                let resolved = resolver.resolve(name, address).await;
+                resolved.map_err(|outcome| outcome.name().to_owned())?[0]
             }
             (None, Some(address)) => address,
             (None, None) => return Err("no address".into()),
@@ -236,15 +248,15 @@ impl Load {
     }
 }
 
-/// Ends the connection, and sees that the server hears of it.
+/// Closes the connection and waits until the close was sent.
 async fn close(endpoint: &Endpoint, quic: &Connection) {
     // H3_NO_ERROR (RFC 9114, section 8.1).
     quic.close(VarInt::from_u32(0x100), b"");
     endpoint.wait_all_draining().await;
 }
 
-fn trust(ca: &Path) -> Result<ClientConfig> {
-    let problem = || format!("cannot take certificates from {}", ca.display());
+fn client_config(ca: &Path) -> Result<ClientConfig> {
+    let problem = || format!("--ca: cannot read certificates from {}", ca.display());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(ca).with_context(problem)? {
         roots
@@ -257,7 +269,7 @@ fn trust(ca: &Path) -> Result<ClientConfig> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![b"h3".into()];
-    // Each handshake is a whole one.
+    // Measure full handshakes.
     tls.resumption = rustls::client::Resumption::disabled();
     let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
     config.transport_config(Arc::new(TransportConfig::default()));

@@ -1,20 +1,20 @@
-//! Malformed and unwanted requests on the control connection.
+//! Malformed and unsupported requests on the control connection.
 
 use frontage_quicsocks::config::Limits;
 use frontage_quicsocks::outcome::Control;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::lab::{Options, proxy, until};
+use crate::testbed::{Options, start_proxy, wait_until};
 
 const ASSOCIATE: &[u8] = &[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0];
 
-/// Nobody is asked for a name here.
-const NOWHERE: &str = "127.0.0.1:9";
+/// A resolver address that these tests never query.
+const UNUSED_RESOLVER: &str = "127.0.0.1:9";
 
 #[tokio::test]
-async fn each_has_an_outcome_and_an_answer() {
-    let proxy = proxy(NOWHERE.parse().unwrap(), Options::default()).await;
+async fn invalid_request_has_its_outcome_and_reply() {
+    let proxy = start_proxy(UNUSED_RESOLVER.parse().unwrap(), Options::default()).await;
     let cases: [(&[u8], Control, &[u8]); 7] = [
         (&[4, 1, 0], Control::Version, &[]),
         (&[5, 1, 2], Control::Method, &[5, 0xff]),
@@ -34,17 +34,17 @@ async fn each_has_an_outcome_and_an_answer() {
             Control::Malformed,
             &[5, 0, 5, 1],
         ),
-        (&[5, 1, 0, 5], Control::Gone, &[5, 0]),
+        (&[5, 1, 0, 5], Control::Disconnected, &[5, 0]),
     ];
-    for (said, outcome, answer) in cases {
+    for (request, outcome, reply) in cases {
         let before = proxy.metrics().control.get(outcome);
         let mut stream = TcpStream::connect(proxy.addresses()[0]).await.unwrap();
-        stream.write_all(said).await.unwrap();
+        stream.write_all(request).await.unwrap();
         stream.shutdown().await.unwrap();
-        let mut heard = Vec::new();
-        stream.read_to_end(&mut heard).await.unwrap();
-        assert!(heard.starts_with(answer), "{said:?}: {heard:?}");
-        until(
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).await.unwrap();
+        assert!(received.starts_with(reply), "{request:?}: {received:?}");
+        wait_until(
             || proxy.metrics().control.get(outcome) == before + 1,
             outcome.name(),
         )
@@ -54,8 +54,8 @@ async fn each_has_an_outcome_and_an_answer() {
 }
 
 #[tokio::test]
-async fn authentication_has_outcomes_of_its_own() {
-    let proxy = proxy(NOWHERE.parse().unwrap(), Options::with_a_user()).await;
+async fn failed_authentication_has_its_outcome_and_reply() {
+    let proxy = start_proxy(UNUSED_RESOLVER.parse().unwrap(), Options::with_user()).await;
     let cases: [(&[u8], Control, &[u8]); 4] = [
         (&[5, 1, 0], Control::Method, &[5, 0xff]),
         (&[5, 1, 2, 9], Control::Malformed, &[5, 2]),
@@ -64,21 +64,25 @@ async fn authentication_has_outcomes_of_its_own() {
             Control::Password,
             &[5, 2, 1, 1],
         ),
-        (b"\x05\x01\x02\x01\x03ada\x06eng", Control::Gone, &[5, 2]),
+        (
+            b"\x05\x01\x02\x01\x03ada\x06eng",
+            Control::Disconnected,
+            &[5, 2],
+        ),
     ];
-    for (said, outcome, answer) in cases {
+    for (request, outcome, reply) in cases {
         let mut stream = TcpStream::connect(proxy.addresses()[0]).await.unwrap();
-        stream.write_all(said).await.unwrap();
+        stream.write_all(request).await.unwrap();
         stream.shutdown().await.unwrap();
-        let mut heard = Vec::new();
-        stream.read_to_end(&mut heard).await.unwrap();
-        assert_eq!(heard, answer, "{said:?}");
-        until(|| proxy.metrics().control.get(outcome) == 1, outcome.name()).await;
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).await.unwrap();
+        assert_eq!(received, reply, "{request:?}");
+        wait_until(|| proxy.metrics().control.get(outcome) == 1, outcome.name()).await;
     }
 }
 
 #[tokio::test]
-async fn a_client_has_so_many_associations() {
+async fn association_beyond_the_client_limit_is_rejected() {
     let limits = Limits {
         associations_per_client: 2,
         ..Limits::default()
@@ -87,26 +91,30 @@ async fn a_client_has_so_many_associations() {
         limits,
         ..Options::default()
     };
-    let proxy = proxy(NOWHERE.parse().unwrap(), options).await;
+    let proxy = start_proxy(UNUSED_RESOLVER.parse().unwrap(), options).await;
     let mut open = Vec::new();
     for expected in [0, 0, 2] {
         let mut stream = TcpStream::connect(proxy.addresses()[0]).await.unwrap();
         stream.write_all(ASSOCIATE).await.unwrap();
-        let mut answer = [0; 4];
-        stream.read_exact(&mut answer).await.unwrap();
-        assert_eq!(answer, [5, 0, 5, expected]);
+        let mut reply = [0; 4];
+        stream.read_exact(&mut reply).await.unwrap();
+        assert_eq!(reply, [5, 0, 5, expected]);
         open.push(stream);
     }
     let metrics = proxy.metrics();
-    until(|| metrics.control.get(Control::Limit) == 1, "the limit").await;
+    wait_until(
+        || metrics.control.get(Control::AssociationLimit) == 1,
+        "the rejected association",
+    )
+    .await;
     assert_eq!(metrics.control.get(Control::Associated), 2);
-    // An association ends with its connection.
+    // Closing the control connection ends the association.
     drop(open);
-    let none = || {
+    let all_closed = || {
         metrics
             .associations
             .load(std::sync::atomic::Ordering::Relaxed)
             == 0
     };
-    until(none, "no association").await;
+    wait_until(all_closed, "the end of all associations").await;
 }

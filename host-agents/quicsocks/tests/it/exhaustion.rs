@@ -1,41 +1,41 @@
-//! The program when the system gives it no more sockets.
+//! The proxy program when the system is out of sockets.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use frontage_quicsocks::socks::{Destination, header};
+use frontage_quicsocks_client::socks::{Destination, encode_header};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use crate::lab::PATIENCE;
-use crate::raw::{Raw, initial};
+use crate::raw_client::{RawClient, capture_initial};
+use crate::testbed::TEST_TIMEOUT;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_frontage-quicsocks");
-/// Files that the program may open, its own and the runtime's among them.
-const FILES: usize = 48;
-/// More flows than that, each of which takes a socket.
+/// Limit of open files for the program, including its own and the runtime's.
+const MAX_FILES: usize = 48;
+/// More flows, each with a socket, than the limit allows.
 const FLOWS: u8 = 200;
 const NO_SOCKET: &str = "frontage_quicsocks_flows_ended_total{reason=\"no_socket\"}";
 
-struct Running(Child);
+struct ChildGuard(Child);
 
-impl Drop for Running {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Free a moment ago.
-fn free() -> SocketAddr {
-    let free = std::net::TcpListener::bind("[::1]:0").unwrap();
-    free.local_addr().unwrap()
+/// Returns an address whose port was free a moment ago.
+fn free_address() -> SocketAddr {
+    let listener = std::net::TcpListener::bind("[::1]:0").unwrap();
+    listener.local_addr().unwrap()
 }
 
-/// What the program counts; nothing if it does not answer.
-async fn page(metrics: SocketAddr) -> Option<String> {
+/// Returns the metrics page, or `None` if the program does not answer.
+async fn fetch_metrics(metrics: SocketAddr) -> Option<String> {
     let mut stream = TcpStream::connect(metrics).await.ok()?;
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.ok()?;
     let mut page = String::new();
@@ -43,25 +43,25 @@ async fn page(metrics: SocketAddr) -> Option<String> {
     Some(page)
 }
 
-/// Waits until the program counts `line`.
-async fn counts(metrics: SocketAddr, line: &str) {
+/// Waits until the metrics page contains `line`.
+async fn wait_for_metric(metrics: SocketAddr, line: &str) {
     let mut last = None;
-    let counted = async {
+    let found = async {
         loop {
-            last = page(metrics).await;
+            last = fetch_metrics(metrics).await;
             if last.as_ref().is_some_and(|page| page.contains(line)) {
                 return;
             }
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let counted = timeout(PATIENCE, counted).await;
-    counted.unwrap_or_else(|_| panic!("waited for {line}, but it says {last:?}"));
+    let found = timeout(TEST_TIMEOUT, found).await;
+    found.unwrap_or_else(|_| panic!("timed out waiting for {line:?}, last page: {last:?}"));
 }
 
 #[tokio::test]
-async fn a_flow_without_a_socket_has_its_name() {
-    let (proxy, metrics) = (free(), free());
+async fn flow_without_socket_is_counted_and_proxy_recovers() {
+    let (proxy, metrics) = (free_address(), free_address());
     let folder = std::env::temp_dir().join(format!("quicsocks-exhausted-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let config = folder.join("proxy.toml");
@@ -69,30 +69,30 @@ async fn a_flow_without_a_socket_has_its_name() {
         "listen = ['{proxy}']\nresolvers = ['127.0.0.1:9']\nmetrics = '{metrics}'\nallow = ['127.0.0.0/8']\n"
     );
     std::fs::write(&config, text).unwrap();
-    let limited = format!("ulimit -n {FILES} && exec \"$0\" \"$1\"");
+    let limited = format!("ulimit -n {MAX_FILES} && exec \"$0\" \"$1\"");
     let program = Command::new("sh")
         .args(["-c", &limited, PROGRAM])
         .arg(&config)
         .spawn();
-    let _running = Running(program.unwrap());
-    counts(metrics, "frontage_quicsocks_flows 0\n").await;
+    let _running = ChildGuard(program.unwrap());
+    wait_for_metric(metrics, "frontage_quicsocks_flows 0\n").await;
     std::fs::remove_dir_all(&folder).unwrap();
 
-    // Nothing comes back from it, so that flows stay.
+    // This server never answers, so the flows stay open.
     let server = UdpSocket::bind("0.0.0.0:0").unwrap();
     let port = server.local_addr().unwrap().port();
-    let client = Raw::new(proxy).await;
-    let first = initial().await;
-    let head = |host| header(&Destination::Address(([127, 0, 0, host], port).into()));
+    let client = RawClient::new(proxy).await;
+    let first = capture_initial().await;
+    let head = |host| encode_header(&Destination::Address(([127, 0, 0, host], port).into()));
     for host in 1..=FLOWS {
         client.send(&head(host), &first).await;
     }
-    // It has no socket for this question either, until flows are given up.
+    // The program has no socket for the metrics request either, until flows are released.
     let mut next = (1..=FLOWS).cycle();
     let counted = async {
         loop {
             client.send(&head(next.next().unwrap()), &[]).await;
-            let page = timeout(Duration::from_millis(100), page(metrics)).await;
+            let page = timeout(Duration::from_millis(100), fetch_metrics(metrics)).await;
             if let Ok(Some(page)) = page
                 && !page.contains(&format!("{NO_SOCKET} 0\n"))
             {
@@ -101,11 +101,13 @@ async fn a_flow_without_a_socket_has_its_name() {
             }
         }
     };
-    timeout(PATIENCE, counted).await.expect("it is counted");
+    timeout(TEST_TIMEOUT, counted)
+        .await
+        .expect("the proxy counts flows without a socket");
     drop(client);
-    counts(metrics, "frontage_quicsocks_flows 0\n").await;
-    // And serves again.
-    let client = Raw::new(proxy).await;
+    wait_for_metric(metrics, "frontage_quicsocks_flows 0\n").await;
+    // The proxy serves new flows again.
+    let client = RawClient::new(proxy).await;
     client.send(&head(1), &first).await;
-    counts(metrics, "frontage_quicsocks_flows 1\n").await;
+    wait_for_metric(metrics, "frontage_quicsocks_flows 1\n").await;
 }

@@ -1,10 +1,10 @@
-//! Whole proxies on the loopback interface, beside a real resolver (unbound), real QUIC servers and clients.
+//! The proxy on the loopback interface, with a real resolver (unbound) and real QUIC servers and clients.
 
 mod control;
 mod datagrams;
 mod exhaustion;
 mod handshakes;
-mod lab;
-mod raw;
-mod silence;
-mod unmodified;
+mod raw_client;
+mod silent_resolver;
+mod testbed;
+mod unmodified_client;

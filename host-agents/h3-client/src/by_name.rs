@@ -1,0 +1,13 @@
+//! Downloads from services by name, with the time of each step: the library of `frontage-get`.
+
+mod fetch;
+mod lookup;
+mod proxied;
+mod race;
+mod report;
+
+pub use fetch::{Fetch, Route};
+pub use lookup::{AddressSource, Lookup};
+pub use proxied::Proxy;
+pub use race::{Winner, race};
+pub use report::{Report, Seconds};

@@ -1,0 +1,71 @@
+//! The SOCKS handshake on the control connection.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::Error;
+use crate::socks::{
+    self, AUTH_VERSION, Destination, NO_AUTHENTICATION, Reply, UDP_ASSOCIATE, USERNAME_PASSWORD,
+    VERSION,
+};
+
+/// User name and password for the proxy (RFC 1929).
+#[derive(Clone)]
+pub struct Credentials {
+    pub name: String,
+    pub password: String,
+}
+
+/// Connects to `proxy` and requests a UDP association.
+///
+/// Returns the control connection, and the proxy's address for the client's datagrams.
+pub(super) async fn associate(
+    proxy: &str,
+    credentials: Option<&Credentials>,
+) -> Result<(TcpStream, SocketAddr), Error> {
+    let mut control = TcpStream::connect(proxy).await?;
+    control.set_nodelay(true)?;
+    let method = if credentials.is_some() {
+        USERNAME_PASSWORD
+    } else {
+        NO_AUTHENTICATION
+    };
+    let mut wire = vec![VERSION, 1, method];
+    if let Some(Credentials { name, password }) = credentials {
+        wire.push(AUTH_VERSION);
+        for text in [name, password] {
+            let text = &text.as_bytes()[..text.len().min(255)];
+            wire.push(text.len() as u8);
+            wire.extend(text);
+        }
+    }
+    wire.extend([VERSION, UDP_ASSOCIATE, 0]);
+    // The request leaves the client's address and port unspecified, because a NAT may change both.
+    let unspecified = match control.local_addr()? {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    Destination::Address((unspecified, 0).into()).encode(&mut wire);
+    control.write_all(&wire).await?;
+    if [control.read_u8().await?, control.read_u8().await?] != [VERSION, method] {
+        return Err(Error::Rejected(Reply::NotAllowed));
+    }
+    if credentials.is_some() && [control.read_u8().await?, control.read_u8().await?] != [1, 0] {
+        return Err(Error::Rejected(Reply::NotAllowed));
+    }
+    let mut head = [0; 3];
+    control.read_exact(&mut head).await?;
+    let bound = socks::read_destination(&mut control).await?;
+    match (Reply::from_code(head[1]), bound) {
+        (Reply::Succeeded, Ok(Destination::Address(mut bound))) => {
+            if bound.ip().is_unspecified() {
+                bound.set_ip(control.peer_addr()?.ip());
+            }
+            Ok((control, bound))
+        }
+        (Reply::Succeeded, _) => Err(Error::Rejected(Reply::Failure)),
+        (reply, _) => Err(Error::Rejected(reply)),
+    }
+}

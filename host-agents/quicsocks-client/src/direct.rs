@@ -1,0 +1,187 @@
+//! The direct path to a server: the probe that tests it, and the socket that uses it.
+//!
+//! Before the handshake is confirmed, a client must not migrate (RFC 9000, section 9). A packet of an unknown version
+//! belongs to no connection, and a server answers it with Version Negotiation (RFC 9000, section 6). So this probe may run
+//! during the handshake: it shows that the path works in both directions, measures its round-trip time, and creates the
+//! state in NATs on the path.
+
+use std::io::{self, IoSliceMut};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use frontage_first_flight::MIN_DATAGRAM;
+use noq::udp::{RecvMeta, Transmit};
+use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::{MigrationError, udp};
+
+/// A version reserved to force Version Negotiation (RFC 9000, section 15: 0x?a?a?a?a).
+const RESERVED_VERSION: u32 = 0x1a2a_3a4a;
+/// Time to wait for an answer to each probe.
+const PROBE_TIMEOUTS: [Duration; 4] = [
+    Duration::from_millis(300),
+    Duration::from_millis(600),
+    Duration::from_millis(1200),
+    Duration::from_millis(2400),
+];
+
+/// A direct path that was probed successfully.
+#[derive(Debug)]
+pub(super) struct DirectPath {
+    socket: std::net::UdpSocket,
+    pub(super) server: SocketAddr,
+    pub(super) rtt: Duration,
+}
+
+/// Probes the direct path to `server`.
+pub(super) async fn probe(server: SocketAddr) -> Result<DirectPath, MigrationError> {
+    let any: SocketAddr = match server {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = udp::bind(any).map_err(MigrationError::Io)?;
+    for probe_timeout in PROBE_TIMEOUTS {
+        let ids: [u8; 16] = rand::random();
+        let sent = Instant::now();
+        // Ignore errors: an ICMP error may be temporary, and the next probe will show.
+        let _ = socket.send_to(&encode_probe(&ids), server).await;
+        let answered = async {
+            let mut answer = [0; 512];
+            loop {
+                let received = socket.recv_from(&mut answer).await;
+                if received.is_ok_and(|(n, from)| from == server && is_answer(&answer[..n], &ids)) {
+                    return;
+                }
+            }
+        };
+        if timeout(probe_timeout, answered).await.is_ok() {
+            let rtt = sent.elapsed();
+            let socket = socket.into_std().map_err(MigrationError::Io)?;
+            return Ok(DirectPath {
+                socket,
+                server,
+                rtt,
+            });
+        }
+    }
+    Err(MigrationError::ServerUnreachable)
+}
+
+/// Encodes a packet of the reserved version. `ids` holds the destination connection id, then the source connection id.
+fn encode_probe(ids: &[u8; 16]) -> Vec<u8> {
+    let mut packet = vec![0xc0];
+    packet.extend(RESERVED_VERSION.to_be_bytes());
+    for id in ids.chunks(8) {
+        packet.push(8);
+        packet.extend(id);
+    }
+    packet.resize(MIN_DATAGRAM, 0);
+    packet
+}
+
+/// Returns true if `packet` is the Version Negotiation packet that answers the probe (RFC 9000, section 17.2.1).
+fn is_answer(packet: &[u8], ids: &[u8; 16]) -> bool {
+    let mut expected = vec![0, 0, 0, 0, 8];
+    expected.extend(&ids[8..]);
+    expected.push(8);
+    expected.extend(&ids[..8]);
+    packet.first().is_some_and(|first| first & 0x80 != 0) && packet[1..].starts_with(&expected)
+}
+
+impl DirectPath {
+    /// Converts the path into a socket for noq, which addresses the server as `placeholder`.
+    ///
+    /// The socket notifies `answered` when it receives the first datagram from the server.
+    pub(super) fn into_socket(
+        self,
+        placeholder: SocketAddr,
+        answered: oneshot::Sender<()>,
+    ) -> io::Result<Socket> {
+        Ok(Socket {
+            inner: TokioRuntime.wrap_udp_socket(self.socket)?,
+            server: self.server,
+            placeholder,
+            answered: Some(answered),
+        })
+    }
+}
+
+/// A socket that reaches the server on the direct path and translates its address to the placeholder that noq knows.
+#[derive(Debug)]
+pub(super) struct Socket {
+    inner: Box<dyn AsyncUdpSocket>,
+    server: SocketAddr,
+    placeholder: SocketAddr,
+    answered: Option<oneshot::Sender<()>>,
+}
+
+impl AsyncUdpSocket for Socket {
+    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
+        Box::pin(Sender {
+            inner: self.inner.create_sender(),
+            server: self.server,
+        })
+    }
+
+    fn poll_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let n = ready!(self.inner.poll_recv(cx, bufs, meta))?;
+        for meta in &mut meta[..n] {
+            // noq's path has no local address, as it had none through the proxy.
+            meta.dst_ip = None;
+            if meta.addr == self.server {
+                meta.addr = self.placeholder;
+                if let Some(answered) = self.answered.take() {
+                    // The receiver may be gone: migrate() was cancelled.
+                    let _ = answered.send(());
+                }
+            }
+        }
+        Poll::Ready(Ok(n))
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+
+    fn max_receive_segments(&self) -> NonZeroUsize {
+        self.inner.max_receive_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.inner.may_fragment()
+    }
+}
+
+#[derive(Debug)]
+struct Sender {
+    inner: Pin<Box<dyn UdpSender>>,
+    server: SocketAddr,
+}
+
+impl UdpSender for Sender {
+    fn poll_send(
+        mut self: Pin<&mut Self>,
+        transmit: &Transmit<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let transmit = Transmit {
+            destination: self.server,
+            ..transmit.clone()
+        };
+        self.inner.as_mut().poll_send(&transmit, cx)
+    }
+
+    fn max_transmit_segments(&self) -> NonZeroUsize {
+        self.inner.max_transmit_segments()
+    }
+}

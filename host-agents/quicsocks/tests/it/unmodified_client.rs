@@ -1,0 +1,86 @@
+//! An unmodified QUIC client (ngtcp2's) behind a plain SOCKS client, neither of which knows QuicSocks.
+
+use std::process::{Command, Stdio};
+
+use frontage_quicsocks::outcome::ServerDatagram;
+use frontage_quicsocks_client::socks::{Destination, encode_header, parse_datagram};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::timeout;
+
+use crate::testbed::{NAME, Options, Resolver, TEST_TIMEOUT, start_proxy, start_server};
+
+/// Adds SOCKS headers to datagrams from the client and strips them from datagrams to it.
+async fn run_socks_client(local: UdpSocket, relay: UdpSocket, head: Vec<u8>) {
+    let (mut out, mut back) = ([0; 2048], [0; 2048]);
+    let mut client = None;
+    loop {
+        tokio::select! {
+            received = local.recv_from(&mut out) => {
+                let (n, from) = received.unwrap();
+                client = Some(from);
+                relay.send(&[&head[..], &out[..n]].concat()).await.unwrap();
+            }
+            received = relay.recv(&mut back) => {
+                let n = received.unwrap();
+                let (_, payload) = parse_datagram(&back[..n]).unwrap();
+                if let Some(client) = client {
+                    local.send_to(payload, client).await.unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn ngtcp2_accepts_retry_answered_by_proxy() {
+    let Some(resolver) = Resolver::start().await else {
+        return;
+    };
+    let (proxy, server) = (
+        start_proxy(resolver.address, Options::default()).await,
+        start_server(true),
+    );
+    let mut control = TcpStream::connect(proxy.addresses()[0]).await.unwrap();
+    let request = [5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0];
+    control.write_all(&request).await.unwrap();
+    let mut answer = [0; 24];
+    control.read_exact(&mut answer).await.unwrap();
+    let relay = UdpSocket::bind("[::1]:0").await.unwrap();
+    let port = u16::from_be_bytes([answer[22], answer[23]]);
+    relay.connect(("::1", port)).await.unwrap();
+    let local = UdpSocket::bind("[::1]:0").await.unwrap();
+    let port = local.local_addr().unwrap().port();
+    let head = encode_header(&Destination::Name(NAME.into(), server.port));
+    let socks_client = tokio::spawn(run_socks_client(local, relay, head));
+    let client = tokio::task::spawn_blocking(move || {
+        Command::new("gtlsclient")
+            .args([
+                "--exit-on-first-stream-close",
+                "--no-preferred-addr",
+                "--timeout=2s",
+            ])
+            .args(["::1", &port.to_string(), &format!("https://{NAME}:{port}/")])
+            .stdin(Stdio::null())
+            .output()
+    });
+    let Ok(output) = timeout(TEST_TIMEOUT, client)
+        .await
+        .expect("gtlsclient exits")
+        .unwrap()
+    else {
+        eprintln!("skipped: gtlsclient is missing: apt-get install ngtcp2-client");
+        return;
+    };
+    socks_client.abort();
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        proxy
+            .metrics()
+            .server_datagrams
+            .get(ServerDatagram::RetryAnswered),
+        1,
+        "{log}"
+    );
+    assert!(log.contains("QUIC handshake has completed"), "{log}");
+}
