@@ -13,9 +13,9 @@ use anyhow::{Result, ensure};
 use frontage_cookie::{Secret, ipv6};
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
-use frontage_quic::places::Places;
+use frontage_quic::migration::PathTable;
 use frontage_quic::session::{Observer as _, Packet};
-use frontage_quic::socket::{Addresses, Carrier, Socket};
+use frontage_quic::socket::{Addressing, CookiePrefix, Socket};
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
 use serde::Serialize;
@@ -48,17 +48,17 @@ pub struct Times {
 pub fn measure() -> Result<Times> {
     let key = ipv6::Key::new(4, &Secret::new(&[7; 32])?);
     let loads = Arc::new(Loads::new(1_000_000));
-    let carrier = Carrier {
+    let cookie_prefix = CookiePrefix {
         prefix: PREFIX,
         keys: Arc::new(Keys::new(7, vec![key])?),
         loads: loads.clone(),
         bandwidth: 1_000_000_000,
     };
     let wire = Arc::new(Mutex::new(Wire::default()));
-    let places = Arc::<Places>::default();
-    let addresses = Addresses {
-        places: places.clone(),
-        carrier: Some(carrier),
+    let path_table = Arc::<PathTable>::default();
+    let addresses = Addressing {
+        path_table: path_table.clone(),
+        cookie_prefix: Some(cookie_prefix),
         tunnel: None,
     };
     let mut socket = Socket::over(Box::new(Nowhere(wire.clone())), Some(addresses));
@@ -66,7 +66,7 @@ pub fn measure() -> Result<Times> {
     let mut connections: Vec<_> = (0..CONNECTIONS)
         .map(|n| {
             let address = Ipv6Addr::from_bits(0x2001_0db8_000c << 80 | n as u128);
-            Connection::new(SocketAddr::from((address, 50_000)), &loads, &places)
+            Connection::new(SocketAddr::from((address, 50_000)), &loads, &path_table)
         })
         .collect();
     let (mut times, mut sources) = (Vec::new(), 0);
@@ -112,10 +112,10 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(client: SocketAddr, loads: &Arc<Loads>, places: &Arc<Places>) -> Self {
+    fn new(client: SocketAddr, loads: &Arc<Loads>, path_table: &Arc<PathTable>) -> Self {
         Self {
             client,
-            meter: Arc::new(Meter::new(loads.clone(), places.clone())),
+            meter: Arc::new(Meter::new(loads.clone(), path_table.clone())),
             number: 0,
             payload: vec![0; PACKET],
         }
@@ -151,7 +151,7 @@ impl Connection {
                 let received =
                     socket.poll_recv(nobody, &mut [IoSliceMut::new(&mut room)], &mut meta);
                 debug_assert!(received.is_ready());
-                self.meter.received(&Packet {
+                self.meter.on_received(&Packet {
                     path: 0,
                     number: self.number,
                     generation: 0,
@@ -160,7 +160,7 @@ impl Connection {
                     tag: Some(&[0; 16]),
                 });
             }
-            self.meter.sent(&Packet {
+            self.meter.on_sent(&Packet {
                 path: 0,
                 number: self.number,
                 generation: 0,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use frontage_cookie::cid;
 use frontage_cookie::ipv6::{Cookie, Key, NONCE_MAX};
+use frontage_cookie::load::{Loads, Response, rpt_us};
 use frontage_cookie::quant::{IPV6, RPT_UNIT_US};
 use frontage_cookie::tcp::{Signals, encode_dynamic};
-use frontage_signals::{Loads, Response, rpt_us};
 use frontage_transport::tcp::{Flags, Segment};
 use softswitch_pipeline::Nanos;
 
@@ -81,7 +81,7 @@ impl Agent {
         responses.given = rpt;
         responses.expected += bytes;
         let mut response = Response::new(self.loads.clone(), Some(responses.expected));
-        response.send(responses.sent);
+        response.on_sent(responses.sent);
         responses.under_way.reserve_exact(1);
         responses.under_way.push(response);
     }
@@ -199,7 +199,7 @@ impl Responses {
         if bytes > self.sent {
             self.sent = bytes;
             self.under_way.retain_mut(|response| {
-                response.send(bytes);
+                response.on_sent(bytes);
                 response.remaining() > 0
             });
         }

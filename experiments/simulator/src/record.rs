@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use frontage_signals::Loads;
+use frontage_cookie::load::Loads;
 use softswitch_pipeline::Nanos;
 
 use crate::flows::{Effort, Flow};

@@ -16,8 +16,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use frontage_quic::meter::Loads;
-use frontage_quic::parameters::{Parameters, SERVICE_TTL, integer};
-use frontage_quic::places::{Place, Places};
+use frontage_quic::migration::{LocalAddress, PathTable};
+use frontage_quic_wire::parameters::{Parameters, SERVICE_TTL, encode_integer};
 use noq::{Endpoint, Incoming};
 use tokio::sync::watch;
 
@@ -43,7 +43,7 @@ pub struct Artemis {
     rtts: Rtts,
     heart: Heart,
     /// Where its clients are.
-    pub places: Arc<Places>,
+    pub path_table: Arc<PathTable>,
     /// Its end of the tunnel.
     pub tunnel: Arc<Tunnel>,
     /// What is counted.
@@ -56,7 +56,7 @@ impl Artemis {
         config: &Config,
         (sid, port): (u16, u16),
         loads: Arc<Loads>,
-        places: Arc<Places>,
+        path_table: Arc<PathTable>,
     ) -> Result<Self> {
         let listen = config.tunnel.listen;
         let tunnel = Tunnel::open(&config.tunnel, config.site, port)
@@ -66,7 +66,7 @@ impl Artemis {
             acceptance: Acceptance::new(loads, config.capacity, config.overload),
             rtts: Rtts::default(),
             heart: Heart::new(config, sid),
-            places,
+            path_table,
             tunnel: Arc::new(tunnel),
             counts: Counts::default(),
         })
@@ -74,7 +74,7 @@ impl Artemis {
 
     /// Transport parameters beside QUIC's own.
     pub fn parameters(&self) -> Parameters {
-        vec![(SERVICE_TTL, integer(self.service_ttl))]
+        vec![(SERVICE_TTL, encode_integer(self.service_ttl))]
     }
 
     /// Heartbeats until `ending` is told, then a farewell.
@@ -117,8 +117,8 @@ impl Artemis {
     }
 
     fn came_by_cache(&self, incoming: &Incoming) -> bool {
-        let opening = self.places.opening(incoming.remote_address());
-        matches!(opening, Place::Cookie(_))
+        let opening = self.path_table.handshake_address(incoming.remote_address());
+        matches!(opening, LocalAddress::Cookie(_))
     }
 
     fn refuse(&self, incoming: Incoming) {
@@ -128,8 +128,8 @@ impl Artemis {
 
     /// The RTT of a connection with `client`, if no detour by another site is in it.
     pub fn measured(&self, client: SocketAddr, rtt: Option<Duration>) -> bool {
-        let direct = match self.places.of(client) {
-            Place::Detour(detour) => detour.origin == self.tunnel.site,
+        let direct = match self.path_table.address_of(client) {
+            LocalAddress::Tunnel(detour) => detour.origin == self.tunnel.site,
             _ => true,
         };
         if let (true, Some(rtt)) = (direct, rtt) {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use frontage_program::config::{at, parse, read};
+use frontage_daemon::config::{locate, parse, read};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -107,7 +107,10 @@ pub fn load(path: &Path) -> Result<Config> {
         && let Some((span, reason)) = handoff.get_ref().problem()
     {
         let span = span.unwrap_or(handoff.span());
-        bail!("{}", at(path, &text, span, &format!("handoff: {reason}")));
+        bail!(
+            "{}",
+            locate(path, &text, span, &format!("handoff: {reason}"))
+        );
     }
     let real_servers = config.handoff.as_ref();
     let real_servers = real_servers.map(|handoff| handoff.get_ref().names());
@@ -118,7 +121,7 @@ pub fn load(path: &Path) -> Result<Config> {
         if let Some(reason) = reason.or_else(|| config.cookie.is_none().then(without)) {
             bail!(
                 "{}",
-                at(path, &text, artemis.span(), &format!("artemis: {reason}"))
+                locate(path, &text, artemis.span(), &format!("artemis: {reason}"))
             );
         }
     }
@@ -139,7 +142,7 @@ pub fn resolve(file: &mut Spanned<PathBuf>, path: &Path, text: &str) -> Result<(
     *file.get_mut() = folder(path).join(file.get_ref());
     if !file.get_ref().is_file() {
         let reason = format!("{} is no file", file.get_ref().display());
-        bail!("{}", at(path, text, file.span(), &reason));
+        bail!("{}", locate(path, text, file.span(), &reason));
     }
     Ok(())
 }
@@ -165,7 +168,7 @@ pub fn check_routes(
             *directory = folder(path).join(&directory);
         }
         if let Some(reason) = route.problem(real_servers) {
-            bail!("{}", at(path, text, span, &reason));
+            bail!("{}", locate(path, text, span, &reason));
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use frontage_handoff::lend::Lender;
 use frontage_quic::h3::Connection;
 use frontage_quic::meter::Meter;
 use frontage_quic::session::Handshake;
-use frontage_quic::socket::Carrier;
+use frontage_quic::socket::CookiePrefix;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use h3::error::Code;
@@ -36,7 +36,7 @@ pub struct Endpoint {
     /// If there are real servers.
     pub servers: Option<Arc<Servers>>,
     /// What the sources of its packets are made of, if of cookies.
-    pub carrier: Option<Carrier>,
+    pub cookie_prefix: Option<CookiePrefix>,
     /// Tells that the server is to end.
     pub ending: watch::Receiver<bool>,
 }
@@ -59,7 +59,7 @@ impl Endpoint {
                     client,
                     lender: lender.clone(),
                     listen: self.listen,
-                    carrier: self.carrier.clone(),
+                    cookie_prefix: self.cookie_prefix.clone(),
                 };
                 Some(Lending::new(owner, servers.clone()))
             }

@@ -9,7 +9,6 @@ use std::thread;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result};
-use frontage_program::say;
 use http::Request;
 use http::uri::{Authority, PathAndQuery};
 use serde::Serialize;
@@ -125,7 +124,7 @@ fn write(lines: &Receiver<Line>, mut out: impl Write) {
                 out.write_all(b"\n")
             });
         if let Err(error) = written.and_then(|()| out.flush()) {
-            say(format_args!("access log: {error}"));
+            tracing::error!("access log: {error}");
         }
     }
 }

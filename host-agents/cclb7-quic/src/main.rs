@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use frontage_cclb7_quic::{config, server::Server};
-use frontage_program::signals::{Signals, exit_code};
+use frontage_daemon::logging::LogArgs;
+use frontage_daemon::process::exit_code;
+use frontage_daemon::shutdown::Signals;
 use frontage_quic::keys::Keys;
 
 /// The C library's gives memory back to the kernel between two downloads and takes it again, page by page.
@@ -24,14 +26,17 @@ struct Args {
     /// Only say whether the configuration is right
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 fn main() -> ExitCode {
-    exit_code(run(&Args::parse()))
+    exit_code(run(Args::parse()))
 }
 
 #[tokio::main]
-async fn run(args: &Args) -> Result<()> {
+async fn run(args: Args) -> Result<()> {
+    args.log.init();
     let config = config::load(&args.config)?;
     if args.check {
         if let Some(cookie) = &config.cookie {
@@ -39,9 +44,9 @@ async fn run(args: &Args) -> Result<()> {
         }
         return Ok(());
     }
-    let signals = Signals::hear()?;
+    let signals = Signals::subscribe()?;
     let server = Server::start(config).await?;
-    let end = signals.end("certificate and keys", || server.reload());
+    let end = signals.wait("certificate and keys", || server.reload());
     server.run(end).await;
     Ok(())
 }

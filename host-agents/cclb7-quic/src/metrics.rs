@@ -1,13 +1,14 @@
-//! What is counted, and the page for Prometheus: one, whatever is asked for.
+//! What is counted, and the Prometheus metrics.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use frontage_program::prometheus::Page;
+use frontage_daemon::metrics::Families;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::Loads;
-use frontage_quic::places::Places;
+use frontage_quic::migration::PathTable;
 use frontage_quic::socket::Counts;
 use frontage_tunnel::Error;
 
@@ -18,7 +19,7 @@ use crate::handoff::Servers;
 pub struct Metrics {
     loads: Arc<Loads>,
     sockets: Vec<Arc<Counts>>,
-    places: Arc<Places>,
+    path_table: Arc<PathTable>,
     keys: Option<Arc<Keys>>,
     artemis: Option<Arc<Artemis>>,
     servers: Option<Arc<Servers>>,
@@ -38,7 +39,7 @@ impl Metrics {
     pub fn new(
         loads: Arc<Loads>,
         sockets: Vec<Arc<Counts>>,
-        places: Arc<Places>,
+        path_table: Arc<PathTable>,
         keys: Option<Arc<Keys>>,
         artemis: Option<Arc<Artemis>>,
         servers: Option<Arc<Servers>>,
@@ -48,7 +49,7 @@ impl Metrics {
             servers,
             loads,
             sockets,
-            places,
+            path_table,
             keys,
             open: AtomicU64::new(0),
             connections: AtomicU64::new(0),
@@ -76,97 +77,83 @@ impl Metrics {
             .or_default() += 1;
     }
 
-    /// Everything, in Prometheus' text format.
-    pub fn page(&self) -> String {
-        let mut page = Page::new("frontage_cclb7_quic");
-        page.single(
+    /// Write everything.
+    pub fn collect(&self, families: &mut Families<'_>) -> fmt::Result {
+        families.gauge(
             "active_flows",
-            "gauge",
             "N_AF: responses begun and not yet sent whole.",
             self.loads.n_af(),
-        );
-        page.single(
-            "connections",
-            "gauge",
-            "Connections.",
-            self.open.load(Relaxed),
-        );
-        page.single(
-            "connections_total",
-            "counter",
-            "Connections whose handshake was completed.",
-            self.connections.load(Relaxed),
-        );
-        page.single(
-            "failed_handshakes_total",
-            "counter",
-            "Handshakes that were not completed.",
-            self.failed_handshakes.load(Relaxed),
-        );
-        page.single(
-            "retries_total",
-            "counter",
-            "Clients that must show where they are before their handshake begins.",
-            self.retries.load(Relaxed),
-        );
-        page.single(
-            "moved_clients_total",
-            "counter",
-            "Clients that went from the VIP to the static cookie's address.",
-            self.places.moved.load(Relaxed),
-        );
-        page.single("withheld_resets_total", "counter", "Stateless resets not sent, since what would have caused them was late: its client had moved.", self.places.withheld.load(Relaxed));
-        page.family(
-            "datagrams_total",
-            "counter",
-            "Datagrams received, by the address to which the client sent them.",
-        );
-        page.sample(
-            "datagrams_total",
-            "{at=\"vip\"}",
-            self.sum(|counts| &counts.at_vip),
-        );
-        page.sample(
-            "datagrams_total",
-            "{at=\"cookie\"}",
-            self.sum(|counts| &counts.at_cookie),
-        );
-        page.sample(
-            "datagrams_total",
-            "{at=\"plain\"}",
-            self.sum(|counts| &counts.at_plain),
-        );
-        page.family("answers_total", "counter", "Requests answered, by status.");
-        for (status, n) in &*self.answers.lock().expect("nobody panics with it") {
-            page.sample("answers_total", &format!("{{status=\"{status}\"}}"), n);
+        )?;
+        families.gauge("open_connections", "Connections.", self.open.load(Relaxed))?;
+        for (name, help, counter) in [
+            (
+                "connections",
+                "Connections whose handshake was completed.",
+                &self.connections,
+            ),
+            (
+                "failed_handshakes",
+                "Handshakes that were not completed.",
+                &self.failed_handshakes,
+            ),
+            (
+                "retries",
+                "Clients that must show where they are before their handshake begins.",
+                &self.retries,
+            ),
+            (
+                "moved_clients",
+                "Clients that went from the VIP to the static cookie's address.",
+                &self.path_table.migrated,
+            ),
+            (
+                "withheld_resets",
+                "Stateless resets not sent, since what would have caused them was late: its client had moved.",
+                &self.path_table.withheld_resets,
+            ),
+            (
+                "body_bytes",
+                "Bytes of responses' bodies that QUIC took for sending.",
+                &self.body_bytes,
+            ),
+        ] {
+            families.counter(name, help, counter.load(Relaxed))?;
         }
-        page.single(
-            "body_bytes_total",
-            "counter",
-            "Bytes of responses' bodies that QUIC took for sending.",
-            self.body_bytes.load(Relaxed),
-        );
+        families.counters(
+            "datagrams",
+            "Datagrams received, by the address to which the client sent them.",
+            [
+                ([("at", "vip")], self.sum(|counts| &counts.at_vip)),
+                ([("at", "cookie")], self.sum(|counts| &counts.at_cookie)),
+                ([("at", "plain")], self.sum(|counts| &counts.at_plain)),
+            ],
+        )?;
+        let answers = self.answers.lock().expect("nobody panics with it").clone();
+        families.counters(
+            "answers",
+            "Requests answered, by status.",
+            answers
+                .iter()
+                .map(|(status, n)| ([("status", *status)], *n)),
+        )?;
         if let Some(keys) = &self.keys {
-            page.single(
+            families.gauge(
                 "future_flows",
-                "gauge",
                 "N_FF: active flows with more than the look-ahead left.",
                 self.loads.n_ff(),
-            );
-            page.single(
+            )?;
+            families.gauge(
                 "key_id",
-                "gauge",
                 "Id of the cookie's key that seals.",
-                keys.newest().id(),
-            );
+                u64::from(keys.newest().id()),
+            )?;
         }
         if let Some(artemis) = &self.artemis {
-            artemis_samples(&mut page, artemis);
+            collect_artemis(families, artemis)?;
         }
-        if let Some(servers) = &self.servers {
-            servers.samples(&mut page);
-        }
-        page.text()
+        self.servers
+            .as_ref()
+            .map_or(Ok(()), |servers| servers.collect(families))
     }
 
     fn sum(&self, counter: impl Fn(&Counts) -> &AtomicU64) -> u64 {
@@ -186,47 +173,42 @@ impl Drop for Open {
     }
 }
 
-fn artemis_samples(page: &mut Page, artemis: &Artemis) {
+fn collect_artemis(families: &mut Families<'_>, artemis: &Artemis) -> fmt::Result {
     let (counts, tunnel) = (&artemis.counts, &artemis.tunnel);
-    for (name, help, value) in [
+    for (name, help, counter) in [
         (
-            "tunnel_received_total",
+            "tunnel_received",
             "Clients' datagrams that came out of the tunnel.",
-            tunnel.counts.received.load(Relaxed),
+            &tunnel.counts.received,
         ),
         (
-            "tunnel_sent_total",
+            "tunnel_sent",
             "Datagrams to clients that went into the tunnel.",
-            tunnel.counts.sent.load(Relaxed),
+            &tunnel.counts.sent,
         ),
         (
-            "tunnel_unsent_total",
+            "tunnel_unsent",
             "Datagrams to clients that the network did not take.",
-            tunnel.counts.unsent.load(Relaxed),
+            &tunnel.counts.unsent,
         ),
         (
-            "late_bound_clients_total",
+            "late_bound_clients",
             "Clients that went from the tunnel to the unicast address.",
-            artemis.places.returned.load(Relaxed),
+            &artemis.path_table.left_tunnel,
         ),
         (
-            "refused_total",
+            "refused",
             "New connections refused at the unicast address, since there was too much to do.",
-            counts.refused.load(Relaxed),
+            &counts.refused,
         ),
         (
-            "missed_heartbeats_total",
+            "missed_heartbeats",
             "Heartbeats that a dispatcher did not take.",
-            counts.missed_heartbeats.load(Relaxed),
+            &counts.missed_heartbeats,
         ),
     ] {
-        page.single(name, "counter", help, value);
+        families.counter(name, help, counter.load(Relaxed))?;
     }
-    page.family(
-        "tunnel_dropped_total",
-        "counter",
-        "What came to the tunnel and was dropped, by reason.",
-    );
     let malformed = Error::ALL
         .iter()
         .map(|error| error.name())
@@ -236,8 +218,12 @@ fn artemis_samples(page: &mut Page, artemis: &Artemis) {
         ("nobody", &tunnel.counts.nobody),
         ("full", &tunnel.counts.full),
     ];
-    for (reason, counter) in others.into_iter().chain(malformed) {
-        let labels = format!("{{reason=\"{reason}\"}}");
-        page.sample("tunnel_dropped_total", &labels, counter.load(Relaxed));
-    }
+    families.counters(
+        "tunnel_dropped",
+        "What came to the tunnel and was dropped, by reason.",
+        others
+            .into_iter()
+            .chain(malformed)
+            .map(|(reason, counter)| ([("reason", reason)], counter.load(Relaxed))),
+    )
 }

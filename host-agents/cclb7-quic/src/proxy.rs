@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use frontage_program::say;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::Authority;
 use http::{Request, Response, StatusCode, Uri};
@@ -60,7 +59,7 @@ impl Proxy {
                 response.map(|body| body.map_err(Into::into).boxed_unsync())
             }
             Err(error) => {
-                say(format_args!("{origin}: {error}; answered 502"));
+                tracing::warn!("origin {origin}: {error}: responded with status 502");
                 status(StatusCode::BAD_GATEWAY)
             }
         }

@@ -5,13 +5,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use frontage_daemon::metrics::{registry, serve};
 use frontage_handoff::lend::Lender;
-use frontage_program::prometheus;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
-use frontage_quic::places::Places;
+use frontage_quic::migration::PathTable;
 use frontage_quic::session;
-use frontage_quic::socket::address;
+use frontage_quic::socket::join_address;
 use noq::Endpoint;
 use noq::crypto::rustls::QuicServerConfig;
 use tokio::sync::{mpsc, watch};
@@ -35,7 +35,7 @@ pub struct Server {
     config: Config,
     endpoints: Vec<Endpoint>,
     /// One for each endpoint.
-    places: Arc<Places>,
+    path_table: Arc<PathTable>,
     artemis: Option<Arc<Artemis>>,
     servers: Option<Arc<Servers>>,
     keys: Option<Arc<Keys>>,
@@ -62,7 +62,7 @@ impl Server {
             }
             None => None,
         };
-        let places = Arc::<Places>::default();
+        let path_table = Arc::<PathTable>::default();
         let artemis = match (&config.artemis, &config.cookie) {
             (Some(artemis), Some(cookie)) => {
                 let identity = (cookie.sid, cookie.port);
@@ -70,13 +70,18 @@ impl Server {
                     artemis.get_ref(),
                     identity,
                     loads.clone(),
-                    places.clone(),
+                    path_table.clone(),
                 )?))
             }
             _ => None,
         };
-        let (endpoints, counts) =
-            endpoints::open(&config, keys.as_ref(), artemis.as_deref(), &loads, &places)?;
+        let (endpoints, counts) = endpoints::open(
+            &config,
+            keys.as_ref(),
+            artemis.as_deref(),
+            &loads,
+            &path_table,
+        )?;
         let servers = match &config.handoff {
             Some(handoff) => Some(Arc::new(Servers::dial(handoff.get_ref())?)),
             None => None,
@@ -84,7 +89,7 @@ impl Server {
         let metrics = Arc::new(Metrics::new(
             loads.clone(),
             counts,
-            places.clone(),
+            path_table.clone(),
             keys.clone(),
             artemis.clone(),
             servers.clone(),
@@ -94,7 +99,10 @@ impl Server {
             let listener = listener
                 .with_context(|| format!("cannot listen at TCP {address} for Prometheus"))?;
             let metrics = metrics.clone();
-            tokio::spawn(prometheus::serve(listener, move || metrics.page()));
+            let registry = registry("frontage_cclb7_quic", move |families| {
+                metrics.collect(families)
+            });
+            tokio::spawn(serve(listener, registry));
         }
         let log = Log::open(config.access_log.as_deref())?;
         let routes = config.routes.iter().map(toml::Spanned::get_ref);
@@ -108,7 +116,7 @@ impl Server {
         let server = Self {
             config,
             endpoints,
-            places,
+            path_table,
             artemis,
             servers,
             keys,
@@ -138,8 +146,8 @@ impl Server {
 
     /// Gives the endpoints what new connections are to have: certificate, with a cookie a meter, and the preferred address by the newest key.
     fn configure(&self, tls: rustls::ServerConfig) -> Result<()> {
-        let (loads, places) = (self.shared.loads.clone(), self.places.clone());
-        let meter = move || Meter::new(loads.clone(), places.clone());
+        let (loads, path_table) = (self.shared.loads.clone(), self.path_table.clone());
+        let meter = move || Meter::new(loads.clone(), path_table.clone());
         let own = self.artemis.as_ref().map(|artemis| artemis.parameters());
         let own = own.unwrap_or_default();
         let crypto: Arc<dyn noq::crypto::ServerConfig> = if self.servers.is_some() {
@@ -173,7 +181,7 @@ impl Server {
     /// `cookie prefix :: static cookie`, at the service's port.
     fn preferred_address(&self) -> Option<SocketAddrV6> {
         let (cookie, keys) = self.config.cookie.as_ref().zip(self.keys.as_ref())?;
-        let address = address(cookie.cookie_prefix.0, keys.static_interface_id());
+        let address = join_address(cookie.cookie_prefix.0, keys.static_interface_id());
         Some(SocketAddrV6::new(address, cookie.port, 0, 0))
     }
 
@@ -227,7 +235,7 @@ impl Server {
             shared: self.shared.clone(),
             artemis: self.artemis.clone(),
             servers: self.servers.clone(),
-            carrier: endpoints::carrier(listen, cookie, &self.shared.loads),
+            cookie_prefix: endpoints::cookie_prefix(listen, cookie, &self.shared.loads),
             ending: self.ending.subscribe(),
         };
         accept::all(endpoint, of, self.config.unproven_handshakes, alive)

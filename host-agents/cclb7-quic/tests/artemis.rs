@@ -16,7 +16,7 @@ use common::{HEARTBEATS, PORT, SID, World, host};
 use frontage_h3_client::by_name::{Fetch, Lookup, Report, Route};
 use frontage_h3_client::client::{self, Client as Http3, Options, Target, Url};
 use frontage_h3_client::{Trust, block_on};
-use frontage_lab::{privileged, wait_for};
+use frontage_testkit::{privileged, wait_for};
 use frontage_tunnel::{Error, Flow};
 use serde_json::Value;
 

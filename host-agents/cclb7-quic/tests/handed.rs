@@ -8,7 +8,7 @@ use common::World;
 use common::clients::{Client, PYTHON, SCRIPTS};
 use common::hop::VIP;
 use common::real_server::RealServer;
-use frontage_lab::privileged;
+use frontage_testkit::privileged;
 
 /// Before any other 1-RTT packet, as Bun's and lsquic's are.
 #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use common::clients::Client;
 use common::hop::{Down, Seen, VIP};
 use common::{SERVER_V4, World, host, key, write_keys};
-use frontage_lab::{privileged, wait_for};
+use frontage_testkit::{privileged, wait_for};
 
 const LENGTH: usize = 5_000_000;
 /// Microseconds of 5 MB at 1 Gbit/s.

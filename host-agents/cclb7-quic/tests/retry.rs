@@ -8,7 +8,7 @@ use std::thread;
 use common::clients::{Client, PYTHON, SCRIPTS};
 use common::hop::VIP;
 use common::{PORT, World};
-use frontage_lab::{privileged, wait_for};
+use frontage_testkit::{privileged, wait_for};
 
 #[test]
 fn a_token_outlives_a_reload() {

@@ -8,7 +8,6 @@ pub mod agent;
 pub mod bench;
 pub mod bpf;
 pub mod frame;
-pub mod metrics;
 pub mod state;
 pub mod stats;
 pub mod system;

@@ -9,7 +9,9 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use frontage_cclb7::agent::{self, Attached, Attachment, Sizes};
 use frontage_cclb7::state::State;
-use frontage_cclb7::{bench, metrics, stats, system};
+use frontage_cclb7::{bench, stats, system};
+use frontage_daemon::metrics::serve_with;
+use frontage_daemon::process::exit_code;
 use serde_json::json;
 
 #[derive(Parser)]
@@ -108,13 +110,7 @@ struct AttachArgs {
 }
 
 fn main() -> ExitCode {
-    match execute(Cli::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("frontage-cclb7: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(execute(Cli::parse().command))
 }
 
 fn execute(command: Command) -> Result<()> {
@@ -170,7 +166,16 @@ fn run(args: AttachArgs, address: SocketAddr) -> Result<()> {
     let pin_dir = args.place.pin_dir.clone();
     attach(args)?;
     println!("metrics on http://{}/metrics", listener.local_addr()?);
-    metrics::serve(&listener, &State::open(&pin_dir)?)
+    let state = State::open(&pin_dir)?;
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            listener.set_nonblocking(true)?;
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            serve_with(listener, || stats::to_prometheus(&state)).await;
+            Ok(())
+        })
 }
 
 fn show(place: &Place, json: bool, watch: bool) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use frontage_daemon::metrics::{encode, registry};
 use serde_json::{Value, json};
 
 use crate::state::State;
@@ -58,45 +59,40 @@ pub fn to_text(state: &State) -> Result<String> {
     Ok(text)
 }
 
-/// Everything but the single connections, in Prometheus' text format.
+/// Return all but the individual connections as Prometheus metrics.
+///
+/// # Errors
+/// If a map cannot be read.
 pub fn to_prometheus(state: &State) -> Result<String> {
     let flows = state.flows();
     let servers = state.servers()?;
-    let mut text = String::new();
-    let mut gauge = |name: &str, help: &str, value: &dyn Fn(usize) -> u64| -> Result<()> {
-        writeln!(
-            text,
-            "# HELP frontage_cclb7_{name} {help}\n# TYPE frontage_cclb7_{name} gauge"
+    let packets = state.packets()?;
+    let registry = registry("frontage_cclb7", move |families| {
+        let connections = |port| flows.iter().filter(|(_, flow)| flow.port == port).count() as u64;
+        families.gauges(
+            "active_flows",
+            "N_AF: responses begun and not yet completely acknowledged.",
+            servers.iter().map(|(port, s)| ([("port", *port)], s.n_af)),
         )?;
-        for (i, (port, _)) in servers.iter().enumerate() {
-            writeln!(
-                text,
-                "frontage_cclb7_{name}{{port=\"{port}\"}} {}",
-                value(i)
-            )?;
-        }
-        Ok(())
-    };
-    gauge(
-        "active_flows",
-        "N_AF: responses begun and not yet acknowledged whole.",
-        &|i| servers[i].1.n_af,
-    )?;
-    gauge(
-        "future_flows",
-        "N_FF: those of them with more than the look-ahead left.",
-        &|i| servers[i].1.n_ff,
-    )?;
-    gauge("connections", "Established connections.", &|i| {
-        flows.iter().filter(|(_, f)| f.port == servers[i].0).count() as u64
-    })?;
-    text.push_str("# HELP frontage_cclb7_packets_total Packets by what was done with them.\n");
-    text.push_str("# TYPE frontage_cclb7_packets_total counter\n");
-    for (reason, packets) in state.packets()? {
-        writeln!(
-            text,
-            "frontage_cclb7_packets_total{{reason=\"{reason}\"}} {packets}"
+        families.gauges(
+            "future_flows",
+            "N_FF: active flows with more than the look-ahead left.",
+            servers.iter().map(|(port, s)| ([("port", *port)], s.n_ff)),
         )?;
-    }
-    Ok(text)
+        families.gauges(
+            "connections",
+            "Established connections.",
+            servers
+                .iter()
+                .map(|(port, _)| ([("port", *port)], connections(*port))),
+        )?;
+        families.counters(
+            "packets",
+            "Packets, by what the programs did with them.",
+            packets
+                .iter()
+                .map(|(reason, n)| ([("reason", *reason)], *n)),
+        )
+    });
+    Ok(encode(&registry))
 }

@@ -16,13 +16,21 @@
 //! ```
 
 #![cfg_attr(not(any(feature = "vectors", test)), no_std)]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+#[cfg(feature = "load")]
+extern crate alloc;
 
 pub mod cid;
 pub mod ipv6;
+#[cfg(feature = "load")]
+pub mod load;
 pub mod quant;
 mod stream;
 pub mod tcp;
 #[cfg(feature = "vectors")]
+#[allow(missing_docs)] // The fields are those of docs/cookie-vectors.json.
 pub mod vectors;
 
 /// Key material of 16 to 32 bytes.

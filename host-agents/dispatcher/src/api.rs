@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
+use frontage_daemon::metrics::{CONTENT_TYPE as OPEN_METRICS, Registry, encode};
 use serde::Deserialize;
 
 use crate::control::{Control, Refused};
@@ -23,7 +25,7 @@ const MAX_BODY: usize = 256 << 20;
 #[derive(Clone)]
 struct App {
     control: Arc<Control>,
-    counts: Arc<[Arc<Counts>]>,
+    registry: Arc<Registry>,
 }
 
 /// The routes.
@@ -37,8 +39,8 @@ pub fn router(control: Arc<Control>, counts: Vec<Arc<Counts>>) -> Router {
         .route("/metrics", get(page))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(App {
+            registry: Arc::new(metrics::new(control.clone(), counts.into())),
             control,
-            counts: counts.into(),
         })
 }
 
@@ -134,8 +136,8 @@ async fn probe_addresses(
     }
 }
 
-async fn page(State(app): State<App>) -> String {
-    metrics::page(&app.control, &app.counts)
+async fn page(State(app): State<App>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, OPEN_METRICS)], encode(&app.registry))
 }
 
 fn wrong(problem: &str) -> Response {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use frontage_program::config::{self, at};
+use frontage_daemon::config::{self, locate};
 use frontage_tunnel::vxlan;
 use serde::Deserialize;
 use toml::Spanned;
@@ -83,11 +83,11 @@ fn parse(path: &Path, text: &str) -> Result<Config> {
             "tunnel.listen is {own}; write an address of this machine and port {}",
             vxlan::PORT
         );
-        bail!("{}", at(path, text, listen.span(), &reason));
+        bail!("{}", locate(path, text, listen.span(), &reason));
     }
     if peers.get_ref().is_empty() {
         let reason = "tunnel.peers names none; write the tunnel address of the site's switch";
-        bail!("{}", at(path, text, peers.span(), reason));
+        bail!("{}", locate(path, text, peers.span(), reason));
     }
     if let Some(other) = peers
         .get_ref()
@@ -95,7 +95,7 @@ fn parse(path: &Path, text: &str) -> Result<Config> {
         .find(|peer| peer.is_ipv4() != own.is_ipv4())
     {
         let reason = format!("tunnel.peers: {other} is of another family than tunnel.listen");
-        bail!("{}", at(path, text, peers.span(), &reason));
+        bail!("{}", locate(path, text, peers.span(), &reason));
     }
     for (name, value) in [
         ("threads", config.threads),

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
+use frontage_daemon::logging::LogArgs;
+use frontage_daemon::process::exit_code;
+use frontage_daemon::shutdown::Termination;
 use frontage_dispatcher::control::Control;
 use frontage_dispatcher::worker::{Views, start};
 use frontage_dispatcher::{api, bench, config};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Artemis' service dispatcher: sends first flights of QUIC connections to the best site and replica, by the name in them.
 ///
@@ -23,6 +25,8 @@ struct Args {
     /// Only say whether the configuration is right
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    log: LogArgs,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -48,6 +52,7 @@ const EXAMPLE: &str = "Example of a configuration:
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    args.log.clone().init();
     let result = match (&args.command, &args.config) {
         (Some(Command::Bench { json }), _) => bench::run(*json),
         (None, Some(path)) => {
@@ -55,19 +60,12 @@ fn main() -> ExitCode {
         }
         (None, None) => Err(anyhow::anyhow!("name a configuration; --help shows one")),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("frontage-dispatcher: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(result)
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn serve(config: &config::Config) -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut termination = Termination::subscribe()?;
     let listener = TcpListener::bind(config.control).await;
     let listener =
         listener.with_context(|| format!("control: cannot listen at {}", config.control))?;
@@ -83,7 +81,6 @@ async fn serve(config: &config::Config) -> Result<()> {
     tokio::select! {
         served = axum::serve(listener, router) => Ok(served?),
         never = control.expire() => never,
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+        () = termination.wait() => Ok(()),
     }
 }

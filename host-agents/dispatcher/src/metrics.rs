@@ -1,88 +1,64 @@
-//! The page for Prometheus.
+//! The Prometheus metrics.
 
-use std::fmt::Write as _;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use frontage_daemon::metrics::{Families, Registry, registry};
 
 use crate::control::Control;
 use crate::counts::{Counts, Outcome};
 
-/// Everything, in Prometheus' text format.
-pub fn page(control: &Control, workers: &[Arc<Counts>]) -> String {
-    let mut page = String::new();
-    let mut family = |name: &str, kind: &str, help: &str, samples: &[(String, u64)]| {
-        let name = format!("frontage_dispatcher_{name}");
-        let mut line =
-            |text: std::fmt::Arguments<'_>| writeln!(page, "{text}").expect("a String takes it");
-        line(format_args!("# HELP {name} {help}"));
-        line(format_args!("# TYPE {name} {kind}"));
-        for (labels, value) in samples {
-            line(format_args!("{name}{labels} {value}"));
-        }
-    };
-    let sum = |counter: fn(&Counts) -> &AtomicU64| {
+/// Return a registry that reads `control` and the counters of all `workers` at each scrape.
+pub fn new(control: Arc<Control>, workers: Arc<[Arc<Counts>]>) -> Registry {
+    registry("frontage_dispatcher", move |families| {
+        collect(families, &control, &workers)
+    })
+}
+
+fn collect(families: &mut Families<'_>, control: &Control, workers: &[Arc<Counts>]) -> fmt::Result {
+    let sum = |counter: fn(&Counts) -> &AtomicU64| -> u64 {
         let all = workers.iter().map(|counts| counter(counts).load(Relaxed));
-        vec![(String::new(), all.sum())]
+        all.sum()
     };
-    let outcomes: Vec<_> = Outcome::all()
-        .map(|outcome| {
-            let (what, why) = outcome.names();
-            let labels = format!("{{outcome=\"{what}\",reason=\"{why}\"}}");
-            (
-                labels,
-                workers.iter().map(|counts| counts.of(outcome)).sum(),
-            )
-        })
-        .collect();
-    family(
-        "datagrams_total",
-        "counter",
+    families.counters(
+        "datagrams",
         "Datagrams out of tunnels, by what became of them.",
-        &outcomes,
-    );
-    for (name, help, samples) in [
-        (
-            "sent_packets_total",
-            "Packets into tunnels.",
-            sum(|c| &c.sent),
-        ),
-        (
-            "unsent_packets_total",
-            "Packets that the system did not take.",
-            sum(|c| &c.unsent),
-        ),
-        (
-            "evicted_flights_total",
-            "Unfinished first flights that gave way to others.",
-            sum(|c| &c.evicted),
-        ),
-        (
-            "ech_flights_total",
-            "First flights with what looks like an encrypted ClientHello.",
-            sum(|c| &c.ech),
-        ),
-    ] {
-        family(name, "counter", help, &samples);
-    }
-    family(
+        Outcome::all().map(|outcome| {
+            let (what, why) = outcome.names();
+            let count: u64 = workers.iter().map(|counts| counts.of(outcome)).sum();
+            ([("outcome", what), ("reason", why)], count)
+        }),
+    )?;
+    families.counter("sent_packets", "Packets into tunnels.", sum(|c| &c.sent))?;
+    families.counter(
+        "unsent_packets",
+        "Packets that the system did not take.",
+        sum(|c| &c.unsent),
+    )?;
+    families.counter(
+        "evicted_flights",
+        "Unfinished first flights that gave way to others.",
+        sum(|c| &c.evicted),
+    )?;
+    families.counter(
+        "ech_flights",
+        "First flights with what looks like an encrypted ClientHello.",
+        sum(|c| &c.ech),
+    )?;
+    families.gauge(
         "unfinished_flights",
-        "gauge",
         "First flights whose service is not yet known.",
-        &sum(|c| &c.unfinished),
-    );
-    let one = |value: usize| vec![(String::new(), value as u64)];
-    family(
+        sum(|c| &c.unfinished),
+    )?;
+    families.gauge(
         "replicas",
-        "gauge",
         "Replicas, those that do not accept among them.",
-        &one(control.replicas().len()),
-    );
-    let dropped = vec![(String::new(), control.dropped_measurements())];
-    family(
-        "dropped_measurements_total",
-        "counter",
+        control.replicas().len() as u64,
+    )?;
+    families.counter(
+        "dropped_measurements",
         "Measurements that found no room.",
-        &dropped,
-    );
-    page
+        control.dropped_measurements(),
+    )
 }

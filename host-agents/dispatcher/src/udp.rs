@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use frontage_program::socket::{accept_without_checksum, set_option};
+use frontage_daemon::socket::{accept_without_checksum, set_receive_offload};
 use socket2::{Domain, Protocol, Socket, Type};
 
 mod receive;
@@ -33,7 +33,7 @@ pub fn bind(listen: SocketAddr) -> io::Result<Socket> {
     socket.set_recv_buffer_size(BUFFER)?;
     socket.set_send_buffer_size(BUFFER)?;
     // Kernels without it deliver single datagrams, which is as well.
-    let _ = set_option(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+    let _ = set_receive_offload(&socket, true);
     socket.bind(&listen.into())?;
     Ok(socket)
 }

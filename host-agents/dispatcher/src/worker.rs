@@ -93,7 +93,7 @@ pub fn start(config: &Config, views: &Arc<Views>) -> Result<Vec<Arc<Counts>>> {
             .spawn(move || {
                 let error = serve(&socket, engine, follower, &own);
                 // Half a dispatcher would drop half of all flights in silence.
-                eprintln!("frontage-dispatcher: tunnel: {error}");
+                tracing::error!("tunnel: {error}");
                 std::process::exit(1);
             })?;
         Ok(counts)

@@ -1,6 +1,7 @@
 //! The frames that an Initial may carry (RFC 9000, 12.4).
 
-use crate::varint::Cursor;
+use frontage_quic_wire::Reader;
+
 use crate::{Crypto, Fault};
 
 const PING: u64 = 0x01;
@@ -12,7 +13,7 @@ const CRYPTO_FRAME: u64 = CRYPTO as u64;
 const CLOSE_FRAME: u64 = CONNECTION_CLOSE as u64;
 
 /// An Initial's frames but PADDING.
-struct Frames<'a>(Cursor<'a>);
+struct Frames<'a>(Reader<'a>);
 
 struct Frame<'a> {
     /// All of it.
@@ -46,7 +47,7 @@ impl<'a> Iterator for Frames<'a> {
 /// [`Fault::Frame`], [`Fault::CryptoTooLong`].
 #[inline]
 pub fn gather(frames: &[u8], crypto: &mut Crypto) -> Result<(), Fault> {
-    for frame in Frames(Cursor(frames)) {
+    for frame in Frames(Reader(frames)) {
         let Frame { offset, data, .. } = frame?;
         if !data.is_empty() {
             crypto.insert(offset, data)?;
@@ -61,7 +62,7 @@ pub fn gather(frames: &[u8], crypto: &mut Crypto) -> Result<(), Fault> {
 /// [`Fault::Frame`].
 pub fn without_padding(frames: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut kept = Vec::with_capacity(frames.len());
-    for frame in Frames(Cursor(frames)) {
+    for frame in Frames(Reader(frames)) {
         kept.extend(frame?.bytes);
     }
     Ok(kept)
@@ -81,11 +82,11 @@ fn zeros(bytes: &[u8]) -> usize {
 
 /// A frame's CRYPTO data and its offset, empty for another frame; nothing if it is wrong.
 #[inline]
-fn frame<'a>(rest: &mut Cursor<'a>) -> Option<(u64, &'a [u8])> {
+fn frame<'a>(rest: &mut Reader<'a>) -> Option<(u64, &'a [u8])> {
     match rest.varint()? {
         CRYPTO_FRAME => {
             let offset = rest.varint()?;
-            return Some((offset, rest.counted()?));
+            return Some((offset, rest.length_prefixed()?));
         }
         PING => {}
         kind @ (ACK | ACK_ECN) => {
@@ -101,7 +102,7 @@ fn frame<'a>(rest: &mut Cursor<'a>) -> Option<(u64, &'a [u8])> {
         CLOSE_FRAME => {
             rest.varint()?; // error code
             rest.varint()?; // type of the frame at fault
-            rest.counted()?; // reason
+            rest.length_prefixed()?; // reason
         }
         _ => return None,
     }

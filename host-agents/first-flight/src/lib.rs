@@ -19,7 +19,6 @@ mod keys;
 pub mod packet;
 mod reader;
 pub mod retry;
-mod varint;
 
 pub use crypto::Crypto;
 pub use fault::Fault;

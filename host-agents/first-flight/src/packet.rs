@@ -1,6 +1,7 @@
 //! Long headers (RFC 9000, 17.2), as far as they are not protected.
 
-use crate::varint::Cursor;
+use frontage_quic_wire::Reader;
+
 use crate::{Fault, Version};
 
 /// Most bytes of a connection id in versions 1 and 2.
@@ -28,14 +29,14 @@ impl<'a> Invariants<'a> {
     }
 
     #[inline]
-    fn split(bytes: &'a [u8]) -> Result<(Self, Cursor<'a>), Fault> {
+    fn split(bytes: &'a [u8]) -> Result<(Self, Reader<'a>), Fault> {
         if bytes.first().ok_or(Fault::Truncated)? & LONG == 0 {
             return Err(Fault::ShortHeader);
         }
-        let mut rest = Cursor(&bytes[1..]);
+        let mut rest = Reader(&bytes[1..]);
         let mut read = || {
-            let version = rest.take(4)?;
-            let cid = |rest: &mut Cursor<'a>| rest.byte().and_then(|n| rest.take(n.into()));
+            let version = rest.bytes(4)?;
+            let cid = |rest: &mut Reader<'a>| rest.byte().and_then(|n| rest.bytes(n.into()));
             Some(Self {
                 version: u32::from_be_bytes(version.try_into().expect("four bytes")),
                 dcid: cid(&mut rest)?,
@@ -132,7 +133,7 @@ impl<'a> Packet<'a> {
         }
         let kind = Kind::read(version, datagram[0]);
         let token = match kind {
-            Kind::Initial => rest.counted().ok_or(Fault::Truncated)?,
+            Kind::Initial => rest.length_prefixed().ok_or(Fault::Truncated)?,
             Kind::Retry => rest.0,
             Kind::ZeroRtt | Kind::Handshake => &[],
         };

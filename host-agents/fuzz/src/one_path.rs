@@ -2,7 +2,7 @@
 
 use bytes::Buf as _;
 use frontage_handoff::fuzzing::{Hearer, Scene};
-use frontage_quic::frames::{self, Frame};
+use frontage_quic_wire::frames::{self, Frame};
 
 use crate::client;
 

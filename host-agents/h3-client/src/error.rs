@@ -2,7 +2,7 @@
 
 use std::io;
 
-use frontage_quic::session::NoInitialSuite;
+use frontage_quic::session::MissingInitialSuite;
 use frontage_quicsocks_client as quicsocks;
 use h3::error::{ConnectionError as H3ConnectionError, StreamError};
 use noq::{ConnectError, ConnectionError, PathError};
@@ -29,7 +29,7 @@ pub enum Error {
     Stream(#[from] StreamError),
     /// The TLS configuration has no cipher suite for Initial packets.
     #[error(transparent)]
-    Tls(#[from] NoInitialSuite),
+    Tls(#[from] MissingInitialSuite),
     /// The request is not valid HTTP.
     #[error(transparent)]
     Request(#[from] http::Error),

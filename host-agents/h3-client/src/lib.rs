@@ -26,7 +26,7 @@ pub use tls::Trust;
 ///
 /// Benchmarks use these clients, so the other cores are left to the program under test.
 pub fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    frontage_program::limits::raise_open_files();
+    frontage_daemon::process::raise_open_file_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

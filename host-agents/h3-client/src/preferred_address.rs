@@ -4,8 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes};
-use frontage_quic::parameters::{Parameters, SERVICE_TTL, read_integer};
-use frontage_quic::session::{Agreed, Config, Handshake, NoInitialSuite, Observer, Packet};
+use frontage_quic::session::{
+    Config, Handshake, MissingInitialSuite, Negotiated, Observer, Packet,
+};
+use frontage_quic_wire::parameters::{Parameters, SERVICE_TTL, decode_integer};
 use noq::Endpoint;
 use rustls::ClientConfig;
 
@@ -18,11 +20,11 @@ const PREFERRED_ADDRESS: u64 = 0x0d;
 pub struct EarlyMigration(Option<Socket>);
 
 impl Observer for EarlyMigration {
-    fn sent(&self, _: &Packet<'_>) {}
+    fn on_sent(&self, _: &Packet<'_>) {}
 
-    fn received(&self, _: &Packet<'_>) {}
+    fn on_received(&self, _: &Packet<'_>) {}
 
-    fn complete(&self, agreed: &Agreed<'_>) {
+    fn on_handshake_complete(&self, agreed: &Negotiated<'_>) {
         if let Some(socket) = &self.0
             && let Some(address) = find_preferred(agreed.peer, socket.nominal_server())
         {
@@ -38,7 +40,7 @@ impl Observer for EarlyMigration {
 pub fn tls_session(
     tls: ClientConfig,
     early: Option<Socket>,
-) -> Result<Config<ClientConfig, EarlyMigration>, NoInitialSuite> {
+) -> Result<Config<ClientConfig, EarlyMigration>, MissingInitialSuite> {
     Config::client(tls, Vec::new(), move || {
         Arc::new(EarlyMigration(early.clone()))
     })
@@ -55,7 +57,7 @@ fn find_preferred(parameters: &Parameters, known: SocketAddr) -> Option<SocketAd
 
 /// Returns for how many seconds new connections may use the server's preferred address.
 pub fn service_ttl(quic: &noq::Connection) -> Option<u64> {
-    read_integer(&parameter(&peer_parameters(quic)?, SERVICE_TTL)?)
+    decode_integer(&parameter(&peer_parameters(quic)?, SERVICE_TTL)?)
 }
 
 /// Returns the server's transport parameters, if TLS uses [`tls_session`].
@@ -129,7 +131,7 @@ mod tests {
         let socket = Socket::new(server).unwrap();
         let follower = EarlyMigration(Some(socket.clone()));
         let complete = |peer: &Parameters| {
-            follower.complete(&Agreed {
+            follower.on_handshake_complete(&Negotiated {
                 peer,
                 suite: 0x1301,
                 secrets: TrafficSecrets {

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
-use frontage_quic::parameters::{put_varint, varint};
+use frontage_quic_wire::{read_varint, write_varint};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 
@@ -125,14 +125,14 @@ pub fn trailers(headers: &HeaderMap) -> Bytes {
 /// What comes before `length` bytes of a body.
 pub fn data_head(length: usize) -> Bytes {
     let mut out = BytesMut::new();
-    put_varint(&mut out, DATA);
-    put_varint(&mut out, length as u64);
+    write_varint(&mut out, DATA);
+    write_varint(&mut out, length as u64);
     out.freeze()
 }
 
 fn put_frame(out: &mut BytesMut, kind: u64, payload: &[u8]) {
-    put_varint(out, kind);
-    put_varint(out, payload.len() as u64);
+    write_varint(out, kind);
+    write_varint(out, payload.len() as u64);
     out.put_slice(payload);
 }
 
@@ -141,8 +141,8 @@ fn frame(wire: &mut Bytes) -> Result<Option<(u64, Bytes)>, Error> {
         return Ok(None);
     }
     let mut rest = &wire[..];
-    let kind = varint(&mut rest).ok_or(Error::Truncated)?;
-    let length = varint(&mut rest).ok_or(Error::Truncated)?;
+    let kind = read_varint(&mut rest).ok_or(Error::Truncated)?;
+    let length = read_varint(&mut rest).ok_or(Error::Truncated)?;
     if length > rest.len() as u64 {
         return Err(Error::Truncated);
     }
@@ -181,7 +181,7 @@ fn fields(section: Bytes, mut each: impl FnMut(&[u8], &[u8]) -> Option<()>) -> R
 }
 
 fn string<'a>(rest: &mut &'a [u8], bits: u32) -> Result<&'a [u8], Error> {
-    let length = integer(rest, bits).ok_or(Error::Truncated)?;
+    let length = encode_integer(rest, bits).ok_or(Error::Truncated)?;
     let split = rest.split_at_checked(length).ok_or(Error::Truncated)?;
     *rest = split.1;
     Ok(split.0)
@@ -203,7 +203,7 @@ fn put_integer(out: &mut Vec<u8>, above: u8, bits: u32, value: usize) {
     out.put_u8(rest as u8);
 }
 
-fn integer(rest: &mut &[u8], bits: u32) -> Option<usize> {
+fn encode_integer(rest: &mut &[u8], bits: u32) -> Option<usize> {
     let most = (1 << bits) - 1;
     let mut value = usize::from(*rest.split_off_first()?) & most;
     if value < most {

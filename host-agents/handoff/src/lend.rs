@@ -50,7 +50,6 @@ mod observer;
 mod outgoing;
 mod path;
 mod paths;
-mod ranges;
 mod ratchet;
 #[cfg(feature = "fuzzing")]
 mod scene;
@@ -73,7 +72,7 @@ pub struct Lender<O> {
     /// The client's limits are known.
     lends: AtomicBool,
     /// A generation of keys, and how many packets real servers sealed by it.
-    sealed_elsewhere: AtomicU64,
+    sealed_remotely: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -83,7 +82,7 @@ impl<O> Lender<O> {
         Self {
             inner,
             lends: AtomicBool::new(false),
-            sealed_elsewhere: AtomicU64::new(0),
+            sealed_remotely: AtomicU64::new(0),
             state: Mutex::default(),
         }
     }

@@ -7,7 +7,7 @@ use bytes::{Buf as _, Bytes};
 use frontage_handoff::borrow::{Borrowed, Error};
 use frontage_handoff::grant::Grant;
 use frontage_quic::h3;
-use frontage_quic::parameters::put_varint;
+use frontage_quic_wire::write_varint;
 use noq::{ConnectionError, TransportErrorCode, VarInt};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -171,7 +171,7 @@ async fn lies_end_what_is_borrowed() {
     assert!(borrowed.connection.close_reason().is_none());
     // It acknowledges a packet that nobody sent.
     let mut frame = vec![0x02];
-    put_varint(&mut frame, grant.first + 1000);
+    write_varint(&mut frame, grant.first + 1000);
     frame.extend([0, 0, 0]);
     borrowed.feedback(&frame).unwrap();
     let ConnectionError::TransportError(error) = borrowed.connection.closed().await else {
@@ -202,7 +202,7 @@ async fn noise_ends_at_most_what_it_is_about() {
                 let value = random.random::<u64>() >> random.random_range(2..63);
                 let near = grant.first + value % 16;
                 let choice = random.random_range(0..5);
-                put_varint(&mut frames, [0, 8, value % 16, near, value][choice]);
+                write_varint(&mut frames, [0, 8, value % 16, near, value][choice]);
             }
             // Refused or not.
             _ = borrowed.feedback(&frames);

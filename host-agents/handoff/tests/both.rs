@@ -7,7 +7,7 @@ use bytes::Bytes;
 use frontage_handoff::borrow::{Borrowed, Borrower, Transport};
 use frontage_handoff::grant::Grant;
 use frontage_handoff::lend::{End, Error, Event, Events};
-use frontage_lab::Rough;
+use frontage_testkit::lossy;
 use noq::congestion::CubicConfig;
 use noq::{PathId, Runtime as _, TokioRuntime};
 
@@ -21,7 +21,7 @@ fn borrower(world: &World, lost: u32) -> Borrower {
     let socket = world.socket.try_clone().unwrap();
     let socket = TokioRuntime.wrap_udp_socket(socket).unwrap();
     let seed = 7;
-    Borrower::new(Box::new(Rough::losing(socket, lost, seed))).unwrap()
+    Borrower::new(lossy(socket, lost, seed)).unwrap()
 }
 
 async fn borrow(borrower: &Borrower, grant: &Grant) -> Arc<Borrowed> {

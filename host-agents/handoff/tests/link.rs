@@ -13,7 +13,7 @@ use noq::{Endpoint, VarInt};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-const PATIENCE: std::time::Duration = frontage_lab::PATIENCE;
+const PATIENCE: std::time::Duration = frontage_testkit::TEST_TIMEOUT;
 
 /// A CA, and certificates of it in a folder of their own.
 struct Ca {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use frontage_handoff::borrow::{Borrowed, Borrower, Error, Transport};
 use frontage_handoff::lend::{End, Event, Events};
-use frontage_lab::Rough;
 use frontage_quic::session::{Nonce, Observer, Packet};
+use frontage_testkit::lossy;
 use noq::congestion::CubicConfig;
 use noq::{Runtime as _, TokioRuntime};
 use rand::rngs::SmallRng;
@@ -26,7 +26,7 @@ const LENGTH: usize = 5 << 20;
 struct Noting(Arc<Remembering>);
 
 impl Observer for Noting {
-    fn sent(&self, packet: &Packet<'_>) {
+    fn on_sent(&self, packet: &Packet<'_>) {
         let nonce = Nonce {
             path: packet.path,
             number: packet.number,
@@ -34,7 +34,7 @@ impl Observer for Noting {
         self.0.remember(packet.generation, nonce);
     }
 
-    fn received(&self, _: &Packet<'_>) {}
+    fn on_received(&self, _: &Packet<'_>) {}
 }
 
 /// A stream that the client opened: its ends, and its id.
@@ -58,7 +58,7 @@ impl Real {
         let (name, grant, events) = soon(look).await;
         let socket = world.socket.try_clone().unwrap();
         let socket = TokioRuntime.wrap_udp_socket(socket).unwrap();
-        let borrower = Borrower::new(Box::new(Rough::losing(socket, lost, seed))).unwrap();
+        let borrower = Borrower::new(lossy(socket, lost, seed)).unwrap();
         let transport = Transport {
             congestion: Arc::new(congestion),
             mtu: 1200,

@@ -13,8 +13,8 @@ use frontage_handoff::borrow::{Borrower, Transport};
 use frontage_handoff::grant;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
-use frontage_quic::places::Place;
-use frontage_quic::socket::{Addresses, Carrier, Socket};
+use frontage_quic::migration::LocalAddress;
+use frontage_quic::socket::{Addressing, CookiePrefix, Socket};
 use noq::congestion::CubicConfig;
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, ConnectionId, UdpSender};
@@ -68,9 +68,9 @@ impl UdpSender for Recorder {
 async fn the_source_says_how_much_is_left() {
     let recorder = Recorder::default();
     let loads = Arc::new(Loads::new(1_000_000));
-    let addresses = Addresses {
-        places: Arc::default(),
-        carrier: Some(Carrier {
+    let addresses = Addressing {
+        path_table: Arc::default(),
+        cookie_prefix: Some(CookiePrefix {
             prefix: PREFIX,
             keys: Arc::new(Keys::new(SID, vec![key()]).unwrap()),
             loads: loads.clone(),
@@ -82,7 +82,7 @@ async fn the_source_says_how_much_is_left() {
     let socket = Socket::over(Box::new(recorder.clone()), Some(addresses));
     let borrower = Borrower::new(Box::new(socket)).unwrap();
     let meter = Arc::new(Meter::new(loads, Arc::default()));
-    meter.answer_from(Place::Cookie(1));
+    meter.set_local_address(LocalAddress::Cookie(1));
     let client = "[2001:db8:1::1]:5000".parse().unwrap();
     let secret = Bytes::from_static(&[9; 32]);
     let grant = grant::Grant {

@@ -1,5 +1,5 @@
-//! Connection ids that a client must put into every packet, and that name its server (RFC 9000, section 5.1; `docs/cookie.md`,
-//! "Connection id"): a switch thereby finds the server of a client that stays at the VIP.
+//! Connection ids that name their server (RFC 9000, section 5.1; `docs/cookie.md`, "Connection id"). Clients put them into every packet, so
+//! that a switch finds the server of a client that stays at the VIP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -11,19 +11,19 @@ use noq::{ConnectionId, ConnectionIdGenerator, EndpointConfig, InvalidCid};
 use crate::keys::Keys;
 use crate::quic_lb;
 
-/// Ids are replaced after this time, so that those in use are sealed by a key in force as long as keys rotate no more often.
+/// Time after which connection ids are replaced. As long as keys rotate no more often, every id in use is sealed by a key in force.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
-/// Chooses a server's connection ids.
+/// The form of a server's connection ids.
 #[derive(Clone)]
 pub enum Form {
-    /// Sealed by the newest of the cookie's keys.
+    /// Sealed by the newest cookie key.
     Sealed(Arc<Nonces>),
-    /// As any balancer of QUIC-LB reads them; the server id fills as many octets as that has, big endian.
+    /// QUIC-LB with this configuration and server id. The id is encoded big-endian in as many bytes as the configuration has for it.
     QuicLb(Arc<quic_lb::Config>, u16),
 }
 
-/// The nonces of a server's sealed ids: none comes twice before all have come.
+/// The nonces of a server's sealed ids. None repeats before all have been used.
 #[derive(Debug)]
 pub struct Nonces {
     keys: Arc<Keys>,
@@ -32,7 +32,7 @@ pub struct Nonces {
 }
 
 impl Nonces {
-    /// Begins at random, so that a server which starts again is not likely to repeat itself.
+    /// Begin at a random nonce, so that a restarted server is unlikely to repeat recent ones.
     fn new(keys: Arc<Keys>, sid: u16) -> Self {
         Self {
             keys,
@@ -41,19 +41,20 @@ impl Nonces {
         }
     }
 
-    /// A nonce, never zero.
+    /// Return the next nonce, which is never 0.
     fn next(&self) -> u32 {
         self.next.fetch_add(1, Relaxed) % ipv6::NONCE_MAX + 1
     }
 }
 
 impl Form {
-    /// Sealed by the newest of `keys`; they name server `sid`, as which another service may know the one that has the keys.
+    /// Create the sealed form: the newest of `keys` seals ids that name server `sid`. This may differ from the `sid` of `keys`, under which
+    /// another service knows the server.
     pub fn sealed(keys: Arc<Keys>, sid: u16) -> Self {
         Self::Sealed(Arc::new(Nonces::new(keys, sid)))
     }
 
-    /// An endpoint's configuration with these connection ids, and QUIC version 1 only.
+    /// Return an endpoint configuration with these connection ids and QUIC version 1 only.
     pub fn endpoint_config(self) -> EndpointConfig {
         let mut config = EndpointConfig::default();
         config.cid_generator(Arc::new(move || Box::new(Generator(self.clone()))));
@@ -78,10 +79,10 @@ impl ConnectionIdGenerator for Generator {
             }
             Form::QuicLb(config, sid) => {
                 let mut server = vec![0; config.sid_len()];
-                let octets = sid.to_be_bytes();
-                let n = octets.len().min(server.len());
+                let bytes = sid.to_be_bytes();
+                let n = bytes.len().min(server.len());
                 let at = server.len() - n;
-                server[at..].copy_from_slice(&octets[octets.len() - n..]);
+                server[at..].copy_from_slice(&bytes[bytes.len() - n..]);
                 let nonce: Vec<u8> = (0..config.nonce_len()).map(|_| rand::random()).collect();
                 ConnectionId::new(&config.encode(&server, &nonce))
             }
@@ -89,12 +90,12 @@ impl ConnectionIdGenerator for Generator {
     }
 
     fn validate(&self, id: ConnectionId) -> Result<(), InvalidCid> {
-        let ours = match &self.0 {
-            // An id may be older than the keys in force: its connection lives on, so only the form is looked at.
+        let is_ours = match &self.0 {
+            // An id may outlive the key that sealed it, and its connection continues, so only the length is checked.
             Form::Sealed(_) => id.len() == cid::LEN,
             Form::QuicLb(config, _) => config.decode(&id).is_some(),
         };
-        if ours { Ok(()) } else { Err(InvalidCid) }
+        if is_ours { Ok(()) } else { Err(InvalidCid) }
     }
 
     fn cid_len(&self) -> usize {

@@ -15,22 +15,22 @@ mod streams;
 pub use streams::{BidiStream, RecvStream, SendStream};
 
 type Pending<T> = Option<Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send + Sync>>>;
-/// A stream's two directions.
-pub type Both = (noq::SendStream, noq::RecvStream);
-/// Waits for the next bidirectional stream of the peer's, and says its id.
+/// The two directions of a bidirectional stream.
+pub type StreamPair = (noq::SendStream, noq::RecvStream);
+/// Waits for the next bidirectional stream of the peer, and returns it with its id.
 type Accept = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Accepted> + Send + Sync>> + Send>;
-type Accepted = Result<(u64, Both), ConnectionError>;
+type Accepted = Result<(u64, StreamPair), ConnectionError>;
 
-/// A connection, of a server or a client.
+/// A server's or client's connection for crate `h3`.
 pub struct Connection {
     opener: Opener,
     accept: Accept,
-    accept_bi: Pending<(u64, Both)>,
+    accept_bi: Pending<(u64, StreamPair)>,
     accept_uni: Pending<noq::RecvStream>,
 }
 
 impl Connection {
-    /// Wraps `inner`, which stays usable for all but its streams.
+    /// Wrap `inner`, which stays usable for everything except streams.
     pub fn new(inner: noq::Connection) -> Self {
         let acceptor = inner.clone();
         let accept = move || {
@@ -43,9 +43,9 @@ impl Connection {
         Self::over(Opener::new(inner, true), accept)
     }
 
-    /// A server's of which only the streams that `accept` brings are here, by the ids that they have in the client's connection. Control
-    /// streams (RFC 9114, section 6.2) are elsewhere: what h3 writes to one goes nowhere, and none comes.
-    pub fn of_streams<F>(inner: noq::Connection, accept: impl Fn() -> F + Send + 'static) -> Self
+    /// Wrap a server's connection of which this host has only some request streams. `accept` yields them with their ids in the client's
+    /// connection. The control streams (RFC 9114, section 6.2) are on another host: what h3 writes to one is discarded, and none is received.
+    pub fn with_streams<F>(inner: noq::Connection, accept: impl Fn() -> F + Send + 'static) -> Self
     where
         F: Future<Output = Accepted> + Send + Sync + 'static,
     {
@@ -65,7 +65,7 @@ impl Connection {
     }
 }
 
-/// Polls the future in `pending`, which `start` makes if there is none.
+/// Poll the future in `pending`, which `start` creates if there is none.
 fn drive<T, F>(
     pending: &mut Pending<T>,
     cx: &mut Context<'_>,
@@ -140,12 +140,12 @@ impl<B: Buf> quic::OpenStreams<B> for Connection {
     }
 }
 
-/// Opens streams of a connection.
+/// Opens the streams of a connection.
 pub struct Opener {
     inner: noq::Connection,
-    /// Whether there are streams of one direction.
+    /// Whether this host has unidirectional streams.
     has_uni: bool,
-    open_bi: Pending<Both>,
+    open_bi: Pending<StreamPair>,
     open_uni: Pending<noq::SendStream>,
 }
 
@@ -190,7 +190,7 @@ impl<B: Buf> quic::OpenStreams<B> for Opener {
         cx: &mut Context<'_>,
     ) -> Poll<Result<SendStream<B>, StreamErrorIncoming>> {
         if !self.has_uni {
-            return Poll::Ready(Ok(SendStream::nowhere()));
+            return Poll::Ready(Ok(SendStream::discarding()));
         }
         let opened = drive(&mut self.open_uni, cx, || {
             let inner = self.inner.clone();

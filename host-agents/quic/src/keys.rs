@@ -1,21 +1,22 @@
-//! The keys of the cookie that are in force, shared by everything that seals or opens one; they rotate while the server runs.
+//! The cookie keys in force, shared by everything that seals or opens a cookie. They rotate while the server runs.
 
+use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{Acquire, Release},
 };
-use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use frontage_cookie::ipv6::{Cookie, Key};
+use parking_lot::{RwLock, RwLockReadGuard};
 
-/// Most keys in force at a time: the newer seals, both open (`docs/cookie.md`, "Life of a key").
-const MAX: usize = 2;
+/// Most keys in force at a time: the newer one seals, and both open (`docs/cookie.md`, "Life of a key").
+const MAX_KEYS: usize = 2;
 
-/// The keys in force and the server whom they seal.
+/// The keys in force, and the server id that they seal.
 pub struct Keys {
     sid: u16,
     ring: RwLock<Ring>,
-    /// How many rings came before.
+    /// Number of rotations so far.
     generation: AtomicU64,
 }
 
@@ -30,41 +31,43 @@ struct Entry {
     static_id: u64,
 }
 
-/// Cookies that were sealed for a connection, one for each of some RPTs: most are like one of them.
+/// A cache of one connection's sealed cookies, by RPT. Most cookies of a connection repeat one of them.
 #[derive(Debug, Default)]
-pub struct Sealed {
-    /// The generation of the keys, the epoch that was asked for and that of the key that sealed; of all entries.
-    by: Option<(u64, Option<u32>, u32)>,
-    /// The bits before sealing, never zero, and after.
+pub struct SealedCookies {
+    /// Generation of the keys, requested epoch, and epoch of the key that sealed all entries.
+    sealed_by: Option<(u64, Option<u32>, u32)>,
+    /// The bits before sealing, which are never 0, and after.
     entries: [(u64, u64); ENTRIES],
 }
 
-/// Where RPT is in the bits before sealing (`docs/cookie.md`, "IPv6").
+/// Position of RPT in the bits before sealing (`docs/cookie.md`, "IPv6").
 const RPT_SHIFT: u32 = 36;
 
-/// RPTs that differ in the lowest bits of their code, as those of the responses of a connection do.
+/// Number of entries, indexed by the lowest bits of RPT's code, in which the responses of one connection differ.
 const ENTRIES: usize = 16;
 
-impl Sealed {
+impl SealedCookies {
     fn entry(&mut self, plain: u64) -> &mut (u64, u64) {
         &mut self.entries[(plain >> RPT_SHIFT) as usize % ENTRIES]
     }
 }
 
-/// Keys that cannot be in force together.
+/// Why keys cannot be in force together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// There are this many, not one or two.
+    /// There is not one key or two, but this many.
     Count(usize),
-    /// These two ids do not follow each other, so that their epochs could be alike.
+    /// These two key ids are not consecutive, so their epochs could be equal.
     Gap(u32, u32),
 }
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Count(n) => write!(f, "{n} keys; give one, or the two newest"),
-            Self::Gap(a, b) => write!(f, "key ids {a} and {b}; the second must follow the first"),
+            Self::Count(n) => write!(f, "{n} keys: give one, or the two newest"),
+            Self::Gap(a, b) => {
+                write!(f, "key ids {a} and {b}: the ids must be consecutive")
+            }
         }
     }
 }
@@ -72,7 +75,10 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Keys {
-    /// Puts `keys` in force for server `sid`.
+    /// Put `keys` in force for server `sid`.
+    ///
+    /// # Errors
+    /// If `keys` cannot be in force together.
     pub fn new(sid: u16, keys: Vec<Key>) -> Result<Self, Error> {
         let ring = RwLock::new(ring(sid, keys)?);
         let generation = AtomicU64::new(0);
@@ -83,31 +89,33 @@ impl Keys {
         })
     }
 
-    /// Puts other keys in force; those that were are forgotten. Unchanged if there is an error.
+    /// Replace the keys in force.
+    ///
+    /// # Errors
+    /// If `keys` cannot be in force together. The previous keys stay in force then.
     pub fn rotate(&self, keys: Vec<Key>) -> Result<(), Error> {
         let ring = ring(self.sid, keys)?;
-        let mut here = self.ring.write().expect("nobody panics with it");
-        *here = ring;
+        *self.ring.write() = ring;
         self.generation.fetch_add(1, Release);
         Ok(())
     }
 
-    /// How often other keys came into force.
+    /// Return the number of rotations so far.
     pub fn generation(&self) -> u64 {
         self.generation.load(Acquire)
     }
 
-    /// The server's id.
+    /// Return the server id.
     pub const fn sid(&self) -> u16 {
         self.sid
     }
 
-    /// The key that seals.
+    /// Return the key that seals.
     pub fn newest(&self) -> Arc<Key> {
         self.ring().newest.key.clone()
     }
 
-    /// The epoch of the key that sealed `interface_id`, if it is this server's static cookie.
+    /// Return the epoch of the key that sealed `interface_id`, if it is this server's static cookie.
     pub fn epoch_of_static(&self, interface_id: u64) -> Option<u32> {
         let ring = self.ring();
         let mut entries = std::iter::once(&ring.newest).chain(&ring.previous);
@@ -115,19 +123,20 @@ impl Keys {
         Some(entry.key.id() & 1)
     }
 
-    /// `cookie` sealed by the key in force of this `epoch`, or by the newest if none is.
-    pub fn seal(&self, cookie: &Cookie, epoch: Option<u32>, sealed: &mut Sealed) -> u64 {
+    /// Seal `cookie` with the key of this `epoch`, or with the newest key if none in force has it, and return the interface id. `sealed`
+    /// is the connection's cache.
+    pub fn seal(&self, cookie: &Cookie, epoch: Option<u32>, sealed: &mut SealedCookies) -> u64 {
         let generation = self.generation();
-        if let Some((of, asked, used)) = sealed.by
-            && (of, asked) == (generation, epoch)
+        if let Some((cached_generation, requested, used)) = sealed.sealed_by
+            && (cached_generation, requested) == (generation, epoch)
         {
             let plain = cookie.plain(used);
-            let (known, interface_id) = *sealed.entry(plain);
-            if known == plain {
+            let (cached, interface_id) = *sealed.entry(plain);
+            if cached == plain {
                 return interface_id;
             }
         } else {
-            *sealed = Sealed::default();
+            *sealed = SealedCookies::default();
         }
         let ring = self.ring();
         let previous = ring
@@ -136,14 +145,14 @@ impl Keys {
             .filter(|entry| epoch == Some(entry.key.id() & 1));
         let key = &previous.unwrap_or(&ring.newest).key;
         let interface_id = key.seal(cookie);
-        // Written under the lock: these are the keys of now, or of a moment later and then sealed anew.
-        sealed.by = Some((generation, epoch, key.id() & 1));
+        // The lock is held, so these keys are of `generation` or newer. If newer, the next call sees another generation and seals again.
+        sealed.sealed_by = Some((generation, epoch, key.id() & 1));
         let plain = cookie.plain(key.id());
         *sealed.entry(plain) = (plain, interface_id);
         interface_id
     }
 
-    /// The interface id of the server's static cookie by the key in force of this `epoch`, if one is.
+    /// Return the interface id of the server's static cookie by the key of this `epoch`, if one is in force.
     pub fn static_interface_id_of(&self, epoch: u32) -> Option<u64> {
         let ring = self.ring();
         let mut entries = std::iter::once(&ring.newest).chain(&ring.previous);
@@ -151,22 +160,23 @@ impl Keys {
         Some(entry.static_id)
     }
 
-    /// The interface id of the server's `preferred_address`: its static cookie by the newest key.
+    /// Return the interface id of the server's `preferred_address`: its static cookie by the newest key.
     pub fn static_interface_id(&self) -> u64 {
         self.ring().newest.static_id
     }
 
     fn ring(&self) -> RwLockReadGuard<'_, Ring> {
-        self.ring.read().expect("nobody panics with it")
+        self.ring.read()
     }
 }
 
+/// Check `keys` and compute their static cookies.
 fn ring(sid: u16, mut keys: Vec<Key>) -> Result<Ring, Error> {
     keys.sort_by_key(Key::id);
-    if keys.is_empty() || keys.len() > MAX {
+    if keys.is_empty() || keys.len() > MAX_KEYS {
         return Err(Error::Count(keys.len()));
     }
-    let newest = keys.pop().expect("not empty");
+    let newest = keys.pop().expect("there is a key");
     let previous = keys.pop();
     match &previous {
         Some(key) if key.id() + 1 != newest.id() => Err(Error::Gap(key.id(), newest.id())),
@@ -206,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_seals_and_both_open() {
+    fn newest_key_seals_and_both_open() {
         let keys = Keys::new(7, vec![key(4)]).unwrap();
         let old = keys.static_interface_id();
         let opened = key(4).open(old).unwrap();
@@ -222,13 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_again_is_the_same() {
+    fn cached_cookie_equals_a_newly_sealed_one() {
         let keys = Keys::new(7, vec![key(4), key(5)]).unwrap();
-        let (mut sealed, mut cookies) = (Sealed::default(), Vec::new());
+        let (mut sealed, mut cookies) = (SealedCookies::default(), Vec::new());
         let other = Key::new(5, &Secret::new(&[9; 16]).unwrap());
         for rotated in [false, true] {
             if rotated {
-                // The ids are the same.
+                // The key ids stay the same.
                 keys.rotate(vec![key(4), other.clone()]).unwrap();
             }
             let newest = if rotated { &other } else { &key(5) };
@@ -254,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_of_another_server_is_not_ours() {
+    fn static_cookie_of_another_server_is_not_recognised() {
         let theirs = Keys::new(8, vec![key(4)]).unwrap().static_interface_id();
         assert_eq!(
             Keys::new(7, vec![key(4)]).unwrap().epoch_of_static(theirs),
@@ -263,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn epochs_must_differ() {
+    fn keys_must_be_one_or_two_with_consecutive_ids() {
         assert_eq!(Keys::new(7, vec![]).unwrap_err(), Error::Count(0));
         let keys = Keys::new(7, vec![key(4)]).unwrap();
         assert_eq!(keys.rotate(vec![key(4), key(6)]), Err(Error::Gap(4, 6)));

@@ -1,98 +1,101 @@
-//! RPT, N_AF and N_FF (`docs/cookie.md`, "Signals") of the responses of QUIC connections, from nothing but the packets themselves.
+//! RPT, N_AF and N_FF (`docs/cookie.md`, "Signals") of the responses on QUIC connections, measured from the packets themselves.
 //!
-//! A meter sees the frames of each packet that is about to be sent (see [`crate::session`]). So a response has bytes left until its last one
-//! leaves, whatever the application, HTTP/3 and noq have buffered. It sees those that come in, too, and so where the client is ([`crate::path`]).
+//! A meter sees the frames of each packet that is about to be sent (see [`crate::session`]). So a response has bytes left until its last
+//! byte leaves, however much the application, HTTP/3 and noq have buffered. The meter also sees received packets, and so knows where the
+//! client is ([`crate::migration`]).
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 pub(crate) mod batch;
 
-use crate::frames::{self, Frame};
-use crate::path::{Known, Path};
-use crate::places::{Place, Places};
+use crate::migration::{LocalAddress, PathTable};
 use crate::session::{Observer, Packet};
-use batch::{Sent, Told};
-pub use frontage_signals::{Loads, Response};
+use crate::tracker::{PathState, PathTracker};
+use batch::{BatchSummary, StreamBytes};
+pub use frontage_cookie::load::{Loads, Response};
+use frontage_quic_wire::frames::{self, Frame};
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
-/// Measures the responses of one connection, and tells the socket of the batches of packets that carry them.
+/// Measures the responses of one connection, and tells the socket what each batch of packets carries.
 #[derive(Debug)]
 pub struct Meter(Arc<Shared>);
 
-/// With the batch that is being made.
+/// The part that the batch under construction refers to.
 #[derive(Debug)]
 struct Shared {
     loads: Arc<Loads>,
-    path: Path,
+    tracker: PathTracker,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Those not sent whole, by stream.
+    /// Responses that are not completely sent, by stream id.
     responses: FxHashMap<u64, Response>,
-    path: Known,
+    path: PathState,
 }
 
-/// The bit of a stream's id that says that only one side sends (RFC 9000, section 2.1), as no response does.
+/// The bit of a stream id that marks a unidirectional stream (RFC 9000, section 2.1). Responses use bidirectional streams.
 const UNIDIRECTIONAL: u64 = 0x02;
 
 impl Meter {
-    /// A meter that adds to `loads` what its connection has under way, and says in `places` where its client is.
-    pub fn new(loads: Arc<Loads>, places: Arc<Places>) -> Self {
+    /// Create the meter of a connection. Its responses count in `loads`, and it records in `path_table` where its client is.
+    pub fn new(loads: Arc<Loads>, path_table: Arc<PathTable>) -> Self {
         Self(Arc::new(Shared {
             loads,
-            path: Path::new(places),
+            tracker: PathTracker::new(path_table),
             state: Mutex::default(),
         }))
     }
 
-    /// A response of `size` bytes, if known, begins on `stream`.
+    /// Begin a response on `stream`, of `size` bytes if known.
     pub fn begin(&self, stream: u64, size: Option<u64>) {
         let response = Response::new(self.0.loads.clone(), size);
         self.0.state().responses.insert(stream, response);
     }
 
-    /// Where packets to `client` leave from: where its newest came. Until one comes in a datagram without a long header, that is where its handshake came, in whose
-    /// last datagram a client may send its first request (RFC 9000, section 12.2).
-    pub fn place(&self, client: SocketAddr) -> Place {
-        let known = self.0.state().path.place();
-        known.unwrap_or_else(|| self.0.path.opening(client))
+    /// Return the address from which packets to `client` leave: the one at which its newest packet arrived. Before the first datagram
+    /// without a long header, that is the address of the handshake, in whose last datagram a client may send its first request (RFC 9000,
+    /// section 12.2).
+    pub fn local_address(&self, client: SocketAddr) -> LocalAddress {
+        let address = self.0.state().path.address();
+        address.unwrap_or_else(|| self.0.tracker.handshake_address(client))
     }
 
-    /// The client is to be answered from `place`, as the host says that hears it (QDSR).
-    pub fn answer_from(&self, place: Place) {
-        self.0.state().path.told(place);
+    /// Set the address from which packets to the client leave, as reported by the host that receives the client's packets (QDSR).
+    pub fn set_local_address(&self, address: LocalAddress) {
+        self.0.state().path.on_remote_update(address);
     }
 }
 
 impl Shared {
-    /// These are sent. Of several responses, what was left of the least.
-    fn send(&self, sent: &[Sent]) -> Told {
+    /// Record that a batch with these bytes is sent. Of several responses in it, the one with the least bytes left counts.
+    fn on_batch(&self, sent: &[StreamBytes]) -> BatchSummary {
         let State { responses, path } = &mut *self.state();
-        let least = sent.iter().map(|sent| sent.of(responses)).min();
-        Told {
+        let least = sent.iter().map(|bytes| bytes.record(responses)).min();
+        BatchSummary {
             remaining: least.or_else(|| responses.is_empty().then_some(0)),
-            place: path.place(),
+            address: path.address(),
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics with it")
+        self.state.lock()
     }
 }
 
-impl Sent {
-    /// What was left of its response: nothing if all of that was sent before.
-    fn of(&self, responses: &mut FxHashMap<u64, Response>) -> u64 {
+impl StreamBytes {
+    /// Record these bytes in their response, and return what remained of it before: 0 if all of it had been sent.
+    fn record(&self, responses: &mut FxHashMap<u64, Response>) -> u64 {
         if self.fin {
-            let whole = responses.remove(&self.stream);
-            return whole.map_or(0, |response| response.remaining());
+            let finished = responses.remove(&self.stream);
+            return finished.map_or(0, |response| response.remaining());
         }
         responses.get_mut(&self.stream).map_or(0, |response| {
             let remaining = response.remaining();
-            response.send(self.to);
+            response.on_sent(self.to);
             remaining
         })
     }
@@ -100,12 +103,12 @@ impl Sent {
 
 impl Observer for Meter {
     #[inline]
-    fn sent(&self, packet: &Packet<'_>) {
-        batch::make(&self.0, |batch| {
+    fn on_sent(&self, packet: &Packet<'_>) {
+        batch::extend(&self.0, |batch| {
             for frame in frames::read(packet.payload) {
                 match frame {
                     Frame::Stream { id, to, fin, .. } if id & UNIDIRECTIONAL == 0 => {
-                        batch.add(Sent {
+                        batch.add(StreamBytes {
                             stream: id,
                             to,
                             fin,
@@ -113,8 +116,8 @@ impl Observer for Meter {
                     }
                     Frame::Reset { id } => drop(self.0.state().responses.remove(&id)),
                     Frame::PathResponse { data } => {
-                        if let Some(place) = self.0.state().path.asked(data) {
-                            batch.answers(place);
+                        if let Some(address) = self.0.state().path.challenge_address(data) {
+                            batch.set_response_address(address);
                         }
                     }
                     _ => {}
@@ -124,10 +127,12 @@ impl Observer for Meter {
     }
 
     #[inline]
-    fn received(&self, packet: &Packet<'_>) {
-        if let Some(sighting) = self.0.path.received(packet) {
+    fn on_received(&self, packet: &Packet<'_>) {
+        if let Some(arrival) = self.0.tracker.on_packet(packet) {
             let state = &mut *self.0.state();
-            state.path.sighted(&self.0.path, &sighting, packet.payload);
+            state
+                .path
+                .on_arrival(&self.0.tracker, &arrival, packet.payload);
         }
     }
 }
@@ -146,9 +151,9 @@ mod tests {
         frame
     }
 
-    /// A packet is made.
+    /// Make a packet.
     fn make(meter: &Meter, payload: &[u8]) {
-        meter.sent(&Packet {
+        meter.on_sent(&Packet {
             path: 0,
             number: 0,
             generation: 0,
@@ -158,15 +163,15 @@ mod tests {
         });
     }
 
-    /// What a batch tells of a response.
+    /// End the batch, and return the bytes remaining of its response.
     fn end() -> Option<u64> {
-        batch::send()?.remaining
+        batch::finish()?.remaining
     }
 
-    /// A batch of one packet; what it tells.
+    /// Send a batch of one packet, and return the bytes remaining of its response.
     fn send(meter: &Meter, payload: &[u8]) -> u64 {
         make(meter, payload);
-        end().expect("it carries a response, or there is none")
+        end().expect("the batch carries a response, or there is none")
     }
 
     fn meter(loads: &Arc<Loads>) -> Meter {
@@ -178,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_is_measured_until_its_end_is_sent() {
+    fn response_is_measured_until_its_end_is_sent() {
         let loads = Arc::new(Loads::new(1500));
         let meter = meter(&loads);
         meter.begin(0, Some(3000));
@@ -187,18 +192,18 @@ mod tests {
         assert_eq!(counted(&loads), (1, 1));
         assert_eq!(send(&meter, &stream(0, 1000, 1000, false)), 2000);
         assert_eq!(counted(&loads), (1, 0));
-        // Again: what is left is what was never sent.
+        // A retransmission: only bytes that were never sent count as remaining.
         assert_eq!(send(&meter, &stream(0, 0, 1000, false)), 1000);
         assert_eq!(send(&meter, &stream(0, 2000, 1000, true)), 1000);
         assert_eq!(counted(&loads), (0, 0));
-        // Once more, while another is under way.
+        // A retransmission of the last bytes, while another response is under way.
         meter.begin(4, Some(9000));
         assert_eq!(send(&meter, &stream(0, 2000, 1000, true)), 0);
         assert_eq!(counted(&loads), (1, 1));
     }
 
     #[test]
-    fn an_unknown_length_is_twice_what_was_sent() {
+    fn response_of_unknown_size_has_as_much_left_as_was_sent() {
         let loads = Arc::new(Loads::new(1500));
         let meter = meter(&loads);
         meter.begin(4, None);
@@ -209,15 +214,15 @@ mod tests {
         assert_eq!(counted(&loads), (0, 0));
     }
 
-    /// Its first packet by 1-RTT keys comes in one datagram with the last of its handshake.
+    /// A client's first 1-RTT packet shares a datagram with the last packet of its handshake.
     #[test]
-    fn a_client_is_where_its_handshake_is_until_it_is_sighted() {
-        let client = "[2001:db8::1]:1".parse().expect("an address");
-        let places = Arc::<Places>::default();
-        let meter = Meter::new(Arc::new(Loads::new(0)), places.clone());
+    fn client_is_at_the_address_of_its_handshake_until_a_1_rtt_datagram_arrives() {
+        let client = "[2001:db8::1]:1".parse().expect("a socket address");
+        let path_table = Arc::<PathTable>::default();
+        let meter = Meter::new(Arc::new(Loads::new(0)), path_table.clone());
         let receive = |number, datagram: &[u8; 40]| {
-            places.came(client, Place::Cookie(3), datagram, 40);
-            meter.received(&Packet {
+            path_table.on_datagrams(client, LocalAddress::Cookie(3), datagram, 40);
+            meter.on_received(&Packet {
                 path: 0,
                 number,
                 generation: 0,
@@ -227,15 +232,15 @@ mod tests {
             });
         };
         receive(0, &[0xe0; 40]);
-        assert_eq!(meter.place(client), Place::Cookie(3));
+        assert_eq!(meter.local_address(client), LocalAddress::Cookie(3));
         receive(1, &[0x40; 40]);
-        // Another connection of that port.
-        places.came(client, Place::Vip, &[0xc0; 40], 40);
-        assert_eq!(meter.place(client), Place::Cookie(3));
+        // Another connection from that port.
+        path_table.on_datagrams(client, LocalAddress::Vip, &[0xc0; 40], 40);
+        assert_eq!(meter.local_address(client), LocalAddress::Cookie(3));
     }
 
     #[test]
-    fn resets_and_ends_of_connections_leave_nothing() {
+    fn reset_and_closed_connection_release_their_loads() {
         let loads = Arc::new(Loads::new(10));
         let meter = meter(&loads);
         for id in [0, 4, 8] {
@@ -248,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_tells_of_the_responses_that_it_carries() {
+    fn batch_summary_covers_the_responses_in_the_batch() {
         let loads = Arc::new(Loads::new(1500));
         let meter = meter(&loads);
         for (id, size) in [(0, 9000), (4, 5000), (8, 2000)] {
@@ -256,23 +261,23 @@ mod tests {
         }
         assert_eq!(send(&meter, &stream(0, 0, 1000, false)), 9000);
         assert_eq!(end(), None);
-        // Three packets, one without bytes of a response, one with two frames.
+        // Three packets: one without bytes of a response, one with two frames.
         make(&meter, &[0x01]);
         make(&meter, &stream(0, 1000, 1000, false));
         let both = [stream(4, 0, 500, false), stream(0, 2000, 500, false)].concat();
         make(&meter, &both);
         assert_eq!(end(), Some(5000));
-        // All of them count, and bytes in a row at once.
+        // Consecutive bytes of one stream count together.
         for from in [2500, 3500] {
             make(&meter, &stream(0, from, 1000, false));
         }
         assert_eq!(end(), Some(6500));
         make(&meter, &[0x01]);
         assert_eq!(end(), None);
-        // A stream of one direction is no response's.
+        // A unidirectional stream carries no response.
         make(&meter, &stream(3, 0, 10, false));
         assert_eq!(end(), None);
-        // What nobody sent ends with another connection's.
+        // A batch that was never sent ends when another connection begins one.
         let other = self::meter(&loads);
         make(&meter, &stream(0, 4500, 1000, false));
         assert_eq!(send(&other, &[0x01]), 0);

@@ -1,19 +1,20 @@
-//! Connection ids that say where they belong, for any balancer that reads QUIC-LB (draft-ietf-quic-load-balancers-21,
-//! section 5): first octet, server id, nonce; the latter two in the clear or under AES-128.
+//! Connection ids that name their server for any QUIC-LB load balancer (draft-ietf-quic-load-balancers-21, section 5): first octet, server
+//! id and nonce, the latter two in the clear or encrypted with AES-128.
 
 use std::fmt;
 
 use aes::Aes128;
 use aes::cipher::{BlockDecrypt as _, BlockEncrypt as _, KeyInit as _};
 
-/// The first three bits that no configuration may have: connection ids of which balancers can make nothing.
+/// Configuration id (the first three bits) of unroutable connection ids, which no configuration may use.
 pub const UNROUTABLE: u8 = 7;
+/// Block size of AES in octets.
 const BLOCK: usize = 16;
-/// Most octets of server id and nonce together: a connection id of QUIC version 1 has 20 (RFC 9000, section 17.2).
-const MAX: usize = 19;
+/// Most octets of server id and nonce together: a connection id of QUIC version 1 has at most 20 (RFC 9000, section 17.2).
+const MAX_LENGTH: usize = 19;
 const MIN_NONCE: usize = 4;
 
-/// What servers and balancers agree on.
+/// The configuration that servers and load balancers share.
 #[derive(Clone)]
 pub struct Config {
     rotation: u8,
@@ -22,12 +23,12 @@ pub struct Config {
     cipher: Option<Aes128>,
 }
 
-/// Why a [`Config`] cannot be.
+/// Why a [`Config`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A configuration id above 6.
+    /// The configuration id is above 6.
     Rotation(u8),
-    /// Octets of server id and nonce: at least 1 and 4, at most 19 together.
+    /// Octets of server id and nonce; they must be at least 1 and 4, and at most 19 together.
     Lengths(usize, usize),
 }
 
@@ -36,12 +37,12 @@ impl fmt::Display for Error {
         match self {
             Self::Rotation(id) => write!(
                 f,
-                "QUIC-LB configuration id {id}; use 0 to {}",
+                "invalid QUIC-LB configuration id {id}: use 0 to {}",
                 UNROUTABLE - 1
             ),
             Self::Lengths(sid, nonce) => write!(
                 f,
-                "{sid} octets of server id and {nonce} of nonce; QUIC-LB wants at least 1 and {MIN_NONCE}, at most {MAX} together"
+                "{sid} octets of server id and {nonce} of nonce: QUIC-LB needs at least 1 and {MIN_NONCE}, and at most {MAX_LENGTH} together"
             ),
         }
     }
@@ -50,7 +51,10 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Config {
-    /// A configuration of this id (0 to 6) and these lengths in octets, enciphered if there is a `key`.
+    /// Create a configuration with this id (0 to 6) and these lengths in octets, encrypted if there is a `key`.
+    ///
+    /// # Errors
+    /// If the id or a length is out of range.
     pub fn new(
         rotation: u8,
         sid_len: usize,
@@ -60,7 +64,7 @@ impl Config {
         if rotation >= UNROUTABLE {
             return Err(Error::Rotation(rotation));
         }
-        if sid_len == 0 || nonce_len < MIN_NONCE || sid_len + nonce_len > MAX {
+        if sid_len == 0 || nonce_len < MIN_NONCE || sid_len + nonce_len > MAX_LENGTH {
             return Err(Error::Lengths(sid_len, nonce_len));
         }
         let cipher = key.map(|key| Aes128::new(key.into()));
@@ -72,31 +76,31 @@ impl Config {
         })
     }
 
-    /// Octets of a connection id.
+    /// Return the number of octets of a connection id.
     pub const fn cid_len(&self) -> usize {
         1 + self.sid_len + self.nonce_len
     }
 
-    /// Octets of a server id.
+    /// Return the number of octets of a server id.
     pub const fn sid_len(&self) -> usize {
         self.sid_len
     }
 
-    /// Octets of a nonce.
+    /// Return the number of octets of a nonce.
     pub const fn nonce_len(&self) -> usize {
         self.nonce_len
     }
 
-    /// The connection id of server `sid`; the first octet tells its length. Without a key, a nonce must look random; with one, it
-    /// need only never come again.
+    /// Return a connection id of server `sid`. Its first octet holds its length. Without a key the nonce must look random; with a key it must
+    /// only be unique.
     ///
     /// # Panics
-    /// If `sid` or `nonce` has another length than configured.
+    /// If `sid` or `nonce` does not have the configured length.
     pub fn encode(&self, sid: &[u8], nonce: &[u8]) -> Vec<u8> {
         assert_eq!(
             (sid.len(), nonce.len()),
             (self.sid_len, self.nonce_len),
-            "lengths as configured"
+            "server id and nonce have the configured lengths"
         );
         let length = (self.cid_len() - 1) as u8;
         let mut cid = vec![self.rotation << 5 | length];
@@ -110,7 +114,7 @@ impl Config {
         cid
     }
 
-    /// The server id and nonce in a connection id; `None` if it is of another configuration, or too short. Octets behind the nonce
+    /// Return the server id and nonce in a connection id, or `None` if it has another configuration or is too short. Octets after the nonce
     /// are the server's own.
     pub fn decode(&self, cid: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         let first = *cid.first()?;

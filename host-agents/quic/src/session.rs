@@ -1,7 +1,8 @@
-//! TLS for noq that also (1) sends and shows transport parameters which noq does not know, (2) shows each 1-RTT packet in the clear to an
-//! observer, which may change what noq says and hears, and (3) exports the traffic secrets, so that another host may send on a connection's behalf.
+//! TLS for noq, with three additions: it sends and shows transport parameters that noq does not know; it shows each 1-RTT packet in the
+//! clear to an [`Observer`], which may change what noq sends and receives; and it exports the traffic secrets, so that another host can send
+//! on behalf of the connection.
 //!
-//! noq's own session hides the rustls connection in it, so this one stands on `rustls::quic` itself. What it found is the connection's
+//! noq's own session hides its rustls connection, so this one is built on `rustls::quic` directly. Its results are the connection's
 //! `handshake_data`, of type [`Handshake`].
 
 use std::sync::Arc;
@@ -14,57 +15,58 @@ use noq_proto::transport_parameters::TransportParameters;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, ServerConnection, Suite, Version};
 
+mod connection;
 mod keys;
-pub(crate) mod longer;
-mod running;
+pub(crate) mod long_numbers;
 
-use crate::parameters::{self, Parameters};
-use crate::places::Tag;
-use keys::{Captured, initial_keys, initial_suite};
-pub use longer::LONGER;
-use running::Session;
+use crate::migration::Tag;
+use connection::Session;
+use frontage_quic_wire::parameters;
+use frontage_quic_wire::parameters::Parameters;
+use keys::{CapturedSecrets, initial_keys, initial_suite};
+pub use long_numbers::MAX_HEADER_GROWTH;
 
-/// QUIC version 1 (RFC 9000), the only one here.
+/// QUIC version 1 (RFC 9000), the only supported version.
 pub const VERSION: u32 = 1;
 
 /// A 1-RTT packet without its protection.
 #[derive(Debug)]
 pub struct Packet<'a> {
-    /// Whose number it has (draft-ietf-quic-multipath): 0 unless a connection has several.
+    /// Path whose number space the packet is in (draft-ietf-quic-multipath); 0 on connections with one path.
     pub path: u32,
-    /// Its number, unabridged.
+    /// Full packet number.
     pub number: u64,
-    /// How many key updates came before (RFC 9001, section 6).
+    /// Number of key updates before this packet's keys (RFC 9001, section 6).
     pub generation: u32,
-    /// First octet, connection id and packet number.
+    /// First byte, connection id and packet number.
     pub header: &'a [u8],
-    /// Its frames.
+    /// The frames.
     pub payload: &'a [u8],
-    /// With which it came; none yet if it is to be sent.
+    /// The tag of a received packet; `None` before sending.
     pub tag: Option<&'a Tag>,
 }
 
-/// A 1-RTT packet of noq's that has no protection yet.
+/// A 1-RTT packet of noq's before its protection.
 #[derive(Debug)]
 pub struct Outgoing<'a> {
-    /// On which noq sends it.
+    /// Path on which noq sends the packet.
     pub path: u32,
-    /// That noq gave it.
+    /// Packet number that noq chose.
     pub number: u64,
-    /// How many key updates came before.
+    /// Number of key updates before this packet's keys.
     pub generation: u32,
-    /// First octet, connection id and packet number, whose length the first octet says.
+    /// First byte, connection id and packet number, whose length is in the first byte.
     pub header: &'a mut [u8],
-    /// Its frames, PADDING for what is to be none.
+    /// The frames. To remove one, overwrite it with PADDING.
     pub payload: &'a mut [u8],
-    /// The number on the wire is farther from those that the peer has than noq's is from those that it knows the peer to have. If this is set, a longer
-    /// header with the number of the nonce takes the place of `header`: up to [`LONGER`] octets, which noq's MTU must leave, and
+    /// Whether the packet number needs more bytes than noq used, because others send packets of the same number space, too. If set, a header
+    /// with the nonce's number in up to [`MAX_HEADER_GROWTH`] more bytes replaces `header`. noq's MTU must leave room for them, and
     /// [`crate::socket::Socket`] must send the packet.
-    pub is_far: bool,
+    pub needs_long_number: bool,
 }
 
 impl Outgoing<'_> {
-    /// As it is.
+    /// Return a read-only view.
     pub fn packet(&self) -> Packet<'_> {
         Packet {
             path: self.path,
@@ -77,25 +79,25 @@ impl Outgoing<'_> {
     }
 }
 
-/// A 1-RTT packet that came, and is authentic; it may be a duplicate.
+/// A received 1-RTT packet that is authentic. It may be a duplicate.
 #[derive(Debug)]
 pub struct Incoming<'a> {
-    /// On which it came.
+    /// Path on which the packet arrived.
     pub path: u32,
-    /// Its number there, unabridged.
+    /// Full packet number on that path.
     pub number: u64,
-    /// How many key updates came before.
+    /// Number of key updates before this packet's keys.
     pub generation: u32,
-    /// First octet, connection id and packet number.
+    /// First byte, connection id and packet number.
     pub header: &'a [u8],
-    /// Its frames. noq takes a packet without any for an error of the peer's.
+    /// The frames. noq treats a packet without frames as a protocol violation of the peer.
     pub payload: &'a mut BytesMut,
-    /// With which it came.
+    /// The packet's AEAD tag.
     pub tag: Option<&'a Tag>,
 }
 
 impl Incoming<'_> {
-    /// As it is.
+    /// Return a read-only view.
     pub fn packet(&self) -> Packet<'_> {
         Packet {
             path: self.path,
@@ -108,88 +110,93 @@ impl Incoming<'_> {
     }
 }
 
-/// What a packet's protection depends on, besides the key (draft-ietf-quic-multipath, section 2.4): never the same for two packets.
+/// What a packet's protection depends on besides the key (draft-ietf-quic-multipath, section 2.4). No two packets may share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Nonce {
+    /// Path id.
     pub path: u32,
+    /// Full packet number.
     pub number: u64,
 }
 
-/// What both sides agreed on in a handshake that is over.
+/// What both sides negotiated in a completed handshake.
 #[derive(Debug)]
-pub struct Agreed<'a> {
+pub struct Negotiated<'a> {
     /// The peer's transport parameters.
     pub peer: &'a Parameters,
-    /// TLS cipher suite.
+    /// Number of the TLS cipher suite.
     pub suite: u16,
     /// The first 1-RTT traffic secrets.
     pub secrets: TrafficSecrets,
 }
 
-/// Sees a connection's packets. It is called in the midst of sending and receiving, so it should be quick.
+/// Observes the packets of a connection. Its methods run while noq sends and receives, so they must be fast.
 pub trait Observer: Send + Sync + 'static {
-    /// A packet is about to be sent.
-    fn sent(&self, packet: &Packet<'_>);
-    /// A packet was received and is authentic; it may be a duplicate.
-    fn received(&self, packet: &Packet<'_>);
-    /// The handshake is complete (RFC 9001, section 4.1.1): the peer's transport parameters are its own. Nothing was sent since.
-    fn complete(&self, _agreed: &Agreed<'_>) {}
+    /// Called before a packet is sent.
+    fn on_sent(&self, packet: &Packet<'_>);
+    /// Called for each authentic packet received. It may be a duplicate.
+    fn on_received(&self, packet: &Packet<'_>);
+    /// Called when the handshake is complete (RFC 9001, section 4.1.1), which authenticates the peer's transport parameters, and before
+    /// anything is sent after it.
+    fn on_handshake_complete(&self, _agreed: &Negotiated<'_>) {}
 
-    /// The peer's transport parameters, before noq takes them for its limits; true if they are not those of the peer any more.
-    fn announced(&self, _peer: &mut Parameters) -> bool {
+    /// Called with the peer's transport parameters before noq applies them. Return whether this has changed them.
+    fn on_peer_parameters(&self, _peer: &mut Parameters) -> bool {
         false
     }
 
-    /// A packet is about to be sealed: this may change it, and says by what nonce.
+    /// Called before a packet is sealed. May change the packet, and returns the nonce to seal it with.
     #[inline]
     fn seal(&self, outgoing: &mut Outgoing<'_>) -> Nonce {
-        self.sent(&outgoing.packet());
+        self.on_sent(&outgoing.packet());
         Nonce {
             path: outgoing.path,
             number: outgoing.number,
         }
     }
 
-    /// Packets that others sealed by our key of this generation: a key must not seal too many (RFC 9001, section 6.6).
+    /// Return how many packets other hosts have sealed with this connection's key of the `generation`. They count towards the key's
+    /// confidentiality limit (RFC 9001, section 6.6).
     #[inline]
-    fn sealed_elsewhere(&self, _generation: u32) -> u64 {
+    fn sealed_remotely(&self, _generation: u32) -> u64 {
         0
     }
 
-    /// A packet came, and noq reads what this leaves of it.
+    /// Called for each authentic packet received. May remove frames before noq reads them.
     #[inline]
-    fn opened(&self, incoming: &mut Incoming<'_>) {
-        self.received(&incoming.packet());
+    fn on_opened(&self, incoming: &mut Incoming<'_>) {
+        self.on_received(&incoming.packet());
     }
 }
 
-/// Looks away.
+/// An observer that does nothing.
 impl Observer for () {
-    fn sent(&self, _: &Packet<'_>) {}
+    fn on_sent(&self, _: &Packet<'_>) {}
 
-    fn received(&self, _: &Packet<'_>) {}
+    fn on_received(&self, _: &Packet<'_>) {}
 }
 
-/// What the handshake brought: noq's `handshake_data`, from the first flight on.
+/// The results of the handshake so far: noq's `handshake_data`, available from the first flight on.
 pub struct Handshake<O> {
-    /// The protocol agreed on (ALPN).
+    /// Negotiated application protocol (ALPN).
     pub protocol: Option<Vec<u8>>,
-    /// The name that the client asked for; servers only.
+    /// Server name that the client requested; servers only.
     pub server_name: Option<String>,
-    /// The peer's transport parameters, those that noq does not know among them.
+    /// The peer's transport parameters, including those that noq does not know.
     pub peer: Parameters,
-    /// The first 1-RTT traffic secrets, once there are any.
+    /// The first 1-RTT traffic secrets, once they exist.
     pub secrets: Option<TrafficSecrets>,
     /// The connection's observer.
     pub observer: Arc<O>,
 }
 
-/// The secrets from which 1-RTT packet keys come, by "quic key", "quic iv", "quic hp", and by "quic ku" those after an update (RFC 9001, section 5.1).
+/// The secrets from which the 1-RTT packet keys are derived, by the labels "quic key", "quic iv" and "quic hp"; "quic ku" derives the
+/// secrets after a key update (RFC 9001, section 5.1).
 #[derive(Clone, PartialEq, Eq)]
 pub struct TrafficSecrets {
-    /// Of the packets that the client sends.
+    /// Protects the packets that the client sends.
     pub client: Vec<u8>,
-    /// Of the packets that the server sends.
+    /// Protects the packets that the server sends.
     pub server: Vec<u8>,
 }
 
@@ -199,21 +206,22 @@ impl std::fmt::Debug for TrafficSecrets {
     }
 }
 
-/// The provider has no cipher suite for Initial packets, TLS_AES_128_GCM_SHA256 (RFC 9001, section 5.2).
+/// The crypto provider lacks TLS_AES_128_GCM_SHA256, which protects Initial packets (RFC 9001, section 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoInitialSuite;
+pub struct MissingInitialSuite;
 
-impl std::fmt::Display for NoInitialSuite {
+impl std::fmt::Display for MissingInitialSuite {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(
-            "the provider lacks TLS13_AES_128_GCM_SHA256, which QUIC's Initial packets need",
+            "TLS provider: missing cipher suite TLS13_AES_128_GCM_SHA256, which QUIC's Initial packets need",
         )
     }
 }
 
-impl std::error::Error for NoInitialSuite {}
+impl std::error::Error for MissingInitialSuite {}
 
-/// A server's or client's side of a handshake: rustls' settings, transport parameters of our own, and a maker of observers.
+/// The configuration of a server or client: rustls' settings, additional transport parameters, and a function that creates the observer of
+/// each connection.
 pub struct Config<T, O> {
     tls: Arc<T>,
     initial: Suite,
@@ -222,24 +230,30 @@ pub struct Config<T, O> {
 }
 
 impl<O: Observer> Config<rustls::ServerConfig, O> {
-    /// A server's configuration.
+    /// Create a server's configuration.
+    ///
+    /// # Errors
+    /// If the provider lacks the cipher suite of Initial packets.
     pub fn server(
         tls: rustls::ServerConfig,
         parameters: Parameters,
         observe: impl Fn() -> Arc<O> + Send + Sync + 'static,
-    ) -> Result<Self, NoInitialSuite> {
+    ) -> Result<Self, MissingInitialSuite> {
         let initial = initial_suite(tls.crypto_provider())?;
         Ok(Self::new(tls, initial, parameters, observe))
     }
 }
 
 impl<O: Observer> Config<rustls::ClientConfig, O> {
-    /// A client's configuration.
+    /// Create a client's configuration.
+    ///
+    /// # Errors
+    /// If the provider lacks the cipher suite of Initial packets.
     pub fn client(
         tls: rustls::ClientConfig,
         parameters: Parameters,
         observe: impl Fn() -> Arc<O> + Send + Sync + 'static,
-    ) -> Result<Self, NoInitialSuite> {
+    ) -> Result<Self, MissingInitialSuite> {
         let initial = initial_suite(tls.crypto_provider())?;
         Ok(Self::new(tls, initial, parameters, observe))
     }
@@ -260,7 +274,11 @@ impl<T, O: Observer> Config<T, O> {
         }
     }
 
-    fn session(&self, inner: Connection, captured: Arc<Captured>) -> Box<dyn crypto::Session> {
+    fn session(
+        &self,
+        inner: Connection,
+        captured: Arc<CapturedSecrets>,
+    ) -> Box<dyn crypto::Session> {
         let observer = (self.observe)();
         Box::new(Session::new(inner, self.initial, captured, observer))
     }
@@ -290,11 +308,11 @@ impl<O: Observer> crypto::ServerConfig for Config<rustls::ServerConfig, O> {
     }
 
     fn start_session(&self, _: u32, params: &TransportParameters) -> Box<dyn crypto::Session> {
-        let captured = Arc::<Captured>::default();
+        let captured = Arc::<CapturedSecrets>::default();
         let mut tls = (*self.tls).clone();
         tls.key_log = captured.clone();
         let inner = ServerConnection::new(Arc::new(tls), Version::V1, self.to_wire(params))
-            .expect("a configuration for TLS 1.3 and its initial suite");
+            .expect("the configuration has TLS 1.3 and the initial suite");
         self.session(Connection::Server(inner), captured)
     }
 }
@@ -311,11 +329,11 @@ impl<O: Observer> crypto::ClientConfig for Config<rustls::ClientConfig, O> {
         }
         let name = ServerName::try_from(server_name.to_owned())
             .map_err(|_| ConnectError::InvalidServerName(server_name.into()))?;
-        let captured = Arc::<Captured>::default();
+        let captured = Arc::<CapturedSecrets>::default();
         let mut tls = (*self.tls).clone();
         tls.key_log = captured.clone();
         let inner = ClientConnection::new(Arc::new(tls), Version::V1, name, self.to_wire(params))
-            .expect("a configuration for TLS 1.3 and its initial suite");
+            .expect("the configuration has TLS 1.3 and the initial suite");
         Ok(self.session(Connection::Client(inner), captured))
     }
 }

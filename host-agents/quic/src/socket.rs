@@ -1,4 +1,4 @@
-//! The socket under noq: one port on every address of an AnyIP /64, whose answers carry the signals in their source.
+//! The socket under noq: one port on every address of an AnyIP /64. The source addresses of its packets carry the signals.
 //!
 //! ```text
 //!    client -> VIP ............ DIP      .-> recv: which address did this client use? -> noq sees the client alone
@@ -6,84 +6,91 @@
 //!                 switch                 '-- send: /64::dynamic(SID, RPT, N_AF, N_FF, X) <- noq
 //! ```
 //!
-//! noq takes a connection for moved if its local address changes, and its server forbids it. Here it sees no local address, if there are several,
-//! so that a client may go to the preferred address (RFC 9000, section 9.6) and its path is still the same. A client is answered from the address
-//! that its newest packet came to ([`crate::path`]): X = 0 if that was the VIP, 1 if the static cookie's; or through a tunnel, if it came by one.
+//! noq treats a changed local address as a migration, which its server forbids. This socket hides the local address from noq, so that a
+//! client may move to the preferred address (RFC 9000, section 9.6) on what noq sees as one path. Responses leave from the address at which
+//! the client's newest packet arrived ([`crate::migration`]), with X = 0 for the VIP and X = 1 for the static cookie's address. Clients that
+//! came through a tunnel get their responses through it.
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
-use frontage_program::socket::set_option;
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
 
-use crate::keys::Sealed;
+use crate::keys::SealedCookies;
+use crate::layer::{Layer, Layered, SendLayer};
 use crate::meter::batch;
-use crate::places::{Detour, Place, Places, is_long};
-use crate::session::longer::Batch;
-pub use carrier::{Carrier, address};
+use crate::migration::{LocalAddress, PathTable, TunnelRoute, has_long_header};
+use crate::session::long_numbers::LongHeaderBatch;
+pub use cookie_prefix::{CookiePrefix, join_address};
 
-mod carrier;
+mod cookie_prefix;
 
-/// Bytes that may wait to be read, as far as the kernel allows (`net.core.rmem_max`): all that a thousand clients begin with at once.
+/// Bytes of the receive buffer, as far as the kernel allows (`net.core.rmem_max`): the first flights of a thousand simultaneous clients.
 const RECEIVE_BUFFER: usize = 2 << 20;
 
-/// The way to clients whose packets come by a detour.
+/// Sends to clients whose packets come through a tunnel.
 pub trait Tunnel: std::fmt::Debug + Send + Sync {
-    /// Sends this by it; what cannot be sent is lost, as anywhere on the way.
-    fn send(&self, detour: Detour, transmit: &Transmit<'_>);
+    /// Send `transmit` along `route`. What cannot be sent is lost, as anywhere in a network.
+    fn send(&self, route: TunnelRoute, transmit: &Transmit<'_>);
 }
 
-/// What a socket needs to answer each client from where that is.
+/// What a socket needs to respond to each client from the right address.
 #[derive(Clone, Debug)]
-pub struct Addresses {
-    /// Where clients are; also of the server's other sockets, and of its connections' meters.
-    pub places: Arc<Places>,
-    /// None over IPv4.
-    pub carrier: Option<Carrier>,
-    /// If there are detours.
+pub struct Addressing {
+    /// Where clients are; shared by all sockets of the server and the meters of its connections.
+    pub path_table: Arc<PathTable>,
+    /// The addresses that carry cookies; none over IPv4.
+    pub cookie_prefix: Option<CookiePrefix>,
+    /// The tunnel to other sites, if there is one.
     pub tunnel: Option<Arc<dyn Tunnel>>,
 }
 
-/// Datagrams by the address at which they came.
+/// Datagrams received, by the address at which they arrived.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// To the server's own address, where the switch sends what came to the VIP.
+    /// At the server's own address, to which the switch forwards packets for the VIP.
     pub at_vip: AtomicU64,
-    /// To the static cookie's address.
+    /// At the static cookie's address.
     pub at_cookie: AtomicU64,
-    /// To an address without cookies: IPv4, or outside of the /64.
+    /// At an address without cookies: IPv4, or outside the /64.
     pub at_plain: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Shared {
-    /// None where noq answers from the address that was asked.
-    addresses: Option<Addresses>,
+    /// `None` if noq itself responds from the address at which a packet arrived.
+    addressing: Option<Addressing>,
     counts: Arc<Counts>,
 }
 
-/// Who sent a datagram, and where it came. Most are like the one before.
+/// Source and destination of a datagram. Most are the same as those of the previous datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Arrival {
     client: SocketAddr,
     at: IpAddr,
-    /// Of the keys.
+    /// Generation of the keys that classified the destination.
     generation: u64,
 }
 
 impl Shared {
-    /// Notes where `datagrams` came, unless noq is to.
-    fn received(&self, datagrams: &[u8], meta: &mut RecvMeta, last: &mut Option<(Arrival, Place)>) {
+    /// Record where `datagrams` arrived, and hide it from noq.
+    fn on_received(
+        &self,
+        datagrams: &[u8],
+        meta: &mut RecvMeta,
+        last: &mut Option<(Arrival, LocalAddress)>,
+    ) {
         let count = meta.len.div_ceil(meta.stride.max(1)) as u64;
-        let Some(Addresses {
-            places, carrier, ..
-        }) = &self.addresses
+        let Some(Addressing {
+            path_table,
+            cookie_prefix,
+            ..
+        }) = &self.addressing
         else {
             self.counts.at_plain.fetch_add(count, Relaxed);
             return;
@@ -94,43 +101,48 @@ impl Shared {
         let arrival = Arrival {
             client: meta.addr,
             at,
-            generation: carrier
+            generation: cookie_prefix
                 .as_ref()
-                .map_or(0, |carrier| carrier.keys.generation()),
+                .map_or(0, |cookie_prefix| cookie_prefix.keys.generation()),
         };
-        let place = match *last {
-            Some((same, place)) if same == arrival && !is_long(datagrams) => place,
+        let address = match *last {
+            Some((same, address)) if same == arrival && !has_long_header(datagrams) => address,
             _ => {
-                let place = carrier
+                let address = cookie_prefix
                     .as_ref()
-                    .map_or(Place::Plain(at), |carrier| carrier.place(at));
-                let expected = places.came(meta.addr, place, datagrams, meta.stride);
-                *last = expected.then_some((arrival, place));
-                place
+                    .map_or(LocalAddress::Plain(at), |prefix| prefix.classify(at));
+                let expected = path_table.on_datagrams(meta.addr, address, datagrams, meta.stride);
+                *last = expected.then_some((arrival, address));
+                address
             }
         };
-        let counter = match place {
-            Place::Vip => &self.counts.at_vip,
-            Place::Cookie(_) => &self.counts.at_cookie,
-            Place::Plain(_) | Place::Detour(_) => &self.counts.at_plain,
+        let counter = match address {
+            LocalAddress::Vip => &self.counts.at_vip,
+            LocalAddress::Cookie(_) => &self.counts.at_cookie,
+            LocalAddress::Plain(_) | LocalAddress::Tunnel(_) => &self.counts.at_plain,
         };
         counter.fetch_add(count, Relaxed);
     }
 }
 
-/// The socket that noq gets.
+/// The layer that makes a UDP socket answer each client from the right address.
 #[derive(Debug)]
-pub struct Socket {
-    inner: Box<dyn AsyncUdpSocket>,
+pub struct SignalLayer {
     shared: Arc<Shared>,
-    /// What came last.
-    last: Option<(Arrival, Place)>,
+    /// The previous arrival, if the next one like it needs no look-up.
+    last: Option<(Arrival, LocalAddress)>,
 }
 
+/// The socket that noq gets.
+pub type Socket = Layered<SignalLayer>;
+
 impl Socket {
-    /// Binds to `address`, whose IP address is best the wildcard: `[::]:443` or `0.0.0.0:443`. An IPv6 socket takes no IPv4. Without
-    /// `addresses`, answers come from the address that was asked. Must be called within a Tokio runtime.
-    pub fn bind(address: SocketAddr, addresses: Option<Addresses>) -> io::Result<Self> {
+    /// Bind to `address`, preferably a wildcard: `[::]:443` or `0.0.0.0:443`. An IPv6 socket does not receive IPv4. Without `addressing`,
+    /// responses leave from the address at which a packet arrived. Must be called within a Tokio runtime.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn bind(address: SocketAddr, addressing: Option<Addressing>) -> io::Result<Self> {
         let socket = socket2::Socket::new(
             socket2::Domain::for_address(address),
             socket2::Type::DGRAM,
@@ -138,180 +150,163 @@ impl Socket {
         )?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
-            // Answers leave from addresses that no interface has (ipv6(7)).
-            set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_FREEBIND, 1)?;
+            // Responses leave from addresses that no interface has (ipv6(7)).
+            socket.set_freebind_v6(true)?;
         }
         socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         socket.bind(&address.into())?;
         let socket: UdpSocket = socket.into();
-        Ok(Self::over(TokioRuntime.wrap_udp_socket(socket)?, addresses))
+        Ok(Self::over(
+            TokioRuntime.wrap_udp_socket(socket)?,
+            addressing,
+        ))
     }
 
-    /// The same over another socket.
-    pub fn over(inner: Box<dyn AsyncUdpSocket>, addresses: Option<Addresses>) -> Self {
+    /// Put the layer over another socket.
+    pub fn over(inner: Box<dyn AsyncUdpSocket>, addressing: Option<Addressing>) -> Self {
         let shared = Shared {
-            addresses,
+            addressing,
             counts: Arc::default(),
         };
-        Self {
-            inner,
+        let layer = SignalLayer {
             shared: Arc::new(shared),
             last: None,
-        }
+        };
+        Self::new(inner, layer)
     }
 
-    /// What this socket counts.
+    /// Return the counters of this socket.
     pub fn counts(&self) -> Arc<Counts> {
-        self.shared.counts.clone()
+        self.layer().shared.counts.clone()
     }
 }
 
-impl AsyncUdpSocket for Socket {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        Box::pin(Sender {
-            inner: self.inner.create_sender(),
+impl Layer for SignalLayer {
+    type Sender = Sender;
+
+    fn sender(&self) -> Sender {
+        Sender {
             shared: self.shared.clone(),
             remaining: 0,
-            place: None,
-            again: false,
-            longer: Batch::default(),
-            sealed: Sealed::default(),
-        })
-    }
-
-    fn poll_recv(
-        &mut self,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-        meta: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        let n = ready!(self.inner.poll_recv(cx, bufs, meta))?;
-        for (meta, buffer) in meta[..n].iter_mut().zip(bufs) {
-            let datagrams = &buffer[..meta.len];
-            self.shared.received(datagrams, meta, &mut self.last);
+            address: None,
+            is_retry: false,
+            long_headers: LongHeaderBatch::default(),
+            sealed: SealedCookies::default(),
         }
-        Poll::Ready(Ok(n))
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.local_addr()
-    }
-
-    fn max_receive_segments(&self) -> NonZeroUsize {
-        self.inner.max_receive_segments()
-    }
-
-    fn may_fragment(&self) -> bool {
-        self.inner.may_fragment()
+    fn on_received(&mut self, meta: &mut RecvMeta, datagrams: &mut [u8]) {
+        self.shared.on_received(datagrams, meta, &mut self.last);
     }
 }
 
-/// A connection's own.
+/// The sending half of one connection.
 #[derive(Debug)]
-struct Sender {
-    inner: Pin<Box<dyn UdpSender>>,
+pub struct Sender {
     shared: Arc<Shared>,
-    /// Bytes that were left before its last batch.
+    /// Bytes that remained of the response before the latest batch.
     remaining: u64,
-    /// Where that left from, if it was known.
-    place: Option<Place>,
-    /// The last batch was not taken, and comes again.
-    again: bool,
-    /// It, if its packets are longer than noq's.
-    longer: Batch,
-    sealed: Sealed,
+    /// Address from which that batch left, if it was known.
+    address: Option<LocalAddress>,
+    /// Whether the socket below was busy, so that the same batch comes again.
+    is_retry: bool,
+    /// The batch with longer headers than noq's, if it needs them.
+    long_headers: LongHeaderBatch,
+    sealed: SealedCookies,
 }
 
-impl UdpSender for Sender {
+impl SendLayer for Sender {
     fn poll_send(
-        mut self: Pin<&mut Self>,
+        &mut self,
+        below: Pin<&mut dyn UdpSender>,
         transmit: &Transmit<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let told = batch::send();
-        if let Some(told) = told {
-            this.remaining = told.remaining.unwrap_or(this.remaining);
-            this.place = told.place;
+        let summary = batch::finish();
+        if let Some(summary) = summary {
+            self.remaining = summary.remaining.unwrap_or(self.remaining);
+            self.address = summary.address;
         }
-        let is_of_connection = told.is_some() || this.again;
-        let mut longer = std::mem::take(&mut this.longer);
-        if longer.is_empty() {
-            longer.make(transmit);
+        let is_of_connection = summary.is_some() || self.is_retry;
+        let mut long_headers = std::mem::take(&mut self.long_headers);
+        if long_headers.is_empty() {
+            long_headers.fill(transmit);
         }
-        let polled = if longer.is_empty() {
-            this.send(transmit, is_of_connection, cx)
+        let polled = if long_headers.is_empty() {
+            self.send(below, transmit, is_of_connection, cx)
         } else {
-            this.send_longer(&mut longer, transmit, cx)
+            self.send_with_long_headers(below, &mut long_headers, transmit, cx)
         };
-        this.again = polled.is_pending();
-        this.longer = longer;
+        self.is_retry = polled.is_pending();
+        self.long_headers = long_headers;
         polled
-    }
-
-    fn max_transmit_segments(&self) -> NonZeroUsize {
-        self.inner.max_transmit_segments()
     }
 }
 
 impl Sender {
-    /// What is left of a connection's batch.
-    fn send_longer(
+    /// Send what is left of a batch with longer headers.
+    fn send_with_long_headers(
         &mut self,
-        longer: &mut Batch,
+        mut below: Pin<&mut dyn UdpSender>,
+        batch: &mut LongHeaderBatch,
         transmit: &Transmit<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        while let Some(next) = longer.next(transmit) {
-            let sent = ready!(self.send(&next, true, cx));
+        while let Some(next) = batch.next(transmit) {
+            let sent = ready!(self.send(below.as_mut(), &next, true, cx));
             if sent.is_err() {
-                longer.clear();
+                batch.clear();
                 return Poll::Ready(sent);
             }
-            longer.advance();
+            batch.advance();
         }
         Poll::Ready(Ok(()))
     }
 
-    /// All segments of a batch get the same source: the kernel cuts them apart behind the IP header.
+    /// Send a batch from the client's address. All its segments have one source, because the kernel cuts them apart behind the IP header.
     fn send(
         &mut self,
+        below: Pin<&mut dyn UdpSender>,
         transmit: &Transmit<'_>,
         is_of_connection: bool,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let Some(addresses) = &self.shared.addresses else {
-            return self.inner.as_mut().poll_send(transmit, cx);
+        let Some(addressing) = &self.shared.addressing else {
+            return below.poll_send(transmit, cx);
         };
-        let is_of_handshake = is_long(transmit.contents);
+        let is_of_handshake = has_long_header(transmit.contents);
         if !is_of_connection
             && !is_of_handshake
-            && addresses.places.withholds_reset(transmit.destination)
+            && addressing.path_table.withholds_reset(transmit.destination)
         {
             return Poll::Ready(Ok(()));
         }
-        // A handshake is answered where it came, whatever other connections of the client's do.
-        let settled = self.place.filter(|_| !is_of_handshake);
-        let place = settled.unwrap_or_else(|| addresses.places.opening(transmit.destination));
+        // A handshake is answered from where it arrived, whatever other connections of the client do.
+        let confirmed = self.address.filter(|_| !is_of_handshake);
+        let address = confirmed.unwrap_or_else(|| {
+            addressing
+                .path_table
+                .handshake_address(transmit.destination)
+        });
         let sealed = &mut self.sealed;
-        let mut of = |epoch| {
-            let carrier = addresses.carrier.as_ref()?;
-            Some(carrier.source(epoch, self.remaining, sealed).into())
+        let mut cookie_source = |epoch| {
+            let prefix = addressing.cookie_prefix.as_ref()?;
+            Some(prefix.source(epoch, self.remaining, sealed).into())
         };
-        let own = match (place, &addresses.tunnel) {
-            (Place::Detour(detour), Some(tunnel)) => {
-                tunnel.send(detour, transmit);
+        let source = match (address, &addressing.tunnel) {
+            (LocalAddress::Tunnel(route), Some(tunnel)) => {
+                tunnel.send(route, transmit);
                 return Poll::Ready(Ok(()));
             }
-            (Place::Detour(_), None) => None,
-            (Place::Plain(at), _) => Some(at),
-            (Place::Cookie(epoch), _) => of(Some(epoch)),
-            (Place::Vip, _) => of(None),
+            (LocalAddress::Tunnel(_), None) => None,
+            (LocalAddress::Plain(at), _) => Some(at),
+            (LocalAddress::Cookie(epoch), _) => cookie_source(Some(epoch)),
+            (LocalAddress::Vip, _) => cookie_source(None),
         };
         let transmit = Transmit {
-            src_ip: own.or(transmit.src_ip),
+            src_ip: source.or(transmit.src_ip),
             ..transmit.clone()
         };
-        self.inner.as_mut().poll_send(&transmit, cx)
+        below.poll_send(&transmit, cx)
     }
 }

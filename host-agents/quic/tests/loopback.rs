@@ -1,9 +1,8 @@
 //! A server and a client of this crate over the loopback interface: what the handshake brings, HTTP/3, the meter, and what it takes a batch for.
 
 use std::cell::Cell;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -14,11 +13,12 @@ use frontage_cookie::{Secret, cid, ipv6};
 use frontage_quic::cid::Form;
 use frontage_quic::h3::Connection;
 use frontage_quic::keys::Keys;
+use frontage_quic::layer::{Layer, Layered, SendLayer};
 use frontage_quic::meter::{Loads, Meter};
-use frontage_quic::parameters::Parameters;
 use frontage_quic::session::{Config, Handshake, Observer, Packet};
 use frontage_quic::socket::Socket;
-use noq::udp::{RecvMeta, Transmit};
+use frontage_quic_wire::parameters::Parameters;
+use noq::udp::Transmit;
 use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime, UdpSender};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio::sync::oneshot;
@@ -31,9 +31,9 @@ const LENGTH: usize = 3_000_000;
 struct Updates(AtomicU32);
 
 impl Observer for Updates {
-    fn sent(&self, _: &Packet<'_>) {}
+    fn on_sent(&self, _: &Packet<'_>) {}
 
-    fn received(&self, packet: &Packet<'_>) {
+    fn on_received(&self, packet: &Packet<'_>) {
         self.0.fetch_max(packet.generation, Relaxed);
     }
 }
@@ -185,75 +185,46 @@ thread_local! {
 struct Made;
 
 impl Observer for Made {
-    fn sent(&self, _: &Packet<'_>) {
+    fn on_sent(&self, _: &Packet<'_>) {
         MADE.set(MADE.get() + 1);
     }
 
-    fn received(&self, _: &Packet<'_>) {}
+    fn on_received(&self, _: &Packet<'_>) {}
 }
 
-/// A socket that sees whether a batch is what was made since the last one.
-#[derive(Clone)]
-struct Watched {
-    socket: Arc<std::sync::Mutex<Socket>>,
+/// Checks that a batch is what was made since the previous one.
+#[derive(Clone, Debug)]
+struct BatchCheck {
     /// Batches of 1-RTT packets alone, and of those the ones of more than one.
     batches: Arc<[AtomicU32; 2]>,
 }
 
-impl std::fmt::Debug for Watched {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Watched")
+impl Layer for BatchCheck {
+    type Sender = Self;
+
+    fn sender(&self) -> Self {
+        self.clone()
     }
 }
 
-impl AsyncUdpSocket for Watched {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        let inner = self.socket.lock().unwrap().create_sender();
-        let watched = self.clone();
-        Box::pin(WatchedSender { inner, watched })
-    }
-
-    fn poll_recv(
-        &mut self,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-        meta: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        self.socket.lock().unwrap().poll_recv(cx, bufs, meta)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.lock().unwrap().local_addr()
-    }
-}
-
-#[derive(Debug)]
-struct WatchedSender {
-    inner: Pin<Box<dyn UdpSender>>,
-    watched: Watched,
-}
-
-impl UdpSender for WatchedSender {
+impl SendLayer for BatchCheck {
     fn poll_send(
-        mut self: Pin<&mut Self>,
+        &mut self,
+        below: Pin<&mut dyn UdpSender>,
         transmit: &Transmit<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        ready!(self.inner.as_mut().poll_send(transmit, cx))?;
+        ready!(below.poll_send(transmit, cx))?;
         let made = MADE.take();
         // The first bit says that a header is long: a handshake's.
         if transmit.contents[0] & 0x80 == 0 {
             let whole = transmit.contents.len();
             let packets = whole.div_ceil(transmit.segment_size.unwrap_or(whole)) as u32;
             assert_eq!(made, packets);
-            self.watched.batches[0].fetch_add(1, Relaxed);
-            self.watched.batches[1].fetch_add(u32::from(packets > 1), Relaxed);
+            self.batches[0].fetch_add(1, Relaxed);
+            self.batches[1].fetch_add(u32::from(packets > 1), Relaxed);
         }
         Poll::Ready(Ok(()))
-    }
-
-    fn max_transmit_segments(&self) -> NonZeroUsize {
-        self.inner.max_transmit_segments()
     }
 }
 
@@ -263,10 +234,8 @@ async fn a_batch_is_what_was_made_on_its_thread_since_the_last() {
     let batches = Arc::<[AtomicU32; 2]>::default();
     let counted = batches.clone();
     let wrap = |socket| -> Box<dyn AsyncUdpSocket> {
-        Box::new(Watched {
-            socket: Arc::new(std::sync::Mutex::new(socket)),
-            batches: counted,
-        })
+        let check = BatchCheck { batches: counted };
+        Box::new(Layered::new(Box::new(socket), check))
     };
     let (server, roots) = server(&Vec::new(), || Arc::new(Made), wrap);
     let client = client(roots, &Vec::new());

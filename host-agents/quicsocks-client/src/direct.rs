@@ -5,16 +5,16 @@
 //! during the handshake: it shows that the path works in both directions, measures its round-trip time, and creates the
 //! state in NATs on the path.
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::num::NonZeroUsize;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use frontage_first_flight::MIN_DATAGRAM;
+use frontage_quic::layer::{Layer, Layered, SendLayer};
 use noq::udp::{RecvMeta, Transmit};
-use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
+use noq::{Runtime as _, TokioRuntime, UdpSender};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -101,87 +101,60 @@ impl DirectPath {
         self,
         placeholder: SocketAddr,
         answered: oneshot::Sender<()>,
-    ) -> io::Result<Socket> {
-        Ok(Socket {
-            inner: TokioRuntime.wrap_udp_socket(self.socket)?,
+    ) -> io::Result<Layered<DirectLayer>> {
+        let layer = DirectLayer {
             server: self.server,
             placeholder,
             answered: Some(answered),
-        })
+        };
+        let socket = TokioRuntime.wrap_udp_socket(self.socket)?;
+        Ok(Layered::new(socket, layer))
     }
 }
 
-/// A socket that reaches the server on the direct path and translates its address to the placeholder that noq knows.
+/// Translates between the server's address on the direct path and the placeholder that noq knows.
 #[derive(Debug)]
-pub(super) struct Socket {
-    inner: Box<dyn AsyncUdpSocket>,
+pub(super) struct DirectLayer {
     server: SocketAddr,
     placeholder: SocketAddr,
     answered: Option<oneshot::Sender<()>>,
 }
 
-impl AsyncUdpSocket for Socket {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        Box::pin(Sender {
-            inner: self.inner.create_sender(),
-            server: self.server,
-        })
+impl Layer for DirectLayer {
+    type Sender = ToServer;
+
+    fn sender(&self) -> ToServer {
+        ToServer(self.server)
     }
 
-    fn poll_recv(
-        &mut self,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-        meta: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        let n = ready!(self.inner.poll_recv(cx, bufs, meta))?;
-        for meta in &mut meta[..n] {
-            // noq's path has no local address, as it had none through the proxy.
-            meta.dst_ip = None;
-            if meta.addr == self.server {
-                meta.addr = self.placeholder;
-                if let Some(answered) = self.answered.take() {
-                    // The receiver may be gone: migrate() was cancelled.
-                    let _ = answered.send(());
-                }
+    fn on_received(&mut self, meta: &mut RecvMeta, _: &mut [u8]) {
+        // noq's path has no local address, as it had none through the proxy.
+        meta.dst_ip = None;
+        if meta.addr == self.server {
+            meta.addr = self.placeholder;
+            if let Some(answered) = self.answered.take() {
+                // The receiver may be gone: migrate() was cancelled.
+                let _ = answered.send(());
             }
         }
-        Poll::Ready(Ok(n))
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.local_addr()
-    }
-
-    fn max_receive_segments(&self) -> NonZeroUsize {
-        self.inner.max_receive_segments()
-    }
-
-    fn may_fragment(&self) -> bool {
-        self.inner.may_fragment()
     }
 }
 
+/// Sends every datagram to the server.
 #[derive(Debug)]
-struct Sender {
-    inner: Pin<Box<dyn UdpSender>>,
-    server: SocketAddr,
-}
+pub(super) struct ToServer(SocketAddr);
 
-impl UdpSender for Sender {
+impl SendLayer for ToServer {
     fn poll_send(
-        mut self: Pin<&mut Self>,
+        &mut self,
+        below: Pin<&mut dyn UdpSender>,
         transmit: &Transmit<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let transmit = Transmit {
-            destination: self.server,
+            destination: self.0,
             ..transmit.clone()
         };
-        self.inner.as_mut().poll_send(&transmit, cx)
-    }
-
-    fn max_transmit_segments(&self) -> NonZeroUsize {
-        self.inner.max_transmit_segments()
+        below.poll_send(&transmit, cx)
     }
 }

@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontage_quic::parameters::Parameters;
+use frontage_quic_wire::parameters::Parameters;
 use noq::{
     ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, EndpointConfig, TokioRuntime,
 };

@@ -5,17 +5,39 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 
-use frontage_program::socket::set_option;
+use nix::setsockopt_impl;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::SetStruct;
 use socket2::SockRef;
 use tokio::net::UdpSocket;
 
 /// Receive buffer in bytes, capped by `net.core.rmem_max`. It must hold the first flights of many connections that a client
 /// opens at once.
-const RECEIVE_BUFFER: libc::c_int = 1 << 20;
+const RECEIVE_BUFFER: usize = 1 << 20;
 /// Maximum number of datagrams that the kernel coalesces (`UDP_GRO_CNT_MAX`) on noq's sockets, which enable `UDP_GRO`.
 pub const MAX_SEGMENTS: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not zero");
 /// Maximum length of a UDP datagram in bytes.
 const MAX_DATAGRAM: usize = 65_535;
+
+#[derive(Clone, Copy)]
+struct IpMtuDiscover;
+setsockopt_impl!(
+    IpMtuDiscover,
+    libc::IPPROTO_IP,
+    libc::IP_MTU_DISCOVER,
+    libc::c_int,
+    SetStruct<'_, libc::c_int>
+);
+
+#[derive(Clone, Copy)]
+struct Ipv6MtuDiscover;
+setsockopt_impl!(
+    Ipv6MtuDiscover,
+    libc::IPPROTO_IPV6,
+    libc::IPV6_MTU_DISCOVER,
+    libc::c_int,
+    SetStruct<'_, libc::c_int>
+);
 
 /// Opens a socket bound to `local`.
 pub fn bind(local: SocketAddr) -> io::Result<UdpSocket> {
@@ -56,21 +78,12 @@ pub fn is_exhausted(error: &io::Error) -> bool {
 /// Sets the receive buffer, and sends datagrams unfragmented whatever the kernel knows about the path MTU: the QUIC endpoints
 /// do their own path MTU discovery (`IP_PMTUDISC_PROBE` in ip(7)).
 fn configure(socket: &std::net::UdpSocket, ipv6: bool) -> io::Result<()> {
-    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER)?;
-    let (level, option, value) = if ipv6 {
-        (
-            libc::IPPROTO_IPV6,
-            libc::IPV6_MTU_DISCOVER,
-            libc::IPV6_PMTUDISC_PROBE,
-        )
+    SockRef::from(socket).set_recv_buffer_size(RECEIVE_BUFFER)?;
+    Ok(if ipv6 {
+        setsockopt(socket, Ipv6MtuDiscover, &libc::IPV6_PMTUDISC_PROBE)?
     } else {
-        (
-            libc::IPPROTO_IP,
-            libc::IP_MTU_DISCOVER,
-            libc::IP_PMTUDISC_PROBE,
-        )
-    };
-    set_option(socket, level, option, value)
+        setsockopt(socket, IpMtuDiscover, &libc::IP_PMTUDISC_PROBE)?
+    })
 }
 
 /// Sends `datagram` without waiting.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use frontage_program::config::{self, BANDWIDTHS, amount, at};
+use frontage_daemon::config::{self, BANDWIDTH_UNITS, locate, parse_quantity};
 use ipnet::IpNet;
 use serde::Deserialize;
 use toml::Spanned;
@@ -85,7 +85,7 @@ impl TryFrom<String> for Bandwidth {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        amount(&text, &BANDWIDTHS)
+        parse_quantity(&text, &BANDWIDTH_UNITS)
             .map(Self)
             .ok_or_else(|| format!("invalid bandwidth {text:?}: add a unit, for example 20mbit"))
     }
@@ -125,7 +125,7 @@ fn parse(path: &Path, text: &str) -> Result<Config> {
         limits: Option<Spanned<toml::Value>>,
     }
     let spans: Spans = toml::from_str(text)?;
-    let reject = |span: Range<usize>, reason: &str| bail!("{}", at(path, text, span, reason));
+    let reject = |span: Range<usize>, reason: &str| bail!("{}", locate(path, text, span, reason));
     if config.listen.is_empty() {
         return reject(
             spans.listen.span(),

@@ -5,8 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use frontage_daemon::logging::LogArgs;
+use frontage_daemon::process::{exit_code, raise_open_file_limit};
+use frontage_daemon::shutdown::Termination;
 use frontage_quicsocks::{config, proxy::Proxy};
-use tokio::signal::unix::{SignalKind, signal};
 
 const EXAMPLE: &str = "\
 Example configuration:
@@ -28,31 +30,24 @@ struct Args {
     /// Check the configuration and exit
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("frontage-quicsocks: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(Args::parse()))
 }
 
 #[tokio::main]
-async fn run(args: &Args) -> Result<()> {
+async fn run(args: Args) -> Result<()> {
+    args.log.init();
     let config = config::load(&args.config)?;
     if args.check {
         return Ok(());
     }
-    frontage_program::limits::raise_open_files();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    raise_open_file_limit();
+    let mut termination = Termination::subscribe()?;
     let _proxy = Proxy::start(config).await?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    termination.wait().await;
     Ok(())
 }

@@ -1,8 +1,10 @@
-//! The proxy's counters, and their Prometheus page.
+//! The proxy's counters, and their Prometheus metrics.
 
-use std::fmt::Write as _;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use frontage_daemon::metrics::Families;
 
 use crate::outcome::{ClientDatagram, Control, Counters, FlowEnd, Lookup, ServerDatagram};
 
@@ -67,60 +69,60 @@ impl Drop for GaugeGuard {
 }
 
 impl Metrics {
-    /// Renders all metrics in the Prometheus text format.
-    pub fn page(&self) -> String {
-        let mut page = String::new();
-        let mut family = |name: &str, kind: &str, help: &str, samples: &[(String, f64)]| {
-            let name = format!("frontage_quicsocks_{name}");
-            writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}")
-                .expect("writing to a String does not fail");
-            for (labels, value) in samples {
-                writeln!(page, "{name}{labels} {value}")
-                    .expect("writing to a String does not fail");
-            }
-        };
+    /// Writes all metrics to `families`.
+    pub fn collect(&self, families: &mut Families<'_>) -> fmt::Result {
         macro_rules! by_name {
             ($of:ident, $counters:expr, $label:literal) => {
                 $of::ALL
                     .iter()
-                    .map(|of| {
-                        let labels = format!("{{{}=\"{}\"}}", $label, of.name());
-                        (labels, $counters.get(*of) as f64)
-                    })
-                    .collect::<Vec<_>>()
+                    .map(|of| ([($label, of.name())], $counters.get(*of)))
             };
         }
-        let one = |value: &AtomicU64| vec![(String::new(), value.load(Relaxed) as f64)];
-        let help = "Control connections, by outcome.";
-        let samples = by_name!(Control, self.control, "outcome");
-        family("control_total", "counter", help, &samples);
-        let help = "Datagrams from clients, by outcome.";
-        let samples = by_name!(ClientDatagram, self.client_datagrams, "outcome");
-        family("client_datagrams_total", "counter", help, &samples);
-        let help = "Datagrams from servers, by outcome.";
-        let samples = by_name!(ServerDatagram, self.server_datagrams, "outcome");
-        family("server_datagrams_total", "counter", help, &samples);
-        let help = "Name lookups, by outcome.";
-        let samples = by_name!(Lookup, self.lookups, "outcome");
-        family("names_total", "counter", help, &samples);
-        let help = "Flows that ended, by reason.";
-        let samples = by_name!(FlowEnd, self.flow_ends, "reason");
-        family("flows_ended_total", "counter", help, &samples);
-        let help = "Open associations.";
-        family("associations", "gauge", help, &one(&self.associations));
-        let help = "Open flows, one for each destination of an association.";
-        family("flows", "gauge", help, &one(&self.flows));
-        let help = "QUIC bytes forwarded, to servers (up) and to clients (down).";
-        let bytes =
-            [("up", &self.bytes_up), ("down", &self.bytes_down)].map(|(direction, bytes)| {
-                let labels = format!("{{direction=\"{direction}\"}}");
-                (labels, bytes.load(Relaxed) as f64)
-            });
-        family("bytes_total", "counter", help, &bytes);
-        let help = "Time spent resolving names, in seconds.";
-        let seconds = self.resolving_nanos.load(Relaxed) as f64 / 1e9;
-        let samples = [(String::new(), seconds)];
-        family("resolving_seconds_total", "counter", help, &samples);
-        page
+        families.counters(
+            "control",
+            "Control connections, by outcome.",
+            by_name!(Control, self.control, "outcome"),
+        )?;
+        families.counters(
+            "client_datagrams",
+            "Datagrams from clients, by outcome.",
+            by_name!(ClientDatagram, self.client_datagrams, "outcome"),
+        )?;
+        families.counters(
+            "server_datagrams",
+            "Datagrams from servers, by outcome.",
+            by_name!(ServerDatagram, self.server_datagrams, "outcome"),
+        )?;
+        families.counters(
+            "names",
+            "Name lookups, by outcome.",
+            by_name!(Lookup, self.lookups, "outcome"),
+        )?;
+        families.counters(
+            "flows_ended",
+            "Flows that ended, by reason.",
+            by_name!(FlowEnd, self.flow_ends, "reason"),
+        )?;
+        families.gauge(
+            "associations",
+            "Open associations.",
+            self.associations.load(Relaxed),
+        )?;
+        families.gauge(
+            "flows",
+            "Open flows, one for each destination of an association.",
+            self.flows.load(Relaxed),
+        )?;
+        families.counters(
+            "bytes",
+            "QUIC bytes forwarded, to servers (up) and to clients (down).",
+            [("up", &self.bytes_up), ("down", &self.bytes_down)]
+                .map(|(direction, bytes)| ([("direction", direction)], bytes.load(Relaxed))),
+        )?;
+        families.counter(
+            "resolving_seconds",
+            "Time spent resolving names, in seconds.",
+            self.resolving_nanos.load(Relaxed) as f64 / 1e9,
+        )
     }
 }

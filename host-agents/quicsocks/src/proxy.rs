@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use frontage_daemon::metrics::{registry, serve};
 use frontage_first_flight::Reader;
-use frontage_program::prometheus;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 
@@ -91,7 +91,10 @@ impl Proxy {
             let listener =
                 listener.with_context(|| format!("metrics: cannot listen on TCP {address}"))?;
             let metrics = shared.metrics.clone();
-            tasks.spawn(prometheus::serve(listener, move || metrics.page()));
+            let registry = registry("frontage_quicsocks", move |families| {
+                metrics.collect(families)
+            });
+            tasks.spawn(serve(listener, registry));
         }
         let mut addresses = Vec::new();
         for address in config.listen {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use frontage_cclb7_quic::config::{Bandwidth, Route, STANDARD_OUTPUT, check_routes, resolve};
+use frontage_daemon::config::{parse, read};
 use frontage_handoff::link::tls::Files;
-use frontage_program::config::{parse, read};
 use noq::congestion::{Bbr3Config, ControllerFactory, CubicConfig};
 use serde::Deserialize;
 use toml::Spanned;

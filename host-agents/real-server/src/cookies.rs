@@ -10,7 +10,7 @@ use frontage_cookie::ipv6::Key;
 use frontage_handoff::message::Cookie;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::Loads;
-use frontage_quic::socket::Carrier;
+use frontage_quic::socket::CookiePrefix;
 
 use crate::config;
 
@@ -25,7 +25,7 @@ pub struct Cookies {
 struct All {
     keys: Vec<Key>,
     /// By server id and prefix.
-    carriers: HashMap<(u16, u64), Carrier>,
+    carriers: HashMap<(u16, u64), CookiePrefix>,
 }
 
 impl Cookies {
@@ -49,8 +49,8 @@ impl Cookies {
     pub fn reload(&self) -> Result<()> {
         let keys = read(&self.file)?;
         let all = &mut *self.all.lock().expect("nobody panics with it");
-        for carrier in all.carriers.values() {
-            carrier.keys.rotate(keys.clone())?;
+        for cookie_prefix in all.carriers.values() {
+            cookie_prefix.keys.rotate(keys.clone())?;
         }
         all.keys = keys;
         Ok(())
@@ -60,28 +60,28 @@ impl Cookies {
     ///
     /// # Errors
     /// If no key in force is of its epoch.
-    pub fn carrier(&self, cookie: &Cookie) -> Result<Carrier> {
+    pub fn cookie_prefix(&self, cookie: &Cookie) -> Result<CookiePrefix> {
         let all = &mut *self.all.lock().expect("nobody panics with it");
         let id = (cookie.sid, cookie.prefix);
-        let carrier = match all.carriers.get(&id) {
-            Some(carrier) => carrier.clone(),
+        let cookie_prefix = match all.carriers.get(&id) {
+            Some(cookie_prefix) => cookie_prefix.clone(),
             None => {
-                let carrier = Carrier {
+                let cookie_prefix = CookiePrefix {
                     prefix: cookie.prefix,
                     keys: Arc::new(Keys::new(cookie.sid, all.keys.clone())?),
                     loads: self.loads.clone(),
                     bandwidth: self.bandwidth,
                 };
-                all.carriers.insert(id, carrier.clone());
-                carrier
+                all.carriers.insert(id, cookie_prefix.clone());
+                cookie_prefix
             }
         };
         if let Some(epoch) = cookie.epoch
-            && carrier.keys.static_interface_id_of(epoch).is_none()
+            && cookie_prefix.keys.static_interface_id_of(epoch).is_none()
         {
             bail!("there is no key of epoch {epoch}");
         }
-        Ok(carrier)
+        Ok(cookie_prefix)
     }
 }
 

@@ -12,9 +12,9 @@ use frontage_handoff::borrow::Borrowed;
 use frontage_handoff::http3;
 use frontage_handoff::link::Outbox;
 use frontage_handoff::message::{Reason, ToBalancer};
-use frontage_quic::h3::Both;
+use frontage_quic::h3::StreamPair;
 use frontage_quic::meter::Meter;
-use frontage_quic::socket::Carrier;
+use frontage_quic::socket::CookiePrefix;
 use h3::error::Code;
 use http::Response;
 use noq::WriteError;
@@ -34,7 +34,7 @@ pub struct Loan {
     /// Takes the sizes of answers.
     pub meter: std::sync::Arc<Meter>,
     /// What the sources of packets are made of, if of cookies.
-    pub carrier: Option<Carrier>,
+    pub cookie_prefix: Option<CookiePrefix>,
     /// To the balancer.
     pub outbox: Outbox<ToBalancer>,
     /// Where the client was at first.
@@ -54,7 +54,7 @@ pub struct Asked {
     /// The request.
     pub http3: Bytes,
     /// The stream, once noq has opened it.
-    pub opened: oneshot::Receiver<Both>,
+    pub opened: oneshot::Receiver<StreamPair>,
 }
 
 /// Answers a request, or leaves it to the balancer; ready once the client has acknowledged the answer.

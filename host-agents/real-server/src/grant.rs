@@ -11,11 +11,10 @@ use frontage_handoff::grant::Grant;
 use frontage_handoff::link::{Broken, Inbox, Outbox};
 use frontage_handoff::message::{Cookie, Reason, ToBalancer, ToServer};
 use frontage_handoff::place::place_of;
-use frontage_program::say;
-use frontage_quic::h3::Both;
+use frontage_quic::h3::StreamPair;
 use frontage_quic::meter::Meter;
-use frontage_quic::places::Place;
-use frontage_quic::socket::Carrier;
+use frontage_quic::migration::LocalAddress;
+use frontage_quic::socket::CookiePrefix;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use noq::ConnectionError;
@@ -45,21 +44,18 @@ pub async fn serve(shared: Arc<Shared>, outbox: Outbox<ToBalancer>, mut inbox: I
         None => return,
     };
     let Some(id) = shared.granted.take(&grant) else {
-        say(format_args!(
-            "a path of {}: it was granted before",
-            grant.server
-        ));
+        tracing::warn!("rejected a grant for {}: replayed", grant.server);
         return shared.metrics.malformed("replayed_open");
     };
     let meter = Arc::new(Meter::new(shared.metrics.loads.clone(), Arc::default()));
     match open(&shared, &grant, cookie.as_ref(), &meter).await {
-        Ok((borrowed, carrier)) => {
+        Ok((borrowed, cookie_prefix)) => {
             shared.metrics.grants.fetch_add(1, Relaxed);
             let loan = Loan {
                 borrowed,
                 id,
                 meter,
-                carrier,
+                cookie_prefix,
                 outbox,
                 client: grant.client,
                 below,
@@ -69,7 +65,7 @@ pub async fn serve(shared: Arc<Shared>, outbox: Outbox<ToBalancer>, mut inbox: I
         }
         Err(error) => {
             shared.metrics.failed_grants.fetch_add(1, Relaxed);
-            say(format_args!("a path of {}: {error:#}", grant.server));
+            tracing::warn!("rejected a grant for {}: {error:#}", grant.server);
             shared.granted.give_back(id, grant.first);
             refuse_all(&shared, &outbox, &mut inbox, grant.first).await;
         }
@@ -81,23 +77,23 @@ async fn open(
     grant: &Grant,
     cookie: Option<&Cookie>,
     meter: &Arc<Meter>,
-) -> Result<(Borrowed, Option<Carrier>)> {
-    let carrier = match (cookie, &shared.cookies) {
+) -> Result<(Borrowed, Option<CookiePrefix>)> {
+    let cookie_prefix = match (cookie, &shared.cookies) {
         (None, _) => None,
         (Some(_), None) => bail!("it has no keys for the balancer's cookies"),
         (Some(_), _) if grant.server.is_ipv4() => bail!("there are no cookies over IPv4"),
         (Some(cookie), Some(cookies)) => {
-            meter.answer_from(cookie.epoch.map_or(Place::Vip, Place::Cookie));
-            Some(cookies.carrier(cookie)?)
+            meter.set_local_address(cookie.epoch.map_or(LocalAddress::Vip, LocalAddress::Cookie));
+            Some(cookies.cookie_prefix(cookie)?)
         }
     };
-    let borrower = shared.sources.of(grant.server, carrier.clone())?;
+    let borrower = shared.sources.of(grant.server, cookie_prefix.clone())?;
     let transport = Transport {
         congestion: shared.congestion.clone(),
         mtu: MTU,
     };
     let borrowed = borrower.open(grant, &transport, meter.clone()).await?;
-    Ok((borrowed, carrier))
+    Ok((borrowed, cookie_prefix))
 }
 
 /// The next message. What is none is counted, and ends the stream.
@@ -107,7 +103,7 @@ async fn next(shared: &Shared, inbox: &mut Inbox<ToServer>) -> Option<ToServer> 
         Err(Broken::Lost) => None,
         Err(Broken::Malformed(error)) => {
             shared.metrics.malformed(error.name());
-            say(format_args!("a balancer: {error}"));
+            tracing::warn!("malformed message from a balancer: {error}");
             None
         }
     }
@@ -134,7 +130,7 @@ async fn refuse_all(
 
 /// Until the balancer, the client or the path is gone. Then nothing is sent on it any more.
 async fn lend(shared: &Shared, loan: &Loan, inbox: &mut Inbox<ToServer>) {
-    let mut waiting: HashMap<u64, oneshot::Sender<Both>> = HashMap::new();
+    let mut waiting: HashMap<u64, oneshot::Sender<StreamPair>> = HashMap::new();
     // In this task, not in one each: what they write in one turn leaves in one batch.
     let mut exchanges = FuturesUnordered::new();
     loop {
@@ -157,16 +153,16 @@ async fn lend(shared: &Shared, loan: &Loan, inbox: &mut Inbox<ToServer>) {
                 }
                 Some(ToServer::Moved { client, server }) => if !moved(loan, client, server) {
                     shared.metrics.lost_clients.fetch_add(1, Relaxed);
-                    say(format_args!("{client}: it has no key for where the client is"));
+                    tracing::warn!("lost client {client}: it moved to a cookie address of an unknown key");
                     return;
                 },
                 Some(ToServer::Open { .. }) => {
-                    say(format_args!("{}: a second grant on one stream", loan.client));
+                    tracing::warn!("client {}: second grant on one stream", loan.client);
                     return shared.metrics.malformed("second_open");
                 }
                 Some(message) => if let Err(error) = hear(loan, message) {
                     shared.metrics.bad_feedback.fetch_add(1, Relaxed);
-                    say(format_args!("{}: {error}", loan.client));
+                    tracing::warn!("client {}: invalid feedback: {error}", loan.client);
                     loan.outbox.send(&ToBalancer::Failed { code: PROTOCOL_VIOLATION });
                     return;
                 },
@@ -219,11 +215,11 @@ fn hear(loan: &Loan, message: ToServer) -> Result<(), borrow::Error> {
 
 /// The client is elsewhere. Whether it can be answered there.
 fn moved(loan: &Loan, client: SocketAddr, server: SocketAddr) -> bool {
-    if let Some(carrier) = &loan.carrier {
-        let Some(place) = place_of(carrier, server.ip()) else {
+    if let Some(cookie_prefix) = &loan.cookie_prefix {
+        let Some(place) = place_of(cookie_prefix, server.ip()) else {
             return false;
         };
-        loan.meter.answer_from(place);
+        loan.meter.set_local_address(place);
     }
     // An error means that noq is gone, as the next turn finds.
     let _ = loan.borrowed.moved(client, server);

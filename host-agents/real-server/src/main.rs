@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use frontage_program::signals::{Signals, exit_code};
+use frontage_daemon::logging::LogArgs;
+use frontage_daemon::process::exit_code;
+use frontage_daemon::shutdown::Signals;
 use frontage_real_server::config;
 use frontage_real_server::cookies::Cookies;
 use frontage_real_server::server::Server;
@@ -25,6 +27,8 @@ struct Args {
     /// Only say whether the configuration is right
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 const EXAMPLE: &str = "Example of a configuration:
@@ -50,20 +54,21 @@ const EXAMPLE: &str = "Example of a configuration:
   frontage-real-server server.toml";
 
 fn main() -> ExitCode {
-    exit_code(run(&Args::parse()))
+    exit_code(run(Args::parse()))
 }
 
 #[tokio::main]
-async fn run(args: &Args) -> Result<()> {
+async fn run(args: Args) -> Result<()> {
+    args.log.init();
     let config = config::load(&args.config)?;
     if args.check {
         config.tls().server()?;
         config.cookie.as_ref().map(Cookies::load).transpose()?;
         return Ok(());
     }
-    let signals = Signals::hear()?;
+    let signals = Signals::subscribe()?;
     let server = Server::start(config).await?;
-    let end = signals.end("keys", || server.reload());
+    let end = signals.wait("keys", || server.reload());
     server.run(end).await;
     Ok(())
 }

@@ -1,11 +1,12 @@
-//! What is counted, and the page for Prometheus.
+//! What is counted, and the Prometheus metrics.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use frontage_daemon::metrics::Families;
 use frontage_handoff::message::Reason;
-use frontage_program::prometheus::Page;
 use frontage_quic::meter::Loads;
 
 /// Counters of this server.
@@ -69,79 +70,79 @@ impl Metrics {
         *malformed.entry(reason).or_default() += 1;
     }
 
-    /// Everything, in Prometheus' text format.
-    pub fn page(&self) -> String {
-        let mut page = Page::new("frontage_real_server");
-        page.single(
+    /// Write everything.
+    pub fn collect(&self, families: &mut Families<'_>) -> fmt::Result {
+        families.gauge(
             "active_flows",
-            "gauge",
             "N_AF: responses begun and not yet sent whole.",
             self.loads.n_af(),
-        );
-        let counters = [
+        )?;
+        for (name, help, counter) in [
             (
-                "grants_total",
+                "grants",
                 "Paths of clients' connections that were borrowed.",
                 &self.grants,
             ),
             (
-                "failed_grants_total",
+                "failed_grants",
                 "Paths that could not be borrowed.",
                 &self.failed_grants,
             ),
             (
-                "lost_clients_total",
+                "lost_clients",
                 "Paths given up since their clients went to cookie addresses of keys that are not here.",
                 &self.lost_clients,
             ),
             (
-                "strangers_total",
+                "strangers",
                 "Auxiliary connections of others than the balancers.",
                 &*self.strangers,
             ),
             (
-                "bad_feedback_total",
+                "bad_feedback",
                 "Feedback that no client can have said.",
                 &self.bad_feedback,
             ),
             (
-                "broken_total",
+                "broken",
                 "Answers whose stream ended before they did.",
                 &self.broken,
             ),
             (
-                "body_bytes_total",
+                "body_bytes",
                 "Bytes of answers' bodies that QUIC took for sending.",
                 &self.body_bytes,
             ),
-        ];
-        for (name, help, counter) in counters {
-            page.single(name, "counter", help, counter.load(Relaxed));
+        ] {
+            families.counter(name, help, counter.load(Relaxed))?;
         }
-        let name = "answers_total";
-        page.family(name, "counter", "Requests answered, by status.");
-        for (status, n) in &*self.answers.lock().expect("nobody panics with it") {
-            page.sample(name, &format!("{{status=\"{status}\"}}"), n);
-        }
-        let name = "refused_total";
-        page.family(
-            name,
-            "counter",
+        let answers = self.answers.lock().expect("nobody panics with it").clone();
+        families.counters(
+            "answers",
+            "Requests answered, by status.",
+            answers
+                .iter()
+                .map(|(status, n)| ([("status", *status)], *n)),
+        )?;
+        families.counters(
+            "refused",
             "Requests left to their balancer, by reason.",
-        );
-        for (reason, counter) in Reason::ALL.iter().zip(&self.refused) {
-            let labels = format!("{{reason=\"{}\"}}", reason.name());
-            page.sample(name, &labels, counter.load(Relaxed));
-        }
-        let name = "malformed_total";
-        page.family(
-            name,
-            "counter",
+            Reason::ALL
+                .iter()
+                .zip(&self.refused)
+                .map(|(reason, counter)| ([("reason", reason.name())], counter.load(Relaxed))),
+        )?;
+        let malformed = self
+            .malformed
+            .lock()
+            .expect("nobody panics with it")
+            .clone();
+        families.counters(
+            "malformed",
             "What balancers sent that is no message, or none to be sent then, by reason.",
-        );
-        for (reason, n) in &*self.malformed.lock().expect("nobody panics with it") {
-            page.sample(name, &format!("{{reason=\"{reason}\"}}"), n);
-        }
-        page.text()
+            malformed
+                .iter()
+                .map(|(reason, n)| ([("reason", *reason)], *n)),
+        )
     }
 }

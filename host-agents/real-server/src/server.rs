@@ -6,8 +6,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use frontage_cclb7_quic::log::Log;
 use frontage_cclb7_quic::routes::Routes;
+use frontage_daemon::metrics::{registry, serve};
+use frontage_daemon::process::raise_open_file_limit;
 use frontage_handoff::link;
-use frontage_program::{limits, prometheus};
 use frontage_quic::meter::Loads;
 use noq::congestion::ControllerFactory;
 use noq::{Endpoint, VarInt};
@@ -55,7 +56,7 @@ pub struct Server {
 impl Server {
     /// Starts what `config` says. To be called within a Tokio runtime.
     pub async fn start(config: Config) -> Result<Self> {
-        limits::raise_open_files();
+        raise_open_file_limit();
         let at = config.listen;
         let endpoint = Endpoint::server(config.tls().server()?, at)
             .with_context(|| format!("cannot listen at UDP {at}"))?;
@@ -76,7 +77,10 @@ impl Server {
             let listener = listener
                 .with_context(|| format!("cannot listen at TCP {address} for Prometheus"))?;
             let shared = shared.clone();
-            tokio::spawn(prometheus::serve(listener, move || shared.metrics.page()));
+            let registry = registry("frontage_real_server", move |families| {
+                shared.metrics.collect(families)
+            });
+            tokio::spawn(serve(listener, registry));
         }
         if let Some(address) = config.origin {
             let listener = TcpListener::bind(address).await;

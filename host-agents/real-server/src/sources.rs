@@ -7,8 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
 use frontage_handoff::borrow::Borrower;
-use frontage_program::socket::set_option;
-use frontage_quic::socket::{Addresses, Carrier, Socket};
+use frontage_quic::socket::{Addressing, CookiePrefix, Socket};
 use noq::{Runtime as _, TokioRuntime};
 
 /// Bytes that may wait to be read where nobody reads: what strays here is dropped by the kernel.
@@ -29,15 +28,20 @@ struct All {
 }
 
 impl Sources {
-    /// That of a balancer which clients know as `server`, the sources of whose packets are made by `carrier` if there is one. Must be called within a
+    /// That of a balancer which clients know as `server`, the sources of whose packets are made by `cookie_prefix` if there is one. Must be called within a
     /// Tokio runtime.
     ///
     /// # Errors
     /// If no socket can be bound to its port.
-    pub fn of(&self, server: SocketAddr, carrier: Option<Carrier>) -> io::Result<Arc<Borrower>> {
+    pub fn of(
+        &self,
+        server: SocketAddr,
+        cookie_prefix: Option<CookiePrefix>,
+    ) -> io::Result<Arc<Borrower>> {
         let (family, port) = (server.is_ipv4(), server.port());
-        let balancer = carrier.as_ref();
-        let balancer = balancer.map(|carrier| (carrier.keys.sid(), carrier.prefix));
+        let balancer = cookie_prefix.as_ref();
+        let balancer =
+            balancer.map(|cookie_prefix| (cookie_prefix.keys.sid(), cookie_prefix.prefix));
         let sender = (family, port, balancer);
         let all = &mut *self.0.lock().expect("nobody panics with it");
         if let Some(borrower) = all.borrowers.get(&sender) {
@@ -48,10 +52,10 @@ impl Sources {
             Entry::Vacant(entry) => entry.insert(bind(server)?),
         };
         let socket = TokioRuntime.wrap_udp_socket(socket.try_clone()?)?;
-        let addresses = carrier.map(|carrier| Addresses {
+        let addresses = cookie_prefix.map(|cookie_prefix| Addressing {
             // Nobody is heard here: the meters say where clients are.
-            places: Arc::default(),
-            carrier: Some(carrier),
+            path_table: Arc::default(),
+            cookie_prefix: Some(cookie_prefix),
             tunnel: None,
         });
         let borrower = Arc::new(Borrower::new(Box::new(Socket::over(socket, addresses)))?);
@@ -70,11 +74,11 @@ fn bind(server: SocketAddr) -> io::Result<UdpSocket> {
     socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
     let everywhere: IpAddr = if server.is_ipv6() {
         socket.set_only_v6(true)?;
-        set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_FREEBIND, 1)?;
+        socket.set_freebind_v6(true)?;
         Ipv6Addr::UNSPECIFIED.into()
     } else {
         // Only this lets IPv4 send from an address that no interface has; without CAP_NET_ADMIN, one must have it.
-        let _ = set_option(&socket, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1);
+        let _ = socket.set_ip_transparent_v4(true);
         Ipv4Addr::UNSPECIFIED.into()
     };
     socket.bind(&SocketAddr::new(everywhere, server.port()).into())?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::client::{Client, all, both_send};
 use common::{World, content, long_and_short, run, until};
-use frontage_lab::privileged;
+use frontage_testkit::privileged;
 
 /// From 1 kB to 5 MB, most of them small.
 fn files(count: usize) -> Vec<(String, Vec<u8>)> {

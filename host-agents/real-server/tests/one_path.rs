@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::client::{Client, all};
 use common::{BALANCER, PORT, World, content, run};
-use frontage_lab::privileged;
+use frontage_testkit::privileged;
 
 const PYTHON: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

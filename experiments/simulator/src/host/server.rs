@@ -1,6 +1,6 @@
 //! A server: accepts connections and answers, and tells its loads.
 
-use frontage_signals::Loads;
+use frontage_cookie::load::Loads;
 use frontage_transport::tcp::Flags;
 
 use super::Host;

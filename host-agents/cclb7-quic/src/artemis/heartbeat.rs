@@ -92,10 +92,10 @@ impl Heart {
                 missed.fetch_add(u64::from(told.is_err()), Relaxed);
                 match &told {
                     Err(reason) if !*silent => {
-                        eprintln!("frontage-cclb7-quic: {to}: {reason}; heartbeats go on")
+                        tracing::warn!("dispatcher {to}: {reason}: still sending heartbeats")
                     }
                     Ok(()) if *silent => {
-                        eprintln!("frontage-cclb7-quic: {to} takes heartbeats again")
+                        tracing::info!("dispatcher {to}: accepts heartbeats again")
                     }
                     _ => {}
                 }

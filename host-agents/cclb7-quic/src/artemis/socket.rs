@@ -1,16 +1,14 @@
-//! The socket that noq gets: what comes out of the tunnel is from the client, at a [`Place`] of its own.
+//! The socket that noq gets: what comes out of the tunnel is from the client, at a [`LocalAddress`] of its own.
 
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
-use frontage_quic::places::{Place, Places};
+use frontage_quic::layer::{Layer, Layered, PassThrough};
+use frontage_quic::migration::{LocalAddress, PathTable};
+use noq::AsyncUdpSocket;
 use noq::udp::RecvMeta;
-use noq::{AsyncUdpSocket, UdpSender};
 use tokio::sync::mpsc;
 
 use super::tunnel::{Arrival, Tunnel};
@@ -18,23 +16,23 @@ use super::tunnel::{Arrival, Tunnel};
 /// Datagrams that may wait for noq; those of a thousand first flights.
 const WAITING: usize = 2048;
 
-/// Puts the tunnel beside `sockets`, at most one of each family, which keep `places`.
+/// Puts the tunnel beside `sockets`, at most one of each family, which keep `path_table`.
 pub fn beside(
     tunnel: &Arc<Tunnel>,
-    places: &Arc<Places>,
+    path_table: &Arc<PathTable>,
     sockets: Vec<(bool, frontage_quic::socket::Socket)>,
 ) -> Vec<Socket> {
     let (mut v4, mut v6) = (None, None);
     let socket = |(is_ipv4, inner)| {
         let (sender, inbox) = mpsc::channel(WAITING);
         *(if is_ipv4 { &mut v4 } else { &mut v6 }) = Some(sender);
-        Socket {
-            inner,
+        let layer = TunnelLayer {
             tunnel: tunnel.clone(),
-            places: places.clone(),
+            path_table: path_table.clone(),
             inbox,
             direct_first: false,
-        }
+        };
+        Layered::new(Box::new(inner), layer)
     };
     let sockets = sockets.into_iter().map(socket).collect();
     tokio::spawn(tunnel.clone().receive(v4, v6));
@@ -42,17 +40,19 @@ pub fn beside(
 }
 
 /// The socket that noq gets.
+pub type Socket = Layered<TunnelLayer>;
+
+/// Adds what comes out of the tunnel to what a socket receives.
 #[derive(Debug)]
-pub struct Socket {
-    inner: frontage_quic::socket::Socket,
+pub struct TunnelLayer {
     tunnel: Arc<Tunnel>,
-    places: Arc<Places>,
+    path_table: Arc<PathTable>,
     inbox: mpsc::Receiver<Arrival>,
     /// In turn, so that neither starves the other.
     direct_first: bool,
 }
 
-impl Socket {
+impl TunnelLayer {
     fn poll_tunnel(
         &mut self,
         cx: &mut Context<'_>,
@@ -69,9 +69,9 @@ impl Socket {
                 continue;
             };
             place.copy_from_slice(&arrival.payload);
-            let by = Place::Detour(arrival.detour);
-            self.places
-                .came(arrival.client, by, &arrival.payload, length);
+            let by = LocalAddress::Tunnel(arrival.detour);
+            self.path_table
+                .on_datagrams(arrival.client, by, &arrival.payload, length);
             let mut here = RecvMeta::default();
             (here.addr, here.ecn) = (arrival.client, arrival.ecn);
             (here.len, here.stride) = (length, length);
@@ -86,13 +86,16 @@ impl Socket {
     }
 }
 
-impl AsyncUdpSocket for Socket {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        self.inner.create_sender()
+impl Layer for TunnelLayer {
+    type Sender = PassThrough;
+
+    fn sender(&self) -> PassThrough {
+        PassThrough
     }
 
     fn poll_recv(
         &mut self,
+        below: &mut dyn AsyncUdpSocket,
         cx: &mut Context<'_>,
         bufs: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
@@ -100,7 +103,7 @@ impl AsyncUdpSocket for Socket {
         self.direct_first = !self.direct_first;
         for direct in [self.direct_first, !self.direct_first] {
             let polled = if direct {
-                self.inner.poll_recv(cx, bufs, meta)
+                below.poll_recv(cx, bufs, meta)
             } else {
                 self.poll_tunnel(cx, bufs, meta)
             };
@@ -109,17 +112,5 @@ impl AsyncUdpSocket for Socket {
             }
         }
         Poll::Pending
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.local_addr()
-    }
-
-    fn max_receive_segments(&self) -> NonZeroUsize {
-        self.inner.max_receive_segments()
-    }
-
-    fn may_fragment(&self) -> bool {
-        self.inner.may_fragment()
     }
 }

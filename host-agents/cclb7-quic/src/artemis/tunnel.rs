@@ -7,8 +7,8 @@ use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use frontage_program::socket::accept_without_checksum;
-use frontage_quic::places::Detour;
+use frontage_daemon::socket::accept_without_checksum;
+use frontage_quic::migration::TunnelRoute;
 use frontage_quic::socket;
 use frontage_tunnel::{Encapsulation, Error, Flow, Head, decode, vxlan};
 use noq::udp::{EcnCodepoint, Transmit};
@@ -44,7 +44,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) client: SocketAddr,
-    pub(super) detour: Detour,
+    pub(super) detour: TunnelRoute,
     pub(super) ecn: Option<EcnCodepoint>,
     pub(super) payload: Box<[u8]>,
 }
@@ -130,7 +130,7 @@ impl Tunnel {
         }
         Ok(Arrival {
             client: flow.source,
-            detour: Detour {
+            detour: TunnelRoute {
                 origin: tunnelled.origin,
                 service: flow.destination,
             },
@@ -143,7 +143,7 @@ impl Tunnel {
 impl socket::Tunnel for Tunnel {
     /// It leaves by this site, which announces the Service Address like the one where the client's packets enter (Artemis, table 2), so that no answer
     /// makes the detour back. What the socket does not take at once is lost, as anywhere on the way.
-    fn send(&self, detour: Detour, transmit: &Transmit<'_>) {
+    fn send(&self, detour: TunnelRoute, transmit: &Transmit<'_>) {
         let flow = Flow {
             source: detour.service,
             destination: transmit.destination,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use frontage_cookie::{Secret, ipv6};
-use frontage_program::config::{at, parse, read};
+use frontage_daemon::config::{locate, parse, read};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -36,7 +36,7 @@ pub fn load(path: &Path) -> Result<Vec<ipv6::Key>> {
             secret.and_then(|bytes| Secret::new(&bytes).map_err(|error| error.to_string()));
         match secret {
             Ok(secret) => Ok(ipv6::Key::new(key.get_ref().id, &secret)),
-            Err(reason) => bail!("{}", at(path, &text, key.span(), &reason)),
+            Err(reason) => bail!("{}", locate(path, &text, key.span(), &reason)),
         }
     });
     keys.collect()

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use frontage_program::config::{BANDWIDTHS, amount};
+use frontage_daemon::config::{BANDWIDTH_UNITS, parse_quantity};
 use http::Uri;
 use serde::Deserialize;
 
@@ -41,7 +41,7 @@ impl TryFrom<String> for Bandwidth {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        amount(&text, &BANDWIDTHS)
+        parse_quantity(&text, &BANDWIDTH_UNITS)
             .map(Self)
             .ok_or_else(|| format!("{text:?} is no bandwidth; write 1gbit"))
     }
@@ -63,7 +63,7 @@ impl TryFrom<String> for Bytes {
 
     fn try_from(text: String) -> Result<Self, String> {
         let units = [("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
-        amount(&text, &units)
+        parse_quantity(&text, &units)
             .map(Self)
             .ok_or_else(|| format!("{text:?} is no size; write 1MB"))
     }

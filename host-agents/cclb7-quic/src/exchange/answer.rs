@@ -4,7 +4,6 @@ use std::pin::pin;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use frontage_program::say;
 use frontage_quic::h3::SendStream;
 use h3::error::{Code, StreamError};
 use h3::server::RequestStream;
@@ -92,7 +91,7 @@ pub async fn send<S: Sink>(
             Ok(frame) => frame,
             Err(error) => {
                 // Half an answer must not look like a whole one.
-                say(format_args!("a body broke off: {error}"));
+                tracing::warn!("response body ended early: {error}");
                 sink.reset(Code::H3_INTERNAL_ERROR);
                 return Ok(Outcome::Broken);
             }

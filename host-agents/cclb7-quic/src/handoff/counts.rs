@@ -1,11 +1,12 @@
-//! What is counted of the real servers, and its samples for Prometheus.
+//! What is counted of the real servers, and the Prometheus metrics.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use frontage_daemon::metrics::Families;
 use frontage_handoff::message::Reason;
-use frontage_program::prometheus::Page;
 
 use super::servers::{Server, Servers};
 
@@ -66,107 +67,92 @@ impl Servers {
         self.kept[why as usize].fetch_add(1, Relaxed);
     }
 
-    /// What is counted of them.
-    pub fn samples(&self, page: &mut Page) {
-        let name = "handoff_kept_total";
-        page.family(
-            name,
-            "counter",
+    /// Write what is counted of them.
+    pub fn collect(&self, families: &mut Families<'_>) -> fmt::Result {
+        families.counters(
+            "handoff_kept",
             "Requests for real servers that the balancer answered itself, by reason.",
-        );
-        for (reason, count) in Kept::ALL.iter().zip(&self.kept) {
-            let labels = format!("{{reason=\"{}\"}}", reason.name());
-            page.sample(name, &labels, count.load(Relaxed));
-        }
-        type Value = fn(&Server) -> u64;
-        let families: [(&str, &str, &str, Value); 9] = [
+            Kept::ALL
+                .iter()
+                .zip(&self.kept)
+                .map(|(reason, count)| ([("reason", reason.name())], count.load(Relaxed))),
+        )?;
+        let servers = || self.list().iter();
+        let label = |server: &Server| [("server", server.name.clone())];
+        let up = |server: &Server| u64::from(server.link.is_up());
+        families.gauges(
+            "real_server_up",
+            "Whether its link is up.",
+            servers().map(|server| (label(server), up(server))),
+        )?;
+        families.gauges(
+            "real_server_requests",
+            "Requests under way.",
+            servers().map(|server| (label(server), server.load())),
+        )?;
+        type Counter = fn(&Server) -> &AtomicU64;
+        let counters: [(&str, &str, Counter); 7] = [
+            ("links", "Links that came about.", |server| {
+                &server.link.counts().connected
+            }),
             (
-                "real_server_up",
-                "gauge",
-                "Whether its link is up.",
-                |server| server.link.is_up().into(),
-            ),
-            (
-                "real_server_links_total",
-                "counter",
-                "Links that came about.",
-                |server| server.link.counts().connected.load(Relaxed),
-            ),
-            (
-                "real_server_failed_links_total",
-                "counter",
+                "failed_links",
                 "Attempts at a link that failed.",
-                |server| server.link.counts().failed.load(Relaxed),
+                |server| &server.link.counts().failed,
             ),
+            ("answers", "Requests that it answered whole.", |server| {
+                &server.counts.whole
+            }),
             (
-                "real_server_requests",
-                "gauge",
-                "Requests under way.",
-                Server::load,
-            ),
-            (
-                "real_server_answers_total",
-                "counter",
-                "Requests that it answered whole.",
-                |server| server.counts.whole.load(Relaxed),
-            ),
-            (
-                "real_server_broken_total",
-                "counter",
+                "broken",
                 "Requests whose stream was reset, or that were lost with it.",
-                |server| server.counts.broken.load(Relaxed),
+                |server| &server.counts.broken,
             ),
+            ("body_bytes", "Bytes of bodies that it sent.", |server| {
+                &server.counts.body_bytes
+            }),
             (
-                "real_server_body_bytes_total",
-                "counter",
-                "Bytes of bodies that it sent.",
-                |server| server.counts.body_bytes.load(Relaxed),
-            ),
-            (
-                "real_server_returned_paths_total",
-                "counter",
+                "returned_paths",
                 "Paths that it gave back, for others to use.",
-                |server| server.counts.returned.load(Relaxed),
+                |server| &server.counts.returned,
             ),
             (
-                "real_server_unheard_total",
-                "counter",
+                "unheard",
                 "Clients' connections on which it was given up, since the client heard the balancer and not it.",
-                |server| server.counts.unheard.load(Relaxed),
+                |server| &server.counts.unheard,
             ),
         ];
-        for (name, kind, help, value) in families {
-            page.family(name, kind, help);
-            for server in self.list() {
-                let label = format!("{{server=\"{}\"}}", server.name);
-                page.sample(name, &label, value(server));
-            }
+        for (name, help, counter) in counters {
+            families.counters(
+                &format!("real_server_{name}"),
+                help,
+                servers().map(|server| (label(server), counter(server).load(Relaxed))),
+            )?;
         }
-        let name = "real_server_refused_total";
-        page.family(
-            name,
-            "counter",
+        let refused = servers().flat_map(|server| {
+            let counters = Reason::ALL.iter().zip(&server.counts.refused);
+            counters.map(move |(reason, count)| {
+                let labels = [("server", server.name.as_str()), ("reason", reason.name())];
+                (labels, count.load(Relaxed))
+            })
+        });
+        families.counters(
+            "real_server_refused",
             "Requests that it left to the balancer, by reason.",
-        );
-        for server in self.list() {
-            for (reason, count) in Reason::ALL.iter().zip(&server.counts.refused) {
-                let (server, reason) = (&server.name, reason.name());
-                let labels = format!("{{server=\"{server}\",reason=\"{reason}\"}}");
-                page.sample(name, &labels, count.load(Relaxed));
-            }
-        }
-        let name = "real_server_malformed_total";
-        page.family(
-            name,
-            "counter",
+            refused,
+        )?;
+        let malformed = servers().flat_map(|server| {
+            let malformed = server.counts.malformed.lock();
+            let malformed = malformed.expect("nobody panics with it").clone();
+            let name = &server.name;
+            malformed
+                .into_iter()
+                .map(move |(reason, n)| ([("server", name.as_str()), ("reason", reason)], n))
+        });
+        families.counters(
+            "real_server_malformed",
             "What it said that is no message or cannot be, by reason.",
-        );
-        for server in self.list() {
-            let malformed = &server.counts.malformed;
-            for (reason, count) in &*malformed.lock().expect("nobody panics with it") {
-                let labels = format!("{{server=\"{}\",reason=\"{reason}\"}}", server.name);
-                page.sample(name, &labels, count);
-            }
-        }
+            malformed,
+        )
     }
 }

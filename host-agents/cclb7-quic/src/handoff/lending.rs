@@ -7,7 +7,6 @@ use bytes::Bytes;
 use frontage_handoff::http3;
 use frontage_handoff::lend::End;
 use frontage_handoff::message::{MAX_REQUEST, Reason, ToServer};
-use frontage_program::say;
 use h3::error::Code;
 use http::Request;
 use noq::VarInt;
@@ -192,7 +191,7 @@ impl Lending {
 
     /// A stream's end cannot be what the real server says, and the client would wait for another for ever.
     fn give_up(&self, error: &frontage_handoff::lend::Error) {
-        say(format_args!("a real server's stream: {error}"));
+        tracing::warn!("real server: invalid end of a stream: {error}");
         let code = VarInt::from_u64(Code::H3_INTERNAL_ERROR.value()).expect("a small number");
         self.owner
             .connection

@@ -7,8 +7,8 @@ use frontage_handoff::lend::Lender;
 use frontage_handoff::message::Cookie;
 use frontage_handoff::place::address_of;
 use frontage_quic::meter::Meter;
-use frontage_quic::places::Place;
-use frontage_quic::socket::Carrier;
+use frontage_quic::migration::LocalAddress;
+use frontage_quic::socket::CookiePrefix;
 use noq::{Connection, PathId};
 
 /// What a loan is of.
@@ -23,25 +23,25 @@ pub struct Owner {
     /// Where the endpoint listens.
     pub listen: SocketAddr,
     /// What the sources of its packets are made of, if of cookies.
-    pub carrier: Option<Carrier>,
+    pub cookie_prefix: Option<CookiePrefix>,
 }
 
 impl Owner {
     /// What the client takes the balancer's address for, and what is in the source of packets; none if real servers cannot send from there.
     pub fn known_as(&self) -> Option<(SocketAddr, Option<Cookie>)> {
-        let (ip, cookie) = match &self.carrier {
+        let (ip, cookie) = match &self.cookie_prefix {
             None => (self.address()?, None),
-            Some(carrier) => {
-                let place = self.lender.inner().place(self.client);
+            Some(cookie_prefix) => {
+                let place = self.lender.inner().local_address(self.client);
                 let cookie = Cookie {
-                    sid: carrier.keys.sid(),
-                    prefix: carrier.prefix,
+                    sid: cookie_prefix.keys.sid(),
+                    prefix: cookie_prefix.prefix,
                     epoch: match place {
-                        Place::Cookie(epoch) => Some(epoch),
+                        LocalAddress::Cookie(epoch) => Some(epoch),
                         _ => None,
                     },
                 };
-                (address_of(carrier, place)?.into(), Some(cookie))
+                (address_of(cookie_prefix, place)?.into(), Some(cookie))
             }
         };
         Some((SocketAddr::new(ip, self.listen.port()), cookie))

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context as _, Result};
 use frontage_handoff::link::Link;
-use frontage_quic::session::LONGER;
+use frontage_quic::session::MAX_HEADER_GROWTH;
 use http::{Request, Uri};
 use noq::{Endpoint, MtuDiscoveryConfig, TransportConfig};
 
@@ -95,7 +95,7 @@ impl Servers {
         let mut config = TransportConfig::default();
         config.max_concurrent_multipath_paths(PATHS.min(1 + self.list.len() as u32));
         let mut mtu = MtuDiscoveryConfig::default();
-        mtu.upper_bound(MTU - LONGER as u16);
+        mtu.upper_bound(MTU - MAX_HEADER_GROWTH as u16);
         config.mtu_discovery_config(Some(mtu));
         config
     }

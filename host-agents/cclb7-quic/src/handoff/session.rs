@@ -164,7 +164,7 @@ impl Session {
 
     /// Passes `event` on to the real server. Whether there may be more.
     fn pass_on(&self, owner: &Owner, event: Option<Event>, told: &mut Told) -> bool {
-        let event = match owner.carrier.as_ref().map(|_| owner.known_as()) {
+        let event = match owner.cookie_prefix.as_ref().map(|_| owner.known_as()) {
             // A real server's packets cannot leave from where the client expects them any more.
             Some(None) => None,
             Some(Some((server, _))) => {
@@ -177,7 +177,7 @@ impl Session {
         };
         match event {
             // Followed.
-            Some(Event::Moved { .. }) if owner.carrier.is_some() => true,
+            Some(Event::Moved { .. }) if owner.cookie_prefix.is_some() => true,
             Some(Event::Feedback(frames)) => self.outbox.feedback(&frames),
             Some(Event::Keys(keys)) => self.outbox.send(&ToServer::Keys(keys)),
             Some(Event::Moved { client, server }) => {

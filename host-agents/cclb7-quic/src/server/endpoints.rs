@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 use frontage_quic::cid::Form;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::Loads;
-use frontage_quic::places::Places;
-use frontage_quic::socket::{Addresses, Carrier, Counts, Socket, Tunnel};
+use frontage_quic::migration::PathTable;
+use frontage_quic::socket::{Addressing, CookiePrefix, Counts, Socket, Tunnel};
 use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime};
 
 use crate::artemis::Artemis;
@@ -21,11 +21,11 @@ pub(super) fn open(
     keys: Option<&Arc<Keys>>,
     artemis: Option<&Artemis>,
     loads: &Arc<Loads>,
-    places: &Arc<Places>,
+    path_table: &Arc<PathTable>,
 ) -> Result<(Vec<Endpoint>, Vec<Arc<Counts>>)> {
     let cookie = config.cookie.as_ref().zip(keys);
     let sockets = config.listen.iter().map(|listen| {
-        let addresses = addresses(*listen, cookie, artemis, loads, places);
+        let addresses = addresses(*listen, cookie, artemis, loads, path_table);
         Socket::bind(*listen, addresses).with_context(|| format!("cannot listen at UDP {listen}"))
     });
     let sockets = sockets.collect::<Result<Vec<_>>>()?;
@@ -38,7 +38,7 @@ pub(super) fn open(
         Some(artemis) => {
             let families = config.listen.iter().map(SocketAddr::is_ipv4);
             let sockets = families.zip(sockets).collect();
-            let sockets = beside(&artemis.tunnel, places, sockets).into_iter();
+            let sockets = beside(&artemis.tunnel, path_table, sockets).into_iter();
             sockets.map(|socket| Box::new(socket) as _).collect()
         }
     };
@@ -55,25 +55,25 @@ fn addresses(
     cookie: Option<(&Cookie, &Arc<Keys>)>,
     artemis: Option<&Artemis>,
     loads: &Arc<Loads>,
-    places: &Arc<Places>,
-) -> Option<Addresses> {
-    let carrier = carrier(listen, cookie, loads);
+    path_table: &Arc<PathTable>,
+) -> Option<Addressing> {
+    let cookie_prefix = cookie_prefix(listen, cookie, loads);
     let tunnel = artemis.map(|artemis| artemis.tunnel.clone() as Arc<dyn Tunnel>);
-    (carrier.is_some() || tunnel.is_some()).then(|| Addresses {
-        places: places.clone(),
-        carrier,
+    (cookie_prefix.is_some() || tunnel.is_some()).then(|| Addressing {
+        path_table: path_table.clone(),
+        cookie_prefix,
         tunnel,
     })
 }
 
 /// What the sources of packets from `listen` are made of: over IPv6, cookies.
-pub(super) fn carrier(
+pub(super) fn cookie_prefix(
     listen: SocketAddr,
     cookie: Option<(&Cookie, &Arc<Keys>)>,
     loads: &Arc<Loads>,
-) -> Option<Carrier> {
+) -> Option<CookiePrefix> {
     let (cookie, keys) = cookie.filter(|_| listen.is_ipv6())?;
-    Some(Carrier {
+    Some(CookiePrefix {
         prefix: cookie.server_prefix.0,
         keys: keys.clone(),
         loads: loads.clone(),

@@ -10,7 +10,7 @@ use std::thread;
 
 use frontage_cookie::ipv6::{Cookie, Key};
 use frontage_cookie::tcp::Signals;
-use frontage_quic::socket::address;
+use frontage_quic::socket::join_address;
 
 use super::gateway;
 
@@ -166,9 +166,13 @@ impl Hop {
         let ours = self
             .open(id)
             .is_some_and(|(cookie, _)| cookie.signals.is_none());
-        if ours && destination == address(COOKIE_PREFIX, id) {
+        if ours && destination == join_address(COOKIE_PREFIX, id) {
             seen.to_cookie += 1;
-            write(packet, DESTINATION, &address(SERVER_PREFIX, id).octets());
+            write(
+                packet,
+                DESTINATION,
+                &join_address(SERVER_PREFIX, id).octets(),
+            );
             return true;
         }
         false
@@ -201,7 +205,7 @@ impl Hop {
             ..cookie
         };
         let source = if at_cookie {
-            address(COOKIE_PREFIX, key.seal(&masked))
+            join_address(COOKIE_PREFIX, key.seal(&masked))
         } else {
             VIP
         };

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use frontage_cookie::{Secret, ipv6};
-use frontage_lab::{Namespace, sh, wait_for};
+use frontage_testkit::{Namespace, sh, wait_for};
 
 use hop::{CLIENT, COOKIE_PREFIX, Hop, SERVER_PREFIX};
 
@@ -105,7 +105,7 @@ impl World {
         let hop = Hop::new(ipv6::Key::new(id, &Secret::new(&secret).unwrap()), SID);
         hop.start(&at_client, &at_server);
         write_keys(&folder, &[key(1)]);
-        let prefix = |bits: u64| frontage_quic::socket::address(bits, 0);
+        let prefix = |bits: u64| frontage_quic::socket::join_address(bits, 0);
         let config = format!(
             "listen = ['[::]:{PORT}', '0.0.0.0:{PORT}']\ncertificate = 'cert.pem'\nprivate_key = 'key.pem'\n\
              metrics = '127.0.0.1:{METRICS}'\naccess_log = '{0}/access.log'\ndrain_seconds = 10\n\

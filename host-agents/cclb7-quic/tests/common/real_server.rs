@@ -9,7 +9,7 @@ use std::thread;
 
 use frontage_handoff::link::{serve, tls::Files};
 use frontage_handoff::message::{Reason, ToBalancer, ToServer};
-use frontage_lab::{sh, wait_for};
+use frontage_testkit::{sh, wait_for};
 use noq::Endpoint;
 
 use super::World;

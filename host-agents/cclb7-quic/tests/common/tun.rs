@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
 
-use frontage_lab::Namespace;
+use frontage_testkit::Namespace;
 
 pub const NAME: &str = "tun0";
 

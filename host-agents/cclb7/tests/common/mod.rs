@@ -14,7 +14,7 @@ use aya::programs::tc::{
 };
 use frontage_cclb7::agent::{self, Attachment, Sizes};
 use frontage_cclb7::state::State;
-pub use frontage_lab::{Namespace, privileged, sh, wait_for};
+pub use frontage_testkit::{Namespace, privileged, sh, wait_for};
 
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 pub const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
@@ -139,7 +139,8 @@ impl World {
         let address = SocketAddr::new(IpAddr::V4(SERVER), port);
         wait_for("the server to listen", || {
             self.in_server(|| {
-                std::net::TcpStream::connect_timeout(&address, frontage_lab::PATIENCE).is_ok()
+                std::net::TcpStream::connect_timeout(&address, frontage_testkit::TEST_TIMEOUT)
+                    .is_ok()
             })
         });
     }

@@ -17,8 +17,9 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
-use frontage_program::socket::set_option;
+use frontage_daemon::socket::set_receive_offload;
 use libc::{iovec, msghdr};
+use nix::sys::socket::{setsockopt, sockopt::ReceiveTimestampns};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use socket2::Socket;
@@ -72,8 +73,8 @@ pub fn measure(load: Load, rounds: u32) -> Result<Latency> {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
     let (switch, replica) = (open(SWITCH)?, open(REPLICA)?);
     // A packet has its own time, where a train would have one for all of it.
-    set_option(&replica, libc::SOL_UDP, libc::UDP_GRO, 0)?;
-    set_option(&replica, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+    set_receive_offload(&replica, false)?;
+    setsockopt(&replica, ReceiveTimestampns, &true)?;
     let flights = Flights::new(load);
     let mut found = Latency::default();
     let mut sending = Duration::ZERO;

@@ -5,7 +5,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
 
 use frontage_first_flight::packet::Invariants;
-use frontage_lab::{Namespace, PATIENCE, privileged, wait_for};
+use frontage_testkit::{Namespace, TEST_TIMEOUT, privileged, wait_for};
 use frontage_tunnel::{Encapsulation, decode};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn ask(namespace: &Namespace, method: &str, path: &str, body: &Value) -> Option<
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => return None,
             Err(error) => panic!("{error}"),
         };
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let length = body.len();
         write!(
             stream,
@@ -84,7 +84,7 @@ impl Program {
         let socket = self
             .namespace
             .run(|| UdpSocket::bind((address, 4789)).unwrap());
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         socket
     }
 

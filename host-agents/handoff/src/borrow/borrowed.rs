@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use frontage_quic::h3::{self, Both};
+use frontage_quic::h3::{self, StreamPair};
 use noq::{ConnectionError, ConnectionId, PathId, VarInt};
 
 use super::numbering::Numbering;
@@ -65,14 +65,14 @@ impl Borrowed {
     }
 
     /// The next granted stream, by the client's id.
-    pub async fn accept(&self) -> Result<(u64, Both), ConnectionError> {
+    pub async fn accept(&self) -> Result<(u64, StreamPair), ConnectionError> {
         accept(self.connection.clone(), self.sealer.clone()).await
     }
 
     /// The same for crate `h3`.
     pub fn h3(&self) -> h3::Connection {
         let (connection, sealer) = (self.connection.clone(), self.sealer.clone());
-        h3::Connection::of_streams(self.connection.clone(), move || {
+        h3::Connection::with_streams(self.connection.clone(), move || {
             accept(connection.clone(), sealer.clone())
         })
     }
@@ -163,7 +163,7 @@ impl Drop for Borrowed {
 async fn accept(
     connection: noq::Connection,
     sealer: Arc<Sealer>,
-) -> Result<(u64, Both), ConnectionError> {
+) -> Result<(u64, StreamPair), ConnectionError> {
     loop {
         let both = connection.accept_bi().await?;
         let own = both.0.id().into();

@@ -1,6 +1,6 @@
 //! What a client says about packets and streams that are not the balancer's, as the balancer cut it out of the client's packets.
 
-use frontage_quic::parameters::{put_varint, varint};
+use frontage_quic_wire::{read_varint, write_varint};
 
 use super::Error;
 use super::puppet::FRAMES;
@@ -69,8 +69,8 @@ fn translate_one(
     own: impl Fn(u64) -> Option<u64>,
     out: &mut Vec<u8>,
 ) -> Result<News, Error> {
-    let mut next = || varint(frames).ok_or(Error::Feedback("a frame that ends early"));
-    let mut write = |values: &[u64]| values.iter().for_each(|value| put_varint(out, *value));
+    let mut next = || read_varint(frames).ok_or(Error::Feedback("a frame that ends early"));
+    let mut write = |values: &[u64]| values.iter().for_each(|value| write_varint(out, *value));
     match next()? {
         PADDING => {}
         kind @ (ACK | ACK_ECN) => {

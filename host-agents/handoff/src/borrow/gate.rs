@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use frontage_quic::frames::{self, Frame};
-use frontage_quic::parameters::varint;
+use frontage_quic_wire::frames::{self, Frame};
+use frontage_quic_wire::read_varint;
 
 /// Types of frames (RFC 9000, section 19).
 const PADDING: u8 = 0x00;
@@ -22,7 +22,7 @@ pub fn pass(payload: &mut [u8], mut named: impl FnMut(u64, u64) -> Option<u64>) 
     let (mut passed, mut eliciting, mut end) = (false, false, 0);
     while end < payload.len() {
         // Each time from where the last one ended, since frames change as they pass.
-        let next = frames::spans(&payload[end..]).next();
+        let next = frames::read_with_spans(&payload[end..]).next();
         let Some((span, frame)) = next else {
             eliciting = true;
             payload[end..].fill(PADDING);
@@ -72,14 +72,14 @@ fn rename(frame: &mut [u8], id: u64) -> bool {
 /// Where the id is in a whole frame whose type takes one octet.
 fn id_range(frame: &[u8]) -> Range<usize> {
     let mut rest = &frame[1..];
-    varint(&mut rest).expect("the frame was read");
+    read_varint(&mut rest).expect("the frame was read");
     1..frame.len() - rest.len()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frontage_quic::parameters::put_varint;
+    use frontage_quic_wire::write_varint;
     use proptest::prelude::*;
 
     /// Streams 64, 68, .. are granted, as 4096, 4100, ..
@@ -90,7 +90,7 @@ mod tests {
     fn varints(values: &[u64]) -> Vec<u8> {
         let mut wire = Vec::new();
         for value in values {
-            put_varint(&mut wire, *value);
+            write_varint(&mut wire, *value);
         }
         wire
     }
@@ -101,10 +101,10 @@ mod tests {
             |(kind, id, offset, length)| {
                 let mut frame = varints(&[kind, id]);
                 if kind & 4 != 0 {
-                    put_varint(&mut frame, offset);
+                    write_varint(&mut frame, offset);
                 }
                 if kind & 2 != 0 {
-                    put_varint(&mut frame, length as u64);
+                    write_varint(&mut frame, length as u64);
                 }
                 frame.resize(frame.len() + length, 0x5a);
                 frame
@@ -139,7 +139,7 @@ mod tests {
             let mut payload = soup.clone();
             let passed = pass(&mut payload, named);
             prop_assert_eq!(payload.len(), soup.len());
-            let left: Vec<_> = frames::spans(&payload).collect();
+            let left: Vec<_> = frames::read_with_spans(&payload).collect();
             prop_assert_eq!(left.last().map_or(0, |(span, _)| span.end), payload.len());
             let mut anything = false;
             for (span, frame) in left {

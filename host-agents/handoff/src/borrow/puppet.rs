@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use bytes::{BufMut, Bytes};
-use frontage_quic::parameters::{self, put_varint};
+use frontage_quic_wire::{parameters, write_varint};
 use noq::ConnectionId;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -122,14 +122,14 @@ impl Puppet {
             let fin = chunks.peek().is_none();
             let mut frames = vec![STREAM | u8::from(fin)];
             for value in [stream, offset, chunk.len() as u64] {
-                put_varint(&mut frames, value);
+                write_varint(&mut frames, value);
             }
             frames.extend(chunk);
             offset += chunk.len() as u64;
             if let Some(limit) = max_stream_data.filter(|_| fin) {
                 frames.push(MAX_STREAM_DATA);
-                put_varint(&mut frames, stream);
-                put_varint(&mut frames, limit);
+                write_varint(&mut frames, stream);
+                write_varint(&mut frames, limit);
             }
             self.send(&frames, phase)?;
             if fin {
@@ -175,7 +175,7 @@ pub const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
 pub fn parameters(grant: &Grant, source: &ConnectionId) -> Bytes {
     let mut parameters = parameters::read(&grant.client_parameters);
     parameters.retain(|(id, _)| KNOWN.contains(id));
-    parameters.push((INITIAL_MAX_DATA, parameters::integer(grant.credit)));
+    parameters.push((INITIAL_MAX_DATA, parameters::encode_integer(grant.credit)));
     parameters.push((INITIAL_SOURCE_CONNECTION_ID, Bytes::copy_from_slice(source)));
     let mut wire = Vec::new();
     parameters::write(&parameters, &mut wire);

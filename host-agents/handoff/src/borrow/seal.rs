@@ -155,7 +155,7 @@ impl Sealer {
             header::write(packet, header_len, &state.connection_id, number, generation);
         let (header, rest) = packet.split_at_mut(at + length);
         let (payload, tag) = rest.split_at_mut(end - at - length);
-        observer.sent(&Packet {
+        observer.on_sent(&Packet {
             path: self.path,
             number,
             generation,

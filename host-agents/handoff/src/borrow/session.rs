@@ -5,8 +5,8 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
-use frontage_quic::parameters;
 use frontage_quic::session::Observer;
+use frontage_quic_wire::parameters;
 use noq::crypto::{
     self, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey,
     UnsupportedVersion,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use frontage_quic::frames::Ack;
 use frontage_quic::session::Nonce;
+use frontage_quic_wire::frames::Ack;
 use tokio::sync::Notify;
 
 /// Of one connection.
@@ -61,7 +61,7 @@ impl Confirmation {
 
 #[cfg(test)]
 mod tests {
-    use frontage_quic::frames::{Frame, read};
+    use frontage_quic_wire::frames::{Frame, read};
     use futures_util::FutureExt as _;
 
     use super::*;

@@ -18,7 +18,7 @@ pub struct Events {
     connection: WeakConnectionHandle,
     path: PathId,
     server: SocketAddr,
-    place: Place,
+    place: LocalAddress,
     /// There is something, which is taken then.
     due: Option<Instant>,
     closed: bool,
@@ -26,7 +26,7 @@ pub struct Events {
 
 /// Where noq takes a client to be.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct LocalAddress {
     /// By the path.
     client: SocketAddr,
     /// By path 0.
@@ -36,7 +36,7 @@ struct Place {
     shared: bool,
 }
 
-impl Place {
+impl LocalAddress {
     fn new(client: SocketAddr, first: SocketAddr) -> Self {
         Self {
             client,
@@ -61,7 +61,7 @@ impl Events {
             connection: connection.weak_handle(),
             path: PathId::from(path),
             server,
-            place: Place::new(client, first),
+            place: LocalAddress::new(client, first),
             due: None,
             closed: false,
         }
@@ -115,7 +115,7 @@ impl Events {
         };
         let first = self.at(PathId::ZERO).unwrap_or(before.first);
         let moves = if client != before.client {
-            self.place = Place::new(client, first);
+            self.place = LocalAddress::new(client, first);
             Some(client)
         } else {
             self.place.first = first;

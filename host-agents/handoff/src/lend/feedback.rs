@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
-use frontage_quic::frames::Ack;
-use frontage_quic::parameters::put_varint;
+use frontage_quic_wire::frames::Ack;
+use frontage_quic_wire::write_varint;
 use noq::ConnectionId;
 use tokio::sync::Notify;
 
-use super::ranges::Ranges;
 use crate::grant::Keys;
+use frontage_quic_wire::PacketNumberSet;
 
 /// Answers to PATH_CHALLENGE that wait at most.
 const ANSWERS: usize = 8;
@@ -40,7 +40,7 @@ pub enum Event {
 /// Not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    acked: Ranges,
+    acked: PacketNumberSet,
     /// The largest number acknowledged so far, by which the delay counts.
     largest: Option<u64>,
     delay: u64,
@@ -83,7 +83,7 @@ impl Feedback {
     }
 
     /// The client has these packets; `ack` is the frame that says so, `ecn` its counts without those of packets of others.
-    pub(super) fn acked(&self, ranges: &mut Ranges, ack: &Ack<'_>, ecn: Option<[u64; 3]>) {
+    pub(super) fn acked(&self, ranges: &mut PacketNumberSet, ack: &Ack<'_>, ecn: Option<[u64; 3]>) {
         self.add(|pending| {
             if pending.acked.is_empty() {
                 std::mem::swap(&mut pending.acked, ranges);
@@ -185,16 +185,16 @@ impl Pending {
 
     fn frames(&mut self) -> Bytes {
         let mut wire = Vec::new();
-        self.acked.write(None, self.delay, self.ecn, &mut wire);
+        self.acked.write_ack(None, self.delay, self.ecn, &mut wire);
         self.acked.clear();
         if let Some(credit) = self.credit.take() {
-            put_varint(&mut wire, 0x10);
-            put_varint(&mut wire, credit);
+            write_varint(&mut wire, 0x10);
+            write_varint(&mut wire, credit);
         }
         for (kind, frames) in [(0x11, &mut self.limits), (0x05, &mut self.stopped)] {
             for (stream, value) in frames.drain(..) {
                 for value in [kind, stream, value] {
-                    put_varint(&mut wire, value);
+                    write_varint(&mut wire, value);
                 }
             }
         }

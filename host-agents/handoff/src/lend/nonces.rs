@@ -30,12 +30,12 @@ impl Used {
 }
 
 impl Observer for Used {
-    fn sent(&self, packet: &Packet<'_>) {
+    fn on_sent(&self, packet: &Packet<'_>) {
         let (path, number) = (packet.path, packet.number);
         self.insert(packet.generation, Nonce { path, number });
     }
 
-    fn received(&self, _: &Packet<'_>) {}
+    fn on_received(&self, _: &Packet<'_>) {}
 }
 
 /// A real server, which goes on whether or not the balancer knows it for alive.
@@ -134,7 +134,7 @@ proptest! {
                         generation,
                         header: &mut [0x43, 0, 0, 0, number as u8],
                         payload: &mut [0x01],
-                        is_far: false,
+                        needs_long_number: false,
                     });
                     used.insert(generation, nonce);
                     keys = state.ratchet.as_ref().unwrap().keys.clone();

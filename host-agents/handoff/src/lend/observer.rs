@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use frontage_quic::parameters::{self, Parameters, integer, read_integer};
-use frontage_quic::session::{Agreed, Incoming, Nonce, Observer, Outgoing, Packet};
+use frontage_quic::session::{Incoming, Negotiated, Nonce, Observer, Outgoing, Packet};
+use frontage_quic_wire::parameters;
+use frontage_quic_wire::parameters::{Parameters, decode_integer, encode_integer};
 
 use super::Lender;
 use super::ratchet::Ratchet;
@@ -16,26 +17,26 @@ const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
 const INITIAL_MAX_PATH_ID: u64 = 0x3e;
 
 impl<O: Observer> Observer for Lender<O> {
-    fn sent(&self, packet: &Packet<'_>) {
-        self.inner.sent(packet);
+    fn on_sent(&self, packet: &Packet<'_>) {
+        self.inner.on_sent(packet);
     }
 
-    fn received(&self, packet: &Packet<'_>) {
-        self.inner.received(packet);
+    fn on_received(&self, packet: &Packet<'_>) {
+        self.inner.on_received(packet);
     }
 
-    fn complete(&self, agreed: &Agreed<'_>) {
-        self.inner.complete(agreed);
+    fn on_handshake_complete(&self, agreed: &Negotiated<'_>) {
+        self.inner.on_handshake_complete(agreed);
         self.state().ratchet = Ratchet::new(agreed.suite, agreed.secrets.server.clone());
     }
 
     /// Most of what a client takes is for real servers.
-    fn announced(&self, peer: &mut Parameters) -> bool {
-        self.inner.announced(peer);
+    fn on_peer_parameters(&self, peer: &mut Parameters) -> bool {
+        self.inner.on_peer_parameters(peer);
         let get = |id| {
             let mut known = peer.iter();
             let value = known.find(|(known, _)| *known == id)?.1.clone();
-            read_integer(&value)
+            decode_integer(&value)
         };
         let state = &mut *self.state();
         state.several = get(INITIAL_MAX_PATH_ID).is_some_and(|paths| paths > 0);
@@ -46,13 +47,13 @@ impl<O: Observer> Observer for Lender<O> {
         state.parameters = wire.into();
         for (id, value) in peer {
             if *id == INITIAL_MAX_DATA {
-                *value = integer(limit);
+                *value = encode_integer(limit);
             }
             if *id == MAX_UDP_PAYLOAD_SIZE
                 && !state.several
-                && let Some(size) = read_integer(value)
+                && let Some(size) = decode_integer(value)
             {
-                *value = integer(shared::payload_size(size));
+                *value = encode_integer(shared::payload_size(size));
             }
         }
         self.lends.store(true, Relaxed);
@@ -65,28 +66,28 @@ impl<O: Observer> Observer for Lender<O> {
             return self.inner.seal(outgoing);
         }
         let nonce = self.state().seal(outgoing);
-        self.inner.sent(&outgoing.packet());
+        self.inner.on_sent(&outgoing.packet());
         nonce
     }
 
     #[inline]
-    fn opened(&self, incoming: &mut Incoming<'_>) {
+    fn on_opened(&self, incoming: &mut Incoming<'_>) {
         if !self.lends.load(Relaxed) {
-            return self.inner.opened(incoming);
+            return self.inner.on_opened(incoming);
         }
-        self.inner.received(&incoming.packet());
+        self.inner.on_received(&incoming.packet());
         let (generation, sealed) = {
             let state = &mut *self.state();
             state.open(incoming);
-            state.sealed_elsewhere()
+            state.sealed_remotely()
         };
         let both = u64::from(generation) << 32 | u64::from(sealed);
-        self.sealed_elsewhere.store(both, Relaxed);
+        self.sealed_remotely.store(both, Relaxed);
     }
 
     #[inline]
-    fn sealed_elsewhere(&self, generation: u32) -> u64 {
-        let both = self.sealed_elsewhere.load(Relaxed);
+    fn sealed_remotely(&self, generation: u32) -> u64 {
+        let both = self.sealed_remotely.load(Relaxed);
         let of_it = both >> 32 == u64::from(generation);
         if of_it { both & u64::from(u32::MAX) } else { 0 }
     }

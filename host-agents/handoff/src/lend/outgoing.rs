@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use frontage_quic::frames::{self, Frame};
-use frontage_quic::parameters::{put_varint, varint};
 use frontage_quic::session::{Nonce, Outgoing};
+use frontage_quic_wire::frames::{self, Frame};
+use frontage_quic_wire::{read_varint, write_varint};
 
 use super::path::Path;
 use super::state::State;
@@ -52,7 +52,7 @@ impl State {
         // Seldom is there one.
         let mut ends: Vec<(Range<usize>, u64)> = Vec::new();
         let mut closing = None;
-        for (span, frame) in frames::spans(outgoing.payload) {
+        for (span, frame) in frames::read_with_spans(outgoing.payload) {
             match frame {
                 Frame::Ack(_) | Frame::Ping | Frame::Probing | Frame::PathResponse { .. } => {
                     continue;
@@ -120,13 +120,13 @@ fn blank(frame: &mut [u8]) {
 /// a size below 2^30 four; if it has eight, the code is 0, which stands for none of HTTP/3's (RFC 9114, section 8.1).
 fn reset(frame: &mut [u8], code: u64, final_size: u64) {
     let mut rest = &frame[1..];
-    let Some(stream) = varint(&mut rest) else {
+    let Some(stream) = read_varint(&mut rest) else {
         return blank(frame);
     };
     for code in [code, 0] {
         let mut wire = vec![RESET_STREAM];
         for value in [stream, code, final_size] {
-            put_varint(&mut wire, value);
+            write_varint(&mut wire, value);
         }
         if wire.len() <= frame.len() {
             frame.fill(0);
@@ -140,14 +140,14 @@ fn reset(frame: &mut [u8], code: u64, final_size: u64) {
 /// CONNECTION_CLOSE of the transport's (0x1c) in the place of one of the application's (0x1d): with a type of frame, and less of a reason.
 fn close_transport(frame: &mut [u8], code: u64) {
     let mut rest = &frame[1..];
-    let Some(reason) = varint(&mut rest).and_then(|_| {
-        let length = usize::try_from(varint(&mut rest)?).ok()?;
+    let Some(reason) = read_varint(&mut rest).and_then(|_| {
+        let length = usize::try_from(read_varint(&mut rest)?).ok()?;
         rest.get(..length)
     }) else {
         return;
     };
     let mut wire = vec![0x1c];
-    put_varint(&mut wire, code);
+    write_varint(&mut wire, code);
     wire.push(0);
     // In as many bytes as the longer reason's would be.
     let Some(length) =
@@ -156,7 +156,7 @@ fn close_transport(frame: &mut [u8], code: u64) {
         return;
     };
     let length = length.min(reason.len());
-    put_varint(&mut wire, length as u64);
+    write_varint(&mut wire, length as u64);
     wire.extend(&reason[..length]);
     let whole = frame.len();
     if frame[0] == 0x1d && wire.len() <= whole {

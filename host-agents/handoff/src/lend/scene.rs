@@ -90,7 +90,7 @@ impl Scene {
             generation: 0,
             header: &mut [0x40, 9, 0],
             payload: &mut [0x01],
-            is_far: false,
+            needs_long_number: false,
         });
     }
 

@@ -14,15 +14,15 @@
 //! - A client takes what comes late for sent again: noq's does once a number is 128 below the highest that came. Real servers therefore ask for numbers as
 //!   they need them, and get few at once.
 //! - The client's counts of ECN are of all senders' packets, so nobody hears of them.
-//! - noq's packets become [`LONGER`]. What the client takes of a datagram is told to noq as less; of the path's MTU the endpoint's
+//! - noq's packets become [`MAX_HEADER_GROWTH`]. What the client takes of a datagram is told to noq as less; of the path's MTU the endpoint's
 //!   `MtuDiscoveryConfig` must leave as much.
 
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
-use frontage_quic::frames::Ack;
-use frontage_quic::session::{LONGER, Nonce, Outgoing};
+use frontage_quic::session::{MAX_HEADER_GROWTH, Nonce, Outgoing};
+use frontage_quic_wire::frames::Ack;
 use noq::PathId;
 
 use super::feedback::Feedback;
@@ -44,7 +44,8 @@ const LEAST_PAYLOAD: u64 = 1200;
 
 /// What noq may send to a client that takes datagrams of `size` octets.
 pub(super) fn payload_size(size: u64) -> u64 {
-    size.saturating_sub(LONGER as u64).max(LEAST_PAYLOAD)
+    size.saturating_sub(MAX_HEADER_GROWTH as u64)
+        .max(LEAST_PAYLOAD)
 }
 
 /// The numbers of a connection, from its first grant on.
@@ -78,7 +79,7 @@ impl Shared {
     pub(super) fn seal(&mut self, outgoing: &mut Outgoing<'_>) -> Nonce {
         let number = self.ledger.take(BALANCER, 1).start;
         self.table.sent(outgoing.number, number);
-        outgoing.is_far = true;
+        outgoing.needs_long_number = true;
         Nonce { path: 0, number }
     }
 }
@@ -153,7 +154,7 @@ impl State {
         for range in table.own(own) {
             noqs.insert(range.start..=range.end - 1);
         }
-        noqs.write(None, ack.delay, None, frames);
+        noqs.write_ack(None, ack.delay, None, frames);
         for path in self.paths.iter() {
             lent.clear();
             for (_, part) in parts.iter().filter(|(name, _)| *name == path.id) {

@@ -1,14 +1,15 @@
 //! What the client sends, on its way in: noq gets what is noq's, and real servers what is theirs.
 
 use bytes::BytesMut;
-use frontage_quic::frames::{self, Ack, Frame};
-use frontage_quic::parameters::put_varint;
 use frontage_quic::session::Incoming;
+use frontage_quic_wire::frames::{self, Ack, Frame};
+use frontage_quic_wire::write_varint;
+use noq::ConnectionId;
 
 use super::numbers::Owner;
 use super::path::{Holder, Path};
-use super::ranges::Ranges;
 use super::state::State;
+use frontage_quic_wire::PacketNumberSet;
 
 /// The type of PING: noq acknowledges a packet with what was taken out of it.
 const PING: u8 = 0x01;
@@ -24,8 +25,8 @@ const LARGEST: u64 = (1 << 62) - 1;
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) frames: Vec<u8>,
-    pub(super) own: Ranges,
-    pub(super) lent: Ranges,
+    pub(super) own: PacketNumberSet,
+    pub(super) lent: PacketNumberSet,
 }
 
 impl State {
@@ -40,7 +41,7 @@ impl State {
             max_data(&mut scratch.frames, limit);
         }
         let mut end = 0;
-        for (span, frame) in frames::spans(incoming.payload) {
+        for (span, frame) in frames::read_with_spans(incoming.payload) {
             end = span.end;
             let before = scratch.frames.len();
             if self.take(incoming.path, &frame, &mut scratch) {
@@ -105,7 +106,7 @@ impl State {
                 id,
             } if self.shared.is_none() => {
                 if let Some(path) = self.paths.get_or_new(*path) {
-                    path.identify(*sequence, *retire_prior_to, *id);
+                    path.identify(*sequence, *retire_prior_to, ConnectionId::new(id));
                 }
             }
             Frame::PathAbandon { path } if self.shared.is_none() => self.abandon(*path),
@@ -173,7 +174,7 @@ impl State {
             });
         }
         // Counts of ECN are of a path, whoever sent: noq could make nothing of them.
-        own.write(Some(ack.path), ack.delay, None, frames);
+        own.write_ack(Some(ack.path), ack.delay, None, frames);
         let counts = ack.ecn.and_then(|ecn| path.counts(ecn));
         if let Holder::RealServer(loan) = &path.holder
             && !lent.is_empty()
@@ -185,8 +186,8 @@ impl State {
 }
 
 fn max_data(frames: &mut Vec<u8>, limit: u64) {
-    put_varint(frames, MAX_DATA);
-    put_varint(frames, limit);
+    write_varint(frames, MAX_DATA);
+    write_varint(frames, limit);
 }
 
 /// noq wants a frame at least: PADDING, which it does not acknowledge.

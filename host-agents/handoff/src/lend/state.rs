@@ -63,7 +63,7 @@ impl State {
     }
 
     /// Packets that real servers have sealed by the newest keys, and that generation of keys. Some more, for those that the client does not have.
-    pub(super) fn sealed_elsewhere(&self) -> (u32, u32) {
+    pub(super) fn sealed_remotely(&self) -> (u32, u32) {
         let sealed = match self.elsewhere {
             0 => 0,
             acked => u32::try_from(acked + IN_FLIGHT).unwrap_or(u32::MAX),

@@ -6,8 +6,8 @@
 
 use std::collections::hash_map::Entry;
 
-use frontage_quic::frames::Ack;
 use frontage_quic::session::Nonce;
+use frontage_quic_wire::frames::Ack;
 use rustc_hash::FxHashMap;
 
 use super::Error;

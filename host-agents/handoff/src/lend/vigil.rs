@@ -11,8 +11,8 @@
 //! What it has acknowledged may not have come to the real server yet, which therefore says what has. No clock decides: what the client says is read in the order in which it said it, so what it said of the first probe is read before its second answer, however
 //! busy the balancer is.
 
-use frontage_quic::frames::Ack;
 use frontage_quic::session::Nonce;
+use frontage_quic_wire::frames::Ack;
 
 use super::Error;
 use super::path::Path;
@@ -125,7 +125,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use frontage_quic::frames::{Frame, read};
+    use frontage_quic_wire::frames::{Frame, read};
 
     use super::*;
 

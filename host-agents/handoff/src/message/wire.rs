@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
-use frontage_quic::parameters::{put_varint, varint};
+use frontage_quic_wire::{read_varint, write_varint};
 
 use super::Error;
 
@@ -11,8 +11,8 @@ use super::Error;
 pub(super) fn message(out: &mut BytesMut, kind: u64, write: impl FnOnce(&mut Writer)) {
     let mut body = Writer(Vec::new());
     write(&mut body);
-    put_varint(out, kind);
-    put_varint(out, body.0.len() as u64);
+    write_varint(out, kind);
+    write_varint(out, body.0.len() as u64);
     out.extend_from_slice(&body.0);
 }
 
@@ -23,11 +23,11 @@ pub(super) fn take(
     limit: impl Fn(u64) -> Option<usize>,
 ) -> Result<Option<(u64, Bytes)>, Error> {
     let mut rest = &wire[..];
-    let Some(kind) = varint(&mut rest) else {
+    let Some(kind) = read_varint(&mut rest) else {
         return Ok(None);
     };
     let limit = limit(kind).ok_or(Error::UnknownType(kind))?;
-    let Some(length) = varint(&mut rest) else {
+    let Some(length) = read_varint(&mut rest) else {
         return Ok(None);
     };
     if length > limit as u64 {
@@ -45,7 +45,7 @@ pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
     pub(super) fn varint(&mut self, value: u64) {
-        put_varint(&mut self.0, value);
+        write_varint(&mut self.0, value);
     }
 
     pub(super) fn u8(&mut self, value: u8) {
@@ -102,7 +102,7 @@ impl Reader {
 
     pub(super) fn varint(&mut self) -> Result<u64, Error> {
         let mut rest = &self.0[..];
-        let value = varint(&mut rest).ok_or(Error::Truncated)?;
+        let value = read_varint(&mut rest).ok_or(Error::Truncated)?;
         let used = self.0.len() - rest.len();
         self.0.advance(used);
         Ok(value)

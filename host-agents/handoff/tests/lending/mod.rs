@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use frontage_handoff::grant::Grant;
 use frontage_handoff::lend::{Events, Lender};
-use frontage_lab::Nat;
-use frontage_quic::parameters::Parameters;
 use frontage_quic::session::{
-    Agreed, Config, Handshake, Incoming, Nonce, Observer, Outgoing, Packet,
+    Config, Handshake, Incoming, Negotiated, Nonce, Observer, Outgoing, Packet,
 };
 use frontage_quic::socket::Socket;
+use frontage_quic_wire::parameters::Parameters;
+use frontage_testkit::Nat;
 use noq::crypto::rustls::QuicClientConfig;
 use noq::{
     Endpoint, EndpointConfig, OpenPath, PathStatus, Runtime as _, TokioRuntime, TransportConfig,
@@ -36,20 +36,20 @@ impl Remembering {
 }
 
 impl Observer for Remembering {
-    fn sent(&self, packet: &Packet<'_>) {
-        self.lender.sent(packet);
+    fn on_sent(&self, packet: &Packet<'_>) {
+        self.lender.on_sent(packet);
     }
 
-    fn received(&self, packet: &Packet<'_>) {
-        self.lender.received(packet);
+    fn on_received(&self, packet: &Packet<'_>) {
+        self.lender.on_received(packet);
     }
 
-    fn complete(&self, agreed: &Agreed<'_>) {
-        self.lender.complete(agreed);
+    fn on_handshake_complete(&self, agreed: &Negotiated<'_>) {
+        self.lender.on_handshake_complete(agreed);
     }
 
-    fn announced(&self, peer: &mut Parameters) -> bool {
-        self.lender.announced(peer)
+    fn on_peer_parameters(&self, peer: &mut Parameters) -> bool {
+        self.lender.on_peer_parameters(peer)
     }
 
     fn seal(&self, outgoing: &mut Outgoing<'_>) -> Nonce {
@@ -58,12 +58,12 @@ impl Observer for Remembering {
         nonce
     }
 
-    fn opened(&self, incoming: &mut Incoming<'_>) {
-        self.lender.opened(incoming);
+    fn on_opened(&self, incoming: &mut Incoming<'_>) {
+        self.lender.on_opened(incoming);
     }
 
-    fn sealed_elsewhere(&self, generation: u32) -> u64 {
-        self.lender.sealed_elsewhere(generation)
+    fn sealed_remotely(&self, generation: u32) -> u64 {
+        self.lender.sealed_remotely(generation)
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use frontage_handoff::grant::{Grant, Keys};
 use frontage_handoff::lend::{Event, Events};
-use frontage_quic::frames::{Frame, read};
-use frontage_quic::parameters::put_varint;
 use frontage_quic::session::Nonce;
+use frontage_quic_wire::frames::{Frame, read};
+use frontage_quic_wire::write_varint;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ring::aead::quic::{AES_128, AES_256, CHACHA20, HeaderProtectionKey};
@@ -97,7 +97,7 @@ impl RealServer {
         for (i, part) in parts.enumerate() {
             let mut frame = vec![0x0e | u8::from(fin && i == last)];
             for value in [stream, 1000 * i as u64, part.len() as u64] {
-                put_varint(&mut frame, value);
+                write_varint(&mut frame, value);
             }
             frame.extend(part);
             self.queue.push_back(frame);

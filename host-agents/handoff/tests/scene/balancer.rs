@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::BytesMut;
-use frontage_quic::parameters::{put_varint, varint};
+use frontage_quic_wire::{read_varint, write_varint};
 use noq::crypto::{
     self, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey,
     UnsupportedVersion,
@@ -261,7 +261,9 @@ fn acknowledge(
     for two in ranges.windows(2) {
         values.extend([two[0].0 - two[1].1 - 2, two[1].1 - two[1].0]);
     }
-    values.iter().for_each(|value| put_varint(feedback, *value));
+    values
+        .iter()
+        .for_each(|value| write_varint(feedback, *value));
 }
 
 /// Takes a frame: its type and the integers that it begins with; of acknowledgements, all but the counts of ECN.
@@ -270,7 +272,7 @@ fn read(rest: &mut &[u8]) -> Vec<u64> {
     let mut skip = 0;
     let mut take = |rest: &mut &[u8], n: u64| {
         for _ in 0..n {
-            values.push(varint(rest).expect("noq's frames are whole"));
+            values.push(read_varint(rest).expect("noq's frames are whole"));
         }
         *values.last().unwrap()
     };
@@ -313,7 +315,7 @@ fn read(rest: &mut &[u8]) -> Vec<u64> {
     }
     if kind & 1 == 1 && matches!(kind, 0x03 | 0x3f) {
         for _ in 0..3 {
-            varint(rest).expect("noq's frames are whole");
+            read_varint(rest).expect("noq's frames are whole");
         }
     }
     *rest = &rest[skip as usize..];

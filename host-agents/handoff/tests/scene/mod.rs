@@ -8,10 +8,10 @@ use bytes::Bytes;
 use frontage_handoff::borrow::keys::Suite;
 use frontage_handoff::borrow::{Borrowed, Borrower, Transport};
 use frontage_handoff::grant::{Grant, Keys};
-use frontage_lab::Rough;
-use frontage_quic::parameters;
 use frontage_quic::session::{Config, Handshake, Observer, Packet};
 use frontage_quic::socket::Socket;
+use frontage_quic_wire::parameters;
+use frontage_testkit::lossy;
 use noq::congestion::CubicConfig;
 use noq::crypto::rustls::QuicClientConfig;
 use noq::{
@@ -35,12 +35,12 @@ const SUITE: u16 = 0x1302;
 pub struct Sent(pub Mutex<Vec<(u64, u32)>>);
 
 impl Observer for Sent {
-    fn sent(&self, packet: &Packet<'_>) {
+    fn on_sent(&self, packet: &Packet<'_>) {
         let sent = (packet.number, packet.generation);
         self.0.lock().unwrap().push(sent);
     }
 
-    fn received(&self, _: &Packet<'_>) {}
+    fn on_received(&self, _: &Packet<'_>) {}
 }
 
 pub fn transport() -> Transport {
@@ -88,7 +88,7 @@ impl Scene {
         let socket = UdpSocket::bind("[::1]:0").unwrap();
         let also = socket.try_clone().unwrap();
         let also = TokioRuntime.wrap_udp_socket(also).unwrap();
-        let borrower = Borrower::new(Box::new(Rough::losing(also, lost, 7)));
+        let borrower = Borrower::new(lossy(also, lost, 7));
 
         let made = rcgen::generate_simple_self_signed(vec!["frontage.test".into()]).unwrap();
         let mut roots = rustls::RootCertStore::empty();

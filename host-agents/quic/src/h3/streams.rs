@@ -1,4 +1,4 @@
-//! Streams.
+//! Streams for crate `h3`.
 
 use std::future::Future as _;
 use std::pin::{Pin, pin};
@@ -9,24 +9,24 @@ use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
 use noq::{ReadError, WriteError};
 
-use super::{Both, lost, varint};
+use super::{StreamPair, lost, varint};
 
-/// Most bytes taken from a stream at once.
-const CHUNK: usize = 1 << 16;
-/// Chunks looked through for a stream's end that nobody read.
-const LEFTOVERS: usize = 4;
+/// Most bytes read from a stream at once.
+const MAX_CHUNK: usize = 1 << 16;
+/// Most unread chunks of a dropped stream that are searched for the stream's end.
+const MAX_UNREAD_CHUNKS: usize = 4;
 
-/// A stream of both directions.
+/// A bidirectional stream.
 pub struct BidiStream<B> {
     send: SendStream<B>,
     recv: RecvStream,
 }
 
 impl<B> BidiStream<B> {
-    /// What the peer calls `id`.
-    pub(super) fn new((send, recv): Both, id: u64, answers: bool) -> Self {
+    /// Wrap a stream that the peer knows as `id`.
+    pub(super) fn new((send, recv): StreamPair, id: u64, is_response: bool) -> Self {
         Self {
-            send: SendStream::new(send, id, answers),
+            send: SendStream::new(send, id, is_response),
             recv: RecvStream { inner: recv, id },
         }
     }
@@ -82,39 +82,39 @@ impl<B> quic::RecvStream for BidiStream<B> {
     }
 }
 
-/// The direction from here to the peer. Of a stream that the peer opened, `poll_finish` is ready only once the peer has acknowledged everything,
-/// so that a server knows when a response needs it no more.
+/// The sending direction of a stream. If the peer opened the stream, `poll_finish` completes once the peer has acknowledged everything, so
+/// that a server knows when a response no longer needs it.
 pub struct SendStream<B> {
-    /// `None` if it goes nowhere.
+    /// `None` if everything written is discarded.
     inner: Option<noq::SendStream>,
     id: u64,
-    /// What h3 handed over and noq has not taken yet.
+    /// Data that noq has not accepted yet.
     data: Option<WriteBuf<B>>,
-    /// Whether the peer opened it.
-    answers: bool,
-    /// Its end was written; ready once everything is acknowledged.
-    ending: Option<Pin<Box<noq::Stopped>>>,
+    /// Whether the peer opened the stream.
+    is_response: bool,
+    /// Set once the end is written; ready once everything is acknowledged.
+    acknowledged: Option<Pin<Box<noq::Stopped>>>,
 }
 
 impl<B> SendStream<B> {
-    pub(super) fn new(inner: noq::SendStream, id: u64, answers: bool) -> Self {
+    pub(super) fn new(inner: noq::SendStream, id: u64, is_response: bool) -> Self {
         Self {
             inner: Some(inner),
             id,
             data: None,
-            answers,
-            ending: None,
+            is_response,
+            acknowledged: None,
         }
     }
 
-    /// One whose bytes nobody gets: a server's first of one direction.
-    pub(super) fn nowhere() -> Self {
+    /// Create a stream that discards what is written, in place of a server's first unidirectional stream.
+    pub(super) fn discarding() -> Self {
         Self {
             inner: None,
             id: 0b11,
             data: None,
-            answers: false,
-            ending: None,
+            is_response: false,
+            acknowledged: None,
         }
     }
 }
@@ -147,19 +147,19 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
         let Some(inner) = &mut self.inner else {
             return Poll::Ready(Ok(()));
         };
-        let ending = match &mut self.ending {
-            Some(ending) => ending,
+        let acknowledged = match &mut self.acknowledged {
+            Some(acknowledged) => acknowledged,
             none => {
                 let closed =
                     |closed: noq::ClosedStream| StreamErrorIncoming::Unknown(closed.into());
                 inner.finish().map_err(closed)?;
-                if !self.answers {
+                if !self.is_response {
                     return Poll::Ready(Ok(()));
                 }
                 none.insert(Box::pin(inner.stopped()))
             }
         };
-        match ready!(ending.as_mut().poll(cx)) {
+        match ready!(acknowledged.as_mut().poll(cx)) {
             Ok(None) => Poll::Ready(Ok(())),
             Ok(Some(code)) => Poll::Ready(Err(write_error(WriteError::Stopped(code)))),
             Err(error) => Poll::Ready(Err(write_error(error.into()))),
@@ -167,7 +167,7 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
     }
 
     fn reset(&mut self, reset_code: u64) {
-        // A stream that is closed already needs no reset.
+        // A closed stream needs no reset.
         if let Some(inner) = &mut self.inner {
             let _ = inner.reset(varint(reset_code));
         }
@@ -178,7 +178,7 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
     }
 }
 
-/// The direction from the peer to here.
+/// The receiving direction of a stream.
 pub struct RecvStream {
     inner: noq::RecvStream,
     id: u64,
@@ -198,13 +198,13 @@ impl quic::RecvStream for RecvStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
-        // Nothing is lost if the future is dropped: it takes a chunk only as it becomes ready.
-        let chunk = ready!(pin!(self.inner.read_chunk(CHUNK)).poll(cx));
+        // Dropping the future loses nothing: it removes a chunk only when it becomes ready.
+        let chunk = ready!(pin!(self.inner.read_chunk(MAX_CHUNK)).poll(cx));
         Poll::Ready(chunk.map_err(read_error))
     }
 
     fn stop_sending(&mut self, error_code: u64) {
-        // A stream that is read to its end needs no stopping.
+        // A stream that has ended needs no STOP_SENDING.
         let _ = self.inner.stop(varint(error_code));
     }
 
@@ -214,11 +214,11 @@ impl quic::RecvStream for RecvStream {
 }
 
 impl Drop for RecvStream {
-    /// What nobody wants to read is given up without blame (RFC 9114, section 4.1), unless it is all here already.
+    /// Stop the peer from sending the rest, with H3_NO_ERROR (RFC 9114, section 4.1), unless all of it has arrived already.
     fn drop(&mut self) {
-        let mut nobody = Context::from_waker(Waker::noop());
-        for _ in 0..LEFTOVERS {
-            match pin!(self.inner.read_chunk(CHUNK)).poll(&mut nobody) {
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..MAX_UNREAD_CHUNKS {
+            match pin!(self.inner.read_chunk(MAX_CHUNK)).poll(&mut context) {
                 Poll::Ready(Ok(Some(_))) => {}
                 Poll::Ready(_) => return,
                 Poll::Pending => break,
@@ -229,7 +229,7 @@ impl Drop for RecvStream {
 }
 
 fn id(id: u64) -> StreamId {
-    id.try_into().expect("62 bits")
+    id.try_into().expect("stream ids have 62 bits")
 }
 
 fn write_error(error: WriteError) -> StreamErrorIncoming {

@@ -1,70 +1,74 @@
-//! The batch of packets that is being made. noq makes its packets and hands them to the connection's sender in one go, on one thread; so they
-//! are gathered there, the meter learns of them once, and the socket need not ask whose they are.
+//! The batch of packets under construction. noq builds the packets of a connection and hands them to the connection's sender without
+//! leaving the thread. So a thread-local batch collects what they carry: the meter is updated once per batch, and the socket need not know
+//! whose batch it sends.
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use super::Shared;
-use crate::places::Place;
+use crate::migration::LocalAddress;
 
 thread_local! {
-    /// Without a destructor, so that no packet has to ask whether it has run. What it would free is gone with the batch.
+    /// Without a destructor, so that no access has to check whether it has run. When a batch ends, it holds nothing to free.
     static BATCH: RefCell<ManuallyDrop<Batch>> = const {
-        RefCell::new(ManuallyDrop::new(Batch { meter: None, sent: Vec::new(), answer: None }))
+        RefCell::new(ManuallyDrop::new(Batch { meter: None, sent: Vec::new(), response_address: None }))
     };
 }
 
-/// Of one connection.
+/// A batch of one connection.
 pub(super) struct Batch {
     meter: Option<Arc<Shared>>,
-    sent: Vec<Sent>,
-    /// Where a question came that it answers.
-    answer: Option<Place>,
+    sent: Vec<StreamBytes>,
+    /// Address at which a PATH_CHALLENGE arrived to which the batch responds.
+    response_address: Option<LocalAddress>,
 }
 
-/// What a batch tells the socket.
+/// What the socket needs to know of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// What was left, before it, of the response that it carries, 0 if there is none at all; `None` if it carries no response while there are some.
+pub struct BatchSummary {
+    /// Bytes that remained, before the batch, of the response in it. 0 if the connection has no responses; `None` if it has, but the batch
+    /// carries none of them.
     pub remaining: Option<u64>,
-    /// From where it leaves, once that is known.
-    pub place: Option<Place>,
+    /// Address from which the batch leaves, once it is known.
+    pub address: Option<LocalAddress>,
 }
 
-/// Bytes of a stream in packets of a batch, up to `to`; `fin` if they are its last.
+/// Bytes of a stream in the packets of a batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
+pub(super) struct StreamBytes {
     pub(super) stream: u64,
+    /// Offset after the last byte.
     pub(super) to: u64,
+    /// Whether the stream ends there.
     pub(super) fin: bool,
 }
 
-/// Lets `packet` add what a packet of this meter's connection carries.
-pub(super) fn make(meter: &Arc<Shared>, packet: impl FnOnce(&mut Batch)) {
+/// Call `add` to record a packet of this meter's connection in the batch.
+pub(super) fn extend(meter: &Arc<Shared>, add: impl FnOnce(&mut Batch)) {
     BATCH.with_borrow_mut(|batch| {
         if !batch
             .meter
             .as_ref()
-            .is_some_and(|here| Arc::ptr_eq(here, meter))
+            .is_some_and(|current| Arc::ptr_eq(current, meter))
         {
-            let _ = batch.send();
+            let _ = batch.finish();
             batch.meter = Some(meter.clone());
         }
-        packet(batch);
+        add(batch);
     });
 }
 
-/// Ends the batch: what is made after that is of another. `None` if no packet was made since the last one, as when that is sent again since the
-/// socket did not take it.
-pub fn send() -> Option<Told> {
-    BATCH.with_borrow_mut(|batch| batch.send())
+/// End the batch and return its summary. Return `None` if no packet was made since the previous batch, which happens when the socket was
+/// busy and that batch is sent again.
+pub fn finish() -> Option<BatchSummary> {
+    BATCH.with_borrow_mut(|batch| batch.finish())
 }
 
 impl Batch {
-    /// Most packets are of the stream of one before; there are few in a batch.
+    /// Add the bytes of one frame. A batch has few streams, and most packets continue one of them.
     #[inline]
-    pub(super) fn add(&mut self, sent: Sent) {
+    pub(super) fn add(&mut self, sent: StreamBytes) {
         let mut before = self.sent.iter_mut();
         match before.find(|before| before.stream == sent.stream) {
             Some(before) => {
@@ -75,15 +79,15 @@ impl Batch {
         }
     }
 
-    /// It answers a question that came there.
-    pub(super) fn answers(&mut self, place: Place) {
-        self.answer = Some(place);
+    /// Send the batch from `address`, at which a PATH_CHALLENGE arrived to which it responds.
+    pub(super) fn set_response_address(&mut self, address: LocalAddress) {
+        self.response_address = Some(address);
     }
 
-    fn send(&mut self) -> Option<Told> {
-        let mut told = self.meter.take()?.send(&self.sent);
+    fn finish(&mut self) -> Option<BatchSummary> {
+        let mut summary = self.meter.take()?.on_batch(&self.sent);
         self.sent.clear();
-        told.place = self.answer.take().or(told.place);
-        Some(told)
+        summary.address = self.response_address.take().or(summary.address);
+        Some(summary)
     }
 }

@@ -1,25 +1,26 @@
-//! The keys of a session: Initial ones, 1-RTT ones that show what they protect, and traffic secrets on their way out of rustls.
+//! The keys of a session: Initial keys, 1-RTT keys that show packets to the observer, and the capture of rustls' traffic secrets.
 
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use noq::crypto::{CryptoError, KeyPair, Keys, PacketKey};
 use noq::{ConnectionId, PathId, Side};
+use parking_lot::Mutex;
 use rustls::quic::{Suite, Version};
 
-use super::{Incoming, NoInitialSuite, Observer, Outgoing, TrafficSecrets, longer};
+use super::{Incoming, MissingInitialSuite, Observer, Outgoing, TrafficSecrets, long_numbers};
 
-/// A 1-RTT key that shows what it protects, and protects what the observer makes of it.
-pub(super) struct Observed<O> {
+/// A 1-RTT key that shows each packet to the observer before it seals it and after it opens it.
+pub(super) struct ObservedKey<O> {
     key: Box<dyn rustls::quic::PacketKey>,
-    /// The key's, which it would be asked for with every packet.
+    /// Tag length of the key, cached because every packet needs it.
     tag_len: usize,
     generation: u32,
     observer: Arc<O>,
 }
 
-impl<O> Observed<O> {
+impl<O> ObservedKey<O> {
     pub(super) fn new(
         key: Box<dyn rustls::quic::PacketKey>,
         generation: u32,
@@ -34,7 +35,7 @@ impl<O> Observed<O> {
     }
 }
 
-impl<O: Observer> PacketKey for Observed<O> {
+impl<O: Observer> PacketKey for ObservedKey<O> {
     fn encrypt(&self, path_id: PathId, number: u64, buf: &mut [u8], header_len: usize) {
         let (header, rest) = buf.split_at_mut(header_len);
         let end = rest.len() - self.tag_len;
@@ -44,11 +45,11 @@ impl<O: Observer> PacketKey for Observed<O> {
             generation: self.generation,
             header,
             payload: &mut rest[..end],
-            is_far: false,
+            needs_long_number: false,
         };
         let nonce = self.observer.seal(&mut outgoing);
-        if outgoing.is_far {
-            return longer::seal(&*self.key, nonce, buf, header_len);
+        if outgoing.needs_long_number {
+            return long_numbers::seal(&*self.key, nonce, buf, header_len);
         }
         let path_id = PathId::from(nonce.path);
         PacketKey::encrypt(&self.key, path_id, nonce.number, buf, header_len);
@@ -63,7 +64,7 @@ impl<O: Observer> PacketKey for Observed<O> {
     ) -> Result<(), CryptoError> {
         let tag = payload.last_chunk().copied();
         PacketKey::decrypt(&self.key, path_id, number, header, payload)?;
-        self.observer.opened(&mut Incoming {
+        self.observer.on_opened(&mut Incoming {
             path: number_of(path_id),
             number,
             generation: self.generation,
@@ -79,8 +80,8 @@ impl<O: Observer> PacketKey for Observed<O> {
     }
 
     fn confidentiality_limit(&self) -> u64 {
-        let others = self.observer.sealed_elsewhere(self.generation);
-        PacketKey::confidentiality_limit(&self.key).saturating_sub(others)
+        let remote = self.observer.sealed_remotely(self.generation);
+        PacketKey::confidentiality_limit(&self.key).saturating_sub(remote)
     }
 
     fn integrity_limit(&self) -> u64 {
@@ -88,12 +89,12 @@ impl<O: Observer> PacketKey for Observed<O> {
     }
 }
 
-/// What noq shows of a path's id only as it is hashed: a `u32`, by itself.
+/// Return the number of a path id. noq reveals it only to a hasher, as a `u32`.
 #[inline]
 fn number_of(path: PathId) -> u32 {
-    struct Shown(u32);
+    struct Recorder(u32);
 
-    impl Hasher for Shown {
+    impl Hasher for Recorder {
         fn finish(&self) -> u64 {
             u64::from(self.0)
         }
@@ -107,20 +108,20 @@ fn number_of(path: PathId) -> u32 {
         }
     }
 
-    let mut shown = Shown(0);
-    path.hash(&mut shown);
-    shown.0
+    let mut recorder = Recorder(0);
+    path.hash(&mut recorder);
+    recorder.0
 }
 
-/// Takes the traffic secrets by the way that is meant for debuggers; rustls has no other for QUIC.
+/// Captures the traffic secrets through rustls' key log, which is meant for debuggers. rustls has no other interface for them in QUIC.
 #[derive(Debug, Default)]
-pub(super) struct Captured(Mutex<[Option<Bytes>; 2]>);
+pub(super) struct CapturedSecrets(Mutex<[Option<Bytes>; 2]>);
 
-impl Captured {
+impl CapturedSecrets {
     const LABELS: [&str; 2] = ["CLIENT_TRAFFIC_SECRET_0", "SERVER_TRAFFIC_SECRET_0"];
 
     pub(super) fn secrets(&self) -> Option<TrafficSecrets> {
-        let [client, server] = &*self.0.lock().expect("nobody panics with it");
+        let [client, server] = &*self.0.lock();
         Some(TrafficSecrets {
             client: client.as_ref()?.to_vec(),
             server: server.as_ref()?.to_vec(),
@@ -128,10 +129,10 @@ impl Captured {
     }
 }
 
-impl rustls::KeyLog for Captured {
+impl rustls::KeyLog for CapturedSecrets {
     fn log(&self, label: &str, _: &[u8], secret: &[u8]) {
         if let Some(i) = Self::LABELS.iter().position(|known| *known == label) {
-            self.0.lock().expect("nobody panics with it")[i] = Some(Bytes::copy_from_slice(secret));
+            self.0.lock()[i] = Some(Bytes::copy_from_slice(secret));
         }
     }
 
@@ -142,7 +143,7 @@ impl rustls::KeyLog for Captured {
 
 pub(super) fn initial_suite(
     provider: &rustls::crypto::CryptoProvider,
-) -> Result<Suite, NoInitialSuite> {
+) -> Result<Suite, MissingInitialSuite> {
     let aes = rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
     let suite = provider
         .cipher_suites
@@ -150,7 +151,7 @@ pub(super) fn initial_suite(
         .find(|suite| suite.suite() == aes);
     suite
         .and_then(|suite| suite.tls13()?.quic_suite())
-        .ok_or(NoInitialSuite)
+        .ok_or(MissingInitialSuite)
 }
 
 pub(super) fn initial_keys(suite: &Suite, dst_cid: ConnectionId, side: Side) -> Keys {
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_paths() {
+    fn path_ids_reveal_their_number() {
         for number in [0, 1, 77, u32::MAX] {
             assert_eq!(number_of(PathId::from(number)), number);
         }

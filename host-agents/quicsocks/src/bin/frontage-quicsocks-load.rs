@@ -120,7 +120,7 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn run(args: Args) -> Result<bool> {
-    frontage_program::limits::raise_open_files();
+    frontage_daemon::process::raise_open_file_limit();
     let config = client_config(&args.ca)?;
     let route = match &args.proxy {
         Some(proxy) if args.cold => Route::Cold(proxy.clone()),

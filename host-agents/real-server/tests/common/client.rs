@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
-use frontage_lab::{Rough, Roughness};
 use frontage_quic::h3::{Connection, Opener};
+use frontage_testkit::{Impairment, impaired};
 use h3::client::SendRequest;
 use http::Request;
 use noq::crypto::{self, rustls::QuicClientConfig};
@@ -37,10 +37,10 @@ impl Client {
     }
 
     /// The same over a rough network.
-    pub async fn connect_roughly(world: &World, paths: u32, roughness: Roughness) -> Self {
+    pub async fn connect_roughly(world: &World, paths: u32, impairment: Impairment) -> Self {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         let socket = TokioRuntime.wrap_udp_socket(socket).unwrap();
-        let socket = Box::new(Rough::new(socket, roughness));
+        let socket = impaired(socket, impairment);
         let config = EndpointConfig::default();
         let runtime = Arc::new(TokioRuntime);
         let endpoint = Endpoint::new_with_abstract_socket(config, None, socket, runtime);
@@ -169,7 +169,7 @@ async fn open_path(quic: &noq::Connection, server: SocketAddr) {
             }
         }
     };
-    let opened = tokio::time::timeout(frontage_lab::PATIENCE, opened).await;
+    let opened = tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, opened).await;
     opened.expect("the server allows further paths");
 }
 

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use frontage_cclb7_quic::{config, server};
-use frontage_lab::{Namespace, sh, wait_for};
+use frontage_testkit::{Namespace, sh, wait_for};
 use tokio::sync::oneshot;
 
 use ca::Ca;
@@ -201,14 +201,14 @@ pub fn run<T: Send>(world: &World, work: impl AsyncFnOnce() -> T + Send) -> T {
     })
 }
 
-/// As [`frontage_lab::wait_for`], while the client goes on.
+/// As [`frontage_testkit::wait_for`], while the client goes on.
 pub async fn until(what: &str, condition: impl Fn() -> bool) {
     let waiting = async {
         while !condition() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let waited = tokio::time::timeout(frontage_lab::PATIENCE, waiting).await;
+    let waited = tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, waiting).await;
     waited.unwrap_or_else(|_| panic!("waited for this: {what}"));
 }
 

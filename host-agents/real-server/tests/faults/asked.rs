@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use frontage_handoff::http3;
 use frontage_handoff::message::{Cookie, Message as _, Reason, ToBalancer, ToServer};
-use frontage_lab::privileged;
+use frontage_testkit::privileged;
 use http::Request;
 use noq::{RecvStream, SendStream};
 
@@ -62,7 +62,7 @@ impl Stream {
                     .extend_from_slice(&chunk.expect("the stream goes on"));
             }
         };
-        let heard = tokio::time::timeout(frontage_lab::PATIENCE, hearing).await;
+        let heard = tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, hearing).await;
         heard.expect("a message")
     }
 }

@@ -1,6 +1,6 @@
 //! A real server, and a balancer, that are told to end: what is under way ends first.
 
-use frontage_lab::privileged;
+use frontage_testkit::privileged;
 
 use tokio::task::JoinHandle;
 

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use frontage_handoff::grant::{Grant, Keys};
 use frontage_handoff::link::tls::Files;
 use frontage_handoff::message::{Cookie, Message as _, ToServer};
-use frontage_lab::privileged;
+use frontage_testkit::privileged;
 use noq::{Connection, ConnectionId, Endpoint};
 
 use crate::common::ca::Ca;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use frontage_lab::privileged;
 use frontage_quic::session::{Config, Observer, Packet};
+use frontage_testkit::privileged;
 use noq::{ClientConfig, Endpoint, TransportConfig};
 
 use crate::common::client::{Client, tls};
@@ -15,9 +15,9 @@ use crate::common::{World, content, run, until};
 struct Updates(AtomicU32);
 
 impl Observer for Updates {
-    fn sent(&self, _: &Packet<'_>) {}
+    fn on_sent(&self, _: &Packet<'_>) {}
 
-    fn received(&self, packet: &Packet<'_>) {
+    fn on_received(&self, packet: &Packet<'_>) {
         self.0.fetch_max(packet.generation, Relaxed);
     }
 }

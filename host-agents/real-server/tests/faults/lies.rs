@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use frontage_lab::privileged;
-use frontage_quic::frames::{self, Frame};
-use frontage_quic::parameters::varint;
 use frontage_quic::session::{Config, Nonce, Observer, Outgoing, Packet};
+use frontage_quic_wire::frames::{self, Frame};
+use frontage_quic_wire::read_varint;
+use frontage_testkit::privileged;
 use noq::{ConnectionError, Endpoint, TransportConfig, TransportErrorCode};
 
 use crate::common::client::{Client, both_send, tls};
@@ -27,13 +27,13 @@ impl Liar {
 }
 
 impl Observer for Liar {
-    fn sent(&self, _: &Packet<'_>) {}
+    fn on_sent(&self, _: &Packet<'_>) {}
 
-    fn received(&self, _: &Packet<'_>) {}
+    fn on_received(&self, _: &Packet<'_>) {}
 
     fn seal(&self, outgoing: &mut Outgoing<'_>) -> Nonce {
         if self.lies.load(Relaxed) {
-            let spans = frames::spans(outgoing.payload);
+            let spans = frames::read_with_spans(outgoing.payload);
             let acks: Vec<_> = spans.filter(|(_, frame)| self.minds(frame)).collect();
             let acks: Vec<_> = acks.into_iter().map(|(span, _)| span).collect();
             for ack in acks {
@@ -52,8 +52,8 @@ fn lie(ack: &mut [u8]) {
     /// PATH_ACK, which names the path before.
     const PATH_ACK: u64 = 0x3e;
     let mut rest = &*ack;
-    if varint(&mut rest).unwrap() >= PATH_ACK {
-        varint(&mut rest).unwrap();
+    if read_varint(&mut rest).unwrap() >= PATH_ACK {
+        read_varint(&mut rest).unwrap();
     }
     let at = ack.len() - rest.len();
     let length = 1 << (ack[at] >> 6);
@@ -81,7 +81,8 @@ fn a_client_lies(name: &str, paths: u32) {
         let false_ones = both_send(&world, &client).await;
         let goods = both_send(&world, &honest).await;
         liar.lies.store(true, Relaxed);
-        let closed = tokio::time::timeout(frontage_lab::PATIENCE, client.quic.closed()).await;
+        let closed =
+            tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, client.quic.closed()).await;
         let closed = closed.expect("the balancer notices");
         assert!(
             matches!(&closed, ConnectionError::ConnectionClosed(close)

@@ -1,6 +1,6 @@
 //! A client behind a NAT that gives it another address.
 
-use frontage_lab::{Nat, privileged};
+use frontage_testkit::{Nat, privileged};
 use noq::Endpoint;
 
 use crate::common::client::Client;

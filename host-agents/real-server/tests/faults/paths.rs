@@ -1,6 +1,6 @@
 //! More real servers than paths.
 
-use frontage_lab::privileged;
+use frontage_testkit::privileged;
 
 use crate::common::client::Client;
 use crate::common::{World, content, run, until};

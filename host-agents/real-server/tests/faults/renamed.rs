@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use frontage_lab::privileged;
-use frontage_quic::frames::{self, Frame};
 use frontage_quic::session::{Config, Observer, Packet};
+use frontage_quic_wire::frames::{self, Frame};
+use frontage_testkit::privileged;
 use noq::{Endpoint, EndpointConfig, TokioRuntime, TransportConfig};
 use noq_proto::RandomConnectionIdGenerator;
 
@@ -23,9 +23,9 @@ const LENGTH: usize = 8;
 struct Ids(Mutex<HashSet<Vec<u8>>>);
 
 impl Observer for Ids {
-    fn sent(&self, _: &Packet<'_>) {}
+    fn on_sent(&self, _: &Packet<'_>) {}
 
-    fn received(&self, packet: &Packet<'_>) {
+    fn on_received(&self, packet: &Packet<'_>) {
         // The balancer has no bytes of requests' streams here.
         let mut frames = frames::read(packet.payload);
         if frames.any(|frame| matches!(frame, Frame::Stream { id, .. } if id % 4 == 0)) {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use frontage_lab::{Roughness, privileged};
+use frontage_testkit::{Impairment, privileged};
 
 use crate::common::client::{Client, all, both_send};
 use crate::common::{PORT, World, content, long_and_short, run, until};
@@ -42,7 +42,7 @@ fn a_server_is_not_heard(name: &str, paths: u32) {
         cut(&world, &PORTS[1..2]);
         let cut = Instant::now();
         let ended = long.map(|answer| async {
-            let answer = tokio::time::timeout(frontage_lab::PATIENCE, answer).await;
+            let answer = tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, answer).await;
             (answer.expect("an end").unwrap(), cut.elapsed())
         });
         let results = futures_util::future::join_all(ended).await;
@@ -128,7 +128,7 @@ fn a_client_of_one_path_is_away() {
     a_client_is_away("away-one", 1);
 }
 
-/// Of a hundred packets five are lost each way, and some overtaken: probes and answers among them.
+/// Of a hundred packets five are lost each way, and some reordering: probes and answers among them.
 fn nobody_is_given_up_for_losses(name: &str, paths: u32) {
     const SEED: u64 = 11;
     if !privileged() {
@@ -139,13 +139,13 @@ fn nobody_is_given_up_for_losses(name: &str, paths: u32) {
         .map(|i| (i.to_string(), content(i, 20_000 * (1 + i % 4))))
         .collect();
     let world = World::new(name, 2, "round-robin", "", &files);
-    let roughness = Roughness {
-        lost: 5,
-        overtaken: 2,
+    let impairment = Impairment {
+        loss: 5,
+        reordering: 2,
         seed: SEED,
     };
     run(&world, async || {
-        let client = Client::connect_roughly(&world, paths, roughness).await;
+        let client = Client::connect_roughly(&world, paths, impairment).await;
         for some in files.chunks(2) {
             for ((name, content), got) in some.iter().zip(all(&client, some).await) {
                 assert!(got == Ok((200, content.clone())), "seed {SEED}: {name}");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::thread;
 
 use frontage_handoff::message::{ToBalancer, ToServer};
-use frontage_lab::privileged;
-use frontage_quic::parameters::put_varint;
+use frontage_quic_wire::write_varint;
+use frontage_testkit::privileged;
 use noq::crypto::rustls::QuicClientConfig;
 use noq::{Endpoint, TransportConfig};
 
@@ -82,8 +82,8 @@ fn a_share_grows_with_what_was_sent() {
                     );
                     (share, times) = (credit, times + 1);
                     let mut limit = Vec::new();
-                    put_varint(&mut limit, 0x10);
-                    put_varint(&mut limit, share);
+                    write_varint(&mut limit, 0x10);
+                    write_varint(&mut limit, share);
                     balancer.say(&ToServer::Feedback(limit.into())).await;
                 }
                 ToBalancer::Sent { status, bytes, .. } => {
@@ -124,7 +124,7 @@ fn they_come_whole(name: &str, paths: u32) {
         let names = ["chunks", "chunks", "file", "file", "chunks"];
         let asked = names.map(|name| (name, client.get(name)));
         for (name, got) in asked {
-            let got = tokio::time::timeout(6 * frontage_lab::PATIENCE, got).await;
+            let got = tokio::time::timeout(6 * frontage_testkit::TEST_TIMEOUT, got).await;
             let (status, came) = got.expect(name).unwrap().unwrap();
             assert_eq!(status, 200, "{name}");
             let whole = if name == "file" { &file } else { &*body };

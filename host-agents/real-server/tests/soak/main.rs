@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use bytes::Bytes;
-use frontage_lab::{Roughness, privileged};
+use frontage_testkit::{Impairment, privileged};
 use tokio::task::JoinSet;
 
 use common::client::Client;
@@ -86,14 +86,14 @@ impl Soak {
     /// Downloads them; what goes wrong.
     async fn connection(&self, world: &World, i: usize) -> Vec<String> {
         let lost = LOST[i % LOST.len()];
-        let roughness = Roughness {
-            lost,
-            overtaken: if lost > 0 { OVERTAKEN } else { 0 },
+        let impairment = Impairment {
+            loss: lost,
+            reordering: if lost > 0 { OVERTAKEN } else { 0 },
             seed: (self.seed + i) as u64,
         };
         let kind = i / LOST.len() % KINDS.len();
         let paths = KINDS[kind];
-        let client = Client::connect_roughly(world, paths, roughness).await;
+        let client = Client::connect_roughly(world, paths, impairment).await;
         let mut left = self.of(i);
         let half = left.len() / 2;
         let (mut running, mut wrong) = (JoinSet::new(), Vec::new());

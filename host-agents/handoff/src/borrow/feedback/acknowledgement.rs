@@ -104,8 +104,8 @@ fn acknowledge(own: &[Range<u64>], delay: u64, mut write: impl FnMut(&[u64])) {
 mod tests {
     use std::sync::Arc;
 
-    use frontage_quic::frames::{Frame, read};
-    use frontage_quic::parameters::put_varint;
+    use frontage_quic_wire::frames::{Frame, read};
+    use frontage_quic_wire::write_varint;
     use proptest::prelude::*;
 
     use super::*;
@@ -140,7 +140,7 @@ mod tests {
             });
             let mut frames = Vec::new();
             acknowledge(&acked, 9, |values| {
-                values.iter().for_each(|value| put_varint(&mut frames, *value));
+                values.iter().for_each(|value| write_varint(&mut frames, *value));
             });
             let own = translate(&frames, Numbers::OneByOne(&pool), |_| None).unwrap();
             let own = own.packets.concat();

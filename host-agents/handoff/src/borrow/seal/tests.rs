@@ -16,12 +16,12 @@ const IDS: [usize; 4] = [0, 8, 18, 20];
 struct Seen(Mutex<Vec<(u64, u32)>>);
 
 impl Observer for Seen {
-    fn sent(&self, packet: &Packet<'_>) {
+    fn on_sent(&self, packet: &Packet<'_>) {
         let mut seen = self.0.lock().unwrap();
         seen.push((packet.number, packet.generation));
     }
 
-    fn received(&self, _: &Packet<'_>) {}
+    fn on_received(&self, _: &Packet<'_>) {}
 }
 
 fn keys(generation: u32) -> Keys {

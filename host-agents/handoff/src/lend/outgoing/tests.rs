@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use frontage_quic::frames::read;
+use frontage_quic_wire::frames::read;
 use proptest::prelude::*;
 
 use super::*;
@@ -25,7 +25,7 @@ fn seal(state: &mut State, path: u32, number: u64, payload: &[u8]) -> (Nonce, Ve
         generation: 0,
         header: &mut [0x40, 9, number as u8],
         payload: &mut payload,
-        is_far: false,
+        needs_long_number: false,
     });
     (nonce, payload)
 }
@@ -34,7 +34,7 @@ fn seal(state: &mut State, path: u32, number: u64, payload: &[u8]) -> (Nonce, Ve
 fn noqs_reset(stream: u64) -> Vec<u8> {
     let mut wire = vec![0x04];
     for value in [stream, RESET.into_inner(), 0] {
-        put_varint(&mut wire, value);
+        write_varint(&mut wire, value);
     }
     wire
 }
@@ -81,7 +81,7 @@ fn a_reset_has_the_final_size_that_is_true() {
         let (_, left) = seal(&mut state, 0, 0, &payload);
         assert_eq!(left.len(), payload.len());
         let mut rest = &left[..];
-        let values: [_; 4] = std::array::from_fn(|_| varint(&mut rest).expect("an integer"));
+        let values: [_; 4] = std::array::from_fn(|_| read_varint(&mut rest).expect("an integer"));
         assert_eq!(values, [0x04, stream, expected, size]);
         assert!(rest[..rest.len() - 1].iter().all(|octet| *octet == 0) && rest.ends_with(&[1]));
     }

@@ -12,7 +12,7 @@ fn send(path: &mut Path, number: u64, header: &mut [u8], weighty: bool) -> Optio
         generation: 0,
         header,
         payload: &mut [],
-        is_far: false,
+        needs_long_number: false,
     };
     Some(path.seal(&mut outgoing, weighty)?.number)
 }

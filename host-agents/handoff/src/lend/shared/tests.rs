@@ -1,7 +1,7 @@
 use super::*;
 use bytes::{BufMut as _, BytesMut};
-use frontage_quic::frames::{Frame, read};
 use frontage_quic::session::Incoming;
+use frontage_quic_wire::frames::{Frame, read};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -112,10 +112,10 @@ impl World {
             generation: self.generation,
             header: &mut [0x40, 9, self.next as u8],
             payload: &mut [0x01],
-            is_far: false,
+            needs_long_number: false,
         };
         let nonce = self.state.seal(&mut outgoing);
-        assert_eq!(outgoing.is_far, self.state.shared.is_some());
+        assert_eq!(outgoing.needs_long_number, self.state.shared.is_some());
         self.sent.push((BALANCER, nonce.number, self.next));
         self.next += 1;
     }
@@ -129,12 +129,12 @@ impl World {
 
     /// A client's packet that acknowledges `acked`; what is left of it for noq.
     fn ack(&mut self, acked: &BTreeSet<u64>) -> BytesMut {
-        let mut ranges = super::super::ranges::Ranges::default();
+        let mut ranges = frontage_quic_wire::PacketNumberSet::default();
         for number in acked {
             ranges.insert(*number..=*number);
         }
         let mut wire = Vec::new();
-        ranges.write(None, 3, Some([9, 0, 1]), &mut wire);
+        ranges.write_ack(None, 3, Some([9, 0, 1]), &mut wire);
         let mut payload = BytesMut::new();
         payload.put_slice(&wire);
         self.state.open(&mut Incoming {

@@ -31,7 +31,7 @@ fn state() -> (State, Arc<Feedback>) {
                 generation: 0,
                 header: &mut [0x40, 9, 0],
                 payload: &mut [0x01],
-                is_far: false,
+                needs_long_number: false,
             };
             state.seal(&mut outgoing);
             next += 1;
@@ -69,12 +69,12 @@ fn of_noq(number: u64) -> Option<u64> {
 }
 
 fn ack(path: u32, numbers: &BTreeSet<u64>, ecn: bool) -> Vec<u8> {
-    let mut ranges = Ranges::default();
+    let mut ranges = PacketNumberSet::default();
     numbers
         .iter()
         .for_each(|number| ranges.insert(*number..=*number));
     let mut wire = Vec::new();
-    ranges.write(Some(path), 5, ecn.then_some([9, 0, 1]), &mut wire);
+    ranges.write_ack(Some(path), 5, ecn.then_some([9, 0, 1]), &mut wire);
     wire
 }
 
@@ -82,7 +82,7 @@ fn integers(values: &[u64]) -> Vec<u8> {
     let mut wire = Vec::new();
     values
         .iter()
-        .for_each(|value| put_varint(&mut wire, *value));
+        .for_each(|value| write_varint(&mut wire, *value));
     wire
 }
 

@@ -1,0 +1,19 @@
+//! QUIC's wire format (RFC 9000), for code that reads or writes packets beside a QUIC stack.
+//!
+//! - [`read_varint`], [`write_varint`], [`Reader`]: variable-length integers, and fields read from the front of a slice.
+//! - [`frames`]: the frames of a 1-RTT packet, those of the multipath extension included.
+//! - [`parameters`]: transport parameters.
+//! - [`PacketNumberSet`]: received packet numbers, and the ACK frame that reports them.
+//!
+//! Nothing here allocates per packet or keeps state of a connection.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod frames;
+mod packet_numbers;
+pub mod parameters;
+mod reader;
+
+pub use packet_numbers::PacketNumberSet;
+pub use reader::{Reader, read_varint, write_varint};
