@@ -95,17 +95,22 @@ def _handed_over(testbed: QdsrTestbed, client: int, busy: set[str], *options: st
 
 
 def _try(testbed: QdsrTestbed, client: int, *options: str) -> tuple[Get, str | None]:
-    packets, before, kept, answers = testbed.directly(), testbed.requests(), testbed.kept(), len(testbed.log())
+    packets, before, kept, answers = (
+        testbed.packets_by_real_server(),
+        testbed.open_requests(),
+        testbed.kept_requests(),
+        len(testbed.log()),
+    )
     get = Get(testbed, client, (FIRST, LONG, FIRST), *options)
     first = until(lambda: [line for line in testbed.log(answers) if line["path"] == f"/{FIRST}"], "the first object comes")
     if "server" not in first[0]:
         kept += 1
 
     def asked() -> list[str]:
-        return [name for name, count in testbed.requests().items() if count > before[name]]
+        return [name for name, count in testbed.open_requests().items() if count > before[name]]
 
-    until(lambda: asked() or testbed.kept() > kept, "somebody is asked for the long object")
+    until(lambda: asked() or testbed.kept_requests() > kept, "somebody is asked for the long object")
     sender = next(iter(asked()), None)
     if sender is not None:
-        until(lambda: testbed.directly()[sender] - packets[sender] > UNDER_WAY, "it sends")
+        until(lambda: testbed.packets_by_real_server()[sender] - packets[sender] > UNDER_WAY, "it sends")
     return get, sender

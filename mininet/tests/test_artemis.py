@@ -198,13 +198,13 @@ def test_results_are_kept_and_compared(tmp_path: Path) -> None:
     assert tables.unmet([slow])[0] == "setup latency is 0.0 % below DNS, not 39.4 %"
     expired = Sample("Japan", "dns", 1, True, 170.0, 20.0, 20.0, "a")
     assert tables.unmet([Result("global-large", 1, 1, {}, 0.2, 1.7, LEAST, (*samples, expired))]) == [
-        "1 names that were to be in a cache took as long as a query to the name server"
+        "1 names that were planned as cached took as long as a query to the name server"
     ]
 
 
 def test_the_page_has_what_was_seen(tmp_path: Path) -> None:
-    ways, clients = ("artemis", "dns", "anycast"), SCENARIOS["global-large"].clients
-    samples = [Sample(client, way, 1, True, 1.0, 20.0, 20.0, "us-west-1") for client in clients for way in ways]
+    methods, clients = ("artemis", "dns", "anycast"), SCENARIOS["global-large"].clients
+    samples = [Sample(client, method, 1, True, 1.0, 20.0, 20.0, "us-west-1") for client in clients for method in methods]
     result = Result("global-large", 1, 1, {"sites": 1.0}, 0.2, 1.7, LEAST, tuple(samples))
     tries = [events.Try(events.LOST, 2, "eu-central-1", 100.0)]
     rtts = (Rtt(1, "passive", 23.1, 4),)

@@ -71,7 +71,7 @@ def test_the_report_says_who_sent_what() -> None:
     page = report.render(SETTINGS, loads, ["Firefox"], b"RIFF")
     WellFormed().feed(page.replace("<img ", "<br "))
     assert not re.search(r'(?:src|href)="(?!data:)|@import|url\(', page)
-    assert "All 10 objects of 2 page loads came whole" in page
+    assert "All 10 objects of 2 page loads arrived unchanged" in page
     assert "2 of 4 pictures came from real servers" in page
     for text in (
         "<td>4</td>",
@@ -89,8 +89,8 @@ def test_the_report_hides_nothing() -> None:
     objects = (*load.objects[:-1], replace(load.objects[-1], whole=False))
     loads = [replace(load, objects=objects), make_load("proxied", "s1")]
     page = report.render(SETTINGS, loads, [], None)
-    assert "1 of 10 objects did not come whole" in page
-    assert "no picture was handed over" in page
+    assert "1 of 10 objects did not arrive unchanged" in page
+    assert "no picture was delegated" in page
     WellFormed().feed(report.render(SETTINGS, loads[:1], [], None))
 
 

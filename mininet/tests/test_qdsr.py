@@ -36,18 +36,18 @@ def own_bytes(testbed: QdsrTestbed) -> int:
 def answered(testbed: QdsrTestbed, *options: str) -> dict[str, Any]:
     """Some objects one after the other, and who sent how much of them, as the switch counts."""
     for number in range(TRIES):
-        packets, own, kept = testbed.directly(), own_bytes(testbed), testbed.kept()
+        packets, own, kept = testbed.packets_by_real_server(), own_bytes(testbed), testbed.kept_requests()
         (folder := testbed.scratch / f"capture{''.join(options)}-{number}").mkdir()
         capture = Capture(testbed.clients[0], folder)
         lines = Get(testbed, 0, (FIRST, *OBJECTS), *options).finish()
         capture.end()
         # While a connection's paths settle, the balancer answers itself: on a busy machine not the first object only.
-        if testbed.kept() - kept <= 1:
+        if testbed.kept_requests() - kept <= 1:
             break
     return {
         "lines": lines,
         "from": Counter(datagram.remote for datagram in capture.datagrams() if not datagram.up),
-        "packets": {name: count - packets[name] for name, count in testbed.directly().items()},
+        "packets": {name: count - packets[name] for name, count in testbed.packets_by_real_server().items()},
         "own": own_bytes(testbed) - own,
     }
 
@@ -56,7 +56,7 @@ def kill(testbed: QdsrTestbed, name: str) -> None:
     """End a real server, until the balancer knows; it may hand requests over until then."""
     up = len(testbed.real_servers) - 1
     testbed.kill(next(real_server for real_server in testbed.real_servers if real_server.name == name))
-    until(lambda: testbed.links() == up, "the balancer misses it")
+    until(lambda: testbed.connected_real_servers() == up, "the balancer misses it")
 
 
 def visit(testbed: QdsrTestbed) -> dict[str, int]:

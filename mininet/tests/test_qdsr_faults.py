@@ -59,7 +59,7 @@ def cut_off(testbed: QdsrTestbed) -> dict[str, Any]:
     # The other client's object has come since.
     about["later"] = len(times(capture.file)) - about["sent"]
     capture.end()
-    until(lambda: testbed.links() == len(testbed.real_servers), "the way is there again")
+    until(lambda: testbed.connected_real_servers() == len(testbed.real_servers), "the way is there again")
     return about
 
 
@@ -75,7 +75,7 @@ def lose_balancer(testbed: QdsrTestbed) -> dict[str, Any]:
         testbed.kill(testbed.balancer)
         until(lambda: all(is_idle(testbed, server) for server in testbed.real_servers), "they stop sending")
         sent = [len(times(capture.file)) for capture in captures]
-        testbed.start_balancer_again()
+        testbed.restart_balancer()
         testbed.wait_until_ready()
         packets = (len(times(capture.file)) for capture in captures)
         about["later"] = [after - before for after, before in zip(packets, sent, strict=True)]

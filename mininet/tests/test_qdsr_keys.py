@@ -26,12 +26,12 @@ def refused(testbed: QdsrTestbed) -> float:
 
 def get(testbed: QdsrTestbed) -> dict[str, Any]:
     """Two objects for a client at a cookie address; and how many the real servers refused, and their packets."""
-    before, packets = refused(testbed), sum(testbed.directly().values())
+    before, packets = refused(testbed), sum(testbed.packets_by_real_server().values())
     lines = Get(testbed, 0, (FIRST, OBJECT, OBJECT), "--follow").finish()
     return {
         "right": [line["right"] for line in lines],
         "refused": refused(testbed) - before,
-        "packets": sum(testbed.directly().values()) - packets,
+        "packets": sum(testbed.packets_by_real_server().values()) - packets,
     }
 
 

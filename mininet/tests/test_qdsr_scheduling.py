@@ -33,7 +33,7 @@ MOST_OF_A_SHORT = SHORT * 8 * 10**6 // SETTINGS.server_rate
 
 def load(testbed: PageTestbed, objects: list[Object]) -> dict[str, Any]:
     """The page's objects, all asked for at a time on one connection; and what became of packets in the switch."""
-    before, sent = testbed.edge.counters(), testbed.directly()
+    before, sent = testbed.edge.counters(), testbed.packets_by_real_server()
     urls = [f"https://[{QUIC_VIP6}]:{QUIC_PORT}/direct/{path}" for path in (INDEX, *(one.path for one in objects))]
     done = testbed.clients[0].run([testbed.h3_client, "page", *urls, "--insecure", "--paths", "3"])
     after = testbed.edge.counters()
@@ -43,7 +43,7 @@ def load(testbed: PageTestbed, objects: list[Object]) -> dict[str, Any]:
         "right": [lines[url]["sha256"] == one.sha256 for url, one in zip(urls[1:], objects, strict=True)],
         "refused": {int(least): n - before.refusals.get(least, 0) for least, n in after.refusals.items()},
         "full": after.drops.get("queue-full", 0) - before.drops.get("queue-full", 0),
-        "packets": {name: count - sent[name] for name, count in testbed.directly().items()},
+        "packets": {name: count - sent[name] for name, count in testbed.packets_by_real_server().items()},
     }
 
 

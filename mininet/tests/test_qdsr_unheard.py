@@ -38,13 +38,13 @@ def both_send(testbed: QdsrTestbed) -> tuple[Get, Capture]:
         limit(testbed, RATE, QUEUE)
         (folder := testbed.scratch / f"client-{number}").mkdir()
         capture = Capture(testbed.clients[0], folder)
-        packets, kept = testbed.directly(), testbed.kept()
+        packets, kept = testbed.packets_by_real_server(), testbed.kept_requests()
         get = Get(testbed, 0, (FIRST, *OBJECTS), command="page")
 
         def senders(before: dict[str, int] = packets) -> list[str]:
-            return [name for name, count in testbed.directly().items() if count - before[name] > UNDER_WAY]
+            return [name for name, count in testbed.packets_by_real_server().items() if count - before[name] > UNDER_WAY]
 
-        until(lambda: len(senders()) == 2 or testbed.kept() > kept + 1 or not get.runs, "real servers send")  # noqa: B023
+        until(lambda: len(senders()) == 2 or testbed.kept_requests() > kept + 1 or not get.runs, "real servers send")  # noqa: B023
         if len(senders()) == 2:
             return get, capture
         get.kill()

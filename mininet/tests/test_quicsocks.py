@@ -25,9 +25,9 @@ def test_the_model_gives_the_published_table() -> None:
 
 def test_the_page_says_what_was_measured() -> None:
     rows = [
-        Row(way, start, retry, True, [base + 1.0, base + 2.0, base + 3.0], [])
+        Row(method, start, retry, True, [base + 1.0, base + 2.0, base + 3.0], [])
         for retry in (False, True)
-        for way, start, base in (("status quo", "", 90 + 60 * retry), ("proposal", "warm", 60 + 30 * retry))
+        for method, start, base in (("status quo", "", 90 + 60 * retry), ("proposal", "warm", 60 + 30 * retry))
     ]
     text = page.page(Result(RoundTrips(30.5, 60.5, 30.5), rows, {"names resolved": 2}))
     assert "| proposal warm | with | 90.0 ms | 91.5 ms | 92.0 ms |" in text
@@ -50,12 +50,12 @@ def test_every_handshake_goes_through_the_proxy_and_leaves_it(tmp_path: Path) ->
             return measure(here, HANDSHAKES).as_json()
 
     result = Sandboxed(body, tmp_path).result()
-    rows = {(row["way"], row["start"], row["retry"], row["cached"]): row for row in result["rows"]}
-    # Delays are exact from below: what is faster than light's share of the model did not take the way that it should.
-    for (way, start, retry, _cached), row in rows.items():
-        least = establishment(way, retry, LTE) + (2 * LTE.dns if start == "cold" else 0)
+    rows = {(row["method"], row["start"], row["retry"], row["cached"]): row for row in result["rows"]}
+    # Delays are exact from below: what is faster than light's share of the model did not take the method that it should.
+    for (method, start, retry, _cached), row in rows.items():
+        least = establishment(method, retry, LTE) + (2 * LTE.dns if start == "cold" else 0)
         assert min(row["handshake_ms"]) >= least, row
-    through = [row for row in rows.values() if row["way"] == "proposal"]
+    through = [row for row in rows.values() if row["method"] == "proposal"]
     assert all(len(row["migrated_ms"]) == HANDSHAKES for row in through)
     proxy = result["proxy"]
     with_retry = HANDSHAKES * sum(row["retry"] for row in through)

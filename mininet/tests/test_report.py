@@ -68,7 +68,7 @@ def test_page_is_well_formed_and_self_contained() -> None:
 def test_page_says_what_quic_leaves_out() -> None:
     page = report.render(replace(SETTINGS, protocol="quic"), PLAN, [make_run("hash")], 0.49)
     WellFormed().feed(page)
-    for text in ("HTTP/3", "Policy cheetah-ll is left out: it counts FIN and RST", "retrieved-cid", "noq"):
+    for text in ("HTTP/3", "Policy cheetah-ll is excluded: it counts FIN and RST", "retrieved-cid", "noq"):
         assert text in page
 
 
@@ -83,7 +83,7 @@ def test_page_shows_both_schedulers_side_by_side() -> None:
     assert checker.open == []
     rows = re.findall(r"<tr><td>([^<]*)</td>", page.split("<h2>Flow completion times</h2>")[0])
     assert rows == ["hash", "hash+aifo", "cclb4", "cclb4+aifo"]
-    for text in ("132 packets", "window of 20 ranks, one packet in 15", "k is 0.1"):
+    for text in ("132 packets", "window of 20 ranks, samples one packet in 15", "k = 0.1"):
         assert text in page
     assert "<th>64</th><th>1024</th></tr>" in page, "bands in order, without those that nothing was counted in"
     assert page.count("<tr><td>hash+aifo</td><td>5</td><td>777</td></tr>") == 1

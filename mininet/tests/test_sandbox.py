@@ -104,7 +104,7 @@ def test_two_runs_in_one_directory_are_refused(tmp_path: Path) -> None:
         wait_until_up(first)
         with start(tmp_path, "return 0") as second:
             _, errors = second.communicate(timeout=20)
-            assert f"another run (process {first.pid}) is using {tmp_path}" in errors
+            assert f"{tmp_path}: in use by another run (process {first.pid})" in errors
         first.terminate()
 
 

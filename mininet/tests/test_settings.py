@@ -86,7 +86,7 @@ def test_the_page_has_settings_of_its_own() -> None:
     [
         ({"QDSR": "yes"}, "QDSR='yes' is unknown; use 0 or 1"),
         ({"QDSR": "1", "SERVERS": "9"}, "SERVERS=9 is out of range; use 2 to 8"),
-        ({"QDSR": "1", "SCHEDULER": "aifo", "LOAD": "0.5"}, "does not go with LOAD, SCHEDULER"),
+        ({"QDSR": "1", "SCHEDULER": "aifo", "LOAD": "0.5"}, "cannot be combined with LOAD, SCHEDULER"),
     ],
 )
 def test_what_the_page_cannot_have_is_refused(env: dict[str, str], says: str) -> None:

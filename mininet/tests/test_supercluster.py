@@ -118,7 +118,7 @@ def well(result: Result, phases: Sequence[str]) -> None:
 
 
 PHASES = ["quiet", "node killed", "node killed: back", "region killed", "region killed: back"]
-MOVES = ["class moved", "class and records moved, node killed", "quiet again"]
+MOVES = ["stream moved", "stream and records moved, node killed", "quiet again"]
 
 
 @pytest.mark.slow

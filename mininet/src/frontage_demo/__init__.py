@@ -1,1 +1,1 @@
-"""A public-facing data centre in network namespaces, and the demo that loads it."""
+"""Demos on the testbeds of `frontage_testbed`: `python -m frontage_demo` and its subpackages."""

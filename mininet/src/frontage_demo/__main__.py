@@ -1,4 +1,4 @@
-"""`python -m frontage_demo`: the demo. See `settings` for what may be set, and `sandbox` for where it runs."""
+"""`python -m frontage_demo`: the demo. Environment variables set it up (`frontage_testbed.datacentre.settings`)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .runner import run_plan
 from .scheduling import refusal_table
 
 Body = Callable[[Settings, Deployment, Path, sandbox.Sandbox], int]
-"""A demo: with what, where its results go, and where it runs; its exit status."""
+"""A demo: it takes settings, the parts of the testbed, the results' directory and a sandbox, and returns its exit status."""
 
 
 def write_results(settings: Settings, plan: list[workload.Arrival], runs: list[PolicyRun], directory: Path, startup: float) -> int:
-    """Write `result.json`, `requests.csv` and `report.html`; returns how many requests failed."""
+    """Write `result.json`, `requests.csv` and `report.html`, and return the number of failed requests."""
     framing = PROTOCOLS[settings.protocol].framing
     offered = workload.offered_load(plan, settings.seconds, settings.bottleneck_rate, framing)
     summaries = {r.name: summarise(plan, r, settings.seconds) for r in runs}
@@ -56,7 +56,7 @@ def write_results(settings: Settings, plan: list[workload.Arrival], runs: list[P
 
 
 def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandbox.Sandbox) -> int:
-    """Run every policy with every scheduler; 0 if no request failed."""
+    """Run every policy with every scheduler, and return 0 if no request failed."""
     protocol = PROTOCOLS[settings.protocol]
     plan = workload.plan(
         seed=settings.seed,
@@ -74,11 +74,11 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
     failures = 0
     console = make_console()
     for policy, reason in protocol.left_out.items():
-        console.print(f"Policy {policy} is left out over {settings.protocol.upper()}: {reason}.", highlight=False)
+        console.print(f"{settings.protocol.upper()} excludes policy {policy}: {reason}.", highlight=False)
     if len(settings.schedulers) > 1:
         console.print(
             f"Every policy runs with {' and with '.join(settings.schedulers)} at the bottleneck: "
-            f"{len(settings.treatments)} runs of {settings.seconds:g} s and some more.",
+            f"{len(settings.treatments)} runs of {settings.seconds:g} s plus draining.",
             highlight=False,
         )
     console.print(
@@ -95,10 +95,10 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
             with LiveTable([t.name for t in settings.treatments], settings.seconds, console) as live:
                 for treatment in settings.treatments:
                     runs.append(run_plan(testbed, treatment, plan, plan_file, live))
-                    # After every run, so that what was measured is not lost if a later one fails.
+                    # After every run, so that a later failure does not lose earlier results.
                     failures = write_results(settings, plan, runs, directory, startup)
     except BaseException:
-        # The scratch directory goes with the namespaces: keep what explains the failure.
+        # The kernel removes the scratch directory with the namespaces: keep what explains the failure.
         box.keep_logs(directory / "logs")
         console.print(f"Logs are in {directory / 'logs'}", highlight=False)
         raise
@@ -106,12 +106,12 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
         console.print(table)
     console.print(f"Report: {directory / 'report.html'}", highlight=False)
     if failures:
-        console.print(f"[red]{failures} requests failed[/red]; result.json says why, requests.csv which")
+        console.print(f"[red]{failures} requests failed[/red]; result.json has the reasons, requests.csv the requests")
     return 1 if failures else 0
 
 
 def main() -> int:
-    """Run the demo with the settings of the environment."""
+    """Run the demo with the settings from the environment."""
     try:
         directory = output_directory()
         if page := page_from_environment():

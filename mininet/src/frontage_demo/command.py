@@ -1,4 +1,4 @@
-"""What the commands have in common that bring a testbed up, measure, and write a page."""
+"""Common parts of the commands that bring up a testbed, measure, and write a page."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ P = TypeVar("P")
 
 
 def parser(module: str, description: str, output: str, what: str, page: str) -> argparse.ArgumentParser:
-    """Of the command `python -m frontage_demo.MODULE`, which leaves `what` in build/`output`, and results/`page` below
-    the documentation.
+    """Return the parser of the command `python -m frontage_demo.MODULE`.
+
+    The command writes `what` into build/`output`, and results/`page` below the documentation.
     """
     build = REPOSITORY / "build"
-    found = argparse.ArgumentParser(
+    arguments = argparse.ArgumentParser(
         prog=f"frontage_demo.{module}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     release = REPOSITORY / "target" / "release"
-    found.add_argument("--programs", type=Path, default=release, help="where our programs are")
-    found.add_argument("--output", type=Path, default=build / output, help=f"where {what} goes")
-    found.add_argument("--docs", type=Path, help=f"write results/{page} below this folder, too")
-    return found
+    arguments.add_argument("--programs", type=Path, default=release, help="folder of our programs")
+    arguments.add_argument("--output", type=Path, default=build / output, help=f"folder for {what}")
+    arguments.add_argument("--docs", type=Path, help=f"also write results/{page} below this folder")
+    return arguments
 
 
 def play(name: str, output: Path, find: Callable[[], P], run: Callable[[sandbox.Sandbox, P], int]) -> int:
@@ -56,6 +57,6 @@ def play(name: str, output: Path, find: Callable[[], P], run: Callable[[sandbox.
 
 
 def keep_logs(name: str, box: sandbox.Sandbox, output: Path) -> None:
-    """Keep what a testbed's processes have said, and say where."""
+    """Copy the logs of a testbed's processes to `output`, and print where they are."""
     box.keep_logs(output / "logs")
     print(f"frontage {name}: logs are in {output / 'logs'}", file=sys.stderr)

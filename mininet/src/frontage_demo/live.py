@@ -1,4 +1,4 @@
-"""The table that is shown while the demo runs."""
+"""The table that the demo shows while it runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from rich.text import Text
 from .metrics import Summary
 
 PLAIN_INTERVAL = 5.0
-"""Seconds between progress lines when the output is no terminal."""
+"""Seconds between progress lines when the output is not a terminal."""
 
 
 class LiveTable:
-    """A row a run, and the servers' active flows now. On something that is no terminal: a line now and then, and a
-    table at the end.
+    """A row for each run, and the servers' current active flows.
+
+    Without a terminal it prints a line now and then, and the table at the end.
     """
 
     def __init__(self, runs: Sequence[str], seconds: float, console: Console | None = None) -> None:
@@ -41,11 +42,11 @@ class LiveTable:
         self._console.print(self._table())
 
     def note(self, text: str) -> None:
-        """A line of progress that stays."""
+        """Print a line of progress above the table."""
         self._console.print(text, highlight=False)
 
     def update(self, run: str, elapsed: float, summary: Summary, finished: int, servers: dict[str, int]) -> None:
-        """Show where a run is."""
+        """Show the progress of a run."""
         state = f"{max(0.0, elapsed):.0f} s" if elapsed < self._seconds else "draining"
         self._rows[run] = (state, summary, finished)
         self._servers = servers
@@ -56,7 +57,7 @@ class LiveTable:
             self.note(f"  {run}: {state}, {finished} of {summary.requests} requests finished")
 
     def finished(self, run: str, summary: Summary) -> None:
-        """A run is over."""
+        """Mark a run as finished."""
         self._rows[run] = ("done", summary, summary.requests)
         self._servers = {}
         if self._console.is_terminal:
@@ -76,7 +77,7 @@ class LiveTable:
     def _table(self) -> Table:
         table = Table(title="requests and flow completion times (ms) by policy", title_justify="left")
         table.add_column("policy", no_wrap=True)
-        for column in ("", "finished", "failed", "≤100 KB mean", "≤100 KB p99", ">1 MB mean", "variance", "sent again"):
+        for column in ("", "finished", "failed", "≤100 KB mean", "≤100 KB p99", ">1 MB mean", "variance", "retransmitted"):
             table.add_column(column, justify="right", no_wrap=True)
         for run, (state, summary, finished) in self._rows.items():
             if summary is None:

@@ -1,4 +1,4 @@
-"""What a policy's run is judged by: flow completion times, failures, and how evenly the servers were loaded."""
+"""The results of a policy's run: flow completion times, failures, and how evenly the servers were loaded."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ SAMPLE_INTERVAL = 0.05
 
 @dataclass(frozen=True)
 class ActiveFlows:
-    """How many flows each server had active, over time."""
+    """Number of active flows of each server over time."""
 
     servers: tuple[str, ...]
     times: tuple[float, ...]
-    """Seconds since the run's start."""
+    """Seconds since the start of the run."""
     counts: tuple[tuple[int, ...], ...]
-    """One row a sample, one column a server."""
+    """One row per sample, one column per server."""
 
     def variances(self, until: float) -> list[float]:
-        """Population variance across the servers, for each sample up to `until` seconds."""
+        """Return the population variance across the servers for each sample up to `until` seconds."""
         return [pvariance(row) for t, row in zip(self.times, self.counts, strict=True) if 0 <= t <= until]
 
 
 @dataclass(frozen=True)
 class PolicyRun:
-    """Everything that was measured in one run."""
+    """All measurements of one run."""
 
     treatment: Treatment
     outcomes: tuple[Outcome, ...]
     active: ActiveFlows
-    """As the servers' agents counted."""
+    """Counted by the servers' agents."""
     drops: Mapping[str, int] = field(default_factory=dict)
     """Packets that the edge switch dropped, by reason."""
     refusals: Mapping[str, int] = field(default_factory=dict)
-    """Packets that AIFO refused, by band of rank: the least remaining processing time in it, in microseconds."""
+    """Packets that AIFO dropped, by the smallest remaining processing time of a rank band in microseconds."""
     steering: Mapping[str, int] = field(default_factory=dict)
     """Packets to and from the VIPs, by how the edge switch found their server."""
     retransmitted: int | None = None
-    """Segments that the servers sent again; None if they do not say."""
+    """Segments that the servers retransmitted; None if they do not report it."""
     cpu: Mapping[str, float] = field(default_factory=dict)
-    """Cores used on average while requests arrived, by part of the testbed."""
+    """Average number of cores in use while requests arrived, by part of the testbed."""
 
     @property
     def name(self) -> str:
-        """In tables."""
+        """Name for tables."""
         return self.treatment.name
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The figures of one run. Times are seconds; None where no flow of the kind finished."""
+    """The results of one run in numbers. Times are seconds; None where no flow of the kind finished."""
 
     requests: int
     failures: int
@@ -71,16 +71,16 @@ class Summary:
     long_mean: float | None
     all_mean: float | None
     variance: float | None
-    """Mean over time of the variance, across servers, of the number of active flows."""
+    """Mean over time of the variance across servers of the number of active flows."""
     variance_of_requests: float
     """Variance across servers of the number of requests that each answered."""
     retransmitted: int | None
-    """Segments that the servers sent again; None if they do not say."""
+    """Segments that the servers retransmitted; None if they do not report it."""
     latest_start: float
-    """By how much the latest request started after its time in the plan."""
+    """Maximum delay of a request's start after its planned time."""
 
     def as_dict(self) -> dict[str, object]:
-        """For `result.json`."""
+        """Return the entry for `result.json`."""
         return {
             "requests": self.requests,
             "failures": self.failures,
@@ -102,7 +102,7 @@ class Summary:
 
 
 def percentile(values: Sequence[float], p: float) -> float | None:
-    """The smallest value that at least the share `p` of the values does not exceed (nearest rank)."""
+    """Return the smallest value that at least the share `p` of the values does not exceed (nearest rank)."""
     if not values:
         return None
     ordered = sorted(values)
@@ -110,22 +110,22 @@ def percentile(values: Sequence[float], p: float) -> float | None:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """Arithmetic mean; None of nothing."""
+    """Return the arithmetic mean; None without values."""
     return fmean(values) if values else None
 
 
 def short_fcts(plan: Sequence[Arrival], outcomes: Sequence[Outcome]) -> list[float]:
-    """Completion times of the short flows that completed."""
+    """Return the completion times of short flows that completed."""
     return [o.fct for o in outcomes if o.ok and plan[o.index].size <= SHORT_FLOW]
 
 
 def long_fcts(plan: Sequence[Arrival], outcomes: Sequence[Outcome]) -> list[float]:
-    """Completion times of the long flows that completed."""
+    """Return the completion times of long flows that completed."""
     return [o.fct for o in outcomes if o.ok and plan[o.index].size > LONG_FLOW]
 
 
 def summarise(plan: Sequence[Arrival], run: PolicyRun, seconds: float) -> Summary:
-    """The figures of a run. A request of the plan that nothing was heard of counts as failed."""
+    """Summarise a run. A request of the plan without an outcome counts as failed."""
     reasons = Counter(o.outcome for o in run.outcomes if not o.ok)
     if lost := len(plan) - len(run.outcomes):
         reasons["unreported"] = lost
@@ -149,8 +149,9 @@ def summarise(plan: Sequence[Arrival], run: PolicyRun, seconds: float) -> Summar
 
 
 def active_flows_seen_by_clients(servers: Sequence[str], outcomes: Sequence[Outcome], start_ns: int, seconds: float) -> ActiveFlows:
-    """The same from the clients' side: a flow is active from its SYN to its last byte. Independent of the servers'
-    agents, so each checks the other.
+    """Return the active flows from the clients' view: a flow is active from its SYN to its last byte.
+
+    This is independent of the servers' agents, so that each view checks the other.
     """
     begun = {s: sorted((o.started_ns - start_ns) / 1e9 for o in outcomes if o.server == s) for s in servers}
     ended = {s: sorted((o.finished_ns - start_ns) / 1e9 for o in outcomes if o.server == s) for s in servers}

@@ -1,4 +1,4 @@
-"""How much of the machine each part of the testbed uses, from /proc."""
+"""Measures the processor use of each part of the testbed from /proc."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def _process_seconds(pid: int) -> float:
-    """Processor time that a process has used; 0 when it is gone."""
+    """Return the processor time of a process; 0 if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -20,13 +20,13 @@ def _process_seconds(pid: int) -> float:
 
 
 def _busy_seconds() -> float:
-    """Processor time that the machine has used for anything, all cores together."""
+    """Return the processor time that all processes of the machine used, summed over its cores."""
     fields = [int(f) for f in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     return (sum(fields[:8]) - fields[3] - fields[4]) / TICKS
 
 
 class ProcessorUse:
-    """Cores in use on average between two moments."""
+    """Average number of cores in use since the creation of this object."""
 
     def __init__(self, parts: Mapping[str, Sequence[int]]) -> None:
         self._parts = parts
@@ -38,6 +38,6 @@ class ProcessorUse:
         return used | {"whole machine": _busy_seconds()}
 
     def cores(self) -> dict[str, float]:
-        """By part, since this object was made."""
+        """Return the cores in use by part."""
         elapsed = max(time.monotonic() - self._began, 1e-3)
         return {part: max(0.0, now - self._before[part]) / elapsed for part, now in self._read().items()}

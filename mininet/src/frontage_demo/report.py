@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page that says what was run, what came out and how to read it."""
+"""The report: a self-contained HTML page with the settings, the results and how to read them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .metrics import PolicyRun, Summary, long_fcts, short_fcts, summarise
 from .tables import counts_table
 
 DESCRIPTIONS = {
-    "hash": "consistent hash of the connection's addresses and ports; knows nothing of load",
-    "cheetah-rr": "round robin; knows nothing of load",
-    "cheetah-ll": "fewest connections, as the switch itself counts SYN against FIN and RST",
-    "cclb4": "least score of active and future flows in equal parts (a = 0.5), as the servers report in their packets",
-    "cclb4-current": "least active flows as reported (a = 1)",
-    "cclb4-future": "least flows that will still be active soon, as reported (a = 0)",
+    "hash": "consistent hash of the connection's addresses and ports, regardless of load",
+    "cheetah-rr": "round robin, regardless of load",
+    "cheetah-ll": "fewest connections, by the switch's own count of SYN against FIN and RST",
+    "cclb4": "lowest score from active and future flows in equal parts (a = 0.5), as reported in the servers' packets",
+    "cclb4-current": "fewest active flows, as reported (a = 1)",
+    "cclb4-future": "fewest flows that will still be active soon, as reported (a = 0)",
 }
 
 
 def render(settings: Settings, plan: Sequence[Arrival], runs: Sequence[PolicyRun], offered: float) -> str:
-    """The page."""
+    """Return the page as HTML."""
     summaries = {r.name: summarise(plan, r, settings.seconds) for r in runs}
     style = resources.files("frontage_demo").joinpath("data/report.css").read_text()
     body = "\n".join(
@@ -55,16 +55,16 @@ def _verdict(summaries: Mapping[str, Summary]) -> str:
     failures = sum(s.failures for s in summaries.values())
     if failures:
         return f'<p class="verdict bad">{failures} of {requests} requests failed.</p>'
-    return f'<p class="verdict good">All {requests} requests completed, every byte verified.</p>'
+    return f'<p class="verdict good">All {requests} requests completed, and every byte was verified.</p>'
 
 
 def _introduction(settings: Settings) -> str:
     protocol = PROTOCOLS[settings.protocol]
-    twice = ", with a plain queue (FIFO) and with AIFO" if len(settings.schedulers) > 1 else ""
-    left_out = "".join(f" Policy {policy} is left out: {reason}." for policy, reason in protocol.left_out.items())
+    twice = ", with FIFO and with AIFO queueing" if len(settings.schedulers) > 1 else ""
+    left_out = "".join(f" Policy {policy} is excluded: {reason}." for policy, reason in protocol.left_out.items())
     return (
         f"<p>{settings.clients} client hosts fetched objects over {protocol.http} from one virtual IP address. A P4 edge switch assigned each connection to one of "
-        f"{settings.servers} {protocol.servers}. The same requests, at the same times, were offered under each policy in turn{twice}; flow sizes follow the web-search "
+        f"{settings.servers} {protocol.servers}. Each policy in turn got the same requests at the same times{twice}; flow sizes follow the web-search "
         f"workload. The flow completion time (FCT) of a request runs from {protocol.fct_begins} to the last byte of the response.{left_out}</p>"
     )
 
@@ -75,7 +75,7 @@ COLUMNS: tuple[Column, ...] = (
     ("p99 FCT<br>up to 100 KB<br>(ms)", lambda s: s.short_p99, 1e3, ".1f"),
     ("mean FCT<br>above 1 MB<br>(ms)", lambda s: s.long_mean, 1e3, ".0f"),
     ("variance<br>of active<br>flows", lambda s: s.variance, 1, ".2f"),
-    ("segments<br>sent again", lambda s: s.retransmitted, 1, ".0f"),
+    ("retransmitted<br>segments", lambda s: s.retransmitted, 1, ".0f"),
 )
 
 
@@ -95,14 +95,14 @@ def _table(runs: Sequence[PolicyRun], summaries: Mapping[str, Summary]) -> str:
         rows.append(f"<tr>{''.join(cells)}</tr>")
     policies = "".join(f"<dt>{p}</dt><dd>{escape(DESCRIPTIONS[p])}</dd>" for p in {r.treatment.policy: 0 for r in runs})
     return (
-        "<h2>Results</h2><p>Sizes are those of the workload, before scaling. Green is the best of a column; less is better in all of them.</p>"
+        "<h2>Results</h2><p>Sizes are the workload's, before scaling. Green marks the best value of a column; lower is better in all of them.</p>"
         f'<div class="scroll"><table><thead><tr><th>policy</th><th>requests</th><th>failed</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div><dl>{policies}</dl>"
     )
 
 
 def _line(run: PolicyRun, values: Sequence[float]) -> Line:
-    """A distribution: the colour is the policy's, dashes say that the queue is not a plain one."""
+    """Return a distribution as a line: the colour shows the policy, dashes a scheduler other than FIFO."""
     treatment = run.treatment
     dashed = treatment.scheduler != "fifo"
     return Line(run.name, POLICIES.index(treatment.policy), cdf_points(values), step=True, dashed=dashed)
@@ -111,8 +111,8 @@ def _line(run: PolicyRun, values: Sequence[float]) -> Line:
 def _fct_section(plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:
     parts = ["<h2>Flow completion times</h2>"]
     for title, select, text in (
-        ("Flows up to 100 KB", short_fcts, "These are most of the flows, and the ones a user waits for."),
-        ("Flows above 1 MB", long_fcts, "These carry most of the bytes; their rate is their share of the links."),
+        ("Flows up to 100 KB", short_fcts, "Most flows are short, and users wait for these."),
+        ("Flows above 1 MB", long_fcts, "Long flows carry most of the bytes; their rate is their share of the links."),
     ):
         values = [(r, [f * 1e3 for f in select(plan, r.outcomes)]) for r in runs]
         everything = [v for _, vs in values for v in vs]
@@ -121,7 +121,7 @@ def _fct_section(plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:
         lines = [_line(r, v) for r, v in values if v]
         x = Axis("FCT (ms)", min(everything) * 0.9, max(everything) * 1.1, logarithmic=True)
         parts.append(
-            f"<h3>{title}</h3><p>A point (x, y) says that the share y of these flows took at most x. Further left is better; the top of the plot is the "
+            f"<h3>{title}</h3><p>A point (x, y) means that the share y of these flows took at most x. Further left is better; the top of the plot is the "
             f"tail. {text}</p>{plot(title, x, Axis('share of flows', 0, 1), lines)}{legend(lines)}"
         )
     return "".join(parts)
@@ -133,8 +133,8 @@ def _variance_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
     lines = [_line(r, v) for r, v in variances if v]
     x = Axis("variance of active flows across servers (flows squared)", 0, max(highest, 1.0))
     return (
-        "<h2>Evenness</h2><p>Every 50 ms the number of active flows was read on each server, and its variance across the servers taken. A point "
-        "(x, y) says that during the share y of the time the variance was at most x. Further left means that the servers were loaded more alike.</p>"
+        "<h2>Evenness</h2><p>The demo sampled the number of active flows of each server every 50 ms and computed its variance across the servers. A point "
+        "(x, y) means that the variance was at most x during the share y of the time. Further left means more even load.</p>"
         f"{plot('Variance across servers', x, Axis('share of time', 0, 1), lines)}{legend(lines)}"
     )
 
@@ -156,8 +156,8 @@ def _active_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
         key = legend(lines)
         cells.append(f"<div><h3>{run.name}</h3>{plot(f'Active flows under {run.name}', x, y, lines, 400, 220)}</div>")
     return (
-        "<h2>Active flows of each server</h2><p>One line a server: responses begun and not yet sent whole. Lines that stay close together are what a "
-        "balancer is for; one that climbs alone is a server that was given more than its link carries. All plots have the same scale.</p>"
+        "<h2>Active flows of each server</h2><p>One line per server shows responses that have begun and are not sent completely. A good balancer keeps the "
+        "lines close together. A line that climbs alone is a server that got more than its link carries. All plots have the same scale.</p>"
         f'{key}<div class="small">{"".join(cells)}</div>'
     )
 
@@ -166,9 +166,9 @@ def _packets_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
     steering = counts_table({r.name: r.steering for r in runs})
     drops = counts_table({r.name: r.drops for r in runs})
     return (
-        "<h2>Packets</h2><h3>How the edge switch found a packet's server</h3><p>Packets to and from the virtual IP address, by the switch's own names. "
-        f"{PROTOCOLS[settings.protocol].found}</p>"
-        f"{steering or '<p>Nothing was counted.</p>'}<h3>Drops by reason</h3>{drops or '<p>The edge switch dropped no packet.</p>'}"
+        "<h2>Packets</h2><h3>How the edge switch found a packet's server</h3><p>Packets to and from the virtual IP address, by the switch's counters. "
+        f"{PROTOCOLS[settings.protocol].steering}</p>"
+        f"{steering or '<p>There are no counts.</p>'}<h3>Drops by reason</h3>{drops or '<p>The edge switch dropped no packets.</p>'}"
     )
 
 
@@ -179,20 +179,20 @@ def _settings_section(settings: Settings, plan: Sequence[Arrival], runs: Sequenc
     entries = {
         "seed": str(settings.seed),
         "time per run": f"{settings.seconds:g} s of arrivals, then until the last response is complete",
-        "load": f"{settings.load:g} of the bottleneck's rate asked for, {offered:.3f} offered by the arrivals drawn",
-        "arrivals": f"Poisson, {len(plan)} requests ({len(plan) / settings.seconds:.1f} a second), a new connection each, open loop",
-        "flow sizes": f"web-search workload (DCTCP, SIGCOMM 2010), times {settings.size_scale:g}, so that a short run holds enough of them",
+        "load": f"{settings.load:g} of the bottleneck's rate requested, {offered:.3f} offered by the drawn arrivals",
+        "arrivals": f"Poisson, {len(plan)} requests ({len(plan) / settings.seconds:.1f} per second), a new connection each, open loop",
+        "flow sizes": f"web-search workload (DCTCP, SIGCOMM 2010) times {settings.size_scale:g}, so that a short run holds enough flows",
         "bottleneck": f"edge switch to clients: {settings.bottleneck_rate / 1e6:g} Mbit/s, queue {queue}, "
         f"propagation {settings.delay * 1e3:g} ms each way",
-        "server links": f"{settings.server_rate / 1e6:g} Mbit/s each, together {settings.server_headroom:g} times the bottleneck",
+        "server links": f"{settings.server_rate / 1e6:g} Mbit/s each, together {settings.server_headroom:g} times the bottleneck's rate",
         "transport": PROTOCOLS[settings.protocol].transport,
         "closing": PROTOCOLS[settings.protocol].closing,
         "switch": settings.target,
-        "latest start": f"{late * 1e3:.1f} ms after its time in the plan",
-        "processor": ", ".join(f"{part} {cores:.2f}" for part, cores in cpu.items()) + " (cores, the most under any policy)",
+        "latest start": f"{late * 1e3:.1f} ms after its planned time",
+        "processor": ", ".join(f"{part} {cores:.2f}" for part, cores in cpu.items()) + " (cores, maximum over the policies)",
     }
     rows = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in entries.items())
     return (
-        f"<h2>Settings</h2><dl>{rows}</dl><p class='soft'>The latest start and the processor's use say whether the machine kept up: if starts are late by more than a "
-        "few milliseconds or all cores are busy, times are the machine's and not the network's. Lower LOAD then.</p>"
+        f"<h2>Settings</h2><dl>{rows}</dl><p class='soft'>The latest start and the processor use show whether the machine kept up. If starts are late by more than a "
+        "few milliseconds or all cores are busy, the times show the machine's limits and not the network's. In that case lower LOAD.</p>"
     )

@@ -17,7 +17,7 @@ from .processor import ProcessorUse
 
 
 class Sampler:
-    """Collects the servers' own counts of their active flows."""
+    """Collects the servers' counts of their active flows."""
 
     def __init__(self, testbed: Testbed) -> None:
         self._testbed = testbed
@@ -31,18 +31,16 @@ class Sampler:
         self._counts.append(tuple(self._testbed.agents.active_flows()))
 
     def latest(self) -> dict[str, int]:
-        """The last sample, by server."""
+        """Return the last sample by server."""
         return dict(zip(self.names, self._counts[-1], strict=True)) if self._counts else {}
 
     def result(self) -> ActiveFlows:
-        """Everything sampled so far."""
+        """Return all samples."""
         return ActiveFlows(self.names, tuple(self._times), tuple(self._counts))
 
 
 def run_plan(testbed: Testbed, treatment: Treatment, plan: Sequence[Arrival], plan_file: Path, live: LiveTable) -> PolicyRun:
-    """Offer the plan's requests under a policy and a scheduler, wait for the last to finish, and return what was
-    measured.
-    """
+    """Replay the plan under a policy and a scheduler, and return the measurements after the last request has finished."""
     seconds = testbed.settings.seconds
     testbed.edge.apply(treatment)
     testbed.wait_until_ready()
@@ -94,5 +92,5 @@ def run_plan(testbed: Testbed, treatment: Treatment, plan: Sequence[Arrival], pl
 
 
 def _difference(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
-    """What was counted in between."""
+    """Return the counts between two readings."""
     return {name: count - before.get(name, 0) for name, count in after.items()}

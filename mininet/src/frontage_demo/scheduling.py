@@ -1,4 +1,4 @@
-"""What AIFO did: the report's section, and the table at the end of the terminal's output."""
+"""The results of AIFO: a section of the report, and the table at the end of the terminal's output."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from .tables import counted, counts_table
 
 
 def section(settings: Settings, plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:
-    """HTML; empty if every queue was a plain one."""
+    """Return the section as HTML; empty if every queue was FIFO."""
     if "aifo" not in settings.schedulers:
         return ""
     aifo = Scheduler.model_validate(scheduler_of("aifo", settings.bottleneck_packets))
     refused = counts_table({r.name: r.refusals for r in runs if r.treatment.scheduler == "aifo"}, order=int)
     return (
-        "<h2>The bottleneck's queue: FIFO and AIFO</h2><p>Every policy met the same arrivals twice, with the same queue of "
-        f"{aifo.capacity} packets in the edge switch. FIFO drops what comes when it is full. AIFO (SIGCOMM 2021) refuses a packet as soon as its flow needs "
-        "too long still for so full a queue, as the servers' cookies say (RPT), and so keeps room for flows that are nearly done. It compares with a "
-        f"window of {aifo.window} ranks, one packet in {aifo.sample} enters it, and k is {aifo.k:g}; what has no cookie has rank 0.</p>"
+        "<h2>The bottleneck's queue: FIFO and AIFO</h2><p>Every policy got the same arrivals twice, with the same queue of "
+        f"{aifo.capacity} packets in the edge switch. FIFO drops packets when the queue is full. AIFO (SIGCOMM 2021) drops a packet if the remaining time of its "
+        "flow is too long for the current queue length; the servers' cookies carry this time (RPT). This keeps room for flows that are nearly finished. AIFO "
+        f"compares with a window of {aifo.window} ranks, samples one packet in {aifo.sample}, and uses k = {aifo.k:g}; packets without a cookie have rank 0.</p>"
         f"{_plots(plan, runs)}"
-        "<h3>Packets that AIFO refused, by remaining time</h3><p>A column's head is the least remaining processing time of its packets, in microseconds at "
-        f"{settings.server_rate / 1e6:g} Mbit/s, the rate of a server's link; the next column's is where it ends. Shortest first means zeros on the left. Drops of a full queue are "
-        f"in <em>Drops by reason</em> below, as queue-full.</p>{refused or '<p>AIFO refused no packet.</p>'}"
+        "<h3>Packets that AIFO dropped, by remaining time</h3><p>A column's head is the smallest remaining processing time of its packets, in microseconds at "
+        f"{settings.server_rate / 1e6:g} Mbit/s, the rate of a server's link; the column ends where the next one begins. Shortest first means zeros on the left. "
+        f"<em>Drops by reason</em> below counts tail drops of the full queue.</p>{refused or '<p>AIFO dropped no packets.</p>'}"
     )
 
 
 def _plots(plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:
-    """For each policy, the short flows' completion times with either scheduler; all plots have the same scale."""
+    """Return plots of the short flows' completion times for each policy with both schedulers, at the same scale."""
     fcts = [(r.treatment, [f * 1e3 for f in short_fcts(plan, r.outcomes)]) for r in runs]
     everything = [v for _, vs in fcts for v in vs]
     if not everything:
@@ -57,13 +57,11 @@ def _plots(plan: Sequence[Arrival], runs: Sequence[PolicyRun]) -> str:
 
 
 def refusal_table(runs: Sequence[PolicyRun]) -> Table | None:
-    """For the terminal: packets refused by band of remaining time, and those that found the queue full. None if AIFO
-    never ran.
-    """
+    """Return the terminal's table: tail drops, and AIFO's drops by band of remaining time. None if AIFO never ran."""
     refusals = {r.name: r.refusals for r in runs if r.treatment.scheduler == "aifo"}
     if not refusals:
         return None
-    table = Table(title="packets dropped: queue full; refused by AIFO, by remaining time (us)", title_justify="left")
+    table = Table(title="dropped packets: queue full; by AIFO, by remaining time (us)", title_justify="left")
     bands = counted(refusals, order=int)
     for column in ("policy", "full", *(f"{least}+" for least in bands)):
         table.add_column(column, justify="left" if column == "policy" else "right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""Tables of the report that count packets."""
+"""Tables of packet counts for the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def counts_table(counts: Mapping[str, Mapping[str, int]], order: Callable[[str], Any] = str) -> str:
-    """A row a run, a column a name that was counted at all, in order; empty if there is none."""
+    """Return a table with a row per run and a column per name with a count; empty without counts."""
     names = counted(counts, order)
     if not names:
         return ""
@@ -20,5 +20,5 @@ def counts_table(counts: Mapping[str, Mapping[str, int]], order: Callable[[str],
 
 
 def counted(counts: Mapping[str, Mapping[str, int]], order: Callable[[str], Any] = str) -> list[str]:
-    """The names that were counted at all, in order."""
+    """Return the names that have a count, in order."""
     return sorted({name for row in counts.values() for name, count in row.items() if count}, key=order)

@@ -1,4 +1,4 @@
-"""What a host's network sees of QUIC."""
+"""Captures QUIC packets on a host's interface with tcpdump."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .datacentre.addresses import QUIC_PORT
 from .nodes import Namespace, NodeError
 
 SNAPLEN = 128
-"""Bytes of a frame that are kept: Ethernet, IPv6, UDP, and a long header up to its ids."""
+"""Bytes kept of each frame: Ethernet, IPv6, UDP, and a long header up to its connection IDs."""
 WHOLE = 0
-"""As many as there are."""
+"""Snapshot length for whole frames."""
 PCAP_HEADER = 24
 
 
 class Capture:
-    """Of what a host sends to the service and is sent by whomever, from now on."""
+    """A running capture: by default of packets to the service and of all incoming UDP packets."""
 
     def __init__(
         self,
@@ -32,38 +32,38 @@ class Capture:
         snaplen: int = SNAPLEN,
         what: str = f"udp port {QUIC_PORT} or (inbound and udp)",
     ) -> None:
-        """`what` is an expression of pcap-filter(7)."""
+        """Start the capture. `what` is an expression of pcap-filter(7). Raises NodeError."""
         self.file = folder / "capture.pcap"
         log = folder / "tcpdump.log"
         tcpdump = ["tcpdump", "-i", interface, "-Z", "root", "-U", "-s", str(snaplen), "-w", str(self.file), what]
         with log.open("wb") as out:
             self._process = host.spawn(tcpdump, stdout=out, stderr=out)
-        # The file's own header is written when it listens.
+        # tcpdump writes the file header once it listens.
         while not self.file.exists() or self.file.stat().st_size < PCAP_HEADER:
             if self._process.poll() is not None:
-                raise NodeError(f"tcpdump does not capture: {log.read_text().strip()}")
+                raise NodeError(f"tcpdump failed: {log.read_text().strip()}")
             time.sleep(0.01)
 
     def datagrams(self) -> list[Datagram]:
-        """What was seen so far."""
+        """Return the datagrams captured so far."""
         return datagrams(self.file)
 
     def end(self) -> None:
-        """See no more."""
+        """Stop the capture."""
         self._process.terminate()
         self._process.wait()
 
 
 @dataclass(frozen=True)
 class Datagram:
-    """Of the service, either way."""
+    """A UDP datagram from or to the service."""
 
     up: bool
     """Whether the client sent it."""
     local: tuple[str, int]
     """The client's address and port."""
     remote: str
-    """The address that is not the client's."""
+    """The peer's address."""
     size: int
     """Bytes of UDP payload."""
     head: bytes
@@ -71,12 +71,13 @@ class Datagram:
 
 
 def datagrams(pcap: Path) -> list[Datagram]:
-    """All of the service's port in a capture of Ethernet frames, in its order, but for what an earlier connection is
-    still sent.
+    """Return the datagrams of the service's port in a capture of Ethernet frames, in order.
+
+    Datagrams to a local port that sent nothing are left out: they belong to an earlier connection.
     """
-    seen = [_datagram(frame) for frame in frames(pcap)]
-    at_work = {datagram.local for datagram in seen if datagram.up}
-    return [datagram for datagram in seen if datagram.local in at_work]
+    captured = [_datagram(frame) for frame in frames(pcap)]
+    active = {datagram.local for datagram in captured if datagram.up}
+    return [datagram for datagram in captured if datagram.local in active]
 
 
 def _datagram(frame: bytes) -> Datagram:
@@ -91,8 +92,8 @@ def _datagram(frame: bytes) -> Datagram:
 
 
 def frames(pcap: Path) -> Iterator[bytes]:
-    """Of a capture; the last one may not be written whole yet."""
+    """Yield the frames of a capture. The last one is left out while it is not fully written."""
     with RawPcapReader(str(pcap)) as reader:
-        for frame, about in reader:
-            if len(frame) == about.caplen:
+        for frame, metadata in reader:
+            if len(frame) == metadata.caplen:
                 yield frame

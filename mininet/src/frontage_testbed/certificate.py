@@ -1,4 +1,4 @@
-"""Certificates of testbeds' servers, signed by themselves or by a CA of the testbed's."""
+"""Certificates of a testbed's servers, self-signed or signed by the testbed's CA."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .nodes import NodeError
 
 
 def make_certificate(directory: Path, subject: str, *extensions: str) -> None:
-    """Write `certificate.pem` and `key.pem` into `directory`: for `subject` (as `/CN=films`), with X.509 `extensions`.
+    """Write `certificate.pem` and `key.pem` into `directory` for `subject` (as `/CN=films`), with X.509 `extensions`.
 
     Raises NodeError.
     """
@@ -18,12 +18,12 @@ def make_certificate(directory: Path, subject: str, *extensions: str) -> None:
 
 
 def make_authority(directory: Path) -> None:
-    """Write the certificate of a CA, `ca.pem`, and its key, `ca.key`, into `directory`. Raises NodeError."""
+    """Write a CA's certificate `ca.pem` and key `ca.key` into `directory`. Raises NodeError."""
     _request(directory, "/CN=ca", "ca.key", "ca.pem")
 
 
 def issue_certificate(directory: Path, name: str) -> None:
-    """Write `NAME.pem` and `NAME.key` into `directory`: for a host of this name, by the CA there. Raises NodeError."""
+    """Write `NAME.pem` and `NAME.key` for a host of this name, signed by the CA in `directory`. Raises NodeError."""
     options = ["-CA", "ca.pem", "-CAkey", "ca.key"]
     for extension in (f"subjectAltName=DNS:{name}", "basicConstraints=critical,CA:FALSE"):
         options += ["-addext", extension]
@@ -35,4 +35,4 @@ def _request(directory: Path, subject: str, key: str, certificate: str, *options
     command += ["-subj", subject, "-keyout", key, "-out", certificate, *options]
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
     if done.returncode != 0:
-        raise NodeError(f"openssl made no certificate: {done.stderr.strip()}")
+        raise NodeError(f"openssl req failed: {done.stderr.strip()}")

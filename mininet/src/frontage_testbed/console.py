@@ -1,14 +1,14 @@
-"""Where the demos print."""
+"""The console that the demos print to."""
 
 from __future__ import annotations
 
 from rich.console import Console
 
 LOG_WIDTH = 120
-"""Columns of a table when the output goes to a file or pipe."""
+"""Columns when the output goes to a file or pipe."""
 
 
 def make_console() -> Console:
-    """Of the terminal's width, if it is one."""
+    """Return a console with the terminal's width, or `LOG_WIDTH` without a terminal."""
     console = Console()
     return console if console.is_terminal else Console(width=LOG_WIDTH)

@@ -1,5 +1,6 @@
-"""Configurations of balancers that hand requests over, and of the real servers that get them. All fields are in
-host-agents/cclb7-quic and host-agents/real-server.
+"""Configurations of balancers that delegate requests, and of their real servers.
+
+host-agents/cclb7-quic and host-agents/real-server document all fields.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 LINK_PORT = 4500
-"""Where real servers wait for balancers: UDP."""
+"""UDP port on which real servers accept balancers."""
 ORIGIN_PORT = 8080
-"""Where they answer over HTTP/1.1 what is not handed to them."""
+"""Port on which real servers answer proxied requests over HTTP/1.1."""
 
 BALANCER = """\
 listen = ["[{address}]:{port}"]
@@ -41,45 +42,45 @@ OBJECTS = """\
 path = "/"
 directory = "objects"
 """
-"""The route of one that has files."""
+"""The route of a real server that serves files."""
 
 
 @dataclass(frozen=True)
 class RealServer:
-    """One of them: its certificate is for its name."""
+    """A real server; its certificate is issued for its name."""
 
     name: str
     address: str
 
     @property
     def origin(self) -> str:
-        """Where it answers over HTTP/1.1."""
+        """Base URL for proxied requests over HTTP/1.1."""
         return f"http://[{self.address}]:{ORIGIN_PORT}"
 
 
 def balancer(name: str, address: str, port: int, fields: str = "") -> str:
-    """How a balancer's begins, with what it has beside these fields; its sections and routes follow."""
+    """Return the beginning of a balancer's configuration, with additional `fields`; sections and routes follow it."""
     return BALANCER.format(name=name, address=address, port=port, fields=fields)
 
 
 def handoff(name: str, servers: Iterable[RealServer], fields: str = "") -> str:
-    """The section [handoff] of a balancer of this name."""
+    """Return the section [handoff] for the balancer of this name."""
     listed = (f'{{ name = "{s.name}", address = "[{s.address}]:{LINK_PORT}", origin = "{s.origin}" }}' for s in servers)
     return HANDOFF.format(balancer=name, servers=", ".join(listed), fields=fields)
 
 
 def handed_route(policy: str) -> str:
-    """All requests are for the real servers, as this policy chooses."""
+    """Return a route that delegates all requests to the real servers that `policy` selects."""
     return f'[[route]]\npath = "/"\nreal_servers = {{ policy = "{policy}" }}\n'
 
 
 def proxied_route(server: RealServer) -> str:
-    """The balancer is a proxy of one of them."""
+    """Return a route that proxies all requests to one real server."""
     return f'[[route]]\npath = "/"\norigin = "{server.origin}"\n'
 
 
 def real_server(server: RealServer, balancer: str, fields: str = "", routes: str = OBJECTS) -> str:
-    """A real server's, whose balancer has this name; `fields` may end with sections."""
+    """Return a real server's configuration; `balancer` is its balancer's name, and `fields` may end with sections."""
     return REAL_SERVER.format(
         name=server.name,
         address=server.address,

@@ -1,4 +1,4 @@
-"""Reads Prometheus endpoints: the controller's and softswitch's."""
+"""Reads Prometheus endpoints."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Scrape:
     samples: tuple[Sample, ...]
 
     def total(self, name: str, **labels: str) -> float:
-        """The sum of a metric's values with these labels; 0 if there is none."""
+        """Return the sum of a metric's values with these labels; 0 if there is none."""
         return sum(s.value for s in self.samples if s.name == name and labels.items() <= s.labels.items())
 
     def by(self, label: str, name: str) -> dict[str, int]:
-        """The sums of a metric's values, by one of its labels."""
+        """Return the sums of a metric's values, by the values of one label."""
         totals: Counter[str] = Counter()
         for sample in self.samples:
             if sample.name == name and label in sample.labels:
@@ -41,13 +41,13 @@ class Scrape:
 
 
 def parse(text: str) -> Scrape:
-    """Parse Prometheus' text format, as far as these endpoints use it."""
+    """Parse the subset of the Prometheus text format that our programs write."""
     return Scrape(
         tuple(Sample(s["name"], dict(LABEL.findall(s["labels"] or "")), float(s["value"])) for s in SAMPLE.finditer(text))
     )
 
 
 def scrape(address: str, timeout: float = 5.0) -> Scrape:
-    """Read the endpoint at host:port; OSError if it does not answer."""
+    """Read the endpoint at `host:port`. Raises OSError if it does not answer."""
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=timeout) as response:
         return parse(response.read().decode())

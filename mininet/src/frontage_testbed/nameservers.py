@@ -1,6 +1,6 @@
-"""Configurations of name servers: nsd, which has a zone, and unbound, which asks it.
+"""Configurations of name servers: nsd, which serves a zone, and unbound, which resolves names in it.
 
-There is no root of names to begin at, so that resolvers are told where the zone's server is. All run as root, in the
+There are no root servers, so resolvers are configured with the address of the zone's server. All run as root, in the
 foreground, and log to standard error.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from .nodes import Namespace
 
 PACKAGES = {"nsd": "nsd", "unbound": "unbound"}
-"""Debian's, by program."""
+"""Debian packages, by program."""
 AUTHORITY = ("nsd", "-d", "-c", "nsd.conf")
 RESOLVER = ("unbound", "-d", "-p", "-c", "unbound.conf")
 
@@ -61,7 +61,7 @@ stub-zone:
 
 
 def write_authority(folder: Path, address: str, port: int, zone: str, records: Sequence[str]) -> None:
-    """Write nsd's configuration, and the zone of this name, into `folder`."""
+    """Write nsd's configuration and the zone of this name into `folder`."""
     (folder / "zone").write_text("\n".join(records) + "\n")
     (folder / "nsd.conf").write_text(NSD.format(address=address, port=port, folder=folder, zone=zone))
 
@@ -69,7 +69,7 @@ def write_authority(folder: Path, address: str, port: int, zone: str, records: S
 def write_resolver(
     folder: Path, addresses: Sequence[str], port: int, zone: str, authority: str, options: Mapping[str, str]
 ) -> None:
-    """Write unbound's configuration into `folder`, with more options than all need."""
+    """Write unbound's configuration into `folder`; `options` are additional server options."""
     text = UNBOUND.format(
         interfaces="\n".join(f"    interface: {address}" for address in addresses),
         port=port,
@@ -82,6 +82,6 @@ def write_resolver(
 
 
 def start(host: Namespace, command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
-    """Start `AUTHORITY` or `RESOLVER`, as it is written in `folder`."""
+    """Start `AUTHORITY` or `RESOLVER` with its configuration in `folder`."""
     with (folder / f"{command[0]}.log").open("wb") as log:
         return host.spawn(command, stdout=log, stderr=log, cwd=folder)

@@ -1,5 +1,6 @@
-"""nats-servers with JetStream, each at sites that its tags say: in one cluster, or in several that gateways join to a
-supercluster.
+"""nats-servers with JetStream: one cluster, or several that gateways connect to a supercluster.
+
+Tags of the servers name the sites at which they are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from nats.aio.client import Client
 from nats.js import api
 from nats.js.errors import Error as JetStreamError
 
-PATIENCE = 60.0
+READY_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
@@ -32,23 +33,23 @@ class Node:
     cluster: str
     sites: tuple[int, ...]
     address: str
-    """IPv4 or IPv6, without brackets."""
+    """IPv4 or IPv6 address, without brackets."""
     client: int
     route: int
     gateway: int
 
     def at(self, port: int) -> str:
-        """Host and port, as in a URL."""
+        """Return host and port for use in a URL."""
         return f"[{self.address}]:{port}" if ":" in self.address else f"{self.address}:{port}"
 
     @property
     def url(self) -> str:
-        """For clients."""
+        """The server's URL for clients."""
         return f"nats://{self.at(self.client)}"
 
 
 class Servers:
-    """All of them. What they have stored is below `folder`, and stays when they are killed."""
+    """The servers of a testbed. Their data is below `folder` and survives `kill`."""
 
     def __init__(
         self,
@@ -56,41 +57,41 @@ class Servers:
         nodes: Sequence[Node],
         run: Callable[[Node, Path, IO[bytes]], subprocess.Popen[bytes]],
     ) -> None:
-        """`run` starts a server by its configuration, with a log."""
+        """`run` starts a server with a configuration file and a log."""
         self.nodes = nodes
         self._folder = folder
         self._run = run
         self._running: dict[Node, subprocess.Popen[bytes]] = {}
 
     def of(self, site: int) -> list[Node]:
-        """Those at a site."""
+        """Return the servers at a site."""
         return [node for node in self.nodes if site in node.sites]
 
     def named(self, name: str) -> Node:
-        """One, by its name."""
+        """Return the server of this name."""
         return next(node for node in self.nodes if node.name == name)
 
     @property
     def urls(self) -> list[str]:
-        """Where clients connect, to any."""
+        """URLs of all servers."""
         return [node.url for node in self.nodes]
 
     def near(self, site: int) -> list[str]:
-        """Where the clients at a site do."""
+        """Return the URLs of the servers at a site."""
         return [node.url for node in self.of(site)]
 
     @property
     def pids(self) -> list[int]:
-        """The processes."""
+        """Process ids of the running servers."""
         return [process.pid for process in self._running.values()]
 
     def start_all(self) -> None:
-        """For the first time."""
+        """Start all servers for the first time."""
         for node in self.nodes:
             self.start(node)
 
     def start(self, node: Node) -> None:
-        """Again, if it was killed."""
+        """Start a server, also after it was killed."""
         file = self._folder / f"{node.name}.conf"
         file.write_text(self._configuration(node))
         with (self._folder / f"{node.name}.log").open("ab") as log:
@@ -122,28 +123,28 @@ class Servers:
         return f"[{', '.join(addresses)}]"
 
     def kill(self, node: Node) -> None:
-        """With signal 9: as if its machine lost power, but that what it wrote to files stays."""
+        """Kill a server with signal 9, as if its machine lost power; its files stay."""
         process = self._running.pop(node)
         process.kill()
         process.wait()
 
     def freeze(self, node: Node) -> None:
-        """It stands still, with its connections, until `thaw`."""
+        """Suspend a server with its connections until `thaw`."""
         self._running[node].send_signal(signal.SIGSTOP)
 
     def thaw(self, node: Node) -> None:
-        """It goes on."""
+        """Resume a suspended server."""
         self._running[node].send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """All that run."""
+        """Kill all running servers."""
         for node in list(self._running):
             self.kill(node)
 
     async def ready(self) -> None:
-        """Wait until a stream can be had on all servers of each cluster, as far as they run."""
+        """Wait until a stream can be created on all running servers of each cluster."""
         sizes = Counter(node.cluster for node in self._running)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(READY_TIMEOUT):
             for cluster, size in sizes.items():
                 client = await self.connect(cluster)
                 try:
@@ -153,7 +154,7 @@ class Servers:
                     await client.close()
 
     async def connect(self, cluster: str) -> Client:
-        """To whichever of a cluster answers: at the start, none does for a while."""
+        """Connect to any running server of a cluster; retry until one answers."""
         urls = [node.url for node in self._running if node.cluster == cluster]
         while True:
             try:
@@ -175,13 +176,13 @@ async def _placed(client: Client, cluster: str, replicas: int) -> bool:
 
 
 async def _silent(_: Exception) -> None:
-    """A server that is not up yet is asked again."""
+    """Ignore an error: servers that are not up yet are tried again."""
 
 
 def free_ports(count: int) -> list[int]:
-    """TCP's, of this machine."""
+    """Return free TCP ports of this machine."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return [listener.getsockname()[1] for listener in sockets]

@@ -1,8 +1,8 @@
-"""Mininet's nodes and links as this testbed needs them. The only module that touches mininet.
+"""Mininet's nodes and links for testbeds. No other module imports mininet.
 
-Mininet configures interfaces with several commands each, which adds up over dozens of hosts; here a node's whole set-
-up is one shell script, so that the testbed is up in a few seconds. Limits of the machine are left alone: `Mininet.init`
-would raise them for everybody.
+Mininet configures each interface with several commands, which takes long for dozens of hosts. Here one shell script
+sets up a whole node, so a testbed is up within seconds. `Mininet.init` would raise limits of the whole machine, so it
+does not run.
 """
 
 from __future__ import annotations
@@ -22,32 +22,33 @@ class NodeError(RuntimeError):
     """A node could not be set up."""
 
 
-# The kernel completes checksums and cuts large segments only when a packet leaves for a real wire. On a veth it never
-# does, so a switch that reads the frames would see unfinished checksums and 64 KB "packets".
+# The kernel completes checksums and segments large packets only when a packet leaves through a physical interface. On a
+# veth it never does, so a switch that reads the frames would see unfinished checksums and 64 KB "packets".
 OFFLOADS_OFF = "ethtool -K {interface} tx off rx off tso off gso off gro off >/dev/null"
 
 CONGESTION_CONTROL = "congctl cubic"
-"""To be put on a host's routes: the kernel's default differs by distribution, and results must not. (The sysctl would
-do, but a namespace may set it only to algorithms that the machine's administrator allowed.)
+"""Option for a host's routes. The kernel's default differs by distribution, and results must not depend on it.
+
+A namespace may set the sysctl only to algorithms that the machine's administrator allows, so it is no alternative.
 """
 
 TCP_SETTINGS = {
     "net/ipv4/tcp_timestamps": "1",
-    # A connection must not inherit what an earlier one measured.
+    # A connection must not inherit metrics of an earlier one.
     "net/ipv4/tcp_no_metrics_save": "1",
     "net/ipv6/conf/all/accept_dad": "0",
 }
 
 
 class _BareIntf(Intf):  # type: ignore[misc]
-    """An interface that its node's set-up script brings up."""
+    """An interface that its node's set-up script configures."""
 
     def config(self, **_params: Any) -> dict[str, Any]:
         return {}
 
 
 class Namespace(Host):  # type: ignore[misc]
-    """A host whose `setup` parameter is its shell script."""
+    """A host whose `setup` parameter holds the lines of a shell script."""
 
     def config(self, setup: Sequence[str] = (), **_params: Any) -> dict[str, Any]:
         """Run the set-up script in the node's namespaces."""
@@ -55,14 +56,14 @@ class Namespace(Host):  # type: ignore[misc]
         lines.append("ip link set lo up")
         for interface in self.intfNames():
             lines.append(OFFLOADS_OFF.format(interface=interface))
-            # Addresses are usable at once, not after duplicate address detection.
+            # Skip duplicate address detection, so that addresses are usable at once.
             lines.append(f"echo 0 > /proc/sys/net/ipv6/conf/{interface}/accept_dad")
             lines.append(f"ip link set {interface} up")
         run_script(self.name, [*lines, *setup], self.pid)
         return {}
 
     def spawn(self, command: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
-        """Start a process in the node's namespaces; it ends with the testbed."""
+        """Start a process in the node's namespaces. The kernel ends it with the testbed."""
         return subprocess.Popen(
             ["mnexec", "-da", str(self.pid), *(str(c) for c in command)],
             stdin=subprocess.DEVNULL,
@@ -70,17 +71,15 @@ class Namespace(Host):  # type: ignore[misc]
         )
 
     def run(self, command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run a command in the node's namespaces to its end and return its output; failure is an error."""
+        """Run a command in the node's namespaces and return its output. Raises NodeError if it fails."""
         return _run(self.name, ["mnexec", "-a", str(self.pid), *(str(c) for c in command)], **options)
 
 
 class EdgePort(Switch):  # type: ignore[misc]
-    """Where the edge switch's interfaces are: the testbed's root namespace. The switch itself is a process of the
-    demo's (see `edge`).
-    """
+    """The node of the edge switch's interfaces: the testbed's root namespace, in which the switch process runs."""
 
     def config(self, setup: Sequence[str] = (), **_params: Any) -> dict[str, Any]:
-        """Bring the ports up; no address, no protocol of the kernel's may speak on them."""
+        """Bring the ports up without addresses, so that no protocol of the kernel sends on them."""
         lines = []
         for interface in self.intfNames():
             if interface != "lo":
@@ -95,21 +94,19 @@ class EdgePort(Switch):  # type: ignore[misc]
         self.config(**self.params)
 
 
-# Mininet would raise limits and sysctls of the machine, for everybody and for good.
+# Keeps `Mininet.init` from raising limits and sysctls of the whole machine permanently.
 Mininet.inited = True
 
 
 class Network(Mininet):  # type: ignore[misc]
-    """Mininet without its defaults for OpenFlow."""
+    """Mininet without its OpenFlow defaults."""
 
     def __init__(self, topo: Topo) -> None:
         super().__init__(topo=topo, host=Namespace, switch=EdgePort, link=Link, intf=_BareIntf, controller=None)
 
 
 def run_script(where: str, lines: Sequence[str], pid: int | None = None) -> None:
-    """Run shell lines, in a node's namespaces if `pid` is its process; the first failure is an error that shows what
-    was said.
-    """
+    """Run shell lines, in the namespaces of process `pid` if given. Raises NodeError with the output of the first failure."""
     enter = ["mnexec", "-a", str(pid)] if pid else []
     _run(where, [*enter, "sh", "-euc", "\n".join(lines)])
 
@@ -122,13 +119,13 @@ def _run(where: str, command: Sequence[str], **options: Any) -> subprocess.Compl
 
 
 def spawn(command: Sequence[str | Path], log: IO[bytes] | int) -> subprocess.Popen[bytes]:
-    """Start a process in the testbed's root namespace; it ends with the testbed."""
+    """Start a process in the testbed's root namespace. The kernel ends it with the testbed."""
     return subprocess.Popen(
         [str(c) for c in command],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
-        start_new_session=True,  # Ctrl-C is the demo's to handle
+        start_new_session=True,  # the demo itself handles Ctrl-C
     )
 
 

@@ -1,4 +1,4 @@
-"""Starting processes that serve, seeing that they do, and ending them."""
+"""Starts servers, waits until they listen, and ends them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from .nodes import Namespace, NodeError
 START_TIMEOUT = 20.0
 STOP_TIMEOUT = 5.0
 LAST_BYTES = 500
-"""Of a log, to show with an error."""
+"""Bytes of a log's end that an error shows."""
 
 
 def serve(host: Namespace, name: str, command: Sequence[str | Path], port: int, folder: Path) -> subprocess.Popen[bytes]:
-    """Start a process in `folder`, whose log there has its name, and wait until something is at the port, TCP's or
-    UDP's. Raises NodeError.
+    """Start a process in `folder` and wait until a TCP or UDP socket is bound to `port`. Its log is `folder/NAME.log`.
+
+    Raises NodeError.
     """
     file = folder / f"{name}.log"
     with file.open("wb") as log:
@@ -33,13 +34,13 @@ def serve(host: Namespace, name: str, command: Sequence[str | Path], port: int, 
 
 
 def udp_ports(host: Namespace) -> set[int]:
-    """Those that a host listens to."""
+    """Return the UDP ports that a host listens on."""
     lines = host.run(["ss", "-Hlun"]).stdout.splitlines()
     return {int(line.split()[3].rpartition(":")[2]) for line in lines}
 
 
 def end(process: subprocess.Popen[bytes] | None) -> None:
-    """Ask a process to end, and wait; kill it if it does not."""
+    """Terminate a process and wait for it; kill it after `STOP_TIMEOUT`."""
     if process is None:
         return
     process.terminate()

@@ -1,4 +1,4 @@
-"""Finds the programs that a testbed runs: ours, which `make setup` builds, and Debian's."""
+"""Finds the programs of a testbed: our own, which `make setup` builds, and Debian's."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def ours(folder: Path, *names: str) -> tuple[Path, ...]:
-    """Those of a folder, in this order. Raises NodeError for the first that is missing."""
+    """Return the paths of our own programs in `folder`. Raises NodeError if one is missing."""
     for name in names:
         if not (folder / name).is_file():
-            raise NodeError(f"{folder / name} is missing: `make setup` builds it")
+            raise NodeError(f"{folder / name}: file not found: run `make setup`")
     return tuple(folder / name for name in names)
 
 
 def missing_packages(packages: Mapping[str, str], env: Mapping[str, str] = os.environ) -> list[str]:
-    """Debian packages whose programs are not here; `packages` by program."""
-    # Name servers are where a search path that is not root's does not look.
+    """Return the Debian packages whose programs are missing; `packages` maps programs to packages."""
+    # Debian installs name servers in a directory that is not on every user's search path.
     path = f"{env.get('PATH', os.defpath)}:/usr/sbin"
     return sorted({package for program, package in packages.items() if not shutil.which(program, path=path)})

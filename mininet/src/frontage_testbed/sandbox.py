@@ -1,10 +1,10 @@
-"""Namespaces of its own for a whole testbed, so that nothing of it can be left behind.
+"""Isolates a whole testbed in its own namespaces, so that it leaves nothing behind.
 
 The testbed runs in a child process that is the first of a new PID namespace and has its own network and mount
-namespaces. When that process ends, however it ends, the kernel kills every process of the testbed, and with them go the
-interfaces, the mounts and the pinned eBPF maps: there is nothing that a later run would have to find and remove. The
-child dies with its parent (PR_SET_PDEATHSIG), so that also a killed demo takes its testbed along. Two testbeds on one
-machine do not see each other, whatever names and ports they use.
+namespaces. When that process ends, for whatever reason, the kernel kills every process of the testbed, and removes the
+interfaces, the mounts and the pinned eBPF maps with them. A later run has nothing to find and remove. The child dies
+with its parent (PR_SET_PDEATHSIG), so a killed demo takes its testbed with it. Two testbeds on one machine do not see
+each other, whatever names and ports they use.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Sandbox:
-    """Where a testbed runs."""
+    """The environment of a running testbed."""
 
     scratch: Path
-    """Memory-backed, empty at first, and gone afterwards."""
+    """Directory in memory: empty at first, and removed afterwards."""
     process: int
-    """The first process, as the machine numbers it."""
+    """The first process, by its id in the machine's PID namespace."""
 
     @property
     def bpf(self) -> Path:
-        """A BPF file system of the sandbox's own."""
+        """Directory of the sandbox's own BPF file system."""
         return self.scratch / "bpf"
 
     def part(self, name: str) -> Sandbox:
-        """For one of several testbeds, one after the other: it has a directory and a network of its own."""
+        """Return a sandbox with its own directory and network, for one of several testbeds that run one after the other."""
         part = replace(self, scratch=self.scratch / name)
         _new_network()
         _mount("bpf", part.bpf)
         return part
 
     def keep_logs(self, directory: Path) -> None:
-        """Copy every process's log out of the scratch directory, which goes when the sandbox ends."""
+        """Copy all log files out of the scratch directory, which is removed with the sandbox."""
         for log in self.scratch.glob("**/*.log"):
             target = directory / log.relative_to(self.scratch)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -87,12 +87,12 @@ def _mount(kind: str, path: Path, options: str = "") -> None:
 
 
 def _make_mounts_private(below: Path) -> None:
-    """Keep what is mounted from now on out of the machine's own mount namespace, and have a root that is a mount point.
+    """Detach later mounts from the machine's own mount namespace, and make the root a mount point.
 
-    In a chroot it is none, so it cannot be made private, by us or by mininet. The root of all mounts is then found by
-    climbing: a process whose working directory lies outside its root, here set to `below`, is not stopped on its way
-    up. From there the chroot's directory is bound to itself and made the root, which is where `mnexec` and `nsenter`
-    enter.
+    In a chroot the root is not a mount point, so neither we nor mininet can make it private. The root of all mounts is then
+    found by climbing: a process whose working directory is outside its root, here set to `below`, can go up without a
+    limit. From there the chroot's directory is bind-mounted onto itself and made the root, which is where `mnexec` and
+    `nsenter` enter.
     """
     root, here = os.open("/", os.O_PATH), Path.cwd()
     os.chroot(below)
@@ -118,7 +118,7 @@ def _die_with_parent() -> None:
 
 
 class Lock:
-    """Held by a run for its output directory; the kernel releases it when the run ends, however it ends."""
+    """A run's lock on its output directory. The kernel releases it when the run ends."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ class Lock:
         self._file: TextIO | None = None
 
     def acquire(self) -> None:
-        """Take the lock, or say who has it."""
+        """Take the lock. Raises SandboxError with the process id of the holder."""
         file = self._path.open("a+")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -134,7 +134,7 @@ class Lock:
             file.seek(0)
             holder = file.read().strip() or "unknown"
             raise SandboxError(
-                f"another run (process {holder}) is using {self._path.parent}; wait for it, or set FRONTAGE_DEMO_DIR"
+                f"{self._path.parent}: in use by another run (process {holder}): wait for it, or set FRONTAGE_DEMO_DIR"
             ) from None
         file.truncate(0)
         file.write(str(os.getpid()))
@@ -143,20 +143,20 @@ class Lock:
 
 
 def run(body: Callable[[Sandbox], int], directory: Path) -> int:
-    """Run `body` in namespaces of its own, with `directory/run` as scratch, and return its result as exit status.
+    """Run `body` in new namespaces, with `directory/run` as scratch directory, and return its result as exit status.
 
-    SIGINT and SIGTERM reach it as KeyboardInterrupt. To be called once in a process, and last: its later children
-    could not be started any more.
+    SIGINT and SIGTERM reach `body` as KeyboardInterrupt. Call this once in a process, as its last action: the process
+    cannot start further children afterwards.
     """
     if os.geteuid() != 0:
-        raise SandboxError("network namespaces need root: run it with sudo")
+        raise SandboxError("network namespaces need root: run this with sudo")
     lock = Lock(directory)
     lock.acquire()
     scratch = directory / "run"
-    # What a killed run leaves behind is this directory, empty: what it held was memory of its own mount namespace.
+    # A killed run leaves this directory behind, empty: its content was in memory of its own mount namespace.
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
-    # The child makes the other namespaces: this process must see its own mounts, to remove the scratch directory.
+    # The child creates the other namespaces: this process must see its own mounts to remove the scratch directory.
     _check(_libc.unshare(CLONE_NEWPID), "making a PID namespace")
     sys.stdout.flush()
     sys.stderr.flush()
@@ -170,16 +170,16 @@ def run(body: Callable[[Sandbox], int], directory: Path) -> int:
 
 
 def _first_process(body: Callable[[Sandbox], int], scratch: Path) -> int:
-    """The new PID namespace's process 1."""
+    """Run as process 1 of the new PID namespace."""
     status = 1
     try:
         _die_with_parent()
-        # As the first process of its namespace it is shielded from signals that it has no handler for.
+        # The kernel shields the first process of a namespace from signals without a handler.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
         _check(_libc.unshare(CLONE_NEWNS), "making a mount namespace")
         _new_network()
-        # The machine's /proc still shows, and with it this process's number outside.
+        # /proc is still the machine's, so it shows this process's id outside.
         sandbox = Sandbox(scratch, int(Path("/proc/self").readlink().name))
         _make_mounts_private(scratch)
         _mount("proc", Path("/proc"))
@@ -198,14 +198,14 @@ def _first_process(body: Callable[[Sandbox], int], scratch: Path) -> int:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    # Once is enough: a second signal must not interrupt the clean-up.
+    # Only once: a second signal must not interrupt the clean-up.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def _wait(child: int) -> int:
-    """Wait for the testbed, passing on signals that reached only this process."""
+    """Wait for the child, and forward signals that reached only this process."""
 
     def forward(number: int, _frame: FrameType | None) -> None:
         os.kill(child, number)

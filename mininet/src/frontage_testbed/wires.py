@@ -1,5 +1,6 @@
-"""Wires between hosts of a small testbed. Each is two ports of one softswitch, whose links have the delays, rates and
-losses.
+"""Wires between the hosts of a small testbed.
+
+A wire is two ports of one softswitch, whose links have the wire's delay, rate and loss.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ GRPC = "127.0.0.1:9559"
 
 
 def interface(port: int) -> str:
-    """Name of the interface that is a port."""
+    """Return the name of the interface of a port."""
     return f"{WIRES}-{port}"
 
 
 class Wires:
-    """Of a testbed in `folder`, where the program is compiled."""
+    """The wires of a testbed; `folder` holds the compiled program and the log."""
 
     def __init__(self, switch: Path, compiler: Path, folder: Path) -> None:
         self._switch, self._folder, self._program = switch, folder, folder / "wire.json"
         run_script(WIRES, [f"{compiler} -o {self._program} {PROGRAM}"])
 
     def start(self, ports: Sequence[int], links: Mapping[int, str], seed: int) -> subprocess.Popen[bytes]:
-        """Start the switch. `links` by port, as softswitch has them; `seed` is of their losses."""
+        """Start the switch. `links` maps ports to softswitch's link options; `seed` is for losses."""
         command: list[str | Path] = [self._switch, self._program, "--seed", str(seed)]
         for port in ports:
             command += ["-i", f"{port}@{interface(port)}"]

@@ -1,1 +1,1 @@
-"""Artemis over a testbed of sites whose distances are measured ones; `python -m frontage_demo.artemis`."""
+"""`python -m frontage_demo.artemis`: Artemis, DNS and anycast over sites at measured distances."""

@@ -1,4 +1,4 @@
-"""`python -m frontage_demo.artemis`: Artemis, DNS and anycast over the same testbeds."""
+"""`python -m frontage_demo.artemis`: measures Artemis, DNS and anycast over the same testbeds."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from .testbed import ArtemisTestbed
 
 
 def deployment(settings: Settings, name: str, programs: Programs, box: sandbox.Sandbox) -> None:
-    """Measure one deployment, and write what came out."""
+    """Measure one deployment, and write the results."""
     scenario = SCENARIOS[name]
     print(f"{scenario.title}: bringing up {len(scenario.sites)} sites ...", flush=True)
     directory = box.scratch / name
     with ArtemisTestbed(scenario, programs, directory, seed=settings.seed, dispatched=settings.dispatched) as testbed:
         steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in testbed.startup.items())
         print(f"Up ({steps}). To look inside: nsenter --all --target {box.process}", flush=True)
-        samples = measure(testbed, settings.rounds, settings.seed, settings.ways)
-        if name == settings.scenarios[0] and "artemis" in settings.ways:
+        samples = measure(testbed, settings.rounds, settings.seed, settings.methods)
+        if name == settings.scenarios[0] and "artemis" in settings.methods:
             samples += redundant(testbed, settings.rounds, settings.degrees)
         save([Result.of(testbed, settings.seed, settings.rounds, samples)], settings.output / f"{name}.json")
 
 
 def redundancy(settings: Settings, programs: Programs, box: sandbox.Sandbox) -> None:
-    """Show what redundancy routing is for, and write what came out."""
+    """Measure redundancy under packet loss and site failure, and write the results."""
     scenario = events.DETOUR
     (client,) = scenario.clients
     loss = events.between_sites(events.LOSS, scenario.sites)
-    print(f"Loss, and the death of a site: bringing up {len(scenario.sites)} sites ...", flush=True)
+    print(f"Packet loss and site failure: bringing up {len(scenario.sites)} sites ...", flush=True)
     directory = box.scratch / scenario.name
     with ArtemisTestbed(scenario, programs, directory, seed=settings.seed, loss=loss, dispatched=settings.dispatched) as testbed:
         by_anycast(testbed, client)
@@ -50,16 +50,16 @@ def redundancy(settings: Settings, programs: Programs, box: sandbox.Sandbox) -> 
 
 
 def computed(settings: Settings, programs: Programs, box: sandbox.Sandbox) -> None:
-    """Show what the mapping does that the controllers compute, and write what came out."""
+    """Measure the mapping that the controllers compute, and write the results."""
     scenario = events.DETOUR
     (client,) = scenario.clients
-    print(f"The mapping computed: bringing up {len(scenario.sites)} sites ...", flush=True)
+    print(f"Computed mapping: bringing up {len(scenario.sites)} sites ...", flush=True)
     with ArtemisTestbed(scenario, programs, box.scratch / "computed", seed=settings.seed, computed=True) as testbed:
         save_failover(failover.failover(testbed, client), settings.output / "failover.json")
 
 
 def in_sandbox(body: Callable[[sandbox.Sandbox], None], directory: Path) -> None:
-    """Run this in namespaces of its own, which are gone afterwards. Raises NodeError if it failed."""
+    """Run `body` in its own namespaces. Raises NodeError if it failed."""
 
     def kept(box: sandbox.Sandbox) -> int:
         try:
@@ -82,11 +82,11 @@ def in_sandbox(body: Callable[[sandbox.Sandbox], None], directory: Path) -> None
             os._exit(status)
     _, status = os.waitpid(child, 0)
     if status != 0:
-        raise NodeError("a testbed failed; what went wrong stands above")
+        raise NodeError("a testbed failed: see the messages above")
 
 
 def main() -> int:
-    """Measure all that is asked for, and write the page; 0 if the goals are reached."""
+    """Run the requested measurements, write the page, and return 0 if the goals are reached."""
     settings = parse()
     try:
         programs = find()

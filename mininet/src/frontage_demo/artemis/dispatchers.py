@@ -1,4 +1,4 @@
-"""A site's dispatcher, for services whose name has to be read from the first flight."""
+"""The dispatcher of a site, for services whose name is read from the first flight."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ TIMEOUT = 10.0
 
 
 def start(host: Namespace, program: Path, site: SiteAddresses, directory: Path) -> subprocess.Popen[bytes]:
-    """Start it; it knows nothing before `tell`."""
+    """Start the dispatcher; its table is empty until `update_table`."""
     file = directory / "dispatcher.toml"
     file.write_text(CONFIGURATION.format(own=site.dispatcher, control=DISPATCHER_PORT, tunnel=TUNNEL_PORT, vtep=site.vtep))
     with (directory / "dispatcher.log").open("ab") as log:
         return host.spawn([program, file], stdout=log, stderr=log)
 
 
-def tell(
+def update_table(
     host: Namespace,
     site: SiteAddresses,
     sites: Sequence[SiteAddresses],
@@ -42,7 +42,7 @@ def tell(
     redundancy: int,
     version: int,
 ) -> None:
-    """Replace all that it knows of sites, services and the mapping."""
+    """Replace the dispatcher's table: sites, services and the mapping."""
     service = {"name": ZONE, "id": SERVICE_ID, "deployment": DEPLOYMENT, "redundancy": redundancy}
     table = {
         "version": version,
@@ -55,13 +55,13 @@ def tell(
 
 
 def table_version(host: Namespace, site: SiteAddresses) -> int:
-    """Of what it was told. Raises OSError if it was told nothing yet."""
+    """Return the version of the dispatcher's table. Raises OSError if it has none yet."""
     table = json.loads(_request(host, site, "GET", "/table"))
     return int(table["version"])
 
 
 def replicas(host: Namespace, site: SiteAddresses) -> object:
-    """Those that it has heard of."""
+    """Return the replicas that have reported to the dispatcher."""
     return json.loads(_request(host, site, "GET", "/replicas"))
 
 

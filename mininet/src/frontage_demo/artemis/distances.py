@@ -1,4 +1,4 @@
-"""What latencies are by distances alone, as if switches, servers and clients took no time."""
+"""Latencies from distances alone, as if switches, servers and clients took no time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .scenarios import AUTHORITY, Scenario
 
 
 def least(latencies: Latencies, scenario: Scenario, routes: Mapping[str, str]) -> dict[str, tuple[float, float]]:
-    """Mean set-up and query latency over all clients by each way, milliseconds; `routes` is anycast's site by place.
+    """Return mean set-up and query latency over all clients by each method, in ms; `routes` maps places to anycast's sites.
 
-    Artemis' first flight goes from the site where it came in to the best one, from where the answer comes straight;
-    what is sent then goes straight there.
+    Artemis' first flight enters at anycast's site, which forwards it to the best one. The response and everything after it
+    take the direct path.
     """
     totals = dict.fromkeys(("artemis", "dns", "anycast"), (0.0, 0.0))
     for place in scenario.clients.values():
@@ -22,11 +22,11 @@ def least(latencies: Latencies, scenario: Scenario, routes: Mapping[str, str]) -
         direct, anycast = latencies.rtt(place, best), latencies.rtt(place, entered)
         detour = direct if entered == best else (anycast + latencies.rtt(entered, best) + direct) / 2
         name = latencies.rtt(place, place) + (1 - HIT_RATE) * latencies.rtt(place, AUTHORITY)
-        for way, setup, response in (
+        for method, setup, response in (
             ("artemis", detour, direct),
             ("dns", name + direct, direct),
             ("anycast", anycast, anycast),
         ):
-            totals[way] = totals[way][0] + setup, totals[way][1] + setup + response
+            totals[method] = totals[method][0] + setup, totals[method][1] + setup + response
     count = len(scenario.clients)
-    return {way: (setup / count, query / count) for way, (setup, query) in totals.items()}
+    return {method: (setup / count, query / count) for method, (setup, query) in totals.items()}

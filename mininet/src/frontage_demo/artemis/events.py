@@ -1,4 +1,4 @@
-"""What happens to clients when a site dies, and when packets between sites are lost."""
+"""Connection attempts when a site fails, and when packets between sites are lost."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from .scenarios import Published, Scenario
 from .testbed import ArtemisTestbed
 
 RETRANSMISSION = 900.0
-"""Milliseconds above a connection's best time from which on a first flight must have been sent again: the time-out is a
-second before there is an RTT sample (RFC 9002, section 6.2.2: thrice 333 ms), less what times vary.
+"""Milliseconds above a connection's best time that prove a retransmitted first flight.
+
+Without an RTT sample the timeout is a second (RFC 9002, section 6.2.2: three times 333 ms); this subtracts variation.
 """
 
 DETOUR = Scenario(
@@ -21,7 +22,7 @@ DETOUR = Scenario(
     Published((0, 0, 0), (0, 0, 0), 1.0, 90.0),
     {"Sweden": "eu-north-1"},
 )
-"""No client is where a site is, so that the paths between sites can have a loss of their own."""
+"""No client is at a site's place, so that only the paths between sites lose packets."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,13 @@ class Try:
     """One attempt to connect."""
 
     event: str
-    """What had happened; one of `LOST`, `ALIVE`, `DEAD` and `MAPPED`."""
+    """The state of the testbed: `LOST`, `ALIVE`, `DEAD` or `MAPPED`."""
     degree: int
-    """X."""
+    """X, the number of sites that get the first flight."""
     site: str | None
-    """The place of the site that answered; None if none did."""
+    """The place of the site that answered; None if the attempt failed."""
     setup: float
-    """Milliseconds; 0 if none did."""
+    """Milliseconds; 0 if the attempt failed."""
 
 
 LOST = "1 % of the packets between sites are lost"
@@ -46,7 +47,7 @@ LOSS = 0.01
 
 
 def attempt(testbed: ArtemisTestbed, client: str, degree: int, event: str) -> Try:
-    """Connect once by Artemis."""
+    """Connect once by Artemis, and return the result."""
     try:
         met = sample(testbed, client, "artemis", by_artemis(testbed, client), redundancy=degree)
     except Failed:
@@ -55,12 +56,12 @@ def attempt(testbed: ArtemisTestbed, client: str, degree: int, event: str) -> Tr
 
 
 def between_sites(share: float, sites: Sequence[str]) -> dict[tuple[str, str], float]:
-    """A loss of this share of the packets on every path between two of these places."""
+    """Return this loss rate for every path between two of these places."""
     return {(a, b): share for a in sites for b in sites if a < b}
 
 
 def losses(testbed: ArtemisTestbed, client: str, tries: int) -> list[Try]:
-    """Attempts with X = 1 and with X = 2, in a testbed whose paths between sites lose packets."""
+    """Return attempts with X = 1 and with X = 2 in a testbed whose paths between sites lose packets."""
     seen = []
     for degree in (1, 2):
         testbed.set_redundancy(degree)
@@ -69,8 +70,9 @@ def losses(testbed: ArtemisTestbed, client: str, tries: int) -> list[Try]:
 
 
 def site_dies(testbed: ArtemisTestbed, client: str, tries: int) -> list[Try]:
-    """A client's best site dies under X = 2: attempts before, attempts while the mapping still names it, and attempts
-    with X = 1 after the next mapping.
+    """Kill a client's best site, and return attempts in three states.
+
+    These are X = 2 before the failure, X = 2 while the mapping still contains the site, and X = 1 after the next mapping.
     """
     dead = testbed.best_site(client).place
     testbed.set_redundancy(2)
@@ -82,13 +84,13 @@ def site_dies(testbed: ArtemisTestbed, client: str, tries: int) -> list[Try]:
 
 
 def late(tries: Sequence[Try]) -> int:
-    """How many attempts waited for a retransmission. The time that the fastest took is what one takes without."""
+    """Return how many attempts waited for a retransmission, compared with the fastest one."""
     times = [t.setup for t in tries if t.site is not None]
     return sum(time > min(times) + RETRANSMISSION for time in times)
 
 
 def unmet(tries: Sequence[Try]) -> list[str]:
-    """Of what redundancy is to bring, what it did not, in words."""
+    """Return a message for each goal of redundancy that was missed."""
     missed = []
     if failed := sum(t.site is None for t in tries if t.degree == 2):
         missed.append(f"{failed} handshakes failed at X = 2")

@@ -1,5 +1,7 @@
-"""What happens to a client where the controllers compute the mapping: it is served where it came in, then at the site
-that measurements show to be the best for it, and when that one dies, at the next best.
+"""A client under a mapping that the controllers compute.
+
+The site where it enters serves it first, then the site that measurements show to be best, and when that one fails, the
+next best.
 """
 
 from __future__ import annotations
@@ -18,47 +20,47 @@ from .siteconfig import INTERVAL
 from .testbed import ArtemisTestbed
 
 EVERY = 0.1
-"""Seconds from one attempt to the next while a site is dead."""
+"""Seconds between two attempts while a site is down."""
 ROUND = 0.5
-"""Seconds that a round of the controllers' may take beside the interval between two."""
-PATIENCE = 120.0
-"""Seconds after which what has not come does not come."""
+"""Maximum seconds of the controllers' computation, in addition to the interval between two."""
+MAPPING_TIMEOUT = 120.0
+"""Seconds to wait for a mapping."""
 
 
 @dataclass(frozen=True)
 class Failover:
-    """What a client met. Sites are places."""
+    """What a client observed. Sites are places."""
 
     interval: float
     """Seconds between two computations of the mapping."""
     entered: str
-    """Where anycast leads it."""
+    """Anycast's site for the client."""
     first: str
-    """Who answered when nothing was measured."""
+    """The site that answered before any measurement."""
     best: str
-    """Who is nearest."""
+    """The nearest site."""
     learned: float
-    """Seconds until that one answered."""
+    """Seconds until the nearest site answered."""
     rtts: tuple[Rtt, ...]
-    """What was measured by then."""
+    """The store's measurements at that time."""
     distances: Mapping[str, float]
-    """Milliseconds from the client to each site and back, in the order of the sites' numbers."""
+    """Round-trip times in ms between the client and each site, in the order of the sites' numbers."""
     leader: str
-    """Whose controller computed when the best site died."""
+    """The site whose controller computed the mapping when the best site failed."""
     heir: str
-    """Who is nearest of the others."""
+    """The nearest of the other sites."""
     outage: float
-    """Seconds from the death to this one's first answer."""
+    """Seconds from the failure to the first answer of the next site."""
 
 
 def failover(testbed: ArtemisTestbed, client: str) -> Failover:
-    """Connect, in a testbed that is new, until the best site answers; kill it; connect until the next one answers."""
+    """Connect in a new testbed until the best site answers; kill it; connect until the next best one answers."""
     place = testbed.scenario.clients[client]
     best, heir, *_ = testbed.nearest(place)
     began = time.monotonic()
     first = site = _answering(testbed, client)
     while site != best:
-        _in_time(began, f"no mapping leads {client} to {best}")
+        _check_deadline(began, f"no mapping leads {client} to {best}")
         site = _answering(testbed, client)
     learned = time.monotonic() - began
     number = testbed.site(best).addresses.id
@@ -66,7 +68,7 @@ def failover(testbed: ArtemisTestbed, client: str) -> Failover:
     def measured() -> bool:
         return any(rtt.site == number and rtt.source == "passive" for rtt in testbed.rtts(client))
 
-    _until(measured, f"{best} has measured no handshake of {client}'s")
+    _wait_until(measured, f"{best} has measured no handshake of {client}")
     rtts, leader = tuple(testbed.rtts(client)), testbed.leader()
     died = time.monotonic()
     testbed.site(best).kill()
@@ -80,45 +82,46 @@ def _answering(testbed: ArtemisTestbed, client: str) -> str:
 
 
 def _outage(testbed: ArtemisTestbed, client: str, heir: str, died: float) -> float:
-    """Seconds from then until a connection is set up there. New ones are begun all the time, and none waits for
-    another: a first flight that a dead site gets is answered by nobody, or when it is sent again.
+    """Return the seconds from the failure until a connection to `heir` is set up.
+
+    Attempts overlap: a first flight to a dead site gets no answer, or only after its retransmission.
     """
     begun: dict[subprocess.Popen[bytes], float] = {}
     try:
         while True:
-            _in_time(died, f"no mapping leads {client} to {heir}")
+            _check_deadline(died, f"no mapping leads {client} to {heir}")
             begun[begin(testbed, client, *BY_ARTEMIS)] = time.monotonic() - died
             time.sleep(EVERY)
-            for done in [one for one in begun if one.poll() is not None]:
+            for done in [process for process in begun if process.poll() is not None]:
                 since = begun.pop(done)
                 with suppress(Failed):
                     answer = sample(testbed, client, "artemis", end(client, done))
                     if answer.site == heir:
                         return since + answer.setup / 1e3
     finally:
-        for one in begun:
-            one.kill()
-            one.wait()
+        for process in begun:
+            process.kill()
+            process.wait()
 
 
-def _until(condition: Callable[[], bool], otherwise: str) -> None:
+def _wait_until(condition: Callable[[], bool], message: str) -> None:
     began = time.monotonic()
     while not condition():
-        _in_time(began, otherwise)
+        _check_deadline(began, message)
         time.sleep(EVERY)
 
 
-def _in_time(began: float, otherwise: str) -> None:
-    if time.monotonic() > began + PATIENCE:
-        raise NodeError(f"{otherwise} after {PATIENCE:.0f} s")
+def _check_deadline(began: float, message: str) -> None:
+    if time.monotonic() > began + MAPPING_TIMEOUT:
+        raise NodeError(f"{message} after {MAPPING_TIMEOUT:.0f} s")
 
 
 def unmet(seen: Failover) -> list[str]:
-    """Of what the mapping is to do, what it did not, in words."""
+    """Return a message for each goal of the mapping that was missed."""
     missed = []
     if seen.first != seen.entered:
-        missed.append(f"a client of whom nothing was known came in at {seen.entered} and was served at {seen.first}")
+        missed.append(f"an unknown client entered at {seen.entered} and was served at {seen.first}")
     if seen.outage > seen.interval + ROUND:
-        late = f"the next best site answered {seen.outage:.1f} s after the best one's death"
-        missed.append(f"{late}; the mapping's interval is {seen.interval:g} s")
+        late = f"the next best site answered {seen.outage:.1f} s after the best one failed"
+        missed.append(f"{late}; the mapping interval is {seen.interval:g} s")
     return missed

@@ -1,4 +1,4 @@
-"""Figures 12 and 13 of the paper, with our numbers."""
+"""Figures 12 and 13 of the paper, with our results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from frontage_testbed.reporting.style import set_style
 
 from .measure import Sample
 from .results import Result, mean
-from .tables import WAYS
+from .tables import METHODS
 
 set_style()
 COLOURS = {"artemis": "tab:blue", "dns": "tab:orange", "anycast": "tab:green"}
@@ -22,18 +22,18 @@ SIMULATED = {
     "setup": {"artemis": 17.25, "dns": 27.32, "anycast": 16.86},
     "query": {"artemis": 31.65, "dns": 41.72, "anycast": 33.72},
 }
-"""The published figure's means, milliseconds (section 5.2.2); anycast's set-up is Artemis' less 0.39."""
+"""Means of the published figure in ms (section 5.2.2); anycast's set-up is that of Artemis less 0.39."""
 
 
 def figure12(result: Result, file: Path) -> None:
-    """How often set-up and query take how long, in one scenario."""
+    """Plot the distributions of set-up and query latency in one scenario."""
     figure = Figure(figsize=(7, 3))
     for axes, what, title in zip(figure.subplots(1, 2), ("setup", "query"), ("connection set-up", "query"), strict=True):
-        for way, name in WAYS.items():
-            if times := sorted(getattr(sample, what) for sample in result.by(way)):
+        for method, name in METHODS.items():
+            if times := sorted(getattr(sample, what) for sample in result.by(method)):
                 shares = [(number + 1) / len(times) for number in range(len(times))]
-                axes.step(times, shares, where="post", label=name, color=COLOURS[way])
-                axes.axvline(SIMULATED[what][way], color=COLOURS[way], linestyle=":", linewidth=1)
+                axes.step(times, shares, where="post", label=name, color=COLOURS[method])
+                axes.axvline(SIMULATED[what][method], color=COLOURS[method], linestyle=":", linewidth=1)
         axes.set_xscale("log")
         axes.set_xlabel(f"{title} latency (ms)")
         axes.set_ylabel("share of connections")
@@ -42,7 +42,7 @@ def figure12(result: Result, file: Path) -> None:
 
 
 def figure13(results: Sequence[Result], file: Path) -> None:
-    """Every client's mean query latency, its set-up shaded; behind them the mean of all, and the published one."""
+    """Plot each client's mean query latency with its set-up shaded, then the mean of all and the published one."""
     figure = Figure(figsize=(8, 2.4 * len(results)))
     for axes, result in zip(figure.subplots(len(results), 1, squeeze=False)[:, 0], results, strict=True):
         _bars(axes, result)
@@ -52,8 +52,8 @@ def figure13(results: Sequence[Result], file: Path) -> None:
 def _bars(axes: Axes, result: Result) -> None:
     clients, published = list(result.scenario.clients), result.scenario.published
     places = [*range(len(clients)), len(clients) + 0.5, len(clients) + 1.5]
-    for offset, (way, name) in enumerate(WAYS.items()):
-        samples = result.by(way)
+    for offset, (method, name) in enumerate(METHODS.items()):
+        samples = result.by(method)
         if not samples:
             continue
         at = [place + 0.27 * (offset - 1) for place in places]
@@ -62,8 +62,8 @@ def _bars(axes: Axes, result: Result) -> None:
             _means(samples),
             (published.setup[offset], published.query[offset]),
         ]
-        axes.bar(at, [query for _, query in means], 0.25, color=COLOURS[way], alpha=0.45, label=name)
-        axes.bar(at, [setup for setup, _ in means], 0.25, color=COLOURS[way])
+        axes.bar(at, [query for _, query in means], 0.25, color=COLOURS[method], alpha=0.45, label=name)
+        axes.bar(at, [setup for setup, _ in means], 0.25, color=COLOURS[method])
     axes.set_xticks(places, [*clients, "all", "all, published"], rotation=45, ha="right")
     axes.set_ylabel("ms")
     axes.set_title(result.scenario.title, loc="left")
@@ -71,5 +71,5 @@ def _bars(axes: Axes, result: Result) -> None:
 
 
 def _means(samples: Sequence[Sample]) -> tuple[float, float]:
-    """Of set-up and of query."""
+    """Return the means of set-up and query latency."""
     return mean(s.setup for s in samples), mean(s.query for s in samples)

@@ -1,4 +1,4 @@
-"""Clients as they are, to whom a hosts file says that a name is at its service address, and where their packets go."""
+"""Unmodified clients that get a service address from a hosts file, and the destinations of their packets."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from .names import ZONE
 from .testbed import LONG_OBJECT, ArtemisTestbed
 
 LIMIT = 60.0
-"""Seconds for a download that takes two."""
+"""Seconds for a download that takes about two."""
 BOUND = 'mount --bind "$0" /etc/hosts && exec "$@"'
 
 
 @dataclass(frozen=True)
 class Binding:
-    """What a client's network saw of a download."""
+    """What the network observed of a client's download."""
 
     whole: bool
-    """Whether the client was content, and had the right bytes."""
+    """Whether the client reported success and has the right bytes."""
     site: str | None
-    """The place of the site whose own address it moved to; None if it stayed at the service address."""
+    """The place of the site whose own address the client moved to; None if it stayed at the service address."""
     before: int
-    """Datagrams that it had sent to the service address when the site's own address answered; all, if none did."""
+    """Datagrams to the service address before the site's own address answered; all of them if it never did."""
     after: int
-    """Datagrams that it sent to the service address after that."""
+    """Datagrams to the service address after that."""
     log: str
-    """The end of what the client said, if the download is not whole."""
+    """The end of the client's output, if the download failed."""
 
 
 def download(testbed: ArtemisTestbed, client: str, command: Sequence[str | Path], folder: Path) -> Binding:
-    """Have a program fetch `LONG_OBJECT` by the zone's name into `folder`, which is not there yet."""
+    """Have a program fetch `LONG_OBJECT` by the zone's name into `folder`, which must not exist yet."""
     deadline = time.monotonic() + LIMIT
     hosts = folder.with_suffix(".hosts")
     hosts.write_text(f"127.0.0.1 localhost\n{testbed.service_address} {ZONE}\n")
     original = testbed.directory / "objects" / LONG_OBJECT.removeprefix("/")
-    told = ["unshare", "-m", "sh", "-c", BOUND, hosts, *command]
-    found = Download(told, testbed.client(client), folder, original, LIMIT)
-    found.begin()
-    # Until all is seen: tcpdump may be behind the client.
-    while (found.runs or _answered(found.seen()) < original.stat().st_size) and time.monotonic() < deadline:
+    bound = ["unshare", "-m", "sh", "-c", BOUND, hosts, *command]
+    transfer = Download(bound, testbed.client(client), folder, original, LIMIT)
+    transfer.begin()
+    # tcpdump may be behind the client: wait for the whole response.
+    while (transfer.runs or _answered(transfer.seen()) < original.stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.1)
-    return binding(testbed, found.finish())
+    return binding(testbed, transfer.finish())
 
 
 def _answered(seen: Sequence[Datagram]) -> int:
-    """Bytes that the client was sent."""
+    """Return the bytes sent to the client."""
     return sum(datagram.size for datagram in seen if not datagram.up)
 
 
 def binding(testbed: ArtemisTestbed, done: Done) -> Binding:
-    """Of what was seen of a download."""
+    """Return what the capture of a download shows."""
     service = testbed.service_address
     own = next((n for n, datagram in enumerate(done.seen) if not datagram.up and datagram.remote != service), None)
     sent = [datagram.up and datagram.remote == service for datagram in done.seen]

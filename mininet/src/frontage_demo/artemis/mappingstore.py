@@ -1,4 +1,4 @@
-"""What the sites' controllers know of the mapping (docs/mapping.md), by a look into the store that they share."""
+"""Reads what the sites' controllers know of the mapping (docs/mapping.md) from the store that they share."""
 
 from __future__ import annotations
 
@@ -19,38 +19,41 @@ from .names import ZONE
 from .siteconfig import STORE
 
 PREFIX_LENGTH = 48
-"""Under which clients are measured."""
+"""Length of the prefixes under which the store keeps clients."""
 
 
 @dataclass(frozen=True)
 class Rtt:
-    """What a site has measured of a client's network."""
+    """A site's measurement of a client's network."""
 
     site: int
     source: str
-    """passive, in handshakes, or active, by probes."""
+    """`passive` from handshakes, `active` from probes."""
     milliseconds: float
-    """The least."""
+    """The minimum."""
     count: int
 
 
 @dataclass(frozen=True)
 class Placed:
-    """What placement did at its last epoch."""
+    """The result of placement at its last epoch."""
 
     epoch: int
-    """Its number."""
+    """Number of the epoch."""
     move: dict[str, int | None]
-    """The epochs of the last move: in which demand first asked for it (`shown`), in which it was `decided`, and the
-    last that had ended when first flights went there (`active`); empty before the first."""
+    """Epochs of the last move; empty before the first one.
+
+    `shown`: demand first asked for the move. `decided`: placement decided it. `active`: the last epoch that had ended when
+    first flights went to the new site.
+    """
     handshakes: int
-    """Since the last move."""
+    """Handshakes since the last move."""
     shares: dict[int, float]
-    """Of the demand, by region."""
+    """Shares of the demand, by region."""
     serving: frozenset[int]
-    """Sites that get first flights by now."""
+    """Sites that get first flights now."""
     wanted: frozenset[int]
-    """Sites that are to get them."""
+    """Sites that are to get first flights."""
 
 
 @contextmanager
@@ -63,7 +66,7 @@ def _opened(folder: Path) -> Iterator[Store]:
 
 
 def version(folder: Path, sites: int) -> int | None:
-    """Of the mapping, by which dispatchers call it, too; None before it knows the service to be at so many sites."""
+    """Return the version of the mapping and of dispatchers' tables; None until it has the service at `sites` sites."""
     with _opened(folder) as store:
         tables = read(store, Tables())
     deployment = tables.deployments.get(tables.services.get(ZONE, 0))
@@ -71,7 +74,7 @@ def version(folder: Path, sites: int) -> int | None:
 
 
 def rtts(folder: Path, client: str) -> list[Rtt]:
-    """Of a client's address, by site and source."""
+    """Return the measurements of a client's address, by site and source."""
     with _opened(folder) as store:
         rows = store.rtts([parse(client).shortened(PREFIX_LENGTH)])
     return sorted(
@@ -81,12 +84,12 @@ def rtts(folder: Path, client: str) -> list[Rtt]:
 
 
 def placed(folder: Path) -> Placed | None:
-    """Where the service is by its demand; None before it was placed."""
+    """Return the service's placement; None before the first one."""
     with _opened(folder) as store:
         view, places = store.views().get(ZONE), store.places().get(ZONE, {})
     if view is None or "demand" not in view:
         return None
-    shares = {one["region"]: one["share"] for one in view["demand"]}
+    shares = {entry["region"]: entry["share"] for entry in view["demand"]}
     serving = frozenset(site for site, place in places.items() if place.stage.serves)
     wanted = frozenset(site for site, place in places.items() if place.stage.wanted)
     return Placed(view["number"], view["move"] or {}, view["since"], shares, serving, wanted)
@@ -94,16 +97,16 @@ def placed(folder: Path) -> Placed | None:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a client's network."""
+    """What the store knows of a client's network."""
 
     seen: bool
-    """A switch has told of it, since it was in no region."""
+    """Whether a switch's digest reported it while it was in no region."""
     region: int
-    """0: none."""
+    """The client's region; 0 for none."""
 
 
 def known(folder: Path, client: str) -> Known:
-    """Of a client's address."""
+    """Return what the store knows of a client's address."""
     prefix = parse(client).shortened(PREFIX_LENGTH)
     query = sql.select(schema.client_prefix.c.prefix).where(schema.client_prefix.c.prefix == str(prefix))
     with _opened(folder) as store:
@@ -113,7 +116,7 @@ def known(folder: Path, client: str) -> Known:
 
 
 def leader(folder: Path) -> int:
-    """The site whose controller computes."""
+    """Return the site whose controller computes the mapping."""
     query = sql.select(schema.lease.c.holder).where(schema.lease.c.name == LEASE)
     with _opened(folder) as store, store.reading() as connection:
         holder: str = connection.execute(query).scalar_one()

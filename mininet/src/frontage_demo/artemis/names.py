@@ -1,9 +1,9 @@
-"""DNS, for comparison: an authoritative server at one place, nsd, and a recursive one near each client, unbound.
+"""DNS for comparison: an authoritative server (nsd), and a recursive one near each client (unbound).
 
-The authoritative server names, for clients of each region, the site that is best for them, as DNS-based redirection
-with the client's subnet does (RFC 7871): `anything.REGION.films.example`. A name that its resolver has not seen yet
-costs one query to the authoritative server, as in the paper's measurement (section 5.2.1), and no more: the zone's
-servers are known.
+The authoritative server resolves names by client region to the best site, as DNS-based redirection with the client
+subnet does (RFC 7871): `anything.REGION.films.example`. A name that is not in the resolver's cache costs exactly one
+query to the authoritative server, as in the paper's measurement (section 5.2.1), because resolvers know the zone's
+servers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ ZONE = "films.example"
 START_TIMEOUT = 180.0
 AUTHORITY_HOST = "ns"
 TTL = 3600
-"""Seconds; the paper's names live for 60 minutes."""
+"""Seconds; the paper uses 60 minutes."""
 
 RESOLVER_OPTIONS = {
     "do-ip4": "no",
     "outgoing-range": "64",
     "msg-cache-size": "1m",
     "rrset-cache-size": "1m",
-    # One query a miss: no queries for parts of the name, none for servers' addresses.
+    # One query per miss: no queries for parts of the name or for servers' addresses.
     "qname-minimisation": "no",
     "target-fetch-policy": '"0 0 0 0 0"',
     "do-not-query-localhost": "no",
@@ -37,20 +37,21 @@ RESOLVER_OPTIONS = {
 
 
 def label(client: str) -> str:
-    """A client's region in names."""
+    """Return a client's region as a DNS label."""
     return client.lower().replace(". ", "-").replace(" ", "-")
 
 
 def name(client: str, number: str) -> str:
-    """A name of the service as clients of this region ask for it."""
+    """Return a name of the service for clients of this region."""
     return f"{number}.{label(client)}.{ZONE}"
 
 
 def start_servers(
     network: Network, resolvers: Sequence[Host], directory: Path, best: Mapping[str, str]
 ) -> list[subprocess.Popen[bytes]]:
-    """Start the authoritative server and these resolvers, and wait until they listen; `best` is the address of the best
-    site by client.
+    """Start the authoritative server and the resolvers, and wait until they listen.
+
+    `best` maps clients to the address of their best site.
     """
     directory.mkdir()
     started = [_start_authority(network[AUTHORITY_HOST], directory / AUTHORITY_HOST, best)]
@@ -66,9 +67,9 @@ def start_servers(
 
 
 def _start_authority(host: Namespace, directory: Path, best: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start nsd."""
+    """Start nsd with a zone that has a wildcard for each client's region."""
     directory.mkdir()
-    # That there is no A is cached for as long as the AAAA (RFC 2308, section 5): who asks for both waits for both.
+    # Resolvers cache the absence of an A record as long as the AAAA (RFC 2308, section 5), for clients that query both.
     lines = [f"$TTL {TTL}", f"@ IN SOA ns.{ZONE}. admin.{ZONE}. 1 3600 600 86400 {TTL}", "@ IN NS ns"]
     lines.append(f"ns IN AAAA {AUTHORITY_ADDRESS}")
     lines += [f"*.{label(client)} IN AAAA {address}" for client, address in best.items()]

@@ -1,4 +1,4 @@
-"""Finds what the testbed is made of."""
+"""Finds the programs of Artemis' testbed."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .site import Programs
 
 
 def find(env: Mapping[str, str] = os.environ) -> Programs:
-    """Everything, or an error that says what is missing and how to get it."""
+    """Find all programs. Raises DeploymentError with what is missing and how to get it."""
     found = find_deployment(settings.Settings(), env)
     client = Path(env.get("FRONTAGE_GET") or found.h3_client.with_name("frontage-get"))
     dispatcher = Path(env.get("FRONTAGE_DISPATCHER") or found.h3_client.with_name("frontage-dispatcher"))
     compiler = Path(env.get("FRONTAGE_P4C") or found.switch.with_name("softswitch-p4c"))
     if absent := [str(program) for program in (client, dispatcher, compiler) if not program.exists()]:
-        raise DeploymentError(f"not there: {', '.join(absent)}; `make setup` builds them")
+        raise DeploymentError(f"missing files: {', '.join(absent)}: run `make setup`")
     if missing := missing_packages(PACKAGES, env):
-        raise DeploymentError(f"Debian packages are missing; apt-get install {' '.join(missing)}")
+        raise DeploymentError(f"missing Debian packages: apt-get install {' '.join(missing)}")
     return Programs(
         switch=found.switch,
         compiler=compiler,

@@ -1,9 +1,9 @@
-"""Who is where: the clients and the deployments of the paper's evaluation, on the regions of the latency matrix.
+"""Places of clients and sites: the deployments of the paper's evaluation, on the regions of the latency matrix.
 
-The paper's clients are 15 AWS regions, which are regions of the matrix, in the same order. Its sites are 11 Google
-Cloud regions of 5 continents that it does not name; here they are AWS regions too. Of the choices with the paper's
-numbers of sites and continents we took ones whose mean round trip from a client to its best site is near the published
-one, which is Table 5's query latency less its set-up latency, both for DNS.
+The paper's clients are in 15 AWS regions, which the matrix contains in the same order. Its sites are in 11 unnamed
+Google Cloud regions on 5 continents; here they are in AWS regions, too. Of the choices with the paper's numbers of sites
+and continents we took ones whose mean round-trip time between a client and its best site is near the published one,
+which is the difference of query and set-up latency for DNS in Table 5.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ CLIENTS = {
     "N. California": "us-west-1",
     "Oregon": "us-west-2",
 }
-"""The paper's clients, in its order (footnote 8)."""
+"""The paper's clients in its order (footnote 8)."""
 
 AUTHORITY = "us-east-1"
-"""Where the authoritative name server is."""
+"""Place of the authoritative name server."""
 
 DRAWS = 5000
-"""Assignments among which the one is taken whose extra latency is nearest to the published one."""
+"""Number of random assignments, of which the one with the extra latency nearest to the published one is used."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """The paper's means, milliseconds: Artemis, DNS, anycast (Table 5)."""
+    """The paper's means in ms: Artemis, DNS, anycast (Table 5)."""
 
     setup: tuple[float, float, float]
     query: tuple[float, float, float]
     suboptimal: float
-    """Share of clients that anycast does not lead to their best site (Table 6)."""
+    """Share of clients that anycast leads to another site than the best one (Table 6)."""
     extra: float
-    """What that costs, as a mean over all clients, milliseconds (Table 6)."""
+    """Additional latency, as a mean over all clients in ms (Table 6)."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A deployment: sites, and what the paper published of it."""
+    """A deployment: its sites and clients, and the paper's results."""
 
     name: str
     title: str
     sites: tuple[str, ...]
     published: Published
     clients: Mapping[str, str]
-    """Place by name."""
+    """Places by client name."""
 
 
 SCENARIOS = {
@@ -91,7 +91,7 @@ SCENARIOS = {
             Published((135.9, 140.6, 132.4), (260.9, 265.5, 263.7), 0.133, 6.00),
             CLIENTS,
         ),
-        # The matrix has four regions of the US; Canada's, next to them, is the fifth.
+        # The matrix has four US regions; Canada's, close to them, is the fifth.
         Scenario(
             "us",
             "Regional US",
@@ -104,10 +104,10 @@ SCENARIOS = {
 
 
 def anycast(latencies: Latencies, scenario: Scenario, seed: int) -> dict[str, str]:
-    """The site to which the network's routing leads each client's place.
+    """Return the site to which anycast routing leads each client's place.
 
-    As many clients as were published do not get their best site. Which ones, and what they get, is drawn until the
-    extra latency is near the published one: BGP knows nothing of latency, so any other site may come.
+    As many clients as published do not reach their best site. Random draws determine which ones and their sites, so that
+    the extra latency is near the published one: BGP ignores latency, so any other site is possible.
     """
     rng = random.Random(f"anycast {scenario.name} {seed}")
     places = list(scenario.clients.values())
@@ -127,14 +127,12 @@ def anycast(latencies: Latencies, scenario: Scenario, seed: int) -> dict[str, st
 
 
 def extra(latencies: Latencies, best: Mapping[str, str], routes: Mapping[str, str]) -> float:
-    """Mean over all places of the milliseconds by which a route's round trip is longer than the best site's."""
+    """Return the mean over all places of the milliseconds that a route adds to the best site's round-trip time."""
     return sum(latencies.rtt(p, routes[p]) - latencies.rtt(p, best[p]) for p in best) / len(best)
 
 
 def cache_plan(clients: Sequence[str], rounds: int, hit_rate: float, seed: int) -> dict[str, list[bool]]:
-    """For each client and round whether the name that it resolves is in its resolver's cache. Exactly the given share
-    of all is, as far as whole numbers allow.
-    """
+    """Return for each client and round whether its name is cached; the total share is `hit_rate`, rounded."""
     total = rounds * len(clients)
     hits = [index < round(total * hit_rate) for index in range(total)]
     random.Random(f"names {seed}").shuffle(hits)

@@ -1,4 +1,4 @@
-"""What the user may set."""
+"""The command line of the Artemis demo."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .scenarios import SCENARIOS
 
-WAYS = ("artemis", "dns", "anycast")
+METHODS = ("artemis", "dns", "anycast")
 
 EXAMPLE = """\
 Example:
@@ -19,22 +19,21 @@ Example:
 
 @dataclass(frozen=True)
 class Settings:
-    """One run."""
+    """Settings of one run."""
 
     scenarios: tuple[str, ...]
     rounds: int
-    """Connections of each client by each way."""
+    """Connections per client and method."""
     seed: int
-    ways: tuple[str, ...]
+    methods: tuple[str, ...]
     degrees: tuple[int, ...]
-    """Degrees of redundancy, X, that are compared in the first scenario."""
+    """Degrees of redundancy, X, compared in the first scenario."""
     dispatched: bool
-    """Whether dispatchers read the service's name; else its address decides, in the switch."""
+    """Whether dispatchers read the service's name; otherwise the switch decides by its address."""
     tries: int
-    """Connections with X = 1 and with X = 2 over paths that lose packets; 0 leaves out the loss and the
-    deaths of sites."""
+    """Connections with X = 1 and with X = 2 over lossy paths; 0 skips the experiments with loss and site failure."""
     output: Path
-    """Folder of the numbers and of everything temporary."""
+    """Folder of results and temporary files."""
     page: Path
     """Folder of `artemis.md`."""
 
@@ -43,19 +42,19 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     """Read the command line."""
     parser = argparse.ArgumentParser(
         prog="frontage_demo.artemis",
-        description="Artemis, DNS and anycast over sites and clients whose distances are measured ones.",
+        description="Measures Artemis, DNS and anycast over sites and clients at measured distances.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--scenario", action="append", choices=SCENARIOS, help="one of the deployments; all by default")
-    parser.add_argument("--rounds", type=int, default=20, help="connections of each client by each way (20)")
-    parser.add_argument("--seed", type=int, default=1, help="of anycast's routes and of the names that are cached (1)")
-    parser.add_argument("--way", action="append", choices=WAYS, help="how servers are found; all by default")
+    parser.add_argument("--rounds", type=int, default=20, help="connections per client and method (20)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of anycast's routes and of cached names (1)")
+    parser.add_argument("--method", action="append", choices=METHODS, help="how clients find servers; all by default")
     parser.add_argument("--dispatched", action="store_true", help="have dispatchers read the service's name")
-    parser.add_argument("--tries", type=int, default=200, help="connections for each X at 1 %% loss; 0: none (200)")
+    parser.add_argument("--tries", type=int, default=200, help="connections for each X at 1 %% loss; 0 to skip (200)")
     parser.add_argument("--redundancy", type=int, default=4, help="largest X to compare in the first deployment (4)")
     parser.add_argument("--output", type=Path, default=Path("build/artemis"), help="folder of result.json (build/artemis)")
-    parser.add_argument("--page", type=Path, help="folder of artemis.md and its figures; --output if not given")
+    parser.add_argument("--page", type=Path, help="folder of artemis.md and its figures (the same as --output)")
     given = parser.parse_args(arguments)
     if not 1 <= given.rounds <= 10_000:
         parser.error(f"--rounds {given.rounds} is out of range; use 1 to 10000")
@@ -67,7 +66,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         tuple(given.scenario or SCENARIOS),
         given.rounds,
         given.seed,
-        tuple(given.way or WAYS),
+        tuple(given.method or METHODS),
         tuple(range(2, given.redundancy + 1)),
         given.dispatched,
         given.tries,

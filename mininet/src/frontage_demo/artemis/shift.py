@@ -1,5 +1,7 @@
-"""What becomes of a service whose demand moves from one part of the network to another: the switches count it, placement
-follows (docs/demand.md), steering follows placement, and clients are near it again.
+"""A service whose demand moves from one part of the network to another.
+
+The switches count the demand, placement follows it (docs/demand.md), steering follows placement, and the service is near
+its clients again.
 """
 
 from __future__ import annotations
@@ -25,16 +27,18 @@ SHIFT = Scenario(
     "shift",
     "A service at one of three sites",
     ("ap-northeast-1", "eu-central-1", "us-east-2"),
-    # Anycast leads everybody to the nearest site, which the service need not be at.
+    # Anycast leads every client to the nearest site, where the service may not be.
     Published((0, 0, 0), (0, 0, 0), 0.0, 0.0),
     {"Japan": "ap-northeast-1", "Germany": "eu-central-1", "Ohio": "us-east-2", "Ireland": "eu-west-1"},
 )
 FROM, TO, SELDOM = "Japan", "Germany", "Ohio"
-"""Who asks most before and after, each a little while the other does; and who asks a little all the time."""
+"""Clients with most requests before and after the shift (each sends few while the other sends most), and a client with
+few requests all the time.
+"""
 NEW = "Ireland"
-"""Who is no client of the service yet (see `newcomer`)."""
+"""A client that does not use the service yet (see `newcomer`)."""
 EPOCH = 10.0
-"""Seconds."""
+"""Seconds per epoch of placement."""
 SITES = range(1, 1 + len(SHIFT.sites))
 PLACEMENT = {
     "epoch": EPOCH,
@@ -42,83 +46,84 @@ PLACEMENT = {
     "sites": [{"site": site, "capacity": 1000.0} for site in SITES],
     "min_replicas": 1,
     "max_replicas": 1,
-    # A busy machine makes some ten handshakes an epoch, of all clients.
+    # A busy machine makes about ten handshakes per epoch, over all clients.
     "requests": 2,
     "share": 1.0,
     "drain": EPOCH,
 }
 OFTEN, EVERY = 4, 3
-"""Connections of who asks most, for one of the other's; and rounds of these, for one of who asks seldom."""
-PATIENCE = 25 * EPOCH
+"""Connections of the busiest client for one of the other, and rounds of these for one of the third."""
+PLACEMENT_TIMEOUT = 25 * EPOCH
 _POLICY = policy_of(Placement.model_validate(PLACEMENT))
 ONE_SITE = int(_POLICY.needed(np.array([[True, False]]), np.array([[False, True]]))[0])
-"""Handshakes that pay for a move from one site to another."""
+"""Handshakes that justify a move from one site to another."""
 
 
 @dataclass(frozen=True)
 class Shift:
-    """What was seen. Epochs are the controller's own, counted from the last that had ended when demand moved; set-up is
-    in milliseconds.
+    """What was observed. Epochs are the controller's, counted from the last one that had ended before demand moved; set-up
+    times are in ms.
     """
 
     before: frozenset[int]
-    """Sites that got first flights then."""
+    """Sites that got first flights before the shift."""
     after: frozenset[int]
     shown: int
-    """The epoch whose load reports first asked for another site."""
+    """The first epoch whose load reports asked for another site."""
     decided: int
-    """That at whose end the service was to move."""
+    """The epoch at whose end placement decided to move the service."""
     active: int
-    """The last that had ended when first flights went to the new site."""
+    """The last epoch that had ended when first flights went to the new site."""
     far: tuple[float, ...]
-    """Set-up of connections to where the service was."""
+    """Set-up times of connections to the old site."""
     near: tuple[float, ...]
-    """Set-up of connections to where it is."""
+    """Set-up times of connections to the new site."""
     connections: int
-    """None of them failed."""
+    """Number of connections, all of which succeeded."""
 
 
 def shift(testbed: ArtemisTestbed) -> Shift:
-    """Ask from one client until the service is at its site; then from another until it is at that one's. Raises Failed
-    if a single connection fails.
+    """Send requests mainly from one client until the service is at its site, then from another until it has moved there.
+
+    Raises Failed if a connection fails.
     """
     homes = {client: testbed.best_site(client) for client in (FROM, TO)}
     samples: list[Sample] = []
 
-    def ask(client: str, until: Callable[[Placed], bool]) -> Placed:
-        """Until that is so, of what placement did and the client's last connection."""
+    def request_until(client: str, condition: Callable[[Placed], bool]) -> Placed:
+        """Send requests mainly from `client` until placement fulfils the condition."""
         began, other = time.monotonic(), TO if client == FROM else FROM
         for number in count():
-            if time.monotonic() > began + PATIENCE:
+            if time.monotonic() > began + PLACEMENT_TIMEOUT:
                 break
             seldom = (SELDOM,) if number % EVERY == 0 else ()
             clients = (*seldom, other, *(client,) * OFTEN)
-            # All at once, for they wait for the network.
-            asking = [(one, begin(testbed, one, *BY_ARTEMIS)) for one in clients]
-            samples.extend(sample(testbed, one, "artemis", end(one, started)) for one, started in asking)
+            # In parallel, because they wait for the network.
+            running = [(name, begin(testbed, name, *BY_ARTEMIS)) for name in clients]
+            samples.extend(sample(testbed, name, "artemis", end(name, started)) for name, started in running)
             placed = testbed.placed()
-            if placed is not None and until(placed):
+            if placed is not None and condition(placed):
                 return placed
-        raise NodeError(f"the service did not come to {homes[client].place} after {PATIENCE:.0f} s: {testbed.placed()}")
+        raise NodeError(f"the service did not move to {homes[client].place} in {PLACEMENT_TIMEOUT:.0f} s: {testbed.placed()}")
 
     def settled(client: str) -> Callable[[Placed], bool]:
         return lambda placed: placed.serving == placed.wanted == {homes[client].id}
 
-    # What a move costs is paid for, so that nothing but demand is waited for.
-    paid = ask(FROM, lambda placed: settled(FROM)(placed) and placed.handshakes >= ONE_SITE)
-    # Demand moves as an epoch begins. In the middle of one it is half here and half there, and nearest to a third site.
-    before = ask(FROM, lambda placed: settled(FROM)(placed) and placed.epoch > paid.epoch)
+    # Accumulate enough handshakes for a move first, so that the next one depends on demand only.
+    paid = request_until(FROM, lambda placed: settled(FROM)(placed) and placed.handshakes >= ONE_SITE)
+    # Demand moves at the beginning of an epoch. In the middle of one, half of it would be at each site, nearest to a third.
+    before = request_until(FROM, lambda placed: settled(FROM)(placed) and placed.epoch > paid.epoch)
     first = len(samples)
-    # Nobody is cut off when the old site is out, and what is asked then is near.
-    after = ask(TO, settled(TO))
-    ask(TO, lambda _: samples[-1].site == homes[TO].place)
+    # The old site serves its connections until they end; new requests reach the near site.
+    after = request_until(TO, settled(TO))
+    request_until(TO, lambda _: samples[-1].site == homes[TO].place)
     steps = {step: epoch - before.epoch for step, epoch in after.move.items() if epoch is not None}
-    theirs = [one for one in samples[first:] if one.client == TO]
+    theirs = [reply for reply in samples[first:] if reply.client == TO]
     return Shift(
         before=before.serving,
         after=after.serving,
         **steps,
-        far=tuple(one.setup for one in theirs if one.site == homes[FROM].place),
-        near=tuple(one.setup for one in theirs if one.site == homes[TO].place),
+        far=tuple(reply.setup for reply in theirs if reply.site == homes[FROM].place),
+        near=tuple(reply.setup for reply in theirs if reply.site == homes[TO].place),
         connections=len(samples),
     )

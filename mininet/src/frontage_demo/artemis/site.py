@@ -1,4 +1,4 @@
-"""One site: its edge switch with a controller, and its servers."""
+"""One site: an edge switch with a controller, and its servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMAND_TIMEOUT = 180.0
 
 @dataclass(frozen=True)
 class Programs:
-    """What a site is made of."""
+    """Paths of the programs and files of a site."""
 
     switch: Path
     compiler: Path
@@ -37,7 +37,7 @@ class Programs:
 
 
 class Site:
-    """A site's processes."""
+    """The processes of a site."""
 
     def __init__(
         self,
@@ -51,9 +51,10 @@ class Site:
         computed: bool,
         placement: Mapping[str, object] | None = None,
     ) -> None:
-        """`directory` is this site's, not there yet, in the folder of `certificate.pem`, `key.pem` and `objects`. With
-        `dispatched`, first flights go to the dispatcher, as if the address did not name the service. Where the mapping
-        is `computed`, the controllers make it, and nobody else tells them or the dispatchers of one.
+        """`directory` is created here, in the folder of `certificate.pem`, `key.pem` and `objects`.
+
+        With `dispatched`, first flights go to the dispatcher, as if the address did not determine the service. With
+        `computed`, the controllers compute the mapping and distribute it themselves.
         """
         self.addresses = addresses
         self._sites = sites
@@ -79,11 +80,11 @@ class Site:
 
     @property
     def access_log(self) -> Path:
-        """What the replica behind the switch has answered, a line of JSON each."""
+        """Access log of the replica behind the switch, in lines of JSON."""
         return self._directory / "replica.json"
 
     def start(self, mapping: Mapping[str, object], redundancy: int) -> None:
-        """Start the switch, and the controller, which waits for it."""
+        """Start the switch, and the controller, which connects to it."""
         self._directory.mkdir()
         self.write(mapping, redundancy)
         command: list[str | Path] = [self._programs.switch, "--no-p4", "--device-id", "1", "--threads", "1"]
@@ -94,9 +95,9 @@ class Site:
         self._controller = self._spawn("controller", [self._programs.controller, "up", self._config])
 
     def write(self, mapping: Mapping[str, object], redundancy: int) -> None:
-        """Write what the controller follows: its configuration, and the end-user mapping."""
-        told = self._directory / "mapping.json"
-        texts = {} if self._computed else {told: json.dumps(siteconfig.mapping(mapping, redundancy))}
+        """Write the controller's configuration and, unless it is computed, the end-user mapping."""
+        mapping_file = self._directory / "mapping.json"
+        texts = {} if self._computed else {mapping_file: json.dumps(siteconfig.mapping(mapping, redundancy))}
         texts[self._config] = yaml.safe_dump(self._configuration(), sort_keys=False)
         for file, text in texts.items():
             new = file.with_suffix(".new")
@@ -123,8 +124,8 @@ class Site:
             return spawn(command, log)
 
     def start_servers(self, host: Namespace, dispatcher: Namespace) -> None:
-        """Start the replica that is behind the switch's VIPs, the plain server that clients reach directly, and the
-        dispatcher if it has something to do.
+        """Start the replica behind the switch's VIPs, the plain server that clients reach directly, and the dispatcher if the
+        site uses it.
         """
         self._dispatcher_host = dispatcher
         if self._dispatched:
@@ -140,7 +141,7 @@ class Site:
 
     @property
     def ended(self) -> bool:
-        """Whether a process has ended that should not have."""
+        """Whether a process has ended unexpectedly."""
         return any(process.poll() is not None for process in self._processes)
 
     @property
@@ -162,32 +163,31 @@ class Site:
         except OSError:
             return False
 
-    def tell_dispatcher(self, mapping: Mapping[str, object], redundancy: int) -> None:
-        """Give the dispatcher, if there is one, what the switch has in its place without it."""
+    def update_dispatcher(self, mapping: Mapping[str, object], redundancy: int) -> None:
+        """Give the dispatcher, if there is one, the table that the switch would otherwise have."""
         if self._dispatched and not self._computed:
             self._version += 1
-            about = (self._dispatcher_host, self.addresses, self._sites, mapping, redundancy, self._version)
-            dispatchers.tell(*about)
+            dispatchers.update_table(self._dispatcher_host, self.addresses, self._sites, mapping, redundancy, self._version)
 
     @property
     def has_replicas(self) -> bool:
-        """Whether the dispatcher, if there is one, knows a replica."""
+        """Whether the dispatcher, if there is one, has a replica."""
         return not self._dispatched or bool(dispatchers.replicas(self._dispatcher_host, self.addresses))
 
     @property
     def table_version(self) -> int:
-        """Of what the dispatcher knows. Raises OSError if it knows nothing yet."""
+        """Version of the dispatcher's table. Raises OSError if it has none yet."""
         return dispatchers.table_version(self._dispatcher_host, self.addresses)
 
     def apply(self) -> None:
-        """Wait until what was written last is installed."""
+        """Wait until the last written files are installed."""
         try:
             ask(self._directory / "control", {"command": "apply"}, COMMAND_TIMEOUT)
         except ControlError as error:
             raise NodeError(f"site {self.addresses.name}: {error}") from None
 
     def kill(self) -> None:
-        """The site is gone, without a word."""
+        """Kill all processes of the site."""
         for process in self._processes:
             process.kill()
         for process in self._processes:

@@ -1,4 +1,4 @@
-"""What the controller and the servers of a site are told."""
+"""Configurations of a site's controller and servers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CPU_PORT = 510
 INTERVAL = 2.0
 """Seconds between two computations of the mapping."""
 STORE = "mapping.db"
-"""Of the controllers, in the folder of all sites."""
+"""File name of the controllers' shared store, in the folder of all sites."""
 SERVICE_ID = 1
 DEPLOYMENT = 1
 SERVICE_TTL = 60
-"""Seconds for which clients may go to the replica's own address without asking."""
+"""Seconds for which clients may use the replica's own address without asking again."""
 KEY = {"id": 1, "secret": "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"}
-"""The cookie key of all sites: the testbed's packets never leave its namespaces."""
+"""The cookie key of all sites; packets never leave the testbed's namespaces."""
 
 KEYS = f"""\
 [[keys]]
@@ -63,7 +63,7 @@ overload = 0.9
 
 
 def replica(site: SiteAddresses, log: Path, *, dispatched: bool) -> str:
-    """Of the replica behind the switch: a producer of cookies that answers on the service address through tunnels."""
+    """Return the configuration of the replica behind the switch, which writes cookies and answers on the service address."""
     text = _REPLICA.format(log=log, sid=site.sids[0], server_prefix=site.server_prefix, cookie_prefix=site.cookie_prefix, port=PORT)
     text += _ARTEMIS.format(
         ttl=SERVICE_TTL,
@@ -79,7 +79,7 @@ def replica(site: SiteAddresses, log: Path, *, dispatched: bool) -> str:
 
 
 def plain() -> str:
-    """Of the server that clients reach directly."""
+    """Return the configuration of the server that clients reach directly."""
     return _SERVER.format(port=PORT, more="")
 
 
@@ -97,8 +97,10 @@ def controller(
     json_file: Path,
     directory: Path,
 ) -> dict[str, object]:
-    """Of the edge switch. `directory` has `mapping.json`, unless the mapping is `computed`; with `dispatched`, first
-    flights go to the dispatchers, else the service address alone decides.
+    """Return the configuration of the edge switch's controller.
+
+    `directory` has `mapping.json`, unless the mapping is `computed`. With `dispatched`, first flights go to the dispatchers;
+    otherwise the service address determines the service.
     """
     ports, neighbors = [], []
     for number, name, role, mac, gateway in (
@@ -141,20 +143,21 @@ def controller(
 
 
 def end_users(sites: Sequence[SiteAddresses]) -> dict[str, object]:
-    """How controllers compute the mapping: all ask all dispatchers, so that a site may die with its controller."""
+    """Return the settings for a computed mapping. All controllers query all dispatchers, so that a site may fail as a whole."""
     urls = {site.id: f"http://[{site.management[1]}]:{DISPATCHER_PORT}" for site in sites}
     dispatchers = [{"site": site, "url": url} for site, url in urls.items()]
     return {"store": f"sqlite:///../{STORE}", "interval": INTERVAL, "dispatchers": dispatchers}
 
 
 def mapping(whole: Mapping[str, Any], redundancy: int) -> dict[str, Any]:
-    """What the switch is told of a mapping: only the sites that get a first flight. A dispatcher, which knows who
-    accepts connections, has the others in reserve.
+    """Return the part of a mapping for the switch: only the sites that get a first flight.
+
+    A dispatcher knows which replicas accept connections, so it gets the other sites in reserve.
     """
     best = [choice | {"sites": choice["sites"][:redundancy]} for choice in whole["mapping"]]
     return {**whole, "mapping": best}
 
 
 def _site(site: SiteAddresses, *, dispatched: bool) -> dict[str, object]:
-    about: dict[str, object] = {"id": site.id, "name": site.name, "vtep": site.vtep, "sids": list(site.sids)}
-    return about | ({"dispatchers": [site.dispatcher]} if dispatched else {})
+    entry: dict[str, object] = {"id": site.id, "name": site.name, "vtep": site.vtep, "sids": list(site.sids)}
+    return entry | ({"dispatchers": [site.dispatcher]} if dispatched else {})

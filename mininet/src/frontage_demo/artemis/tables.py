@@ -1,4 +1,4 @@
-"""The paper's tables beside ours, as rows of text."""
+"""The paper's tables with our results, as rows of text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .failover import Failover
 from .measure import HIT_RATE
 from .results import Result, mean
 
-WAYS = {"artemis": "Artemis", "dns": "DNS", "anycast": "anycast"}
-"""In the order of `Published`."""
+METHODS = {"artemis": "Artemis", "dns": "DNS", "anycast": "anycast"}
+"""Titles of the methods, in the order of `Published`."""
 GOALS = {"setup": 39.4, "query": 24.0}
-"""Per cent by which Artemis is to be below DNS in the global testbed."""
+"""Goals for the latency reduction against DNS in the global deployment, in per cent."""
 PUBLISHED_SHARES = {
     1: ("100%",),
     2: ("100%", "0%"),
@@ -29,51 +29,51 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 def latencies(results: Sequence[Result]) -> Table:
-    """Table 5: mean set-up and query latency, and what of ours the distances make."""
+    """Return Table 5: mean set-up and query latency, measured and from distances alone."""
     head = ["deployment", "", "published set-up", "ours", "by distances", "published query", "ours", "by distances"]
     rows = []
     for result in results:
         published, alone = result.scenario.published, result.least
-        for index, (way, title) in enumerate(WAYS.items()):
-            if samples := result.by(way):
+        for index, (method, title) in enumerate(METHODS.items()):
+            if samples := result.by(method):
                 setup, query = mean(s.setup for s in samples), mean(s.query for s in samples)
                 ours = [
                     f"{published.setup[index]:.1f}",
                     f"{setup:.1f}",
-                    f"{alone[way][0]:.1f}",
+                    f"{alone[method][0]:.1f}",
                     f"{published.query[index]:.1f}",
                     f"{query:.1f}",
-                    f"{alone[way][1]:.1f}",
+                    f"{alone[method][1]:.1f}",
                 ]
                 rows.append([result.scenario.title, title, *ours])
     return head, rows
 
 
 def reductions(results: Sequence[Result]) -> Table:
-    """By how much Artemis is below the others, per cent of theirs."""
+    """Return by how many per cent the latency of Artemis is lower."""
     head = ["deployment", "against", "published set-up", "ours", "by distances"]
     head += ["published query", "ours", "by distances"]
     rows = []
     for result in results:
         published, alone = result.scenario.published, result.least
-        for index, way in ((1, "dns"), (2, "anycast")):
-            pair = result.by("artemis"), result.by(way)
+        for index, method in ((1, "dns"), (2, "anycast")):
+            pair = result.by("artemis"), result.by(method)
             if all(pair):
                 ours = [[mean(getattr(s, what) for s in samples) for samples in pair] for what in GOALS]
                 theirs = [(published.setup[0], published.setup[index]), (published.query[0], published.query[index])]
-                least = zip(alone["artemis"], alone[way], strict=True)
+                least = zip(alone["artemis"], alone[method], strict=True)
                 cells = [f"{below(*x):.1f} %" for three in zip(theirs, ours, least, strict=True) for x in three]
-                rows.append([result.scenario.title, WAYS[way], *cells])
+                rows.append([result.scenario.title, METHODS[method], *cells])
     return head, rows
 
 
 def below(ours: float, other: float) -> float:
-    """Per cent by which a number is below another."""
+    """Return by how many per cent a number is below another."""
     return (1 - ours / other) * 100
 
 
 def routing(results: Sequence[Result]) -> Table:
-    """Table 6: how often anycast leads elsewhere, and what that costs."""
+    """Return Table 6: how often anycast leads to another site than the best one, and the additional latency."""
     head = ["deployment", "published suboptimal share", "ours", "published additional latency", "ours"]
     rows = []
     for result in results:
@@ -84,7 +84,7 @@ def routing(results: Sequence[Result]) -> Table:
 
 
 def resolution(results: Sequence[Result]) -> Table:
-    """What names cost."""
+    """Return the times of name resolution."""
     head = ["deployment", "names in the cache", "planned", "hit", "miss", "mean"]
     rows = []
     for result in results:
@@ -99,12 +99,12 @@ def resolution(results: Sequence[Result]) -> Table:
 
 
 def redundancy(results: Sequence[Result]) -> Table:
-    """Table 7: which of the sites, by distance, answered a client whose first flight went to the best X of them."""
+    """Return Table 7: which site answered, by distance, when the first flight went to the best X sites."""
     head = ["deployment", "X", *(f"{rank} (published)" for rank in ("1st", "2nd", "3rd", "4th")), "mean set-up"]
     rows = []
     for result in results:
         for degree, published in PUBLISHED_SHARES.items():
-            if samples := [s for s in result.samples if s.way == "artemis" and s.redundancy == degree]:
+            if samples := [s for s in result.samples if s.method == "artemis" and s.redundancy == degree]:
                 cells = []
                 for rank in range(len(PUBLISHED_SHARES)):
                     share = mean(float(result.rank(s) == rank) for s in samples)
@@ -114,7 +114,7 @@ def redundancy(results: Sequence[Result]) -> Table:
 
 
 def events(tries: Sequence[Try]) -> Table:
-    """What clients met when packets were lost, and when a site died."""
+    """Return the results of attempts under packet loss and site failure."""
     head = ["what happened", "X", "attempts", "failed", "waited for a retransmission", "mean set-up", "answered by"]
     rows = []
     for event, degree in dict.fromkeys((t.event, t.degree) for t in tries):
@@ -128,7 +128,7 @@ def events(tries: Sequence[Try]) -> Table:
 
 
 def failover(seen: Failover) -> Table:
-    """How the mapping that the controllers compute leads a client."""
+    """Return how the computed mapping leads a client."""
     rows = [
         ["nothing is measured yet: first site to answer", seen.first, f"anycast leads to {seen.entered}"],
         ["the best site answers", seen.best, f"{seen.learned:.1f} s later"],
@@ -138,17 +138,17 @@ def failover(seen: Failover) -> Table:
 
 
 def measured(seen: Failover) -> Table:
-    """The round trips that this rests on."""
+    """Return the round-trip times that the computed mapping uses."""
     head = ["site", "distance", "in handshakes", "by probes"]
     rows = []
     for number, (place, distance) in enumerate(seen.distances.items(), 1):
-        found = {rtt.source: f"{rtt.milliseconds:.1f} ms ({rtt.count})" for rtt in seen.rtts if rtt.site == number}
-        rows.append([place, f"{distance:.1f} ms", found.get("passive", "-"), found.get("active", "-")])
+        rtts = {rtt.source: f"{rtt.milliseconds:.1f} ms ({rtt.count})" for rtt in seen.rtts if rtt.site == number}
+        rows.append([place, f"{distance:.1f} ms", rtts.get("passive", "-"), rtts.get("active", "-")])
     return head, rows
 
 
 def clients(rows: Mapping[str, Mapping[str, Any]]) -> Table:
-    """What became of clients who know the service address from a hosts file."""
+    """Return the results of clients that get the service address from a hosts file."""
     head = ["client", "version", "moved to", "datagrams to the service address before", "and after"]
     return head, [
         [name, row["version"], row["site"] or "stays", str(row["before"]), str(row["after"]) if row["site"] else "-"]
@@ -157,27 +157,27 @@ def clients(rows: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def unmet(results: Sequence[Result]) -> list[str]:
-    """Of the goals in the global testbed, those that were not met, in words; empty where they do not apply."""
+    """Return a message for each missed goal in the global deployment; empty where the goals do not apply."""
     missed = []
     for result in results:
         artemis, dns = result.by("artemis"), result.by("dns")
         if result.name == "global-large" and artemis and dns:
             for what, goal in GOALS.items():
-                found = below(mean(getattr(s, what) for s in artemis), mean(getattr(s, what) for s in dns))
-                if found < goal:
-                    missed.append(f"{what} latency is {found:.1f} % below DNS, not {goal:g} %")
+                reduction = below(mean(getattr(s, what) for s in artemis), mean(getattr(s, what) for s in dns))
+                if reduction < goal:
+                    missed.append(f"{what} latency is {reduction:.1f} % below DNS, not {goal:g} %")
         if late := sum(map(result.asked, dns)):
-            missed.append(f"{late} names that were to be in a cache took as long as a query to the name server")
+            missed.append(f"{late} names that were planned as cached took as long as a query to the name server")
     return missed
 
 
 def markdown(table: Table) -> str:
-    """As a page has it."""
+    """Return the table as Markdown."""
     return markdown_table(*table).rstrip()
 
 
 def plain(table: Table) -> str:
-    """As a terminal has it."""
+    """Return the table as aligned text."""
     lines = [table[0], *table[1]]
     widths = [max(len(line[column]) for line in lines) for column in range(len(table[0]))]
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)

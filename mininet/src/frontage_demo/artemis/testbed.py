@@ -1,4 +1,4 @@
-"""A testbed of clients, name servers and sites, brought up and taken down."""
+"""A testbed of clients, name servers and sites."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from .siteconfig import DEPLOYMENT, SERVICE_ID
 
 READY_TIMEOUT = 180.0
 INSTANCE = f"{SERVICE_PREFIX}+{SID_BITS}"
-"""What clients know of Artemis."""
+"""The Artemis parameters that clients know."""
 OBJECT = "/1"
 OBJECT_BYTES = 1000
-"""Of the answer to a query: fits a packet."""
+"""Size of the response to a query, which fits into a packet."""
 LONG_OBJECT = "/2"
 LONG_OBJECT_BYTES = 1_000_000
-"""Of an answer that takes many round trips, for those who look at the rest of a connection."""
+"""Size of a response that takes many round trips."""
 
 
 class ArtemisTestbed:
-    """A context manager: inside it, the service answers at its service address and all others."""
+    """A testbed whose service answers at its service address and all others, inside its context."""
 
     def __init__(
         self,
@@ -57,10 +57,11 @@ class ArtemisTestbed:
         computed: bool = False,
         placement: Mapping[str, object] | None = None,
     ) -> None:
-        """`directory` is not there yet; `loss` is the share of packets lost between two places, by pair in the order of
-        the alphabet. With `dispatched`, dispatchers read the service's name; else its address decides, in the switch.
-        With `computed`, the sites' controllers compute the mapping, of what dispatchers tell them; else it is written.
-        With a `placement`, that section of their configuration, they also place the service by its demand.
+        """`directory` must not exist; `loss` maps pairs of places, in alphabetical order, to loss rates.
+
+        With `dispatched`, dispatchers read the service's name; otherwise the switch decides by its address. With `computed`,
+        the sites' controllers compute the mapping from the dispatchers' reports; otherwise this class writes it. A
+        `placement`, that section of the controllers' configuration, makes them also place the service by its demand.
         """
         computed = computed or placement is not None
         self._computed = computed
@@ -69,7 +70,7 @@ class ArtemisTestbed:
         self.directory = directory
         self.latencies = Latencies.published()
         self.routes = anycast(self.latencies, scenario, seed)
-        """The site's place to which anycast leads, by the client's."""
+        """Places of anycast's sites, by the client's place."""
         number = {place: index for index, place in enumerate(self.latencies.places)}
         count = len(scenario.sites)
         self.sites = [SiteAddresses(i, place, i, count + i) for i, place in enumerate(scenario.sites, 1)]
@@ -111,7 +112,7 @@ class ArtemisTestbed:
         )
         self._name_servers: Sequence[subprocess.Popen[bytes]] = ()
         self.startup: dict[str, float] = {}
-        """Seconds that each step of coming up took."""
+        """Seconds for each step of the start-up."""
 
     def __enter__(self) -> ArtemisTestbed:
         self.directory.mkdir()
@@ -133,7 +134,7 @@ class ArtemisTestbed:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        # Hosts and links end with the namespaces in which all this lives (see sandbox), which has a testbed only once.
+        # Hosts and links end with the sandbox's namespaces, each of which has only one testbed.
         for process in self._name_servers:
             process.kill()
         for site in self._site_processes.values():
@@ -144,16 +145,17 @@ class ArtemisTestbed:
         for site in self._site_processes.values():
             site.start(self.mapping(), redundancy=1)
         for site in self._site_processes.values():
-            here = site.addresses
-            site.start_servers(self._network[replica_host(here)], self._network[dispatcher_host(here)])
+            addresses = site.addresses
+            site.start_servers(self._network[replica_host(addresses)], self._network[dispatcher_host(addresses)])
         for site in self._site_processes.values():
             site.wait_until_installed()
         self._wait_until_listening()
         self._wait_until_dispatched()
 
     def mapping(self, without: Collection[str] = ()) -> dict[str, object]:
-        """The end-user mapping: every client's place is a region, whose sites stand in the order of their distance.
-        Sites at places `without` are left out.
+        """Return the end-user mapping: every client's place is a region, with the sites in the order of distance.
+
+        Sites at the places `without` are left out.
         """
         regions = {place: number for number, place in enumerate(self.scenario.clients.values(), 1)}
         ids = {site.place: site.id for site in self.sites if site.place not in without}
@@ -181,7 +183,7 @@ class ArtemisTestbed:
             while not (self._is_computed(site) if self._computed else _answers(site, self.mapping())):
                 if time.monotonic() > deadline or site.ended:
                     name = site.addresses.name
-                    raise NodeError(f"the dispatcher of site {name} knows no replica; logs are in {self.directory}")
+                    raise NodeError(f"the dispatcher of site {name} has no replica; logs are in {self.directory}")
                 time.sleep(0.1)
 
     def _start_names(self) -> None:
@@ -190,63 +192,63 @@ class ArtemisTestbed:
         self._name_servers = start_servers(self._network, resolvers, self.directory / "names", best)
 
     def set_redundancy(self, degree: int) -> None:
-        """Have first flights copied to the best so many sites."""
+        """Copy first flights to the best `degree` sites."""
         self.remap((), degree)
 
     def remap(self, without: Collection[str], redundancy: int) -> None:
-        """Give every site that is not dead a new mapping, and wait until its switch has it."""
+        """Give every living site a new mapping, and wait until its switch has installed it."""
         living = [site for place, site in self._site_processes.items() if place not in without]
         for site in living:
             site.write(self.mapping(without), redundancy)
-            site.tell_dispatcher(self.mapping(without), redundancy)
+            site.update_dispatcher(self.mapping(without), redundancy)
         for site in living:
             site.apply()
 
     def client(self, name: str) -> Namespace:
-        """A client's host."""
+        """Return a client's host."""
         host: Namespace = self._network[self._clients[name].name]
         return host
 
     def resolver(self, client: str) -> str:
-        """The address of a client's recursive name server."""
+        """Return the address of a client's recursive name server."""
         return self._resolvers[client].address
 
     def site(self, place: str) -> Site:
-        """The site there."""
+        """Return the site at a place."""
         return self._site_processes[place]
 
     def rtts(self, client: str) -> list[mappingstore.Rtt]:
-        """What the sites have measured of a client, where the controllers compute the mapping."""
+        """Return the sites' measurements of a client, if the controllers compute the mapping."""
         return mappingstore.rtts(self.directory, self._clients[client].address)
 
     def known(self, client: str) -> mappingstore.Known:
-        """What is known of a client's network, where the controllers compute the mapping."""
+        """Return what the store knows of a client's network, if the controllers compute the mapping."""
         return mappingstore.known(self.directory, self._clients[client].address)
 
     def placed(self) -> mappingstore.Placed | None:
-        """Where the service is by its demand; None before it was placed."""
+        """Return the service's placement by demand; None before the first one."""
         return mappingstore.placed(self.directory)
 
     def leader(self) -> str:
-        """The place of the site whose controller computes the mapping."""
+        """Return the place of the site whose controller computes the mapping."""
         number = mappingstore.leader(self.directory)
         return next(site.place for site in self.sites if site.id == number)
 
     def nearest(self, place: str) -> list[str]:
-        """The places of all sites, the nearest to a client's first."""
+        """Return the places of all sites in order of their distance from `place`."""
         return self.latencies.by_distance(place, self.scenario.sites)
 
     def best_site(self, client: str) -> SiteAddresses:
-        """The nearest to a client."""
+        """Return the site nearest to a client."""
         return self.site(self.nearest(self.scenario.clients[client])[0]).addresses
 
     @staticmethod
     def direct_address(site: SiteAddresses) -> str:
-        """Where clients reach a site's plain server by unicast."""
+        """Return the address at which clients reach a site's plain server by unicast."""
         return site.replica
 
     def _is_computed(self, site: Site) -> bool:
-        """Whether a site's dispatcher has a mapping of the service that knows it to be at every site."""
+        """Return whether the dispatcher's table has the service at every site."""
         try:
             version = mappingstore.version(self.directory, len(self.sites))
             return version is not None and site.table_version == version
@@ -255,9 +257,9 @@ class ArtemisTestbed:
 
 
 def _answers(site: Site, mapping: Mapping[str, object]) -> bool:
-    """Whether a site's dispatcher has the mapping and a replica."""
+    """Return whether a site's dispatcher has the mapping and a replica."""
     try:
-        site.tell_dispatcher(mapping, redundancy=1)
+        site.update_dispatcher(mapping, redundancy=1)
         return site.has_replicas
     except OSError:
         return False

@@ -1,1 +1,1 @@
-"""A page of many pictures, each from another real server (QDSR): `make demo QDSR=1`."""
+"""`make demo QDSR=1`: a page of many pictures, each from one of several real servers (QDSR)."""

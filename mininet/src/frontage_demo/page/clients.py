@@ -1,4 +1,4 @@
-"""Who loads the page: browsers that are here, and noq's client, which has QUIC's multipath extension."""
+"""The clients that load the page: installed browsers, and a noq client with QUIC's multipath extension."""
 
 from __future__ import annotations
 
@@ -22,56 +22,56 @@ from .loads import Fetched
 
 SEEN = re.compile(r'id="seen">(.*?)</script>', re.DOTALL)
 WINDOW = "1000,456"
-"""Pixels of the browser's window."""
+"""Width and height of the browser's window in pixels."""
 SCREEN = "screen.webp"
-"""Where Chromium leaves what was in it."""
-PATIENCE = 120.0
-"""Seconds for a page: a browser that has just been installed is slow to start."""
+"""File in which Chromium saves a screenshot."""
+LOAD_TIMEOUT = 120.0
+"""Seconds for loading a page; a newly installed browser starts slowly."""
 
 
 class Client(Protocol):
-    """A client, and how it loads a page."""
+    """A client that loads a page."""
 
     @property
     def name(self) -> str:
-        """For tables."""
+        """Name for tables."""
 
     def load(self, host: Namespace, folder: Path, site: Site, urls: Mapping[str, str]) -> list[Fetched]:
-        """Load the first of the pages `urls` with all the others, on a host, with what it keeps in `folder`. `urls`
-        are SHA-256 by path.
+        """Load a page with its objects on a host, and return what was fetched.
 
-        Raises NodeError if there is nothing to tell.
+        `urls` maps paths to SHA-256 digests; the first path is the page itself. The client keeps its files in `folder`.
+        Raises NodeError if the client reports no result.
         """
 
 
 @dataclass(frozen=True)
 class Chromium:
-    """Without multipath."""
+    """Chromium, without multipath."""
 
     program: Path
     name: str = "Chromium"
 
     def load(self, host: Namespace, folder: Path, site: Site, urls: Mapping[str, str]) -> list[Fetched]:
-        """As `Client` says. What was on the screen is in the folder's SCREEN."""
+        """Load the page as `Client` describes, and save a screenshot as SCREEN in the folder."""
         command = browsers.chromium(self.program, folder / "profile", site)
         command += [f"--screenshot={folder / SCREEN}", f"--window-size={WINDOW}", "--hide-scrollbars", "--dump-dom"]
         page = next(iter(urls))
-        done = host.run([*command, f"https://{site.name}:{site.port}{page}"], timeout=PATIENCE)
-        found = SEEN.search(done.stdout)
-        if found is None or not found[1]:
-            raise NodeError(f"Chromium has no page: {done.stdout[:300]} {done.stderr[-300:]}")
-        return _timed(json.loads(html.unescape(found[1])), urls)
+        done = host.run([*command, f"https://{site.name}:{site.port}{page}"], timeout=LOAD_TIMEOUT)
+        report = SEEN.search(done.stdout)
+        if report is None or not report[1]:
+            raise NodeError(f"Chromium reported no page: {done.stdout[:300]} {done.stderr[-300:]}")
+        return _timed(json.loads(html.unescape(report[1])), urls)
 
 
 @dataclass(frozen=True)
 class Firefox:
-    """Without multipath."""
+    """Firefox, without multipath."""
 
     program: Path
     name: str = "Firefox"
 
     def load(self, host: Namespace, folder: Path, site: Site, urls: Mapping[str, str]) -> list[Fetched]:
-        """As `Client` says."""
+        """Load the page as `Client` describes."""
         profile, saved = folder / "profile", folder / "seen.json"
         command = browsers.firefox(self.program, profile, site)
         page = next(iter(urls))
@@ -79,12 +79,12 @@ class Firefox:
             address = f"https://{site.name}:{site.port}{page}#save"
             environment = os.environ | {"HOME": str(profile)}
             process = host.spawn([*command, address], stdout=log, stderr=log, env=environment)
-        deadline = time.monotonic() + PATIENCE
-        # Until it has all, what it has is in a file of another name.
+        deadline = time.monotonic() + LOAD_TIMEOUT
+        # Firefox downloads into a file of another name, which it renames at the end.
         while not (saved.exists() and saved.stat().st_size):
             if process.poll() is not None or time.monotonic() > deadline:
                 end(process)
-                raise NodeError(f"Firefox has no page; its log is {folder / 'firefox.log'}")
+                raise NodeError(f"Firefox reported no page; its log is {folder / 'firefox.log'}")
             time.sleep(0.05)
         end(process)
         return _timed(json.loads(saved.read_text()), urls)
@@ -92,17 +92,17 @@ class Firefox:
 
 @dataclass(frozen=True)
 class Noq:
-    """`frontage-h3-client`: unmodified noq, with a path for each real server beside the first."""
+    """`frontage-h3-client`: unmodified noq, with one path for the balancer and one for each real server."""
 
     program: Path
     paths: int
     name: str = "noq, multipath"
 
     def load(self, host: Namespace, folder: Path, site: Site, urls: Mapping[str, str]) -> list[Fetched]:
-        """As `Client` says."""
+        """Load the page as `Client` describes."""
         command: list[str | Path] = [self.program, "page", "--insecure", "--paths", str(self.paths)]
         origin = f"https://[{site.host}]:{site.port}"
-        done = host.run([*command, *(origin + path for path in urls)], timeout=PATIENCE)
+        done = host.run([*command, *(origin + path for path in urls)], timeout=LOAD_TIMEOUT)
         lines = {line["url"].removeprefix(origin): line for line in map(json.loads, done.stdout.splitlines())}
         return [
             Fetched(
@@ -122,21 +122,21 @@ BROWSERS: Mapping[str, tuple[str, Callable[[Path], Client]]] = {
     "Chromium": ("chromium", Chromium),
     "Firefox": ("firefox-esr", Firefox),
 }
-"""By name: the program, which is also Debian's package, and what runs it."""
+"""By name: the program, which is also the Debian package's name, and the client's class."""
 
 
-def here(h3_client: Path, real_servers: int) -> list[Client]:
-    """The clients that this machine has; the last one is this project's."""
-    found = [(shutil.which(program), make) for program, make in BROWSERS.values()]
-    browsers_here = [make(Path(program)) for program, make in found if program]
+def installed(h3_client: Path, real_servers: int) -> list[Client]:
+    """Return the installed browsers, and this project's client as the last one."""
+    programs = [(shutil.which(program), make) for program, make in BROWSERS.values()]
+    browsers_here = [make(Path(program)) for program, make in programs if program]
     return [*browsers_here, Noq(h3_client, 1 + real_servers)]
 
 
 def _timed(seen: list[dict[str, Any]], urls: Mapping[str, str]) -> list[Fetched]:
-    """What a browser's Resource Timing says, in milliseconds. A browser shows no picture whose CRC is wrong."""
+    """Convert a browser's Resource Timing (ms). A browser shows a picture only if its CRC is right."""
     entries = {entry["path"]: entry for entry in seen}
     if missing := urls.keys() - entries.keys():
-        raise NodeError(f"the browser has not asked for {', '.join(sorted(missing))}")
+        raise NodeError(f"the browser did not request {', '.join(sorted(missing))}")
     page = next(iter(urls))
     return [
         Fetched(

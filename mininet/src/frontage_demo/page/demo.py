@@ -1,4 +1,4 @@
-"""The demo with real servers: brings the testbed up, has every client load the page, writes the report."""
+"""The demo with real servers: brings up the testbed, loads the page with every client, and writes the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.sandbox import Sandbox
 
 from . import report
-from .clients import BROWSERS, here
+from .clients import BROWSERS, installed
 from .loads import Load
 from .pictures import draw
 from .run import load_all
@@ -23,13 +23,13 @@ from .testbed import PageTestbed
 
 
 def demo(settings: Settings, deployment: Deployment, directory: Path, box: Sandbox) -> int:
-    """Load the page in both forms with every client that is here; 0 if every object came whole."""
+    """Load the page in both forms with every installed client, and return 0 if every object arrived unchanged."""
     console = make_console()
-    clients = here(deployment.h3_client, settings.servers - 1)
+    clients = installed(deployment.h3_client, settings.servers - 1)
     missing = sorted(BROWSERS.keys() - {client.name for client in clients})
     if missing:
         programs = ", ".join(BROWSERS[name][0] for name in missing)
-        console.print(f"Not here: {', '.join(missing)}. apt-get install {programs}; without, the others go on.")
+        console.print(f"Not installed: {', '.join(missing)} (apt-get install {programs}). The demo continues without.")
     console.print(
         f"Bringing up a client, the edge switch, a load balancer and {settings.servers - 1} real servers ...",
         highlight=False,
@@ -44,10 +44,10 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: Sandb
             for load in load_all(testbed, clients, pictures):
                 loads.append(load)
                 console.print(f"  {load.client}, {report.TITLES[load.form]}: {load.seconds * 1e3:.0f} ms", highlight=False)
-                # After every load, so that what was seen is not lost if a later one fails.
+                # After every load, so that a later failure does not lose earlier results.
                 _write(settings, loads, missing, testbed.screen(), directory)
     except BaseException:
-        # The scratch directory goes with the namespaces: keep what explains the failure.
+        # The kernel removes the scratch directory with the namespaces: keep what explains the failure.
         box.keep_logs(directory / "logs")
         console.print(f"Logs are in {directory / 'logs'}", highlight=False)
         raise
@@ -55,7 +55,7 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: Sandb
     console.print(f"Report: {directory / 'report.html'}", highlight=False)
     failures = sum(load.failures for load in loads)
     if failures:
-        console.print(f"[red]{failures} objects did not come whole[/red]; result.json says which")
+        console.print(f"[red]{failures} objects did not arrive unchanged[/red]; result.json lists them")
     return 1 if failures else 0
 
 
@@ -70,10 +70,10 @@ def _write(settings: Settings, loads: Sequence[Load], missing: Sequence[str], sc
 
 
 def _table(loads: Sequence[Load]) -> Table:
-    table = Table(title="page loads; bytes of bodies by who sent them (KB)", title_justify="left")
+    table = Table(title="page loads; bytes of bodies by sender (KB)", title_justify="left")
     for column in ("client", "form"):
         table.add_column(column, no_wrap=True)
-    for column in ("page (ms)", "handed over", *loads[0].bodies):
+    for column in ("page (ms)", "delegated", *loads[0].bodies):
         table.add_column(column, justify="right", no_wrap=True)
     for load in loads:
         handed = f"{load.handed}/{len(load.objects) - 1}"

@@ -1,4 +1,4 @@
-"""The report's drawings, as inline SVG: the ways of packets, who sent how much, and when each object came."""
+"""The report's drawings as inline SVG: paths of packets, bytes by sender, and a waterfall of the objects."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from .loads import Load
 
 LABELS, RIGHT, TOP, BOTTOM = 64, 10, 4, 34
 ROW, BAR = 10, 7
-"""Pixels from one object to the next, and of its bar."""
+"""Pixels between the rows of two objects, and height of an object's bar."""
 BALANCER = "by-balancer"
 
 
 def colours(servers: Sequence[str]) -> dict[str, str]:
-    """Each server's class of the style sheet; the balancer is the first; others have their pictures' colours."""
+    """Return each server's CSS class: the balancer is first, and real servers have their pictures' colours."""
     balancer, *others = servers
     return {balancer: BALANCER} | {name: f"by-{index % 7}" for index, name in enumerate(others)}
 
 
 def legend(servers: Sequence[str]) -> str:
-    """Which colour is which server."""
+    """Return an HTML list that maps colours to servers."""
     classes = colours(servers)
     texts = {name: f"real server {name}" for name in servers} | {servers[0]: f"balancer {servers[0]}"}
     items = "".join(f'<li><span class="key {classes[s]}"></span>{escape(texts[s])}</li>' for s in servers)
@@ -30,12 +30,13 @@ def legend(servers: Sequence[str]) -> str:
 
 
 def waterfall(title: str, load: Load, last: float, width: int = 520) -> str:
-    """A row for each object, in its sender's colour: pale from the request to the first byte, full until the last.
-    `last` is where the axis ends, in seconds.
+    """Draw a row for each object in its sender's colour: pale from the request to the first byte, solid until the last.
+
+    `last` is the end of the axis in seconds.
     """
     classes = colours(list(load.bodies))
     began = load.objects[0].asked
-    x = Axis("ms since the page was asked for", 0, last * 1e3)
+    x = Axis("ms since the request for the page", 0, last * 1e3)
     inner, bottom = width - LABELS - RIGHT, TOP + ROW * len(load.objects)
 
     def px(seconds: float) -> float:
@@ -46,16 +47,16 @@ def waterfall(title: str, load: Load, last: float, width: int = 520) -> str:
         at = LABELS + x.position(value) * inner
         parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{bottom}"/>')
         parts.append(f'<text class="tick" x="{at:.1f}" y="{bottom + 14}" text-anchor="middle">{text}</text>')
-    for row, one in enumerate(load.objects):
-        sender = load.senders[one.path]
+    for row, fetched in enumerate(load.objects):
+        sender = load.senders[fetched.path]
         y = TOP + ROW * row + (ROW - BAR) / 2
-        about = f"{one.path}: {one.bytes} bytes from {sender}, asked for at {(one.asked - began) * 1e3:.0f} ms, "
-        about += f"first byte at {(one.first - began) * 1e3:.0f} ms, last at {(one.end - began) * 1e3:.0f} ms"
-        parts.append(f'<g class="{classes[sender]}"><title>{escape(about)}</title>')
-        parts.append(_bar(px(one.asked), px(one.first), y, BAR, "wait"))
-        parts.append(_bar(px(one.first), px(one.end), y, BAR))
+        details = f"{fetched.path}: {fetched.bytes} bytes from {sender}, requested at {(fetched.asked - began) * 1e3:.0f} ms, "
+        details += f"first byte at {(fetched.first - began) * 1e3:.0f} ms, last at {(fetched.end - began) * 1e3:.0f} ms"
+        parts.append(f'<g class="{classes[sender]}"><title>{escape(details)}</title>')
+        parts.append(_bar(px(fetched.asked), px(fetched.first), y, BAR, "wait"))
+        parts.append(_bar(px(fetched.first), px(fetched.end), y, BAR))
         parts.append("</g>")
-        name = one.path.split("/", 2)[-1].removesuffix(".png").removesuffix(".html")
+        name = fetched.path.split("/", 2)[-1].removesuffix(".png").removesuffix(".html")
         parts.append(f'<text class="row" x="{LABELS - 6}" y="{y + BAR:.1f}">{escape(name)}</text>')
     middle = LABELS + inner / 2
     parts.append(f'<text class="axis" x="{middle:.0f}" y="{bottom + 29}" text-anchor="middle">{x.label}</text></svg>')
@@ -63,7 +64,7 @@ def waterfall(title: str, load: Load, last: float, width: int = 520) -> str:
 
 
 def shares(title: str, rows: Mapping[str, Mapping[str, int]], width: int = 900) -> str:
-    """A bar for each load: bytes by who sent them."""
+    """Draw a bar for each load: bytes by sender."""
     label, value, height = 215, 80, 26
     most = max(sum(row.values()) for row in rows.values())
     classes = colours(list(next(iter(rows.values()))))
@@ -74,15 +75,15 @@ def shares(title: str, rows: Mapping[str, Mapping[str, int]], width: int = 900) 
         at = float(label)
         for server, count in row.items():
             to = at + (width - label - value) * count / max(most, 1)
-            about = f"<title>{escape(name)}: {count} bytes from {escape(server)}</title>"
-            parts.append(f'<g class="{classes[server]}">{about}{_bar(at, to, y, height - 8)}</g>')
+            title = f"<title>{escape(name)}: {count} bytes from {escape(server)}</title>"
+            parts.append(f'<g class="{classes[server]}">{title}{_bar(at, to, y, height - 8)}</g>')
             at = to
         parts.append(f'<text class="value" x="{at + 8:.1f}" y="{y + 14}">{sum(row.values()) / 1e6:.2f} MB</text>')
     return "".join([*parts, "</svg>"])
 
 
-def ways(direct: bool) -> str:
-    """How packets go: the client's to the balancer; pictures from whoever sends them."""
+def paths(direct: bool) -> str:
+    """Draw the paths of packets: the client's go to the balancer, pictures come from their senders."""
     parts = _svg("With hand-off" if direct else "As a proxy", 440, 190)
     boxes = {"client": (10, 74), "switch": (140, 74), "balancer": (320, 8), "real servers": (320, 136)}
     up = "M90 88H140M220 84C270 80 270 24 320 24M362 50V136"

@@ -1,4 +1,4 @@
-"""What comes of a page that a client loads: its objects, and who sent how much."""
+"""The result of loading a page: its objects, and the bytes from each sender."""
 
 from __future__ import annotations
 
@@ -8,57 +8,57 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fetched:
-    """An object as its client saw it. Times are seconds since the client began to load the page."""
+    """An object as the client received it. Times are seconds since the client began to load the page."""
 
     path: str
-    """As in the URL, from its first slash on."""
+    """Path in the URL, from its first slash on."""
     asked: float
-    """The request was made."""
+    """Time of the request."""
     first: float
-    """The answer began."""
+    """Time of the first byte of the response."""
     end: float
-    """The answer's last byte came."""
+    """Time of the last byte of the response."""
     bytes: int
-    """Of the body."""
+    """Bytes of the body."""
     whole: bool
-    """Whether the client has all of it, unchanged."""
+    """Whether the client has the complete, unchanged object."""
     protocol: str
-    """By which it came; HTTP/3's is h3."""
+    """Protocol of the response; HTTP/3 is h3."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """A page that a client has loaded."""
+    """One load of the page by a client."""
 
     client: str
-    """Its name."""
+    """The client's name."""
     form: str
     """One of `testbed.FORMS`."""
     objects: tuple[Fetched, ...]
-    """The page itself, then what is on it, in the page's order."""
+    """The page itself, then its pictures in the page's order."""
     senders: Mapping[str, str]
-    """By path, who sent it: from the balancer's log."""
+    """The sender of each path, from the balancer's log."""
     bodies: Mapping[str, int]
-    """Bytes of bodies that each server sent to the client, by its own metrics."""
+    """Bytes of bodies from each server to the client, by the servers' own metrics."""
     wire: Mapping[str, int]
-    """Bytes of packets that each server sent to the client, by the switch's counters."""
+    """Bytes of packets from each server to the client, by the switch's counters."""
 
     @property
     def seconds(self) -> float:
-        """From the first request to the last byte."""
+        """Time from the first request to the last byte."""
         return max(o.end for o in self.objects) - self.objects[0].asked
 
     @property
     def handed(self) -> int:
-        """Objects that real servers sent."""
+        """Number of objects that real servers sent."""
         return sum(self.senders[o.path] in self._real_servers for o in self.objects)
 
     @property
     def failures(self) -> int:
-        """Objects that are not whole, or came by something else than HTTP/3."""
+        """Number of objects that are incomplete or did not use HTTP/3."""
         return sum(not o.whole or o.protocol != "h3" for o in self.objects)
 
     @property
     def _real_servers(self) -> list[str]:
-        # The balancer is the first.
+        # The balancer is first.
         return list(self.bodies)[1:]

@@ -1,8 +1,7 @@
-"""The page: pictures of seeded content and size, in the colours of the real servers that have them, and the HTML around
-them.
+"""The page: pictures of seeded content and size, in the colours of their real servers, and the HTML around them.
 
-A picture is a PNG, so a browser shows it only if each of its chunks has the right CRC-32: what is shown has arrived
-whole.
+A picture is a PNG. A browser shows it only if each of its chunks has the right CRC-32, so a visible picture arrived
+unchanged.
 """
 
 from __future__ import annotations
@@ -19,32 +18,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 COUNT = 36
-"""Pictures of the page."""
+"""Number of pictures on the page."""
 SIDES = (40, 440)
-"""Pixels of the smallest and largest picture's side, log-uniform between them: some 4 KB to 500 KB."""
+"""Minimum and maximum side of a picture in pixels, log-uniform in between: about 4 KB to 500 KB."""
 COLOURS = ((5, 80, 174), (188, 76, 0), (26, 127, 55), (130, 80, 223), (10, 125, 132), (160, 50, 122), (140, 107, 0))
-"""Red, green and blue of the first real server's pictures, of the second's, and so on."""
+"""Red, green and blue for the pictures of each real server in turn."""
 GRAIN = 10
-"""Levels by which a pixel is off at random, so that no compression can do much."""
+"""Maximum random deviation of a pixel, which makes the pictures hard to compress."""
 INDEX = "index.html"
 
 
 @dataclass(frozen=True)
 class Object:
-    """The page, or a picture of it."""
+    """The page, or one of its pictures."""
 
     path: str
-    """From the page's folder on; a picture's begins with the name of the real server that has it."""
+    """Path below the page's folder; a picture's begins with the name of its real server."""
     body: bytes
 
     @property
     def sha256(self) -> str:
-        """In hexadecimal digits."""
+        """SHA-256 of the body in hexadecimal."""
         return hashlib.sha256(self.body).hexdigest()
 
 
 def draw(seed: int, servers: Sequence[str], count: int = COUNT) -> list[Object]:
-    """The pictures of a seed, in the page's order: the real servers take turns, and have large ones alike."""
+    """Return the pictures of a seed in the page's order: the real servers take turns, and get similar sizes."""
     random = np.random.default_rng(seed)
     low, high = np.log(SIDES)
     rounds = -(-count // len(servers))
@@ -59,7 +58,7 @@ def draw(seed: int, servers: Sequence[str], count: int = COUNT) -> list[Object]:
 
 
 def index(pictures: Sequence[Object]) -> Object:
-    """The page itself."""
+    """Return the page itself."""
     template = resources.files("frontage_demo").joinpath("data/page.html").read_text()
     shown = "\n".join(f'<img src="{picture.path}" alt="{picture.path}">' for picture in pictures)
     return Object(INDEX, template.replace("{pictures}", shown).encode())
@@ -67,14 +66,14 @@ def index(pictures: Sequence[Object]) -> Object:
 
 def write(directory: Path, pictures: Sequence[Object]) -> None:
     """Write the page and its pictures into a folder."""
-    for one in (index(pictures), *pictures):
-        file = directory / one.path
+    for item in (index(pictures), *pictures):
+        file = directory / item.path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(one.body)
+        file.write_bytes(item.body)
 
 
 def _paint(random: np.random.Generator, side: int, colour: tuple[int, int, int]) -> NDArray[np.uint8]:
-    """Waves from a few points meet, and are seen through grain."""
+    """Return a picture of interfering waves under noise."""
     y, x = np.mgrid[0:side, 0:side] / side
     waves = np.zeros((side, side))
     for _ in range(3):
@@ -89,9 +88,9 @@ def _paint(random: np.random.Generator, side: int, colour: tuple[int, int, int])
 
 
 def _png(pixels: NDArray[np.uint8]) -> bytes:
-    """Of RGB samples (PNG, third edition, section 5)."""
+    """Encode RGB samples (PNG, third edition, section 5)."""
     height, width, _ = pixels.shape
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # a row begins with its filter: none
+    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # a row begins with its filter type, 0 for none
     rows[:, 1:] = pixels.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 1)), (b"IEND", b""))

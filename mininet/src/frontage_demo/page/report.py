@@ -1,4 +1,4 @@
-"""The report of `make demo QDSR=1`: one self-contained page that says who sent what, and when it came."""
+"""The report of `make demo QDSR=1`: a self-contained page that shows who sent what, and when it arrived."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from itertools import pairwise
 
 from frontage_testbed.datacentre.settings import Settings
 
-from .drawing import legend, shares, waterfall, ways
+from .drawing import legend, paths, shares, waterfall
 from .loads import Load
 
 TITLES = {"direct": "with hand-off", "proxied": "as a proxy"}
-"""Of the page's forms."""
+"""Titles of the page's forms."""
 
 
 def render(settings: Settings, loads: Sequence[Load], missing: Sequence[str], screen: bytes | None) -> str:
-    """The page. `missing` are clients that are not here; `screen` is the page as a browser showed it, as WebP."""
+    """Return the page as HTML.
+
+    `missing` are the clients that are not installed; `screen` is a screenshot as WebP.
+    """
     data = resources.files("frontage_demo").joinpath("data")
     style = data.joinpath("report.css").read_text() + data.joinpath("page.css").read_text()
     parts = [
@@ -42,19 +45,19 @@ def render(settings: Settings, loads: Sequence[Load], missing: Sequence[str], sc
 def _verdict(loads: Sequence[Load]) -> str:
     failures, objects = sum(load.failures for load in loads), sum(len(load.objects) for load in loads)
     if failures:
-        return f'<p class="verdict bad">{failures} of {objects} objects did not come whole over HTTP/3.</p>'
-    return f'<p class="verdict good">All {objects} objects of {len(loads)} page loads came whole, over HTTP/3.</p>'
+        return f'<p class="verdict bad">{failures} of {objects} objects did not arrive unchanged over HTTP/3.</p>'
+    return f'<p class="verdict good">All {objects} objects of {len(loads)} page loads arrived unchanged over HTTP/3.</p>'
 
 
 def _introduction(loads: Sequence[Load]) -> str:
     pictures = len(loads[0].objects) - 1
     return (
-        f"<p>A page of {pictures} pictures was fetched over <em>one</em> QUIC connection to one virtual IP address, behind which a load balancer stands. Each picture is on one of "
+        f"<p>Clients fetched a page of {pictures} pictures over <em>one</em> QUIC connection to one virtual IP address with a load balancer behind it. Each picture is on one of "
         f"{len(loads[0].bodies) - 1} real servers. Every client loaded the page twice:</p>"
         '<div class="pair">'
-        f"<div>{ways(True)}<h3>With hand-off</h3><p>The balancer keeps the connection and hands each request to a real server, which sends the picture straight to the client, in the "
-        "balancer's name, encrypted as part of the same connection (QDSR, USENIX ATC 2024). No client knows.</p></div>"
-        f"<div>{ways(False)}<h3>As a proxy</h3><p>The same pictures from the same servers, fetched by the balancer and sent on: a reverse proxy. Every byte goes over the balancer's link "
+        f"<div>{paths(True)}<h3>With hand-off</h3><p>The balancer keeps the connection and delegates each request to a real server. The real server sends the picture directly to the client, from the "
+        "balancer's address and encrypted as part of the same connection (QDSR, USENIX ATC 2024). Clients do not notice.</p></div>"
+        f"<div>{paths(False)}<h3>As a proxy</h3><p>The balancer fetches the same pictures from the same servers and forwards them, as a reverse proxy does. Every byte crosses the balancer's link "
         "twice.</p></div></div>"
     )
 
@@ -64,7 +67,7 @@ def _screen(screen: bytes | None) -> str:
         return ""
     data = base64.b64encode(screen).decode()
     return (
-        "<h2>The page, as Chromium showed it</h2><p>A picture has the colour of the real server that has it. Whatever way it came, the browser sees one site, one connection, one address.</p>"
+        "<h2>The page in Chromium</h2><p>A picture has the colour of its real server. Whatever its path, the browser sees one site, one connection and one address.</p>"
         f'<img class="screen" alt="The page in the browser" src="data:image/webp;base64,{data}">'
     )
 
@@ -80,45 +83,45 @@ def _table(loads: Sequence[Load]) -> str:
             f"<td>{load.bodies[balancer] / 1e3:.0f}</td>{sent}</tr>"
         )
     return (
-        "<h2>What came of it</h2><p>Bytes are those of bodies, by each server's own metrics (<code>frontage_cclb7_quic_body_bytes_total</code>, <code>frontage_real_server_body_bytes_total</code>). "
-        "The page itself is always the balancer's.</p>"
+        "<h2>Results</h2><p>Bytes of bodies, by each server's own metrics (<code>frontage_cclb7_quic_body_bytes_total</code>, <code>frontage_real_server_body_bytes_total</code>). "
+        "The balancer always sends the page itself.</p>"
         f'<div class="scroll"><table><thead><tr><th>client</th><th>form</th><th>page<br>(ms)</th><th>pictures from<br>real servers</th><th>balancer {escape(balancer)}<br>(KB)</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>{_findings(loads)}"
     )
 
 
 def _findings(loads: Sequence[Load]) -> str:
-    """A sentence for each client."""
-    said = []
+    """Return a sentence for each client."""
+    findings = []
     for direct, proxied in _pairs(loads):
         pictures, name = len(direct.objects) - 1, escape(direct.client)
         if not direct.handed:
-            said.append(
-                f"<li><strong>{name}</strong>: no picture was handed over. The balancer could lend nothing of its connection, and answered as a proxy.</li>"
+            findings.append(
+                f"<li><strong>{name}</strong>: no picture was delegated. The balancer could delegate no part of this connection, and acted as a proxy.</li>"
             )
             continue
         balancer = next(iter(direct.wire))
         times = proxied.seconds / max(direct.seconds, 1e-9)
         less = proxied.wire[balancer] / max(direct.wire[balancer], 1)
-        said.append(
-            f"<li><strong>{name}</strong>: {direct.handed} of {pictures} pictures came from real servers. The page was there in {direct.seconds * 1e3:.0f} ms instead of {proxied.seconds * 1e3:.0f} ms "
-            f"(x {times:.1f}), and the balancer sent the client {less:.0f} times fewer bytes.</li>"
+        findings.append(
+            f"<li><strong>{name}</strong>: {direct.handed} of {pictures} pictures came from real servers. The page took {direct.seconds * 1e3:.0f} ms instead of {proxied.seconds * 1e3:.0f} ms "
+            f"({times:.1f} times faster), and the balancer sent {less:.0f} times fewer bytes to the client.</li>"
         )
-    return f"<ul>{''.join(said)}</ul>"
+    return f"<ul>{''.join(findings)}</ul>"
 
 
 def _shares(loads: Sequence[Load]) -> str:
     rows = {f"{load.client}, {TITLES[load.form]}": load.wire for load in loads}
     return (
-        "<h2>Who sent the packets</h2><p>Bytes of all packets to the client by the port of the switch at which they came in, as the switch counts them: handshakes and acknowledgements, too. Packets of real "
-        f"servers have the balancer's address; the switch lets them pass since the controller has told it which port may send for whom.</p>{legend(list(loads[0].bodies))}{shares('Bytes by sender', rows)}"
+        "<h2>Packets by sender</h2><p>Bytes of all packets to the client by the switch port on which they arrived, handshakes and acknowledgments included. Packets of real "
+        f"servers have the balancer's address; the controller has configured which port may send for which service.</p>{legend(list(loads[0].bodies))}{shares('Bytes by sender', rows)}"
     )
 
 
 def _waterfalls(loads: Sequence[Load]) -> str:
     parts = [
-        "<h2>When each picture came</h2><p>A row for each object, in the page's order: pale from its request to its first byte, full until its last, in the colour of who sent it. Both "
-        f"forms have the same scale. Hold the pointer on a row for its figures.</p>{legend(list(loads[0].bodies))}"
+        "<h2>Arrival of each picture</h2><p>One row per object in the page's order: pale from its request to its first byte, solid until its last, in its sender's colour. Both "
+        f"forms have the same scale. Hover over a row for its figures.</p>{legend(list(loads[0].bodies))}"
     ]
     for pair in _pairs(loads):
         last = max(load.seconds for load in pair)
@@ -131,22 +134,22 @@ def _waterfalls(loads: Sequence[Load]) -> str:
 
 
 def _settings(settings: Settings, loads: Sequence[Load], missing: Sequence[str]) -> str:
-    size = sum(one.bytes for one in loads[0].objects)
+    size = sum(item.bytes for item in loads[0].objects)
     entries = {
         "seed": str(settings.seed),
         "page": f"{len(loads[0].objects) - 1} pictures, {size / 1e6:.1f} MB",
-        "links": f"each server's {settings.server_rate / 1e6:g} Mbit/s, the balancer's too; edge switch to clients {settings.bottleneck_rate / 1e6:g} Mbit/s",
+        "links": f"{settings.server_rate / 1e6:g} Mbit/s for each server and the balancer; edge switch to clients {settings.bottleneck_rate / 1e6:g} Mbit/s",
         "propagation": f"{settings.delay * 1e3:g} ms each way between client and servers, and between balancer and real servers",
         "transport": "QUIC version 1 over IPv6, cubic; balancer and real servers are noq",
-        "not here": ", ".join(missing) or "nobody",
+        "not installed": ", ".join(missing) or "none",
     }
     rows = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in entries.items())
     return (
-        f"<h2>Settings</h2><dl>{rows}</dl><p class='soft'>Times are the clients' own: Resource Timing of browsers, whose request begins when the browser gives it to the network, and the "
-        "clock of frontage-h3-client. A browser paints and decodes on the same processors as all servers here, so its times vary by some tens of milliseconds.</p>"
+        f"<h2>Settings</h2><dl>{rows}</dl><p class='soft'>The clients measure the times: browsers by Resource Timing, where a request begins when the browser passes it to the network, and "
+        "frontage-h3-client by its clock. A browser paints and decodes on the same processors that run all servers, so its times vary by tens of milliseconds.</p>"
     )
 
 
 def _pairs(loads: Sequence[Load]) -> list[tuple[Load, Load]]:
-    """Each client's two loads, as far as both are there."""
+    """Return the two loads of each client that has both."""
     return [(one, other) for one, other in pairwise(loads) if one.client == other.client]

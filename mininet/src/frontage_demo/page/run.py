@@ -1,4 +1,4 @@
-"""Loads the page with every client in both forms, and asks balancer, real servers and switch what they sent."""
+"""Loads the page with every client in both forms, and reads what balancer, real servers and switch sent."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .pictures import INDEX, Object, index
 from .testbed import FORMS, PageTestbed
 
 NAME = "films"
-"""Of the service, in browsers' URLs."""
+"""Host name of the service in browsers' URLs."""
 
 
 def load_all(testbed: PageTestbed, clients: Sequence[Client], pictures: Sequence[Object]) -> Iterator[Load]:
-    """Every client's loads, one at a time, in a testbed that is ready and has the page."""
+    """Load the page with every client, one after the other; the testbed must be ready and serve the page."""
     for client in clients:
         for form in FORMS:
             yield _load(testbed, client, form, pictures)
@@ -35,5 +35,5 @@ def _load(testbed: PageTestbed, client: Client, form: str, pictures: Sequence[Ob
 
 
 def _more(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
-    """What was counted in between."""
+    """Return the counts between two readings."""
     return {name: count - before[name] for name, count in after.items()}

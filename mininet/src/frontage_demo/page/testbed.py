@@ -1,5 +1,7 @@
-"""A testbed with real servers that has each page twice: `/direct`, of which they send their pictures themselves, and
-`/proxied`, of which the balancer fetches the same pictures from the same servers. Nothing else is different.
+"""A testbed with real servers that serves the page in two forms.
+
+Below `/direct` the real servers send their pictures themselves. Below `/proxied` the balancer fetches the same pictures
+from the same servers. Everything else is equal.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from .clients import SCREEN
 from .pictures import Object, write
 
 FORMS = ("direct", "proxied")
-"""How the page's pictures come: first part of their paths."""
+"""Forms of the page: the first component of the paths."""
 
 FILES = '[[route]]\npath = "/{form}"\ndirectory = "../objects"\n'
 DIRECT = '[[route]]\npath = "/direct/{name}"\nreal_servers = {{ policy = "round-robin", names = ["{name}"] }}\n'
@@ -23,7 +25,7 @@ PROXIED = '[[route]]\npath = "/proxied/{name}"\norigin = "{origin}"\n'
 
 
 class PageTestbed(QdsrTestbed):
-    """A context manager: inside it, the VIP has the page in both forms."""
+    """A testbed whose VIP serves the page in both forms, inside its context."""
 
     own_routes = "\n".join(FILES.format(form=form) for form in FORMS)
 
@@ -38,10 +40,9 @@ class PageTestbed(QdsrTestbed):
         write(self.scratch / "objects", pictures)
 
     def senders(self, skip: int, paths: set[str]) -> dict[str, str]:
-        """Who sent what was asked for, by its path: the server's name, as the balancer's log says in what follows its
-        first `skip` lines.
+        """Return the sender of each path, from the balancer's log without its first `skip` lines.
 
-        Raises NodeError if the log has not all `paths` in time.
+        Raises NodeError if `paths` are not all in the log in time.
         """
         deadline = time.monotonic() + LOG_DELAY
         while True:
@@ -49,19 +50,19 @@ class PageTestbed(QdsrTestbed):
             if paths <= sent.keys():
                 return sent
             if time.monotonic() > deadline:
-                raise NodeError(f"the balancer's log lacks {', '.join(sorted(paths - sent.keys()))}")
+                raise NodeError(f"the balancer's log has no entry for {', '.join(sorted(paths - sent.keys()))}")
             time.sleep(0.05)
 
     def screen(self) -> bytes | None:
-        """The page as a browser showed it, as WebP, if one has."""
+        """Return a browser's screenshot of the page as WebP, if there is one."""
         shown = sorted(self.scratch.glob(f"load-*/{SCREEN}"))
         return shown[0].read_bytes() if shown else None
 
     def wire(self) -> dict[str, int]:
-        """Bytes of packets that the switch has passed to clients from each server: the balancer first."""
+        """Return the bytes of packets that the switch passed from each server to clients; the balancer is first."""
         status = self.status()
         down = {part: sum(s["down"]["bytes"] for s in status[part]) for part in ("servers", "real_servers")}
-        # The real servers' are in the balancer's name.
+        # The switch counts packets of real servers under the balancer, too.
         sent = {self.balancer.name: down["servers"] - down["real_servers"]}
         for server in self.real_servers:
             sent[server.name] = sum(s["down"]["bytes"] for s in status["real_servers"] if s["port"] == server.name)

@@ -10,7 +10,7 @@ from frontage_testbed.metricsclient import parse
 from frontage_testbed.nodes import NodeError
 
 from . import files
-from .model import RoundTrips, Way
+from .model import Method, RoundTrips
 from .testbed import Testbed
 from .topology import ISP_ADDRESS, SERVER_ADDRESS
 
@@ -23,7 +23,7 @@ RESOLVER = f"[{ISP_ADDRESS}]:53"
 class Row:
     """Handshakes of one kind."""
 
-    way: Way
+    method: Method
     start: str
     """With a proxy: whether its association exists already (warm) or is set up first (cold); "" without a proxy."""
     retry: bool
@@ -81,8 +81,10 @@ def measure(testbed: Testbed, handshakes: int) -> Result:
     return Result(round_trips, rows, counted)
 
 
-def _row(testbed: Testbed, way: Way, start: str, retry: bool, cached: bool, names: str, handshakes: int, *options: str) -> Row:
+def _row(
+    testbed: Testbed, method: Method, start: str, retry: bool, cached: bool, names: str, handshakes: int, *options: str
+) -> Row:
     report = testbed.load(testbed.client, *options, retry=retry, names=names, handshakes=handshakes)
     if report["failed"] or report["stayed"]:
-        raise NodeError(f"{way} {start}: not all handshakes succeeded: {report['failed']} {report['stayed']}")
-    return Row(way, start, retry, cached, report["handshake_ms"], report["migrated_ms"])
+        raise NodeError(f"{method} {start}: not all handshakes succeeded: {report['failed']} {report['stayed']}")
+    return Row(method, start, retry, cached, report["handshake_ms"], report["migrated_ms"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Way = Literal["status quo", "proposal"]
+Method = Literal["status quo", "proposal"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class RoundTrips:
 LTE = RoundTrips(dns=30, direct=60, server=30)
 """The paper's example: a U.S. LTE network, with the proxy half-way."""
 
-PUBLISHED: dict[tuple[Way, bool], float] = {
+PUBLISHED: dict[tuple[Method, bool], float] = {
     ("status quo", False): 90,
     ("proposal", False): 60,
     ("status quo", True): 150,
@@ -32,16 +32,16 @@ PUBLISHED: dict[tuple[Way, bool], float] = {
 """Table II in ms, by method and whether the server sends a Retry."""
 
 
-def establishment(way: Way, retry: bool, times: RoundTrips) -> float:
+def establishment(method: Method, retry: bool, times: RoundTrips) -> float:
     """Return the milliseconds until client and server have forward-secure keys, name resolution included (Table I).
 
     A Retry costs another round trip: the client's, or with the proposal the proxy's.
     """
-    trip = times.direct if way == "status quo" else times.server
+    trip = times.direct if method == "status quo" else times.server
     return times.dns + (2 if retry else 1) * trip
 
 
-def formula(way: Way, retry: bool) -> str:
+def formula(method: Method, retry: bool) -> str:
     """Return the same in symbols."""
-    trip = "RTT_direct" if way == "status quo" else "RTT_server"
+    trip = "RTT_direct" if method == "status quo" else "RTT_server"
     return f"RTT_DNS + {'2 ' if retry else ''}{trip}"

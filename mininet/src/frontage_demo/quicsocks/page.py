@@ -10,10 +10,10 @@ from frontage_testbed.reporting.plots import Axis, Line, cdf_points
 from frontage_testbed.reporting.templates import PageTemplate, join
 
 from .measure import COLD, WARM, Result, Row
-from .model import LTE, PUBLISHED, RoundTrips, Way, establishment, formula
+from .model import LTE, PUBLISHED, Method, RoundTrips, establishment, formula
 
 COLOURS = ("#cf222e", "#0550ae", "#0a7d84")
-WAYS: tuple[Way, ...] = ("status quo", "proposal")
+METHODS: tuple[Method, ...] = ("status quo", "proposal")
 RETRY = {False: "without", True: "with"}
 
 
@@ -21,20 +21,20 @@ def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f} ms"
 
 
-def _find(result: Result, way: Way, start: str, retry: bool, cached: bool = True) -> Row | None:
-    wanted = (way, start, retry, cached)
-    return next((row for row in result.rows if (row.way, row.start, row.retry, row.cached) == wanted), None)
+def _find(result: Result, method: Method, start: str, retry: bool, cached: bool = True) -> Row | None:
+    wanted = (method, start, retry, cached)
+    return next((row for row in result.rows if (row.method, row.start, row.retry, row.cached) == wanted), None)
 
 
 def symbolic() -> str:
     """Return the model in symbols: the paper's Table I."""
-    rows = [(RETRY[retry], *(formula(way, retry) for way in WAYS)) for retry in (False, True)]
+    rows = [(RETRY[retry], *(formula(method, retry) for method in METHODS)) for retry in (False, True)]
     return table(("Stateless retry", "Status quo", "Proposal"), rows)
 
 
 def numbers(times: RoundTrips) -> str:
     """Return the model in ms: with the paper's LTE figures its Table II."""
-    rows = [(RETRY[retry], *(f"{establishment(way, retry, times):g} ms" for way in WAYS)) for retry in (False, True)]
+    rows = [(RETRY[retry], *(f"{establishment(method, retry, times):g} ms" for method in METHODS)) for retry in (False, True)]
     return table(("Stateless retry", "Status quo", "Proposal"), rows)
 
 
@@ -42,17 +42,17 @@ def measured(result: Result) -> str:
     """Return the medians beside the model and the published figures."""
     rows = []
     for retry in (False, True):
-        for way, start in (("status quo", ""), ("proposal", WARM), ("proposal", COLD)):
-            row = _find(result, way, start, retry)  # type: ignore[arg-type]
+        for method, start in (("status quo", ""), ("proposal", WARM), ("proposal", COLD)):
+            row = _find(result, method, start, retry)  # type: ignore[arg-type]
             if row is None:
                 continue
-            published = None if start == COLD else PUBLISHED[row.way, retry]
+            published = None if start == COLD else PUBLISHED[row.method, retry]
             times = result.round_trips
             # A cold start adds the TCP handshake and one round trip of SOCKS.
-            model = establishment(row.way, retry, times) + (2 * times.dns if start == COLD else 0)
+            model = establishment(row.method, retry, times) + (2 * times.dns if start == COLD else 0)
             moved = sorted(row.migrated_ms)[len(row.migrated_ms) // 2] if row.migrated_ms else None
-            fresh = _find(result, row.way, start, retry, cached=False)
-            cells = (f"{row.way} {start}".strip(), RETRY[retry], _ms(published), _ms(model), _ms(row.median_ms))
+            fresh = _find(result, row.method, start, retry, cached=False)
+            cells = (f"{row.method} {start}".strip(), RETRY[retry], _ms(published), _ms(model), _ms(row.median_ms))
             rows.append((*cells, _ms(fresh.median_ms if fresh else None), _ms(moved), str(len(row.handshake_ms))))
     head = (
         "",
@@ -71,7 +71,7 @@ def saving(result: Result) -> str:
     """Return a sentence on what the proxy saves."""
     savings = []
     for retry in (False, True):
-        quo, warm = (_find(result, way, start, retry) for way, start in (("status quo", ""), ("proposal", WARM)))  # type: ignore[arg-type]
+        quo, warm = (_find(result, method, start, retry) for method, start in (("status quo", ""), ("proposal", WARM)))  # type: ignore[arg-type]
         if quo and warm:
             share = 100 * (1 - warm.median_ms / quo.median_ms)
             paper = 100 * (1 - PUBLISHED["proposal", retry] / PUBLISHED["status quo", retry])
@@ -83,10 +83,10 @@ def draw(result: Result, path: Path) -> None:
     """Plot the distributions of handshake times."""
     lines, slowest = [], 0.0
     for retry in (False, True):
-        for number, (way, start) in enumerate((("status quo", ""), ("proposal", WARM), ("proposal", COLD))):
-            row = _find(result, way, start, retry)  # type: ignore[arg-type]
+        for number, (method, start) in enumerate((("status quo", ""), ("proposal", WARM), ("proposal", COLD))):
+            row = _find(result, method, start, retry)  # type: ignore[arg-type]
             if row:
-                label = f"{way} {start}".strip() + f", {RETRY[retry]} Retry"
+                label = f"{method} {start}".strip() + f", {RETRY[retry]} Retry"
                 lines.append(Line(label, number, cdf_points(row.handshake_ms), step=True, dashed=retry))
                 slowest = max(slowest, *row.handshake_ms)
     x = Axis("ms until the handshake is complete", 0, 20 * (slowest // 20 + 1))

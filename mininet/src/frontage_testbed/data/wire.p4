@@ -1,4 +1,4 @@
-// Two wires: what comes in at port 2 leaves at port 3 and the other way round, and so do ports 4 and 5. The delays are the ports' links'.
+// Two wires: ports 2 and 3, and ports 4 and 5, forward to each other. The ports' links have the delays.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,9 +1,9 @@
-"""The testbed's addresses, and the ports of its edge switch: every module that needs one takes it from here.
+"""The addresses of the data centre's testbed, and the ports of its edge switch.
 
     c1 .. cN --- internet --- (port 1) edge (port 1 + i) --- s1 .. sM
 
-Documentation prefixes stand for the public Internet (RFC 5737, RFC 3849, and RFC 2544's for the many client
-networks), private ones for the data centre.
+Documentation prefixes stand for the public Internet (RFC 5737, RFC 3849, and RFC 2544's for the client networks),
+private ones for the data centre.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ QUIC_VIP6 = "2001:db8:f::20"
 QUIC_PORT = 443
 QUIC_SERVER_PORT = 8443
 COOKIE_PREFIX = "2001:db8:c00c:1e::/64"
-"""Routed to the edge switch: where QUIC clients find servers by cookie."""
+"""Prefix in which QUIC clients address servers by cookie; routed to the edge switch."""
 CLIENTS4 = "198.18.0.0/15"
 CLIENTS6 = "2001:db8:c000::/36"
 
@@ -49,7 +49,7 @@ class ClientAddresses:
 
     @property
     def gateway4(self) -> str:
-        """The router's."""
+        """The router's IPv4 address on the client's link."""
         return f"198.18.{self.index + 1}.1"
 
     @property
@@ -59,7 +59,7 @@ class ClientAddresses:
 
     @property
     def gateway6(self) -> str:
-        """The router's."""
+        """The router's IPv6 address on the client's link."""
         return f"2001:db8:c000:{self.index + 1:x}::1"
 
 
@@ -76,17 +76,17 @@ class ServerAddresses:
 
     @property
     def edge_port(self) -> int:
-        """Port of the edge switch."""
+        """Port of the edge switch towards the server."""
         return EDGE_CLIENT_PORT + 1 + self.index
 
     @property
     def sid4(self) -> int:
-        """Server id of the IPv4 service."""
+        """SID for the IPv4 service."""
         return self.index + 1
 
     @property
     def sid6(self) -> int:
-        """Server id of the IPv6 service."""
+        """SID for the IPv6 service."""
         return 2049 + self.index
 
     @property
@@ -101,30 +101,30 @@ class ServerAddresses:
 
     @property
     def address4(self) -> str:
-        """DIP of the IPv4 service, in a /24."""
+        """DIP for the IPv4 service, in a /24."""
         return f"10.0.{self.index + 1}.2"
 
     @property
     def gateway4(self) -> str:
-        """The edge switch's address there."""
+        """The edge switch's IPv4 address on the server's link."""
         return f"10.0.{self.index + 1}.1"
 
     @property
     def address6(self) -> str:
-        """DIP of the IPv6 service, in a /64."""
+        """DIP for the IPv6 service, in a /64."""
         return f"fd00:0:0:{self.index + 1:x}::2"
 
     @property
     def gateway6(self) -> str:
-        """The edge switch's address there."""
+        """The edge switch's IPv6 address on the server's link."""
         return f"fd00:0:0:{self.index + 1:x}::1"
 
     @property
     def quic_prefix(self) -> str:
-        """The /64 any address of which the server answers for."""
+        """The /64 in which the server answers at any address."""
         return f"fd00:0:1:{self.index + 1:x}::/64"
 
     @property
     def quic_address6(self) -> str:
-        """DIP of the IPv6 service over QUIC, in that /64."""
+        """DIP for the IPv6 service over QUIC, in that /64."""
         return f"fd00:0:1:{self.index + 1:x}::10"

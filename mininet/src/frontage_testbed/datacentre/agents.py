@@ -1,4 +1,4 @@
-"""The servers' agents: what makes their responses carry cookies, and what counts their active flows."""
+"""The eBPF agents of the TCP servers: they add cookies to responses and count active flows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .configuration import LOOK_AHEAD
 
 PORT_KEY = struct.Struct("=H")
 LOADS = struct.Struct("=QQ")
-"""Key and value of the agent's map `servers`: a listening port, and its N_AF and N_FF."""
+"""Key and value of the agent's map `servers`: a listening port, and its N_AF and N_FF counters."""
 
 
 class Cclb7Agents:
     """`frontage-cclb7` on every server's link."""
 
     def __init__(self, binary: Path, module: Path, pins: Path, bandwidth: int) -> None:
-        """`pins` is on a BPF file system; `bandwidth` is what a connection is assumed to get (bits/s)."""
+        """`pins` is on a BPF file system; `bandwidth` is the assumed rate of a connection in bit/s."""
         self.module: Path | None = module
         self._binary = binary
         self._pins = pins
@@ -29,13 +29,13 @@ class Cclb7Agents:
         self._loads: list[PinnedMap] = []
 
     def attach(self, hosts: Mapping[int, Namespace]) -> None:
-        """Attach to every server at a time: loading takes the kernel's verifier a moment."""
+        """Attach to all servers in parallel: the kernel's verifier takes a moment for each."""
         started = [(index, self._start(index, host)) for index, host in hosts.items()]
         for index, process in started:
             output, _ = process.communicate()
             if process.returncode != 0:
                 name = ServerAddresses(index).name
-                raise NodeError(f"attaching the agent of {name} failed: {output.strip()}")
+                raise NodeError(f"{name}: attaching the agent failed: {output.strip()}")
         self._loads = [PinnedMap(self._pin_directory(index) / "servers", PORT_KEY.size, LOADS.size) for index in sorted(hosts)]
 
     def _pin_directory(self, index: int) -> Path:
@@ -55,7 +55,7 @@ class Cclb7Agents:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def active_flows(self) -> list[int]:
-        """N_AF of every server."""
+        """Return N_AF of every server."""
         return [self._active(loads) for loads in self._loads]
 
     @staticmethod
@@ -64,22 +64,22 @@ class Cclb7Agents:
         return int(LOADS.unpack(value)[0]) if value else 0
 
     def stop(self) -> None:
-        """Let go of the maps; the programs end with the testbed's mount namespace, in which they are pinned."""
+        """Close the maps. The programs end with the testbed's mount namespace, in which they are pinned."""
         for loads in self._loads:
             loads.close()
 
 
 class NoAgents:
-    """Servers as they come: no cookies, so that every connection takes the fallback. For comparison."""
+    """Servers without agents, for comparison: without cookies, every connection takes the fallback."""
 
     module: Path | None = None
 
     def attach(self, hosts: Mapping[int, Namespace]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def active_flows(self) -> list[int]:
-        """Nothing is counted."""
+        """Return an empty list: nothing is counted."""
         return []
 
     def stop(self) -> None:
-        """Nothing."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""Runs the client hosts' load generators and collects what they report."""
+"""Runs the load generators on the client hosts and collects their reports."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from .addresses import HTTP_PORT
 from .servers import OBJECTS
 
 START_DELAY = 1.0
-"""Seconds between starting the client processes and the plan's beginning: time for all of them to load."""
+"""Seconds from starting the client processes to the beginning of the plan, in which all of them load."""
 
 
 Generator = Callable[[int, int], list[str | Path]]
-"""The command of a load generator, for a client's index and the monotonic time (ns) at which its plan begins. It writes
-an `Outcome.to_line` for each request.
+"""Returns the command of a load generator for a client's index and the monotonic time (ns) of the plan's beginning.
+
+The command writes an `Outcome.to_line` for each request.
 """
 
 
 def over_tcp(plan: Path, address: str, path: str = OBJECTS) -> Generator:
-    """HTTP over the kernel's TCP, to an address."""
+    """Return the generator of HTTP requests over the kernel's TCP to an address."""
 
     def command(index: int, start_ns: int) -> list[str | Path]:
         command: list[str | Path] = [sys.executable, "-m", "frontage_testbed.load.loadgen"]
@@ -37,7 +38,7 @@ def over_tcp(plan: Path, address: str, path: str = OBJECTS) -> Generator:
 
 
 class Clients:
-    """One load generator on each client host, all with the same plan."""
+    """One load generator on each client host; all replay the same plan."""
 
     def __init__(self, hosts: Mapping[int, Namespace], generator: Generator, log: Path) -> None:
         self.start_ns = time.monotonic_ns() + int(START_DELAY * 1e9)
@@ -56,15 +57,15 @@ class Clients:
 
     @property
     def pids(self) -> list[int]:
-        """The client processes."""
+        """Process ids of the clients."""
         return [p.pid for p in self._processes]
 
     def elapsed(self) -> float:
-        """Seconds since the plan began; negative before."""
+        """Return the seconds since the plan began; negative before."""
         return (time.monotonic_ns() - self.start_ns) / 1e9
 
     def run(self, tick: Callable[[], None], interval: float = 0.25) -> None:
-        """Collect outcomes until every client has ended, calling `tick` at least every `interval` seconds."""
+        """Collect outcomes until every client has ended. Calls `tick` at least every `interval` seconds."""
         next_tick = time.monotonic()
         while self._selector.get_map():
             for key, _ in self._selector.select(max(0.0, next_tick - time.monotonic())):
@@ -85,7 +86,7 @@ class Clients:
         self.outcomes += [Outcome.from_line(line.decode()) for line in lines]
 
     def stop(self) -> None:
-        """End clients that still run."""
+        """Kill clients that still run."""
         for process in self._processes:
             if process.poll() is None:
                 process.kill()

@@ -1,4 +1,4 @@
-"""The controller's configuration file for the demo's testbed."""
+"""The controller's configuration file for the data centre's testbed."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from .addresses import (
 from .services import Service
 
 LOOK_AHEAD = 10_000
-"""Remaining bytes above which a response is expected to be active for some time yet: the largest short flow, scaled."""
+"""Remaining bytes above which a response counts as a future flow: the largest short flow, scaled."""
 
 
 def scheduler_of(kind: str, packets: int | None) -> dict[str, object]:
-    """`ports[].scheduler` for a queue of so many packets. All but the capacity is what the controller takes if nothing
-    is said: also rank 0 for packets without a cookie, which are few and short here.
+    """Return `ports[].scheduler` for a queue of this many packets.
+
+    All other fields keep the controller's defaults, such as rank 0 for packets without a cookie, which are few and short
+    here.
     """
     return {"kind": kind, "capacity": packets}
 
 
 def with_scheduler(text: str, kind: str, packets: int | None) -> str:
-    """A configuration's text with another scheduler at the port towards the clients, whose queue holds so many
-    packets.
-    """
+    """Return a configuration with another scheduler at the port towards the clients, whose queue holds `packets`."""
     document = yaml.safe_load(text)
     uplink = next(port for port in document["ports"] if port["id"] == EDGE_CLIENT_PORT)
     uplink.pop("scheduler", None)
@@ -45,14 +45,14 @@ def with_scheduler(text: str, kind: str, packets: int | None) -> str:
 
 
 def with_real_servers(text: str, real_servers: Sequence[ServerAddresses], service: str) -> str:
-    """A configuration's text in which some hosts behind ports of servers are a service's real servers (QDSR)."""
+    """Return a configuration in which the hosts `real_servers` are real servers (QDSR) of a service."""
     document = yaml.safe_load(text)
     names = {real_server.name for real_server in real_servers}
     for port in document["ports"]:
         if port["name"] in names:
             port["role"] = "real-server"
-    for found in ("routes", "neighbors"):
-        document[found] = [entry for entry in document[found] if entry["port"] not in names]
+    for section in ("routes", "neighbors"):
+        document[section] = [entry for entry in document[section] if entry["port"] not in names]
     document["real_servers"] = [
         {"name": r.name, "port": r.name, "mac": r.mac, "addresses": r.address6, "for": service} for r in real_servers
     ]
@@ -74,7 +74,7 @@ def configuration(
     control_socket: Path,
     metrics: str,
 ) -> str:
-    """The YAML text. Ports are for all `servers`; the VIPs begin with those `in_service`."""
+    """Return the YAML text. It has ports for all `servers`; the VIPs start with those `in_service`."""
     uplink = {"id": EDGE_CLIENT_PORT, "name": "internet", "role": "client", "mac": EDGE_CLIENT_MAC}
     uplink["gateways"] = [f"{EDGE_CLIENT4}/30", f"{EDGE_CLIENT6}/64"]
     ports = [uplink]
@@ -124,7 +124,7 @@ def configuration(
         "neighbors": neighbors,
         "vips": vips,
         "servers": endpoints,
-        # The demo's packets never leave its namespaces, and runs are to be repeatable.
+        # A fixed key: packets never leave the namespaces, and runs must be repeatable.
         "keys": [{"id": 1, "secret": random.Random(f"key {seed}").randbytes(32).hex()}],
         "control_socket": str(control_socket),
         "metrics": {"address": metrics},

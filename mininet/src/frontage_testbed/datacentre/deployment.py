@@ -1,4 +1,4 @@
-"""Finds what the testbed is made of: binaries, the compiled P4 program, the controller, nginx's module."""
+"""Finds the parts of a testbed: binaries, the compiled P4 program, the controller, nginx's module."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ BMV2_HINT = (
 
 
 class DeploymentError(RuntimeError):
-    """Something that the demo needs is not there."""
+    """Something that a testbed needs is missing."""
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """Everything found. Each path can be given in the environment, under the name in brackets."""
+    """The parts of a testbed. An environment variable, here in brackets, overrides each path."""
 
     target: str
     switch: Path
-    """softswitch [FRONTAGE_SOFTSWITCH], or BMv2's simple_switch_grpc, of the search path or [BMV2]."""
+    """softswitch [FRONTAGE_SOFTSWITCH], or BMv2's simple_switch_grpc from PATH or [BMV2]."""
     p4: Path
-    """Directory of frontage.json and frontage.p4info.txtpb [FRONTAGE_P4]; for BMv2, p4c-bm2-ss [P4C_BM2] makes them."""
+    """Directory of frontage.json and frontage.p4info.txtpb [FRONTAGE_P4]; for BMv2, p4c-bm2-ss [P4C_BM2] writes them."""
     controller: Path
     """The command `frontage` [FRONTAGE_CONTROLLER]."""
     agent: Path
@@ -67,7 +67,7 @@ class Deployment:
         in_service: Sequence[ServerAddresses] | None = None,
         services: Sequence[Service] = WEB,
     ) -> EdgeSwitch:
-        """The edge switch and its controller, not yet started."""
+        """Return the edge switch and its controller, not yet started."""
         switch: SwitchCommand = (Bmv2 if self.target == "bmv2" else Softswitch)(self.switch, settings)
         return EdgeSwitch(
             switch=switch,
@@ -88,17 +88,17 @@ class Deployment:
         cookies: bool = True,
         in_service: Sequence[ServerAddresses] | None = None,
     ) -> Testbed:
-        """A testbed that is not yet up; without cookies, its servers have no agents."""
+        """Return a TCP testbed, not yet up. Without `cookies`, its servers have no agents."""
         agents = Cclb7Agents(self.agent, self.module, box.bpf, settings.server_rate) if cookies else NoAgents()
         return Testbed(settings, box.scratch, self.edge(settings, box, in_service), agents)
 
     def quic_testbed(self, settings: Settings, box: Sandbox) -> QuicTestbed:
-        """A testbed whose services are QUIC's."""
+        """Return a testbed with QUIC services, not yet up."""
         edge = self.edge(settings, box, services=FILMS)
         return QuicTestbed(settings, box.scratch, edge, self.quic_agent, self.h3_client)
 
     def qdsr_testbed(self, settings: Settings, box: Sandbox) -> QdsrTestbed:
-        """A QUIC testbed in which the first server is a load balancer, and the others are its real servers."""
+        """Return a QUIC testbed whose first server is a load balancer and whose other servers are its real servers."""
         return self.with_real_servers(QdsrTestbed, settings, box)
 
     def with_real_servers(self, testbed: type[W], settings: Settings, box: Sandbox) -> W:
@@ -109,9 +109,9 @@ class Deployment:
 
 
 def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
-    """Find everything, or say what is missing and how to get it."""
+    """Find all parts. Raises DeploymentError with what is missing and how to get it."""
 
-    def place(variable: str, default: Path) -> Path:
+    def path(variable: str, default: Path) -> Path:
         return Path(env[variable]).absolute() if env.get(variable) else default
 
     build, release = REPOSITORY / "build", REPOSITORY / "target" / "release"
@@ -119,24 +119,24 @@ def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
         switch = _bmv2_program(env, "BMV2", "simple_switch_grpc")
         p4 = _compile_for_bmv2(_bmv2_program(env, "P4C_BM2", "p4c-bm2-ss"), build / "p4-bmv2")
     else:
-        switch = place("FRONTAGE_SOFTSWITCH", release / "softswitch")
-        p4 = place("FRONTAGE_P4", build / "p4")
+        switch = path("FRONTAGE_SOFTSWITCH", release / "softswitch")
+        p4 = path("FRONTAGE_P4", build / "p4")
     deployment = Deployment(
         target=settings.target,
         switch=switch,
         p4=p4,
-        controller=place("FRONTAGE_CONTROLLER", Path(sys.executable).parent / "frontage"),
-        agent=place("FRONTAGE_CCLB7", release / "frontage-cclb7"),
-        quic_agent=place("FRONTAGE_CCLB7_QUIC", release / "frontage-cclb7-quic"),
-        h3_client=place("FRONTAGE_H3_CLIENT", release / "frontage-h3-client"),
-        real_server=place("FRONTAGE_REAL_SERVER", release / "frontage-real-server"),
-        module=place("FRONTAGE_NGINX_MODULE", build / "cclb7" / "ngx_http_cloudcookie_filter_module.so"),
+        controller=path("FRONTAGE_CONTROLLER", Path(sys.executable).parent / "frontage"),
+        agent=path("FRONTAGE_CCLB7", release / "frontage-cclb7"),
+        quic_agent=path("FRONTAGE_CCLB7_QUIC", release / "frontage-cclb7-quic"),
+        h3_client=path("FRONTAGE_H3_CLIENT", release / "frontage-h3-client"),
+        real_server=path("FRONTAGE_REAL_SERVER", release / "frontage-real-server"),
+        module=path("FRONTAGE_NGINX_MODULE", build / "cclb7" / "ngx_http_cloudcookie_filter_module.so"),
     )
     needed = [deployment.switch, deployment.controller, deployment.agent, deployment.module]
     needed += [deployment.quic_agent, deployment.h3_client, deployment.real_server]
     needed += [deployment.p4 / "frontage.json", deployment.p4 / "frontage.p4info.txtpb"]
-    if missing := [str(path) for path in needed if not path.exists()]:
-        raise DeploymentError(f"not there: {', '.join(missing)}; `make setup` builds them")
+    if missing := [str(file) for file in needed if not file.exists()]:
+        raise DeploymentError(f"missing files: {', '.join(missing)}: run `make setup`")
     programs = {
         "openssl": "openssl",
         "mnexec": "mininet",
@@ -146,7 +146,7 @@ def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
         str(NGINX): "nginx",
     }
     if packages := missing_packages(programs):
-        raise DeploymentError(f"Debian packages are missing; apt-get install {' '.join(packages)}")
+        raise DeploymentError(f"missing Debian packages: apt-get install {' '.join(packages)}")
     return deployment
 
 
@@ -158,7 +158,7 @@ def _bmv2_program(env: Mapping[str, str], variable: str, name: str) -> Path:
 
 
 def _compile_for_bmv2(compiler: Path, directory: Path) -> Path:
-    """Compile the P4 program with the field's own compiler."""
+    """Compile the P4 program with p4c, and return the directory of the result."""
     directory.mkdir(parents=True, exist_ok=True)
     source = REPOSITORY / "p4src" / "v1model" / "frontage.p4"
     command: list[str | Path] = [compiler, "-o", directory / "frontage.json", source]

@@ -1,4 +1,4 @@
-"""The edge switch and the controller: two processes in the testbed's root namespace, restarted at will."""
+"""The edge switch and the controller: two processes in the testbed's root namespace that can be restarted."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from .topology import edge_interface
 METRICS = "127.0.0.1:9464"
 COMMAND_TIMEOUT = 30.0
 LAST_LINES = 12
-"""Of a log, to show with an error."""
+"""Lines of a log's end that an error shows."""
 
 
 @dataclass(frozen=True)
 class EdgeCounters:
-    """Packets since the switch started."""
+    """Packet counters of the switch since its start."""
 
     drops: Mapping[str, int]
-    """By reason."""
+    """Dropped packets, by reason."""
     refusals: Mapping[str, int]
-    """Those of AIFO, by the least remaining processing time of a band, in microseconds."""
+    """Packets that AIFO dropped, by the smallest remaining processing time of a band, in microseconds."""
     steering: Mapping[str, int]
-    """To and from VIPs, by how their server was found."""
+    """Packets to and from VIPs, by how the switch found their server."""
 
 
 class EdgeSwitch:
@@ -78,7 +78,7 @@ class EdgeSwitch:
         self._controller: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the switch and the controller, which waits for it."""
+        """Start the switch, and the controller, which connects to it."""
         self._switch_command.prepare()
         self.start_switch()
         self.start_controller()
@@ -96,21 +96,21 @@ class EdgeSwitch:
             self._controller = spawn([self._controller_binary, "up", self.config], log)
 
     def stop_switch(self) -> None:
-        """End the switch; what it held is gone."""
+        """Stop the switch; it loses its state."""
         end(self._switch)
 
     def stop_controller(self) -> None:
-        """End the controller; the switch goes on without."""
+        """Stop the controller; the switch keeps forwarding."""
         end(self._controller)
 
     def apply(self, treatment: Treatment) -> None:
-        """A fresh switch, so that no run inherits another's counts; the controller finds it and programs it."""
-        # A controller that has just begun does not say yet how often it has found a switch.
+        """Restart the switch with a policy and a scheduler, so that no run inherits another one's counters."""
+        # A controller that has just started does not report its connections yet.
         self.wait_until_installed()
         new = self.config.with_suffix(".new")
         new.write_text(with_scheduler(self.config.read_text(), treatment.scheduler, self._packets))
         new.replace(self.config)
-        self.change_policy(treatment.policy)  # and with it all that the file says
+        self.change_policy(treatment.policy)  # the controller reads the whole file
         connections = int(scrape(METRICS).total("frontage_connections_total"))
         self.stop_switch()
         self.start_switch()
@@ -123,27 +123,27 @@ class EdgeSwitch:
                 self.frontage("set-policy", service.name, policy)
 
     def add_server(self, server: ServerAddresses) -> None:
-        """Have all VIPs use another server."""
+        """Add a server to all VIPs."""
         for service in self._services:
             options = ["--vip", service.name, "--address", service.address_of(server)]
             options += ["--port", str(service.server_port), "--sid", str(service.sid_of(server))]
             self.frontage("add-server", service.server_name(server), *options)
 
     def drain(self, server: ServerAddresses) -> None:
-        """Give a server no new connections."""
+        """Stop assigning new connections to a server."""
         for service in self._services:
             self.frontage("drain", service.server_name(server))
 
     def rotate_key(self) -> None:
-        """Have the controller make and install the next cookie key."""
+        """Have the controller create and install the next cookie key."""
         self.frontage("rotate-key")
 
     def write_keys(self, file: Path) -> None:
-        """Write the file of keys that QUIC servers read, once the switch has them."""
+        """Write the key file of the QUIC servers, once the switch has the keys."""
         self._run("keys", str(self.config), "--output", str(file))
 
     def frontage(self, command: str, *arguments: str) -> str:
-        """Run the operator's command on this testbed's configuration."""
+        """Run the operator's command with this testbed's configuration, and return its output."""
         return self._run(command, "--config", str(self.config), *arguments)
 
     def _run(self, command: str, *arguments: str) -> str:
@@ -158,9 +158,7 @@ class EdgeSwitch:
         return done.stdout
 
     def wait_until_installed(self, connections: int = 1, timeout: float = COMMAND_TIMEOUT) -> None:
-        """Wait until the controller, in at least its `connections`-th connection to a switch, has installed
-        everything.
-        """
+        """Wait until the controller has installed everything in at least its `connections`-th connection to a switch."""
         deadline = time.monotonic() + timeout
         while not self._installed(connections):
             if time.monotonic() > deadline:
@@ -169,22 +167,24 @@ class EdgeSwitch:
 
     def _installed(self, connections: int) -> bool:
         try:
-            found = scrape(METRICS)
+            metrics = scrape(METRICS)
         except OSError:
             return False
-        return found.total("frontage_phase", phase="installed") == 1 and found.total("frontage_connections_total") >= connections
+        return (
+            metrics.total("frontage_phase", phase="installed") == 1 and metrics.total("frontage_connections_total") >= connections
+        )
 
     def counters(self) -> EdgeCounters:
-        """What the switch has counted since it started."""
-        found = scrape(METRICS)
+        """Return the switch's counters since its start."""
+        metrics = scrape(METRICS)
         return EdgeCounters(
-            drops=found.by("reason", "frontage_drop_packets_total") | self._switch_command.drops(),
-            refusals=found.by("least_rpt", "frontage_aifo_refused_packets_total"),
-            steering=found.by("outcome", "frontage_steering_packets_total"),
+            drops=metrics.by("reason", "frontage_drop_packets_total") | self._switch_command.drops(),
+            refusals=metrics.by("least_rpt", "frontage_aifo_refused_packets_total"),
+            steering=metrics.by("outcome", "frontage_steering_packets_total"),
         )
 
     def pids(self) -> Mapping[str, int]:
-        """The processes that run."""
+        """Return the ids of the running processes by name."""
         return {name: p.pid for name, p in self._processes().items() if p.poll() is None}
 
     def _processes(self) -> dict[str, subprocess.Popen[bytes]]:
@@ -192,6 +192,6 @@ class EdgeSwitch:
         return {name: process for name, process in processes.items() if process is not None}
 
     def stop(self) -> None:
-        """End both."""
+        """Stop the controller and the switch."""
         self.stop_controller()
         self.stop_switch()

@@ -1,5 +1,6 @@
-"""A QUIC testbed with real servers (QDSR, docs/handoff.md): the first server is a load balancer, the only one that the
-switch knows as a server of the VIP; to it, the others are real servers.
+"""A QUIC testbed with real servers (QDSR, docs/handoff.md).
+
+The first server is a load balancer and the only server of the VIP in the switch. The others are its real servers.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ access_log = "{name}.json"
 keys = "keys.toml"
 bandwidth = "{bandwidth}kbit"
 """
-"""A real server's, beside those that all have."""
+"""Additional fields of a real server's configuration."""
 
 
 class QdsrTestbed(QuicTestbed):
-    """A context manager: inside it, HTTP/3 requests to the VIP are answered by the real servers."""
+    """A testbed whose real servers answer HTTP/3 requests to the VIP, inside its context."""
 
     own_routes = QuicTestbed.routes
-    """Who answers, in the real servers' configuration."""
+    """Routes in the real servers' configuration."""
 
     def __init__(self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path, real_server: Path) -> None:
         super().__init__(settings, scratch, edge, server, client)
@@ -49,68 +50,68 @@ class QdsrTestbed(QuicTestbed):
         self.routes = f"{section}\n{self._balancer_routes()}"
 
     def _balancer_routes(self) -> str:
-        """Who answers, in the balancer's configuration."""
+        """Return the routes in the balancer's configuration."""
         return handed_route("least-load")
 
     def origin(self, real_server: ServerAddresses) -> str:
-        """Where a real server answers over HTTP/1.1."""
+        """Return the base URL at which a real server answers over HTTP/1.1."""
         return _as_real_server(real_server).origin
 
     def agent(self, server: ServerAddresses) -> Scrape:
-        """The metrics of a balancer or real server."""
+        """Return the metrics of a balancer or real server."""
         with network_of(self.servers[server.index].pid):
             return scrape("{}:{}".format(*METRICS))
 
     def bodies(self) -> dict[str, int]:
-        """Bytes of bodies that each server has sent to clients, by its own metrics: the balancer first."""
+        """Return the bytes of response bodies that each server has sent to clients, by its own metrics; the balancer is first."""
         sent = {self.balancer.name: self.agent(self.balancer).total("frontage_cclb7_quic_body_bytes_total")}
         for server in self.real_servers:
             sent[server.name] = self.agent(server).total("frontage_real_server_body_bytes_total")
         return {name: int(count) for name, count in sent.items()}
 
-    def directly(self) -> dict[str, int]:
-        """Packets that the switch passed from each real server to clients, by its name."""
-        found = scrape(SWITCH_COUNTERS).by("port", "frontage_real_server_packets_total")
-        return {real_server.name: found.get(real_server.name, 0) for real_server in self.real_servers}
+    def packets_by_real_server(self) -> dict[str, int]:
+        """Return the packets that the switch passed from each real server to clients, by name."""
+        packets = scrape(SWITCH_COUNTERS).by("port", "frontage_real_server_packets_total")
+        return {real_server.name: packets.get(real_server.name, 0) for real_server in self.real_servers}
 
-    def links(self) -> int:
-        """Real servers that the balancer may hand requests to."""
+    def connected_real_servers(self) -> int:
+        """Return the number of real servers to which the balancer may delegate requests."""
         return int(self.agent(self.balancer).total("frontage_cclb7_quic_real_server_up"))
 
-    def kept(self) -> int:
-        """Requests that the balancer kept, since it could lend nothing for them."""
+    def kept_requests(self) -> int:
+        """Return the number of requests that the balancer answered itself because it could not delegate them."""
         return int(self.agent(self.balancer).total("frontage_cclb7_quic_handoff_kept_total"))
 
-    def requests(self) -> dict[str, int]:
-        """Requests under way at each real server, as the balancer counts them."""
+    def open_requests(self) -> dict[str, int]:
+        """Return the requests in progress at each real server, by the balancer's count."""
         return self.agent(self.balancer).by("server", "frontage_cclb7_quic_real_server_requests")
 
     def log(self, skip: int = 0) -> list[dict[str, Any]]:
-        """What the balancer's log says of each answer that is over, but for the first `skip`."""
+        """Return the balancer's access log without its first `skip` lines."""
         return [json.loads(line) for line in self._log(self.balancer.name)[skip:]]
 
     def status(self) -> dict[str, Any]:
-        """What the controller says of the switch."""
+        """Return the controller's status of the switch."""
         status: dict[str, Any] = json.loads(self.edge.frontage("status", "--json"))
         return status
 
     def kill(self, server: ServerAddresses) -> None:
-        """End a real server or the balancer without warning."""
+        """Kill a real server or the balancer without warning."""
         process = self._processes[server.index]
         process.kill()
         process.wait()
 
-    def start_balancer_again(self) -> None:
-        """Start it after it was killed; it knows nothing of what was."""
+    def restart_balancer(self) -> None:
+        """Restart the killed balancer; it has lost its state."""
         self._processes[self.balancer.index] = self._spawn(self.balancer, self._server)
 
     def wait_until_ready(self, timeout: float = READY_TIMEOUT) -> None:
-        """Wait until the balancer has its real servers, too."""
+        """Wait until the balancer is also connected to its real servers."""
         super().wait_until_ready(timeout)
         deadline = time.monotonic() + timeout
-        while self.links() < len(self.real_servers):
+        while self.connected_real_servers() < len(self.real_servers):
             if time.monotonic() > deadline:
-                raise NodeError(f"not all real servers are up within {timeout:g} s; logs are in {self._directory}")
+                raise NodeError(f"not all real servers are connected within {timeout:g} s; logs are in {self._directory}")
             time.sleep(0.05)
 
     def _start_servers(self) -> None:

@@ -1,4 +1,4 @@
-"""A testbed whose servers speak QUIC: `frontage-cclb7-quic` on every host, with the keys that the switch has."""
+"""A testbed with QUIC servers: `frontage-cclb7-quic` on every server host, with the switch's cookie keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .settings import Settings
 from .testbed import READY_TIMEOUT, Testbed
 
 LOG_DELAY = 5.0
-"""Seconds within which the lines of what was answered are in the servers' logs."""
+"""Seconds within which the lines of answered requests are in the servers' logs."""
 
 CONFIGURATION = """\
 listen = ["[::]:{server_port}", "0.0.0.0:{server_port}"]
@@ -51,10 +51,10 @@ look_ahead = "{look_ahead}kB"
 
 
 class QuicTestbed(Testbed):
-    """A context manager: inside it, HTTP/3 requests to the QUIC VIPs are answered."""
+    """A testbed that answers HTTP/3 requests to the QUIC VIPs, inside its context."""
 
     routes = '[[route]]\npath = "/"\ndirectory = "../objects"\n'
-    """Who answers, in the servers' configuration."""
+    """Routes in the servers' configuration."""
 
     def __init__(self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path) -> None:
         super().__init__(settings, scratch, edge, QuicAgents())
@@ -66,16 +66,16 @@ class QuicTestbed(Testbed):
 
     @property
     def key_file(self) -> Path:
-        """The keys that the servers read."""
+        """The key file of the servers."""
         return self._directory / "keys.toml"
 
     @property
     def server_pids(self) -> list[int]:
-        """The servers' processes."""
+        """Process ids of the servers."""
         return [process.pid for process in self._processes]
 
     def is_cookie_address(self, address: str, keys: Iterable[CookieKey]) -> bool:
-        """Whether an address is the static cookie of one of the servers, by one of these keys."""
+        """Return whether an address holds the static cookie of one of the servers under one of these keys."""
         if ip_address(address) not in ip_network(COOKIE_PREFIX):
             return False
         opened = [key.open_ip6(int(ip_address(address)) & (1 << 64) - 1) for key in keys]
@@ -83,21 +83,22 @@ class QuicTestbed(Testbed):
         return any(cookie and not cookie.dynamic and cookie.sid in sids for cookie in opened)
 
     def answers(self) -> dict[str, int]:
-        """How many requests each server has answered, by its name."""
+        """Return how many requests each server has answered, by name."""
         return {server.name: len(self._log(server.name)) for server in self.server_addresses}
 
     def _log(self, name: str) -> list[str]:
-        # A line that is being written does not count yet.
+        # The last line may not be complete yet.
         return (self._directory / f"{name}.json").read_text().split("\n")[:-1]
 
     def offer_objects(self, sizes: Iterable[int]) -> None:
-        """Have the servers serve objects of these sizes, and the clients know their content."""
+        """Have the servers serve objects of these sizes, and give the clients their content."""
         super().offer_objects(sizes)
         (self.scratch / "content").write_bytes(pattern())
 
     def generator(self, plan: Path) -> Generator:
-        """`frontage-h3-client`, to the VIP that has a cookie prefix. Every second client follows the servers' preferred
-        addresses, the others stay at the VIP.
+        """Return `frontage-h3-client` with the VIP that has a cookie prefix.
+
+        Every second client follows the servers' preferred addresses; the others stay at the VIP.
         """
 
         def command(index: int, start_ns: int) -> list[str | Path]:
@@ -109,7 +110,7 @@ class QuicTestbed(Testbed):
         return command
 
     def with_servers(self, plan: Sequence[Arrival], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
-        """The outcomes, each with the server that answered, from the servers' logs since the last call."""
+        """Return the outcomes with the server that answered each, from the servers' logs since the last call."""
         answered: dict[tuple[str, str], str] = {}
         deadline = time.monotonic() + LOG_DELAY
         while len(answered) < sum(o.ok for o in outcomes) and time.monotonic() < deadline:
@@ -127,7 +128,7 @@ class QuicTestbed(Testbed):
         return tuple(replace(o, server=server_of(o)) for o in outcomes)
 
     def retransmitted(self) -> None:
-        """The servers do not say."""
+        """Return None: the servers do not report retransmissions."""
 
     def _start_servers(self) -> None:
         self._prepare()
@@ -135,7 +136,7 @@ class QuicTestbed(Testbed):
             self._start_balancer(server)
 
     def _prepare(self) -> None:
-        """What the servers' configurations name."""
+        """Write the files that the servers' configurations refer to."""
         self._directory.mkdir()
         make_certificate(self._directory, "/CN=films")
         self.edge.write_keys(self.key_file)
@@ -179,7 +180,7 @@ class QuicTestbed(Testbed):
         self.edge.wait_until_installed()
         deadline = time.monotonic() + timeout
         for server in self.server_addresses:
-            # Where it shows its loads is the last of its sockets.
+            # The servers open the socket of their metrics last.
             listening = ["ss", "-Hltn", "sport", "=", f":{METRICS[1]}"]
             while not self.servers[server.index].run(listening).stdout:
                 if time.monotonic() > deadline:
@@ -187,12 +188,12 @@ class QuicTestbed(Testbed):
                 time.sleep(0.05)
 
     def rotate_key(self) -> None:
-        """Rotate as docs/quic.md has it: the switch first, then the servers."""
+        """Rotate keys as docs/quic.md describes: first in the switch, then in the servers."""
         self.edge.rotate_key()
         self.edge.write_keys(self.key_file)
         self.reload_keys()
 
     def reload_keys(self, servers: Iterable[ServerAddresses] | None = None) -> None:
-        """Have every server, or these, read its keys again."""
+        """Have all servers, or these, read the key file again."""
         for server in self.server_addresses if servers is None else servers:
             self._processes[server.index].send_signal(signal.SIGHUP)

@@ -1,4 +1,4 @@
-"""The loads of QUIC servers, as `frontage-cclb7-quic` shows them to Prometheus in each server's namespace."""
+"""Reads the loads of QUIC servers from the Prometheus metrics of `frontage-cclb7-quic` in each server's namespace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def network_of(pid: int) -> Iterator[None]:
-    """This thread in the network namespace of a process."""
+    """Run the context with this thread in the network namespace of a process."""
     own, other = (os.open(Path("/proc") / of / "ns" / "net", os.O_RDONLY) for of in ("thread-self", str(pid)))
     try:
         _enter(other)
@@ -37,7 +37,7 @@ def _enter(namespace: int) -> None:
 
 
 class QuicAgents:
-    """Reads N_AF; the servers write their cookies themselves."""
+    """Reads N_AF; the servers themselves write the cookies."""
 
     module: Path | None = None
 
@@ -45,29 +45,29 @@ class QuicAgents:
         self._hosts: list[Namespace] = []
 
     def attach(self, hosts: Mapping[int, Namespace]) -> None:
-        """Remember the servers."""
+        """Store the server hosts."""
         self._hosts = [hosts[index] for index in sorted(hosts)]
 
     def active_flows(self) -> list[int]:
-        """N_AF of every server, asked all at a time."""
+        """Return N_AF of every server; all are queried in parallel."""
         try:
-            asked = [self._ask(host) for host in self._hosts]
-            return [self._answer(connection) for connection in asked]
+            connections = [self._query(host) for host in self._hosts]
+            return [self._response(connection) for connection in connections]
         except OSError as error:
-            raise NodeError(f"a server does not tell its loads: {error}") from error
+            raise NodeError(f"{METRICS[0]}:{METRICS[1]}: a server's metrics are not available: {error}") from error
 
     @staticmethod
-    def _ask(host: Namespace) -> socket.socket:
-        # A socket stays in the namespace in which it was made.
+    def _query(host: Namespace) -> socket.socket:
+        # A socket stays in the namespace in which it was created.
         with network_of(host.pid):
             connection = socket.create_connection(METRICS, TIMEOUT)
         connection.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
         return connection
 
     @staticmethod
-    def _answer(connection: socket.socket) -> int:
+    def _response(connection: socket.socket) -> int:
         with connection, connection.makefile() as answer:
             return int(parse(answer.read()).total("frontage_cclb7_quic_active_flows"))
 
     def stop(self) -> None:
-        """Nothing: the servers end with the testbed."""
+        """Do nothing: the servers end with the testbed."""

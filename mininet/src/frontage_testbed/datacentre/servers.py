@@ -1,4 +1,4 @@
-"""The servers: unmodified nginx, one a host, all with the same objects."""
+"""The TCP servers: one unmodified nginx per host, all with the same objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NGINX = Path("/usr/sbin/nginx")
 OBJECTS = "/objects"
 PACED = "/paced"
 PACE = 8_000
-"""Bytes per second of a response from PACED, if nothing else is said."""
+"""Default rate of responses from PACED in bytes per second."""
 
 CONFIGURATION = """\
 {modules}user root;
@@ -39,7 +39,7 @@ http {{
         listen [::]:{port};
         add_header X-Server {name};
         location {objects}/ {{ root {root}; }}
-        # The same objects, slowly: for connections that are to last, and whose number is not to depend on the links.
+        # The same objects at a limited rate: for connections that must last, in a number that does not depend on the links.
         location {paced}/ {{ alias {root}{objects}/; limit_rate {pace}; }}
         location = /health {{ return 204; }}
     }}
@@ -57,9 +57,7 @@ class WebServer:
 
     @classmethod
     def start(cls, host: Namespace, addresses: ServerAddresses, scratch: Path, module: Path | None, pace: int = PACE) -> WebServer:
-        """Start nginx; `scratch/objects` holds what it serves, `module` is the flow-size reporter, `pace` is in bytes
-        per second.
-        """
+        """Start nginx, which serves `scratch/objects`. `module` is the flow-size reporter; `pace` is in bytes per second."""
         directory = scratch / addresses.name
         directory.mkdir()
         configuration = directory / "nginx.conf"

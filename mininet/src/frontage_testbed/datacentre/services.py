@@ -1,4 +1,4 @@
-"""The services that a testbed offers: what the controller is told of each VIP and of the servers behind it."""
+"""The services of a testbed: the controller's settings for each VIP and its servers."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from .addresses import COOKIE_PREFIX, HTTP_PORT, QUIC_PORT, QUIC_SERVER_PORT, QU
 
 @dataclass(frozen=True)
 class Service:
-    """A VIP; a server has an address and a SID for each, for a SID belongs to one VIP."""
+    """A VIP. A server has one address and SID for each, because a SID belongs to one VIP."""
 
     name: str
     vip: str
     port: int
-    """At the VIP."""
+    """Port at the VIP."""
     address_of: Callable[[ServerAddresses], str]
-    """A server's DIP."""
+    """Returns a server's DIP."""
     sid_of: Callable[[ServerAddresses], int]
     server_port: int
-    """At the DIP."""
+    """Port at the DIP."""
     protocol: str = "tcp"
     policy: str | None = None
-    """The policy that it keeps; if None, it has the testbed's."""
+    """A fixed policy; None for the testbed's policy."""
     cookie_prefix: str | None = None
-    """Where QUIC clients find the servers by cookie."""
+    """Prefix in which QUIC clients address the servers by cookie."""
 
     def server_name(self, server: ServerAddresses) -> str:
-        """The controller's name for a server of this service."""
+        """Return the controller's name for a server of this service."""
         return f"{server.name}-{self.name}"
 
 
@@ -57,7 +57,7 @@ FILMS = (
         lambda s: s.sid4,
         QUIC_SERVER_PORT,
         protocol="udp",
-        policy="cheetah-rr",  # over IPv4 no loads are reported
+        policy="cheetah-rr",  # servers report no loads over IPv4
     ),
 )
 """HTTP over QUIC."""

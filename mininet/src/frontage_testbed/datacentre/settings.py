@@ -1,4 +1,4 @@
-"""What the user may set, from environment variables, checked before anything is started."""
+"""The demo's settings from environment variables, validated before anything starts."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ SCHEDULERS = ("fifo", "aifo")
 FRAME = 1514
 """Bytes of a full frame."""
 BMV2_RATE = 40_000_000
-"""Most of the bottleneck, bits/s, when BMv2 is the switch."""
+"""Maximum bottleneck rate with BMv2, in bit/s."""
 
 
 class SettingsError(ValueError):
-    """A setting has a value that the demo cannot run with."""
+    """A setting has an invalid value."""
 
 
 @dataclass(frozen=True)
 class Treatment:
-    """What one run differs in from the others, which have the same arrivals."""
+    """What distinguishes a run from others with the same arrivals."""
 
     policy: str
-    """How connections find their server."""
+    """How the switch assigns connections to servers."""
     scheduler: str = "fifo"
-    """How the bottleneck's queue is scheduled."""
+    """Scheduler of the bottleneck's queue."""
 
     @property
     def name(self) -> str:
-        """In tables: the policy's, with the scheduler's if that is not the plain one."""
+        """Name for tables: the policy, with the scheduler unless it is FIFO."""
         return self.policy if self.scheduler == "fifo" else f"{self.policy}+{self.scheduler}"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One run of the demo. Rates are bits/s on the wire, delays seconds one way, sizes bytes."""
+    """Settings of one demo. Rates are in bit/s on the wire, delays in seconds one way, sizes in bytes."""
 
     seconds: float = 20.0
-    """How long each policy is offered requests."""
+    """Duration of the arrivals under each policy."""
     load: float = 0.8
     """Offered traffic as a share of the bottleneck's rate."""
     seed: int = 1
@@ -53,20 +53,20 @@ class Settings:
     clients: int = 4
     policies: tuple[str, ...] = POLICIES
     schedulers: tuple[str, ...] = ("fifo",)
-    """Of the bottleneck's queue: each policy is run with each of them."""
+    """Schedulers of the bottleneck's queue; each policy runs with each of them."""
     bottleneck_rate: int = 160_000_000
     """Rate of the edge switch's port towards the clients."""
     server_headroom: float = 1.25
-    """What all servers' links together can carry, as a multiple of the bottleneck's rate."""
+    """Total rate of the servers' links, as a multiple of the bottleneck's rate."""
     delay: float = 0.001
     """Propagation delay of the client link, each way."""
     queue_delay: float = 0.010
-    """Depth of the bottleneck's queue, as the time that it takes to drain: about the loaded path's round-trip time."""
+    """Depth of the bottleneck's queue as its drain time: about the round-trip time of the loaded path."""
     size_scale: float = 0.1
     """Factor on the workload's flow sizes."""
 
     def on(self, target: str) -> Settings:
-        """The same on this switch. BMv2 forwards some thousand packets a second, and its links have no delay."""
+        """Return the settings for a target. BMv2 forwards some thousand packets per second, and its links have no delay."""
         if target == "bmv2":
             return replace(self, target=target, bottleneck_rate=min(self.bottleneck_rate, BMV2_RATE), delay=0.0)
         return replace(self, target=target)
@@ -83,18 +83,19 @@ class Settings:
 
     @property
     def bottleneck_packets(self) -> int | None:
-        """Depth in packets, in place of bytes: as many full ones as fit into those. AIFO counts packets, so where it is
-        compared with another scheduler, the queue does so under both. None if it counts bytes.
+        """Depth in packets instead of bytes: the number of full frames that fit into it. None if the queue counts bytes.
+
+        AIFO counts packets, so when another scheduler is compared with it, both queues do.
         """
         return self.bottleneck_queue // FRAME if "aifo" in self.schedulers else None
 
     @property
     def treatments(self) -> tuple[Treatment, ...]:
-        """What the arrivals are played against, in this order."""
+        """The runs of the demo, in order."""
         return tuple(Treatment(policy, scheduler) for policy in self.policies for scheduler in self.schedulers)
 
     def as_dict(self) -> dict[str, object]:
-        """The settings and what follows from them, for the report."""
+        """Return the settings and derived values for the report."""
         return asdict(self) | {
             "server_rate": self.server_rate,
             "bottleneck_queue": self.bottleneck_queue,
@@ -110,7 +111,7 @@ def _number(env: Mapping[str, str], name: str, default: float, low: float, high:
         value = float(text)
     except ValueError:
         raise SettingsError(f"{name}={text!r} is not a number; use one from {low:g} to {high:g}") from None
-    if not low <= value <= high:  # also refuses NaN
+    if not low <= value <= high:  # also rejects NaN
         raise SettingsError(f"{name}={text} is out of range; use {low:g} to {high:g}")
     return value
 
@@ -130,17 +131,15 @@ def _choice(env: Mapping[str, str], name: str, default: str, known: Iterable[str
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
-    """Read DEMO_SECONDS, LOAD, SEED, SERVERS, PROTOCOL, SCHEDULER and TARGET; what is unset or empty keeps its
-    default.
-    """
+    """Read DEMO_SECONDS, LOAD, SEED, SERVERS, PROTOCOL, SCHEDULER and TARGET; unset or empty ones keep their defaults."""
     default = Settings()
     protocol = _choice(env, "PROTOCOL", default.protocol, PROTOCOLS)
     target = _choice(env, "TARGET", default.target, TARGETS)
     scheduler = _choice(env, "SCHEDULER", "fifo", SCHEDULERS)
     if scheduler == "aifo" and target == "bmv2":
         raise SettingsError(
-            "SCHEDULER=aifo does not go with TARGET=bmv2, where the bottleneck is a queue of the kernel's, whose depth "
-            "the switch does not see; use TARGET=softswitch"
+            "SCHEDULER=aifo is not available with TARGET=bmv2, whose bottleneck is a kernel queue that the switch cannot see; "
+            "use TARGET=softswitch"
         )
     return Settings(
         seconds=_number(env, "DEMO_SECONDS", default.seconds, 1, 3600),
@@ -153,19 +152,21 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
     ).on(target)
 
 
-NOT_OF_THE_PAGE = ("DEMO_SECONDS", "LOAD", "PROTOCOL", "SCHEDULER", "TARGET")
-"""What says nothing to the demo with real servers."""
+NOT_WITH_REAL_SERVERS = ("DEMO_SECONDS", "LOAD", "PROTOCOL", "SCHEDULER", "TARGET")
+"""Settings that the demo with real servers does not have."""
 
 
 def page_from_environment(env: Mapping[str, str] = os.environ) -> Settings | None:
-    """Read QDSR, and if it is 1 SEED and SERVERS: a balancer and its real servers, behind links of which each carries
-    less than a third of what the edge switch's does. None if the demo is to be the one without real servers.
+    """Read QDSR, and if it is 1, SEED and SERVERS: a balancer and its real servers.
+
+    Each server's link has less than a third of the rate of the edge switch's link. Returns None for the demo without real
+    servers.
     """
     default = Settings(servers=4, clients=1, policies=("cclb4",), protocol="quic", bottleneck_rate=80_000_000)
     if _choice(env, "QDSR", "0", ("0", "1")) == "0":
         return None
-    if others := [name for name in NOT_OF_THE_PAGE if env.get(name, "").strip()]:
-        raise SettingsError(f"QDSR=1 does not go with {', '.join(others)}; it takes SEED and SERVERS")
+    if others := [name for name in NOT_WITH_REAL_SERVERS if env.get(name, "").strip()]:
+        raise SettingsError(f"QDSR=1 cannot be combined with {', '.join(others)}; it takes SEED and SERVERS")
     return replace(
         default,
         seed=_integer(env, "SEED", default.seed, 0, 2**32 - 1),
@@ -174,5 +175,5 @@ def page_from_environment(env: Mapping[str, str] = os.environ) -> Settings | Non
 
 
 def output_directory(env: Mapping[str, str] = os.environ) -> Path:
-    """Where the report and everything temporary go: `build/demo` under the working directory, or FRONTAGE_DEMO_DIR."""
+    """Return the directory of the report and all temporary files: FRONTAGE_DEMO_DIR, by default `build/demo`."""
     return Path(env.get("FRONTAGE_DEMO_DIR", "") or "build/demo").absolute()

@@ -1,4 +1,4 @@
-"""How the edge switch is started: softswitch, or BMv2's."""
+"""Commands that start the edge switch: softswitch or BMv2."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from .topology import edge_interface
 
 GRPC = "127.0.0.1:9559"
 METRICS = "127.0.0.1:9465"
-"""Softswitch's own."""
+"""Softswitch's own metrics."""
 CPU_PORT = 510
 
 
 class SwitchCommand(Protocol):
-    """How to start a switch, and what its links are."""
+    """How to start a switch and set up its links."""
 
     def command(self, interfaces: Mapping[int, str]) -> list[str | Path]:
-        """The command line for ports by number."""
+        """Return the command line for ports by number."""
 
     def prepare(self) -> None:
-        """What must be set up once, before the first start."""
+        """Set up what the first start needs."""
 
     def drops(self) -> dict[str, int]:
-        """Packets that the switch dropped of its own, not the P4 program's, accord: by reason."""
+        """Return the packets that the switch itself dropped, not the P4 program, by reason."""
 
 
 class Softswitch:
-    """softswitch: the links' rates, queues and delays are its own."""
+    """softswitch, which has its own link rates, queues and delays."""
 
     def __init__(self, binary: Path, settings: Settings) -> None:
         self._binary = binary
         self._settings = settings
 
     def prepare(self) -> None:
-        """Nothing: links are on the command line."""
+        """Do nothing: links are part of the command line."""
 
     def command(self, interfaces: Mapping[int, str]) -> list[str | Path]:
         """Downstream, port 1 is the bottleneck; upstream, the ports to the servers have the client link's delay."""
@@ -58,14 +58,15 @@ class Softswitch:
         return [*command, "--", *options]
 
     def drops(self) -> dict[str, int]:
-        """All causes but the program's drops, which the program counts by reasons of its own."""
+        """Return all drops except the P4 program's, which have their own counters."""
         causes = scrape(METRICS).by("cause", "softswitch_port_drops_total")
         return {cause.replace("_", "-"): n for cause, n in causes.items() if cause not in ("ingress", "egress")}
 
 
 class Bmv2:
-    """BMv2's simple_switch_grpc. Its queues count packets and hide an output buffer, so the bottleneck is a token
-    bucket of the kernel's on the port's interface; it has no propagation delay.
+    """BMv2's simple_switch_grpc, without propagation delay.
+
+    Its queues count packets and hide an output buffer, so a kernel token bucket on the port's interface is the bottleneck.
     """
 
     def __init__(self, binary: Path, settings: Settings) -> None:
@@ -79,11 +80,11 @@ class Bmv2:
         run_script("edge", [f"tc qdisc replace dev {edge_interface(EDGE_CLIENT_PORT)} root {shaper}"])
 
     def command(self, interfaces: Mapping[int, str]) -> list[str | Path]:
-        """Like softswitch's, without links."""
+        """Return the command line, without links."""
         ports = [word for port, interface in interfaces.items() for word in ("-i", f"{port}@{interface}")]
         options = ["--grpc-server-addr", GRPC, "--cpu-port", str(CPU_PORT)]
         return [self._binary, "--no-p4", "--device-id", "1", "--log-level", "warn", *ports, "--", *options]
 
     def drops(self) -> dict[str, int]:
-        """BMv2 does not say."""
+        """Return nothing: BMv2 does not report drops."""
         return {}

@@ -1,6 +1,4 @@
-"""The whole data centre, brought up and taken down: network, objects, servers with their agents, edge switch and
-controller.
-"""
+"""The TCP testbed of a whole data centre: network, objects, servers with their agents, edge switch and controller."""
 
 from __future__ import annotations
 
@@ -27,23 +25,23 @@ READY_TIMEOUT = 30.0
 
 
 class Agents(Protocol):
-    """What makes the servers' responses carry cookies."""
+    """The servers' agents, which add cookies to responses."""
 
     module: Path | None
-    """nginx's module, if there is one to load."""
+    """nginx's module to load, if any."""
 
     def attach(self, hosts: Mapping[int, Namespace]) -> None:
         """Attach to every server's link."""
 
     def active_flows(self) -> list[int]:
-        """The number of active flows of each server, now."""
+        """Return the current number of active flows of each server."""
 
     def stop(self) -> None:
         """Detach."""
 
 
 class Testbed:
-    """A context manager: inside it, requests to the VIPs are answered."""
+    """A testbed that answers requests to the VIPs, inside its context."""
 
     def __init__(self, settings: Settings, scratch: Path, edge: EdgeSwitch, agents: Agents) -> None:
         self.settings = settings
@@ -66,7 +64,7 @@ class Testbed:
         return self
 
     def __exit__(self, *_error: type[BaseException] | BaseException | TracebackType | None) -> None:
-        # Everything lives in namespaces that end with this process (see sandbox), so this is only for a clean log.
+        # Everything lives in namespaces that end with this process (see sandbox); this only keeps the logs clean.
         self.edge.stop()
         self.agents.stop()
         for server in self._servers:
@@ -88,7 +86,7 @@ class Testbed:
 
     @property
     def server_pids(self) -> list[int]:
-        """nginx's processes, masters and workers."""
+        """Process ids of nginx, masters and workers."""
         masters = [server.process.pid for server in self._servers]
         workers = (Path(f"/proc/{pid}/task/{pid}/children").read_text().split() for pid in masters)
         return masters + [int(pid) for pids in workers for pid in pids]
@@ -98,15 +96,15 @@ class Testbed:
         write_objects(self.scratch / "objects", sizes)
 
     def generator(self, plan: Path) -> Generator:
-        """The load generator that replays a plan against this testbed's service."""
+        """Return the load generator that replays a plan against the service."""
         return over_tcp(plan, VIP4)
 
     def with_servers(self, _plan: Sequence[Arrival], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
-        """The outcomes, each with the server that answered: nginx says who it is."""
+        """Return the outcomes with the server that answered each; nginx already names itself in a header."""
         return tuple(outcomes)
 
     def retransmitted(self) -> int | None:
-        """Segments that the servers have sent again so far, by their kernels' count (RFC 4022, tcpRetransSegs)."""
+        """Return the segments that the servers' kernels have retransmitted (RFC 4022, tcpRetransSegs)."""
         total = 0
         for host in self.servers.values():
             names, values = (

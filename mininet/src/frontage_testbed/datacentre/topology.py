@@ -1,4 +1,4 @@
-"""The demo's topology.
+"""The topology of a data centre.
 
     c1 ..... cN           client hosts: unmodified kernels
         |                 (links that never fill)
@@ -8,14 +8,14 @@
       /   \\
     s1 ... sM             servers, each behind a link of its own of `server_rate`
 
-Where contention arises decides whether balancing can matter. In CloudCookie's testbed (section V) twelve servers,
-each limited by one core and one virtual NIC, share one link towards the clients. The same is built here: the switch's
-client port is the shared bottleneck, and each server's own link carries a quarter more than its fair share of it. Where
-assignments cluster, that server's link fills while others idle; a balancer that sees it avoids it. With fast server
-links every policy would look alike, since all flows would share one queue whichever server they came from.
+The location of contention decides whether balancing can matter. In CloudCookie's testbed (section V) twelve servers,
+each limited by one core and one virtual NIC, share one link towards the clients. This topology does the same: the
+switch's client port is the shared bottleneck, and each server's own link has a quarter more than its fair share of it.
+Where assignments cluster, that server's link fills while others idle, which a load-aware balancer avoids. With fast
+server links all policies would look alike, because all flows would share one queue whichever server they came from.
 
-The bottleneck's rate, depth and delay are the edge switch's (exact); a server's link rate is its own interface's (a
-token bucket), as with a real NIC.
+The edge switch implements the bottleneck's rate, depth and delay exactly. A token bucket on the server's interface
+limits its rate, as with a real NIC.
 """
 
 from __future__ import annotations
@@ -38,13 +38,11 @@ EDGE = "edge"
 INTERNET = "internet"
 
 SERVER_QUEUE = 200_000
-"""Depth of a server's link in bytes. The kernel lets each flow queue only a few segments there, so it is the number
-of flows that fills it.
-"""
+"""Depth of a server's link in bytes. The kernel lets each flow queue only a few segments, so the number of flows fills it."""
 
 
 def edge_interface(port: int) -> str:
-    """Name of the interface that is the edge switch's port."""
+    """Return the name of the interface of an edge switch port."""
     return f"{EDGE}-{port}"
 
 
@@ -52,7 +50,7 @@ class DataCentre(Topo):  # type: ignore[misc]
     """Clients, the edge switch and servers."""
 
     def build(self, settings: Settings) -> None:
-        """Called by mininet with the constructor's argument."""
+        """Add hosts and links; mininet calls this with the constructor's arguments."""
         self.addSwitch(EDGE, dpid="1", inNamespace=False)
         clients = [ClientAddresses(i) for i in range(settings.clients)]
         self.addHost(INTERNET, setup=_router_setup(clients))
@@ -112,7 +110,6 @@ def _server_setup(server: ServerAddresses, rate: int) -> list[str]:
         f"ip addr add {server.address6}/64 dev eth0 nodad",
         f"ip route add default via {server.gateway4} {CONGESTION_CONTROL}",
         f"ip -6 route add default via {server.gateway6} {CONGESTION_CONTROL}",
-        # The bucket holds four frames: enough for the timer's granularity, too little to hide the rate from a short
-        # flow.
+        # The bucket holds four frames: enough for the timer's granularity, too little to hide the rate from a short flow.
         f"tc qdisc replace dev eth0 root tbf rate {rate}bit burst 6056 limit {SERVER_QUEUE}",
     ]

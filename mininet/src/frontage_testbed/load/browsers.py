@@ -1,4 +1,4 @@
-"""Browsers without a screen, as they are told to go straight to HTTP/3 at a server whose certificate is nobody's."""
+"""Commands of headless browsers that use HTTP/3 at once and accept a server's self-signed certificate."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Site:
-    """What a browser opens pages of."""
+    """The site to open."""
 
     name: str
-    """As in its URLs."""
+    """Host name in the URLs."""
     host: str
-    """The name's address; if it is the name itself, the browser looks it up."""
+    """The name's address; if equal to the name, the browser resolves it."""
     port: int
     certificate: Path
-    """A PEM file."""
+    """PEM file of the certificate."""
 
 
 def chromium(program: str | Path, profile: Path, site: Site) -> list[str]:
-    """Chromium's command, but for what it is to do with which page; it keeps what it knows in the folder `profile`."""
+    """Return Chromium's command without action and page; `profile` is its profile folder."""
     command = [str(program), "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     command += ["--no-first-run", f"--user-data-dir={profile}"]
-    # The certificate is known by its public key (RFC 7469, section 2.4).
+    # Chromium accepts the certificate by its public key (RFC 7469, section 2.4).
     command.append(f"--ignore-certificate-errors-spki-list={_pin(site.certificate)}")
-    # Straight to HTTP/3, as if a server had told of it before (RFC 7838); only names can be had so.
+    # Use HTTP/3 at once, as after an Alt-Svc header (RFC 7838); the option takes only host names.
     command += ["--enable-quic", f"--origin-to-force-quic-on={site.name}:{site.port}"]
     if site.host != site.name:
         command.append(f"--host-resolver-rules=MAP {site.name} [{site.host}]")
@@ -37,18 +37,16 @@ def chromium(program: str | Path, profile: Path, site: Site) -> list[str]:
 
 
 def firefox(program: str | Path, profile: Path, site: Site) -> list[str]:
-    """Firefox's command, but for the page. The folder `profile` is made, with what it is to know; what it saves goes
-    into the folder around it.
-    """
+    """Return Firefox's command without the page. Creates the profile folder; downloads go into its parent folder."""
     profile.mkdir()
     digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(site.certificate.read_text())).hexdigest().upper()
     fingerprint = ":".join(digest[at : at + 2] for at in range(0, len(digest), 2))
     sha256 = "OID.2.16.840.1.101.3.4.2.1"
-    # The certificate is an exception of the profile.
+    # An exception in the profile accepts the certificate.
     exception = f"{site.name}:{site.port}:\t{sha256}\t{fingerprint}\t\n"
     (profile / "cert_override.txt").write_text(exception)
     settings = {
-        # Straight to HTTP/3, as if a server had told of it before (RFC 7838).
+        # Use HTTP/3 at once, as after an Alt-Svc header (RFC 7838).
         "network.http.http3.alt-svc-mapping-for-testing": f'"{site.name};h3=:{site.port}"',
         "network.http.http3.disable_when_third_party_roots_found": "false",
         "browser.download.folderList": "2",

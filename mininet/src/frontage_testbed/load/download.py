@@ -1,4 +1,4 @@
-"""A download over QUIC on a host of the testbed, by whatever client, and what that host's network sees of it."""
+"""A download over QUIC by any client on a host of the testbed, with a capture of the host's packets."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from pathlib import Path
 from ..capture import Capture, Datagram
 from ..nodes import Namespace
 
-LAST = 2000
-"""Letters of a log, to show with an error."""
+LOG_LENGTH = 2000
+"""Characters of a log's end that a result keeps."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a download."""
+    """The result of a download."""
 
     status: int | None
     """The client's exit status; None if it did not end in time."""
     right: bool
-    """Whether the object arrived whole."""
+    """Whether the object arrived unchanged."""
     log: str
-    """The end of what the client said."""
+    """The end of the client's output."""
     seen: list[Datagram]
 
     @property
     def whole(self) -> bool:
-        """Whether the client is content, and the object right."""
+        """Whether the client succeeded and the object is unchanged."""
         return self.status == 0 and self.right
 
 
 class Download:
-    """A client's, and a capture of what its host sends to the service and is sent by it from now on."""
+    """A client's download, and a capture of its host's packets from and to the service."""
 
     def __init__(self, command: Sequence[str | Path], host: Namespace, folder: Path, original: Path, limit: float) -> None:
-        """`command` saves in `folder`, which is made here, the object that the servers have in the file `original`,
-        under the same name. It has `limit` seconds.
+        """`command` saves the object in `folder`, which is created here, under the name of the file `original`, which holds
+        what the servers serve. It may take `limit` seconds.
         """
         self.command = command
         self._host = host
@@ -59,16 +59,16 @@ class Download:
         self._deadline = time.monotonic() + self._limit
 
     def received(self) -> int:
-        """Bytes that have reached the host since the capture."""
+        """Return the bytes that the host received since the capture began."""
         return int(self._host.run(["cat", "/sys/class/net/eth0/statistics/rx_bytes"]).stdout) - self._before
 
     @property
     def runs(self) -> bool:
-        """Whether the client has not ended."""
+        """Whether the client still runs."""
         return self._process.poll() is None
 
     def wait_for(self, count: int) -> bool:
-        """Wait until so many bytes have reached the host; whether the client is still at work then."""
+        """Wait until the host received `count` bytes, and return whether the client still runs then."""
         while self.received() < count:
             if not self.runs or time.monotonic() > self._deadline:
                 return False
@@ -76,20 +76,20 @@ class Download:
         return self.runs
 
     def seen(self) -> list[Datagram]:
-        """What the host's network saw so far."""
+        """Return the datagrams captured so far."""
         return self._capture.datagrams()
 
     def finish(self) -> Done:
-        """Wait for the end, at most until the limit, and compare what came with the object."""
+        """Wait for the client, at most until the limit, and compare the file with the object."""
         status: int | None
         try:
             status = self._process.wait(max(0.0, self._deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             status = None
-            os.killpg(self._process.pid, signal.SIGKILL)  # `spawn` has given it a group of its own
+            os.killpg(self._process.pid, signal.SIGKILL)  # `spawn` gave it its own process group
             self._process.wait()
         self._capture.end()
         saved = self._folder / self._original.name
         right = saved.exists() and saved.read_bytes() == self._original.read_bytes()
         log = (self._folder / "client.log").read_text(errors="replace")
-        return Done(status, right, log[-LAST:], self.seen())
+        return Done(status, right, log[-LOG_LENGTH:], self.seen())

@@ -52,8 +52,8 @@ class Connection:
 
 
 async def keep_alive(number: int, args: argparse.Namespace, epoch: float) -> None:
-    """One connection's whole life."""
-    # Connections ask in turn, not all at the same moment.
+    """Run one connection from its first request to its last."""
+    # Connections send requests in turn, not at the same moment.
     await asyncio.sleep(args.period * number / args.connections)
     connection = Connection(number, *await asyncio.open_connection(args.address, args.port), epoch)
     while (now := time.monotonic() - epoch) < args.seconds:
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--path", required=True, help="what to fetch")
     parser.add_argument("--connections", type=int, required=True)
-    parser.add_argument("--seconds", type=float, required=True, help="life of a connection")
+    parser.add_argument("--seconds", type=float, required=True, help="lifetime of a connection")
     parser.add_argument("--period", type=float, required=True, help="seconds from one request to the next")
     parser.add_argument("--idle-from", type=float, required=True, help="when the pause begins")
     parser.add_argument("--idle-for", type=float, required=True, help="length of the pause")

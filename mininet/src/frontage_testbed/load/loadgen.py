@@ -1,13 +1,13 @@
-"""One client host's requests: a process that runs in the host's namespace and uses the kernel's own TCP.
+"""The requests of one client host, sent by a process in the host's namespace over the kernel's own TCP.
 
-Open loop: a request starts when the plan says, whatever became of the earlier ones. Each takes a new connection. The
-flow completion time runs from the call that sends the SYN to the last byte of the body, on the monotonic clock, which
-all namespaces share.
+The load is open-loop: a request starts at its planned time, whatever the state of earlier ones, and uses a new
+connection. The flow completion time runs from the call that sends the SYN to the last byte of the body, on the monotonic
+clock, which all namespaces share.
 
-A single epoll loop serves all of a host's connections, for it costs the least per byte: at some tens of requests a
-second the process must leave the machine's cores to the switch and the servers.
+A single epoll loop serves all connections, because it costs the least per byte: at tens of requests per second the
+process must leave the machine's cores to the switch and the servers.
 
-Started as `python -m frontage_testbed.load.loadgen`; writes one line per finished request to standard output (see
+Runs as `python -m frontage_testbed.load.loadgen` and writes one line per finished request to standard output (see
 `outcome.Outcome`).
 """
 
@@ -31,7 +31,7 @@ from .workload import Arrival, read_plan
 
 READ_SIZE = 256 * 1024
 STALL_LIMIT = 30.0
-"""Seconds without a byte after which a request has failed. Far beyond a few retransmission time-outs."""
+"""Seconds without progress after which a request has failed; far more than a few retransmission timeouts."""
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -52,7 +52,7 @@ class _Request:
 
 
 class LoadGenerator:
-    """Runs a plan against one address."""
+    """Replays a plan against one address."""
 
     def __init__(self, plan: list[Arrival], target: tuple[str, int], start_ns: int, path: str) -> None:
         self._plan = plan
@@ -69,7 +69,7 @@ class LoadGenerator:
         self._idle: list[socket.socket] = []
 
     def run(self) -> None:
-        """Issue every request of the plan and wait for the last to finish."""
+        """Start every request of the plan and wait until all have finished."""
         position = 0
         while position < len(self._plan) or self._active:
             now = time.monotonic_ns()
@@ -159,7 +159,7 @@ class LoadGenerator:
         return "" if request.length == request.arrival.wire_size else "length"
 
     def _finish(self, request: _Request, outcome: str, now: int = 0) -> None:
-        """Report the request and close its connection the way that the plan says."""
+        """Report the request and close its connection as the plan says."""
         sock = request.sock
         del self._active[sock.fileno()]
         with contextlib.suppress(OSError):
@@ -188,7 +188,7 @@ class LoadGenerator:
         sys.stdout.flush()
 
     def _fail_stalled(self) -> None:
-        """Fail the requests that made no progress; their deadlines are looked at lazily."""
+        """Fail requests without progress; their deadlines are updated lazily."""
         now = time.monotonic()
         while self._stalls and self._stalls[0][0] <= now:
             _, fd = heapq.heappop(self._stalls)
@@ -206,7 +206,7 @@ def main() -> None:
     """Entry point of the client process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plan", type=Path, required=True)
-    parser.add_argument("--client", type=int, required=True, help="take only this client's arrivals")
+    parser.add_argument("--client", type=int, required=True, help="index of the client whose arrivals to replay")
     parser.add_argument("--address", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--path", required=True, help="directory of the objects, without the closing slash")

@@ -1,11 +1,11 @@
-"""The web-search workload: flow sizes of the DCTCP paper, arriving in a Poisson process.
+"""The web-search workload: flow sizes of the DCTCP paper with Poisson arrivals.
 
-The size distribution is that of the query and background traffic of a web-search cluster, published in M. Alizadeh et
+The size distribution comes from the query and background traffic of a web-search cluster, published in M. Alizadeh et
 al., "Data Center TCP (DCTCP)", SIGCOMM 2010, and tabulated by later papers; `data/websearch_cdf.csv` holds the table.
 
-Objects are files, so their sizes come from a finite set: the distribution is cut into `SIZES` slices of equal
-probability, and each slice is represented by its mean. The mean flow size, and so the load, is thereby that of the
-exact distribution, and no quantile is off by more than one slice.
+Objects are files, so their sizes come from a finite set. The distribution is divided into `SIZES` slices of equal
+probability, and the mean of each slice represents it. The mean flow size, and so the load, is therefore exact, and no
+quantile is off by more than one slice.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ SIZES = 100
 SHORT_FLOW = 100_000
 """Largest short flow, in bytes of the workload (before scaling): CloudCookie, section V-A."""
 LONG_FLOW = 1_000_000
-"""Long flows are above this."""
+"""Flows above this size are long."""
 
 CLOSINGS = (("fin", 0.2), ("rst", 0.4), ("idle", 0.4))
-"""How clients end their connections: fewer than 20 % of the sites measured in CloudCookie (section IV-B, figure 5)
-see a FIN. The paper does not split the rest; here half of it is reset, and half stays open and silent until the
-run is over.
+"""How clients end their connections, with probabilities.
+
+Fewer than 20 % of the sites measured in CloudCookie (section IV-B, figure 5) see a FIN. The paper does not split the
+rest; here half of it is reset, and half stays open and silent until the end of the run.
 """
 
 
@@ -40,19 +41,19 @@ class Arrival:
 
     index: int
     time: float
-    """Seconds since the run's start."""
+    """Seconds since the start of the run."""
     client: int
     size: int
     """The flow's size in the workload, bytes."""
     wire_size: int
-    """The size of the object fetched: `size` times the run's scale, at least 1 byte."""
+    """Size of the object that the client fetches: `size` times the run's scale, at least 1 byte."""
     closing: str
-    """How the client ends the connection once the response is complete: fin, rst or idle."""
+    """How the client ends the connection after the response: fin, rst or idle."""
 
 
 @dataclass(frozen=True)
 class Cdf:
-    """A piecewise linear distribution of flow sizes: rising (bytes, cumulative probability) points from 0 to 1."""
+    """A piecewise linear distribution of flow sizes: ascending (bytes, cumulative probability) points from 0 to 1."""
 
     points: tuple[tuple[float, float], ...]
 
@@ -60,12 +61,12 @@ class Cdf:
         probabilities = [p for _, p in self.points]
         sizes = [s for s, _ in self.points]
         if len(self.points) < 2 or probabilities[0] != 0 or probabilities[-1] != 1:
-            raise ValueError("a CDF starts at probability 0 and ends at 1")
+            raise ValueError("the probabilities of a CDF must start at 0 and end at 1")
         if any(b < a for a, b in itertools.pairwise(probabilities)) or any(b < a for a, b in itertools.pairwise(sizes)):
-            raise ValueError("a CDF's points must not fall")
+            raise ValueError("the points of a CDF must not decrease")
 
     def mean_between(self, low: float, high: float) -> float:
-        """Mean size of the flows between two quantiles."""
+        """Return the mean size of the flows between two quantiles."""
         total = 0.0
         for (s0, p0), (s1, p1) in itertools.pairwise(self.points):
             a, b = max(p0, low), min(p1, high)
@@ -75,16 +76,16 @@ class Cdf:
         return total / (high - low)
 
     def mean(self) -> float:
-        """Mean flow size, bytes."""
+        """Return the mean flow size in bytes."""
         return self.mean_between(0, 1)
 
     def representatives(self, count: int = SIZES) -> list[int]:
-        """The means of `count` slices of equal probability, in whole bytes."""
+        """Return the means of `count` slices of equal probability, in whole bytes."""
         return [max(1, round(self.mean_between(k / count, (k + 1) / count))) for k in range(count)]
 
 
 def load_cdf(path: Path | None = None) -> Cdf:
-    """Read a CDF from a CSV of `bytes,cdf` with `#` comments; by default the web-search workload's."""
+    """Read a CDF from a CSV file with columns `bytes,cdf` and `#` comments; by default the web-search workload's."""
     if path is None:
         text = resources.files("frontage_testbed.load").joinpath("data/websearch_cdf.csv").read_text()
     else:
@@ -94,20 +95,20 @@ def load_cdf(path: Path | None = None) -> Cdf:
 
 
 def scaled(size: int, scale: float) -> int:
-    """Size of the object that stands for a flow of `size` bytes."""
+    """Return the size of the object that represents a flow of `size` bytes."""
     return max(1, round(size * scale))
 
 
 def arrival_rate(sizes: Sequence[int], scale: float, load: float, rate: float, framing: Framing) -> float:
-    """Requests per second that load a link of `rate` bits/s to the share `load`."""
+    """Return the requests per second that load a link of `rate` bit/s to the share `load`."""
     mean = sum(framing.bytes_on_link(scaled(s, scale)) for s in sizes) / len(sizes)
     return load * rate / (8 * mean)
 
 
 def plan(*, seed: int, seconds: float, load: float, rate: float, scale: float, clients: int, framing: Framing) -> list[Arrival]:
-    """The arrivals of one run. Equal arguments give equal plans, on every machine.
+    """Return the arrivals of one run. Equal arguments give equal plans on every machine.
 
-    Only `random()` is drawn: its sequence for a seed is the one that Python promises never to change.
+    Only `random()` is drawn, because Python guarantees its sequence for a seed.
     """
     rng = random.Random(seed)
     sizes = load_cdf().representatives()
@@ -132,14 +133,12 @@ def _closing(draw: float) -> str:
 
 
 def offered_load(arrivals: Iterable[Arrival], seconds: float, rate: float, framing: Framing) -> float:
-    """The load that the drawn arrivals really offer; with few flows of a heavy tail it differs from the one asked
-    for.
-    """
+    """Return the load that the drawn arrivals offer; with few flows of a heavy tail it differs from the requested one."""
     return sum(framing.bytes_on_link(a.wire_size) for a in arrivals) * 8 / (seconds * rate)
 
 
 def write_plan(arrivals: Iterable[Arrival], path: Path) -> None:
-    """Write the plan as CSV, one arrival a line."""
+    """Write the plan as CSV, one arrival per line."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(f.name for f in fields(Arrival))

@@ -1,4 +1,4 @@
-"""Round-trip times between places, from a published matrix."""
+"""Round-trip times between places from a published matrix."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from importlib import resources
 
 @dataclass(frozen=True)
 class Latencies:
-    """Round-trip times in milliseconds. Places are cloud regions, called by their codes."""
+    """Round-trip times in milliseconds. Places are codes of cloud regions."""
 
     places: tuple[str, ...]
     _rtt: Mapping[tuple[str, str], float]
 
     @classmethod
     def published(cls) -> Latencies:
-        """The matrix in `data/latency.csv`, whose head says where it comes from."""
+        """Return the matrix in `data/latency.csv`, whose header names the source."""
         text = resources.files("frontage_testbed.wan").joinpath("data/latency.csv").read_text()
         return cls.parse(text.splitlines())
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> Latencies:
-        """A square matrix as CSV: a row a source, under a row of destinations; lines with `#` are comments. Raises
-        ValueError.
+        """Parse a square matrix in CSV: one row per source below a row of destinations; `#` begins a comment.
+
+        Raises ValueError.
         """
         head, *rows = csv.reader(line for line in lines if line and not line.startswith("#"))
         places = tuple(head[1:])
         if tuple(row[0] for row in rows) != places or any(len(row) != len(head) for row in rows):
-            raise ValueError(f"rows and columns are not the same places: {', '.join(places)}")
+            raise ValueError(f"rows and columns must name the same places: {', '.join(places)}")
         times = {(row[0], to): float(text) for row in rows for to, text in zip(places, row[1:], strict=True)}
         if bad := [pair for pair, time in times.items() if time <= 0]:
-            raise ValueError(f"no positive time between {bad[0][0]} and {bad[0][1]}")
+            raise ValueError(f"the time between {bad[0][0]} and {bad[0][1]} must be positive")
         return cls(places, times)
 
     def rtt(self, a: str, b: str) -> float:
-        """Milliseconds there and back: the mean of what both ends measured."""
+        """Return the round-trip time between two places in milliseconds: the mean of both directions."""
         return (self._rtt[a, b] + self._rtt[b, a]) / 2
 
     def by_distance(self, place: str, sites: Iterable[str]) -> list[str]:
-        """The sites, the nearest first."""
+        """Return the sites in order of their distance from `place`."""
         return sorted(sites, key=lambda site: (self.rtt(place, site), site))

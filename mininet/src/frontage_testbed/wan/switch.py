@@ -1,8 +1,8 @@
 """The network between clients, name servers and sites: one softswitch that runs `data/wan.p4`.
 
-Every unordered pair of places has a delay line, a port in loopback mode whose link delays by half of the pair's
-round-trip time. A packet waits in one of them, whatever way it goes, so every path has the delay that was measured
-between its ends.
+Every unordered pair of places has a delay line: a port in loopback mode whose link delays by half of the pair's
+round-trip time. Every packet passes the delay line of its two places, so each path has the delay measured between its
+ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .topology import wan_interface
 
 GRPC = "127.0.0.1:9500"
 FIRST_DELAY_LINE = 128
-"""As in wan.p4."""
+"""The constant of the same name in wan.p4."""
 CONNECT_TIMEOUT = 180.0
 PROGRAM = Path(__file__).parent / "data" / "wan.p4"
 
@@ -48,7 +48,7 @@ class Wan:
         seed: int,
         loss: Mapping[tuple[str, str], float],
     ) -> None:
-        """`loss` is the share of packets lost, either way, between two places, by pair in the order of the alphabet."""
+        """`loss` maps pairs of places, in alphabetical order, to the loss rate in each direction."""
         self._switch = switch
         self._compiler = compiler
         self._directory = directory
@@ -71,7 +71,7 @@ class Wan:
         self._anycast: State = {}
 
     def start(self) -> None:
-        """Compile the program, start the switch and install all routes but the anycast ones."""
+        """Compile the program, start the switch and install all routes except anycast ones."""
         self._directory.mkdir()
         self._pipeline = self._compile()
         command: list[str | Path] = [self._switch, "--no-p4", "--device-id", "1", "--seed", str(self._seed)]
@@ -81,10 +81,10 @@ class Wan:
             command += ["--loopback", str(line), "--link", f"{line}:{link}"]
         with (self._directory / "wan.log").open("wb") as log:
             self._process = spawn([*command, "--", "--grpc-server-addr", GRPC], log)
-        self._loop.run_until_complete(self._take())
+        self._loop.run_until_complete(self._connect())
         self._write(p4r.Update.INSERT, self._fixed())
 
-    async def _take(self) -> None:
+    async def _connect(self) -> None:
         assert self._pipeline is not None
         self._session = Session(GRPC, 1)
         await self._session.take(self._pipeline, CONNECT_TIMEOUT)
@@ -98,7 +98,7 @@ class Wan:
         return Pipeline.load(info, json)
 
     def route_anycast(self, routes: Mapping[str, str]) -> None:
-        """Lead the anycast prefixes, from each place of clients, to this site; replaces what was."""
+        """Replace the anycast routes: `routes` maps the places of clients to those of sites."""
         wanted = {}
         for host in self._hosts:
             if host.place in routes:
@@ -112,13 +112,13 @@ class Wan:
 
     def _fixed(self) -> State:
         state: State = {}
-        for here in self._ends:
-            state[Key("WanIngress.neighbor", (here.port,))] = Action("deliver", (_mac(here.mac), _mac(WAN_MAC)))
-            for prefix in here.prefixes:
-                state[Key("WanIngress.unicast", (_lpm(prefix),))] = Action("leave_by", (here.port,))
-            for there in self._ends:
-                line = self._lines[min(here.place, there.place), max(here.place, there.place)]
-                state[Key("WanIngress.delay_line", (here.port, there.port))] = Action("wait_in", (line,))
+        for source in self._ends:
+            state[Key("WanIngress.neighbor", (source.port,))] = Action("deliver", (_mac(source.mac), _mac(WAN_MAC)))
+            for prefix in source.prefixes:
+                state[Key("WanIngress.unicast", (_lpm(prefix),))] = Action("leave_by", (source.port,))
+            for destination in self._ends:
+                line = self._lines[min(source.place, destination.place), max(source.place, destination.place)]
+                state[Key("WanIngress.delay_line", (source.port, destination.port))] = Action("wait_in", (line,))
         return state
 
     def _write(self, kind: int, state: State) -> None:
@@ -126,7 +126,7 @@ class Wan:
         self._loop.run_until_complete(self._session.write(self._pipeline.schema, kind, list(state.items())))
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the switch."""
         if self._session is not None:
             self._loop.run_until_complete(_close(self._session))
         end_process(self._process)
@@ -135,7 +135,7 @@ class Wan:
 
 async def _close(session: Session) -> None:
     await session.close()
-    # gRPC's own tasks end only now.
+    # gRPC leaves tasks behind that must end before the loop closes.
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

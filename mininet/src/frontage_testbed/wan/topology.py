@@ -1,12 +1,11 @@
-"""Hosts and links.
+"""The topology of hosts and sites.
 
     client, resolver of each region --+
     name server ----------------------+-- wan --+== edge switch of each site --+-- replica
                                                                               +-- dispatcher
 
-`wan` is one softswitch that stands for the Internet (see `wan.py`). All links are plain; delays are the network's. A
-site has two links to it: for clients, and for the tunnels to other sites. Beside these, each dispatcher has a link to
-the controllers.
+`wan` is one softswitch that stands for the Internet (see `switch.py`) and has all delays; links have none. A site has two
+links to it: for clients, and for the tunnels to other sites. Each dispatcher also has a link to the controllers.
 """
 
 from __future__ import annotations
@@ -18,38 +17,38 @@ from .addresses import PLAIN_PREFIX, WAN_MAC, Host, SiteAddresses
 
 WAN = "wan"
 MTU = 1600
-"""Of a site's links. A tunnel's headers come on top of what clients send."""
+"""MTU of a site's links: clients' packets plus the tunnel's headers."""
 WAN_PORT, REPLICA_PORT, DISPATCHER_PORT, BACKBONE_PORT = 1, 2, 3, 4
-"""Of an edge switch."""
+"""Ports of an edge switch."""
 MANAGEMENT_PORT = 5
-"""None of the switch's: where the controllers reach the site's dispatcher."""
+"""The link on which the controllers reach the site's dispatcher; the switch does not use it."""
 
 
 def wan_interface(port: int) -> str:
-    """Name of the interface that is a port of the network's switch."""
+    """Return the interface of a port of the network's switch."""
     return f"{WAN}-{port}"
 
 
 def edge_interface(site: SiteAddresses, port: int) -> str:
-    """Name of the interface that is a port of a site's edge switch."""
+    """Return the interface of a port of a site's edge switch."""
     return f"e{site.id}-{port}"
 
 
 def replica_host(site: SiteAddresses) -> str:
-    """Name of the replica's host."""
+    """Return the name of the replica's host."""
     return f"p{site.id}"
 
 
 def dispatcher_host(site: SiteAddresses) -> str:
-    """Name of the dispatcher's host."""
+    """Return the name of the dispatcher's host."""
     return f"d{site.id}"
 
 
 class Internet(Topo):  # type: ignore[misc]
-    """Hosts at the network's switch, and sites."""
+    """Hosts and sites attached to the network's switch."""
 
     def build(self, hosts: Sequence[Host], sites: Sequence[SiteAddresses]) -> None:
-        """Called by mininet with the constructor's arguments."""
+        """Add hosts and links; mininet calls this with the constructor's arguments."""
         ports = [f"ip link set {wan_interface(end.port)} mtu {MTU}" for site in sites for end in site.attachments]
         self.addSwitch(WAN, dpid="1", inNamespace=False, setup=ports)
         for host in hosts:
@@ -72,14 +71,14 @@ class Internet(Topo):  # type: ignore[misc]
             self.addHost(name, setup=setup)
             interface, (_, mac) = edge_interface(site, port), site.link_macs(port)
             self.addLink(edge, name, intfName1=interface, intfName2="eth0", addr2=mac)
-        here = edge_interface(site, MANAGEMENT_PORT)
-        self.addLink(edge, dispatcher_host(site), intfName1=here, intfName2="eth1")
+        management = edge_interface(site, MANAGEMENT_PORT)
+        self.addLink(edge, dispatcher_host(site), intfName1=management, intfName2="eth1")
 
 
 def _host_setup(host: Host) -> list[str]:
     return [
         f"ip addr add {host.address}/64 dev eth0 nodad",
-        # The network's switch has no address of its own to ask for.
+        # The network's switch does not answer neighbor solicitations.
         f"ip -6 neigh replace {host.gateway} lladdr {WAN_MAC} dev eth0 nud permanent",
         f"ip -6 route add default via {host.gateway} {CONGESTION_CONTROL}",
     ]

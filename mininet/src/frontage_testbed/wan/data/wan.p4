@@ -1,11 +1,11 @@
 // The Internet between clients, name servers and sites, in one switch.
 //
-//   a packet comes in by a host's or a site's port:  the route of its destination names the port that it leaves by
-//                                                    -> the pair's delay line, a port in loopback mode whose link has the
-//                                                       one-way delay (and loss) between the two places
-//   it comes in by a delay line:                     -> the port that was chosen, with the neighbour's Ethernet address
+//   packet from a host's or site's port:  its destination's route selects the output port
+//                                         -> delay line of the two places: a port in loopback mode whose link has the
+//                                            one-way delay (and loss)
+//   packet from a delay line:             -> the selected port, with the neighbor's Ethernet address
 //
-// Routes to anycast prefixes differ by where a packet comes from; a client's network is led to one site, as by BGP.
+// Routes to anycast prefixes depend on the input port: as with BGP, the network leads each client to one site.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -64,7 +64,7 @@ control WanIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         meta.out_port = port;
     }
     action wait_in(bit<9> line) {
-        // Until it leaves, its Ethernet address is free to remember by which port.
+        // The destination address carries the output port while the packet waits.
         hdr.ethernet.dst = (bit<48>)meta.out_port;
         std.egress_spec = line;
     }
