@@ -143,7 +143,7 @@ def test_a_million_packets_agree_with_the_paper(program: softswitch.Program, tmp
             refused[rank >> 3] += 1
         if n % 1000 == 0 or n == MILLION - 1:
             for at, state in models.items():
-                assert pipeline.register(f"{AIFO}.waiting.depths", at) == state.waiting
+                assert pipeline.register(f"{AIFO}.queue_depth.depths", at) == state.waiting
                 missing = state.size - len(state.ranks)
                 assert window(pipeline, at, state.size) == sorted(state.ranks) + missing * [255]
     assert [pipeline.counter(f"{AIFO}.refusals.refusals", band)[0] for band in range(32)] == refused
@@ -168,7 +168,7 @@ def _frames(port: int, default: int) -> list[tuple[int, bytes]]:
 
 def window(pipeline: softswitch.Pipeline, port: int, size: int) -> list[int]:
     """The ranks in a window, without the order in which they entered; those that are missing are the largest and come last."""
-    return sorted(255 - pipeline.register(f"{AIFO}.slot{i}.inverses", port) for i in range(size))
+    return sorted(255 - pipeline.register(f"{AIFO}.slot{i}.inverted_ranks", port) for i in range(size))
 
 
 def test_priorities_agree_with_the_paper(program: softswitch.Program, tmp_path: Path) -> None:

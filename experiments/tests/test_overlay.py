@@ -52,7 +52,7 @@ def test_a_macro_makes_another_program(file: Path) -> None:
 def test_what_was_edited_runs(file: Path, tmp_path: Path) -> None:
     """A balancer that never takes a server from the tree: every flow goes by the hash."""
     assign = (REPOSITORY / "p4src" / "control" / "assign.p4").read_text()
-    taken = "meta.named = meta.tree.best[15:0];"
+    taken = "meta.candidate_sid = meta.tree.best[15:0];"
     assert taken in assign
     overlay(file, "control/assign.p4", assign.replace(taken, ""))
     world = 'world: {kind: testbed, clients: 2, servers: 4, rate: 1gbit}\nworkload: {duration: 20ms, sizes: "uniform:1-10000"}\n'

@@ -1,15 +1,19 @@
-// AIFO, admission-in first-out (Yu et al., SIGCOMM 2021): approximates a PIFO queue by one FIFO queue, in deciding who may enter it. With c
-// packets waiting of at most C, and the quantile of the packet's rank among those of a sliding window of W sampled packets, it is admitted iff
+// AIFO, admission-in first-out (Yu et al., SIGCOMM 2021): approximates a PIFO queue with one FIFO queue, by admission
+// control. A sliding window holds W sampled ranks. With c packets in a queue of capacity C, AIFO admits a packet iff
+//
 //     c <= k * C   or   quantile <= 1 / (1 - k) * (C - c) / C,   where quantile = smaller / W
-// which is c <= floor(C * (1 - smaller * (1 - k) / W)): a table holds that limit of c for each `smaller` (docs/aifo.md has the algebra).
 //
-//     smaller = slots of the window that hold a smaller rank -> limit -> c <= limit ? c + 1 : refused
+// This equals c <= floor(C * (1 - smaller * (1 - k) / W)). A table holds this limit of c for each value of `smaller`
+// (docs/aifo.md has the algebra).
 //
-// One packet in `sample` enters the window, refused ones too, after it was compared. What waits is counted here as packets are admitted, and corrected by
-// what workers report from the queue's other end.
+//     smaller = number of smaller ranks in the window -> limit -> c <= limit ? admit, c + 1 : drop
+//
+// One packet in `sample_interval` enters the window after the comparison, dropped packets included. Ingress counts
+// admitted packets; worker packets correct the count with the queue depth that egress sees.
 control Aifo(inout metadata_t meta) {
     Sampler() sampler;
-    WindowTail() tail;
+    WindowTail() window_tail;
+    // P4 has neither loops nor arrays of controls, so each slot of the window is instantiated and applied by hand.
     WindowSlot(0) slot0;
     WindowSlot(1) slot1;
     WindowSlot(2) slot2;
@@ -30,7 +34,7 @@ control Aifo(inout metadata_t meta) {
     WindowSlot(17) slot17;
     WindowSlot(18) slot18;
     WindowSlot(19) slot19;
-    Waiting() waiting;
+    QueueDepth() queue_depth;
     RefusalCounter() refusals;
 
     action set_limit(depth_t limit) {
@@ -40,7 +44,7 @@ control Aifo(inout metadata_t meta) {
     table limit {
         key = {
             meta.egress_port: exact @name("egress_port");
-            meta.aifo.smaller: exact @name("smaller_ranks");
+            meta.aifo.smaller_ranks: exact @name("smaller_ranks");
         }
         actions = { set_limit; NoAction; }
         const default_action = NoAction();
@@ -51,9 +55,9 @@ control Aifo(inout metadata_t meta) {
         if (meta.direction != Direction.WORKER) {
             meta.aifo.slot = AIFO_NO_SLOT;
             bit<1> sampled;
-            sampler.apply(meta.egress_port, meta.aifo.sample, sampled);
+            sampler.apply(meta.egress_port, meta.aifo.sample_interval, sampled);
             if (sampled == 1) {
-                tail.apply(meta.egress_port, meta.aifo.window, meta.aifo.slot);
+                window_tail.apply(meta.egress_port, meta.aifo.window, meta.aifo.slot);
             }
             slot0.apply(meta.aifo, meta.egress_port, meta.rank);
             slot1.apply(meta.aifo, meta.egress_port, meta.rank);
@@ -78,9 +82,9 @@ control Aifo(inout metadata_t meta) {
             limit.apply();
         }
         bit<1> refused;
-        waiting.apply(meta, refused);
+        queue_depth.apply(meta, refused);
         if (refused == 1) {
-            meta.drop = DROP_AIFO;
+            meta.verdict = DROP_AIFO;
             refusals.apply(meta.rank);
         }
     }

@@ -1,12 +1,13 @@
-// Assigning phase (CloudCookie, IV.B), for a SYN that can carry a cookie and a handshake's first Initial: choose a server by the VIP's policy. What
-// the choice needs beyond this packet is consulted before: the root of the tournament tree in meta.tree.best, and Maglev.
+// Assigning phase (CloudCookie, IV.B): chooses a server by the VIP's policy, for a SYN that can carry a cookie and
+// for the first Initial of a handshake. Its other inputs are read before: the root of the tournament tree
+// (meta.tree.best), and Maglev's server.
 control Assign(inout metadata_t meta) {
     RoundRobin() round_robin;
     bit<16> index;
 
     action select_server(sid_t sid) {
-        meta.named = sid;
-        meta.is_named = 1;
+        meta.candidate_sid = sid;
+        meta.candidate_found = 1;
         meta.outcome = OUTCOME_ASSIGNED_RR;
     }
 
@@ -21,8 +22,8 @@ control Assign(inout metadata_t meta) {
     }
 
     apply {
-        meta.named = meta.hashed;
-        meta.is_named = meta.is_hashed;
+        meta.candidate_sid = meta.hash_sid;
+        meta.candidate_found = meta.hash_found;
         if (meta.policy == POLICY_HASH) {
             meta.outcome = OUTCOME_ASSIGNED_HASH;
         } else if (meta.policy == POLICY_CHEETAH_RR) {
@@ -33,8 +34,8 @@ control Assign(inout metadata_t meta) {
         } else if (meta.tree.best == 0) {
             meta.outcome = OUTCOME_ASSIGNED_NO_LOAD;
         } else {
-            meta.named = meta.tree.best[15:0];
-            meta.is_named = 1;
+            meta.candidate_sid = meta.tree.best[15:0];
+            meta.candidate_found = 1;
             meta.outcome = OUTCOME_ASSIGNED_CCLB4;
             if (meta.policy == POLICY_CHEETAH_LL) {
                 meta.outcome = OUTCOME_ASSIGNED_LL;

@@ -1,7 +1,14 @@
-// CCLB4, the stateless load-aware layer-4 load balancer (CloudCookie, section IV.B), in its four phases: retrieving and insighting listen to the packet,
-// assigning chooses, reacting rewrites it (here towards the server; masking.p4 towards the client). What begins a flow whose policy follows loads passes
-// twice, because the tree is read at its root before the leaf to be written is known: the first pass chooses, the second tells the tree and sends. So
-// do the end of a flow under cheetah-ll, and a first Initial, which takes its place in the handshake table in the second pass.
+// CCLB4, the stateless load-aware layer-4 load balancer (CloudCookie, section IV.B), in its four phases. Retrieving
+// and insighting read the packet, assigning chooses a server, and reacting rewrites the packet: here towards the
+// server, in masking.p4 towards the client.
+//
+// A packet passes ingress twice if the server has to be chosen before state is written, because each register is
+// accessed once per pass. The first pass chooses the server; the second updates the state and sends the packet. Such
+// packets are
+//
+//     a first packet under a load-aware policy     the second pass updates the server's leaf of the tree
+//     a first Initial                              the second pass also claims an entry of the handshake table
+//     a FIN or RST under cheetah-ll                the second pass subtracts the connection from the server's leaf
 control Cclb4(inout headers_t hdr, inout metadata_t meta) {
     Retrieve() retrieve;
     Insight() insight;
@@ -11,11 +18,11 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
     Tree() tree;
     Assign() assign;
     Choice() choice;
-    Recall() recall;
+    Resume() resume;
     Server() server;
 
-    // The controller, too, may tell the tree something.
-    action listen_to_controller() {
+    // An operation on the tree from the controller.
+    action read_packet_out() {
         meta.tree.op = hdr.packet_out.op;
         meta.tree.depth = hdr.packet_out.depth;
         meta.tree.slot = hdr.packet_out.slot;
@@ -28,68 +35,71 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
         meta.tree.slot = meta.tree_base;
     }
 
-    action tell_choice() {
-        meta.tree.op = meta.pass_tree;
-        meta.tree.slot = meta.pass_slot;
-        meta.tree.sid = meta.pass_sid;
+    action update_tree() {
+        meta.tree.op = meta.resubmit_tree_op;
+        meta.tree.slot = meta.resubmit_slot;
+        meta.tree.sid = meta.resubmit_sid;
         meta.tree.score = meta.flow_unit;
     }
 
     apply {
         if (hdr.tcp.isValid() && (hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN) {
-            meta.begins = 1;
+            meta.is_new_connection = 1;
         }
         if (hdr.tcp_timestamp.isValid() || hdr.udp.isValid()) {
-            meta.can_carry = 1;
+            meta.can_carry_cookie = 1;
         }
         meta.tree.depth = meta.tree_depth;
-        meta.tree.coins = meta.connection_hash[31:16];
+        meta.tree.tie_break = meta.connection_hash[31:16];
 
-        // What the packet says: a client's, which server it belongs to; a server's, how loaded it is.
+        // Read the packet: the server that a client's packet names, or the loads that a server reports.
         if (meta.direction == Direction.CONTROLLER) {
-            listen_to_controller();
+            read_packet_out();
         } else if (meta.second_pass == 0) {
             if (meta.direction == Direction.DOWN) {
                 insight.apply(hdr, meta);
-            } else if (meta.begins == 0) {
+            } else if (meta.is_new_connection == 0) {
                 retrieve.apply(hdr, meta);
             }
         }
 
-        // What is remembered of its connection, or of its hash alone.
-        if (hdr.udp.isValid() && meta.direction == Direction.UP && meta.drop == DROP_NONE && meta.at_cookie_address == 0) {
+        // Look up the connection, and the server of its hash.
+        if (hdr.udp.isValid() && meta.direction == Direction.UP && meta.verdict == VERDICT_CONTINUE
+            && meta.at_cookie_address == 0) {
             handshake.apply(hdr, meta);
         }
-        if (meta.direction == Direction.UP && (hdr.tcp.isValid() || meta.begins == 1 || meta.second_pass == 1)) {
+        if (meta.direction == Direction.UP
+            && (hdr.tcp.isValid() || meta.is_new_connection == 1 || meta.second_pass == 1)) {
             maglev.apply(meta);
         }
         if (hdr.tcp.isValid() && meta.second_pass == 0) {
             fallback.apply(hdr, meta);
         }
 
-        // What the tree is told, or asked.
+        // Update or read the tree.
         if (meta.direction == Direction.UP) {
             if (meta.second_pass == 1) {
-                if (hdr.tcp.isValid() || meta.connection.taken == 1) {
-                    tell_choice();
+                if (hdr.tcp.isValid() || meta.connection.is_new_entry == 1) {
+                    update_tree();
                 }
-            } else if (meta.begins == 1 && meta.can_carry == 1 && (meta.policy == POLICY_CHEETAH_LL || meta.policy == POLICY_CCLB4)) {
+            } else if (meta.is_new_connection == 1 && meta.can_carry_cookie == 1
+                && (meta.policy == POLICY_CHEETAH_LL || meta.policy == POLICY_CCLB4)) {
                 read_root();
             }
         }
         tree.apply(meta.tree);
 
-        // Where the packet goes.
-        if (meta.direction == Direction.UP && meta.drop == DROP_NONE) {
+        // Choose the server.
+        if (meta.direction == Direction.UP && meta.verdict == VERDICT_CONTINUE) {
             if (meta.second_pass == 1) {
-                recall.apply(hdr, meta);
+                resume.apply(hdr, meta);
             } else {
-                if (meta.begins == 1 && meta.can_carry == 1) {
+                if (meta.is_new_connection == 1 && meta.can_carry_cookie == 1) {
                     assign.apply(meta);
                 }
                 choice.apply(hdr, meta);
             }
-            if (meta.again == 0 && meta.drop == DROP_NONE) {
+            if (meta.verdict == VERDICT_CONTINUE) {
                 server.apply(hdr, meta);
             }
         }

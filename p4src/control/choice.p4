@@ -1,9 +1,10 @@
-// The server of a client's packet: the one that the policy, the packet or the handshake table names, if it is one of this VIP's; else that of TCP's
-// connection table, or of the hash. What is chosen may have to be told, which takes a second pass.
+// Chooses the server of a client's packet. TCP's connection table comes first, then the server that the policy, the
+// packet or the handshake table names, if it belongs to this VIP. The server of the hash comes last. If the choice
+// changes state, the packet passes a second time.
 control Choice(in headers_t hdr, inout metadata_t meta) {
     bit<8> tree_op;
 
-    // A server of this VIP, active or draining.
+    // The servers of each VIP, active and draining.
     action set_member(bit<16> slot, bit<1> active) {
         meta.slot = slot;
         meta.active = active;
@@ -12,87 +13,88 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
     table member {
         key = {
             meta.vip_id: exact @name("vip_id");
-            meta.named: exact @name("sid");
+            meta.candidate_sid: exact @name("sid");
         }
         actions = { set_member; NoAction; }
         const default_action = NoAction();
         size = SERVERS;
     }
 
-    action pass_again(bit<8> tell_tree, bit<8> tell_handshakes) {
-        meta.again = 1;
+    action request_second_pass(bit<8> tree_op_then, bit<8> connection_op_then) {
+        meta.verdict = VERDICT_RESUBMIT;
         meta.second_pass = 1;
-        meta.pass_tree = tell_tree;
-        meta.pass_connection = tell_handshakes;
-        meta.pass_slot = meta.slot;
-        meta.pass_sid = meta.sid;
-        meta.pass_outcome = meta.outcome;
+        meta.resubmit_tree_op = tree_op_then;
+        meta.resubmit_connection_op = connection_op_then;
+        meta.resubmit_slot = meta.slot;
+        meta.resubmit_sid = meta.sid;
+        meta.resubmit_outcome = meta.outcome;
     }
 
     apply {
-        if (meta.is_named == 1) {
-            if (!member.apply().hit || (meta.begins == 1 && meta.active == 0)) {
-                meta.is_named = 0;
+        if (meta.candidate_found == 1) {
+            if (!member.apply().hit || (meta.is_new_connection == 1 && meta.active == 0)) {
+                meta.candidate_found = 0;
             }
         }
 
-        meta.sid = meta.named;
-        if (hdr.tcp.isValid() && meta.begins == 0 && meta.connection.done == 1) {
+        meta.sid = meta.candidate_sid;
+        if (hdr.tcp.isValid() && meta.is_new_connection == 0 && meta.connection.has_entry == 1) {
             meta.sid = meta.connection.sid;
             meta.outcome = OUTCOME_RETRIEVED_TABLE;
-        } else if (meta.is_named == 1) {
+        } else if (meta.candidate_found == 1) {
             tree_op = TREE_NONE;
-            if (meta.begins == 1 && meta.tree.best != 0) {
+            if (meta.is_new_connection == 1 && meta.tree.best != 0) {
                 tree_op = TREE_ADD;
-            } else if (meta.policy == POLICY_CHEETAH_LL && hdr.tcp.isValid() && (hdr.tcp.flags & (TCP_FIN | TCP_RST)) != 0) {
+            } else if (meta.policy == POLICY_CHEETAH_LL && hdr.tcp.isValid()
+                && (hdr.tcp.flags & (TCP_FIN | TCP_RST)) != 0) {
                 tree_op = TREE_SUB;
             }
-            if (meta.begins == 1 && hdr.udp.isValid()) {
-                pass_again(tree_op, CONNECTION_JOIN);
+            if (meta.is_new_connection == 1 && hdr.udp.isValid()) {
+                request_second_pass(tree_op, CONNECTION_JOIN);
             } else if (tree_op != TREE_NONE) {
-                pass_again(tree_op, CONNECTION_NONE);
+                request_second_pass(tree_op, CONNECTION_NONE);
             }
-        } else if (hdr.udp.isValid() && meta.begins == 0) {
+        } else if (hdr.udp.isValid() && meta.is_new_connection == 0) {
             if (meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE) {
-                pass_again(TREE_NONE, CONNECTION_RELEASE); // so that the client's next attempt is assigned anew
+                request_second_pass(TREE_NONE, CONNECTION_RELEASE); // the client's next attempt is assigned anew
             } else {
-                meta.drop = DROP_SERVER_GONE;
+                meta.verdict = DROP_SERVER_GONE;
             }
-        } else if (meta.is_hashed == 0) {
-            meta.drop = DROP_VIP_NO_SERVER;
+        } else if (meta.hash_found == 0) {
+            meta.verdict = DROP_VIP_NO_SERVER;
         } else {
-            meta.sid = meta.hashed;
-            if (meta.begins == 1) {
+            meta.sid = meta.hash_sid;
+            if (meta.is_new_connection == 1) {
                 meta.outcome = OUTCOME_ASSIGNED_FALLBACK;
-                if (meta.can_carry == 1) {
+                if (meta.can_carry_cookie == 1) {
                     meta.outcome = OUTCOME_ASSIGNED_NO_LOAD;
                 }
             } else {
                 meta.outcome = OUTCOME_HASHED_NO_COOKIE;
-                if (meta.can_carry == 1) {
+                if (meta.can_carry_cookie == 1) {
                     meta.outcome = OUTCOME_HASHED_BAD_COOKIE;
                 }
             }
             if (hdr.udp.isValid()) {
-                pass_again(TREE_NONE, CONNECTION_JOIN);
+                request_second_pass(TREE_NONE, CONNECTION_JOIN);
             }
         }
     }
 }
 
-// In the second pass, what the first one chose; but a handshake goes where the table says that it goes.
-control Recall(in headers_t hdr, inout metadata_t meta) {
+// Second pass: uses the server that the first pass chose, unless the handshake table has another one.
+control Resume(in headers_t hdr, inout metadata_t meta) {
     apply {
-        meta.sid = meta.pass_sid;
-        meta.outcome = meta.pass_outcome;
-        if (meta.pass_connection == CONNECTION_RELEASE) {
-            meta.drop = DROP_SERVER_GONE;
-        } else if (meta.pass_connection == CONNECTION_JOIN) {
-            if (meta.connection.done == 0) {
-                meta.sid = meta.hashed;
+        meta.sid = meta.resubmit_sid;
+        meta.outcome = meta.resubmit_outcome;
+        if (meta.resubmit_connection_op == CONNECTION_RELEASE) {
+            meta.verdict = DROP_SERVER_GONE;
+        } else if (meta.resubmit_connection_op == CONNECTION_JOIN) {
+            if (meta.connection.has_entry == 0) {
+                meta.sid = meta.hash_sid;
                 meta.outcome = OUTCOME_HASHED_HANDSHAKE;
-            } else if (meta.connection.taken == 0) {
-                meta.sid = meta.connection.sid; // another packet of it was here between the two passes
+            } else if (meta.connection.is_new_entry == 0) {
+                meta.sid = meta.connection.sid; // another packet of the handshake passed in between
                 meta.outcome = OUTCOME_RETRIEVED_HANDSHAKE;
             }
         }

@@ -1,6 +1,7 @@
-// The cipher of the TCP cookie (docs/cookie.md): a Feistel network of four rounds, in which a round is one look-up in a secret
-// table and one XOR. Seen from the other end the same rounds open what it sealed, so both directions use this one control;
-// which tables stand in which round is the controller's doing. Of an epoch without a key it says so, since nothing would be sealed.
+// The cipher of the TCP cookie (docs/cookie.md): a Feistel network of four rounds. A round is one lookup in a secret
+// table and one XOR. The rounds in reverse order unseal the cookie, so sealing and unsealing share this control: the
+// controller decides which table is in which round. `keyed` is 0 if no key is installed for the epoch; then nothing
+// is sealed.
 control CookieCipher(inout bit<8> a, inout bit<8> b, in bit<1> epoch, in bit<32> tweak, out bit<1> keyed) {
     bit<8> index;
     bit<8> output;

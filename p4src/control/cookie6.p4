@@ -1,5 +1,6 @@
-// The cipher of the IPv6 carrier and of connection ids (docs/cookie.md): a Feistel network of four rounds over 32 + 28 bits, whose round function is
-// the XOR of one look-up a byte. The switch only opens, so the rounds stand in that order; which tables stand in them is the controller's doing.
+// The cipher of the IPv6 carrier and of connection ids (docs/cookie.md): a Feistel network of four rounds over 32 +
+// 28 bits. Its round function is the XOR of one table lookup per byte. The switch only unseals, so the controller
+// installs the rounds in reverse order.
 control CookieRound(in bit<32> word, in bit<1> epoch, inout bit<32> half, out bit<1> keyed) {
     action xor_output(bit<32> value) {
         half = half ^ value;

@@ -1,6 +1,7 @@
-// Redundancy routing (Artemis, 3.4.3): a packet that may begin a handshake goes to further sites too. Each copy is a replica of the clone session that the
-// mapping names (control/steering.p4), with the site's id as its number, and is the packet as it came in; what ingress would have done with it is done
-// here: the hop limit, the tunnel, the next hop.
+// Redundancy routing (Artemis, 3.4.3): copies of a packet that may begin a handshake go to further sites. The mapping
+// names a clone session (control/steering.p4) with one replica per site, whose replica id is the site's id. A copy is
+// the packet as it arrived, so this control does what ingress would have done: it decrements the hop limit,
+// encapsulates, and sets the next hop's MAC addresses.
 control Copies(inout headers_t hdr, inout metadata_t meta, in bit<16> site) {
     Encapsulation() outer;
 

@@ -1,7 +1,9 @@
-// Demand (Auspice, 1.2; docs/demand.md): handshakes by service and client's region, each at the site where its client comes in, whatever becomes of it.
+// Demand (Auspice, 1.2; docs/demand.md): counts handshakes by service and client region, at the site where the
+// client's packets enter, whether or not the handshake succeeds.
 //
-// A handshake begins with a SYN, or with a datagram that may hold an Initial (RFC 9000, 14.1) under a connection id of the client's own choice. One that comes
-// again is known by its connection, and by TCP's initial sequence number or eight bytes of the id, if no other handshake has taken its place since.
+// A handshake begins with a SYN, or with a datagram that may hold an Initial (RFC 9000, 14.1) and has a connection id
+// that the client chose. A retransmission counts once: it is recognised by its connection and by TCP's initial
+// sequence number or part of the connection id, unless another handshake has overwritten the entry since.
 control Demand(in headers_t hdr, in metadata_t meta) {
     RecentHandshakes() recent;
     DemandCounter() handshakes;
@@ -9,7 +11,7 @@ control Demand(in headers_t hdr, in metadata_t meta) {
 
     bit<32> cell;
 
-    // Cells of regions from 1 to regions - 1 are behind the service's first, which is of all others.
+    // Cell base + r counts region r, for r from 1 to regions - 1. Cell base counts all other clients.
     action set_counter_range(bit<32> base, bit<16> regions) {
         cell = base;
         if (meta.region < regions) {
@@ -27,22 +29,23 @@ control Demand(in headers_t hdr, in metadata_t meta) {
     apply {
         cell = 0;
         bit<32> fingerprint = meta.connection_hash;
-        bit<1> begins = 0;
-        if (meta.is_first == 1 && hdr.tcp.isValid()) {
-            begins = 1;
+        bit<1> is_handshake = 0;
+        if (meta.is_first_flight == 1 && hdr.tcp.isValid()) {
+            is_handshake = 1;
             fingerprint = fingerprint ^ hdr.tcp.seq;
-        } else if (meta.is_first == 1 && meta.carried.what == Carried.NOTHING && hdr.udp.length >= 8 + QUIC_INITIAL) {
-            begins = 1;
+        } else if (meta.is_first_flight == 1 && meta.quic_cookie.kind == QuicCookie.NONE
+            && hdr.udp.length >= 8 + QUIC_INITIAL) {
+            is_handshake = 1;
             if (hdr.connection_id.isValid()) {
                 fingerprint = fingerprint ^ hdr.connection_id.word[31:0];
             }
         }
 
-        if (begins == 1) {
+        if (is_handshake == 1) {
             if (service.apply().hit) {
-                bit<1> again;
-                recent.apply(meta.connection.index, fingerprint, meta.now, again);
-                if (again == 0) {
+                bit<1> is_duplicate;
+                recent.apply(meta.connection.index, fingerprint, meta.now, is_duplicate);
+                if (is_duplicate == 0) {
                     handshakes.apply(cell);
                     if (meta.region == 0) {
                         bit<8> version = 6;
@@ -51,7 +54,8 @@ control Demand(in headers_t hdr, in metadata_t meta) {
                             version = 4;
                             prefix = 24w0 ++ hdr.ipv4.src[31:8];
                         }
-                        new_client.apply(version, prefix); // in one place: one digest
+                        // Applied in one place, because each use would be a digest of its own.
+                        new_client.apply(version, prefix);
                     }
                 }
             }

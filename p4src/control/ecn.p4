@@ -1,12 +1,12 @@
-// Explicit congestion notification as DCTCP wants it (RFC 8257, 3.1): a packet of a transport that understands (RFC 3168, 5) is marked if it met a queue of
-// the port's threshold or more, in packets; there is no averaging.
-control Ecn(inout headers_t hdr, inout metadata_t meta, in depth_t met) {
+// Explicit congestion notification for DCTCP (RFC 8257, 3.1): marks an ECN-capable packet (RFC 3168, 5) if the queue
+// held at least the port's threshold of packets when it was enqueued. The queue depth is not averaged.
+control Ecn(inout headers_t hdr, inout metadata_t meta, in depth_t enqueue_depth) {
     apply {
-        if (met >= meta.ecn_threshold) {
+        if (enqueue_depth >= meta.ecn_threshold) {
             if (hdr.ipv4.isValid()) {
                 if (hdr.ipv4.tos[1:0] == ECN_ECT0) {
                     hdr.ipv4.tos[1:0] = ECN_CE;
-                    meta.ipv4_residue = meta.ipv4_residue + 1; // the sum of the header's words (RFC 1624)
+                    meta.ipv4_residue = meta.ipv4_residue + 1; // keeps the header checksum right (RFC 1624)
                 } else if (hdr.ipv4.tos[1:0] == ECN_ECT1) {
                     hdr.ipv4.tos[1:0] = ECN_CE;
                     meta.ipv4_residue = meta.ipv4_residue + 2;

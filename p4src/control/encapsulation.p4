@@ -1,8 +1,9 @@
-// Puts a packet into a tunnel to a site, a dispatcher or a replica, as it is but for its hop limit. The outer packet is not of ECN's transports (RFC 6040,
-// 4.3: compatibility mode), and not to be fragmented (RFC 7348, 4.3): one that is too long with 50 or 70 bytes more (GRE: 28 or 48) is lost on its way.
+// Encapsulates a packet in a tunnel to a site, a dispatcher or a replica; only its hop limit has changed. The outer
+// packet is not ECN-capable (RFC 6040, 4.3: compatibility mode) and must not be fragmented (RFC 7348, 4.3). VXLAN
+// adds 50 bytes over IPv4 and 70 over IPv6, GRE 28 and 48: the network on the way drops packets that become too long.
 control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind, in bit<16> number) {
     bit<8> encapsulated;
-    bit<16> length; // behind the outer IP header
+    bit<16> length; // after the outer IP header
 
     action set_tunnel4(bit<8> encapsulation, ipv4_t src, ipv4_t dst) {
         encapsulated = encapsulation;
@@ -32,7 +33,7 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
     }
 
     action no_tunnel() {
-        meta.drop = DROP_NO_TUNNEL;
+        meta.verdict = DROP_NO_TUNNEL;
     }
 
     DIRECT_COUNTER(sent)
@@ -47,7 +48,8 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
         size = TUNNEL_ENDPOINTS;
     }
 
-    // The source port spreads flows over paths (RFC 7348, 5). Over IPv6, too, there is no checksum: what is inside has one (RFC 6935).
+    // The source port spreads connections over paths (RFC 7348, 5). The UDP checksum is zero, over IPv6 too: the
+    // inner packet has its own (RFC 6935).
     action add_vxlan() {
         length = length + 30;
         hdr.outer_ports.setValid();
@@ -59,7 +61,7 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
         hdr.vxlan.setValid();
         hdr.vxlan.flags = VXLAN_HAS_VNI;
         hdr.vxlan.reserved = 0;
-        hdr.vxlan.vni = 16w0 ++ meta.origin;
+        hdr.vxlan.vni = 16w0 ++ meta.origin_site;
         hdr.vxlan.reserved2 = 0;
         hdr.inner_ethernet.setValid();
         hdr.inner_ethernet.dst = 0x020000000000;
@@ -72,7 +74,7 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
         hdr.gre.setValid();
         hdr.gre.flags = GRE_HAS_KEY;
         hdr.gre.protocol = hdr.ethernet.ether_type;
-        hdr.gre.key = 24w0 ++ meta.origin;
+        hdr.gre.key = 24w0 ++ meta.origin_site;
     }
 
     apply {

@@ -1,5 +1,6 @@
-// TCP flows that cannot carry a cookie - no timestamps, an odd layout of options, a server without an agent - go by consistent hashing, and a bounded
-// table remembers them so that a change of servers does not move them. An entry is taken when the connection begins, and expires.
+// TCP connections that cannot carry a cookie: clients without timestamps or with an unusual layout of options, and
+// servers without an agent. Consistent hashing chooses their server, and a bounded table keeps it when the set of
+// servers changes. A connection claims its entry when it begins; the entry expires when idle.
 control Fallback(in headers_t hdr, inout metadata_t meta) {
     ConnectionTable(FALLBACK_CONNECTIONS) connections;
     ClaimCounter() claims;
@@ -10,23 +11,25 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
 
     table timeout {
         actions = { set_timeout; }
-        default_action = set_timeout(286); // 300 s
+        default_action = set_timeout(115); // 120 s
     }
 
     apply {
         if (meta.direction == Direction.UP) {
-            meta.connection.sid = meta.hashed;
-            if (meta.begins == 0) {
+            meta.connection.sid = meta.hash_sid;
+            if (meta.is_new_connection == 0) {
                 meta.connection.op = CONNECTION_LOOKUP;
                 meta.connection.refresh = 1;
-            } else if (meta.can_carry == 1) {
-                meta.connection.op = CONNECTION_RELEASE; // a connection with a cookie begins under the same addresses and ports
-            } else if (meta.is_hashed == 1) {
+            } else if (meta.can_carry_cookie == 1) {
+                // A new connection of the same addresses and ports has a cookie.
+                meta.connection.op = CONNECTION_RELEASE;
+            } else if (meta.hash_found == 1) {
                 meta.connection.op = CONNECTION_CLAIM;
             }
-        } else if (meta.outcome == OUTCOME_NO_INSIGHT && (hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == (TCP_SYN | TCP_ACK)) {
+        } else if (meta.outcome == OUTCOME_NO_INSIGHT
+            && (hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == (TCP_SYN | TCP_ACK)) {
             meta.connection.sid = meta.sid;
-            meta.connection.op = CONNECTION_CLAIM; // this flow will carry no cookie: remember its server
+            meta.connection.op = CONNECTION_CLAIM; // the connection will carry no cookie
         }
         if (meta.connection.op != CONNECTION_NONE) {
             timeout.apply();
@@ -34,7 +37,7 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
             meta.connection.fingerprint = meta.connection_hash;
             connections.apply(meta.connection);
             if (meta.connection.op == CONNECTION_CLAIM) {
-                if (meta.connection.taken == 1) {
+                if (meta.connection.is_new_entry == 1) {
                     claims.apply(CLAIM_TAKEN);
                 } else {
                     claims.apply(CLAIM_REFUSED);

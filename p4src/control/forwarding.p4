@@ -1,5 +1,5 @@
-// Longest-prefix-match forwarding (RFC 1812, 5.2; RFC 8200, 3), with next hops apart from routes. What leaves in a tunnel goes where its outer header
-// says.
+// Longest-prefix-match forwarding (RFC 1812, 5.2; RFC 8200, 3). Routes name a next hop, which is an entry of its own.
+// A packet in a tunnel is routed by its outer header.
 control Forwarding(inout headers_t hdr, inout metadata_t meta) {
     bit<16> next_hop_id;
     ipv4_t destination4;
@@ -10,7 +10,7 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action no_route() {
-        meta.drop = DROP_NO_ROUTE;
+        meta.verdict = DROP_NO_ROUTE;
     }
 
     table ipv4_lpm {
@@ -34,7 +34,7 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action no_next_hop() {
-        meta.drop = DROP_NO_NEXT_HOP;
+        meta.verdict = DROP_NO_NEXT_HOP;
     }
 
     table next_hop {
@@ -50,14 +50,14 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
         destination6 = 0;
         if (hdr.ipv4.isValid()) {
             if (hdr.ipv4.ttl <= 1) {
-                meta.drop = DROP_TTL;
+                meta.verdict = DROP_TTL;
             } else {
                 hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
                 destination4 = hdr.ipv4.dst;
             }
         } else {
             if (hdr.ipv6.hop_limit <= 1) {
-                meta.drop = DROP_TTL;
+                meta.verdict = DROP_TTL;
             } else {
                 hdr.ipv6.hop_limit = hdr.ipv6.hop_limit - 1;
                 destination6 = hdr.ipv6.dst;
@@ -69,14 +69,14 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
             destination6 = hdr.outer_ipv6.dst;
         }
 
-        if (meta.drop == DROP_NONE) {
+        if (meta.verdict == VERDICT_CONTINUE) {
             if (hdr.outer_ipv4.isValid() || (hdr.ipv4.isValid() && !hdr.outer_ipv6.isValid())) {
                 ipv4_lpm.apply();
             } else {
                 ipv6_lpm.apply();
             }
         }
-        if (meta.drop == DROP_NONE) {
+        if (meta.verdict == VERDICT_CONTINUE) {
             next_hop.apply();
         }
     }

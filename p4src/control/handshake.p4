@@ -1,11 +1,14 @@
-// A QUIC client's first packets - several Initials, their retransmissions, 0-RTT - carry nothing that names a server, and must reach one. A bounded table,
-// apart from TCP's, remembers it while the handshake lasts: CloudCookie (VI.b) calls it ephemeral. Version numbers are not looked at.
+// QUIC handshakes. The first packets of a client (several Initials, retransmissions, 0-RTT) name no server, but must
+// all reach the same one. A bounded table, separate from TCP's, keeps the server during the handshake: CloudCookie
+// (VI.b) calls it ephemeral. The switch reads the version-independent header only (RFC 8999). It treats packets to
+// the VIP as follows, the first match first:
 //
-// To the VIP there come, by RFC 8999 alone:
-//   long header    of a handshake that the table knows; else with a connection id that one of our servers chose and sealed; else, in a datagram that may
-//                  hold an Initial (RFC 9000, 14.1), the first of a new one
-//   short header   with a connection id that one of our servers chose; else, where servers choose others or none, of a handshake that the table knows
-// A connection id in the clear may be a client's own that happens to look like it: there the table is asked first.
+//     long header    known handshake; sealed connection id that a server chose; datagram that may hold an Initial
+//                    (RFC 9000, 14.1), the first of a new handshake; unsealed connection id that a server chose
+//     short header   sealed connection id; known handshake, for servers that choose other connection ids or none;
+//                    unsealed connection id
+//
+// Unsealed connection ids come last because a client's own id may look like one.
 control Handshake(in headers_t hdr, inout metadata_t meta) {
     ConnectionTable(HANDSHAKES) handshakes;
     ClaimCounter() claims;
@@ -23,10 +26,10 @@ control Handshake(in headers_t hdr, inout metadata_t meta) {
         meta.connection.op = CONNECTION_LOOKUP;
         meta.connection.refresh = 1;
         if (meta.second_pass == 1) {
-            meta.connection.op = meta.pass_connection;
-            meta.connection.sid = meta.pass_sid;
-        } else if (hdr.quic_short.isValid() && meta.is_named == 1) {
-            meta.connection.refresh = 0; // its handshake is over
+            meta.connection.op = meta.resubmit_connection_op;
+            meta.connection.sid = meta.resubmit_sid;
+        } else if (hdr.quic_short.isValid() && meta.candidate_found == 1) {
+            meta.connection.refresh = 0; // the handshake is over
         }
         timeout.apply();
         meta.connection.now = meta.now;
@@ -34,22 +37,24 @@ control Handshake(in headers_t hdr, inout metadata_t meta) {
         handshakes.apply(meta.connection);
 
         if (meta.second_pass == 1) {
-            if (meta.connection.taken == 1) {
+            if (meta.connection.is_new_entry == 1) {
                 claims.apply(CLAIM_TAKEN);
-            } else if (meta.connection.op == CONNECTION_JOIN && meta.connection.done == 0) {
+            } else if (meta.connection.op == CONNECTION_JOIN && meta.connection.has_entry == 0) {
                 claims.apply(CLAIM_REFUSED);
             }
-        } else if (meta.connection.done == 1 && (hdr.quic_long.isValid() || meta.carried.what != Carried.SEALED_CID)) {
-            meta.named = meta.connection.sid;
-            meta.is_named = 1;
+        } else if (meta.connection.has_entry == 1
+            && (hdr.quic_long.isValid() || meta.quic_cookie.kind != QuicCookie.SEALED_CID)) {
+            meta.candidate_sid = meta.connection.sid;
+            meta.candidate_found = 1;
             meta.outcome = OUTCOME_RETRIEVED_HANDSHAKE;
-        } else if (hdr.quic_long.isValid() && meta.carried.what != Carried.SEALED_CID && hdr.udp.length >= 8 + QUIC_INITIAL) {
-            meta.begins = 1;
-            meta.is_named = 0;
-        } else if (meta.is_named == 0) {
-            meta.drop = DROP_QUIC_NO_CONNECTION;
+        } else if (hdr.quic_long.isValid() && meta.quic_cookie.kind != QuicCookie.SEALED_CID
+            && hdr.udp.length >= 8 + QUIC_INITIAL) {
+            meta.is_new_connection = 1;
+            meta.candidate_found = 0;
+        } else if (meta.candidate_found == 0) {
+            meta.verdict = DROP_QUIC_NO_CONNECTION;
             if (hdr.quic_long.isValid()) {
-                meta.drop = DROP_QUIC_SMALL;
+                meta.verdict = DROP_QUIC_SMALL;
             }
         }
     }

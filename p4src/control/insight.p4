@@ -1,4 +1,5 @@
-// TCP's codes on the IPv6 carrier's scale, which has one bit more of mantissa: the same value, exactly (docs/cookie.md, "Quantisation").
+// Converts a TCP code to a code of the IPv6 carrier, which has one more bit of mantissa. The value is exactly the
+// same (docs/cookie.md, "Quantisation").
 bit<8> wide_code(in bit<8> code) {
     bit<8> wide = code;
     if (code > 7) {
@@ -7,9 +8,9 @@ bit<8> wide_code(in bit<8> code) {
     return wide;
 }
 
-// Insighting phase (CloudCookie, IV.B): read N_AF and N_FF from a server's packet, and from the loads make the server's
-// score a * N_AF + (1 - a) * N_FF. The controller multiplies: a class stands for an a and a weight, and its entries hold the
-// two products for every code that the cookie can carry.
+// Insighting phase (CloudCookie, IV.B): reads the loads N_AF and N_FF from a server's packet and computes the
+// server's score a * N_AF + (1 - a) * N_FF. The switch cannot multiply: for each score class, which is a pair of a
+// and weight, the tables hold the two products for every code that the cookie can carry.
 control Insight(in headers_t hdr, inout metadata_t meta) {
     bit<8> n_af;
     bit<8> n_ff;
@@ -48,25 +49,25 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
                 n_af = wide_code(3w0 ++ hdr.tcp_timestamp.tsval[9:5]);
                 n_ff = wide_code(3w0 ++ hdr.tcp_timestamp.tsval[4:0]);
             }
-        } else if (meta.carried.what != Carried.NOTHING) {
-            if (meta.carried.what == Carried.DYNAMIC_COOKIE) {
+        } else if (meta.quic_cookie.kind != QuicCookie.NONE) {
+            if (meta.quic_cookie.kind == QuicCookie.DYNAMIC) {
                 meta.outcome = OUTCOME_INSIGHT;
-                n_af = meta.carried.n_af;
-                n_ff = meta.carried.n_ff;
-                meta.at_cookie_address = meta.carried.x;
+                n_af = meta.quic_cookie.n_af;
+                n_ff = meta.quic_cookie.n_ff;
+                meta.at_cookie_address = meta.quic_cookie.x;
             } else {
-                meta.at_cookie_address = 1; // from its cookie address
+                meta.at_cookie_address = 1; // the source is the cookie address itself
             }
-            if (meta.carried.sid != meta.sid || (meta.at_cookie_address == 1 && meta.cookie_prefix == 0)) {
-                meta.drop = DROP_COOKIE_SOURCE;
+            if (meta.quic_cookie.sid != meta.sid || (meta.at_cookie_address == 1 && meta.cookie_prefix == 0)) {
+                meta.verdict = DROP_COOKIE_SOURCE;
             }
         } else if (meta.interface_id != meta.dip_id) {
-            meta.drop = DROP_COOKIE_SOURCE;
+            meta.verdict = DROP_COOKIE_SOURCE;
         }
 
         if (meta.from_real_server == 1) {
-            meta.outcome = OUTCOME_REAL_SERVER; // what its load balancer told it, which by now knows better
-        } else if (meta.drop == DROP_NONE) {
+            meta.outcome = OUTCOME_REAL_SERVER; // copied from its load balancer, whose own reports are newer
+        } else if (meta.verdict == VERDICT_CONTINUE) {
             if (meta.outcome == OUTCOME_INSIGHT && meta.policy == POLICY_CCLB4) {
                 meta.tree.score = 0;
                 if (score_af.apply().hit && score_ff.apply().hit) {
@@ -74,7 +75,7 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
                 }
             }
             if (meta.active == 0) {
-                meta.tree.op = TREE_CLEAR; // it is draining: no new flows
+                meta.tree.op = TREE_CLEAR; // draining: no new connections
             }
             meta.tree.slot = meta.slot;
             meta.tree.sid = meta.sid;

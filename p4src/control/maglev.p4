@@ -1,10 +1,11 @@
-// Consistent hashing (Maglev, NSDI 2016, section 3.4): who has no other server goes to the one of its hash, which few changes of the servers change.
+// Consistent hashing (Maglev, NSDI 2016, section 3.4): the server of a packet that no cookie or table names. A change
+// of the set of servers moves few connections.
 control Maglev(inout metadata_t meta) {
     bit<16> maglev_slot;
 
     action select_server(sid_t sid) {
-        meta.hashed = sid;
-        meta.is_hashed = 1;
+        meta.hash_sid = sid;
+        meta.hash_found = 1;
     }
 
     table maglev {

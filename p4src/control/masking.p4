@@ -1,6 +1,9 @@
-// Reacting phase, the part towards the client (CloudCookie, IV.B and VI.b): the dynamic cookie becomes the static one, so that neither loads
-// nor flow sizes leave the data centre, and TSval never goes backwards (docs/cookie.md). A QUIC server, which is the VIP's from ingress on, becomes its
-// cookie address again where the client took that one: a client drops what comes from an address that it did not choose (RFC 9000, 9).
+// Reacting phase towards the client (CloudCookie, IV.B and VI.b): replaces the dynamic cookie with the static one.
+// So neither loads nor flow sizes leave the data centre, and TSval never goes backwards (docs/cookie.md).
+//
+// Ingress rewrites the source of a QUIC server's packet to the VIP. For a client that migrated to the server's cookie
+// address, this control rewrites it to that address, because clients drop packets from an address that they did not
+// choose (RFC 9000, 9).
 control Masking(inout headers_t hdr, in metadata_t meta) {
     CookieCipher() seal;
     bit<1> sealing_epoch;
@@ -11,7 +14,7 @@ control Masking(inout headers_t hdr, in metadata_t meta) {
         sealing_clock_offset = clock_offset;
     }
 
-    // Without a key there is nothing to find the server by, and the flow goes by its hash; the clock is still the server's.
+    // Without a key there is no cookie, so later packets go by the hash. TSval still carries the server's clock.
     action no_key() {
         sealing_epoch = 0;
         sealing_clock_offset = 0;
@@ -22,14 +25,14 @@ control Masking(inout headers_t hdr, in metadata_t meta) {
         default_action = no_key();
     }
 
-    // A server's static cookie of an epoch, which the client took for its address.
+    // The static cookie of each server and epoch: the interface id of its cookie address.
     action rewrite_source(bit<64> interface_id) {
         hdr.ipv6.src = meta.cookie_prefix ++ interface_id;
     }
 
     table static_cookie {
         key = {
-            meta.carried.epoch: exact @name("epoch");
+            meta.quic_cookie.epoch: exact @name("epoch");
             meta.sid: exact @name("sid");
         }
         actions = { rewrite_source; NoAction; }

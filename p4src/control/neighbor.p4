@@ -1,25 +1,25 @@
-// Answers ARP (RFC 826), neighbor solicitations (RFC 4861) and pings for the addresses that are the switch's own: its
-// gateways and the VIPs. An answer leaves by the port that the question came in by.
+// Replies to ARP (RFC 826), neighbor solicitations (RFC 4861) and pings for the switch's own addresses: gateways,
+// VIPs and tunnel endpoints. A reply leaves by the port on which the request arrived.
 control Neighbor(inout headers_t hdr, inout metadata_t meta) {
-    action answer() {
+    action reply() {
         hdr.ethernet.dst = hdr.ethernet.src;
         meta.egress_port = meta.ingress_port;
-        meta.answered = 1;
+        meta.verdict = VERDICT_REPLY;
     }
 
     action not_local() {
-        meta.drop = DROP_NEIGHBOR_NOT_LOCAL;
+        meta.verdict = DROP_NEIGHBOR_NOT_LOCAL;
     }
 
     action arp_reply(mac_t mac) {
-        answer();
+        reply();
         hdr.ethernet.src = mac;
         hdr.arp.operation = 2;
         hdr.arp.target_mac = hdr.arp.sender_mac;
         hdr.arp.sender_mac = mac;
-        ipv4_t asker = hdr.arp.sender;
+        ipv4_t requester = hdr.arp.sender;
         hdr.arp.sender = hdr.arp.target;
-        hdr.arp.target = asker;
+        hdr.arp.target = requester;
     }
 
     table arp {
@@ -30,7 +30,7 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action ndp_reply(mac_t mac) {
-        answer();
+        reply();
         hdr.ethernet.src = mac;
         hdr.ipv6.dst = hdr.ipv6.src;
         hdr.ipv6.src = hdr.ndp.target;
@@ -45,7 +45,7 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
         hdr.ndp_option.option_type = 2; // target link-layer address
         hdr.ndp_option.length = 1;
         hdr.ndp_option.mac = mac;
-        meta.advertise = 1;
+        meta.is_advertisement = 1;
     }
 
     table ndp {
@@ -56,7 +56,7 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action echo_reply() {
-        answer();
+        reply();
         hdr.ethernet.src = meta.port_mac;
     }
 
@@ -74,7 +74,7 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
         size = NEIGHBORS;
     }
 
-    // RFC 1624, for one changed word.
+    // Incremental update for one changed word (RFC 1624).
     action add_to_icmp_checksum(bit<16> difference) {
         bit<17> sum = (bit<17>)hdr.icmp.checksum + (bit<17>)difference;
         hdr.icmp.checksum = sum[15:0] + (bit<16>)sum[16:16];
@@ -88,35 +88,37 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
                 not_local();
             }
         } else if (hdr.ndp.isValid()) {
-            // Hop limit 255: it comes from this link (RFC 4861, 7.1.1).
-            if (hdr.ipv6.hop_limit == 255 && hdr.icmp.icmp_code == 0 && hdr.ipv6.next_header == PROTO_ICMPV6 && meta.unparsed == DROP_NONE) {
+            // Hop limit 255 proves that the packet comes from this link (RFC 4861, 7.1.1).
+            if (hdr.ipv6.hop_limit == 255 && hdr.icmp.icmp_code == 0 && hdr.ipv6.next_header == PROTO_ICMPV6
+                && meta.parse_failure == DROP_NONE) {
                 ndp.apply();
             } else {
                 not_local();
             }
-            if (meta.answered == 1 && hdr.ipv6.dst == 0) {
-                // The asker has no address yet: tell all nodes (RFC 4861, 7.2.4).
+            if (meta.verdict == VERDICT_REPLY && hdr.ipv6.dst == 0) {
+                // The requester has no address yet: reply to all nodes (RFC 4861, 7.2.4).
                 hdr.ipv6.dst = 0xff020000000000000000000000000001;
                 hdr.ethernet.dst = 0x333300000001;
                 hdr.ndp.solicited = 0;
             }
         } else if (hdr.ethernet.dst[40:40] == 1) {
-            meta.drop = DROP_MULTICAST;
+            meta.verdict = DROP_MULTICAST;
         } else if (hdr.icmp.isValid()) {
             if (hdr.ipv4.isValid() && hdr.icmp.icmp_type == ICMP_ECHO_REQUEST && hdr.icmp.icmp_code == 0) {
                 if (echo4.apply().hit) {
-                    ipv4_t asker4 = hdr.ipv4.src;
+                    ipv4_t requester4 = hdr.ipv4.src;
                     hdr.ipv4.src = hdr.ipv4.dst;
-                    hdr.ipv4.dst = asker4;
+                    hdr.ipv4.dst = requester4;
                     hdr.ipv4.ttl = 64;
                     hdr.icmp.icmp_type = ICMP_ECHO_REPLY;
                     add_to_icmp_checksum(0x0800);
                 }
-            } else if (hdr.ipv6.isValid() && hdr.ipv6.next_header == PROTO_ICMPV6 && hdr.icmp.icmp_type == ICMPV6_ECHO_REQUEST && hdr.icmp.icmp_code == 0) {
+            } else if (hdr.ipv6.isValid() && hdr.ipv6.next_header == PROTO_ICMPV6
+                && hdr.icmp.icmp_type == ICMPV6_ECHO_REQUEST && hdr.icmp.icmp_code == 0) {
                 if (echo6.apply().hit) {
-                    ipv6_t asker6 = hdr.ipv6.src;
+                    ipv6_t requester6 = hdr.ipv6.src;
                     hdr.ipv6.src = hdr.ipv6.dst;
-                    hdr.ipv6.dst = asker6;
+                    hdr.ipv6.dst = requester6;
                     hdr.ipv6.hop_limit = 64;
                     hdr.icmp.icmp_type = ICMPV6_ECHO_REPLY;
                     add_to_icmp_checksum(0xfeff); // -0x0100

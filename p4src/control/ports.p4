@@ -1,4 +1,4 @@
-// Which side of the switch a packet came from: the world's, the servers', the real servers', or the other sites'.
+// Role of the ingress port: towards clients, servers, real servers or other sites.
 control Ports(inout metadata_t meta) {
     action set_port(bit<8> role, mac_t mac) {
         meta.role = role;
@@ -6,7 +6,7 @@ control Ports(inout metadata_t meta) {
     }
 
     action unknown_port() {
-        meta.drop = DROP_PORT_UNKNOWN;
+        meta.verdict = DROP_PORT_UNKNOWN;
     }
 
     table port {

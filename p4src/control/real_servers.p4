@@ -1,21 +1,23 @@
-// QDSR's real servers (QDSR, 3 and 6.1; docs/real-servers.md): a load balancer, which is a server of a VIP, has them send streams of its connections. What
-// comes from a real server's port is
+// QDSR's real servers (QDSR, 3 and 6.1; docs/real-servers.md). A load balancer, which is a server of a VIP, delegates
+// responses to real servers, which send them straight to the client in the load balancer's name. A packet from a real
+// server's port is
 //
-//   a packet of a server for which it may send     the VIP's from here on, as if that server had sent it; its loads are second-hand
-//   from its own address                           the site's own traffic: its connection with the load balancer, above all
-//   anything else                                  dropped
+//     from a server for which the port may send   treated as if that server had sent it, but its loads are ignored
+//     from the real server's own address          forwarded as the site's own traffic, mostly to the load balancer
+//     from any other address                      dropped
 //
-// and nothing from outside reaches a real server's own address: it has no uplink, the load balancer has.
+// Packets from outside the site to a real server's own address are dropped: clients only ever send to the load
+// balancer.
 control RealServers(in headers_t hdr, inout metadata_t meta) {
     action allow_sender(bit<1> from_real_server) {
         meta.from_real_server = from_real_server;
     }
 
     action foreign_source() {
-        meta.drop = DROP_REAL_SERVER_SOURCE;
+        meta.verdict = DROP_REAL_SERVER_SOURCE;
     }
 
-    // Where load balancer and real server are one machine, it is itself too: then its loads are its own.
+    // A machine may be both load balancer and real server. It then also sends as itself, and its loads count.
     DIRECT_COUNTER(down)
     table sender {
         key = {
@@ -51,7 +53,7 @@ control RealServers(in headers_t hdr, inout metadata_t meta) {
     }
 
     action external_source() {
-        meta.drop = DROP_REAL_SERVER_EXTERNAL;
+        meta.verdict = DROP_REAL_SERVER_EXTERNAL;
     }
 
     table destination4 {
@@ -84,7 +86,7 @@ control RealServers(in headers_t hdr, inout metadata_t meta) {
                     foreign_source();
                 }
             } else if (is_real_server == 1) {
-                meta.drop = DROP_SPOOFED_SOURCE; // or a load balancer would answer to the real server
+                meta.verdict = DROP_SPOOFED_SOURCE; // otherwise a load balancer would respond to the real server
             } else if (meta.direction != Direction.UP) {
                 if (hdr.ipv4.isValid()) {
                     destination4.apply();

@@ -1,5 +1,6 @@
-// Where a client is: regions are groups of prefixes for which the same sites are best (docs/mapping.md). Steering goes by it, and demand is counted by it.
-// Looked up of what may begin a connection and came from its client itself: a SYN, or a long header at an address that all sites share.
+// Region of the client: a group of prefixes for which the same sites are best (docs/mapping.md). Steering and demand
+// use it. The lookup is for packets that may begin a connection and come directly from the client: a SYN, or a long
+// header to an address that all sites share.
 control Region(in headers_t hdr, inout metadata_t meta) {
     action set_region(bit<16> region) {
         meta.region = region;
@@ -20,11 +21,11 @@ control Region(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        meta.is_first = 0;
+        meta.is_first_flight = 0;
         meta.region = 0;
-        if (meta.direction == Direction.UP && meta.tunnelled == 0 && meta.at_cookie_address == 0
+        if (meta.direction == Direction.UP && meta.from_tunnel == 0 && meta.at_cookie_address == 0
             && (hdr.quic_long.isValid() || (hdr.tcp.isValid() && (hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN))) {
-            meta.is_first = 1;
+            meta.is_first_flight = 1;
             if (hdr.ipv4.isValid()) {
                 client4.apply();
             } else {

@@ -1,5 +1,6 @@
-// How the queue of a packet's port is scheduled: plain FIFO, AIFO (who may enter it), or SP-PIFO (which of its priorities). A port without an entry has a
-// plain FIFO queue and costs no more than this look-up. A worker packet (v1model/worker.p4) comes here too, with news for what the port remembers.
+// Discipline of the egress port's queue: FIFO, AIFO, which decides on admission, or SP-PIFO, which chooses the
+// priority. A port without an entry has a FIFO queue, at the cost of one lookup. Worker packets (v1model/worker.p4)
+// update the port's registers here.
 control Scheduler(in headers_t hdr, inout metadata_t meta) {
     Rank() rank;
     Aifo() aifo;
@@ -10,12 +11,13 @@ control Scheduler(in headers_t hdr, inout metadata_t meta) {
         meta.ecn_threshold = ecn_threshold;
     }
 
-    action use_aifo(depth_t ecn_threshold, bit<8> default_rank, bit<8> window, bit<16> sample_interval, depth_t capacity, bit<16> report_mask) {
+    action use_aifo(depth_t ecn_threshold, bit<8> default_rank, bit<8> window, bit<16> sample_interval,
+                    depth_t capacity, bit<16> report_mask) {
         meta.discipline = Discipline.AIFO;
         meta.ecn_threshold = ecn_threshold;
         meta.rank = default_rank;
         meta.aifo.window = window;
-        meta.aifo.sample = sample_interval;
+        meta.aifo.sample_interval = sample_interval;
         meta.aifo.capacity = capacity;
         meta.report_mask = report_mask;
     }

@@ -1,5 +1,6 @@
-// Sends a client's packet to its server: VIP to DIP, or a cookie address to the same interface id in the server's /64. What came in at another site goes
-// on in a tunnel as it is, so that the answer finds the way back to that site.
+// Reacting phase towards the server (CloudCookie, IV.B): rewrites the destination from the VIP to the DIP, or from a
+// cookie address to the same interface id in the server's /64. A packet that entered at another site goes to the
+// replica in a tunnel, unchanged, so that the response can return through that site.
 control Server(inout headers_t hdr, inout metadata_t meta) {
     action to_server4(ipv4_t dip, bit<16> port) {
         hdr.ipv4.dst = dip;
@@ -12,7 +13,7 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action server_gone() {
-        meta.drop = DROP_SERVER_GONE;
+        meta.verdict = DROP_SERVER_GONE;
     }
 
     DIRECT_COUNTER(up4)
@@ -34,9 +35,9 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (meta.tunnelled == 1) {
+        if (meta.from_tunnel == 1) {
             meta.remote = Remote.REPLICA;
-            meta.remote_number = meta.sid;
+            meta.remote_id = meta.sid;
         } else if (hdr.ipv4.isValid()) {
             server4.apply();
         } else {

@@ -1,6 +1,8 @@
-// SP-PIFO (Alcoz et al., NSDI 2020): approximates a PIFO queue by strict priorities. Each priority has a bound; a packet goes to the first one, looking from
-// the least urgent, whose bound its rank reaches, and becomes that bound ("push-up"). One whose rank is below even the most urgent bound was overtaken by a
-// larger one: by that difference all bounds sink ("push-down"). Those of the other priorities have been touched by then, so a worker packet lowers them.
+// SP-PIFO (Alcoz et al., NSDI 2020): approximates a PIFO queue with strict priorities. Each priority has a bound. A
+// packet gets the first priority, from the least urgent on, whose bound is not above the packet's rank, and its rank
+// becomes that bound ("push-up"). A rank below even the most urgent bound means that a packet with a larger rank went
+// ahead: all bounds decrease by the difference ("push-down"). The registers of the other priorities have been
+// accessed by then, so a worker packet lowers those.
 control SpPifo(inout metadata_t meta) {
     PriorityBound(0) bound0;
     PriorityBound(1) bound1;

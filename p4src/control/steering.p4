@@ -1,12 +1,15 @@
-// Steering (Artemis, 3.4; docs/steering.md): at which site is a packet to a service address at home? The first of these that applies:
+// Steering (Artemis, 3.4; docs/steering.md): chooses the site for a packet to a service address. The first match
+// applies:
 //
-//   a connection id that a server chose          the site of that server
-//   long header, service needs a look at SNI     a dispatcher, in user space
-//   long header, service decided by its address  the site that the mapping names for the service's deployment and the client's region; a datagram that may hold
-//                                                an Initial (RFC 9000, 14.1) is copied to further ones
-//   anything else                                here
+//     connection id that a server chose          the site of that server
+//     long header, SNI selects the service       a dispatcher, in user space
+//     long header, address selects the service   the site that the mapping names for the service's deployment and the
+//                                                client's region; further sites get a copy of a datagram that may hold
+//                                                an Initial (RFC 9000, 14.1)
+//     any other packet                           this site
 //
-// A VIP without an entry in `service` is no service address, and is left alone. What came in a tunnel is never steered to yet another site.
+// A VIP without an entry in `service` is not a service address and is not steered. A packet from a tunnel is never
+// steered to a third site.
 control Steering(in headers_t hdr, inout metadata_t meta) {
     bit<8> target_site; // zero: this one
     bit<16> service_id;
@@ -14,12 +17,12 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
     bit<1> dispatched;
 
     action set_service(bit<8> local_site, bit<16> service) {
-        meta.origin = local_site;
+        meta.origin_site = local_site;
         service_id = service;
     }
 
     action use_dispatcher(bit<8> local_site) {
-        meta.origin = local_site;
+        meta.origin_site = local_site;
         dispatched = 1;
     }
 
@@ -34,7 +37,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
         deployment_id = deployment;
     }
 
-    // Services that are at the same sites, with as many copies, share a deployment: what the mapping says, it says once for all of them.
+    // Services with the same sites and the same number of copies share a deployment, and so one mapping.
     table deployment {
         key = { service_id: exact @name("service"); }
         actions = { set_deployment; NoAction; }
@@ -44,12 +47,12 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
 
     action keep_local(bit<16> clone_session) {
         target_site = 0;
-        meta.copies = clone_session;
+        meta.clone_session = clone_session;
     }
 
     action to_site(bit<8> site, bit<16> clone_session) {
         target_site = site;
-        meta.copies = clone_session;
+        meta.clone_session = clone_session;
     }
 
     table mapping {
@@ -62,7 +65,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
         size = MAPPINGS;
     }
 
-    // Of clients without a region, and regions without an entry above.
+    // For clients without a region, and for regions without an entry in `mapping`.
     table default_mapping {
         key = { deployment_id: exact @name("deployment"); }
         actions = { keep_local; to_site; NoAction; }
@@ -78,16 +81,16 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
         target_site = site;
     }
 
-    // Each site has a range of the SIDs, as prefixes.
+    // Each site's range of SIDs, as prefixes.
     table sid_site {
-        key = { meta.carried.sid: lpm @name("sid"); }
+        key = { meta.quic_cookie.sid: lpm @name("sid"); }
         actions = { set_local_site; set_remote_site; NoAction; }
         const default_action = NoAction();
         size = SID_RANGES;
     }
 
     apply {
-        bit<8> came_in_at = meta.origin;
+        bit<8> arrival_site = meta.origin_site;
         bit<1> is_service = 0;
         target_site = 0;
         service_id = 0;
@@ -102,7 +105,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
         if (is_service == 1) {
             bit<1> is_named = 0;
             bit<8> steered = OUTCOME_STEERED_SITE;
-            if (meta.carried.what != Carried.NOTHING) {
+            if (meta.quic_cookie.kind != QuicCookie.NONE) {
                 if (sid_site.apply().hit) {
                     is_named = 1;
                     steered = OUTCOME_STEERED_CID;
@@ -111,27 +114,28 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
             if (is_named == 0 && hdr.quic_long.isValid()) {
                 if (dispatched == 1) {
                     meta.remote = Remote.DISPATCHER;
-                    meta.remote_number = 10w0 ++ meta.connection_hash[5:0];
+                    meta.remote_id = 10w0 ++ meta.connection_hash[5:0];
                     meta.outcome = OUTCOME_STEERED_DISPATCHER;
-                } else if (meta.tunnelled == 0) {
+                } else if (meta.from_tunnel == 0) {
                     deployment.apply();
                     if (!mapping.apply().hit) {
                         default_mapping.apply();
                     }
                 }
             }
-            if (hdr.udp.length < 8 + QUIC_INITIAL || (hdr.ipv4.isValid() && hdr.ipv4.ttl <= 1) || (hdr.ipv6.isValid() && hdr.ipv6.hop_limit <= 1)) {
-                meta.copies = 0;
+            if (hdr.udp.length < 8 + QUIC_INITIAL || (hdr.ipv4.isValid() && hdr.ipv4.ttl <= 1)
+                || (hdr.ipv6.isValid() && hdr.ipv6.hop_limit <= 1)) {
+                meta.clone_session = 0;
             }
-            if (meta.tunnelled == 1) {
-                meta.origin = came_in_at;
+            if (meta.from_tunnel == 1) {
+                meta.origin_site = arrival_site;
             } else if (target_site != 0) {
                 meta.remote = Remote.SITE;
-                meta.remote_number = (bit<16>)target_site;
+                meta.remote_id = (bit<16>)target_site;
                 meta.outcome = steered;
             }
-        } else if (meta.tunnelled == 1 && meta.direction != Direction.RESPONSE) {
-            meta.drop = DROP_TUNNEL_INNER;
+        } else if (meta.from_tunnel == 1 && meta.direction != Direction.RESPONSE) {
+            meta.verdict = DROP_TUNNEL_INNER;
         }
     }
 }

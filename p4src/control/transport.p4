@@ -1,8 +1,8 @@
-// Drops what no correct TCP, UDP or QUIC sends to or from a VIP, each for a named reason. What is to a VIP's address but to no service is dropped
-// already, and may get a better reason here.
+// Drops malformed TCP, UDP and QUIC packets to or from a VIP, each for a named reason. A packet to a VIP's address
+// but not to a service is already dropped, and may get a more precise reason here.
 control Transport(in headers_t hdr, inout metadata_t meta) {
     apply {
-        // Of the segment or datagram; what is behind it in the frame is padding.
+        // Length of the segment or datagram. The rest of the frame is padding.
         bit<16> length;
         if (hdr.ipv4.isValid()) {
             length = hdr.ipv4.total_length - ((bit<16>)hdr.ipv4.ihl << 2);
@@ -10,38 +10,39 @@ control Transport(in headers_t hdr, inout metadata_t meta) {
             length = hdr.ipv6.payload_length - ((bit<16>)meta.extension_units << 3);
         }
 
-        if (meta.drop != DROP_NONE) {
-            if (meta.fragment == 1) {
-                meta.drop = DROP_VIP_FRAGMENT;
-            } else if (meta.unparsed != DROP_NONE && !hdr.udp.isValid()) { // a datagram need not be QUIC's
-                meta.drop = meta.unparsed;
+        if (meta.verdict != VERDICT_CONTINUE) {
+            if (meta.is_fragment == 1) {
+                meta.verdict = DROP_VIP_FRAGMENT;
+            } else if (meta.parse_failure != DROP_NONE && !hdr.udp.isValid()) { // other datagrams need not be QUIC
+                meta.verdict = meta.parse_failure;
             }
         } else if (hdr.udp.isValid()) {
             if (hdr.udp.length < 8 || hdr.udp.length > length) {
-                meta.drop = DROP_UDP_HEADER;
+                meta.verdict = DROP_UDP_HEADER;
             } else if (hdr.ipv6.isValid() && hdr.udp.checksum == 0) {
-                meta.drop = DROP_UDP_CHECKSUM;
+                meta.verdict = DROP_UDP_CHECKSUM;
             } else if (hdr.quic_long.isValid()) {
-                // Up to the length of the source's connection id.
+                // Up to and including the length of the source connection id.
                 if (hdr.udp.length < 15 + (bit<16>)hdr.quic_long.dcid_length) {
-                    meta.drop = DROP_QUIC_HEADER;
+                    meta.verdict = DROP_QUIC_HEADER;
                 }
             } else if (hdr.udp.length < 18) {
-                meta.drop = DROP_QUIC_HEADER;
+                meta.verdict = DROP_QUIC_HEADER;
             }
-        } else if (meta.unparsed != DROP_NONE) {
-            meta.drop = meta.unparsed;
+        } else if (meta.parse_failure != DROP_NONE) {
+            meta.verdict = meta.parse_failure;
         } else if (meta.direction == Direction.UP) {
             if (length < (bit<16>)hdr.tcp.data_offset << 2) {
-                meta.drop = DROP_TCP_HEADER;
+                meta.verdict = DROP_TCP_HEADER;
             } else if ((hdr.tcp.flags & (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK)) == 0
                        || ((hdr.tcp.flags & TCP_SYN) != 0 && (hdr.tcp.flags & (TCP_FIN | TCP_RST)) != 0)) {
-                meta.drop = DROP_TCP_FLAGS;
+                meta.verdict = DROP_TCP_FLAGS;
             }
         }
-        // A real server's packet is looked at by control/real_servers.p4.
-        if (meta.drop == DROP_NONE && meta.direction == Direction.DOWN && meta.role != ROLE_SERVER && meta.role != ROLE_REAL_SERVER) {
-            meta.drop = DROP_SPOOFED_SOURCE;
+        // control/real_servers.p4 checks the packets of real servers.
+        if (meta.verdict == VERDICT_CONTINUE && meta.direction == Direction.DOWN && meta.role != ROLE_SERVER
+            && meta.role != ROLE_REAL_SERVER) {
+            meta.verdict = DROP_SPOOFED_SOURCE;
         }
     }
 }

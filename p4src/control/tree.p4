@@ -1,17 +1,19 @@
-// The least-loaded active server of a VIP, exactly, with one register access a level and no loop over servers.
+// The tournament tree: finds the active server of a VIP with the lowest score, exactly, with one register access per
+// level and without a loop over servers.
 //
-//                   root: level `depth`                    A leaf holds headroom (16) | SID (16), where headroom is 0xffff - score
-//                  /                   \                   and zero means: no server here. A node holds what came up from both
-//            node                       node    level 1    of its children. An update writes a leaf, and at each level on the way
-//           /    \                     /    \              up its half of the node, and hands on the larger of the two. So the
-//       leaf      leaf             leaf      leaf          root always holds the best of its VIP, and a SYN reads only that.
-//     slot base                          slot base + 3
+//               root: level `depth`                A leaf holds headroom (16) | SID (16). Headroom is 0xffff - score;
+//              /                   \               zero means that the slot has no active server. A node holds the
+//          node                     node  level 1  winners of its two children. An update writes a leaf; at each level
+//         /    \                   /    \          on the way up it writes its half of the node and passes on the
+//     leaf      leaf           leaf      leaf      winner. So the root always holds the best server of its VIP, and a
+//   slot base                      slot base + 3   SYN reads only the root.
 //
-// Between equals decides a coin, a bit of the hash of the connection whose packet comes by. Each switch has other connections; if all chose alike, all would send their next
-// flow to the same server.
+// Ties are broken by one bit per level of the hash of the connection whose packet updates the tree. Every switch sees
+// other connections: with a fixed rule, all switches would send their next connection to the same server.
 //
-// After a restart of the switch every leaf is zero: the VIP has no best until servers report or the controller seeds them, and
-// consistent hashing serves it meanwhile. Levels above `depth` join different VIPs and are not touched.
+// After a restart of the switch every leaf is zero. A VIP then has no best server until servers report or the
+// controller seeds the leaves; until then, consistent hashing serves it. Levels above `depth` join different VIPs and
+// are not used.
 control Tree(inout tree_t tree) {
     TreeLeaf() leaf;
     TreeLevel(1, TREE_SLOTS >> 1) level1;

@@ -1,5 +1,6 @@
-// The outer headers must be the shortest ones, whole, and say how long what they carry is.
-control Outer(in headers_t hdr, inout metadata_t meta) {
+// Checks the outer headers, which may have neither options nor extension headers, and reads the length of the inner
+// frame.
+control OuterHeaders(in headers_t hdr, inout metadata_t meta) {
     apply {
         bit<16> payload;
         if (hdr.ipv4.isValid()) {
@@ -7,44 +8,47 @@ control Outer(in headers_t hdr, inout metadata_t meta) {
         } else {
             payload = hdr.ipv6.payload_length;
         }
-        if (meta.fragment == 1 || meta.extension_units != 0 || (hdr.ipv4.isValid() && hdr.ipv4.ihl != 5)) {
-            meta.drop = DROP_TUNNEL_HEADER;
+        if (meta.is_fragment == 1 || meta.extension_units != 0 || (hdr.ipv4.isValid() && hdr.ipv4.ihl != 5)) {
+            meta.verdict = DROP_TUNNEL_HEADER;
         } else if (hdr.udp.isValid()) {
-            meta.frame_length = hdr.udp.length - 16; // behind UDP and VXLAN
+            meta.inner_length = hdr.udp.length - 16; // after UDP and VXLAN
             if (hdr.udp.length < 30 || hdr.udp.length > payload) {
-                meta.drop = DROP_TUNNEL_HEADER;
+                meta.verdict = DROP_TUNNEL_HEADER;
             }
         } else {
-            meta.frame_length = payload + 6; // behind GRE, as if Ethernet were before it
+            meta.inner_length = payload + 6; // after GRE, with an Ethernet header counted in
             if (payload < 8) {
-                meta.drop = DROP_TUNNEL_HEADER;
+                meta.verdict = DROP_TUNNEL_HEADER;
             }
         }
     }
 }
 
-// The end of Artemis' tunnels (docs/steering.md): VXLAN (RFC 7348) and GRE (RFC 2784) with a key (RFC 2890), over IPv4 or IPv6. A tunnel's id, VNI or key, is
-// the site at which the client of what it carries comes in. Two passes:
+// Terminates Artemis' tunnels (docs/steering.md): VXLAN (RFC 7348) and GRE (RFC 2784) with a key (RFC 2890), over
+// IPv4 or IPv6. A tunnel's VNI or key is the site at which the client's packets enter. A packet takes two passes:
 //
-//   1. a packet to this switch's own end, from a peer on the side where that belongs -> resubmitted, and the parser passes over the outer headers
-//   2. what was in it is the packet:  first flight, from the site where it came in  -> as any client's packet, but never steered again
-//                                     answer, from whom that service address is     -> to the client, or on to the site where that came in
+// 1. The outer packet is to this switch's endpoint, from a known peer on the right side. It is resubmitted, and the
+//    parser skips the outer headers.
+// 2. The inner packet is a first flight or a response. A first flight comes from the site where the client's packets
+//    enter; it is treated like any client's packet, but never steered again. A response comes from a host that serves
+//    its source address; it goes to the client, or on to the site where the client's packets enter.
 //
-// From a client's port no tunnel reaches any end that we know, here or behind us: a forger would speak for a site. Other sides are told apart, not their hosts.
+// A tunnel from a client's port to any known endpoint is dropped, because its sender could impersonate a site. Beyond
+// that, the switch checks the side from which a peer sends, but cannot tell apart the hosts of one side.
 //
-// On Tofino the first pass is none: a parser value set of the own ends lets the parser pass over the outer headers at once.
+// Tofino needs no first pass: a parser value set of local endpoints lets the parser skip the outer headers at once.
 control Tunnel(inout headers_t hdr, inout metadata_t meta) {
-    Outer() outer;
-    bit<1> at_end;
-    bit<1> at_own_end;
+    OuterHeaders() outer_headers;
+    bit<1> at_endpoint;
+    bit<1> at_local_endpoint;
 
     action local_endpoint() {
-        at_end = 1;
-        at_own_end = 1;
+        at_endpoint = 1;
+        at_local_endpoint = 1;
     }
 
     action remote_endpoint() {
-        at_end = 1;
+        at_endpoint = 1;
     }
 
     table endpoint4 {
@@ -62,13 +66,13 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action set_peer(bit<8> site, bit<16> source_set) {
-        meta.tunnelled = 1;
+        meta.from_tunnel = 1;
         meta.peer_site = site;
-        meta.peer_sources = source_set;
+        meta.peer_source_set = source_set;
     }
 
     action unknown_peer() {
-        meta.drop = DROP_TUNNEL_PEER;
+        meta.verdict = DROP_TUNNEL_PEER;
     }
 
     table peer4 {
@@ -94,7 +98,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
     bit<32> tunnel_id;
 
     action accept_first_flight() {
-        meta.origin = tunnel_id[7:0];
+        meta.origin_site = tunnel_id[7:0];
     }
 
     action deliver_response() {
@@ -105,16 +109,17 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
     action forward_response(bit<8> site) {
         meta.direction = Direction.RESPONSE;
         meta.outcome = OUTCOME_RESPONSE_SITE;
-        meta.origin = site;
+        meta.origin_site = site;
         meta.remote = Remote.SITE;
-        meta.remote_number = (bit<16>)site;
+        meta.remote_id = (bit<16>)site;
     }
 
     action unknown_origin() {
-        meta.drop = DROP_TUNNEL_ORIGIN;
+        meta.verdict = DROP_TUNNEL_ORIGIN;
     }
 
-    // What a peer may bring: a site's switch or dispatcher first flights that came in there, and answers to what came in here; a host of our own answers.
+    // The packets that a peer may send. Another site's switch or dispatcher sends first flights that entered there and
+    // responses to first flights that entered here. A host of this site sends responses.
     table origin {
         key = {
             meta.peer_site: exact @name("peer_site");
@@ -126,13 +131,13 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action foreign_source() {
-        meta.drop = DROP_TUNNEL_SOURCE;
+        meta.verdict = DROP_TUNNEL_SOURCE;
     }
 
-    // Service addresses and ports, of all services for those who may answer for any.
+    // The service addresses and ports of each source set. Set 0 holds all services.
     table source4 {
         key = {
-            meta.peer_sources: exact @name("source_set");
+            meta.peer_source_set: exact @name("source_set");
             hdr.ipv4.src: exact @name("src");
             hdr.ports.src_port: exact @name("src_port");
         }
@@ -143,7 +148,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
 
     table source6 {
         key = {
-            meta.peer_sources: exact @name("source_set");
+            meta.peer_source_set: exact @name("source_set");
             hdr.ipv6.src: exact @name("src");
             hdr.ports.src_port: exact @name("src_port");
         }
@@ -163,9 +168,9 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        at_end = 0;
-        at_own_end = 0;
-        if (meta.fragment == 1 || meta.unparsed == DROP_VIP_EXTENSION || meta.protocol == PROTO_GRE
+        at_endpoint = 0;
+        at_local_endpoint = 0;
+        if (meta.is_fragment == 1 || meta.parse_failure == DROP_VIP_EXTENSION || meta.protocol == PROTO_GRE
             || (hdr.udp.isValid() && hdr.ports.dst_port == VXLAN_PORT)) {
             if (hdr.ipv4.isValid()) {
                 endpoint4.apply();
@@ -174,18 +179,20 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
             }
         }
 
-        if (meta.tunnelled == 0) {
-            if (at_end == 1 && meta.role == ROLE_CLIENT) {
-                meta.drop = DROP_TUNNEL_FORGED;
-            } else if (at_own_end == 1) {
+        if (meta.from_tunnel == 0) {
+            if (at_endpoint == 1 && meta.role == ROLE_CLIENT) {
+                meta.verdict = DROP_TUNNEL_FORGED;
+            } else if (at_local_endpoint == 1) {
                 if (hdr.ipv4.isValid()) {
                     peer4.apply();
                 } else {
                     peer6.apply();
                 }
-                if (meta.drop == DROP_NONE) {
-                    outer.apply(hdr, meta);
-                    meta.again = 1;
+                if (meta.verdict == VERDICT_CONTINUE) {
+                    outer_headers.apply(hdr, meta);
+                    if (meta.verdict == VERDICT_CONTINUE) {
+                        meta.verdict = VERDICT_RESUBMIT;
+                    }
                 }
             }
         } else {
@@ -195,8 +202,8 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
             }
             remove_outer();
             origin.apply();
-            if (at_end == 1) {
-                meta.drop = DROP_TUNNEL_NESTED;
+            if (at_endpoint == 1) {
+                meta.verdict = DROP_TUNNEL_NESTED;
             } else if (meta.direction == Direction.RESPONSE) {
                 if (!hdr.udp.isValid()) {
                     foreign_source();

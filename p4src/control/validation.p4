@@ -1,45 +1,47 @@
-// Drops what no correct sender sends, each for a named reason (include/drop.p4).
-control Validation(in headers_t hdr, inout metadata_t meta, in error parser_error, in bit<32> packet_length, in bit<1> bad_checksum) {
+// Drops malformed Ethernet, IPv4 and IPv6 packets, each for a named reason (include/drop.p4).
+control Validation(in headers_t hdr, inout metadata_t meta, in error parser_error, in bit<32> packet_length,
+                   in bit<1> bad_checksum) {
     apply {
         bit<32> frame_length = packet_length;
-        if (meta.tunnelled == 1) {
-            frame_length = (bit<32>)meta.frame_length;
+        if (meta.from_tunnel == 1) {
+            frame_length = (bit<32>)meta.inner_length;
         }
 
         if (parser_error == error.PacketTooShort) {
-            meta.unparsed = DROP_TRUNCATED;
+            meta.parse_failure = DROP_TRUNCATED;
         } else if (parser_error == error.TcpDataOffset) {
-            meta.unparsed = DROP_TCP_HEADER;
+            meta.parse_failure = DROP_TCP_HEADER;
         } else if (parser_error == error.StackOutOfBounds) {
-            meta.unparsed = DROP_VIP_EXTENSION;
+            meta.parse_failure = DROP_VIP_EXTENSION;
         }
 
         if (parser_error == error.TunnelHeader) {
-            meta.drop = DROP_TUNNEL_HEADER;
+            meta.verdict = DROP_TUNNEL_HEADER;
         } else if (parser_error == error.Ipv4HeaderLength) {
-            meta.drop = DROP_IPV4_HEADER;
+            meta.verdict = DROP_IPV4_HEADER;
         } else if (!hdr.ipv4.isValid() && !hdr.ipv6.isValid() && !hdr.arp.isValid()) {
-            meta.drop = DROP_ETHERTYPE;
+            meta.verdict = DROP_ETHERTYPE;
             if (parser_error == error.PacketTooShort) {
-                meta.drop = DROP_TRUNCATED;
+                meta.verdict = DROP_TRUNCATED;
             }
         } else if (hdr.ethernet.dst != meta.port_mac && hdr.ethernet.dst[40:40] == 0) {
-            meta.drop = DROP_NOT_LOCAL_MAC;
+            meta.verdict = DROP_NOT_LOCAL_MAC;
         } else if (hdr.ipv4.isValid()) {
             if (hdr.ipv4.version != 4
                 || (bit<32>)hdr.ipv4.total_length + 14 > frame_length
                 || hdr.ipv4.total_length < (bit<16>)hdr.ipv4.ihl << 2) {
-                meta.drop = DROP_IPV4_HEADER;
+                meta.verdict = DROP_IPV4_HEADER;
             } else if (bad_checksum == 1) {
-                meta.drop = DROP_IPV4_CHECKSUM;
+                meta.verdict = DROP_IPV4_CHECKSUM;
             } else if (hdr.ipv4.src[31:24] == 0 || hdr.ipv4.src[31:24] == 127 || hdr.ipv4.src[31:29] == 7) {
-                meta.drop = DROP_MARTIAN_SOURCE;
+                meta.verdict = DROP_MARTIAN_SOURCE;
             }
         } else if (hdr.ipv6.isValid()) {
             if (hdr.ipv6.version != 6 || (bit<32>)hdr.ipv6.payload_length + 54 > frame_length) {
-                meta.drop = DROP_IPV6_HEADER;
-            } else if (hdr.ipv6.src[127:120] == 0xff || hdr.ipv6.src == 1 || (hdr.ipv6.src == 0 && !hdr.ndp.isValid())) {
-                meta.drop = DROP_MARTIAN_SOURCE;
+                meta.verdict = DROP_IPV6_HEADER;
+            } else if (hdr.ipv6.src[127:120] == 0xff || hdr.ipv6.src == 1
+                || (hdr.ipv6.src == 0 && !hdr.ndp.isValid())) {
+                meta.verdict = DROP_MARTIAN_SOURCE;
             }
         }
     }

@@ -1,4 +1,5 @@
-// Which packets are a VIP's, in which direction, and what the VIP's policy is. From here on a server's packet is the VIP's.
+// Recognises the packets of VIPs and their direction, and looks up the VIP's policy. A server's packet gets the VIP's
+// source address.
 control Vip(inout headers_t hdr, inout metadata_t meta) {
     Transport() transport;
 
@@ -29,7 +30,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         size = VIPS;
     }
 
-    // A cookie address: in the /64 of a QUIC service, with an interface id that names the server.
+    // Cookie addresses: the /64 of a QUIC service, with an interface id that names the server.
     action set_cookie_address(vip_id_t vip_id) {
         set_vip(vip_id);
         meta.at_cookie_address = 1;
@@ -46,9 +47,10 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         size = VIPS;
     }
 
-    // What else is sent to the address of a VIP, to a cookie prefix, or to this end of tunnels, has no server to go to.
+    // Addresses of VIPs, cookie prefixes and local tunnel endpoints: packets that matched no service above are
+    // dropped.
     action no_service() {
-        meta.drop = DROP_VIP_NO_SERVICE;
+        meta.verdict = DROP_VIP_NO_SERVICE;
     }
 
     table address4 {
@@ -81,20 +83,23 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         meta.score_class = score_class;
     }
 
-    action from_server4(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv4_t vip, bit<16> vip_port) {
+    action from_server4(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv4_t vip,
+                        bit<16> vip_port) {
         from_server(sid, vip_id, slot, active, score_class);
         hdr.ipv4.src = vip;
         hdr.ports.src_port = vip_port;
     }
 
-    action from_server6(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv6_t vip, bit<16> vip_port) {
+    action from_server6(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv6_t vip,
+                        bit<16> vip_port) {
         from_server(sid, vip_id, slot, active, score_class);
         hdr.ipv6.src = vip;
         hdr.ports.src_port = vip_port;
     }
 
-    // A QUIC server sends from any address of its /64.
-    action from_quic_server6(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv6_t vip, bit<16> vip_port,
+    // A QUIC server may send from any address of its /64.
+    action from_quic_server6(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv6_t vip,
+                             bit<16> vip_port,
                              bit<64> dip_id, bit<64> prefix) {
         meta.interface_id = hdr.ipv6.src[63:0];
         meta.dip_id = dip_id;
@@ -139,7 +144,8 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         size = SERVERS;
     }
 
-    action set_policy(bit<8> policy, bit<16> flow_unit, bit<16> tree_base, bit<8> tree_depth, bit<16> pool_size, bit<16> maglev_mask) {
+    action set_policy(bit<8> policy, bit<16> flow_unit, bit<16> tree_base, bit<8> tree_depth, bit<16> pool_size,
+                      bit<16> maglev_mask) {
         meta.policy = policy;
         meta.flow_unit = flow_unit;
         meta.tree_base = tree_base;
@@ -149,7 +155,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action no_server() {
-        meta.drop = DROP_VIP_NO_SERVER;
+        meta.verdict = DROP_VIP_NO_SERVER;
     }
 
     table policy {
@@ -186,10 +192,10 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
             }
         }
 
-        if (meta.drop != DROP_NONE || meta.direction != Direction.TRANSIT) {
+        if (meta.verdict != VERDICT_CONTINUE || meta.direction != Direction.TRANSIT) {
             transport.apply(hdr, meta);
         }
-        if (meta.drop == DROP_NONE && meta.direction != Direction.TRANSIT) {
+        if (meta.verdict == VERDICT_CONTINUE && meta.direction != Direction.TRANSIT) {
             policy.apply();
         }
     }

@@ -84,26 +84,26 @@ header ipv6_h {
     ipv6_t dst;
 }
 
-// Options and extension headers are kept as whole words, so that they leave as they came.
+// Options and extension headers are kept as opaque words, so that they leave unchanged.
 header word_t {
     bit<32> data;
 }
 
-// The first 8 bytes of an IPv6 extension header, and each further 8 (RFC 8200, 4).
+// Each 8 bytes of an IPv6 extension header; the first ones hold its type and length (RFC 8200, 4).
 header ipv6_extension_t {
     bit<8> next_header;
     bit<8> length; // in 8-byte units beyond the first
     bit<48> data;
 }
 
-// ICMP and ICMPv6 begin alike.
+// The part that ICMP and ICMPv6 share.
 header icmp_t {
     bit<8> icmp_type;
     bit<8> icmp_code;
     bit<16> checksum;
 }
 
-// Neighbor solicitation and advertisement (RFC 4861, 4.3, 4.4) behind icmp_t ...
+// Neighbor solicitation and advertisement (RFC 4861, 4.3, 4.4), after icmp_t.
 header ndp_t {
     bit<1> router;
     bit<1> solicited;
@@ -112,14 +112,14 @@ header ndp_t {
     ipv6_t target;
 }
 
-// ... and the link-layer address option (RFC 4861, 4.6.1).
+// The link-layer address option of either (RFC 4861, 4.6.1).
 header ndp_option_t {
     bit<8> option_type;
     bit<8> length;
     mac_t mac;
 }
 
-// TCP and UDP begin alike.
+// The part that TCP and UDP share.
 header ports_t {
     bit<16> src_port;
     bit<16> dst_port;
@@ -137,7 +137,7 @@ header tcp_t {
     bit<16> urgent;
 }
 
-// The timestamp option (RFC 7323, 3.2) at the end of one word and the two after it.
+// The timestamp option (RFC 7323, 3.2): it begins in the second half of a word and fills the next two.
 header tcp_timestamp_t {
     bit<16> before; // two NOPs, or SACK-permitted
     bit<8> kind;
@@ -151,7 +151,7 @@ header udp_t {
     bit<16> checksum;
 }
 
-// What no version of QUIC changes (RFC 8999, 5.1): this far, and a connection id of that many bytes.
+// The version-independent part of a long header (RFC 8999, 5.1); the destination connection id follows.
 header quic_long_t {
     bit<1> long;
     bit<7> specific;
@@ -159,23 +159,24 @@ header quic_long_t {
     bit<8> dcid_length;
 }
 
-// RFC 8999, 5.2: the connection id that follows is as long as the server made it.
+// The version-independent part of a short header (RFC 8999, 5.2). A connection id follows, whose length only the
+// server knows.
 header quic_short_t {
     bit<1> long;
     bit<7> specific;
 }
 
-// A connection id as our servers choose it, without its last 3 bytes (docs/cookie.md).
+// A connection id that one of our servers chose, without its last 3 bytes (docs/cookie.md).
 header connection_id_t {
     bit<3> config; // of QUIC-LB: the epoch, or CID_PLAIN
-    bit<5> length; // of what follows this octet
+    bit<5> length; // of the rest of the connection id
     bit<64> word;
 }
 
 const bit<3> CID_PLAIN = 2;
 const bit<8> CID_LENGTH = 12;
 
-// From the controller: an operation on one leaf of a VIP's tournament tree (control/tree.p4).
+// An operation of the controller on one leaf of a VIP's tournament tree (control/tree.p4).
 @controller_header("packet_out")
 header packet_out_t {
     bit<8> op;
@@ -203,7 +204,7 @@ header gre_t {
     bit<32> key;
 }
 
-const bit<16> GRE_HAS_KEY = 0x2000; // and nothing else
+const bit<16> GRE_HAS_KEY = 0x2000; // and no other flag, version 0
 
 #define IPV4_OPTION_WORDS 10
 #define IPV6_EXTENSION_UNITS 8
@@ -213,7 +214,7 @@ struct headers_t {
     packet_out_t packet_out;
     ethernet_t ethernet;
 
-    // of a tunnel
+    // outer headers of a tunnel
     ipv4_h outer_ipv4;
     ipv6_h outer_ipv6;
     ports_t outer_ports;
@@ -232,7 +233,7 @@ struct headers_t {
     ndp_option_t ndp_option;
     ports_t ports;
     tcp_t tcp;
-    word_t[TCP_OPTION_WORDS] tcp_options; // those before the timestamps; what follows stays payload
+    word_t[TCP_OPTION_WORDS] tcp_options; // those before the timestamp option; later ones stay payload
     tcp_timestamp_t tcp_timestamp;
     udp_t udp;
     quic_long_t quic_long;

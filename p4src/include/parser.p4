@@ -1,6 +1,9 @@
-// Past the headers of a tunnel, where there is one, and from Ethernet up to the TCP timestamp option and QUIC's connection id. Options and extension
-// headers before what we need are kept word by word; what follows stays payload. A packet that ends early, or has more options than fit, stops the parser with an error: it is
-// still forwarded where its IP header suffices, and dropped by name where more is needed (meta.unparsed).
+// The parser: from Ethernet to the TCP timestamp option or QUIC's connection id, in a second pass after the outer
+// headers of a tunnel.
+//
+// Options and extension headers before those are kept word by word; everything after them stays payload. A truncated
+// packet, or one with more options than fit, stops the parser with an error. The switch still forwards such a packet
+// if its IP header is enough for that, and drops it for a named reason if a stage needs more (meta.parse_failure).
 #ifndef FRONTAGE_PARSER_P4
 #define FRONTAGE_PARSER_P4
 
@@ -13,7 +16,7 @@ error {
 parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) {
     state start {
         packet.extract(hdr.ethernet);
-        transition select(meta.tunnelled) {
+        transition select(meta.from_tunnel) {
             1: outer;
             default: layer3;
         }
@@ -28,7 +31,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         }
     }
 
-    // The outer headers of a tunnel that control/tunnel.p4 has let in; what it holds is parsed as if it had come without.
+    // The outer headers of a tunnel that control/tunnel.p4 accepted. The inner packet is then parsed like any other.
     state outer {
         transition select(hdr.ethernet.ether_type) {
             ETHERTYPE_IPV4: outer_ipv4;
@@ -78,12 +81,12 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         packet.extract(hdr.ipv4);
         verify(hdr.ipv4.ihl >= 5, error.Ipv4HeaderLength);
         meta.protocol = hdr.ipv4.protocol;
-        meta.left = (bit<8>)hdr.ipv4.ihl - 5;
+        meta.remaining = (bit<8>)hdr.ipv4.ihl - 5;
         transition ipv4_option;
     }
 
     state ipv4_option {
-        transition select(meta.left) {
+        transition select(meta.remaining) {
             0: ipv4_end;
             default: ipv4_option_word;
         }
@@ -91,7 +94,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
 
     state ipv4_option_word {
         packet.extract(hdr.ipv4_options.next);
-        meta.left = meta.left - 1;
+        meta.remaining = meta.remaining - 1;
         transition ipv4_option;
     }
 
@@ -125,12 +128,12 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         packet.extract(hdr.ipv6_extensions.next);
         meta.extension_units = meta.extension_units + 1;
         meta.protocol = hdr.ipv6_extensions.last.next_header;
-        meta.left = hdr.ipv6_extensions.last.length;
+        meta.remaining = hdr.ipv6_extensions.last.length;
         transition ipv6_extension_rest;
     }
 
     state ipv6_extension_rest {
-        transition select(meta.left) {
+        transition select(meta.remaining) {
             0: ipv6_next;
             default: ipv6_extension_unit;
         }
@@ -139,12 +142,12 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
     state ipv6_extension_unit {
         packet.extract(hdr.ipv6_extensions.next);
         meta.extension_units = meta.extension_units + 1;
-        meta.left = meta.left - 1;
+        meta.remaining = meta.remaining - 1;
         transition ipv6_extension_rest;
     }
 
     state fragment {
-        meta.fragment = 1;
+        meta.is_fragment = 1;
         transition accept;
     }
 
@@ -183,7 +186,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         transition accept;
     }
 
-    // Not by versions, which change: by what no version changes. That far, any datagram may be read as QUIC.
+    // Only the version-independent part of QUIC is parsed (RFC 8999). Any datagram can be read as that.
     state udp {
         packet.extract(hdr.ports);
         packet.extract(hdr.udp);
@@ -216,14 +219,15 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         packet.extract(hdr.ports);
         packet.extract(hdr.tcp);
         verify(hdr.tcp.data_offset >= 5, error.TcpDataOffset);
-        meta.left = (bit<8>)hdr.tcp.data_offset - 5;
+        meta.remaining = (bit<8>)hdr.tcp.data_offset - 5;
         transition tcp_option;
     }
 
-    // Options are walked a 32-bit word at a time, as every TCP in use aligns them: an option is looked at where it begins a word or
-    // stands behind two NOPs. Any other layout ends the walk; such a flow is served without a cookie (control/fallback.p4).
+    // The parser walks options one 32-bit word at a time, because every TCP in use aligns them: it recognises an
+    // option at the start of a word or after two NOPs. Any other layout ends the walk, and the connection is served
+    // without a cookie (control/fallback.p4).
     state tcp_option {
-        transition select(meta.left) {
+        transition select(meta.remaining) {
             0: accept;
             default: tcp_option_kind;
         }
@@ -231,7 +235,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
 
     state tcp_option_kind {
         bit<32> word = packet.lookahead<bit<32>>();
-        meta.skip = 1;
+        meta.option_words = 1;
         transition select(word) {
             0x0101080a: tcp_timestamp;                          // NOP NOP TS
             0x0402080a: tcp_timestamp;                          // SACK-permitted TS
@@ -240,13 +244,13 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
             0x04020101: tcp_option_skip;
             0x01030300 &&& 0xffffff00: tcp_option_skip;         // NOP window scale
             0x03030001 &&& 0xffff00ff: tcp_option_skip;
-            0x01010100 &&& 0xffffff00: accept;                     // three NOPs and one byte of the next option
-            0x01010000 &&& 0xffffff00: accept;                     // end of options
-            0x01010800 &&& 0xffffff00: accept;                     // timestamps of a wrong length
+            0x01010100 &&& 0xffffff00: accept;                  // three NOPs and one byte of the next option
+            0x01010000 &&& 0xffffff00: accept;                  // end of options
+            0x01010800 &&& 0xffffff00: accept;                  // timestamps with a wrong length
             0x01010002 &&& 0xffff0003: tcp_option_behind_nops;  // NOP NOP and an option of 4n + 2 bytes (SACK, MD5)
             0x01000000 &&& 0xff000000: accept;
-            0x00000000 &&& 0xff000000: accept;                     // end of options
-            0x00000000 &&& 0x00ff0000: accept;                     // of no length
+            0x00000000 &&& 0xff000000: accept;                  // end of options
+            0x00000000 &&& 0x00ff0000: accept;                  // length zero
             0x00000000 &&& 0x00030000: tcp_option_aligned;      // an option of 4n bytes (MSS, MPTCP)
             default: accept;
         }
@@ -254,29 +258,29 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
 
     state tcp_option_behind_nops {
         bit<32> word = packet.lookahead<bit<32>>();
-        meta.skip = (word[7:0] + 2) >> 2;
+        meta.option_words = (word[7:0] + 2) >> 2;
         transition tcp_option_skip;
     }
 
     state tcp_option_aligned {
         bit<32> word = packet.lookahead<bit<32>>();
-        meta.skip = word[23:16] >> 2;
+        meta.option_words = word[23:16] >> 2;
         transition tcp_option_skip;
     }
 
     state tcp_option_skip {
         packet.extract(hdr.tcp_options.next);
-        meta.skip = meta.skip - 1;
-        meta.left = meta.left - 1;
-        transition select(meta.skip, meta.left) {
+        meta.option_words = meta.option_words - 1;
+        meta.remaining = meta.remaining - 1;
+        transition select(meta.option_words, meta.remaining) {
             (0, _): tcp_option;
-            (_, 0): accept; // the option claims more than the header holds: no timestamps found
+            (_, 0): accept; // the option is longer than the header: no timestamps found
             default: tcp_option_skip;
         }
     }
 
     state tcp_timestamp {
-        transition select(meta.left) {
+        transition select(meta.remaining) {
             1: accept;
             2: accept;
             default: tcp_timestamp_extract;

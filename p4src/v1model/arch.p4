@@ -1,5 +1,6 @@
-// What the controls need of a target, for v1model (BMv2 and softswitch): counters, stateful memory, hashes and checksums. Another
-// architecture supplies controls of the same names.
+// Counters and digests in v1model (BMv2 and softswitch). The files of this folder hold everything that depends on the
+// architecture: counters, stateful memory, hashes and checksums. Another architecture provides controls of the same
+// names.
 #ifndef FRONTAGE_V1MODEL_ARCH_P4
 #define FRONTAGE_V1MODEL_ARCH_P4
 
@@ -21,7 +22,7 @@ control DemandCounter(in bit<32> cell) {
     }
 }
 
-// A client of no region: the controller is told of its /24 or /48.
+// Digest of a client without a region: the controller learns its /24 or /48.
 struct new_client_t {
     bit<8> version; // of IP
     bit<48> prefix; // the leading bits of its address: 24 or 48 of them

@@ -1,5 +1,5 @@
-// Checksums of what is rewritten, without a look at the payload: what may change is taken off on arrival and added at departure (RFC 1624, equation
-// 3), so that a checksum that was wrong stays wrong.
+// Incremental checksums (RFC 1624, equation 3): the fields that may change are subtracted on arrival and added at
+// departure. The payload is not read, and a checksum that was wrong stays wrong.
 #ifndef FRONTAGE_V1MODEL_CHECKSUM_P4
 #define FRONTAGE_V1MODEL_CHECKSUM_P4
 
@@ -22,7 +22,8 @@ control ChecksumResidue(in headers_t hdr, inout metadata_t meta) {
         bit<32> addresses = 0;
         if (hdr.ipv4.isValid()) {
             addresses = words32(~hdr.ipv4.src) + words32(~hdr.ipv4.dst);
-            meta.ipv4_residue = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~(hdr.ipv4.ttl ++ hdr.ipv4.protocol)) + addresses;
+            meta.ipv4_residue = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~(hdr.ipv4.ttl ++ hdr.ipv4.protocol))
+                + addresses;
         } else if (hdr.ipv6.isValid()) {
             addresses = words128(~hdr.ipv6.src) + words128(~hdr.ipv6.dst);
         }
@@ -51,14 +52,15 @@ control ChecksumUpdate(inout headers_t hdr, in metadata_t meta) {
             addresses = words128(hdr.ipv6.src) + words128(hdr.ipv6.dst);
         }
         if (meta.direction != Direction.TRANSIT && hdr.ports.isValid()) {
-            bit<32> sum = meta.transport_residue + addresses + (bit<32>)hdr.ports.src_port + (bit<32>)hdr.ports.dst_port;
+            bit<32> sum = meta.transport_residue + addresses + (bit<32>)hdr.ports.src_port
+                + (bit<32>)hdr.ports.dst_port;
             if (hdr.tcp.isValid()) {
                 sum = sum + (bit<32>)(hdr.tcp.data_offset ++ hdr.tcp.ck ++ hdr.tcp.reserved ++ hdr.tcp.flags);
                 if (hdr.tcp_timestamp.isValid()) {
                     sum = sum + words32(hdr.tcp_timestamp.tsval);
                 }
                 hdr.tcp.checksum = fold(sum);
-            } else if (hdr.udp.isValid() && hdr.udp.checksum != 0) { // zero: the sender made none (RFC 768)
+            } else if (hdr.udp.isValid() && hdr.udp.checksum != 0) { // zero: the sender computed none (RFC 768)
                 hdr.udp.checksum = fold(sum);
                 if (hdr.udp.checksum == 0) {
                     hdr.udp.checksum = 0xffff;

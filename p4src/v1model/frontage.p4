@@ -1,13 +1,22 @@
 // Frontage's data plane for v1model: BMv2's simple_switch and softswitch.
 //
-//            +--------------------------------------------- ingress ----------------------------------------------------+           +---------- egress ----------+
-//  parser -> | port  validation  neighbor   tunnel  vip    real      region   steering  cclb4       forwarding scheduler | -> queue  | ecn  departures  masking   | -> deparser
-//   ^  ^     |       (drops)     (ARP, NDP) (its    (whose servers   demand   (which    (4 phases)  (LPM)      (AIFO,    |           |         |       (dynamic to|
-//   |  |     |                              end)    is it) (may it)  (count)  site)    encapsulation           SP-PIFO)  |           | copies  |        static    |
-//   |  |     |                                |                                                                    |     |           |         |        cookie)   |
-//   |  |     +--------------------------------|--------------------------------------------------------------------|-----+           +---------|------------------+
-//   |  +-------- resubmit: what was in it ----+                                                                    |                           |
-//   +------------------------------ workers (worker.p4) -----------------------------------------------------------+---------------------------+
+//               +------------------- ingress --------------------+          +--------- egress ----------+
+//     parser -> | ports           may this port send at all?     |          | ecn         CE marks      |
+//      ^  ^     | validation      drop malformed packets         |          | departures  queue depth   |
+//      |  |     | neighbor        reply to ARP, NDP, ping        |          | masking     dynamic to    |
+//      |  |     | tunnel          accept, remove outer headers   |          |             static cookie |
+//      |  |     | vip             which VIP, which direction     | -> queue | copies      of first      | -> deparser
+//      |  |     | real_servers    may it send as this server?    |          |             flights to    |
+//      |  |     | unseal          read the QUIC cookie           |          |             more sites    |
+//      |  |     | region, demand  locate client, count handshake |          +------------+--------------+
+//      |  |     | steering        which site                     |                       |
+//      |  |     | cclb4           which server (4 phases)        |                       |
+//      |  |     | encapsulation   into a tunnel                  |                       |
+//      |  |     | forwarding      longest prefix match           |                       |
+//      |  |     | scheduler       AIFO, SP-PIFO                  |                       |
+//      |  |     +--------+--------------------+------------------+                       |
+//      |  +-- resubmit --+ (tunnel, cclb4)    | clone                                    |
+//      +-- recirculate: worker packets -------+------------------------------------------+
 #include <core.p4>
 #include <v1model.p4>
 
@@ -58,18 +67,19 @@
 #include "../control/masking.p4"
 #include "../control/ecn.p4"
 
-// The port by which the controller's packets come in.
+// The ingress port of packets from the controller.
 #ifndef CPU_PORT
 #define CPU_PORT 510
 #endif
 
-parser FrontageParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+parser FrontageParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                      inout standard_metadata_t standard_metadata) {
     PacketParser() packet_parser;
 
     state start {
         transition select(standard_metadata.ingress_port, standard_metadata.instance_type) {
             (CPU_PORT, _): from_controller;
-            (_, INSTANCE_RECIRCULATED): accept; // a worker: its metadata is all that it is
+            (_, INSTANCE_RECIRCULATED): accept; // a worker packet: metadata only
             default: from_network;
         }
     }
@@ -118,8 +128,8 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Scheduler() scheduler;
 
     apply {
-        if (meta.second_pass == 0 && meta.tunnelled == 0) {
-            // Which BMv2 clears when it resubmits.
+        if (meta.second_pass == 0 && meta.from_tunnel == 0) {
+            // Kept for a second pass: BMv2 clears ingress_port when it resubmits.
             meta.ingress_port = standard_metadata.ingress_port;
             meta.now = standard_metadata.ingress_global_timestamp[35:20];
         }
@@ -129,73 +139,89 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
         } else if (standard_metadata.instance_type == INSTANCE_RECIRCULATED) {
             meta.direction = Direction.WORKER;
         } else {
+            // Check the packet, and reply if it is a request to the switch itself.
             ports.apply(meta);
-            if (meta.drop == DROP_NONE) {
-                validation.apply(hdr, meta, standard_metadata.parser_error, standard_metadata.packet_length, standard_metadata.checksum_error);
+            if (meta.verdict == VERDICT_CONTINUE) {
+                validation.apply(hdr, meta, standard_metadata.parser_error, standard_metadata.packet_length,
+                                 standard_metadata.checksum_error);
             }
             checksum_residue.apply(hdr, meta);
-            if (meta.drop == DROP_NONE && meta.tunnelled == 0) {
+            if (meta.verdict == VERDICT_CONTINUE && meta.from_tunnel == 0) {
                 neighbor.apply(hdr, meta);
             }
-            if (meta.drop == DROP_NONE && meta.answered == 0) {
+
+            // Find the VIP and the direction.
+            if (meta.verdict == VERDICT_CONTINUE) {
                 tunnel.apply(hdr, meta);
             }
-            if (meta.drop == DROP_NONE && meta.answered == 0 && meta.again == 0 && meta.direction == Direction.TRANSIT) {
+            if (meta.verdict == VERDICT_CONTINUE && meta.direction == Direction.TRANSIT) {
                 vip.apply(hdr, meta);
             }
-            if (meta.drop == DROP_NONE && meta.answered == 0 && meta.again == 0 && meta.second_pass == 0) {
+            if (meta.verdict == VERDICT_CONTINUE && meta.second_pass == 0) {
                 real_servers.apply(hdr, meta);
+                if (meta.verdict == VERDICT_CONTINUE && hdr.udp.isValid()) {
+                    unseal.apply(hdr, meta);
+                }
             }
-            if (meta.drop == DROP_NONE && hdr.udp.isValid() && meta.second_pass == 0) {
-                unseal.apply(hdr, meta);
-            }
-        }
-        if (meta.drop == DROP_NONE && meta.direction != Direction.TRANSIT && meta.direction != Direction.WORKER) {
-            connection_hash.apply(hdr, meta);
-        }
-        if (meta.drop == DROP_NONE && meta.again == 0 && meta.second_pass == 0) {
-            region.apply(hdr, meta);
-            demand.apply(hdr, meta);
-            steering.apply(hdr, meta);
-        }
-        if (meta.drop == DROP_NONE && meta.remote == Remote.NONE
-            && (meta.direction == Direction.UP || meta.direction == Direction.DOWN || meta.direction == Direction.CONTROLLER)) {
-            cclb4.apply(hdr, meta);
-        }
-        if (meta.drop == DROP_NONE && meta.remote != Remote.NONE) {
-            encapsulation.apply(hdr, meta, meta.remote, meta.remote_number);
-        }
-        if (meta.drop == DROP_NONE && meta.direction != Direction.CONTROLLER && meta.again == 0) {
-            if (meta.answered == 0 && meta.direction != Direction.WORKER) {
-                forwarding.apply(hdr, meta);
-            }
-            if (meta.drop == DROP_NONE) {
-                scheduler.apply(hdr, meta);
+
+            // Choose the site.
+            if (meta.verdict == VERDICT_CONTINUE && (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1)) {
+                connection_hash.apply(hdr, meta);
+                if (meta.second_pass == 0) {
+                    region.apply(hdr, meta);
+                    demand.apply(hdr, meta);
+                    steering.apply(hdr, meta);
+                }
             }
         }
 
-        if (meta.copies != 0) {
-            clone_preserving_field_list(CloneType.I2E, (bit<32>)meta.copies, COPY_FIELDS);
+        // Choose the server. An operation from the controller ends here, in the tournament tree.
+        if (meta.verdict == VERDICT_CONTINUE && meta.remote == Remote.NONE
+            && (meta.direction == Direction.UP || meta.direction == Direction.DOWN
+                || meta.direction == Direction.CONTROLLER)) {
+            cclb4.apply(hdr, meta);
         }
-        if (meta.drop != DROP_NONE) {
-            drops.count((bit<32>)meta.drop);
-            mark_to_drop(standard_metadata);
-        } else if (meta.direction == Direction.CONTROLLER) {
-            mark_to_drop(standard_metadata); // it has been heard
-        } else if (meta.direction == Direction.WORKER) {
+        if (meta.direction == Direction.CONTROLLER) {
+            meta.verdict = VERDICT_CONSUME;
+        }
+
+        // Choose the egress port and its queue. A worker packet names the port and ends in the scheduler's registers.
+        if (meta.verdict == VERDICT_CONTINUE && meta.direction != Direction.WORKER) {
+            if (meta.remote != Remote.NONE) {
+                encapsulation.apply(hdr, meta, meta.remote, meta.remote_id);
+            }
+            if (meta.verdict == VERDICT_CONTINUE) {
+                forwarding.apply(hdr, meta);
+            }
+        }
+        if (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY) {
+            scheduler.apply(hdr, meta);
+        }
+        if (meta.direction == Direction.WORKER) {
             workers.count((bit<32>)(bit<8>)meta.discipline);
-            mark_to_drop(standard_metadata); // so has it
-        } else if (meta.again == 1) {
-            resubmit_preserving_field_list(RESUBMIT_FIELDS);
-        } else {
+            meta.verdict = VERDICT_CONSUME;
+        }
+
+        // Carry out the verdict.
+        if (meta.clone_session != 0) {
+            clone_preserving_field_list(CloneType.I2E, (bit<32>)meta.clone_session, COPY_FIELDS);
+        }
+        if (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY) {
             standard_metadata.egress_spec = meta.egress_port;
             standard_metadata.priority = meta.priority;
-            if (meta.sink != 0 && meta.copies == 0) { // one clone a packet
+            if (meta.bound_decrement != 0 && meta.clone_session == 0) { // v1model makes one clone per packet
                 clone_preserving_field_list(CloneType.I2E, WORKER_SESSION, WORKER_FIELDS);
             }
             if (meta.direction != Direction.TRANSIT) {
                 outcomes.count((bit<32>)meta.outcome);
             }
+        } else if (meta.verdict == VERDICT_RESUBMIT) {
+            resubmit_preserving_field_list(RESUBMIT_FIELDS);
+        } else {
+            if (meta.verdict != VERDICT_CONSUME) {
+                drops.count((bit<32>)meta.verdict);
+            }
+            mark_to_drop(standard_metadata);
         }
     }
 }
@@ -214,21 +240,21 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
                 ecn.apply(hdr, meta, standard_metadata.enq_qdepth);
                 if (meta.discipline == Discipline.AIFO) {
                     departures.apply(meta, standard_metadata.deq_qdepth);
-                    if (meta.report == 1) {
+                    if (meta.report_departure == 1) {
                         clone_preserving_field_list(CloneType.E2E, WORKER_SESSION, WORKER_FIELDS);
                     }
                 }
             }
             masking.apply(hdr, meta);
             checksum_update.apply(hdr, meta);
-        } else if (meta.copies != 0) {
+        } else if (meta.clone_session != 0) {
             checksum_residue.apply(hdr, meta);
             copies.apply(hdr, meta, standard_metadata.egress_rid);
             checksum_update.apply(hdr, meta);
-            if (meta.drop != DROP_NONE) {
+            if (meta.verdict != VERDICT_CONTINUE) {
                 mark_to_drop(standard_metadata);
             }
-        } else { // a worker's way back
+        } else { // a worker packet
             recirculate_preserving_field_list(WORKER_FIELDS);
         }
     }
@@ -236,16 +262,19 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
 
 control FrontageComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        // A neighbor advertisement is whole in its headers (RFC 4443, 2.3).
-        update_checksum(meta.advertise == 1,
+        // All of a neighbor advertisement is in parsed headers, so that its checksum is computed afresh (RFC 4443,
+        // 2.3).
+        update_checksum(meta.is_advertisement == 1,
             { hdr.ipv6.src, hdr.ipv6.dst, 16w0, hdr.ipv6.payload_length, 24w0, hdr.ipv6.next_header,
               hdr.icmp.icmp_type, hdr.icmp.icmp_code,
               hdr.ndp.router, hdr.ndp.solicited, hdr.ndp.override, hdr.ndp.reserved, hdr.ndp.target,
               hdr.ndp_option.option_type, hdr.ndp_option.length, hdr.ndp_option.mac },
             hdr.icmp.checksum, HashAlgorithm.csum16);
         update_checksum(hdr.outer_ipv4.isValid(),
-            { hdr.outer_ipv4.version, hdr.outer_ipv4.ihl, hdr.outer_ipv4.tos, hdr.outer_ipv4.total_length, hdr.outer_ipv4.identification,
-              hdr.outer_ipv4.reserved, hdr.outer_ipv4.dont_fragment, hdr.outer_ipv4.more_fragments, hdr.outer_ipv4.fragment_offset,
+            { hdr.outer_ipv4.version, hdr.outer_ipv4.ihl, hdr.outer_ipv4.tos, hdr.outer_ipv4.total_length,
+              hdr.outer_ipv4.identification,
+              hdr.outer_ipv4.reserved, hdr.outer_ipv4.dont_fragment, hdr.outer_ipv4.more_fragments,
+              hdr.outer_ipv4.fragment_offset,
               hdr.outer_ipv4.ttl, hdr.outer_ipv4.protocol, hdr.outer_ipv4.src, hdr.outer_ipv4.dst },
             hdr.outer_ipv4.checksum, HashAlgorithm.csum16);
     }

@@ -1,15 +1,17 @@
-// The hashes of a connection, the same in both directions: over client, VIP and their ports.
+// Hashes of a connection: over client, VIP and their ports, so that both directions have the same.
 #ifndef FRONTAGE_V1MODEL_HASH_P4
 #define FRONTAGE_V1MODEL_HASH_P4
 
-control ConnectionHash4(inout metadata_t meta, in ipv4_t client, in ipv4_t vip, in bit<16> client_port, in bit<16> vip_port) {
+control ConnectionHash4(inout metadata_t meta, in ipv4_t client, in ipv4_t vip, in bit<16> client_port,
+                        in bit<16> vip_port) {
     apply {
         hash(meta.connection_hash, HashAlgorithm.crc32, 32w0, { client, vip, client_port, vip_port }, 64w0x100000000);
         hash(meta.connection.index, HashAlgorithm.crc16, 16w0, { client, vip, client_port, vip_port }, 32w0x10000);
     }
 }
 
-control ConnectionHash6(inout metadata_t meta, in ipv6_t client, in ipv6_t vip, in bit<16> client_port, in bit<16> vip_port) {
+control ConnectionHash6(inout metadata_t meta, in ipv6_t client, in ipv6_t vip, in bit<16> client_port,
+                        in bit<16> vip_port) {
     apply {
         hash(meta.connection_hash, HashAlgorithm.crc32, 32w0, { client, vip, client_port, vip_port }, 64w0x100000000);
         hash(meta.connection.index, HashAlgorithm.crc16, 16w0, { client, vip, client_port, vip_port }, 32w0x10000);

@@ -1,14 +1,15 @@
-// Registers of the schedulers (control/aifo.p4, control/sppifo.p4), by port, each read and written once a packet. All but the last are ingress's.
+// Registers of the schedulers (control/aifo.p4, control/sppifo.p4), one cell per port, each accessed once per packet.
+// All but the last, Departures, are in ingress.
 #ifndef FRONTAGE_V1MODEL_SCHEDULING_P4
 #define FRONTAGE_V1MODEL_SCHEDULING_P4
 
-// One packet in `every`, the first included.
+// Samples one packet in `every`, beginning with the first.
 control Sampler(in port_t port, in bit<16> every, out bit<1> sampled) {
-    register<bit<16>>(PORTS) passed;
+    register<bit<16>>(PORTS) counts;
 
     apply {
         bit<16> count;
-        passed.read(count, (bit<32>)port);
+        counts.read(count, (bit<32>)port);
         sampled = 0;
         if (count == 0) {
             sampled = 1;
@@ -17,11 +18,11 @@ control Sampler(in port_t port, in bit<16> every, out bit<1> sampled) {
         if (count >= every) {
             count = 0;
         }
-        passed.write((bit<32>)port, count);
+        counts.write((bit<32>)port, count);
     }
 }
 
-// The slot of the oldest rank in a window, which the next one takes.
+// Returns the slot of the oldest rank in the window, which the next sampled rank overwrites.
 control WindowTail(in port_t port, in bit<8> length, out bit<8> slot) {
     register<bit<8>>(PORTS) oldest;
 
@@ -35,26 +36,28 @@ control WindowTail(in port_t port, in bit<8> length, out bit<8> slot) {
     }
 }
 
-// One rank of a window, as 255 less it: so what was never written is the largest, and larger than nobody's.
+// One slot of the window. It stores 255 - rank, so that a slot that was never written holds the largest rank and
+// never counts as smaller.
 control WindowSlot(inout aifo_t aifo, in port_t port, in bit<8> rank)(bit<8> number) {
-    register<bit<8>>(PORTS) inverses;
+    register<bit<8>>(PORTS) inverted_ranks;
 
     apply {
         if (number < aifo.window) {
-            bit<8> inverse;
-            inverses.read(inverse, (bit<32>)port);
-            if (inverse > ~rank) {
-                aifo.smaller = aifo.smaller + 1;
+            bit<8> inverted_rank;
+            inverted_ranks.read(inverted_rank, (bit<32>)port);
+            if (inverted_rank > ~rank) {
+                aifo.smaller_ranks = aifo.smaller_ranks + 1;
             }
             if (aifo.slot == number) {
-                inverses.write((bit<32>)port, ~rank);
+                inverted_ranks.write((bit<32>)port, ~rank);
             }
         }
     }
 }
 
-// The packets that wait in a port's queue. A worker brings the number; an admitted packet is one more, but a full queue stays full.
-control Waiting(in metadata_t meta, out bit<1> refused) {
+// Depth of a port's queue, and the decision to admit. A worker packet sets the depth, an admitted packet adds one, up
+// to the capacity.
+control QueueDepth(in metadata_t meta, out bit<1> refused) {
     register<depth_t>(PORTS) depths;
 
     apply {
@@ -62,7 +65,7 @@ control Waiting(in metadata_t meta, out bit<1> refused) {
         refused = 0;
         depths.read(depth, (bit<32>)meta.egress_port);
         if (meta.direction == Direction.WORKER) {
-            depth = meta.left_behind;
+            depth = meta.depth_after;
         } else if (depth > meta.aifo.limit) {
             refused = 1;
         } else if (depth < meta.aifo.capacity) {
@@ -80,7 +83,7 @@ control RefusalCounter(in bit<8> rank) {
     }
 }
 
-// The bound of one of a port's priorities: the rank of the last packet that it took, less what it has sunk since.
+// The bound of one priority of a port: the rank of the last packet that got this priority, less all decrements since.
 control PriorityBound(inout metadata_t meta)(bit<8> priority) {
     register<bit<8>>(PORTS) bounds;
 
@@ -89,20 +92,20 @@ control PriorityBound(inout metadata_t meta)(bit<8> priority) {
         bounds.read(bound, (bit<32>)meta.egress_port);
         if (meta.direction == Direction.WORKER) {
             if (priority != SP_PIFO_MOST_URGENT) {
-                bound = bound |-| meta.sink;
+                bound = bound |-| meta.bound_decrement;
             }
-        } else if (meta.placed == 0 && (meta.rank >= bound || priority == SP_PIFO_MOST_URGENT)) {
-            meta.placed = 1;
+        } else if (meta.has_priority == 0 && (meta.rank >= bound || priority == SP_PIFO_MOST_URGENT)) {
+            meta.has_priority = 1;
             meta.priority = priority[2:0];
-            meta.sink = bound |-| meta.rank;
+            meta.bound_decrement = bound |-| meta.rank;
             bound = meta.rank;
         }
         bounds.write((bit<32>)meta.egress_port, bound);
     }
 }
 
-// Egress: counts what leaves a port's queue; one in a power of two is reported.
-control Departures(inout metadata_t meta, in depth_t left_behind) {
+// Egress: counts the packets that leave a port's queue, and reports one in a power of two.
+control Departures(inout metadata_t meta, in depth_t depth_after) {
     register<bit<16>>(PORTS) departures;
 
     apply {
@@ -111,8 +114,8 @@ control Departures(inout metadata_t meta, in depth_t left_behind) {
         count = count + 1;
         departures.write((bit<32>)meta.egress_port, count);
         if (count & meta.report_mask == 0) {
-            meta.report = 1;
-            meta.left_behind = left_behind;
+            meta.report_departure = 1;
+            meta.depth_after = depth_after;
         }
     }
 }

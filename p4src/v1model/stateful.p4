@@ -1,7 +1,8 @@
-// Registers, each read and written once a packet.
+// Registers of CCLB4 and demand, each accessed once per packet.
 #ifndef FRONTAGE_V1MODEL_STATEFUL_P4
 #define FRONTAGE_V1MODEL_STATEFUL_P4
 
+// The leaves of all tournament trees (control/tree.p4). An entry: headroom (16) | SID (16).
 control TreeLeaf(inout tree_t tree) {
     register<bit<32>>(TREE_SLOTS) leaves;
 
@@ -37,6 +38,7 @@ control TreeLeaf(inout tree_t tree) {
     }
 }
 
+// One level of nodes above the leaves. An entry holds what both children sent up. Returns the better one in tree.best.
 control TreeLevel(inout tree_t tree)(bit<8> level, bit<32> nodes) {
     register<bit<64>>(nodes) children;
 
@@ -54,7 +56,7 @@ control TreeLevel(inout tree_t tree)(bit<8> level, bit<32> nodes) {
                 }
                 children.write(node, pair);
             }
-            bit<16> coin = tree.coins >> level;
+            bit<16> coin = tree.tie_break >> level;
             tree.best = pair[63:32];
             if (pair[31:16] > pair[63:48] || (pair[31:16] == pair[63:48] && coin[0:0] == 1)) {
                 tree.best = pair[31:0];
@@ -63,65 +65,68 @@ control TreeLevel(inout tree_t tree)(bit<8> level, bit<32> nodes) {
     }
 }
 
-control RoundRobin(in vip_id_t vip_id, in bit<16> places, out bit<16> place) {
+// Returns the pool index of the VIP's next connection.
+control RoundRobin(in vip_id_t vip_id, in bit<16> pool_size, out bit<16> index) {
     register<bit<16>>(VIPS) next;
 
     apply {
-        next.read(place, (bit<32>)vip_id);
-        if (place >= places) {
-            place = 0; // the pool became smaller
+        next.read(index, (bit<32>)vip_id);
+        if (index >= pool_size) {
+            index = 0; // past the end, or beyond it since the pool has shrunk
         }
-        next.write((bit<32>)vip_id, place + 1);
+        next.write((bit<32>)vip_id, index + 1);
     }
 }
 
-// Of an entry: fingerprint (32) | last seen, in ticks (16) | taken (1) | SID (15)
+// Connections or handshakes. An entry: fingerprint (32) | last seen, in ticks (16) | in use (1) | SID (15)
 control ConnectionTable(inout connection_t connection)(bit<32> size) {
     register<bit<64>>(size) entries;
 
     apply {
         bit<64> entry;
-        bit<1> live = 0;
-        bit<1> ours = 0;
-        bit<64> fresh = connection.fingerprint ++ connection.now ++ 1w1 ++ connection.sid[14:0];
+        bit<1> is_live = 0;
+        bit<1> is_own = 0;
+        bit<64> new_entry = connection.fingerprint ++ connection.now ++ 1w1 ++ connection.sid[14:0];
         entries.read(entry, (bit<32>)connection.index);
         if (entry[15:15] == 1 && connection.now - entry[31:16] <= connection.timeout) {
-            live = 1;
+            is_live = 1;
         }
-        if (live == 1 && entry[63:32] == connection.fingerprint) {
-            ours = 1;
+        if (is_live == 1 && entry[63:32] == connection.fingerprint) {
+            is_own = 1;
         }
 
-        connection.done = 0;
-        connection.taken = 0;
-        if ((connection.op == CONNECTION_LOOKUP || connection.op == CONNECTION_JOIN) && ours == 1) {
-            connection.done = 1;
+        connection.has_entry = 0;
+        connection.is_new_entry = 0;
+        if ((connection.op == CONNECTION_LOOKUP || connection.op == CONNECTION_JOIN) && is_own == 1) {
+            connection.has_entry = 1;
             connection.sid = 1w0 ++ entry[14:0];
             if (connection.refresh == 1) {
                 entry = entry[63:32] ++ connection.now ++ entry[15:0];
             }
-        } else if ((connection.op == CONNECTION_CLAIM || connection.op == CONNECTION_JOIN) && (live == 0 || ours == 1)) {
-            connection.done = 1;
-            connection.taken = 1;
-            entry = fresh;
-        } else if (connection.op == CONNECTION_RELEASE && ours == 1) {
+        } else if ((connection.op == CONNECTION_CLAIM || connection.op == CONNECTION_JOIN)
+            && (is_live == 0 || is_own == 1)) {
+            connection.has_entry = 1;
+            connection.is_new_entry = 1;
+            entry = new_entry;
+        } else if (connection.op == CONNECTION_RELEASE && is_own == 1) {
             entry = 0;
         }
         entries.write((bit<32>)connection.index, entry);
     }
 }
 
-// The last handshake of each place. Of an entry: fingerprint (32) | unused (15) | taken (1) | seen, in ticks (16)
-control RecentHandshakes(in bit<16> index, in bit<32> fingerprint, in bit<16> now, out bit<1> again) {
+// The last handshake of each hash index. An entry: fingerprint (32) | unused (15) | in use (1) | last seen, in ticks
+// (16)
+control RecentHandshakes(in bit<16> index, in bit<32> fingerprint, in bit<16> now, out bit<1> is_duplicate) {
     register<bit<64>>(RECENT_HANDSHAKES) entries;
 
     apply {
         bit<64> entry;
         entries.read(entry, (bit<32>)index);
-        again = 0;
-        // A client's TCP waits 32 s before its last but one SYN (RFC 6298, 5.5).
+        is_duplicate = 0;
+        // TCP clients wait up to 32 s before their last but one SYN (RFC 6298, 5.5).
         if (entry[63:32] == fingerprint && entry[16:16] == 1 && now - entry[15:0] <= RECENT_TICKS) {
-            again = 1;
+            is_duplicate = 1;
         }
         entries.write((bit<32>)index, fingerprint ++ 15w0 ++ 1w1 ++ now);
     }

@@ -10,8 +10,8 @@ control Rank(in headers_t hdr, inout metadata_t meta) {
                 if (hdr.tcp.ck == 1 && hdr.tcp_timestamp.isValid()) {
                     meta.rank = wide_code(2w0 ++ hdr.tcp_timestamp.tsval[15:10]);
                 }
-            } else if (meta.carried.what == Carried.DYNAMIC_COOKIE) {
-                meta.rank = meta.carried.rpt;
+            } else if (meta.quic_cookie.kind == QuicCookie.DYNAMIC) {
+                meta.rank = meta.quic_cookie.rpt;
             }
             meta.rank = meta.rank & (8w0xff << (8 - RPT_BITS));
         }

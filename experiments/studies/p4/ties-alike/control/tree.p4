@@ -16,7 +16,7 @@ control Tree(inout tree_t tree) {
 
     apply {
         if (tree.op != TREE_NONE) {
-            tree.coins = 0;
+            tree.tie_break = 0;
             leaf.apply(tree);
             level1.apply(tree);
             level2.apply(tree);
