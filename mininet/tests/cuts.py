@@ -1,4 +1,4 @@
-"""Ways that are cut for good or for a while: what would leave a host by its link is dropped there."""
+"""Cuts paths: drops packets that would leave a host through its link."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,7 +12,7 @@ from frontage_testbed.handoffconfig import LINK_PORT, ORIGIN_PORT
 from frontage_testbed.nodes import Namespace
 
 PAYLOAD = 14 + 40 + 8
-"""Octets of a frame before UDP's payload, over IPv6."""
+"""Bytes of a frame before the UDP payload, over IPv6."""
 RULES = """
 table netdev cut {{
   chain out {{
@@ -25,7 +25,7 @@ table netdev cut {{
 
 @contextmanager
 def dropping(host: Namespace, *matches: str) -> Iterator[None]:
-    """What leaves the host and is like one of nftables' `matches` is dropped."""
+    """Drop the packets that leave the host and match one of the nftables expressions."""
     rules = RULES.format(matches="\n    ".join(f"{match} drop" for match in matches))
     host.run(["nft", "--file", "-"], input=rules)
     try:
@@ -36,7 +36,7 @@ def dropping(host: Namespace, *matches: str) -> Iterator[None]:
 
 @contextmanager
 def without_link(testbed: QdsrTestbed, real_server: ServerAddresses) -> Iterator[None]:
-    """Balancer and real server do not reach each other."""
+    """Cut the path between the balancer and a real server in both directions."""
     back = (f"udp sport {LINK_PORT}", f"tcp sport {ORIGIN_PORT}")
     with ExitStack() as cuts:
         cuts.enter_context(dropping(testbed.servers[real_server.index], *back))
@@ -45,14 +45,14 @@ def without_link(testbed: QdsrTestbed, real_server: ServerAddresses) -> Iterator
 
 
 def times(pcap: Path) -> list[float]:
-    """When the packets of a capture passed, in seconds of the clock that `time.time` shows."""
+    """Return the times of a capture's packets, in seconds of `time.time`."""
     with RawPcapReader(str(pcap)) as reader:
-        return [about.sec + about.usec / 1e6 for _, about in reader]
+        return [metadata.sec + metadata.usec / 1e6 for _, metadata in reader]
 
 
-def last_heard(sent: Path, received: Path) -> float:
-    """When the last packet passed of those in one capture that the other has, too; both of IPv6."""
+def last_received(sent: Path, received: Path) -> float:
+    """Return the time of the last packet that is in both captures, over IPv6."""
     with RawPcapReader(str(sent)) as reader:
         known = {frame[PAYLOAD:] for frame, _ in reader}
     with RawPcapReader(str(received)) as reader:
-        return max(about.sec + about.usec / 1e6 for frame, about in reader if frame[PAYLOAD:] in known)
+        return max(metadata.sec + metadata.usec / 1e6 for frame, metadata in reader if frame[PAYLOAD:] in known)

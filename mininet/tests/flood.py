@@ -1,10 +1,10 @@
-"""Sends first packets of QUIC connections that nobody wants.
+"""Sends first packets of QUIC connections from forged addresses.
 
     flood.py INTERFACE DESTINATION_MAC VIP PORT PACKETS PACKETS_PER_SECOND SEED
 
-Each is a real Initial (RFC 9001, section 5), one client's TLS handshake under one of 10,000 connection ids, from a
-forged address in 2001:db8:c000::/36: a server cannot tell it from a client's until nobody answers. It says when it
-is ready, and begins at SIGUSR1.
+Each is a real Initial (RFC 9001, section 5): one client's TLS handshake under one of 10,000 connection IDs, from a forged
+address in 2001:db8:c000::/36. A server cannot distinguish it from a client's until the handshake gets no answer. The
+program prints `ready` and starts at SIGUSR1.
 """
 
 import hashlib
@@ -24,21 +24,21 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 SALT = bytes.fromhex("38762cf7f55934b34d179ae6a4c80cadccbb7f0a")
 SOURCES = int.from_bytes(socket.inet_pton(socket.AF_INET6, "2001:db8:c000::"), "big")
 NETWORKS = 1 << 28
-"""Of 64 bits each in the /36, the first few of which are the clients'."""
+"""Number of /64 networks in the /36; the first few are the clients'."""
 IDS = 10_000
 AT_ONCE = 50
-"""Packets between two looks at the clock."""
+"""Packets between two readings of the clock."""
 
 
 def expand(secret: bytes, label: str, length: int) -> bytes:
-    """HKDF-Expand-Label (RFC 8446, section 7.1) of no more than a hash's length."""
+    """Return HKDF-Expand-Label (RFC 8446, section 7.1) of at most one hash length."""
     full = b"tls13 " + label.encode()
     info = struct.pack(">HB", length, len(full)) + full + b"\0"
     return hmac.digest(secret, info + b"\1", hashlib.sha256)[:length]
 
 
 class Initials:
-    """One client's Initial, for any connection id."""
+    """One client's Initial, for any connection ID."""
 
     def __init__(self) -> None:
         configuration = QuicConfiguration(is_client=True, alpn_protocols=["h3"])
@@ -47,8 +47,8 @@ class Initials:
         ((datagram, _), *_) = client.datagrams_to_send(now=0.0)
         size = datagram[5]
         keys = self._keys(datagram[6 : 6 + size])
-        # Behind the ids there are a token of no length, a length of two bytes, and a packet number of two; behind the
-        # packet, zeros.
+        # The IDs are followed by an empty token, a length of two bytes, and a packet number of two bytes; the packet is
+        # followed by zeros.
         number = 6 + size + 1 + datagram[6 + size] + 1 + 2
         end = number + (int.from_bytes(datagram[number - 2 : number], "big") & 0x3FFF)
         mask = self._mask(keys[2], datagram[number + 4 : number + 20])
@@ -59,7 +59,7 @@ class Initials:
         self._head, self._size, self._padding = head, size, bytes(len(datagram) - end)
 
     def make(self, destination: bytes) -> bytes:
-        """With a connection id of as many bytes as the client's own had."""
+        """Return the Initial with a connection ID of the same length as the client's."""
         key, iv, protect = self._keys(destination)
         head = self._head[:6] + destination + self._head[6 + self._size :]
         text = AESGCM(key).encrypt(self._nonce(iv, head[-2:]), self._text, head)
@@ -69,7 +69,7 @@ class Initials:
 
     @property
     def id_length(self) -> int:
-        """Of the connection ids."""
+        """Length of the connection IDs."""
         return self._size
 
     @staticmethod
@@ -87,7 +87,7 @@ class Initials:
 
 
 def frame(mac: bytes, source: bytes, vip: bytes, source_port: int, port: int, payload: bytes) -> bytes:
-    """Over Ethernet, IPv6 and UDP, with a checksum."""
+    """Return an Ethernet frame over IPv6 and UDP, with a checksum."""
     length = 8 + len(payload)
     udp = struct.pack(">HHHH", source_port, port, length, 0) + payload
     padded = source + vip + struct.pack(">IHBB", length, 0, 0, 17) + udp + bytes(length % 2)

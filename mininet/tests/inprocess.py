@@ -1,5 +1,6 @@
-"""The compiled program in this process, with what the controller would install: for tests of more packets than a
-network takes.
+"""The compiled program in this process, with the controller's table entries.
+
+It serves tests with more packets than an emulated network can forward.
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ DROPS, OUTCOMES = "FrontageIngress.drops", "FrontageIngress.outcomes"
 
 
 class Switch:
-    """A pipeline that holds all that a configuration asks for."""
+    """A pipeline programmed with a configuration."""
 
     def __init__(self, configuration: dict[str, object], directory: Path) -> None:
         program = softswitch.compile(REPOSITORY / "p4src" / "v1model" / "frontage.p4")
@@ -45,11 +46,11 @@ class Switch:
         self.pipeline.insert(table, match, full_name, params)
 
     def counts(self) -> dict[str, int]:
-        """Packets by why they were dropped and how their server was found, those that there were."""
-        found = {}
+        """Return the nonzero packet counters, by reason of the drop and by how the server was found."""
+        counts = {}
         for counter, names in ((DROPS, drops()), (OUTCOMES, outcomes())):
             for index, reason in names.items():
                 packets, _ = self.pipeline.counter(counter, index)
                 if packets:
-                    found[reason.name] = packets
-        return found
+                    counts[reason.name] = packets
+        return counts

@@ -1,8 +1,8 @@
-"""Sends what clients have sent once more, damaged: `mutants.py INTERFACE CAPTURE PACKETS PACKETS_PER_SECOND SEED`.
+"""Sends clients' packets again, damaged: `mutants.py INTERFACE CAPTURE PACKETS PACKETS_PER_SECOND SEED`.
 
-CAPTURE is a pcap of frames of QUIC clients as they were on that interface. Addresses stay, and half of the ports;
-lengths and checksums of IP and UDP are right, so that what comes is QUIC's business: bits flipped, cut off, lengthened,
-of another version, with connection ids of lengths that are none, or nothing but noise.
+CAPTURE is a pcap of QUIC clients' frames on that interface. Addresses stay, and so do half of the ports. Lengths and
+checksums of IP and UDP are right, so only QUIC can detect the damage: flipped bits, truncated or extended packets, another
+version, connection IDs of invalid lengths, or noise.
 """
 
 import random
@@ -16,14 +16,14 @@ from pathlib import Path
 from frontage_testbed.capture import frames
 
 LARGEST = 1452
-"""Of UDP's payloads over IPv6, as Ethernet has it."""
+"""Maximum UDP payload over IPv6 and Ethernet."""
 AT_ONCE = 50
-"""Packets between two looks at the clock."""
+"""Packets between two readings of the clock."""
 
 
 def flipped(payload: bytes, rng: random.Random) -> bytes:
     bits = int.from_bytes(payload, "big")
-    # Most of them where headers are.
+    # Most flips hit the headers.
     for _ in range(rng.randrange(1, 9)):
         bits ^= 1 << 8 * len(payload) - 1 - min(rng.randrange(8 * len(payload)), int(rng.expovariate(1 / 200)))
     return bits.to_bytes(len(payload), "big")
@@ -37,12 +37,12 @@ def lengthened(payload: bytes, rng: random.Random) -> bytes:
     return (payload + rng.randbytes(rng.randrange(1, 200)))[:LARGEST]
 
 
-def of_another_version(payload: bytes, rng: random.Random) -> bytes:
+def with_other_version(payload: bytes, rng: random.Random) -> bytes:
     return bytes([payload[0] | 0x80]) + rng.choice((rng.randbytes(4), bytes(4))) + payload[5:]
 
 
-def with_another_length_of_id(payload: bytes, rng: random.Random) -> bytes:
-    """As a first packet of version 1, with that length and a random rest."""
+def with_other_id_length(payload: bytes, rng: random.Random) -> bytes:
+    """Return a first packet of version 1 with that ID length and a random rest."""
     length = rng.choice((0, 1, 7, 8, 12, 20, 21, 255))
     return b"\xc3\0\0\0\1" + bytes([length]) + payload[1:21] + rng.randbytes(1200 - 26)
 
@@ -55,8 +55,8 @@ KINDS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
     flipped,
     cut,
     lengthened,
-    of_another_version,
-    with_another_length_of_id,
+    with_other_version,
+    with_other_id_length,
     noise,
 )
 
@@ -70,7 +70,7 @@ def payload_at(frame: bytes) -> int:
 
 
 def frame(original: bytes, port: bytes | None, damage: Callable[[bytes], bytes]) -> bytes:
-    """With another UDP payload, and from another port if one is given."""
+    """Return a frame with a damaged UDP payload, and from another port if one is given."""
     version4 = original[12:14] == b"\x08\x00"
     l4 = payload_at(original) - 8
     payload = damage(original[payload_at(original) :])
@@ -86,7 +86,7 @@ def frame(original: bytes, port: bytes | None, damage: Callable[[bytes], bytes])
 
 def main(interface: str, capture: str, packets: str, rate: str, seed: str) -> None:
     rng, originals = random.Random(seed), list(frames(Path(capture)))
-    # Half of them of a handshake (RFC 9000 section 17.2), however few those were among what was captured.
+    # Half of the packets have long headers (RFC 9000, section 17.2), however rare those are in the capture.
     long = [o for o in originals if o[payload_at(o)] & 0x80]
     short = [o for o in originals if not o[payload_at(o)] & 0x80]
     out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)

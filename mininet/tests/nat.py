@@ -1,4 +1,4 @@
-"""A NAT on the way from the clients to the switch that changes its mind in the midst of a connection."""
+"""A NAT between clients and switch that changes its mappings during a connection."""
 
 import json
 
@@ -6,7 +6,7 @@ from frontage_testbed.datacentre.addresses import QUIC_PORT
 from frontage_testbed.nodes import Namespace
 
 PORTS = "40000 60000"
-"""That clients take, so that theirs and the NAT's, which differ by the highest bit, are known apart."""
+"""Port range of the clients. The NAT's ports differ in the highest bit, so both can be distinguished."""
 RULES = """
 table inet nat {{
   counter passed {{}}
@@ -23,19 +23,19 @@ table inet nat {{
 
 
 class Nat:
-    """What clients send is from another port as long as this is on; what comes for either port reaches them, so that
-    nothing that was under way is lost.
+    """A NAT that maps clients to other ports while it runs. Packets to either port reach the clients, so no packet in flight
+    is lost.
     """
 
     def __init__(self, router: Namespace) -> None:
         self._router = router
 
     def start(self, to: str = "") -> None:
-        """Of all that they send, or of what nftables' match `to` says."""
+        """Start to map all packets, or those that the nftables expression `to` matches."""
         self._router.run(["nft", "--file", "-"], input=RULES.format(to=to, port=QUIC_PORT))
 
     def stop(self) -> int:
-        """How many packets came for the other ports."""
+        """Stop, and return the number of packets that arrived at the other ports."""
         listed = self._router.run(["nft", "--json", "list", "counter", "inet", "nat", "passed"]).stdout
         self._router.run(["nft", "delete", "table", "inet", "nat"])
         (counter,) = (item["counter"] for item in json.loads(listed)["nftables"] if "counter" in item)
@@ -43,5 +43,5 @@ class Nat:
 
 
 def choose_ports(client: Namespace) -> None:
-    """Have a client host take its ports from `PORTS`."""
+    """Have a client host use ports in `PORTS`."""
     client.run(["sh", "-c", f"echo {PORTS} > /proc/sys/net/ipv4/ip_local_port_range"])

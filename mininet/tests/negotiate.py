@@ -1,5 +1,6 @@
-"""Asks servers for QUIC of a version that there is not: `negotiate.py HOST PORT`. What they say comes out as JSON, one
-list of versions for each length of connection id that was tried.
+"""Sends packets of an unknown QUIC version: `negotiate.py HOST PORT`.
+
+Prints the servers' answers as JSON: a list of versions for each length of connection ID.
 """
 
 import json
@@ -10,17 +11,17 @@ import sys
 LENGTHS = (0, 8, 12, 20)
 SOURCE = b"client"
 UNKNOWN = bytes.fromhex("1a2a3a4a")
-"""Reserved so that servers must refuse it (RFC 9000, section 15)."""
-PATIENCE = 5.0
+"""A reserved version, which servers must reject (RFC 9000, section 15)."""
+RESPONSE_TIMEOUT = 5.0
 
 
-def ask(host: str, port: int, length: int) -> list[int]:
-    """The versions of the Version Negotiation that answers (RFC 8999, section 6)."""
+def query(host: str, port: int, length: int) -> list[int]:
+    """Return the versions of the Version Negotiation packet (RFC 8999, section 6)."""
     target = bytes(range(0x40, 0x40 + length))
     ids = bytes([length]) + target + bytes([len(SOURCE)]) + SOURCE
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.settimeout(PATIENCE)
-        # Only what comes from there is received.
+        sock.settimeout(RESPONSE_TIMEOUT)
+        # A connected socket receives only from the server.
         sock.connect((host, port))
         sock.send((b"\xc0" + UNKNOWN + ids).ljust(1200, b"\0"))
         answer = sock.recv(2000)
@@ -30,4 +31,4 @@ def ask(host: str, port: int, length: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    print(json.dumps([ask(sys.argv[1], int(sys.argv[2]), length) for length in LENGTHS]))
+    print(json.dumps([query(sys.argv[1], int(sys.argv[2]), length) for length in LENGTHS]))

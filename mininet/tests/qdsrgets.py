@@ -1,4 +1,4 @@
-"""Downloads in a testbed with real servers, one at a time or while something is done to a real server."""
+"""Downloads in a testbed with real servers, alone or while a real server is disturbed."""
 
 import json
 import subprocess
@@ -7,19 +7,20 @@ from typing import Any
 
 from frontage_testbed.datacentre.addresses import QUIC_PORT, QUIC_VIP6
 from frontage_testbed.datacentre.qdsr import QdsrTestbed
-from quicrounds import FAST, PATIENCE, SLOW, limit, until
+from quicrounds import DOWNLOAD_TIMEOUT, FAST, SLOW, limit, wait_until
 
 FIRST = 1_000
-"""An object that is asked for before others, while a connection's paths settle: the balancer may send it."""
+"""The size of an object requested first, while the paths are established; the balancer may send it."""
 LONG = 5_000_000
 UNDER_WAY = 50
-"""Packets after which a real server sends more than a short object."""
+"""Packets after which a real server must be sending more than a short object."""
 TRIES = 10
 
 
 class Get:
-    """Objects that a client asks for on one connection, one after the other; or, if the `command` is "page", all at a
-    time once it has the first.
+    """Objects that a client downloads on one connection, one after the other.
+
+    With the command "page", it requests all others at once after the first one.
     """
 
     def __init__(self, testbed: QdsrTestbed, client: int, sizes: tuple[int, ...], *options: str, command: str = "get") -> None:
@@ -41,17 +42,17 @@ class Get:
 
     @property
     def ended(self) -> int:
-        """Objects of which the client has said what came of them."""
+        """Number of objects whose result the client has reported."""
         return len(self._lines())
 
     def kill(self) -> None:
-        """End the client."""
+        """Kill the client."""
         self._process.kill()
         self._process.wait()
 
     def finish(self) -> list[dict[str, Any]]:
-        """What the client says of each, and whether its bytes are the object's."""
-        self._process.wait(PATIENCE)
+        """Return the client's reports with the field `right`: whether the bytes are the object's."""
+        self._process.wait(DOWNLOAD_TIMEOUT)
         lines = self._lines()
         assert len(lines) == len(self._sizes), self._log.read_text()
         for line in lines:
@@ -67,13 +68,14 @@ class Get:
 
 
 def meanwhile(testbed: QdsrTestbed, act: Callable[[str, list[Get]], object], *options: str) -> list[list[dict[str, Any]]]:
-    """A long object for each client, of which each real server sends one, and a short one after it. Once both are under
-    way, `act` on the real server that sends to the first client.
+    """Disturb downloads: each client downloads a long object from another real server, and then a short one.
+
+    Calls `act` with the real server of the first client once both are in progress.
     """
     limit(testbed, SLOW)
-    first, get = _handed_over(testbed, 0, set(), *options)
-    second, other = _handed_over(testbed, 1, {first}, *options)
-    assert first != second, "the one with less to do gets it"
+    first, get = _delegated(testbed, 0, set(), *options)
+    second, other = _delegated(testbed, 1, {first}, *options)
+    assert first != second, "the balancer selects the less loaded real server"
     gets = [get, other]
     act(first, gets)
     assert other.runs, "the downloads ended before the disturbance did"
@@ -81,17 +83,18 @@ def meanwhile(testbed: QdsrTestbed, act: Callable[[str, list[Get]], object], *op
     return [get.finish()[1:] for get in gets]
 
 
-def _handed_over(testbed: QdsrTestbed, client: int, busy: set[str], *options: str) -> tuple[str, Get]:
-    """A long object, and the real server that sends it, which is none of the `busy`. While the paths of a connection
-    settle, the balancer keeps what it is asked for, and while it has not heard that an object has come, its real server
-    has as much to do as another that is busy; then another connection is tried.
+def _delegated(testbed: QdsrTestbed, client: int, busy: set[str], *options: str) -> tuple[str, Get]:
+    """Return a download of a long object and its real server, which is not in `busy`.
+
+    The balancer answers requests itself while the paths are established. Until it learns that an object has arrived, it
+    counts the request as load of its real server. In both cases this tries another connection.
     """
     for _ in range(TRIES):
         get, sender = _try(testbed, client, *options)
         if sender is not None and sender not in busy:
             return sender, get
         get.kill()
-    raise AssertionError(f"in {TRIES} tries, no real server but {busy} got a long object")
+    raise AssertionError(f"in {TRIES} tries, only {busy} got a long object")
 
 
 def _try(testbed: QdsrTestbed, client: int, *options: str) -> tuple[Get, str | None]:
@@ -102,15 +105,15 @@ def _try(testbed: QdsrTestbed, client: int, *options: str) -> tuple[Get, str | N
         len(testbed.log()),
     )
     get = Get(testbed, client, (FIRST, LONG, FIRST), *options)
-    first = until(lambda: [line for line in testbed.log(answers) if line["path"] == f"/{FIRST}"], "the first object comes")
+    first = wait_until(lambda: [line for line in testbed.log(answers) if line["path"] == f"/{FIRST}"], "the first object arrives")
     if "server" not in first[0]:
         kept += 1
 
-    def asked() -> list[str]:
+    def delegated() -> list[str]:
         return [name for name, count in testbed.open_requests().items() if count > before[name]]
 
-    until(lambda: asked() or testbed.kept_requests() > kept, "somebody is asked for the long object")
-    sender = next(iter(asked()), None)
+    wait_until(lambda: delegated() or testbed.kept_requests() > kept, "the long object is requested")
+    sender = next(iter(delegated()), None)
     if sender is not None:
-        until(lambda: testbed.packets_by_real_server()[sender] - packets[sender] > UNDER_WAY, "it sends")
+        wait_until(lambda: testbed.packets_by_real_server()[sender] - packets[sender] > UNDER_WAY, "the real server sends")
     return get, sender

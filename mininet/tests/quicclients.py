@@ -1,4 +1,4 @@
-"""HTTP/3 clients, most of which others wrote."""
+"""HTTP/3 clients, most of which are third-party programs."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Client:
     follows: bool
     vip: str = QUIC_VIP6
     options: tuple[str, ...] = ()
-    """Of its command line."""
+    """Additional command line options."""
 
     @property
     def missing(self) -> str | None:
-        """What to do where it is not installed."""
+        """How to install the client, if it is missing."""
         if self.name == "gtlsclient":
             return None if shutil.which(self.name) else "apt-get install ngtcp2-client"
         if self.name == "frontage-h3-client":
-            return None  # testbeds need it
+            return None  # every testbed requires it
         return None if PYTHON.exists() else "make build/stamps/quic-clients"
 
     def command(self, size: int, folder: Path, ours: Path) -> list[str | Path]:
-        """Download the object of this size to `folder/SIZE`; `ours` is frontage-h3-client's program."""
+        """Return the command that downloads the object of this size to `folder/SIZE`; `ours` is frontage-h3-client."""
         host = f"[{self.vip}]" if ":" in self.vip else self.vip
         url = f"https://{host}:{QUIC_PORT}/{size}"
         if self.name == "gtlsclient":

@@ -1,4 +1,4 @@
-"""Downloads over QUIC in a testbed, one at a time or many, while something is done to it."""
+"""QUIC downloads in a testbed, one at a time or in parallel, with disturbances."""
 
 import time
 from collections import defaultdict
@@ -18,39 +18,39 @@ from quicclients import Client
 
 SIZE = 5_000_000
 UNDER_WAY = 300_000
-"""Bytes after which a download is past its handshake, and far from its end."""
+"""Bytes after which a download is past its handshake and far from its end."""
 BROKEN = {"cookie-source", "cookie-forged", "server-gone", "quic-no-connection"}
-"""Why a packet of an established connection would be dropped."""
-LIMIT = 60.0
-PATIENCE = 120.0
-"""Seconds for a download, however slow its link is."""
+"""Drop reasons of packets of established connections."""
+TEST_TIMEOUT = 60.0
+DOWNLOAD_TIMEOUT = 120.0
+"""Seconds for a download over the slowest link."""
 SLOW, FAST = 1_000_000, 1_000_000_000
-"""Bits a second of a link at which downloads outlast whatever is done meanwhile, and of one that is no limit."""
+"""Link rates in bit/s: one at which downloads outlast any disturbance, and one that limits nothing."""
 BUFFER = 100_000
-"""Bytes that wait for a link, if nothing else is said."""
+"""Default queue of a link in bytes."""
 
 
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], what: str) -> T:
-    """Wait for something true, and return it."""
-    deadline = time.monotonic() + LIMIT
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {LIMIT:g} s: {what}"
+def wait_until(condition: Callable[[], T], what: str) -> T:
+    """Wait until the condition is true, and return its value. `what` describes it."""
+    deadline = time.monotonic() + TEST_TIMEOUT
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {TEST_TIMEOUT:g} s: {what}"
         time.sleep(0.05)
-    return found
+    return value
 
 
 def limit(testbed: QuicTestbed, rate: int, buffer: int = BUFFER) -> None:
-    """Each client's own link, in bits a second, and the bytes that wait for it."""
+    """Set the rate (bit/s) and the queue (bytes) of each client's own link."""
     link = ["root", "tbf", "rate", f"{rate}bit", "burst", "6056", "limit", str(buffer)]
     for client in testbed.client_addresses:
         testbed.network[INTERNET].run(["tc", "qdisc", "replace", "dev", client.name, *link])
 
 
 class Rounds:
-    """Downloads in a testbed, and the keys that it has had."""
+    """Downloads in a testbed, and all cookie keys that it has had."""
 
     def __init__(self, testbed: QuicTestbed, clients: Sequence[Client]) -> None:
         self.testbed = testbed
@@ -63,12 +63,12 @@ class Rounds:
         self._keys |= {key.id: key for key in load(self.testbed.edge.config).cookie_keys}
 
     def prepare(self, client: Client, size: int = SIZE) -> Download:
-        """A download that has not begun."""
+        """Return a download that has not begun."""
         self.done += 1
         host = self.testbed.clients[self.clients.index(client)]
         folder = self.testbed.scratch / f"download-{self.done}"
         command = client.command(size, folder, self.testbed.h3_client)
-        return Download(command, host, folder, self.testbed.scratch / "objects" / str(size), PATIENCE)
+        return Download(command, host, folder, self.testbed.scratch / "objects" / str(size), DOWNLOAD_TIMEOUT)
 
     def start(self, client: Client, size: int = SIZE) -> Download:
         download = self.prepare(client, size)
@@ -76,50 +76,52 @@ class Rounds:
         return download
 
     def meanwhile(self, act: Callable[[], object]) -> list[dict[str, Any]]:
-        """All clients at a time, and `act` once each is under way. Their links are slow until it has returned, so that
-        it comes in the midst of all downloads.
+        """Download with all clients, and call `act` once all downloads are in progress.
+
+        The links are slow until it has returned, so that it disturbs every download.
         """
         limit(self.testbed, SLOW)
         downloads = [self.prepare(client) for client in self.clients]
         for download in downloads:
             download.begin()
-        assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are under way"
+        assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are in progress"
         act()
         assert all(d.runs for d in downloads), "the downloads ended before the disturbance did"
         limit(self.testbed, FAST)
         return [self.finish(d) for d in downloads]
 
     def alone(self, client: Client, act: Callable[[], object] | None = None) -> dict[str, Any]:
-        """One client, and `act` once its download is under way; with how the switch found its server and what each
-        server was sent.
+        """Download with one client, and call `act` once the download is in progress.
+
+        The result also has the steering counters, the drops, and the servers that received packets.
         """
         before, packets = self.testbed.edge.counters(), self.packets("up")
         download = self.start(client)
         if act is not None:
-            assert download.wait_for(UNDER_WAY), "the download is not under way"
+            assert download.wait_for(UNDER_WAY), "the download is not in progress"
             act()
             assert download.runs, "the download was too short to be disturbed"
         done = self.finish(download)
         after = self.testbed.edge.counters()
         return done | {
-            "found": {name: count - before.steering.get(name, 0) for name, count in after.steering.items()},
+            "steering": {name: count - before.steering.get(name, 0) for name, count in after.steering.items()},
             "drops": {name: count - before.drops.get(name, 0) for name, count in after.drops.items()},
             "servers": [name for name, count in self.packets("up").items() if count > packets[name]],
         }
 
     def packets(self, direction: str) -> dict[str, int]:
-        """That the switch has passed from each server ("down") or to it ("up"), by the server's name."""
-        found = scrape(METRICS)
+        """Return the packets that the switch passed from each server ("down") or to it ("up"), by name."""
+        metrics = scrape(METRICS)
         return {
             server.name: sum(
-                int(found.total("frontage_server_packets_total", server=service.server_name(server), direction=direction))
+                int(metrics.total("frontage_server_packets_total", server=service.server_name(server), direction=direction))
                 for service in FILMS
             )
             for server in self.testbed.server_addresses
         }
 
     def finish(self, download: Download) -> dict[str, Any]:
-        """What came of it, and what is wrong with the addresses that it saw."""
+        """Return the result of a download, with the invalid addresses that it saw."""
         done = download.finish()
         self.note_keys()
         sources = defaultdict(set)
@@ -137,7 +139,7 @@ class Rounds:
             "status": done.status,
             "right": done.right,
             "log": done.log,
-            # Of each port of the client's, that is, of each connection.
+            # By the client's port, which identifies a connection.
             "sources": {port: sorted(addresses) for port, addresses in sources.items()},
             "wrong": wrong,
         }

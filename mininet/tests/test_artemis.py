@@ -1,4 +1,4 @@
-"""Artemis' testbed: distances, routes and names as planned, and clients that meet the sites they should."""
+"""Artemis' testbed: distances, routes and names follow the plan, and clients reach the expected sites."""
 
 import shutil
 from dataclasses import asdict, replace
@@ -27,14 +27,14 @@ SMALL = Scenario(
     "small",
     "Small",
     ("ap-northeast-1", "eu-central-1"),
-    # One client of two is led elsewhere.
+    # Anycast leads one of the two clients to the other site.
     Published((0, 0, 0), (0, 0, 0), 0.5, 0.0),
     {"Japan": "ap-northeast-1", "Germany": "eu-central-1"},
 )
 
 
 LEAST = {"artemis": (21.4, 39.6), "dns": (39.3, 57.5), "anycast": (19.9, 39.9)}
-"""In the global testbed."""
+"""Latencies from distances in the global deployment."""
 
 
 def programs() -> Programs:
@@ -44,22 +44,22 @@ def programs() -> Programs:
         pytest.skip(str(error))
 
 
-def test_the_matrix_is_whole_and_says_where_it_comes_from() -> None:
+def test_published_matrix_is_complete_and_plausible() -> None:
     latencies = Latencies.published()
     assert len(latencies.places) == 21
-    # The speed of light in glass allows no less between Frankfurt and Sydney, 16,500 km apart, than 160 ms.
+    # The speed of light in glass requires at least 160 ms between Frankfurt and Sydney, 16,500 km apart.
     assert latencies.rtt("eu-central-1", "ap-southeast-2") > 160
     assert latencies.by_distance("eu-west-2", latencies.places)[:2] == ["eu-west-2", "eu-west-3"]
 
 
 @pytest.mark.parametrize("lines", [["region,a,b", "a,1,2"], ["region,a", "a,0"], ["region,a,b", "a,1,2", "b,1"]])
-def test_a_matrix_that_is_none_is_refused(lines: list[str]) -> None:
+def test_rejects_malformed_matrix(lines: list[str]) -> None:
     with pytest.raises(ValueError, match=r"places|positive"):
         Latencies.parse(lines)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_anycast_is_as_bad_as_published(scenario: Scenario) -> None:
+def test_anycast_routes_are_as_suboptimal_as_published(scenario: Scenario) -> None:
     latencies = Latencies.published()
     routes = anycast(latencies, scenario, seed=1)
     assert routes == anycast(latencies, scenario, seed=1)
@@ -69,14 +69,14 @@ def test_anycast_is_as_bad_as_published(scenario: Scenario) -> None:
     assert extra(latencies, best, routes) == pytest.approx(scenario.published.extra, abs=1.5)
 
 
-def test_the_plan_of_names_has_the_share_of_hits() -> None:
+def test_cache_plan_has_requested_share_of_hits() -> None:
     plan = cache_plan(["a", "b", "c"], rounds=200, hit_rate=0.835, seed=7)
     assert sum(map(sum, plan.values())) == 501
     assert {len(hits) for hits in plan.values()} == {200}
     assert plan == cache_plan(["a", "b", "c"], rounds=200, hit_rate=0.835, seed=7)
 
 
-def test_what_redundancy_did_not_bring_is_said() -> None:
+def test_unmet_redundancy_goals_are_reported() -> None:
     fast = [events.Try(events.LOST, 2, "a", 100.0), events.Try(events.DEAD, 2, "b", 400.0)]
     assert events.unmet([*fast, events.Try(events.LOST, 1, "a", 1100.0), events.Try(events.LOST, 1, None, 0.0)]) == []
     late = [*fast, events.Try(events.LOST, 2, "a", 1100.0), events.Try(events.DEAD, 2, None, 0.0)]
@@ -87,7 +87,7 @@ def test_what_redundancy_did_not_bring_is_said() -> None:
 
 
 def played(box: Sandbox, made_of: Programs, *, dispatched: bool) -> dict[str, Any]:
-    """What two clients of a small testbed met."""
+    """Return what two clients of a small testbed observed."""
     seen: dict[str, Any] = {}
     with ArtemisTestbed(SMALL, made_of, box.scratch / "testbed", seed=1, dispatched=dispatched) as testbed:
         seen["routes"] = {client: testbed.routes[place] for client, place in SMALL.clients.items()}
@@ -104,14 +104,14 @@ def played(box: Sandbox, made_of: Programs, *, dispatched: bool) -> dict[str, An
             by_name = by_artemis(testbed, client)
             seen[client]["artemis"] = sample(testbed, client, "artemis", by_name).site
             seen[client]["migrated"] = by_name["seconds"]["migrated"] is not None
-            # It leaves behind the dispatcher, and the detour where anycast leads to the other site.
+            # The client leaves the dispatcher, and the detour if anycast leads to the other site.
             if shutil.which("gtlsclient"):
                 seen[client]["ngtcp2"] = by_hosts_file(testbed, client, box.scratch / client)
     return seen
 
 
 def by_hosts_file(testbed: ArtemisTestbed, client: str, folder: Path) -> dict[str, Any]:
-    """What is seen of ngtcp2's client, to which a hosts file says that the name is at the service address."""
+    """Download with ngtcp2's client, which gets the service address from a hosts file."""
     command = ["gtlsclient", "--quiet", "--exit-on-all-streams-close", f"--download={folder}"]
     return asdict(hostsfile.download(testbed, client, [*command, ZONE, str(PORT), f"https://{ZONE}{LONG_OBJECT}"], folder))
 
@@ -119,21 +119,21 @@ def by_hosts_file(testbed: ArtemisTestbed, client: str, folder: Path) -> dict[st
 @needs_root
 @pytest.mark.slow
 @pytest.mark.parametrize("dispatched", [False, True], ids=["decided", "dispatched"])
-def test_clients_meet_the_sites_that_routes_and_names_lead_to(dispatched: bool, tmp_path: Path) -> None:
+def test_clients_reach_sites_of_routes_and_names(dispatched: bool, tmp_path: Path) -> None:
     made_of = programs()
     seen = Sandboxed(lambda box: played(box, made_of, dispatched=dispatched), tmp_path).result()
     assert sorted(seen["routes"].values()) in (["ap-northeast-1"] * 2, ["eu-central-1"] * 2)
     for client, place in SMALL.clients.items():
         met = seen[client]
         assert met["dns"] == place
-        # Nothing is faster than the distances allow.
+        # No measurement is below its distance.
         assert met["anycast"] >= met["rtt"]
         assert met["miss"] >= met["authority"]
-        # Also where anycast leads to the other site.
+        # This includes the client that anycast leads to the other site.
         assert met["artemis"] == place
         assert met["migrated"]
         if "ngtcp2" in met:
-            # An unmodified client begins at the service address, and is gone from there once its replica's own answers.
+            # An unmodified client starts at the service address and leaves it once its replica's own address answers.
             bound = met["ngtcp2"]
             assert bound["whole"], bound["log"]
             assert (bound["site"], bound["after"]) == (place, 0)
@@ -141,7 +141,7 @@ def test_clients_meet_the_sites_that_routes_and_names_lead_to(dispatched: bool, 
 
 
 def led(box: Sandbox, made_of: Programs) -> dict[str, Any]:
-    """What a client met whose mapping the controllers compute, and the files by which it might have been told them."""
+    """Return what a client under a computed mapping observed, and all files with a written mapping."""
     (client,) = events.DETOUR.clients
     with ArtemisTestbed(events.DETOUR, made_of, box.scratch / "testbed", seed=1, computed=True) as testbed:
         seen = asdict(failover.failover(testbed, client))
@@ -150,21 +150,21 @@ def led(box: Sandbox, made_of: Programs) -> dict[str, Any]:
 
 @needs_root
 @pytest.mark.slow
-def test_controllers_find_the_best_site_and_the_next_when_it_dies(tmp_path: Path) -> None:
+def test_computed_mapping_finds_best_site_and_fails_over(tmp_path: Path) -> None:
     made_of = programs()
     seen = Sandboxed(lambda box: led(box, made_of), tmp_path).result()
     assert seen["written"] == []
-    # Where it came in as long as nothing is known of it; then the nearest; then the next.
+    # First the site where the client entered, then the nearest one, then the next.
     assert seen["first"] == seen["entered"] == "us-east-2"
     assert (seen["best"], seen["heir"]) == ("eu-central-1", "eu-south-1")
-    # Handshakes there are measured without the detour. Nothing is faster than the distances allow.
+    # Handshakes with the best site are measured without the detour. No measurement is below its distance.
     distances = list(seen["distances"].values())
-    found = {(rtt["site"], rtt["source"]): rtt["milliseconds"] for rtt in seen["rtts"]}
-    assert found[1, "passive"] < found[3, "passive"]
-    assert all(rtt >= distances[site - 1] for (site, _), rtt in found.items())
+    rtts = {(rtt["site"], rtt["source"]): rtt["milliseconds"] for rtt in seen["rtts"]}
+    assert rtts[1, "passive"] < rtts[3, "passive"]
+    assert all(rtt >= distances[site - 1] for (site, _), rtt in rtts.items())
 
 
-def test_what_the_mapping_did_not_do_is_said() -> None:
+def test_unmet_mapping_goals_are_reported() -> None:
     rtts, distances = (Rtt(1, "passive", 23.1, 4), Rtt(1, "active", 22.9, 1)), {"a": 22.6, "b": 120.4}
     good = failover.Failover(2.0, "b", "b", "a", 5.0, rtts, distances, "a", "b", 1.9)
     assert failover.unmet(good) == []
@@ -172,8 +172,8 @@ def test_what_the_mapping_did_not_do_is_said() -> None:
     assert len(failover.unmet(replace(good, first="a", outage=4.0))) == 2
 
 
-def test_distances_alone_give_what_was_published() -> None:
-    """Table 5 and the figures of section 5.3: what Artemis gains is in the distances."""
+def test_distances_explain_published_gains() -> None:
+    """Table 5 and the figures of section 5.3: the distances explain the gains of Artemis."""
     latencies = Latencies.published()
     for name, against, what, gain in (("global-large", "dns", 0, 39.4), ("global-small", "anycast", 1, 25.2)):
         scenario = SCENARIOS[name]
@@ -181,7 +181,7 @@ def test_distances_alone_give_what_was_published() -> None:
         assert tables.below(alone["artemis"][what], alone[against][what]) == pytest.approx(gain, abs=7)
 
 
-def test_results_are_kept_and_compared(tmp_path: Path) -> None:
+def test_results_survive_saving_and_are_compared(tmp_path: Path) -> None:
     samples = (
         Sample("Japan", "artemis", 1, None, 0.0, 20.0, 20.0, "a"),
         Sample("Japan", "dns", 1, True, 1.0, 20.0, 20.0, "a"),
@@ -190,7 +190,7 @@ def test_results_are_kept_and_compared(tmp_path: Path) -> None:
     result = Result("global-large", 1, 1, {"sites": 1.0}, 0.2, 1.7, LEAST, samples)
     save([result], tmp_path / "result.json")
     assert read(tmp_path / "result.json") == [result]
-    # Set-up 20 against 40 ms, query 40 against 60.
+    # Set-up takes 20 ms against 40 ms, a query 40 ms against 60 ms.
     assert tables.unmet([result]) == []
     head, rows = tables.reductions([result])
     assert rows[0][3] == "50.0 %" and rows[0][6] == "33.3 %" and len(rows[0]) == len(head)
@@ -202,7 +202,7 @@ def test_results_are_kept_and_compared(tmp_path: Path) -> None:
     ]
 
 
-def test_the_page_has_what_was_seen(tmp_path: Path) -> None:
+def test_page_contains_all_results(tmp_path: Path) -> None:
     methods, clients = ("artemis", "dns", "anycast"), SCENARIOS["global-large"].clients
     samples = [Sample(client, method, 1, True, 1.0, 20.0, 20.0, "us-west-1") for client in clients for method in methods]
     result = Result("global-large", 1, 1, {"sites": 1.0}, 0.2, 1.7, LEAST, tuple(samples))

@@ -21,7 +21,7 @@ def call(command: int, attributes: bytes) -> int:
 
 
 def make_map(path: Path) -> None:
-    """A hash map from 2 to 16 bytes, with 80 -> (5, 7)."""
+    """Create a hash map with 2-byte keys and 16-byte values, with 80 -> (5, 7)."""
     fd = call(BPF_MAP_CREATE, struct.pack("=IIII", BPF_MAP_TYPE_HASH, 2, 16, 8))
     key, value = (
         ctypes.create_string_buffer(struct.pack("=H", 80), 2),
@@ -33,17 +33,17 @@ def make_map(path: Path) -> None:
 
 
 @needs_root
-def test_values_are_found_by_key(tmp_path: Path) -> None:
+def test_pinned_map_returns_value_or_none(tmp_path: Path) -> None:
     def body(box: Sandbox) -> object:
         make_map(box.bpf / "map")
         pinned = PinnedMap(box.bpf / "map", 2, 16)
-        found, missing = pinned.get(struct.pack("=H", 80)), pinned.get(struct.pack("=H", 81))
+        value, missing = pinned.get(struct.pack("=H", 80)), pinned.get(struct.pack("=H", 81))
         pinned.close()
-        return [list(struct.unpack("=QQ", found)) if found else None, missing]
+        return [list(struct.unpack("=QQ", value)) if value else None, missing]
 
     assert Sandboxed(body, tmp_path).result() == [[5, 7], None]
 
 
-def test_a_missing_pin_is_named() -> None:
+def test_error_names_missing_pin() -> None:
     with pytest.raises(BpfError, match="/nowhere/map"):
         PinnedMap(Path("/nowhere/map"), 2, 16)

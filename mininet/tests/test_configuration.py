@@ -32,13 +32,13 @@ def text(**changes: Any) -> str:
     return configuration(**(arguments | changes))
 
 
-def test_every_endpoint_has_a_server_id_of_its_own() -> None:
+def test_every_endpoint_has_unique_sid_and_name() -> None:
     servers = yaml.safe_load(text())["servers"]
     assert len({s["sid"] for s in servers}) == len(servers) == 2 * len(SERVERS)
     assert len({s["name"] for s in servers}) == len(servers)
 
 
-def test_servers_out_of_service_have_their_port_but_no_share() -> None:
+def test_servers_out_of_service_have_port_but_no_endpoint() -> None:
     document = yaml.safe_load(text(in_service=SERVERS[:6]))
     assert len(document["servers"]) == 12
     assert len(document["ports"]) == 1 + len(SERVERS)
@@ -49,7 +49,7 @@ def test_equal_seeds_give_equal_keys() -> None:
     assert text() != text(seed=2)
 
 
-def test_only_the_port_towards_the_clients_is_scheduled() -> None:
+def test_only_port_towards_clients_has_scheduler() -> None:
     ports = yaml.safe_load(with_scheduler(text(), "aifo", 132))["ports"]
     assert [port["name"] for port in ports if "scheduler" in port] == ["internet"]
     assert ports[0]["scheduler"] == {"kind": "aifo", "capacity": 132}
@@ -58,7 +58,7 @@ def test_only_the_port_towards_the_clients_is_scheduled() -> None:
 
 @pytest.mark.parametrize("scheduler", ["fifo", "aifo"])
 @pytest.mark.parametrize("services", [WEB, FILMS], ids=["TCP", "QUIC"])
-def test_the_controller_accepts_it(tmp_path: Path, services: tuple[Service, ...], scheduler: str) -> None:
+def test_controller_accepts_configuration(tmp_path: Path, services: tuple[Service, ...], scheduler: str) -> None:
     command = Path(sys.executable).parent / "frontage"
     if not command.exists():
         pytest.skip("the controller is not installed in this environment")

@@ -1,4 +1,4 @@
-"""The demo as its user sees it: a short run, and what an interruption leaves."""
+"""The demo from the user's view: a short run, and the clean-up after an interruption."""
 
 import csv
 import json
@@ -20,11 +20,11 @@ from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
-FOUND = {
+STEERING = {
     "tcp": {"retrieved-cookie", "insight"},
     "quic": {"retrieved-address", "retrieved-cid", "retrieved-handshake", "insight"},
 }
-"""How the switch found the servers of most packets."""
+"""How the switch must have found servers, by protocol."""
 
 
 def start(directory: Path, **settings: str) -> subprocess.Popen[str]:
@@ -40,7 +40,7 @@ def start(directory: Path, **settings: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_policy_serves_every_request(tmp_path: Path, protocol: str) -> None:
+def test_every_policy_serves_all_requests(tmp_path: Path, protocol: str) -> None:
     process = start(tmp_path, DEMO_SECONDS="5", SEED="3", SERVERS="4", PROTOCOL=protocol)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
@@ -55,11 +55,11 @@ def test_every_policy_serves_every_request(tmp_path: Path, protocol: str) -> Non
         assert figures["flows_up_to_100KB"]["p99_fct_s"] > 0
         assert figures["flows_above_1MB"]["mean_fct_s"] > 0
         assert figures["variance_over_servers"]["active_flows"] > 0
-        found = {name for name, count in figures["steering"].items() if count}
-        assert found >= FOUND[protocol], "the switch counts how it found servers"
+        steering = {name for name, count in figures["steering"].items() if count}
+        assert steering >= STEERING[protocol], "the switch counts how it found servers"
     assert result["startup_s"] < 10
     report = (tmp_path / "report.html").read_text()
-    assert all(name in report for name in (*policies, *FOUND[protocol]))
+    assert all(name in report for name in (*policies, *STEERING[protocol]))
     assert report.count("<svg") == 3 + len(policies)
     with (tmp_path / "requests.csv").open(newline="") as file:
         servers = Counter(row["server"] for row in csv.DictReader(file))
@@ -67,10 +67,10 @@ def test_every_policy_serves_every_request(tmp_path: Path, protocol: str) -> Non
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_aifo_refuses_those_who_need_long_and_serves_every_request(tmp_path: Path, protocol: str) -> None:
+def test_aifo_drops_long_flows_and_serves_all_requests(tmp_path: Path, protocol: str) -> None:
     settings = Settings(seconds=5, seed=3, servers=4, protocol=protocol, policies=("cclb4",), schedulers=("fifo", "aifo"))
-    found = deployment(settings)
-    assert Sandboxed(lambda box: demo(settings, found, tmp_path, box), tmp_path).result() == 0
+    parts = deployment(settings)
+    assert Sandboxed(lambda box: demo(settings, parts, tmp_path, box), tmp_path).result() == 0
     result = json.loads((tmp_path / "result.json").read_text())["policies"]
     assert list(result) == ["cclb4", "cclb4+aifo"]
     assert [figures["scheduler"] for figures in result.values()] == ["fifo", "aifo"]
@@ -78,8 +78,8 @@ def test_aifo_refuses_those_who_need_long_and_serves_every_request(tmp_path: Pat
     assert fifo["requests"] == aifo["requests"] > 0
     assert fifo["drops"]["aifo"] == sum(fifo["aifo_refusals"].values()) == 0
     assert aifo["drops"]["aifo"] == sum(aifo["aifo_refusals"].values())
-    # Of all bytes, 12 % are sent when their flow needs less than 8,192 us more: a queue that ignores ranks would
-    # refuse as many of those.
+    # The senders transmit 12 % of all bytes while their flow needs less than 8,192 us more. A queue that ignores ranks would drop
+    # as large a share of those.
     soon_done = sum(count for least, count in aifo["aifo_refusals"].items() if int(least) < 8192)
     assert 50 * soon_done < aifo["drops"]["aifo"]
     if protocol == "tcp":
@@ -88,7 +88,7 @@ def test_aifo_refuses_those_who_need_long_and_serves_every_request(tmp_path: Pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_demo_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     process = start(tmp_path, DEMO_SECONDS="60", SERVERS="4")
     assert process.stdout is not None
     for line in process.stdout:
@@ -111,11 +111,11 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signa
 
 
 def _processes_in(namespaces: set[Path]) -> list[str]:
-    found = []
+    users = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if {(process / "ns" / kind).readlink() for kind in ("net", "pid")} & namespaces:
-                found.append(process.name)
+                users.append(process.name)
         except OSError:
             continue
-    return found
+    return users

@@ -1,4 +1,4 @@
-"""The load generator, against a server that misbehaves in every way it must notice."""
+"""The load generator against a server with every detectable kind of misbehaviour."""
 
 import contextlib
 import socket
@@ -24,7 +24,7 @@ Behaviour = Callable[[socket.socket], None]
 
 @contextmanager
 def server(behave: Behaviour) -> Iterator[tuple[str, int]]:
-    """Serves each connection in a thread: reads the request, then behaves."""
+    """Serve each connection in a thread: read the request, then call `behave`."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve(connection: socket.socket) -> None:
@@ -56,7 +56,7 @@ def run(behave: Behaviour, capsys: pytest.CaptureFixture[str], closing: str = "f
     return [Outcome.from_line(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def well(connection: socket.socket) -> None:
+def behave_well(connection: socket.socket) -> None:
     connection.sendall(HEADER % SIZE + BODY)
     connection.recv(1)
 
@@ -83,7 +83,7 @@ def stop_early(connection: socket.socket) -> None:
     connection.sendall(HEADER % SIZE + BODY[:1000])
 
 
-def say_another_length(connection: socket.socket) -> None:
+def announce_other_length(connection: socket.socket) -> None:
     connection.sendall(HEADER % (SIZE + 1) + BODY)
 
 
@@ -101,9 +101,9 @@ def be_silent(connection: socket.socket) -> None:
     connection.recv(1)
 
 
-@pytest.mark.parametrize("behave", [well, in_small_pieces])
+@pytest.mark.parametrize("behave", [behave_well, in_small_pieces])
 @pytest.mark.parametrize("closing", ["fin", "rst", "idle"])
-def test_a_complete_response_is_ok(behave: Behaviour, closing: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_complete_response_is_ok(behave: Behaviour, closing: str, capsys: pytest.CaptureFixture[str]) -> None:
     (outcome,) = run(behave, capsys, closing)
     assert (outcome.outcome, outcome.server, outcome.received) == ("ok", "s7", SIZE)
     assert 0 < outcome.started_ns < outcome.connected_ns <= outcome.first_byte_ns <= outcome.finished_ns
@@ -115,24 +115,24 @@ def test_a_complete_response_is_ok(behave: Behaviour, closing: str, capsys: pyte
         (reset, "ECONNRESET"),
         (refuse, "status 503"),
         (stop_early, "short"),
-        (say_another_length, "length"),
+        (announce_other_length, "length"),
         (send_too_much, "long"),
         (damage, "corrupt"),
     ],
 )
-def test_failures_have_their_reason(behave: Behaviour, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_response_has_reason(behave: Behaviour, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
     (outcome,) = run(behave, capsys)
     assert outcome.outcome == reason
 
 
-def test_a_stalled_response_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stalled_response_times_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(loadgen, "STALL_LIMIT", 0.3)
     (outcome,) = run(be_silent, capsys)
     assert outcome.outcome == "timeout"
     assert outcome.fct >= 0.3
 
 
-def test_a_refused_connection_fails(capsys: pytest.CaptureFixture[str]) -> None:
+def test_refused_connection_fails(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = closed.getsockname()
     LoadGenerator([Arrival(0, 0.0, 0, 1, 1, "fin")], address, time.monotonic_ns(), "/objects").run()
@@ -142,7 +142,7 @@ def test_a_refused_connection_fails(capsys: pytest.CaptureFixture[str]) -> None:
 def test_requests_do_not_wait_for_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     def slowly(connection: socket.socket) -> None:
         time.sleep(0.5)
-        well(connection)
+        behave_well(connection)
 
     outcomes = run(slowly, capsys, count=20)
     assert [o.outcome for o in outcomes] == ["ok"] * 20

@@ -1,4 +1,4 @@
-"""Figures from outcomes, against values worked out by hand."""
+"""Statistics of outcomes, against values calculated by hand."""
 
 from frontage_demo.metrics import ActiveFlows, PolicyRun, active_flows_seen_by_clients, percentile, summarise
 from frontage_testbed.datacentre.settings import Treatment
@@ -24,7 +24,7 @@ def test_percentile_is_the_nearest_rank() -> None:
     assert percentile([], 0.99) is None
 
 
-def test_summary_by_hand() -> None:
+def test_summary_equals_hand_calculation() -> None:
     plan = [
         arrival(0, 100_000),
         arrival(1, 100_001),
@@ -50,12 +50,12 @@ def test_summary_by_hand() -> None:
     assert summary.variance_of_requests == 1.0, "one answered by s1, three by s2"
 
 
-def test_outcomes_survive_their_line() -> None:
-    one = outcome(3, 1, 2)
-    assert Outcome.from_line(one.to_line()) == one
+def test_outcome_survives_line_format() -> None:
+    original = outcome(3, 1, 2)
+    assert Outcome.from_line(original.to_line()) == original
 
 
-def test_active_flows_from_the_clients_side() -> None:
+def test_clients_view_counts_active_flows() -> None:
     outcomes = [outcome(0, 10.0, 10.2), outcome(1, 10.1, 10.15), outcome(2, 10.0, 10.1, "s2")]
     active = active_flows_seen_by_clients(["s1", "s2"], outcomes, 10 * S, 0.2)
     assert active.times == (0.0, 0.05, 0.1, 0.15000000000000002, 0.2)

@@ -1,4 +1,4 @@
-"""Reading Prometheus' text format."""
+"""The reader of Prometheus' text format."""
 
 from frontage_testbed.metricsclient import parse
 
@@ -16,11 +16,11 @@ frontage_server_packets_total{vip="web6",server="s1",direction="up"} 9.0
 """
 
 
-def test_values_by_name_and_labels() -> None:
-    found = parse(TEXT)
-    assert found.total("frontage_phase", phase="installed") == 1
-    assert found.total("frontage_connections_total") == 2
-    assert found.total("frontage_server_packets_total", vip="web") == 1_500_003
-    assert found.total("frontage_unheard_of") == 0
-    assert found.by("reason", "frontage_drop_packets_total") == {"no-route": 3, "ttl": 0}
-    assert found.by("vip", "frontage_server_packets_total") == {"web": 1_500_003, "web6": 9}
+def test_values_are_summed_by_name_and_labels() -> None:
+    metrics = parse(TEXT)
+    assert metrics.total("frontage_phase", phase="installed") == 1
+    assert metrics.total("frontage_connections_total") == 2
+    assert metrics.total("frontage_server_packets_total", vip="web") == 1_500_003
+    assert metrics.total("frontage_missing") == 0
+    assert metrics.by("reason", "frontage_drop_packets_total") == {"no-route": 3, "ttl": 0}
+    assert metrics.by("vip", "frontage_server_packets_total") == {"web": 1_500_003, "web6": 9}

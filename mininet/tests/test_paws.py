@@ -1,5 +1,5 @@
-"""Clocks: an unmodified client's connections outlive the timestamps' wrap and a long silence, and servers measure the
-same round-trip times.
+"""PAWS: an unmodified client's connections survive the wrap of timestamps and a long silence, and servers measure the same
+round-trip times.
 """
 
 import json
@@ -22,7 +22,7 @@ from testbeds import Sandboxed, deployment, needs_root, network_counters
 pytestmark = [needs_root, pytest.mark.slow]
 
 SECONDS = float(os.environ.get("PAWS_SECONDS", "200"))
-"""Two wraps of 16 bits of milliseconds, 65.5 s each, and the gap."""
+"""Two wraps of 16 bits of milliseconds (65.5 s each) and the gap."""
 IDLE = 40.0 if SECONDS >= 120 else SECONDS / 5
 IDLE_FROM = SECONDS / 2
 CONNECTIONS = 10
@@ -33,13 +33,13 @@ SETTINGS = Settings(servers=2, clients=1, policies=("cclb4",), delay=0.010, queu
 
 
 def smoothed_rtts(server: Namespace) -> dict[str, float]:
-    """The kernel's smoothed RTT (ms) of every connection to the server, by the client's address and port."""
+    """Return the kernel's smoothed RTT (ms) of every connection to the server, by the client's address and port."""
     lines = server.run(["ss", "-Htinp", "state", "established", f"( sport = :{HTTP_PORT} )"]).stdout.splitlines()
-    found = {}
+    rtts = {}
     for connection, details in zip(lines[::2], lines[1::2], strict=True):
         if rtt := re.search(r"\brtt:([0-9.]+)/", details):
-            found[connection.split()[3]] = float(rtt[1])
-    return found
+            rtts[connection.split()[3]] = float(rtt[1])
+    return rtts
 
 
 def run_client(box: Sandbox, *, cookies: bool) -> object:
@@ -59,7 +59,7 @@ def run_client(box: Sandbox, *, cookies: bool) -> object:
                 status = client.wait(2.0)
                 break
             except subprocess.TimeoutExpired:
-                if time.monotonic() - began > 5.0:  # the first few are dominated by the initial window's burst
+                if time.monotonic() - began > 5.0:  # the burst of the initial window dominates the first values
                     rtts += [rtt for server in testbed.servers.values() for rtt in smoothed_rtts(server).values()]
         after = [network_counters(h) for h in (*testbed.clients.values(), *testbed.servers.values())]
         active = testbed.agents.active_flows()
@@ -73,7 +73,7 @@ def run_client(box: Sandbox, *, cookies: bool) -> object:
     }
 
 
-def test_connections_outlive_wraps_and_silence(tmp_path: Path) -> None:
+def test_connections_survive_timestamp_wrap_and_silence(tmp_path: Path) -> None:
     deployment(SETTINGS)
     with_cookies = Sandboxed(lambda box: run_client(box, cookies=True), tmp_path / "cookies")
     without = Sandboxed(lambda box: run_client(box, cookies=False), tmp_path / "plain")
@@ -87,6 +87,6 @@ def test_connections_outlive_wraps_and_silence(tmp_path: Path) -> None:
         assert max(e["at"] for e in exchanges) > SECONDS - 5
         assert not [e for e in exchanges if IDLE_FROM + 2 < e["at"] < IDLE_FROM + IDLE - 1], "the gap is silent"
         assert sum(result["paws"]) == 0, name
-    assert results["with cookies"]["active"] == [0, 0], "every response was counted out"
+    assert results["with cookies"]["active"] == [0, 0], "no flow is active after all responses"
     cookie, plain = fmean(results["with cookies"]["rtts"]), fmean(results["without"]["rtts"])
     assert cookie == pytest.approx(plain, rel=0.2)

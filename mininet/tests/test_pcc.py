@@ -1,5 +1,5 @@
-"""Per-connection consistency: connections neither break nor move, whatever happens to the servers' set and to the
-control plane.
+"""Per-connection consistency over TCP: connections neither break nor move when servers, policies, keys, controller or
+switch change.
 """
 
 from collections.abc import Callable
@@ -26,29 +26,29 @@ DOWNLOADS = 1000
 OPENING = 4.0
 """Seconds within which the downloads begin."""
 LENGTH = 34.0
-"""Seconds that each takes."""
+"""Seconds of each download."""
 ADD, DRAIN, RESTART = 5.0, 9.0, 25.0
 LAST = 31.0
-"""Before the first download ends."""
+"""Seconds; before the first download ends."""
 
 
 def make_plan() -> list[Arrival]:
-    """The downloads, and after them ten short requests a second that show where new connections go."""
+    """Return the downloads, followed by ten short requests per second that show the assignment of new connections."""
     begin = [(OPENING * i / DOWNLOADS, int(LENGTH * PACE)) for i in range(DOWNLOADS)]
     begin += [(OPENING + 0.1 * i, 10_000) for i in range(int((LAST - OPENING) * 10))]
-    # Nobody closes before the end: a late segment of a closed connection would be answered with a reset, too.
+    # No client closes before the end: a late segment of a closed connection would also be answered with a reset.
     return [Arrival(i, at, i % SETTINGS.clients, size, size, "idle") for i, (at, size) in enumerate(begin)]
 
 
 @pytest.mark.parametrize("vip", [VIP4, VIP6], ids=["IPv4", "IPv6"])
-def test_connections_stay_where_they_are(tmp_path: Path, vip: str) -> None:
-    found = deployment(SETTINGS)
+def test_established_connections_keep_their_server(tmp_path: Path, vip: str) -> None:
+    parts = deployment(SETTINGS)
 
     def body(box: Sandbox) -> object:
         plan = make_plan()
         plan_file = box.scratch / "plan.csv"
         workload.write_plan(plan, plan_file)
-        with found.testbed(SETTINGS, box, in_service=IN_SERVICE) as testbed:
+        with parts.testbed(SETTINGS, box, in_service=IN_SERVICE) as testbed:
             testbed.offer_objects(a.wire_size for a in plan)
             testbed.wait_until_ready()
             edge = testbed.edge
@@ -89,13 +89,13 @@ def test_connections_stay_where_they_are(tmp_path: Path, vip: str) -> None:
     outcomes = result["outcomes"]
     assert len(outcomes) == len(make_plan())
     assert [o for o in outcomes if o[1] != "ok"] == []
-    # A server that is sent a connection that it does not know answers with a reset: none moved, not even for a packet.
+    # A server resets connections that it does not know, so no packet reached another server.
     assert result["resets"] == [0] * SETTINGS.servers
 
     late = [o for o in outcomes if o[0] >= DOWNLOADS]
     spare, drained = {s.name for s in SPARE}, {s.name for s in TO_DRAIN}
-    assert not spare & set(result["early"]), "who is connected has its server"
-    assert spare <= {o[2] for o in late}, "servers that were added take part"
+    assert not spare & set(result["early"]), "early connections are on the initial servers"
+    assert spare <= {o[2] for o in late}, "added servers get connections"
     assert drained & {o[2] for o in outcomes if o[3] < DRAIN}
-    assert not drained & {o[2] for o in late if o[3] > DRAIN + 3.0}, "servers that drain get nothing new"
+    assert not drained & {o[2] for o in late if o[3] > DRAIN + 3.0}, "draining servers get no new connections"
     assert [o for o in late if o[3] > RESTART + 3.0], "the restarted switch assigns new connections"

@@ -1,4 +1,4 @@
-"""Demand that moves, from end to end: counted in the switches, followed by placement and by steering."""
+"""Moving demand, end to end: switches count it, and placement and steering follow."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +17,7 @@ from frontage_testbed.sandbox import Sandbox
 from testbeds import Sandboxed, needs_root
 
 EPOCHS = 2
-"""Within which placement follows (Auspice, section 2.2.4)."""
+"""Epochs within which placement must follow (Auspice, section 2.2.4)."""
 
 
 def programs() -> Programs:
@@ -36,18 +36,18 @@ def moved(box: Sandbox, made_of: Programs) -> dict[str, Any]:
 
 @needs_root
 @pytest.mark.slow
-def test_a_service_follows_its_demand_without_a_failed_request(tmp_path: Path) -> None:
+def test_service_follows_demand_without_failed_request(tmp_path: Path) -> None:
     made_of = programs()
     seen = Sandboxed(lambda box: moved(box, made_of), tmp_path).result()
-    # Nobody but the switch has told of who never had an answer; what is known of it are pings of all sites.
+    # Only the switch reported the new client, which never had an answer; all measurements are pings.
     new = seen["newcomer"]
     assert new["seen"]
     assert [(rtt["site"], rtt["source"]) for rtt in new["rtts"]] == [(site, "active") for site in (1, 2, 3)]
     assert min(new["rtts"], key=lambda rtt: rtt["milliseconds"])["site"] == 2
     assert new["region"] > 0
     assert (seen["before"], seen["after"]) == ([1], [2])
-    # Counted by the controller, whatever the clock says: a slow machine has long epochs.
+    # These are the controller's epochs, which are long on a slow machine.
     assert 1 <= seen["shown"] <= seen["decided"] <= seen["active"] <= EPOCHS
-    # Nothing is faster than the distances allow; and near is nearer than that.
+    # No measurement is below its distance, and the new site is nearer.
     assert min(seen["far"]) >= seen["rtt"]
     assert median(seen["near"]) < seen["rtt"] < median(seen["far"])

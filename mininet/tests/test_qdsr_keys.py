@@ -1,5 +1,5 @@
-"""Real servers that have not read the key of the cookie address where a client is (docs/handoff.md, Failures): their
-balancer answers, until they have.
+"""Real servers without the key of the client's cookie address (docs/handoff.md, Failures): their balancer answers until
+they have the key.
 """
 
 from pathlib import Path
@@ -20,12 +20,12 @@ SETTINGS = Settings(servers=3, clients=1, policies=("cclb4",))
 
 
 def refused(testbed: QdsrTestbed) -> float:
-    """Requests that real servers left to the balancer, since they could not send."""
+    """Return the requests that real servers rejected because they could not send from the client's address."""
     return testbed.agent(testbed.balancer).total("frontage_cclb7_quic_real_server_refused_total", reason="path")
 
 
 def get(testbed: QdsrTestbed) -> dict[str, Any]:
-    """Two objects for a client at a cookie address; and how many the real servers refused, and their packets."""
+    """Download two objects from a cookie address, and return the rejections and the real servers' packets."""
     before, packets = refused(testbed), sum(testbed.packets_by_real_server().values())
     lines = Get(testbed, 0, (FIRST, OBJECT, OBJECT), "--follow").finish()
     return {
@@ -36,12 +36,12 @@ def get(testbed: QdsrTestbed) -> dict[str, Any]:
 
 
 def both_keys(testbed: QdsrTestbed) -> dict[str, list[dict[str, Any]]]:
-    """Rotate the key, of which the real servers hear later than the switch and the balancer."""
+    """Rotate the key, and reload it in the real servers later than in the switch and the balancer."""
     testbed.edge.rotate_key()
     testbed.edge.write_keys(testbed.key_file)
     testbed.reload_keys([testbed.balancer])
     without: list[dict[str, Any]] = []
-    # The balancer reads while it answers.
+    # The balancer reloads its keys asynchronously.
     while not without or (not without[-1]["refused"] and len(without) < TRIES):
         without.append(get(testbed))
     testbed.reload_keys(testbed.real_servers)
@@ -51,11 +51,11 @@ def both_keys(testbed: QdsrTestbed) -> dict[str, list[dict[str, Any]]]:
     return {"without": without, "after": after}
 
 
-def test_the_balancer_answers_where_real_servers_lack_the_key(tmp_path: Path) -> None:
-    found = deployment(SETTINGS)
+def test_balancer_answers_until_real_servers_have_the_key(tmp_path: Path) -> None:
+    parts = deployment(SETTINGS)
 
     def body(box: Sandbox) -> object:
-        with found.qdsr_testbed(SETTINGS, box) as testbed:
+        with parts.qdsr_testbed(SETTINGS, box) as testbed:
             testbed.offer_objects([FIRST, OBJECT])
             testbed.wait_until_ready()
             return {"before": [get(testbed)]} | both_keys(testbed)
@@ -64,6 +64,6 @@ def test_the_balancer_answers_where_real_servers_lack_the_key(tmp_path: Path) ->
     for lines in result.values():
         assert all(all(line["right"]) for line in lines), result
     last = result["without"][-1]
-    assert last["refused"] > 0 == last["packets"], "they do not send from an address that they cannot make"
+    assert last["refused"] > 0 == last["packets"], "without the key they cannot make the address"
     last = result["after"][-1]
-    assert last["packets"] > 0 == last["refused"], "they read the key"
+    assert last["packets"] > 0 == last["refused"], "with the key they send"

@@ -1,5 +1,5 @@
-"""QUIC through the whole data centre: clients that others wrote download from `frontage-cclb7-quic` through the switch,
-and no connection breaks, whatever happens to keys, switch and servers meanwhile.
+"""QUIC through the whole data centre: third-party clients download from `frontage-cclb7-quic` through the switch, and no
+connection breaks when keys, switch and servers change.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from frontage_testbed.datacentre.addresses import QUIC_VIP4
 from frontage_testbed.datacentre.settings import TARGETS, Settings
 from frontage_testbed.sandbox import Sandbox
 from quicclients import Client
-from quicrounds import BROKEN, SIZE, Rounds, drops, until
+from quicrounds import BROKEN, SIZE, Rounds, drops, wait_until
 from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
@@ -24,31 +24,31 @@ CLIENTS = (
     Client("curl", follows=False),
     Client("curl", follows=False, vip=QUIC_VIP4),
 )
-# A download that is alone takes some seconds.
+# A single download takes some seconds.
 SETTINGS = Settings(servers=3, clients=len(CLIENTS), policies=("cclb4",), bottleneck_rate=16_000_000, queue_delay=0.1)
 
 
 def alone(rounds: Rounds) -> list[dict[str, Any]]:
-    """One client after the other, each with how the switch found its server."""
+    """Download with one client after the other, and return the results with the steering counters."""
     return [rounds.alone(client) | {"follows": client.follows} for client in rounds.clients]
 
 
 def servers_first(rounds: Rounds) -> dict[str, Any]:
-    """A rotation the wrong way round: the servers seal with a key that the switch does not have, until it does."""
+    """Rotate keys in the wrong order: the servers use a key before the switch has it."""
     edge = rounds.testbed.edge
     text = edit.rotate_key(edge.config.read_text(), edge.config.parent)
 
     def act() -> None:
         replace(rounds.testbed.key_file, key_file(loads(text, edge.config)))
         rounds.testbed.reload_keys()
-        until(lambda: drops(rounds.testbed).get("cookie-source", 0) > 0, "what the switch has no key for is dropped")
+        wait_until(lambda: drops(rounds.testbed).get("cookie-source", 0) > 0, "the switch drops packets with the unknown key")
         replace(edge.config, text)
 
     return {"downloads": rounds.meanwhile(act), "drops": drops(rounds.testbed)}
 
 
 def restart(rounds: Rounds) -> list[dict[str, Any]]:
-    """The switch forgets everything, and is programmed again."""
+    """Restart the switch, which is then programmed again."""
 
     def act() -> None:
         rounds.testbed.edge.stop_switch()
@@ -58,7 +58,7 @@ def restart(rounds: Rounds) -> list[dict[str, Any]]:
 
 
 def drain(rounds: Rounds) -> dict[str, Any]:
-    """The server that is sending most gets nothing new."""
+    """Drain the busiest server."""
     testbed = rounds.testbed
     before = rounds.packets("down")
     drained: list[str] = []
@@ -70,7 +70,7 @@ def drain(rounds: Rounds) -> dict[str, Any]:
         drained.append(busiest.name)
 
     def answered() -> int:
-        until(lambda: sum(testbed.answers().values()) == rounds.done, "every answer is in its server's log")
+        wait_until(lambda: sum(testbed.answers().values()) == rounds.done, "the servers' logs are complete")
         return testbed.answers()[drained[0]]
 
     downloads = rounds.meanwhile(act)
@@ -80,15 +80,15 @@ def drain(rounds: Rounds) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_downloads_through_the_data_centre(tmp_path: Path, target: str) -> None:
+def test_downloads_survive_rotation_restart_and_drain(tmp_path: Path, target: str) -> None:
     settings = SETTINGS.on(target)
-    found = deployment(settings)
-    # Each is needed: what follows the preferred address and what stays at the VIP meet different mishaps.
+    parts = deployment(settings)
+    # All are needed: clients at preferred addresses and clients at the VIP depend on different mechanisms.
     if missing := {client.missing for client in CLIENTS} - {None}:
-        pytest.skip(f"not every HTTP/3 client is here: {', '.join(sorted(missing))}")
+        pytest.skip(f"missing HTTP/3 clients: {', '.join(sorted(missing))}")
 
     def body(box: Sandbox) -> object:
-        with found.quic_testbed(settings, box) as testbed:
+        with parts.quic_testbed(settings, box) as testbed:
             testbed.offer_objects([SIZE])
             testbed.wait_until_ready()
             rounds = Rounds(testbed, CLIENTS)
@@ -117,7 +117,7 @@ def test_downloads_through_the_data_centre(tmp_path: Path, target: str) -> None:
             assert done["wrong"] == [], (name, done)
 
     for done in result["alone"]:
-        address, cid = done["found"].get("retrieved-address", 0), done["found"].get("retrieved-cid", 0)
+        address, cid = done["steering"].get("retrieved-address", 0), done["steering"].get("retrieved-cid", 0)
         if done["follows"]:
             assert address > cid, done
             assert sum(map(len, done["sources"].values())) == 2, done
@@ -125,8 +125,8 @@ def test_downloads_through_the_data_centre(tmp_path: Path, target: str) -> None:
             assert address == 0 and cid > 100, done
             assert sum(map(len, done["sources"].values())) == 1, done
 
-    # The switch first, the servers then: nothing of any connection is dropped.
+    # With the switch first and the servers second, no packet of a connection is dropped.
     assert not BROKEN & result["rotation"]["drops"].keys(), result["rotation"]["drops"]
     assert result["servers first"]["drops"]["cookie-source"] > 0
     before, after = result["drain"]["answered"]
-    assert before == after, "a server that drains answers no new connection"
+    assert before == after, "a draining server answers no new connections"

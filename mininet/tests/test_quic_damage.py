@@ -1,5 +1,5 @@
-"""Damaged packets, in the midst of downloads and under their addresses and connection ids: switch and servers go on,
-and every download is whole. And what is QUIC, but of another version, is told so.
+"""Damaged packets during downloads, with their addresses and connection IDs: switch and servers keep working, and every
+download is complete. Packets of another QUIC version get a Version Negotiation.
 """
 
 import json
@@ -21,7 +21,7 @@ pytestmark = [needs_root, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 ACCESS = 2_000_000
-"""Bits a second of a client's own link, so that downloads last."""
+"""Rate of a client's own link in bit/s, low enough for long downloads."""
 SIZE, SMALL = 4_000_000, 100_000
 PACKETS, RATE = 20_000, 4_000
 CLIENTS = (
@@ -32,19 +32,19 @@ CLIENTS = (
 )
 SETTINGS = Settings(servers=3, clients=len(CLIENTS), policies=("cclb4",))
 EXPECTED = {"quic-header", "quic-small", "quic-no-connection"}
-"""Why the switch drops what is damaged; the rest reaches servers, by the handshake table above all."""
+"""Drop reasons of damaged packets; the others reach servers, mostly through the handshake table."""
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_damaged_packets_harm_nobody(tmp_path: Path, target: str) -> None:
+def test_damaged_packets_do_not_disturb_downloads(tmp_path: Path, target: str) -> None:
     settings = SETTINGS.on(target)
-    found = deployment(settings)
+    parts = deployment(settings)
     clients = [client for client in CLIENTS if client.missing is None]
     if not clients:
-        pytest.skip("no HTTP/3 client")
+        pytest.skip("no HTTP/3 client is installed")
 
     def body(box: Sandbox) -> object:
-        with found.quic_testbed(settings, box) as testbed:
+        with parts.quic_testbed(settings, box) as testbed:
             testbed.offer_objects([SIZE, SMALL])
             testbed.wait_until_ready()
             router = testbed.network[INTERNET]
@@ -55,7 +55,7 @@ def test_damaged_packets_harm_nobody(tmp_path: Path, target: str) -> None:
             capture = Capture(router, sample, "edge", WHOLE, f"udp dst port {QUIC_PORT}")
             for download in downloads:
                 download.begin()
-            assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are under way"
+            assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are in progress"
             capture.end()
             before = drops(testbed)
             router.run([sys.executable, HERE / "mutants.py", "edge", capture.file, PACKETS, RATE, SETTINGS.seed])
@@ -78,10 +78,10 @@ def test_damaged_packets_harm_nobody(tmp_path: Path, target: str) -> None:
     print(result["dropped"], result["versions"])
     for done in (*result["downloads"], *result["later"]):
         assert (done["status"], done["right"], done["wrong"]) == (0, True, []), done
-    assert result["answered"] == len(result["downloads"] + result["later"]), "each asked once"
+    assert result["answered"] == len(result["downloads"] + result["later"]), "one request per client"
     assert not EXPECTED - {name for name, count in result["dropped"].items() if count > 100}, result["dropped"]
-    assert sum(result["dropped"].values()) < PACKETS * 0.9, "servers have seen some, too"
+    assert sum(result["dropped"].values()) < PACKETS * 0.9, "some packets reach servers"
     assert len(result["servers"]) == SETTINGS.servers and set(result["servers"]) == {"frontage-cclb7-"}
-    assert result["said"] == [""] * SETTINGS.servers, "no server has complained"
+    assert result["said"] == [""] * SETTINGS.servers, "no server logged an error"
     for answers in result["versions"]:
         assert answers and all(1 in versions for versions in answers), answers

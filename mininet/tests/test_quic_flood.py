@@ -1,4 +1,4 @@
-"""100,000 first Initials from forged addresses: who downloads does not notice, and who comes meanwhile gets in."""
+"""100,000 Initials from forged addresses: downloads keep their rate, and new clients get through."""
 
 import signal
 import subprocess
@@ -16,23 +16,23 @@ from frontage_testbed.datacentre.topology import INTERNET
 from frontage_testbed.metricsclient import parse
 from frontage_testbed.sandbox import Sandbox
 from quicclients import PYTHON, Client
-from quicrounds import BROKEN, UNDER_WAY, Rounds, limit, until
+from quicrounds import BROKEN, UNDER_WAY, Rounds, limit, wait_until
 from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
 
 PACKETS, RATE = 100_000, 6_000
-"""And how many a second."""
+"""Number of packets, and packets per second."""
 ACCESS = 2_000_000
-"""Bits a second of a client's own link, far below what all else here can do: a download's pace is that of its link."""
+"""Rate of a client's own link in bit/s: the bottleneck of each download."""
 BUFFER = 200_000
-"""Bytes that wait for it: most of a second, so that a server or switch that pauses for less leaves no gap."""
+"""Queue of that link in bytes: most of a second, so that shorter pauses of server or switch leave no gap."""
 SIZE = 6_750_000
 BEFORE = 3.0
-"""Seconds in which the downloads' pace is measured before the flood."""
+"""Seconds in which the rate is measured before the flood."""
 SMALL = 10_000
 MEMORY = 100_000_000
-"""Most bytes that a server may ever have had."""
+"""Maximum peak memory of a server in bytes."""
 CLIENTS = (
     Client("gtlsclient", follows=True),
     Client("aioquic", follows=True),
@@ -44,7 +44,7 @@ SETTINGS = Settings(servers=3, clients=len(CLIENTS) + 1, policies=("cclb4",), bo
 
 
 def flood(testbed: QuicTestbed) -> subprocess.Popen[bytes]:
-    """From behind the router, ready to begin."""
+    """Start the flood program behind the router, and wait until it is ready."""
     router = testbed.network[INTERNET]
     script = Path(__file__).with_name("flood.py")
     destination = ["edge", EDGE_CLIENT_MAC, QUIC_VIP6, QUIC_PORT]
@@ -52,42 +52,42 @@ def flood(testbed: QuicTestbed) -> subprocess.Popen[bytes]:
     log = testbed.scratch / "flood.log"
     with log.open("wb") as out:
         process: subprocess.Popen[bytes] = router.spawn(command, stdout=out, stderr=out)
-    until(lambda: "ready" in log.read_text() or process.poll() is not None, "the flood is ready")
+    wait_until(lambda: "ready" in log.read_text() or process.poll() is not None, "the flood is ready")
     return process
 
 
 def retries(testbed: QuicTestbed) -> list[int]:
-    """That each server has sent."""
+    """Return the Retry packets of each server."""
     command = ["curl", "--silent", "http://{}:{}/metrics".format(*METRICS)]
     pages = [parse(host.run(command).stdout) for host in testbed.servers.values()]
     return [int(page.total("frontage_cclb7_quic_retries_total")) for page in pages]
 
 
 def memory(testbed: QuicTestbed) -> list[int]:
-    """Most bytes that each server has had."""
+    """Return the peak memory of each server in bytes."""
     status = "".join(Path(f"/proc/{pid}/status").read_text() for pid in testbed.server_pids)
     return [1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")]
 
 
-def test_downloads_do_not_notice_a_flood(tmp_path: Path) -> None:
-    found = deployment(SETTINGS)
+def test_downloads_keep_rate_during_flood(tmp_path: Path) -> None:
+    parts = deployment(SETTINGS)
     clients = [client for client in CLIENTS if client.missing is None]
     if not PYTHON.exists() or not clients:
         pytest.skip("no HTTP/3 clients: make build/stamps/quic-clients")
 
     def body(box: Sandbox) -> object:
-        with found.quic_testbed(SETTINGS, box) as testbed:
+        with parts.quic_testbed(SETTINGS, box) as testbed:
             testbed.offer_objects([SIZE, SMALL])
             testbed.wait_until_ready()
             router = testbed.network[INTERNET]
-            # Nobody is at the forged addresses.
+            # The forged addresses are unused.
             router.run(["ip", "-6", "route", "add", "blackhole", CLIENTS6])
             router.run(["ip", "-6", "route", "add", COOKIE_PREFIX, "via", EDGE_CLIENT6])
             limit(testbed, ACCESS, BUFFER)
             process = flood(testbed)
             rounds = Rounds(testbed, [*clients, LATE])
             downloads = [rounds.start(client, SIZE) for client in clients]
-            assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are under way"
+            assert all(d.wait_for(UNDER_WAY) for d in downloads), "not all downloads are in progress"
 
             def pace(wait: Any) -> list[float]:
                 before, begun = [d.received() for d in downloads], time.monotonic()
@@ -101,7 +101,7 @@ def test_downloads_do_not_notice_a_flood(tmp_path: Path) -> None:
             late = rounds.prepare(LATE, SMALL)
 
             def meanwhile() -> None:
-                until(lambda: min(retries(testbed)) > 0, "every server sends Retry")
+                wait_until(lambda: min(retries(testbed)) > 0, "every server sends Retry")
                 late.begin()
                 process.wait()
 
@@ -130,8 +130,8 @@ def test_downloads_do_not_notice_a_flood(tmp_path: Path) -> None:
         assert flooded > 0.9 * quiet, result["pace"]
     assigned = sum(count for name, count in result["steering"].items() if name.startswith("assigned-"))
     hashed = result["steering"]["hashed-handshake"]
-    # Beyond two thirds of the handshake table, many a place is another's: these go by their hash, and are counted.
+    # Above two thirds of the handshake table, many entries are taken: the switch then uses a hash, and counts that.
     assert assigned + hashed >= PACKETS and hashed > 1000, result["steering"]
-    # Each server holds what it may, and answers the rest with what costs it nothing.
+    # Each server limits its handshakes and answers the rest with stateless Retry packets.
     assert sum(result["retries"]) > PACKETS / 2, result["retries"]
     assert len(result["memory"]) == SETTINGS.servers and max(result["memory"]) < MEMORY, result["memory"]

@@ -1,8 +1,8 @@
-"""Cookie addresses and connection ids that no installed key sealed: as many reach a server as docs/cookie.md says,
-which is none of a million.
+"""Cookie addresses and connection IDs without a seal of an installed key: as docs/cookie.md says, they practically
+never reach a server: not one of a million.
 
-That the switch looks at each zero that a form demands is seen where a forger is helped: all are given to him but four,
-so that one packet of 16 opens. Were one not looked at, more would.
+A second test shows that the switch checks each zero bit of a form: the forger knows all of them but four, so that one
+packet of 16 passes. If the switch ignored a bit, more would pass.
 """
 
 import math
@@ -22,9 +22,9 @@ pytestmark = pytest.mark.slow
 MILLION = 1_000_000
 HELPED = 200_000
 HIDDEN = 4
-"""Zeros that a helped forger must guess."""
+"""Zero bits that a helped forger must guess."""
 SERVERS = 4096
-"""As many as the switch holds."""
+"""The maximum number of servers in the switch."""
 SIDS = 1 << 16
 CLIENT, VIP, PREFIX, PORT = "2001:db8:c::2", "2001:db8:f::20", "2001:db8:c00c:1e::", 443
 MACS = bytes.fromhex("02000000000102000000000286dd")
@@ -33,20 +33,20 @@ REMOVED, PREVIOUS, NEWEST = (CookieKey(id, bytes([id] * 32)) for id in (4, 5, 6)
 
 @dataclass(frozen=True)
 class Form:
-    """One of the two things that a client echoes, as a template of its frame and the 64 bits that are sealed in it."""
+    """A cookie address or connection ID, as a template of its frame and of the 64 sealed bits."""
 
     version: int
     zeros: tuple[int, ...]
-    """Those of the 60 bits that must be zero."""
+    """Indexes of the bits that must be zero, of 60."""
     nonce: bool
-    """Whether bits 20 to 43 must not all be zero."""
+    """True if bits 20 to 43 must not all be zero."""
     refused: str
-    """Why a forged one is dropped."""
+    """Drop reason of a forged packet."""
     outcome: str
-    """How a server is found by one."""
+    """How the switch finds the server."""
 
     def frame(self, key: CookieKey, word: int) -> bytes:
-        """A packet of 60 bytes behind UDP. Its checksum is not checked on the way, only changed along."""
+        """Return a packet with 60 bytes of UDP payload. The switch only updates its checksum."""
         if self.nonce:
             to, cid = socket.inet_pton(socket.AF_INET6, VIP), struct.pack(">BQ", key.epoch << 5 | 11, word) + b"end"
         else:
@@ -55,7 +55,7 @@ class Form:
         return MACS + head + struct.pack(">HHHH", 40_000, PORT, 68, 0xBEEF) + b"\x40" + cid + bytes(47)
 
     def clear(self, key: CookieKey) -> int:
-        """The four bits that anyone can see."""
+        """Return the four unsealed bits."""
         return self.version << 2 | key.epoch
 
 
@@ -66,7 +66,7 @@ FORMS = pytest.mark.parametrize("form", [ADDRESS, ID], ids=["address", "id"])
 
 @pytest.fixture(scope="module")
 def switch(tmp_path_factory: pytest.TempPathFactory) -> Switch:
-    """Of one IPv6 service with as many servers as there may be, between two rotations."""
+    """Return a switch with one IPv6 service and the maximum number of servers, between two key rotations."""
     port = {"mac": "02:00:00:00:00:01", "role": "client"}
     inside = {"id": 2, "name": "rack", "mac": "02:00:00:00:00:03", "role": "server", "gateways": ["fd00::1/64"]}
     vip = {
@@ -95,21 +95,21 @@ def switch(tmp_path_factory: pytest.TempPathFactory) -> Switch:
 
 
 def outcome(switch: Switch, words: Callable[[], tuple[CookieKey, int]], form: Form, packets: int) -> dict[str, int]:
-    """What became of so many; and every packet that was not dropped went to a server, and no other did."""
+    """Send packets, check that exactly those that were not dropped reached a server, and return the counters."""
     before = switch.counts()
     sent = 0
     for _ in range(packets):
         sent += len(switch.pipeline.send(form.frame(*words()), port=1))
-    found = {name: count - before.get(name, 0) for name, count in switch.counts().items()}
-    found = {name: count for name, count in found.items() if count}
-    assert sum(found.values()) == packets
-    assert sent == found.get(form.outcome, 0)
-    assert found.keys() <= {form.refused, form.outcome, "server-gone"}
-    return found
+    counts = {name: count - before.get(name, 0) for name, count in switch.counts().items()}
+    counts = {name: count for name, count in counts.items() if count}
+    assert sum(counts.values()) == packets
+    assert sent == counts.get(form.outcome, 0)
+    assert counts.keys() <= {form.refused, form.outcome, "server-gone"}
+    return counts
 
 
 def at_most(packets: int, share: float) -> int:
-    """As many as chance gives more than once in a million runs, by Chernoff's bound of the binomial."""
+    """Return a count that chance exceeds less than once in a million runs, by Chernoff's bound of the binomial."""
     mean, count = packets * share, math.ceil(packets * share)
     while count <= mean or count * math.log(count / mean) - count + mean < math.log(1e6):
         count += 1
@@ -117,7 +117,7 @@ def at_most(packets: int, share: float) -> int:
 
 
 def at_least(packets: int, share: float) -> int:
-    """The same from below."""
+    """Return the corresponding lower bound."""
     return math.floor(packets * share - math.sqrt(2 * math.log(1e6) * packets * share))
 
 
@@ -129,15 +129,15 @@ def test_random_bits_reach_no_server(switch: Switch, form: Form) -> None:
         key = NEWEST if rng.getrandbits(1) else PREVIOUS
         return key, form.clear(key) << 60 | rng.getrandbits(60)
 
-    found = outcome(switch, words, form, MILLION)
+    counts = outcome(switch, words, form, MILLION)
     opened = 2.0 ** -len(form.zeros)
-    assert found.get(form.outcome, 0) <= at_most(MILLION, opened * SERVERS / SIDS)
-    assert MILLION - found[form.refused] <= at_most(MILLION, opened)
-    print(f"{form.outcome}: of {MILLION} forged, {found}")
+    assert counts.get(form.outcome, 0) <= at_most(MILLION, opened * SERVERS / SIDS)
+    assert MILLION - counts[form.refused] <= at_most(MILLION, opened)
+    print(f"{form.outcome}: of {MILLION} forged, {counts}")
 
 
 @FORMS
-def test_each_zero_counts(switch: Switch, form: Form) -> None:
+def test_switch_checks_every_zero_bit(switch: Switch, form: Form) -> None:
     rng = random.Random(f"helped {form.outcome}")
 
     def words() -> tuple[CookieKey, int]:
@@ -149,19 +149,19 @@ def test_each_zero_counts(switch: Switch, form: Form) -> None:
             plain |= rng.getrandbits(1) << bit
         return key, key._seal_word(form.clear(key), plain)
 
-    found = outcome(switch, words, form, HELPED)
+    counts = outcome(switch, words, form, HELPED)
     opened = 2.0**-HIDDEN
-    assert at_least(HELPED, opened) <= HELPED - found[form.refused] <= at_most(HELPED, opened)
-    here = opened * SERVERS / SIDS
-    assert at_least(HELPED, here) <= found.get(form.outcome, 0) <= at_most(HELPED, here)
-    print(f"{form.outcome}: of {HELPED} with {HIDDEN} zeros to guess, {found}")
+    assert at_least(HELPED, opened) <= HELPED - counts[form.refused] <= at_most(HELPED, opened)
+    to_server = opened * SERVERS / SIDS
+    assert at_least(HELPED, to_server) <= counts.get(form.outcome, 0) <= at_most(HELPED, to_server)
+    print(f"{form.outcome}: of {HELPED} with {HIDDEN} zeros to guess, {counts}")
 
 
 @FORMS
 @pytest.mark.parametrize("key", [REMOVED, PREVIOUS, NEWEST], ids=["removed", "previous", "newest"])
-def test_what_a_removed_key_sealed_is_forged(switch: Switch, form: Form, key: CookieKey) -> None:
-    """Sealed for every server, and replayed. The newest key has the removed one's epoch: it opens them as it does
-    random bits.
+def test_removed_key_is_rejected(switch: Switch, form: Form, key: CookieKey) -> None:
+    """Replay words sealed for every server. The newest key has the removed key's epoch, so it decrypts those to random
+    bits.
     """
     nonces = random.Random("replayed")
     sids = iter(range(SERVERS))
@@ -170,5 +170,5 @@ def test_what_a_removed_key_sealed_is_forged(switch: Switch, form: Form, key: Co
         nonce = nonces.randrange(1, 1 << 24) << 20 if form.nonce else 0
         return key, key._seal_word(form.clear(key), next(sids) << 44 | nonce)
 
-    found = outcome(switch, words, form, SERVERS)
-    assert found == {form.refused if key is REMOVED else form.outcome: SERVERS}
+    counts = outcome(switch, words, form, SERVERS)
+    assert counts == {form.refused if key is REMOVED else form.outcome: SERVERS}

@@ -1,5 +1,5 @@
-"""A client's address changes in the midst of a download, with or without its knowing (RFC 9000, section 9): it stays on
-its server, and the download is whole.
+"""A client's address changes during a download, with or without its knowledge (RFC 9000, section 9): it keeps its server,
+and the download is complete.
 """
 
 import shutil
@@ -21,7 +21,7 @@ from testbeds import Sandboxed, deployment, needs_root
 pytestmark = [
     needs_root,
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("nft") is None, reason="no NAT: apt-get install nftables"),
+    pytest.mark.skipif(shutil.which("nft") is None, reason="nft is missing: apt-get install nftables"),
 ]
 
 NGTCP2, AIOQUIC = Client("gtlsclient", follows=True), Client("aioquic", follows=True)
@@ -32,39 +32,41 @@ STAYS = Client("gtlsclient", follows=False, options=("--no-preferred-addr",))
 
 @dataclass(frozen=True)
 class Case:
-    """What happens to a client."""
+    """A disturbance of one client."""
 
     name: str
     client: Client
     nat: str | None = None
-    """Whose packets another NAT takes: of all (""), or by nftables' match."""
+    """The packets that the NAT maps: all (""), or those that an nftables expression matches."""
     from_the_first: bool = False
-    """Whether that is so from the first packet on, not only from the midst of the download."""
+    """True if the NAT maps from the first packet on, and not only during the download."""
 
 
 CASES = (
-    *(Case("the NAT maps it anew", client, nat="") for client in (NGTCP2, AIOQUIC, STAYS, CURL, CURL4)),
-    # Another mapping for each address that is spoken to (RFC 4787, 4.1): the client goes to the preferred address, and
-    # in the same instant it is another (RFC 9000, 9.6.3).
+    *(Case("the NAT changes its mapping", client, nat="") for client in (NGTCP2, AIOQUIC, STAYS, CURL, CURL4)),
+    # A mapping per destination (RFC 4787, 4.1): the client goes to the preferred address and changes its own address at
+    # the same time (RFC 9000, 9.6.3).
     *(
         Case("the NAT maps by destination", client, nat=f"ip6 daddr {COOKIE_PREFIX}", from_the_first=True)
         for client in (NGTCP2, AIOQUIC)
     ),
-    # The old port is gone with all that was under way to it. The client, which was silent for too long, asks.
-    Case("the NAT starts again", Client("frontage-h3-client", False, options=(f"--rebind-after={UNDER_WAY}",))),
-    # It asks whether the path works before it takes it, and takes another connection id along.
+    # The old port and all packets to it are gone. After a timeout the client sends a probe.
+    Case("the NAT restarts", Client("frontage-h3-client", False, options=(f"--rebind-after={UNDER_WAY}",))),
+    # The client validates the path before it uses it, with a new connection ID.
     Case("it migrates", Client("gtlsclient", follows=True, options=(SOON,))),
     Case("it migrates", Client("gtlsclient", follows=False, options=(SOON, *STAYS.options))),
 )
 ACCESS, BUFFER = 16_000_000, 8_000_000
-"""Of a client's link, in bits a second and bytes: it is the slowest, and nothing is lost there. A client that only
-listens, and loses the first packet that its server sends to its new address, would wait for ever (RFC 9000, section 8).
+"""Rate (bit/s) and queue (bytes) of a client's link, which is the bottleneck and loses nothing.
+
+A client that only receives, and loses its server's first packet to the new address, would wait for ever (RFC 9000,
+section 8).
 """
 SETTINGS = Settings(servers=3, clients=len(CASES), policies=("cclb4",), bottleneck_rate=48_000_000, queue_delay=0.1)
 
 
 def download(rounds: Rounds, nat: Nat, case: Case) -> dict[str, Any]:
-    """What came of it, and how many packets came to the NAT's other port."""
+    """Return the result of a download, with the number of packets to the NAT's other port."""
     if case.nat is None:
         return rounds.alone(case.client) | {"passed": None}
     if case.from_the_first:
@@ -76,18 +78,18 @@ def download(rounds: Rounds, nat: Nat, case: Case) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_clients_move(tmp_path: Path, target: str) -> None:
+def test_migrating_clients_keep_their_server(tmp_path: Path, target: str) -> None:
     settings = SETTINGS.on(target)
-    found = deployment(settings)
+    parts = deployment(settings)
     cases = [case for case in CASES if case.client.missing is None]
     for case in CASES:
         if case not in cases:
             print(f"skipped {case.client.name}: {case.client.missing}")
     if not cases:
-        pytest.skip("no HTTP/3 client")
+        pytest.skip("no HTTP/3 client is installed")
 
     def body(box: Sandbox) -> object:
-        with found.quic_testbed(settings, box) as testbed:
+        with parts.quic_testbed(settings, box) as testbed:
             testbed.offer_objects([SIZE])
             testbed.wait_until_ready()
             for host in testbed.clients.values():
@@ -106,8 +108,8 @@ def test_clients_move(tmp_path: Path, target: str) -> None:
         assert len(done["servers"]) == 1, what
         assert not BROKEN & {name for name, count in done["drops"].items() if count}, what
         if case.nat is None:
-            assert len(done["sources"]) == 2, (*what, "it has taken another port")
+            assert len(done["sources"]) == 2, (*what, "the client changed its port")
         else:
-            assert len(done["sources"]) == 1 and done["passed"] > SIZE / 3000, (*what, "it is sent to at another port")
-        address, cid = done["found"].get("retrieved-address", 0), done["found"].get("retrieved-cid", 0)
+            assert len(done["sources"]) == 1 and done["passed"] > SIZE / 3000, (*what, "packets go to another port")
+        address, cid = done["steering"].get("retrieved-address", 0), done["steering"].get("retrieved-cid", 0)
         assert address > cid if case.client.follows else (address == 0 and cid > 100), what

@@ -1,11 +1,15 @@
-"""Per-connection consistency over QUIC: of 1,000 connections none breaks and none moves while servers come and go, keys
-rotate and the switch forgets everything; and a server that is taken away loses its own, and nobody else's.
+"""Per-connection consistency over QUIC: none of 1,000 connections breaks or moves while servers come and go, keys rotate
+and the switch restarts empty. A removed server loses only its own connections.
 """
+
+from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +21,10 @@ from frontage_testbed.datacentre.servers import PACED, WebServer
 from frontage_testbed.datacentre.services import FILMS
 from frontage_testbed.datacentre.settings import TARGETS, Settings
 from frontage_testbed.load import workload
+from frontage_testbed.load.outcome import Outcome
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
-from quicrounds import BROKEN, drops, until
+from quicrounds import BROKEN, drops, wait_until
 from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow]
@@ -30,25 +35,67 @@ SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]
 IN_SERVICE, SPARE, TO_DRAIN, TO_LOSE = SERVERS[:5], SERVERS[5], SERVERS[0], SERVERS[1]
 
 DOWNLOADS = {"softswitch": 1000, "bmv2": 200}
-"""By the switch: BMv2 forwards some thousand packets a second, and each download begins with a dozen."""
+"""By switch: BMv2 forwards some thousand packets per second, and each download begins with a dozen."""
 OPENING = 6.0
 """Seconds within which the downloads begin."""
 PACE = 2_000
-"""Bytes per second of each."""
+"""Bytes per second of each download."""
 LENGTH = 55.0
-"""Seconds that each takes at least."""
+"""Minimum duration of each download in seconds."""
 ADD, DRAIN, ROTATE, RESTART, LOSE = 7.0, 11.0, 15.0, 20.0, 35.0
-"""When what is done begins, at the earliest."""
+"""Earliest times of the actions in seconds."""
 LATE = 50.0
-"""Until when short requests show where new connections go."""
-PATIENCE = 30.0
-"""Seconds after which a client gives a silent server up."""
-AFTER = LOSE + PATIENCE + 14.0
-"""When all that was under way has ended."""
+"""End of the short requests that show the assignment of new connections."""
+IDLE_TIMEOUT = 30.0
+"""Seconds after which a client gives up a silent server."""
+AFTER = LOSE + IDLE_TIMEOUT + 14.0
+"""Time at which all connections have ended."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A finished request. Times are seconds since the plan's beginning."""
+
+    index: int
+    outcome: str
+    local_port: int
+    started: float
+    connected: float
+    finished: float
+
+    @classmethod
+    def of(cls, outcome: Outcome, start_ns: int) -> Request:
+        """Convert a client's outcome."""
+        times = (outcome.started_ns, outcome.connected_ns, outcome.finished_ns)
+        return cls(outcome.index, outcome.outcome, outcome.local_port, *((time - start_ns) / 1e9 for time in times))
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The observations of a run."""
+
+    requests: list[Request]
+    logged: list[tuple[float, str, str]]
+    """`PacedTestbed.logged` at the end."""
+    addresses: list[str]
+    """The clients' addresses, by index."""
+    drops: list[dict[str, int]]
+    """The switch's drops before its restart, before the removal of a server, and at the end."""
+    added: float
+    """Time at which a server was added."""
+    drained: float
+    restarted: float
+    removed: float
+    """Times at which draining, the switch's restart and the removal of a server were complete."""
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Observed:
+        """Restore what passed through JSON."""
+        return cls(**fields | {"requests": [Request(**request) for request in fields["requests"]]})
 
 
 class PacedTestbed(QuicTestbed):
-    """Behind each server there is an nginx that answers slowly, so that connections last."""
+    """A testbed with a slow nginx behind each server, so that connections last."""
 
     routes = '[[route]]\npath = "/"\norigin = "http://127.0.0.1"\n'
 
@@ -58,21 +105,21 @@ class PacedTestbed(QuicTestbed):
         super()._start_servers()
 
     def generator(self, plan: Path) -> Generator:
-        """For what is slow."""
+        """Return a load generator for paced objects."""
         fast = super().generator(plan)
         return lambda index, start_ns: [*fast(index, start_ns), "--path", PACED]
 
     def logged(self) -> list[tuple[float, str, str]]:
-        """What was answered: when the request came, from which address and port, and the server's name."""
-        found = []
+        """Return the answered requests: time, the client's address and port, and the server's name."""
+        requests = []
         for server in self.server_addresses:
             for line in map(json.loads, self._log(server.name)):
-                found.append((line["time"], line["client"], server.name))
-        return sorted(found)
+                requests.append((line["time"], line["client"], server.name))
+        return sorted(requests)
 
 
 def make_plan(downloads: int) -> list[Arrival]:
-    """The downloads; ten short requests a second meanwhile; and a few when all has settled."""
+    """Return the downloads, ten short requests per second in parallel, and a few after all actions."""
     begin = [(OPENING * i / downloads, int(LENGTH * PACE)) for i in range(downloads)]
     begin += [(OPENING + 0.1 * i, PACE) for i in range(int((LATE - OPENING) * 10))]
     begin += [(AFTER + 0.1 * i, PACE) for i in range(20)]
@@ -80,30 +127,30 @@ def make_plan(downloads: int) -> list[Arrival]:
 
 
 def remove(edge: EdgeSwitch, server: ServerAddresses) -> None:
-    """From all services."""
+    """Remove a server from all services."""
     for service in SERVICES:
         edge.frontage("remove-server", service.server_name(server))
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_connections_stay_where_they_are(tmp_path: Path, target: str) -> None:
+def test_established_connections_keep_their_server(tmp_path: Path, target: str) -> None:
     settings = SETTINGS.on(target)
-    found = deployment(settings)
+    parts = deployment(settings)
     count = DOWNLOADS[target]
     plan = make_plan(count)
 
     def body(box: Sandbox) -> object:
         plan_file = box.scratch / "plan.csv"
         workload.write_plan(plan, plan_file)
-        edge = found.edge(settings, box, IN_SERVICE, SERVICES)
-        with PacedTestbed(settings, box.scratch, edge, found.quic_agent, found.h3_client) as testbed:
+        edge = parts.edge(settings, box, IN_SERVICE, SERVICES)
+        with PacedTestbed(settings, box.scratch, edge, parts.quic_agent, parts.h3_client) as testbed:
             testbed.offer_objects(a.wire_size for a in plan)
             testbed.wait_until_ready()
             dropped: list[dict[str, int]] = []
             added: list[float] = []
 
             def add() -> None:
-                until(lambda: sum(testbed.agents.active_flows()) >= count, "as many are under way as are to stay")
+                wait_until(lambda: sum(testbed.agents.active_flows()) >= count, "all downloads are in progress")
                 added.append(clients.elapsed())
                 edge.add_server(SPARE)
 
@@ -120,7 +167,7 @@ def test_connections_stay_where_they_are(tmp_path: Path, target: str) -> None:
                 (RESTART, restart_switch),
                 (LOSE, lambda: dropped.append(drops(testbed))),
                 (LOSE, lambda: remove(edge, TO_LOSE)),
-                # All that they had is done.
+                # The draining server has no connections left.
                 (AFTER - 2.0, lambda: remove(edge, TO_DRAIN)),
             ]
             clients = Clients(testbed.clients, testbed.generator(plan_file), box.scratch / "clients.log")
@@ -135,50 +182,54 @@ def test_connections_stay_where_they_are(tmp_path: Path, target: str) -> None:
 
             clients.run(act)
             assert not actions
-            until(lambda: len(testbed.logged()) == len(plan), "every request is in its server's log")
+            wait_until(lambda: len(testbed.logged()) == len(plan), "the servers' logs are complete")
             dropped.append(drops(testbed))
-            return {
-                "outcomes": [(o.index, o.outcome, o.local_port, (o.started_ns - clients.start_ns) / 1e9) for o in clients.outcomes],
-                "connected": {o.index: (o.connected_ns - clients.start_ns) / 1e9 for o in clients.outcomes},
-                "finished": {o.index: (o.finished_ns - clients.start_ns) / 1e9 for o in clients.outcomes},
-                "logged": testbed.logged(),
-                "addresses": [client.address6 for client in testbed.client_addresses],
-                "dropped": dropped,
-                "added": added[0],
-                "done": [done[DRAIN], done[RESTART], done[LOSE]],
-            }
+            observed = Observed(
+                requests=[Request.of(outcome, clients.start_ns) for outcome in clients.outcomes],
+                logged=testbed.logged(),
+                addresses=[client.address6 for client in testbed.client_addresses],
+                drops=dropped,
+                added=added[0],
+                drained=done[DRAIN],
+                restarted=done[RESTART],
+                removed=done[LOSE],
+            )
+            return asdict(observed)
 
-    result = Sandboxed(body, tmp_path).result()
-    drain_done, restart_done, lose_done = result["done"]
-    assert len(result["outcomes"]) == len(plan)
+    result = Observed.parse(Sandboxed(body, tmp_path).result())
+    assert len(result.requests) == len(plan)
     answers = defaultdict(list)
-    for _, client, name in result["logged"]:
+    for _, client, name in result.logged:
         answers[client].append(name)
-    served = {}
-    for index, outcome, port, started in sorted(result["outcomes"], key=lambda o: o[3]):
-        # A port may have been another request's before.
-        name = answers[f"[{result['addresses'][plan[index].client]}]:{port}"].pop(0)
-        served[index] = (name, started)
-        if outcome != "ok":
-            assert name == TO_LOSE.name and started < lose_done, (index, outcome, name, started)
-    assert not any(answers.values()), "one request, one server"
-    lost = [index for index, outcome, *_ in result["outcomes"] if outcome != "ok"]
-    assert len(lost) > count / 20, "it had connections when it was taken away"
+    server_of: dict[int, str] = {}
+    for request in sorted(result.requests, key=lambda request: request.started):
+        # An earlier request may have used the same port.
+        name = answers[f"[{result.addresses[plan[request.index].client]}]:{request.local_port}"].pop(0)
+        server_of[request.index] = name
+        if request.outcome != "ok":
+            assert name == TO_LOSE.name and request.started < result.removed, (request, name)
+    assert not any(answers.values()), "each request is in one server's log"
+    lost = [request for request in result.requests if request.outcome != "ok"]
+    assert len(lost) > count / 20, "the removed server had connections"
 
-    # No packet of an established connection is dropped, until a server is gone; then, only what is for that server.
-    before, meanwhile, after = result["dropped"]
+    # The switch drops no packet of an established connection until a server is removed; then only that server's.
+    before, meanwhile, after = result.drops
     assert not BROKEN & before.keys() and not BROKEN & meanwhile.keys(), (before, meanwhile)
     assert BROKEN & after.keys() == {"server-gone"}, after
 
-    downloads = {index for index in served if index < count}
-    early = {index for index in served if result["connected"][str(index)] < result["added"]}
-    # Among those that were under way there may have been some of the short requests.
-    assert len(downloads & early) > 0.9 * count, "all at a time"
-    assert min(result["finished"][str(index)] for index in downloads) > lose_done, "all at a time"
-    late = [served[index] for index in served if index not in downloads]
-    assert SPARE.name not in {served[index][0] for index in early}
-    assert SPARE.name in {name for name, _ in late}, "a server that was added takes part"
-    assert TO_DRAIN.name in {served[index][0] for index in downloads}
-    assert TO_DRAIN.name not in {name for name, started in late if started > drain_done}, "it drains"
-    assert [name for name, started in late if started > restart_done], "the restarted switch assigns"
-    assert not {TO_LOSE.name, TO_DRAIN.name} & {name for name, started in late if started >= AFTER}
+    downloads = [request for request in result.requests if request.index < count]
+    short = [request for request in result.requests if request.index >= count]
+    early = [request for request in result.requests if request.connected < result.added]
+    # The active flows may have included some of the short requests.
+    assert sum(request.index < count for request in early) > 0.9 * count, "the downloads are in progress at the same time"
+    assert min(request.finished for request in downloads) > result.removed, "the downloads outlast all actions"
+
+    def servers(requests: Iterable[Request]) -> set[str]:
+        return {server_of[request.index] for request in requests}
+
+    assert SPARE.name not in servers(early)
+    assert SPARE.name in servers(short), "the added server gets connections"
+    assert TO_DRAIN.name in servers(downloads)
+    assert TO_DRAIN.name not in servers(r for r in short if r.started > result.drained), "the draining server gets no new ones"
+    assert servers(r for r in short if r.started > result.restarted), "the restarted switch assigns connections"
+    assert not {TO_LOSE.name, TO_DRAIN.name} & servers(r for r in short if r.started >= AFTER)

@@ -16,14 +16,14 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 HANDSHAKES = 3
 
 
-def test_the_model_gives_the_published_table() -> None:
+def test_model_gives_published_table() -> None:
     assert {key: establishment(*key, LTE) for key in PUBLISHED} == PUBLISHED
     assert "| without | RTT_DNS + RTT_direct | RTT_DNS + RTT_server |" in page.symbolic()
     assert "| with | RTT_DNS + 2 RTT_direct | RTT_DNS + 2 RTT_server |" in page.symbolic()
     assert "| with | 150 ms | 90 ms |" in page.numbers(LTE)
 
 
-def test_the_page_says_what_was_measured() -> None:
+def test_page_contains_measurements() -> None:
     rows = [
         Row(method, start, retry, True, [base + 1.0, base + 2.0, base + 3.0], [])
         for retry in (False, True)
@@ -36,22 +36,22 @@ def test_the_page_says_what_was_measured() -> None:
 
 @needs_root
 @pytest.mark.slow
-def test_every_handshake_goes_through_the_proxy_and_leaves_it(tmp_path: Path) -> None:
+def test_every_handshake_uses_the_proxy_and_leaves_it(tmp_path: Path) -> None:
     folder = Path(os.environ.get("FRONTAGE_PROGRAMS", REPOSITORY / "target" / "release"))
     try:
         programs = Programs.of(folder)
     except NodeError as error:
         pytest.skip(str(error))
     if absent := missing():
-        pytest.skip(f"needs programs of Debian's: apt-get install {' '.join(absent)}")
+        pytest.skip(f"missing Debian packages: apt-get install {' '.join(absent)}")
 
     def body(box):  # type: ignore[no-untyped-def]
-        with bring_up(programs, box.scratch) as here:
-            return measure(here, HANDSHAKES).as_json()
+        with bring_up(programs, box.scratch) as testbed:
+            return measure(testbed, HANDSHAKES).as_json()
 
     result = Sandboxed(body, tmp_path).result()
     rows = {(row["method"], row["start"], row["retry"], row["cached"]): row for row in result["rows"]}
-    # Delays are exact from below: what is faster than light's share of the model did not take the method that it should.
+    # Delays are exact lower bounds: a faster handshake would have taken another path.
     for (method, start, retry, _cached), row in rows.items():
         least = establishment(method, retry, LTE) + (2 * LTE.dns if start == "cold" else 0)
         assert min(row["handshake_ms"]) >= least, row

@@ -1,4 +1,4 @@
-"""The report: self-contained, complete, and safe against odd data."""
+"""The report: self-contained, complete, and safe against unusual data."""
 
 import re
 from dataclasses import replace
@@ -65,7 +65,7 @@ def test_page_is_well_formed_and_self_contained() -> None:
     assert page.count("<svg") == 3 + len(POLICIES)
 
 
-def test_page_says_what_quic_leaves_out() -> None:
+def test_page_names_policies_excluded_by_quic() -> None:
     page = report.render(replace(SETTINGS, protocol="quic"), PLAN, [make_run("hash")], 0.49)
     WellFormed().feed(page)
     for text in ("HTTP/3", "Policy cheetah-ll is excluded: it counts FIN and RST", "retrieved-cid", "noq"):
@@ -85,14 +85,14 @@ def test_page_shows_both_schedulers_side_by_side() -> None:
     assert rows == ["hash", "hash+aifo", "cclb4", "cclb4+aifo"]
     for text in ("132 packets", "window of 20 ranks, samples one packet in 15", "k = 0.1"):
         assert text in page
-    assert "<th>64</th><th>1024</th></tr>" in page, "bands in order, without those that nothing was counted in"
+    assert "<th>64</th><th>1024</th></tr>" in page, "bands are in order, without empty ones"
     assert page.count("<tr><td>hash+aifo</td><td>5</td><td>777</td></tr>") == 1
-    # Distributions of short and long flows and of variances, the short flows of each policy, active flows of each run.
+    # Distributions of short and long flows and of variances, short flows of each policy, and active flows of each run.
     assert page.count("<svg") == 3 + 2 + 4
     assert page.count('<path class="line s0 dashed"') == 3
 
 
-def test_terminal_shows_who_was_refused() -> None:
+def test_terminal_shows_drops_by_band() -> None:
     assert refusal_table([make_run("hash")]) is None
     table = refusal_table([make_run(t.policy, scheduler=t.scheduler) for t in BOTH.treatments])
     assert table is not None
@@ -105,22 +105,22 @@ def test_terminal_shows_who_was_refused() -> None:
     }
 
 
-def test_failures_are_not_hidden() -> None:
+def test_report_shows_failures() -> None:
     page = report.render(SETTINGS, PLAN, [make_run("hash", "ECONNRESET")], 0.49)
     assert f"{len(PLAN)} of {len(PLAN)} requests failed" in page
 
 
-def test_a_run_without_finished_flows_still_makes_a_page() -> None:
+def test_run_without_finished_flows_has_a_page() -> None:
     run = PolicyRun(Treatment("hash"), (), ActiveFlows(("s1", "s2"), (), ()))
     WellFormed().feed(report.render(SETTINGS, PLAN, [run], 0.49))
 
 
-def test_axes_mark_round_values() -> None:
+def test_axes_have_round_ticks() -> None:
     assert [t for _, t in Axis("", 0, 20).ticks()] == ["0", "5", "10", "15", "20"]
     assert [t for _, t in Axis("", 0.5, 2000, logarithmic=True).ticks()] == ["1", "10", "100", "1000"]
 
 
-def test_cdf_keeps_its_ends_when_thinned() -> None:
+def test_thinned_cdf_keeps_its_ends() -> None:
     points = cdf_points([float(v) for v in range(5000)])
     assert points[0] == (0.0, 1 / 5000)
     assert points[-1] == (4999.0, 1.0)

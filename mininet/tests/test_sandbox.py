@@ -1,4 +1,4 @@
-"""The sandbox leaves nothing behind, however it ends."""
+"""The sandbox leaves nothing behind, whatever ends it."""
 
 import os
 import signal
@@ -36,20 +36,20 @@ def start(directory: Path, then: str) -> subprocess.Popen[str]:
 
 
 def left_behind(directory: Path) -> list[str]:
-    """What of a sandbox can still be found: processes, interfaces, mounts, files."""
-    found = []
+    """Return the remains of a sandbox: processes, interfaces, mounts and files."""
+    remains = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue
         if f"4242.{os.getpid()}" in command and "sleep" in command.split(" ")[0]:
-            found.append(f"process {process.name}: {command}")
+            remains.append(f"process {process.name}: {command}")
     if "sandbox-test" in subprocess.run(["ip", "link"], capture_output=True, text=True, check=True).stdout:
-        found.append("interface")
-    found += [line for line in Path("/proc/mounts").read_text().splitlines() if str(directory) in line]
-    found += [str(p) for p in (directory / "run").glob("*")]
-    return found
+        remains.append("interface")
+    remains += [line for line in Path("/proc/mounts").read_text().splitlines() if str(directory) in line]
+    remains += [str(p) for p in (directory / "run").glob("*")]
+    return remains
 
 
 def wait_until_clean(directory: Path) -> None:
@@ -73,7 +73,7 @@ def wait_until_up(process: subprocess.Popen[str]) -> None:
         ("import os; os.kill(os.getpid(), 9); import ctypes; ctypes.string_at(0)", 128 + signal.SIGSEGV),
     ],
 )
-def test_status_is_passed_on_and_nothing_stays(tmp_path: Path, then: str, status: int) -> None:
+def test_exit_status_is_returned_and_nothing_remains(tmp_path: Path, then: str, status: int) -> None:
     with start(tmp_path, then) as process:
         wait_until_up(process)
         assert process.wait(20) == status
@@ -90,7 +90,7 @@ def test_signals_end_the_whole_sandbox(tmp_path: Path, number: signal.Signals) -
     wait_until_clean(tmp_path)
 
 
-def test_a_killed_run_does_not_hinder_the_next(tmp_path: Path) -> None:
+def test_killed_run_does_not_block_the_next(tmp_path: Path) -> None:
     with start(tmp_path, "time.sleep(600)") as process:
         wait_until_up(process)
         process.kill()
@@ -99,7 +99,7 @@ def test_a_killed_run_does_not_hinder_the_next(tmp_path: Path) -> None:
         assert process.wait(20) == 0
 
 
-def test_two_runs_in_one_directory_are_refused(tmp_path: Path) -> None:
+def test_second_run_in_the_same_directory_is_rejected(tmp_path: Path) -> None:
     with start(tmp_path, "time.sleep(600)") as first:
         wait_until_up(first)
         with start(tmp_path, "return 0") as second:
@@ -108,8 +108,8 @@ def test_two_runs_in_one_directory_are_refused(tmp_path: Path) -> None:
         first.terminate()
 
 
-def test_two_runs_in_two_directories_do_not_meet(tmp_path: Path) -> None:
-    # Both make interfaces of the same names.
+def test_runs_in_different_directories_are_isolated(tmp_path: Path) -> None:
+    # Both create interfaces with the same names.
     with start(tmp_path / "a", "time.sleep(600)") as first, start(tmp_path / "b", "return 0") as second:
         wait_until_up(first)
         wait_until_up(second)

@@ -1,4 +1,4 @@
-"""Settings from the environment: defaults, and errors that say what to write instead."""
+"""Settings from the environment: defaults, and errors with the valid values."""
 
 from dataclasses import replace
 
@@ -15,24 +15,24 @@ from frontage_testbed.datacentre.settings import (
 )
 
 
-def test_nothing_set_is_the_default() -> None:
+def test_empty_environment_gives_defaults() -> None:
     assert from_environment({}) == Settings()
     assert from_environment({"LOAD": "", "TARGET": " "}) == Settings()
 
 
-def test_everything_set() -> None:
+def test_all_settings_are_read() -> None:
     settings = from_environment({"DEMO_SECONDS": "5", "LOAD": "0.5", "SEED": "9", "SERVERS": "4", "TARGET": "bmv2"})
     expected = Settings(seconds=5, load=0.5, seed=9, servers=4, target="bmv2", bottleneck_rate=BMV2_RATE, delay=0)
     assert settings == expected
 
 
-def test_policies_are_those_that_go_with_the_protocol() -> None:
+def test_protocol_excludes_unsupported_policies() -> None:
     settings = from_environment({"PROTOCOL": "quic"})
     assert settings == replace(Settings(), protocol="quic", policies=settings.policies)
     assert set(POLICIES) - set(settings.policies) == {"cheetah-ll"}
 
 
-def test_a_scheduler_is_run_beside_the_plain_queue_of_the_same_depth() -> None:
+def test_scheduler_runs_beside_fifo_of_the_same_depth() -> None:
     settings = from_environment({"SCHEDULER": "aifo"})
     names = [treatment.name for treatment in settings.treatments]
     assert names[:4] == ["hash", "hash+aifo", "cheetah-rr", "cheetah-rr+aifo"]
@@ -45,13 +45,13 @@ def test_a_scheduler_is_run_beside_the_plain_queue_of_the_same_depth() -> None:
     assert plain.bottleneck_packets is None
 
 
-def test_a_scheduler_needs_a_switch_that_sees_the_queue() -> None:
+def test_aifo_requires_softswitch() -> None:
     with pytest.raises(SettingsError, match=r"SCHEDULER=aifo.*TARGET=softswitch"):
         from_environment({"SCHEDULER": "aifo", "TARGET": "bmv2"})
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("name", "value", "message"),
     [
         ("DEMO_SECONDS", "soon", "not a number"),
         ("DEMO_SECONDS", "0", "1 to 3600"),
@@ -67,30 +67,30 @@ def test_a_scheduler_needs_a_switch_that_sees_the_queue() -> None:
         ("TARGET", "tofino", "softswitch or bmv2"),
     ],
 )
-def test_bad_values_are_refused_by_name(name: str, value: str, says: str) -> None:
-    with pytest.raises(SettingsError, match=f"{name}.*{says}"):
+def test_invalid_values_are_rejected_by_name(name: str, value: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}.*{message}"):
         from_environment({name: value})
 
 
-def test_the_page_has_settings_of_its_own() -> None:
+def test_demo_with_real_servers_has_its_own_settings() -> None:
     assert page_from_environment({}) is page_from_environment({"QDSR": "0", "LOAD": "0.5"}) is None
     settings = page_from_environment({"QDSR": "1", "SEED": "9", "SERVERS": "3", "LOAD": " "})
     assert settings is not None
     assert (settings.seed, settings.servers, settings.protocol) == (9, 3, "quic")
-    # As a proxy, the balancer's own link is what a page waits for.
+    # As a proxy, the balancer's own link limits the page.
     assert settings.server_rate < settings.bottleneck_rate / 2
 
 
 @pytest.mark.parametrize(
-    ("env", "says"),
+    ("env", "message"),
     [
         ({"QDSR": "yes"}, "QDSR='yes' is unknown; use 0 or 1"),
         ({"QDSR": "1", "SERVERS": "9"}, "SERVERS=9 is out of range; use 2 to 8"),
         ({"QDSR": "1", "SCHEDULER": "aifo", "LOAD": "0.5"}, "cannot be combined with LOAD, SCHEDULER"),
     ],
 )
-def test_what_the_page_cannot_have_is_refused(env: dict[str, str], says: str) -> None:
-    with pytest.raises(SettingsError, match=says):
+def test_settings_not_available_with_real_servers_are_rejected(env: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         page_from_environment(env)
 
 

@@ -1,4 +1,4 @@
-"""Records on a supercluster: the checker must find what is wrong, and a short storm nothing."""
+"""Records on a supercluster: the checker detects violations, and a short run of failures causes none."""
 
 import asyncio
 import os
@@ -34,27 +34,27 @@ def read(value: str, begin: int, end: int, version: int, **more: object) -> Oper
 
 
 def check(operations: Sequence[Operation], value: str, version: int) -> list[str]:
-    """With all sites reading the same at the end."""
+    """Check a history after which all sites read the same."""
     consistency = operations[0].consistency
     final = {(s, "guid"): read(value, 90, 91, version, site=s, consistency=consistency) for s in (1, 2)}
     return violations(operations, final)
 
 
-def test_histories_that_are_well() -> None:
+def test_consistent_histories_pass() -> None:
     two = [put("a", 1, 2, 1), put("b", 3, 6, 2)]
     assert check(two, "b", 2) == []
     assert check([*two, read("a", 4, 5, 1), read("b", 4, 5, 2)], "b", 2) == []
-    # Done, or not, or late.
+    # The write is done, not done, or done later.
     unknown = [*two, put("c", 4)]
     assert check(unknown, "b", 2) == []
     assert check(unknown, "c", 3) == []
-    # A mirror may be behind.
-    late = [replace(one, consistency="total-writes") for one in [*two, read("a", 8, 9, 1)]]
+    # A mirror may lag.
+    late = [replace(operation, consistency="total-writes") for operation in [*two, read("a", 8, 9, 1)]]
     assert check(late, "b", 2) == []
 
 
 @pytest.mark.parametrize(
-    ("operations", "value", "version", "found"),
+    ("operations", "value", "version", "violation"),
     [
         ([put("a", 1, 5, 1), put("b", 2, 6, 1)], "b", 1, "a write is lost"),
         ([put("a", 1, 2, 1), put("b", 3, 4, 2)], "a", 1, "writes are lost"),
@@ -66,11 +66,11 @@ def test_histories_that_are_well() -> None:
         ([put("a", 1, 2, 1), put("b", 3, 4, 3)], "b", 3, "done twice"),
     ],
 )
-def test_what_no_order_explains_is_found(operations: list[Operation], value: str, version: int, found: str) -> None:
-    assert any(found in what for what in check(operations, value, version))
+def test_inconsistent_histories_are_detected(operations: list[Operation], value: str, version: int, violation: str) -> None:
+    assert any(violation in what for what in check(operations, value, version))
 
 
-def test_eventual_sites_agree_on_the_latest() -> None:
+def test_eventual_sites_must_agree_on_the_latest_write() -> None:
     writes = [put("a", 1, 2, 70, consistency="eventual"), put("b", 3, 4, 60, consistency="eventual")]
     assert check(writes, "a", 70) == []
     assert any("a write is lost" in what for what in check(writes, "b", 60))
@@ -78,14 +78,14 @@ def test_eventual_sites_agree_on_the_latest() -> None:
     assert any("do not agree" in what for what in violations(writes, apart))
 
 
-def test_histories_are_kept_as_lines(tmp_path: Path) -> None:
-    some = [put("a", 1, 2, 1), put("ä", 3)]
+def test_histories_survive_saving(tmp_path: Path) -> None:
+    history = [put("a", 1, 2, 1), put("ä", 3)]
     file = tmp_path / "history"
-    file.write_text("".join(f"{one.line()}\n" for one in some))
-    assert load([file]) == some
+    file.write_text("".join(f"{operation.line()}\n" for operation in history))
+    assert load([file]) == history
 
 
-def test_the_page_says_what_was_measured(tmp_path: Path) -> None:
+def test_page_contains_results(tmp_path: Path) -> None:
     homes = {"guid": 1, "other": 2, "third": 3}
     phases = [Phase("quiet", 0, 10**9), Phase("node killed", 10**9, 3 * 10**9)]
     puts = [put(f"{n}", n * 10**8, n * 10**8 + 2 * 10**6, n + 1) for n in range(10)]
@@ -104,17 +104,18 @@ def needs_nats() -> None:
         pytest.skip(f"no nats-server of at least {SAFE}: make build/nats-server, or its path in NATS_SERVER")
 
 
-def well(result: Result, phases: Sequence[str]) -> None:
-    """Nothing is lost or out of order, all moves got to their end or back, and in each phase somebody could write."""
+def assert_consistent(result: Result, phases: Sequence[str]) -> None:
+    """Assert that there are no violations, all moves ended, and some client could write in each phase."""
     assert result.violations == []
     assert [phase.name for phase in result.phases] == phases
     for phase in result.phases:
         assert any(
-            one.kind == "put" and one.version is not None and phase.begin <= one.end < phase.end for one in result.operations
+            operation.kind == "put" and operation.version is not None and phase.begin <= operation.end < phase.end
+            for operation in result.operations
         ), phase.name
-    classes = [line for line in result.moves if " records: " not in line]
-    assert len(classes) == 2
-    assert all(": done after " in line or " again after " in line for line in classes), result.moves
+    stream_moves = [line for line in result.moves if " records: " not in line]
+    assert len(stream_moves) == 2
+    assert all(": done after " in line or " again after " in line for line in stream_moves), result.moves
 
 
 PHASES = ["quiet", "node killed", "node killed: back", "region killed", "region killed: back"]
@@ -122,8 +123,8 @@ MOVES = ["stream moved", "stream and records moved, node killed", "quiet again"]
 
 
 @pytest.mark.slow
-def test_a_storm_on_one_machine_loses_nothing(tmp_path: Path) -> None:
-    """All but the links: there are none to cut."""
+def test_failures_on_one_machine_lose_nothing(tmp_path: Path) -> None:
+    """Run all phases except those with cut links, which one machine does not have."""
     needs_nats()
 
     def spawn(command: Sequence[str | Path], log: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -136,12 +137,12 @@ def test_a_storm_on_one_machine_loses_nothing(tmp_path: Path) -> None:
         result = asyncio.run(Storm(nats, regions, tmp_path, SHORT, None).run())
     finally:
         nats.stop()
-    well(result, [*PHASES, *MOVES])
+    assert_consistent(result, [*PHASES, *MOVES])
 
 
 @needs_root
 @pytest.mark.slow
-def test_a_storm_over_a_wide_area_loses_nothing(tmp_path: Path) -> None:
+def test_failures_over_a_wide_area_lose_nothing(tmp_path: Path) -> None:
     needs_nats()
     folder = Path(os.environ.get("FRONTAGE_PROGRAMS", REPOSITORY / "target" / "release"))
     try:
@@ -150,17 +151,17 @@ def test_a_storm_over_a_wide_area_loses_nothing(tmp_path: Path) -> None:
         pytest.skip(str(error))
 
     def body(box):  # type: ignore[no-untyped-def]
-        with bring_up(programs, box.scratch, SHORT.seed) as here:
-            storm = Storm(here.servers, here.regions, box.scratch, SHORT, here.cut)
+        with bring_up(programs, box.scratch, SHORT.seed) as testbed:
+            storm = Storm(testbed.servers, testbed.regions, box.scratch, SHORT, testbed.cut)
             return asdict(asyncio.run(storm.run()))
 
-    found = Sandboxed(body, tmp_path).result()
-    operations = [Operation(**one) for one in found["operations"]]
-    phases = [Phase(**one) for one in found["phases"]]
-    result = Result(operations, found["homes"], phases, found["counts"], found["moves"], found["violations"])
-    well(result, [*PHASES, "links cut", "links back", *MOVES])
+    saved = Sandboxed(body, tmp_path).result()
+    operations = [Operation(**entry) for entry in saved["operations"]]
+    phases = [Phase(**entry) for entry in saved["phases"]]
+    result = Result(operations, saved["homes"], phases, saved["counts"], saved["moves"], saved["violations"])
+    assert_consistent(result, [*PHASES, "links cut", "links back", *MOVES])
 
 
-def test_homes_are_shared_evenly_in_one_partition_each() -> None:
+def test_homes_are_even_and_in_one_partition_each() -> None:
     homes = choose([1, 2, 3], 5)
     assert sorted(homes.values()) == [1] * 5 + [2] * 5 + [3] * 5

@@ -21,7 +21,7 @@ def test_websearch_cdf_is_the_published_one() -> None:
     assert cdf.mean() == pytest.approx(1.711e6, rel=0.01)
 
 
-def test_representatives_keep_the_mean_and_the_order() -> None:
+def test_representatives_keep_mean_and_order() -> None:
     cdf = workload.load_cdf()
     sizes = cdf.representatives()
     assert len(set(sizes)) == workload.SIZES
@@ -39,28 +39,28 @@ def test_representatives_keep_the_mean_and_the_order() -> None:
         ((0, 0), (1, 0.5), (2, 0.4), (3, 1)),
     ],
 )
-def test_a_malformed_cdf_is_refused(points: tuple[tuple[float, float], ...]) -> None:
+def test_malformed_cdf_is_rejected(points: tuple[tuple[float, float], ...]) -> None:
     with pytest.raises(ValueError, match="CDF"):
         Cdf(points)
 
 
-def test_equal_seeds_give_equal_plans_and_others_do_not() -> None:
+def test_plan_depends_on_seed_only() -> None:
     assert workload.plan(**ARGUMENTS) == workload.plan(**ARGUMENTS)
     assert workload.plan(**ARGUMENTS) != workload.plan(**(ARGUMENTS | {"seed": 8}))
 
 
-def test_a_plan_does_not_change_between_versions() -> None:
+def test_plan_is_stable_across_versions() -> None:
     first = workload.plan(**(ARGUMENTS | {"seed": 1}))[0]
     assert (first.time, first.client, first.size, first.closing) == (0.001618, 3, 3_350_000, "rst")
 
 
-def test_arrivals_offer_the_load_that_was_asked_for() -> None:
+def test_arrivals_offer_requested_load() -> None:
     arguments = ARGUMENTS | {"seconds": 2000.0}
     plan = workload.plan(**arguments)
     assert workload.offered_load(plan, 2000, 160e6, TCP) == pytest.approx(0.8, rel=0.03)
 
 
-def test_gaps_are_exponential() -> None:
+def test_interarrival_times_are_exponential() -> None:
     plan = workload.plan(**(ARGUMENTS | {"seconds": 500.0}))
     gaps = [b.time - a.time for a, b in itertools.pairwise(plan)]
     mean = sum(gaps) / len(gaps)
@@ -68,7 +68,7 @@ def test_gaps_are_exponential() -> None:
     assert variance == pytest.approx(mean**2, rel=0.1)
 
 
-def test_every_arrival_is_within_the_run_and_well_formed() -> None:
+def test_arrivals_are_within_the_run_and_valid() -> None:
     plan = workload.plan(**ARGUMENTS)
     assert [a.index for a in plan] == list(range(len(plan)))
     assert all(0 <= a.time < 60 and 0 <= a.client < 4 and a.wire_size >= 1 for a in plan)
@@ -76,7 +76,7 @@ def test_every_arrival_is_within_the_run_and_well_formed() -> None:
     assert closings == pytest.approx(dict(workload.CLOSINGS), abs=0.04)
 
 
-def test_a_plan_survives_its_file(tmp_path: Path) -> None:
+def test_plan_survives_saving(tmp_path: Path) -> None:
     plan = workload.plan(**ARGUMENTS)
     workload.write_plan(plan, tmp_path / "plan.csv")
     assert workload.read_plan(tmp_path / "plan.csv") == plan

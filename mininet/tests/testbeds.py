@@ -1,4 +1,4 @@
-"""What the tests that bring up testbeds share."""
+"""Helpers of the tests that bring up testbeds."""
 
 import json
 import os
@@ -15,11 +15,11 @@ from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.nodes import Namespace
 from frontage_testbed.sandbox import Sandbox
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root: run it with sudo")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root: run this with sudo")
 
 
 def deployment(settings: Settings) -> Deployment:
-    """What testbeds are made of; without it, the test is skipped."""
+    """Return the parts of the testbeds; skip the test if something is missing."""
     try:
         return find(settings)
     except DeploymentError as error:
@@ -27,7 +27,7 @@ def deployment(settings: Settings) -> Deployment:
 
 
 class Sandboxed:
-    """A function that runs in a sandbox of its own, in another process, while the test goes on."""
+    """A function that runs in its own sandbox, in another process, while the test continues."""
 
     def __init__(self, body: Callable[[Sandbox], object], directory: Path) -> None:
         self._directory = directory
@@ -50,14 +50,14 @@ class Sandboxed:
             os._exit(status)
 
     def result(self) -> Any:
-        """Wait for the function's result, as it comes out of JSON."""
+        """Wait for the function's result, which passes through JSON."""
         _, status = os.waitpid(self._pid, 0)
         assert os.waitstatus_to_exitcode(status) == 0, f"the testbed failed; logs are in {self._directory / 'logs'}"
         return json.loads(self._result.read_text())
 
 
 def network_counters(host: Namespace) -> dict[str, int]:
-    """The kernel's counters of a host: names such as Tcp.OutRsts and TcpExt.PAWSEstab."""
+    """Return the kernel's counters of a host, by names such as Tcp.OutRsts and TcpExt.PAWSEstab."""
     counters = {}
     lines = host.run(["cat", "/proc/net/snmp", "/proc/net/netstat"]).stdout.splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=True):

@@ -168,7 +168,7 @@ def _packets_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
     return (
         "<h2>Packets</h2><h3>How the edge switch found a packet's server</h3><p>Packets to and from the virtual IP address, by the switch's counters. "
         f"{PROTOCOLS[settings.protocol].steering}</p>"
-        f"{steering or '<p>There are no counts.</p>'}<h3>Drops by reason</h3>{drops or '<p>The edge switch dropped no packets.</p>'}"
+        f"{steering or '<p>The switch counted no packets.</p>'}<h3>Drops by reason</h3>{drops or '<p>The edge switch dropped no packets.</p>'}"
     )
 
 

@@ -59,7 +59,7 @@ class Datagram:
     """A UDP datagram from or to the service."""
 
     up: bool
-    """Whether the client sent it."""
+    """True if the client sent it."""
     local: tuple[str, int]
     """The client's address and port."""
     remote: str

@@ -28,7 +28,7 @@ class Scrape:
     samples: tuple[Sample, ...]
 
     def total(self, name: str, **labels: str) -> float:
-        """Return the sum of a metric's values with these labels; 0 if there is none."""
+        """Return the sum of a metric's values with these labels; 0 without values."""
         return sum(s.value for s in self.samples if s.name == name and labels.items() <= s.labels.items())
 
     def by(self, label: str, name: str) -> dict[str, int]:

@@ -29,7 +29,7 @@ OFFLOADS_OFF = "ethtool -K {interface} tx off rx off tso off gso off gro off >/d
 CONGESTION_CONTROL = "congctl cubic"
 """Option for a host's routes. The kernel's default differs by distribution, and results must not depend on it.
 
-A namespace may set the sysctl only to algorithms that the machine's administrator allows, so it is no alternative.
+The sysctl would not do: a namespace may set it only to algorithms that the machine's administrator allows.
 """
 
 TCP_SETTINGS = {

@@ -29,7 +29,7 @@ MAPPING_TIMEOUT = 120.0
 
 @dataclass(frozen=True)
 class Failover:
-    """What a client observed. Sites are places."""
+    """A client's observations. Sites are places."""
 
     interval: float
     """Seconds between two computations of the mapping."""

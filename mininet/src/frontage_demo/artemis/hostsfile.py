@@ -21,10 +21,10 @@ BOUND = 'mount --bind "$0" /etc/hosts && exec "$@"'
 
 @dataclass(frozen=True)
 class Binding:
-    """What the network observed of a client's download."""
+    """A client's download as the network observed it."""
 
     whole: bool
-    """Whether the client reported success and has the right bytes."""
+    """True if the client reported success and has the right bytes."""
     site: str | None
     """The place of the site whose own address the client moved to; None if it stayed at the service address."""
     before: int

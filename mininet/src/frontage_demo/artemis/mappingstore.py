@@ -97,10 +97,10 @@ def placed(folder: Path) -> Placed | None:
 
 @dataclass(frozen=True)
 class Known:
-    """What the store knows of a client's network."""
+    """The store's knowledge of a client's network."""
 
     seen: bool
-    """Whether a switch's digest reported it while it was in no region."""
+    """True if a switch's digest reported it while it was in no region."""
     region: int
     """The client's region; 0 for none."""
 

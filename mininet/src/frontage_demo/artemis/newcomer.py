@@ -29,10 +29,10 @@ Without a handshake there is no passive RTT."""
 
 @dataclass(frozen=True)
 class Newcomer:
-    """What the controllers know of the client at the end."""
+    """The controllers' knowledge of the client at the end."""
 
     seen: bool
-    """Whether a switch's digest reported the client."""
+    """True if a switch's digest reported the client."""
     rtts: tuple[Rtt, ...]
     region: int
 

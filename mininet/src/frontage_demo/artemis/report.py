@@ -61,15 +61,7 @@ def write(results: Sequence[Result], tries: Sequence[Try], seen: Failover | None
         parts.append(template.section("failover", table=computed, measured=measured))
     if clients:
         parts.append(template.section("clients", table=tables.markdown(tables.clients(clients))))
-    parts.append(template.section("run", deployments="\n".join(map(_deployment, results))))
+    parts.append(template.section("run", table=tables.markdown(tables.runs(results))))
     page = directory / "artemis.md"
     page.write_text(join(parts))
     return page
-
-
-def _deployment(result: Result) -> str:
-    steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in result.startup.items())
-    return (
-        f"- {result.scenario.title}: {len(result.scenario.sites)} sites, {len(result.scenario.clients)} clients, "
-        f"{result.rounds} connections per client and method, seed {result.seed}; start-up took {steps}."
-    )

@@ -32,7 +32,7 @@ class Result:
     startup: Mapping[str, float]
     """Seconds for each step of the start-up."""
     suboptimal: float
-    """Share of the clients that anycast leads to another site than the best one."""
+    """Share of the clients that anycast leads away from their best site."""
     extra: float
     """Mean over all clients of the additional milliseconds."""
     least: Mapping[str, tuple[float, float]]

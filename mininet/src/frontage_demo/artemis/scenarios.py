@@ -1,9 +1,9 @@
 """Places of clients and sites: the deployments of the paper's evaluation, on the regions of the latency matrix.
 
 The paper's clients are in 15 AWS regions, which the matrix contains in the same order. Its sites are in 11 unnamed
-Google Cloud regions on 5 continents; here they are in AWS regions, too. Of the choices with the paper's numbers of sites
-and continents we took ones whose mean round-trip time between a client and its best site is near the published one,
-which is the difference of query and set-up latency for DNS in Table 5.
+Google Cloud regions on 5 continents; here they are in AWS regions, too. Their choice keeps the paper's numbers of sites
+and continents, and a mean round-trip time between a client and its best site near the published one. The published one
+is the difference of query and set-up latency for DNS in Table 5.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Published:
     setup: tuple[float, float, float]
     query: tuple[float, float, float]
     suboptimal: float
-    """Share of clients that anycast leads to another site than the best one (Table 6)."""
+    """Share of clients that anycast leads away from their best site (Table 6)."""
     extra: float
     """Additional latency, as a mean over all clients in ms (Table 6)."""
 

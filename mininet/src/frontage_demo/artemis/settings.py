@@ -29,7 +29,7 @@ class Settings:
     degrees: tuple[int, ...]
     """Degrees of redundancy, X, compared in the first scenario."""
     dispatched: bool
-    """Whether dispatchers read the service's name; otherwise the switch decides by its address."""
+    """True if dispatchers read the service's name; otherwise the switch decides by its address."""
     tries: int
     """Connections with X = 1 and with X = 2 over lossy paths; 0 skips the experiments with loss and site failure."""
     output: Path

@@ -61,7 +61,7 @@ ONE_SITE = int(_POLICY.needed(np.array([[True, False]]), np.array([[False, True]
 
 @dataclass(frozen=True)
 class Shift:
-    """What was observed. Epochs are the controller's, counted from the last one that had ended before demand moved; set-up
+    """The observations. Epochs are the controller's, counted from the last one that had ended before demand moved; set-up
     times are in ms.
     """
 

@@ -141,7 +141,7 @@ class Site:
 
     @property
     def ended(self) -> bool:
-        """Whether a process has ended unexpectedly."""
+        """True if a process has ended unexpectedly."""
         return any(process.poll() is not None for process in self._processes)
 
     @property
@@ -171,7 +171,7 @@ class Site:
 
     @property
     def has_replicas(self) -> bool:
-        """Whether the dispatcher, if there is one, has a replica."""
+        """True if the dispatcher, if there is one, has a replica."""
         return not self._dispatched or bool(dispatchers.replicas(self._dispatcher_host, self.addresses))
 
     @property

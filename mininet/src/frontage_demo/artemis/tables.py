@@ -73,7 +73,7 @@ def below(ours: float, other: float) -> float:
 
 
 def routing(results: Sequence[Result]) -> Table:
-    """Return Table 6: how often anycast leads to another site than the best one, and the additional latency."""
+    """Return Table 6: how often anycast leads away from the best site, and the additional latency."""
     head = ["deployment", "published suboptimal share", "ours", "published additional latency", "ours"]
     rows = []
     for result in results:
@@ -154,6 +154,18 @@ def clients(rows: Mapping[str, Mapping[str, Any]]) -> Table:
         [name, row["version"], row["site"] or "stays", str(row["before"]), str(row["after"]) if row["site"] else "-"]
         for name, row in rows.items()
     ]
+
+
+def runs(results: Sequence[Result]) -> Table:
+    """Return the size of each deployment and the steps of its start-up."""
+    head = ["deployment", "sites", "clients", "connections per client and method", "seed", "start-up"]
+    rows = []
+    for result in results:
+        scenario = result.scenario
+        sizes = (len(scenario.sites), len(scenario.clients), result.rounds, result.seed)
+        steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in result.startup.items())
+        rows.append([scenario.title, *map(str, sizes), steps])
+    return head, rows
 
 
 def unmet(results: Sequence[Result]) -> list[str]:

@@ -21,7 +21,7 @@ class Fetched:
     bytes: int
     """Bytes of the body."""
     whole: bool
-    """Whether the client has the complete, unchanged object."""
+    """True if the client has the complete, unchanged object."""
     protocol: str
     """Protocol of the response; HTTP/3 is h3."""
 

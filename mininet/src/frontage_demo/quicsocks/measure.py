@@ -28,7 +28,7 @@ class Row:
     """With a proxy: whether its association exists already (warm) or is set up first (cold); "" without a proxy."""
     retry: bool
     cached: bool
-    """Whether the resolver has the name in its cache."""
+    """True if the resolver has the name in its cache."""
     handshake_ms: list[float]
     migrated_ms: list[float]
     """Times until the first packet of the server arrived on the direct path, for clients that migrated."""

@@ -27,7 +27,7 @@ class Times:
 
 @dataclass(frozen=True)
 class PhaseFigures:
-    """What writers observed in a phase."""
+    """The writers' observations in a phase."""
 
     phase: Phase
     acknowledged: float

@@ -42,7 +42,7 @@ class Phase:
 
 @dataclass
 class Result:
-    """What a run produced."""
+    """The result of a run."""
 
     operations: list[Operation]
     homes: Mapping[str, int]

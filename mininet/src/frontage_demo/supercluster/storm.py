@@ -153,7 +153,7 @@ class Storm:
         await self._hold()
 
     async def _move_and_kill(self) -> None:
-        """Move the stream back and its records elsewhere one by one, and kill the leader meanwhile."""
+        """Move the stream back and its records elsewhere one by one, and kill the leader at the same time."""
         home, second, third = self._sites
         group = await self._class(home)
         victim = self._servers.named((await moves.standing(self._stores[second].link, group)).servers[0])

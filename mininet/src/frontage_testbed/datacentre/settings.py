@@ -24,7 +24,7 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True)
 class Treatment:
-    """What distinguishes a run from others with the same arrivals."""
+    """The settings in which runs with the same arrivals differ."""
 
     policy: str
     """How the switch assigns connections to servers."""

@@ -24,14 +24,14 @@ class Done:
     status: int | None
     """The client's exit status; None if it did not end in time."""
     right: bool
-    """Whether the object arrived unchanged."""
+    """True if the object arrived unchanged."""
     log: str
     """The end of the client's output."""
     seen: list[Datagram]
 
     @property
     def whole(self) -> bool:
-        """Whether the client succeeded and the object is unchanged."""
+        """True if the client succeeded and the object is unchanged."""
         return self.status == 0 and self.right
 
 
@@ -64,7 +64,7 @@ class Download:
 
     @property
     def runs(self) -> bool:
-        """Whether the client still runs."""
+        """True if the client still runs."""
         return self._process.poll() is None
 
     def wait_for(self, count: int) -> bool:

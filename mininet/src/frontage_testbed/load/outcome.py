@@ -31,7 +31,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether all bytes arrived unchanged."""
+        """True if all bytes arrived unchanged."""
         return self.outcome == OK
 
     @property

@@ -1,9 +1,9 @@
 // The Internet between clients, name servers and sites, in one switch.
 //
-//   packet from a host's or site's port:  its destination's route selects the output port
-//                                         -> delay line of the two places: a port in loopback mode whose link has the
-//                                            one-way delay (and loss)
-//   packet from a delay line:             -> the selected port, with the neighbor's Ethernet address
+//   packet from a host's or site's port:  its destination's route selects the output port.
+//                                         -> Delay line of the two places: a port in loopback mode whose link has the
+//                                            one-way delay (and loss).
+//   packet from a delay line:             -> The selected port, with the neighbor's Ethernet address.
 //
 // Routes to anycast prefixes depend on the input port: as with BGP, the network leads each client to one site.
 #include <core.p4>
