@@ -74,7 +74,7 @@ class Graph:
 
     @property
     def balances(self) -> bool:
-        """Whether a switch serves the VIP; else hosts ask each other."""
+        """True if a switch serves the VIP; else hosts ask each other."""
         return any(switch.balances for switch in self.switches)
 
     @cached_property

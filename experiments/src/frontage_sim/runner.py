@@ -72,7 +72,7 @@ def run_all(
 
 
 def is_of(folder: Path, digest: str) -> bool:
-    """Whether a folder holds the run of this digest, whole."""
+    """True if a folder holds the run of this digest, whole."""
     return (folder / RESOLVED).exists() and (folder / RESOLVED).read_text() == digest
 
 

@@ -126,7 +126,7 @@ class _File(RootModel[Annotated[Wide, Field(discriminator="experiment")]]):
 
 
 def is_wide(file: Path) -> bool:
-    """Whether a scenario file is one of these. Raises ConfigError for one that cannot be read."""
+    """True if a scenario file is one of these. Raises ConfigError for one that cannot be read."""
     data = read(file).data
     return isinstance(data, dict) and "experiment" in data
 
