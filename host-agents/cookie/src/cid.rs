@@ -1,7 +1,8 @@
-//! The connection id that a server chooses: 12 bytes, by which a switch finds the server of a QUIC client that stays at
-//! the VIP (docs/cookie.md, "Connection id").
+//! The connection id that a server chooses: 12 bytes, by which a switch finds the server of a QUIC client that stays
+//! at the VIP (docs/cookie.md, "Connection id").
 //!
-//! The first octet is QUIC-LB's (draft-ietf-quic-load-balancers, section 3): 3 bits of configuration, and 5 of length.
+//! The first octet is QUIC-LB's (draft-ietf-quic-load-balancers, section 3): 3 bits of configuration, and 5 of
+//! length.
 
 use crate::ipv6::Key;
 
@@ -74,7 +75,8 @@ mod tests {
         #[test]
         fn noise_does_not_open(id in prop::collection::vec(any::<u8>(), 0..24)) {
             let key = Key::new(1, &Secret::new(&[9; 16]).unwrap());
-            // A plaintext id is any of its first octet; a sealed one in 2^20 opens by chance, and in 2^8 looks like one.
+            // A plaintext id is any of its first octet; a sealed one in 2^20 opens by chance, and in 2^8 looks like
+            // one.
             prop_assume!(id.first() != Some(&first_octet(CONFIG_PLAIN)));
             prop_assert_eq!(open([&key], &id), None);
         }

@@ -21,8 +21,8 @@ pub const NONCE_MAX: u32 = (1 << 24) - 1;
 pub struct Cookie {
     /// Server id.
     pub sid: u16,
-    /// The source address that the client expects: `false` the VIP, `true` the static cookie's address. Always `false`
-    /// in the static form, which does not open otherwise.
+    /// The source address that the client expects: `false` the VIP, `true` the static cookie's address. Always
+    /// `false` in the static form, which does not open otherwise.
     pub expects_cookie_address: bool,
     /// RPT, N_AF and N_FF in the dynamic form, `None` in the static form.
     pub signals: Option<Signals>,
@@ -116,7 +116,8 @@ impl Key {
     /// The 64 bits of a connection id that names server `sid` (`crate::cid`).
     ///
     /// # Panics
-    /// Unless `nonce` is between 1 and [`NONCE_MAX`]: with a nonce of zero the sealed bits were those of a static cookie.
+    /// Unless `nonce` is between 1 and [`NONCE_MAX`]: with a nonce of zero the sealed bits were those of a static
+    /// cookie.
     pub fn seal_cid(&self, sid: u16, nonce: u32) -> u64 {
         assert!(
             (1..=NONCE_MAX).contains(&nonce),

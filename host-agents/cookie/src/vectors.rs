@@ -142,7 +142,8 @@ pub struct CidInvalid {
     pub secret: String,
     pub key_id: u32,
     pub id: String,
-    /// `check`, `epoch` (of another key), `config` (none of ours), `length`, or `cookie` (a static cookie's bits under another version).
+    /// `check`, `epoch` (of another key), `config` (none of ours), `length`, or `cookie` (a static cookie's bits
+    /// under another version).
     pub reason: String,
 }
 

@@ -1,7 +1,8 @@
-//! What every host agent needs as a daemon: configuration files, logging, metrics and shutdown.
+//! Common parts of the host agents as daemons: configuration files, logging, metrics and shutdown.
 //!
-//! A program flattens [`logging::LogArgs`] into its command line, loads its TOML file with [`config`], subscribes to signals with
-//! [`shutdown::Signals`], serves its counters with [`metrics::serve`], and ends with [`process::exit_code`].
+//! A program flattens [`logging::LogArgs`] into its command line, loads its TOML file with [`config`], subscribes to
+//! signals with [`shutdown::Signals`], serves its counters with [`metrics::serve`], and ends with
+//! [`process::exit_code`].
 
 #![warn(missing_docs)]
 

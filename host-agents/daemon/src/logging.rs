@@ -7,7 +7,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Frontage's own messages from `info` on, and none of the libraries': remote hosts can provoke some of those at will.
+/// Frontage's own messages from `info` on, and none of the libraries': remote hosts can provoke some of those at
+/// will.
 const DEFAULT_FILTER: &str = "frontage=info";
 
 /// The command-line options that control logging, to be flattened into an agent's arguments.

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Raise the limit of open files, sockets among them, to the most that the system allows. If that fails, the limit stays.
+/// Raise the limit of open files, sockets among them, to the most that the system allows. If that fails, the limit
+/// stays.
 pub fn raise_open_file_limit() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);

@@ -41,8 +41,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Subscribe to the signals. Must be called within a Tokio runtime, before anything is served: until then, each of them ends the
-    /// program.
+    /// Subscribe to the signals. Must be called within a Tokio runtime, before anything is served: until then, each
+    /// of them ends the program.
     ///
     /// # Errors
     /// If the system refuses.

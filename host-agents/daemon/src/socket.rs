@@ -17,8 +17,8 @@ setsockopt_impl!(
     SetBool
 );
 
-/// Accept UDP datagrams over IPv6 without a checksum, as tunnels may send them (RFC 6935): a switch that encapsulates does not see all of a
-/// packet, and the inner packet has a checksum of its own. By default, the kernel drops them.
+/// Accept UDP datagrams over IPv6 without a checksum, as tunnels may send them (RFC 6935): a switch that encapsulates
+/// does not see all of a packet, and the inner packet has a checksum of its own. By default, the kernel drops them.
 ///
 /// # Errors
 /// If the kernel refuses.

@@ -1,4 +1,5 @@
-//! The frames of a 1-RTT packet (RFC 9000, section 19; draft-ietf-quic-multipath, section 4), as far as an observer of packets needs them.
+//! The frames of a 1-RTT packet (RFC 9000, section 19; draft-ietf-quic-multipath, section 4), as far as an observer
+//! of packets needs them.
 
 use std::ops::Range;
 
@@ -18,7 +19,7 @@ pub enum Frame<'a> {
         from: u64,
         /// Offset after the last byte.
         to: u64,
-        /// Whether the stream ends at `to`.
+        /// True if the stream ends at `to`.
         fin: bool,
     },
     /// RESET_STREAM.
@@ -79,7 +80,8 @@ pub enum Frame<'a> {
     HandshakeDone,
     /// PING or IMMEDIATE_ACK.
     Ping,
-    /// NEW_CONNECTION_ID, or a run of PADDING. Like PATH_CHALLENGE and PATH_RESPONSE, these are probing frames (RFC 9000, section 9.1).
+    /// NEW_CONNECTION_ID, or a run of PADDING. Like PATH_CHALLENGE and PATH_RESPONSE, these are probing frames (RFC
+    /// 9000, section 9.1).
     Probing,
     /// Any other known frame.
     Other,
@@ -310,7 +312,8 @@ mod tests {
         // ACK with two more ranges, ACK with ECN counts, RESET_STREAM, CONNECTION_CLOSE, PADDING.
         payload.extend([0x02, 0x40, 100, 0, 2, 10, 2, 4, 9, 1]);
         payload.extend([0x03, 0, 0, 0, 0, 1, 1, 1, 0x04, 12, 0, 0, 0x1d, 0, 0, 0, 0]);
-        // Multipath: MAX_PATH_ID, PATHS_BLOCKED, PATH_STATUS_*, PATH_RETIRE_CONNECTION_ID, PATH_CIDS_BLOCKED; OBSERVED_ADDRESS.
+        // Multipath: MAX_PATH_ID, PATHS_BLOCKED, PATH_STATUS_*, PATH_RETIRE_CONNECTION_ID, PATH_CIDS_BLOCKED;
+        // OBSERVED_ADDRESS.
         payload.extend([0x7e, 0x7a, 1, 0x7e, 0x7b, 1, 0x7e, 0x76, 1, 1]);
         payload.extend([0x7e, 0x77, 1, 1, 0x7e, 0x79, 1, 1, 0x7e, 0x7c, 1, 1]);
         payload.extend([0x80, 0x9f, 0x81, 0xa6, 1, 127, 0, 0, 1, 1, 1, 0x01]);

@@ -1,6 +1,7 @@
 //! QUIC's wire format (RFC 9000), for code that reads or writes packets beside a QUIC stack.
 //!
-//! - [`read_varint`], [`write_varint`], [`Reader`]: variable-length integers, and fields read from the front of a slice.
+//! - [`read_varint`], [`write_varint`], [`Reader`]: variable-length integers, and fields read from the front of a
+//!   slice.
 //! - [`frames`]: the frames of a 1-RTT packet, those of the multipath extension included.
 //! - [`parameters`]: transport parameters.
 //! - [`PacketNumberSet`]: received packet numbers, and the ACK frame that reports them.

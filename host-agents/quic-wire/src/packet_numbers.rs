@@ -7,7 +7,8 @@ use crate::write_varint;
 /// Most ranges in a set. Acknowledgments may leave out older ones (RFC 9000, section 13.2.4).
 const MAX_RANGES: usize = 256;
 
-/// Packet numbers below 2^62, in disjoint ranges that do not touch, largest first. The set forgets all but the 256 largest ranges.
+/// Packet numbers below 2^62, in disjoint ranges that do not touch, largest first. The set forgets all but the 256
+/// largest ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketNumberSet(Vec<RangeInclusive<u64>>);
 
@@ -54,8 +55,8 @@ impl PacketNumberSet {
         }
     }
 
-    /// Append the frame that acknowledges the set, if it is not empty: PATH_ACK of `path`, or ACK without a path, with the `ecn` counts of
-    /// ECT(0), ECT(1) and CE (RFC 9000, section 19.3). `delay` is in the sender's units.
+    /// Append the frame that acknowledges the set, if it is not empty: PATH_ACK of `path`, or ACK without a path,
+    /// with the `ecn` counts of ECT(0), ECT(1) and CE (RFC 9000, section 19.3). `delay` is in the sender's units.
     pub fn write_ack(
         &self,
         path: Option<u32>,

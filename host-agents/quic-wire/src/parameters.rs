@@ -7,8 +7,8 @@ use crate::{Reader, read_varint, write_varint};
 /// Ids and values, in wire order.
 pub type Parameters = Vec<(u64, Bytes)>;
 
-/// Id of the parameter that tells a client for how many seconds it may use the preferred address for new connections, too: an integer
-/// (Artemis, section 3.5; docs/naming.md).
+/// Id of the parameter that tells a client for how many seconds it may use the preferred address for new connections,
+/// too: an integer (Artemis, section 3.5; docs/naming.md).
 pub const SERVICE_TTL: u64 = 0xff00;
 
 /// Return the value of an integer parameter.

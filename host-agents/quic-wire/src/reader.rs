@@ -2,11 +2,12 @@
 
 use bytes::BufMut;
 
-/// Remove a variable-length integer from the front of `wire`. Return `None` if `wire` is too short, and leave it unchanged then.
+/// Remove a variable-length integer from the front of `wire`. Return `None` if `wire` is too short, and leave it
+/// unchanged then.
 #[inline]
 pub fn read_varint(wire: &mut &[u8]) -> Option<u64> {
-    // The first two bits give the length, and no branch predictor can foresee them. So eight bytes are read, if there are as many, and
-    // shifted.
+    // The first two bits give the length, and no branch predictor can foresee them. So eight bytes are read, if there
+    // are as many, and shifted.
     let length = 1 << (wire.first()? >> 6);
     let (encoded, rest) = wire.split_at_checked(length)?;
     let value = match wire.first_chunk() {

@@ -1,5 +1,5 @@
-//! Connection ids that name their server (RFC 9000, section 5.1; `docs/cookie.md`, "Connection id"). Clients put them into every packet, so
-//! that a switch finds the server of a client that stays at the VIP.
+//! Connection ids that name their server (RFC 9000, section 5.1; `docs/cookie.md`, "Connection id"). Clients put them
+//! into every packet, so that a switch finds the server of a client that stays at the VIP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -11,7 +11,8 @@ use noq::{ConnectionId, ConnectionIdGenerator, EndpointConfig, InvalidCid};
 use crate::keys::Keys;
 use crate::quic_lb;
 
-/// Time after which connection ids are replaced. As long as keys rotate no more often, every id in use is sealed by a key in force.
+/// Time after which connection ids are replaced. As long as keys rotate no more often, every id in use is sealed by a
+/// key in force.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// The form of a server's connection ids.
@@ -19,7 +20,8 @@ const LIFETIME: Duration = Duration::from_secs(3600);
 pub enum Form {
     /// Sealed by the newest cookie key.
     Sealed(Arc<Nonces>),
-    /// QUIC-LB with this configuration and server id. The id is encoded big-endian in as many bytes as the configuration has for it.
+    /// QUIC-LB with this configuration and server id. The id is encoded big-endian in as many bytes as the
+    /// configuration has for it.
     QuicLb(Arc<quic_lb::Config>, u16),
 }
 
@@ -48,8 +50,8 @@ impl Nonces {
 }
 
 impl Form {
-    /// Create the sealed form: the newest of `keys` seals ids that name server `sid`. This may differ from the `sid` of `keys`, under which
-    /// another service knows the server.
+    /// Create the sealed form: the newest of `keys` seals ids that name server `sid`. This may differ from the `sid`
+    /// of `keys`, under which another service knows the server.
     pub fn sealed(keys: Arc<Keys>, sid: u16) -> Self {
         Self::Sealed(Arc::new(Nonces::new(keys, sid)))
     }

@@ -43,8 +43,9 @@ impl Connection {
         Self::over(Opener::new(inner, true), accept)
     }
 
-    /// Wrap a server's connection of which this host has only some request streams. `accept` yields them with their ids in the client's
-    /// connection. The control streams (RFC 9114, section 6.2) are on another host: what h3 writes to one is discarded, and none is received.
+    /// Wrap a server's connection of which this host has only some request streams. `accept` yields them with their
+    /// ids in the client's connection. The control streams (RFC 9114, section 6.2) are on another host: this host
+    /// discards what h3 writes to one, and never receives one.
     pub fn with_streams<F>(inner: noq::Connection, accept: impl Fn() -> F + Send + 'static) -> Self
     where
         F: Future<Output = Accepted> + Send + Sync + 'static,
@@ -65,7 +66,7 @@ impl Connection {
     }
 }
 
-/// Poll the future in `pending`, which `start` creates if there is none.
+/// Poll the future in `pending`, or one that `start` creates if `pending` is empty.
 fn drive<T, F>(
     pending: &mut Pending<T>,
     cx: &mut Context<'_>,
@@ -143,7 +144,7 @@ impl<B: Buf> quic::OpenStreams<B> for Connection {
 /// Opens the streams of a connection.
 pub struct Opener {
     inner: noq::Connection,
-    /// Whether this host has unidirectional streams.
+    /// True if this host has unidirectional streams.
     has_uni: bool,
     open_bi: Pending<StreamPair>,
     open_uni: Pending<noq::SendStream>,

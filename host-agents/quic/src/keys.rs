@@ -123,8 +123,8 @@ impl Keys {
         Some(entry.key.id() & 1)
     }
 
-    /// Seal `cookie` with the key of this `epoch`, or with the newest key if none in force has it, and return the interface id. `sealed`
-    /// is the connection's cache.
+    /// Seal `cookie` with the key of this `epoch`, or with the newest key if none in force has it, and return the
+    /// interface id. `sealed` is the connection's cache.
     pub fn seal(&self, cookie: &Cookie, epoch: Option<u32>, sealed: &mut SealedCookies) -> u64 {
         let generation = self.generation();
         if let Some((cached_generation, requested, used)) = sealed.sealed_by
@@ -145,7 +145,8 @@ impl Keys {
             .filter(|entry| epoch == Some(entry.key.id() & 1));
         let key = &previous.unwrap_or(&ring.newest).key;
         let interface_id = key.seal(cookie);
-        // The lock is held, so these keys are of `generation` or newer. If newer, the next call sees another generation and seals again.
+        // The lock is held, so these keys are of `generation` or newer. If newer, the next call sees another
+        // generation and seals again.
         sealed.sealed_by = Some((generation, epoch, key.id() & 1));
         let plain = cookie.plain(key.id());
         *sealed.entry(plain) = (plain, interface_id);

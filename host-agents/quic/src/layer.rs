@@ -1,7 +1,7 @@
 //! Layers over noq's sockets: code that sees, changes or drops what a socket receives and sends.
 //!
-//! noq sends and receives through two traits, [`AsyncUdpSocket`] and [`UdpSender`]. A [`Layer`] overrides only what it changes; [`Layered`]
-//! forwards the rest to the socket below, segment limits included.
+//! noq sends and receives through two traits, [`AsyncUdpSocket`] and [`UdpSender`]. A [`Layer`] overrides only what
+//! it changes; [`Layered`] forwards the rest to the socket below, segment limits included.
 
 use std::fmt::Debug;
 use std::io::{self, IoSliceMut};
@@ -23,8 +23,8 @@ pub trait Layer: Debug + Send + Sync + 'static {
     /// Return a new sending half.
     fn sender(&self) -> Self::Sender;
 
-    /// Called for every batch of datagrams received. `datagrams` has `meta.len` bytes, in datagrams of `meta.stride` bytes each, the last
-    /// of which may be shorter. A layer that drops some sets `meta.len`.
+    /// Called for every batch of datagrams received. `datagrams` has `meta.len` bytes, in datagrams of `meta.stride`
+    /// bytes each, the last of which may be shorter. A layer that drops some sets `meta.len`.
     fn on_received(&mut self, meta: &mut RecvMeta, datagrams: &mut [u8]) {
         let _ = (meta, datagrams);
     }

@@ -1,8 +1,9 @@
-//! RPT, N_AF and N_FF (`docs/cookie.md`, "Signals") of the responses on QUIC connections, measured from the packets themselves.
+//! RPT, N_AF and N_FF (`docs/cookie.md`, "Signals") of the responses on QUIC connections, measured from the packets
+//! themselves.
 //!
-//! A meter sees the frames of each packet that is about to be sent (see [`crate::session`]). So a response has bytes left until its last
-//! byte leaves, however much the application, HTTP/3 and noq have buffered. The meter also sees received packets, and so knows where the
-//! client is ([`crate::migration`]).
+//! A meter sees the frames of each packet that is about to be sent (see [`crate::session`]). So a response has bytes
+//! left until its last byte leaves, however much the application, HTTP/3 and noq have buffered. The meter also sees
+//! received packets, and so knows where the client is ([`crate::migration`]).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,11 +38,13 @@ struct State {
     path: PathState,
 }
 
-/// The bit of a stream id that marks a unidirectional stream (RFC 9000, section 2.1). Responses use bidirectional streams.
+/// The bit of a stream id that marks a unidirectional stream (RFC 9000, section 2.1). Responses use bidirectional
+/// streams.
 const UNIDIRECTIONAL: u64 = 0x02;
 
 impl Meter {
-    /// Create the meter of a connection. Its responses count in `loads`, and it records in `path_table` where its client is.
+    /// Create the meter of a connection. Its responses count in `loads`, and it records in `path_table` where its
+    /// client is.
     pub fn new(loads: Arc<Loads>, path_table: Arc<PathTable>) -> Self {
         Self(Arc::new(Shared {
             loads,
@@ -56,22 +59,24 @@ impl Meter {
         self.0.state().responses.insert(stream, response);
     }
 
-    /// Return the address from which packets to `client` leave: the one at which its newest packet arrived. Before the first datagram
-    /// without a long header, that is the address of the handshake, in whose last datagram a client may send its first request (RFC 9000,
-    /// section 12.2).
+    /// Return the address from which packets to `client` leave: the one at which its newest packet arrived. Before
+    /// the first datagram without a long header, that is the address of the handshake, in whose last datagram a
+    /// client may send its first request (RFC 9000, section 12.2).
     pub fn local_address(&self, client: SocketAddr) -> LocalAddress {
         let address = self.0.state().path.address();
         address.unwrap_or_else(|| self.0.tracker.handshake_address(client))
     }
 
-    /// Set the address from which packets to the client leave, as reported by the host that receives the client's packets (QDSR).
+    /// Set the address from which packets to the client leave, as reported by the host that receives the client's
+    /// packets (QDSR).
     pub fn set_local_address(&self, address: LocalAddress) {
         self.0.state().path.on_remote_update(address);
     }
 }
 
 impl Shared {
-    /// Record that a batch with these bytes is sent. Of several responses in it, the one with the least bytes left counts.
+    /// Record that a batch with these bytes is sent. Of several responses in it, the one with the least bytes left
+    /// counts.
     fn on_batch(&self, sent: &[StreamBytes]) -> BatchSummary {
         let State { responses, path } = &mut *self.state();
         let least = sent.iter().map(|bytes| bytes.record(responses)).min();

@@ -1,8 +1,8 @@
 //! Client migration: which of the server's addresses each client uses, or through which tunnel it comes.
 //!
-//! The [`PathTable`] learns this from datagrams as the socket receives them, before anything is decrypted. A 1-RTT datagram at another
-//! address than its client's confirmed one is an *unverified arrival*: anyone may have forged it. It has no effect until a connection has
-//! authenticated the packet and confirms the arrival (`tracker.rs`).
+//! The [`PathTable`] learns this from datagrams as the socket receives them, before anything is decrypted. A 1-RTT
+//! datagram that does not arrive at its client's confirmed address is an *unverified arrival*: anyone may have forged
+//! it. It has no effect until a connection has authenticated the packet and confirms the arrival (`tracker.rs`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU8;
@@ -22,8 +22,8 @@ const MIN_ARRIVALS: usize = 1 << 10;
 /// Authentic packets in a row that match no unverified arrival, after which all waiting arrivals count as forged.
 const MAX_ARRIVAL_MISSES: u32 = 1 << 12;
 
-/// The AEAD tag at the end of a 1-RTT packet (RFC 9001, section 5.3). Nothing between socket and decryption changes it, so it identifies
-/// the packet.
+/// The AEAD tag at the end of a 1-RTT packet (RFC 9001, section 5.3). Nothing between socket and decryption changes
+/// it, so it identifies the packet.
 pub type Tag = [u8; 16];
 
 /// The server's address as a client uses it.
@@ -52,11 +52,12 @@ pub struct TunnelRoute {
 struct Client {
     /// Address of its latest packet with a long header, from which the server responds during a handshake.
     handshake: LocalAddress,
-    /// Address of the first such packet of the current handshake; a client may complete the handshake at another address.
+    /// Address of the first such packet of the current handshake; a client may complete the handshake at another
+    /// address.
     initial: LocalAddress,
     /// Address of one of its connections, confirmed by an authentic packet since the last long header.
     confirmed: Option<LocalAddress>,
-    /// Whether its latest 1-RTT datagram arrived at another address than the confirmed one.
+    /// True if its latest 1-RTT datagram did not arrive at the confirmed address.
     is_elsewhere: bool,
 }
 
@@ -66,7 +67,7 @@ pub struct PathTable {
     /// Keyed by address and port.
     clients: Mutex<RecentMap<(u128, u16), Client>>,
     arrivals: Mutex<UnverifiedArrivals>,
-    /// Whether `arrivals` has any, so that most packets need not lock it.
+    /// True if `arrivals` has any, so that most packets need not lock it.
     has_arrivals: AtomicBool,
     /// Connections that migrated from the VIP to the static cookie's address.
     pub migrated: AtomicU64,
@@ -161,8 +162,9 @@ impl PathTable {
 
     /// Return, and count, whether a stateless reset to `client` must not be sent.
     ///
-    /// A client that migrates retires its previous connection id (RFC 9000, section 5.1.2). Packets that it had sent with that id, and that
-    /// arrive late by the longer route, belong to no connection any more. A reset in response would end the connection that the client has.
+    /// A client that migrates retires its previous connection id (RFC 9000, section 5.1.2). Its packets with that id
+    /// may arrive late, by the longer route, and then belong to no connection. A reset in response would end the
+    /// client's current connection.
     pub(crate) fn withholds_reset(&self, client: SocketAddr) -> bool {
         let entry = self.clients.lock().get(&key(client));
         let withholds = entry.is_some_and(|entry| entry.is_elsewhere);

@@ -1,5 +1,6 @@
-//! Connection ids that name their server for any QUIC-LB load balancer (draft-ietf-quic-load-balancers-21, section 5): first octet, server
-//! id and nonce, the latter two in the clear or encrypted with AES-128.
+//! Connection ids that name their server for any QUIC-LB load balancer (draft-ietf-quic-load-balancers-21, section
+//! 5). They have a first octet, a server id and a nonce. Server id and nonce are in the clear or encrypted with
+//! AES-128.
 
 use std::fmt;
 
@@ -10,7 +11,8 @@ use aes::cipher::{BlockDecrypt as _, BlockEncrypt as _, KeyInit as _};
 pub const UNROUTABLE: u8 = 7;
 /// Block size of AES in octets.
 const BLOCK: usize = 16;
-/// Most octets of server id and nonce together: a connection id of QUIC version 1 has at most 20 (RFC 9000, section 17.2).
+/// Most octets of server id and nonce together: a connection id of QUIC version 1 has at most 20 (RFC 9000, section
+/// 17.2).
 const MAX_LENGTH: usize = 19;
 const MIN_NONCE: usize = 4;
 
@@ -91,8 +93,8 @@ impl Config {
         self.nonce_len
     }
 
-    /// Return a connection id of server `sid`. Its first octet holds its length. Without a key the nonce must look random; with a key it must
-    /// only be unique.
+    /// Return a connection id of server `sid`. Its first octet holds its length. Without a key the nonce must look
+    /// random; with a key it must only be unique.
     ///
     /// # Panics
     /// If `sid` or `nonce` does not have the configured length.
@@ -114,8 +116,8 @@ impl Config {
         cid
     }
 
-    /// Return the server id and nonce in a connection id, or `None` if it has another configuration or is too short. Octets after the nonce
-    /// are the server's own.
+    /// Return the server id and nonce in a connection id, or `None` if it has another configuration or is too short.
+    /// Octets after the nonce are the server's own.
     pub fn decode(&self, cid: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         let first = *cid.first()?;
         let mut text = cid.get(1..self.cid_len())?.to_vec();
@@ -131,8 +133,9 @@ impl Config {
         Some((text, nonce))
     }
 
-    /// The Feistel network of section 5.4.2, in place; its passes backwards decipher. Halves of an odd number of octets share the
-    /// middle one: the left has its upper four bits, the right its lower four.
+    /// Run the Feistel network of section 5.4.2 in place. The passes in reverse order decrypt. If the number of
+    /// octets is odd, the halves share the middle octet: its upper four bits belong to the left half, its lower four
+    /// to the right half.
     fn four_passes(&self, cipher: &Aes128, text: &mut [u8], passes: [u8; 4]) {
         let (n, half) = (text.len(), text.len().div_ceil(2));
         let odd = n % 2 == 1;
@@ -203,7 +206,7 @@ mod tests {
         assert_eq!(other.decode(&cid), None);
     }
 
-    /// Appendix B.1. In its second line the draft lost a zero of the nonce, and tore the first octet (0x2a) in two.
+    /// Appendix B.1. The draft's second line lacks a zero of the nonce and splits the first octet (0x2a) in two.
     #[test]
     fn unencrypted_vectors() {
         check(0, None, "c4605e", "4504cc4f", "07c4605e4504cc4f");
@@ -216,7 +219,7 @@ mod tests {
         );
     }
 
-    /// Appendix B.2. In its last line the draft prints 0x12 for the first octet, which forgets configuration id 3.
+    /// Appendix B.2. The draft's last line prints 0x12 for the first octet, which omits configuration id 3.
     #[test]
     fn encrypted_vectors() {
         let key = Some("8f95f09245765f80256934e50c66207f");
@@ -245,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn config_with_id_or_length_out_of_range_is_rejected() {
         assert_eq!(Config::new(7, 2, 4, None).err(), Some(Error::Rotation(7)));
         for (sid, nonce) in [(0, 4), (1, 3), (10, 10)] {
             assert_eq!(

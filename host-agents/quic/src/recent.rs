@@ -1,5 +1,5 @@
-//! A map of recently used keys, in bounded memory and without a clock. Its hash is fast, and randomly seeded because remote hosts choose
-//! the keys.
+//! A map of recently used keys, in bounded memory and without a clock. Its hash is fast, and randomly seeded because
+//! remote hosts choose the keys.
 
 use std::collections::HashMap;
 use std::hash::Hash;

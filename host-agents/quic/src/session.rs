@@ -1,9 +1,11 @@
-//! TLS for noq, with three additions: it sends and shows transport parameters that noq does not know; it shows each 1-RTT packet in the
-//! clear to an [`Observer`], which may change what noq sends and receives; and it exports the traffic secrets, so that another host can send
-//! on behalf of the connection.
+//! TLS for noq, with three additions:
 //!
-//! noq's own session hides its rustls connection, so this one is built on `rustls::quic` directly. Its results are the connection's
-//! `handshake_data`, of type [`Handshake`].
+//! - It sends and shows transport parameters that noq does not know.
+//! - It shows each 1-RTT packet in the clear to an [`Observer`], which may change what noq sends and receives.
+//! - It exports the traffic secrets, so that another host can send on behalf of the connection.
+//!
+//! noq's own session hides its rustls connection, so this one is built on `rustls::quic` directly. Its results are
+//! the connection's `handshake_data`, of type [`Handshake`].
 
 use std::sync::Arc;
 
@@ -59,9 +61,9 @@ pub struct Outgoing<'a> {
     pub header: &'a mut [u8],
     /// The frames. To remove one, overwrite it with PADDING.
     pub payload: &'a mut [u8],
-    /// Whether the packet number needs more bytes than noq used, because others send packets of the same number space, too. If set, a header
-    /// with the nonce's number in up to [`MAX_HEADER_GROWTH`] more bytes replaces `header`. noq's MTU must leave room for them, and
-    /// [`crate::socket::Socket`] must send the packet.
+    /// True if the packet number needs more bytes than noq used, because others send packets of the same number
+    /// space, too. If set, a header with the nonce's number in up to [`MAX_HEADER_GROWTH`] more bytes replaces
+    /// `header`. noq's MTU must leave room for them, and [`crate::socket::Socket`] must send the packet.
     pub needs_long_number: bool,
 }
 
@@ -110,7 +112,8 @@ impl Incoming<'_> {
     }
 }
 
-/// What a packet's protection depends on besides the key (draft-ietf-quic-multipath, section 2.4). No two packets may share one.
+/// The input of a packet's protection besides the key (draft-ietf-quic-multipath, section 2.4). No two packets may
+/// share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Nonce {
     /// Path id.
@@ -119,7 +122,7 @@ pub struct Nonce {
     pub number: u64,
 }
 
-/// What both sides negotiated in a completed handshake.
+/// The results of a completed handshake.
 #[derive(Debug)]
 pub struct Negotiated<'a> {
     /// The peer's transport parameters.
@@ -136,8 +139,8 @@ pub trait Observer: Send + Sync + 'static {
     fn on_sent(&self, packet: &Packet<'_>);
     /// Called for each authentic packet received. It may be a duplicate.
     fn on_received(&self, packet: &Packet<'_>);
-    /// Called when the handshake is complete (RFC 9001, section 4.1.1), which authenticates the peer's transport parameters, and before
-    /// anything is sent after it.
+    /// Called when the handshake is complete (RFC 9001, section 4.1.1), which authenticates the peer's transport
+    /// parameters, and before anything is sent after it.
     fn on_handshake_complete(&self, _agreed: &Negotiated<'_>) {}
 
     /// Called with the peer's transport parameters before noq applies them. Return whether this has changed them.
@@ -155,8 +158,8 @@ pub trait Observer: Send + Sync + 'static {
         }
     }
 
-    /// Return how many packets other hosts have sealed with this connection's key of the `generation`. They count towards the key's
-    /// confidentiality limit (RFC 9001, section 6.6).
+    /// Return how many packets other hosts have sealed with this connection's key of the `generation`. They count
+    /// towards the key's confidentiality limit (RFC 9001, section 6.6).
     #[inline]
     fn sealed_remotely(&self, _generation: u32) -> u64 {
         0
@@ -190,8 +193,8 @@ pub struct Handshake<O> {
     pub observer: Arc<O>,
 }
 
-/// The secrets from which the 1-RTT packet keys are derived, by the labels "quic key", "quic iv" and "quic hp"; "quic ku" derives the
-/// secrets after a key update (RFC 9001, section 5.1).
+/// The secrets from which the 1-RTT packet keys are derived, by the labels "quic key", "quic iv" and "quic hp"; "quic
+/// ku" derives the secrets after a key update (RFC 9001, section 5.1).
 #[derive(Clone, PartialEq, Eq)]
 pub struct TrafficSecrets {
     /// Protects the packets that the client sends.
@@ -220,8 +223,8 @@ impl std::fmt::Display for MissingInitialSuite {
 
 impl std::error::Error for MissingInitialSuite {}
 
-/// The configuration of a server or client: rustls' settings, additional transport parameters, and a function that creates the observer of
-/// each connection.
+/// The configuration of a server or client: rustls' settings, additional transport parameters, and a function that
+/// creates the observer of each connection.
 pub struct Config<T, O> {
     tls: Arc<T>,
     initial: Suite,

@@ -1,4 +1,5 @@
-//! The socket under noq: one port on every address of an AnyIP /64. The source addresses of its packets carry the signals.
+//! The socket under noq: one port on every address of an AnyIP /64. The source addresses of its packets carry the
+//! signals.
 //!
 //! ```text
 //!    client -> VIP ............ DIP      .-> recv: which address did this client use? -> noq sees the client alone
@@ -6,10 +7,11 @@
 //!                 switch                 '-- send: /64::dynamic(SID, RPT, N_AF, N_FF, X) <- noq
 //! ```
 //!
-//! noq treats a changed local address as a migration, which its server forbids. This socket hides the local address from noq, so that a
-//! client may move to the preferred address (RFC 9000, section 9.6) on what noq sees as one path. Responses leave from the address at which
-//! the client's newest packet arrived ([`crate::migration`]), with X = 0 for the VIP and X = 1 for the static cookie's address. Clients that
-//! came through a tunnel get their responses through it.
+//! noq treats a changed local address as a migration, which its server forbids. This socket hides the local address
+//! from noq, so that a client may move to the preferred address (RFC 9000, section 9.6) on what noq sees as one path.
+//! Responses leave from the address at which the client's newest packet arrived ([`crate::migration`]), with X = 0
+//! for the VIP and X = 1 for the static cookie's address. Clients that came through a tunnel get their responses
+//! through it.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -30,16 +32,17 @@ pub use cookie_prefix::{CookiePrefix, join_address};
 
 mod cookie_prefix;
 
-/// Bytes of the receive buffer, as far as the kernel allows (`net.core.rmem_max`): the first flights of a thousand simultaneous clients.
+/// Bytes of the receive buffer, as far as the kernel allows (`net.core.rmem_max`): the first flights of a thousand
+/// simultaneous clients.
 const RECEIVE_BUFFER: usize = 2 << 20;
 
 /// Sends to clients whose packets come through a tunnel.
 pub trait Tunnel: std::fmt::Debug + Send + Sync {
-    /// Send `transmit` along `route`. What cannot be sent is lost, as anywhere in a network.
+    /// Send `transmit` along `route`. A datagram that cannot be sent is lost, as anywhere in a network.
     fn send(&self, route: TunnelRoute, transmit: &Transmit<'_>);
 }
 
-/// What a socket needs to respond to each client from the right address.
+/// The configuration with which a socket responds to each client from the right address.
 #[derive(Clone, Debug)]
 pub struct Addressing {
     /// Where clients are; shared by all sockets of the server and the meters of its connections.
@@ -137,8 +140,9 @@ pub struct SignalLayer {
 pub type Socket = Layered<SignalLayer>;
 
 impl Socket {
-    /// Bind to `address`, preferably a wildcard: `[::]:443` or `0.0.0.0:443`. An IPv6 socket does not receive IPv4. Without `addressing`,
-    /// responses leave from the address at which a packet arrived. Must be called within a Tokio runtime.
+    /// Bind to `address`, preferably a wildcard: `[::]:443` or `0.0.0.0:443`. An IPv6 socket does not receive IPv4.
+    /// Without `addressing`, responses leave from the address at which a packet arrived. Must be called within a
+    /// Tokio runtime.
     ///
     /// # Errors
     /// If the system refuses.
@@ -208,7 +212,7 @@ pub struct Sender {
     remaining: u64,
     /// Address from which that batch left, if it was known.
     address: Option<LocalAddress>,
-    /// Whether the socket below was busy, so that the same batch comes again.
+    /// True if the socket below was busy, so that the same batch comes again.
     is_retry: bool,
     /// The batch with longer headers than noq's, if it needs them.
     long_headers: LongHeaderBatch,
@@ -263,7 +267,8 @@ impl Sender {
         Poll::Ready(Ok(()))
     }
 
-    /// Send a batch from the client's address. All its segments have one source, because the kernel cuts them apart behind the IP header.
+    /// Send a batch from the client's address. All its segments have one source, because the kernel cuts them apart
+    /// behind the IP header.
     fn send(
         &mut self,
         below: Pin<&mut dyn UdpSender>,

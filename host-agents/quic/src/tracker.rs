@@ -1,7 +1,8 @@
-//! Where the client of one connection is: the address of its newest packet that is not merely a path probe (RFC 9000, section 9.3).
+//! Where the client of one connection is: the address of its newest packet that is not merely a path probe (RFC 9000,
+//! section 9.3).
 //!
-//! Older packets change nothing: they were still under way when the client migrated (section 9.6.2). Forged and replayed packets change
-//! nothing either, because only authentic packets with new numbers count.
+//! Older packets change nothing: they were still under way when the client migrated (section 9.6.2). Forged and
+//! replayed packets change nothing either, because only authentic packets with new numbers count.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ const MAX_PATHS: usize = 16;
 /// Most PATH_CHALLENGE frames that wait for their response.
 const MAX_CHALLENGES: usize = 4;
 
-/// Which packets of a connection are the newest of their path.
+/// Tracks which packets of a connection are the newest of their path.
 #[derive(Debug)]
 pub(crate) struct PathTracker {
     path_table: Arc<PathTable>,
@@ -33,9 +34,10 @@ pub(crate) struct PathTracker {
 pub(crate) struct PathState {
     /// `None` before the first 1-RTT packet.
     address: Option<LocalAddress>,
-    /// Whether the client has migrated since its handshake began; only the first migration is counted.
+    /// True if the client has migrated since its handshake began; only the first migration is counted.
     has_migrated: bool,
-    /// Data of PATH_CHALLENGE frames, and the addresses at which they arrived: responses leave from there (RFC 9000, section 8.2.2).
+    /// Data of PATH_CHALLENGE frames, and the addresses at which they arrived: responses leave from there (RFC 9000,
+    /// section 8.2.2).
     challenges: Vec<([u8; 8], LocalAddress)>,
 }
 
@@ -60,7 +62,8 @@ impl PathTracker {
         self.path_table.handshake_address(client)
     }
 
-    /// Record an authentic packet, and return its arrival if that was unverified. noq decrypts the packets of a connection one at a time.
+    /// Record an authentic packet, and return its arrival if that was unverified. noq decrypts the packets of a
+    /// connection one at a time.
     #[inline]
     pub(crate) fn on_packet(&self, packet: &Packet<'_>) -> Option<Arrival> {
         let is_newest = if packet.path == 0 {
@@ -115,7 +118,8 @@ impl PathState {
         Some(*address)
     }
 
-    /// Process the `arrival` of a packet with this `payload`: remember its challenges, and confirm its address if the client has migrated.
+    /// Process the `arrival` of a packet with this `payload`: remember its challenges, and confirm its address if the
+    /// client has migrated.
     pub(crate) fn on_arrival(&mut self, tracker: &PathTracker, arrival: &Arrival, payload: &[u8]) {
         let mut is_probe = true;
         for frame in frames::read(payload) {

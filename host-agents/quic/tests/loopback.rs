@@ -1,4 +1,5 @@
-//! A server and a client of this crate over the loopback interface: what the handshake brings, HTTP/3, the meter, and what it takes a batch for.
+//! A server and a client of this crate over the loopback interface: results of the handshake, HTTP/3, the meter, and
+//! the meter's assumption about batches.
 
 use std::cell::Cell;
 use std::io;
@@ -26,7 +27,7 @@ use tokio::sync::oneshot;
 const SID: u16 = 0x1234;
 const LENGTH: usize = 3_000_000;
 
-/// Remembers how often the keys of received packets were updated.
+/// Records the number of key updates before the newest received packet.
 #[derive(Default)]
 struct Updates(AtomicU32);
 
@@ -95,16 +96,16 @@ fn client(roots: rustls::RootCertStore, own: &Parameters) -> Endpoint {
 fn handshake<O: Observer>(connection: &noq::Connection) -> Handshake<O> {
     *connection
         .handshake_data()
-        .expect("it is over")
+        .expect("the handshake has results")
         .downcast()
-        .expect("by this crate's session")
+        .expect("the session is this crate's")
 }
 
 fn pattern(length: usize) -> Bytes {
     (0..length).map(|i| (i % 251) as u8).collect()
 }
 
-/// Serves one request, and leaves when `done`.
+/// Serve one request, and return when `done`.
 async fn serve(connection: noq::Connection, meter: Arc<Meter>, done: oneshot::Receiver<()>) {
     let mut h3 = h3::server::Connection::<_, Bytes>::new(Connection::new(connection))
         .await
@@ -115,13 +116,13 @@ async fn serve(connection: noq::Connection, meter: Arc<Meter>, done: oneshot::Re
     meter.begin(stream.id().into_inner(), Some(LENGTH as u64));
     stream.send_response(http::Response::new(())).await.unwrap();
     stream.send_data(pattern(LENGTH)).await.unwrap();
-    // The client has it all once this is ready.
+    // Completes once the client has acknowledged everything.
     stream.finish().await.unwrap();
     let _ = done.await;
 }
 
 #[tokio::test]
-async fn a_response_is_carried_and_measured() {
+async fn response_is_delivered_and_measured() {
     let loads = Arc::new(Loads::new(1_000_000));
     let ours: Parameters = vec![(0x3f7a, Bytes::from_static(b"of the server"))];
     let theirs: Parameters = vec![(0x3f7b, Bytes::from_static(b"of the client"))];
@@ -146,7 +147,7 @@ async fn a_response_is_carried_and_measured() {
         .peer
         .iter()
         .find(|(id, _)| *id == 0x0f)
-        .expect("it is mandatory")
+        .expect("the parameter is mandatory")
         .1;
     assert_eq!(cid::open([&key()], chosen), Some(SID));
 
@@ -168,7 +169,7 @@ async fn a_response_is_carried_and_measured() {
         received.extend(part.copy_to_bytes(part.remaining()));
     }
     assert_eq!(received, pattern(LENGTH));
-    // All of it was sent.
+    // The response is completely sent.
     assert_eq!((loads.n_af(), loads.n_ff()), (0, 0));
     assert_eq!(at_client.observer.0.load(Relaxed), 1);
     leave.send(()).unwrap();
@@ -195,7 +196,7 @@ impl Observer for Made {
 /// Checks that a batch is what was made since the previous one.
 #[derive(Clone, Debug)]
 struct BatchCheck {
-    /// Batches of 1-RTT packets alone, and of those the ones of more than one.
+    /// Number of batches with 1-RTT packets only, and number of those with more than one packet.
     batches: Arc<[AtomicU32; 2]>,
 }
 
@@ -216,7 +217,7 @@ impl SendLayer for BatchCheck {
     ) -> Poll<io::Result<()>> {
         ready!(below.poll_send(transmit, cx))?;
         let made = MADE.take();
-        // The first bit says that a header is long: a handshake's.
+        // The first bit marks a long header, which handshake packets have.
         if transmit.contents[0] & 0x80 == 0 {
             let whole = transmit.contents.len();
             let packets = whole.div_ceil(transmit.segment_size.unwrap_or(whole)) as u32;
@@ -228,9 +229,9 @@ impl SendLayer for BatchCheck {
     }
 }
 
-/// That a meter may leave what a batch tells on its thread rests on it.
+/// The meter relies on this: it leaves the summary of a batch on the thread.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_is_what_was_made_on_its_thread_since_the_last() {
+async fn batch_is_what_its_thread_made_since_the_previous_batch() {
     let batches = Arc::<[AtomicU32; 2]>::default();
     let counted = batches.clone();
     let wrap = |socket| -> Box<dyn AsyncUdpSocket> {

@@ -1,5 +1,5 @@
-//! Test support for the host agents: network namespaces in which tests run real programs, a NAT that can rebind, and sockets on a bad
-//! network.
+//! Test support for the host agents: network namespaces in which tests run real programs, a NAT that can rebind, and
+//! sockets on a bad network.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -99,7 +99,8 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         for child in &mut self.children {
-            // Not SIGKILL, because nginx's master must end its workers. The id is still the child's, which nothing has waited for.
+            // Not SIGKILL, because nginx's master must end its workers. The id is still the child's, which nothing
+            // has waited for.
             let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
             let _ = child.wait();
         }

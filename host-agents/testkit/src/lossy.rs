@@ -67,7 +67,8 @@ impl Layer for LossyLayer {
 }
 
 impl LossyLayer {
-    /// Lose and reorder datagrams of `batch`, all but the last of which have `stride` bytes. Return how many bytes are left.
+    /// Lose and reorder datagrams of `batch`, all but the last of which have `stride` bytes. Return how many bytes
+    /// are left.
     fn impair(&mut self, batch: &mut [u8], stride: usize) -> usize {
         let Impairment {
             loss, reordering, ..
@@ -96,7 +97,7 @@ struct LossySender {
     random: SmallRng,
     /// The segments of the current batch that are not lost.
     kept: Vec<u8>,
-    /// Whether the socket below was busy, so that the same batch comes again.
+    /// True if the socket below was busy, so that the same batch comes again.
     is_retry: bool,
 }
 

@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 
 use super::Loads;
 
-/// A response on its stream. It counts in its server's loads until it is dropped, which should happen once its last byte is sent
-/// (CloudCookie, section IV-A).
+/// A response on its stream. It counts in its server's loads until it is dropped, which should happen once its last
+/// byte is sent (CloudCookie, section IV-A).
 #[derive(Debug)]
 pub struct Response {
     loads: Arc<Loads>,
@@ -40,7 +40,8 @@ impl Response {
         }
     }
 
-    /// Return the number of bytes still to be sent. For a response of unknown size, that is as many as were sent so far.
+    /// Return the number of bytes still to be sent. For a response of unknown size, that is as many as were sent so
+    /// far.
     #[inline]
     pub fn remaining(&self) -> u64 {
         self.size

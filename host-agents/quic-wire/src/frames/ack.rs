@@ -15,7 +15,7 @@ pub struct Ack<'a> {
     pub delay: u64,
     /// Packets received so far with ECN mark ECT(0), ECT(1) and CE.
     pub ecn: Option<[u64; 3]>,
-    /// How many numbers directly below the largest are acknowledged with it.
+    /// Count of acknowledged numbers directly below the largest.
     first: u64,
     /// Number of further ranges in `rest`, each a gap and a length.
     count: u64,

@@ -82,15 +82,15 @@ impl<B> quic::RecvStream for BidiStream<B> {
     }
 }
 
-/// The sending direction of a stream. If the peer opened the stream, `poll_finish` completes once the peer has acknowledged everything, so
-/// that a server knows when a response no longer needs it.
+/// The sending direction of a stream. If the peer opened the stream, `poll_finish` completes once the peer has
+/// acknowledged everything, so that a server knows when a response no longer needs it.
 pub struct SendStream<B> {
     /// `None` if everything written is discarded.
     inner: Option<noq::SendStream>,
     id: u64,
     /// Data that noq has not accepted yet.
     data: Option<WriteBuf<B>>,
-    /// Whether the peer opened the stream.
+    /// True if the peer opened the stream.
     is_response: bool,
     /// Set once the end is written; ready once everything is acknowledged.
     acknowledged: Option<Pin<Box<noq::Stopped>>>,
@@ -214,7 +214,8 @@ impl quic::RecvStream for RecvStream {
 }
 
 impl Drop for RecvStream {
-    /// Stop the peer from sending the rest, with H3_NO_ERROR (RFC 9114, section 4.1), unless all of it has arrived already.
+    /// Stop the peer from sending the rest, with H3_NO_ERROR (RFC 9114, section 4.1), unless all of it has arrived
+    /// already.
     fn drop(&mut self) {
         let mut context = Context::from_waker(Waker::noop());
         for _ in 0..MAX_UNREAD_CHUNKS {

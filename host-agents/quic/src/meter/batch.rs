@@ -1,6 +1,6 @@
-//! The batch of packets under construction. noq builds the packets of a connection and hands them to the connection's sender without
-//! leaving the thread. So a thread-local batch collects what they carry: the meter is updated once per batch, and the socket need not know
-//! whose batch it sends.
+//! The batch of packets under construction. noq builds the packets of a connection and hands them to the connection's
+//! sender without leaving the thread. So a thread-local batch collects what they carry: the meter is updated once per
+//! batch, and the socket need not know whose batch it sends.
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
@@ -10,7 +10,8 @@ use super::Shared;
 use crate::migration::LocalAddress;
 
 thread_local! {
-    /// Without a destructor, so that no access has to check whether it has run. When a batch ends, it holds nothing to free.
+    /// Without a destructor, so that no access has to check whether it has run. When a batch ends, it holds nothing
+    /// to free.
     static BATCH: RefCell<ManuallyDrop<Batch>> = const {
         RefCell::new(ManuallyDrop::new(Batch { meter: None, sent: Vec::new(), response_address: None }))
     };
@@ -24,11 +25,11 @@ pub(super) struct Batch {
     response_address: Option<LocalAddress>,
 }
 
-/// What the socket needs to know of a batch.
+/// The facts about a batch that the socket needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchSummary {
-    /// Bytes that remained, before the batch, of the response in it. 0 if the connection has no responses; `None` if it has, but the batch
-    /// carries none of them.
+    /// Bytes that remained, before the batch, of the response in it. 0 if the connection has no responses; `None` if
+    /// it has, but the batch carries none of them.
     pub remaining: Option<u64>,
     /// Address from which the batch leaves, once it is known.
     pub address: Option<LocalAddress>,
@@ -40,7 +41,7 @@ pub(super) struct StreamBytes {
     pub(super) stream: u64,
     /// Offset after the last byte.
     pub(super) to: u64,
-    /// Whether the stream ends there.
+    /// True if the stream ends there.
     pub(super) fin: bool,
 }
 
@@ -59,8 +60,8 @@ pub(super) fn extend(meter: &Arc<Shared>, add: impl FnOnce(&mut Batch)) {
     });
 }
 
-/// End the batch and return its summary. Return `None` if no packet was made since the previous batch, which happens when the socket was
-/// busy and that batch is sent again.
+/// End the batch and return its summary. Return `None` if no packet was made since the previous batch, which happens
+/// when the socket was busy and that batch is sent again.
 pub fn finish() -> Option<BatchSummary> {
     BATCH.with_borrow_mut(|batch| batch.finish())
 }

@@ -21,7 +21,7 @@ use frontage_quic_wire::parameters::Parameters;
 pub(super) struct Session<O> {
     inner: Connection,
     initial: Suite,
-    /// Whether noq knows that `handshake_data` is available.
+    /// True once noq knows that `handshake_data` is available.
     has_handshake_data: bool,
     next_secrets: Option<Secrets>,
     generation: u32,

@@ -1,4 +1,5 @@
-//! The keys of a session: Initial keys, 1-RTT keys that show packets to the observer, and the capture of rustls' traffic secrets.
+//! The keys of a session: Initial keys, 1-RTT keys that show packets to the observer, and the capture of rustls'
+//! traffic secrets.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -113,7 +114,8 @@ fn number_of(path: PathId) -> u32 {
     recorder.0
 }
 
-/// Captures the traffic secrets through rustls' key log, which is meant for debuggers. rustls has no other interface for them in QUIC.
+/// Captures the traffic secrets through rustls' key log, which is meant for debuggers. rustls has no other interface
+/// for them in QUIC.
 #[derive(Debug, Default)]
 pub(super) struct CapturedSecrets(Mutex<[Option<Bytes>; 2]>);
 

@@ -1,8 +1,10 @@
-//! Packet numbers in more bytes than noq uses. noq truncates a packet number according to its own unacknowledged packets. Where other hosts
-//! send packets in the same number space (QDSR, appendix A), the number on the wire is farther from those that the client has received.
+//! Packet numbers in more bytes than noq uses. noq truncates a packet number according to its own unacknowledged
+//! packets. Where other hosts send packets in the same number space (QDSR, appendix A), the number on the wire is
+//! farther from those that the client has received.
 //!
-//! noq's packet cannot grow in place. So it is sealed with a longer header, which waits in a thread-local list until the socket puts it in
-//! the place of noq's. As in [`crate::meter`], noq builds a batch and hands it to the connection's sender without leaving the thread.
+//! noq's packet cannot grow in place. So it is sealed with a longer header, which waits in a thread-local list until
+//! the socket puts it in the place of noq's. As in [`crate::meter`], noq builds a batch and hands it to the
+//! connection's sender without leaving the thread.
 
 use std::cell::{Cell, RefCell};
 
@@ -12,8 +14,8 @@ use rustls::quic::{HeaderProtectionKey, PacketKey};
 
 use super::Nonce;
 
-/// Most bytes by which such a packet is longer than noq's. Numbers of one byte get three, those of two bytes get four. So at least 2^22
-/// packets may be in flight, and the datagrams of a batch keep equal sizes.
+/// Most bytes by which such a packet is longer than noq's. Numbers of one byte get three, those of two bytes get
+/// four. So at least 2^22 packets may be in flight, and the datagrams of a batch keep equal sizes.
 pub const MAX_HEADER_GROWTH: usize = 2;
 
 /// Most bytes of a packet number (RFC 9000, section 17.3.1).
@@ -161,8 +163,8 @@ impl LongHeaderBatch {
         }
     }
 
-    /// Add a datagram of this size to the last run, or begin a new run: the kernel cuts datagrams of one size, of which only the last may be
-    /// shorter.
+    /// Add a datagram of this size to the last run, or begin a new run: the kernel cuts datagrams of one size, of
+    /// which only the last may be shorter.
     fn add(&mut self, datagram: usize) {
         match self.runs.last_mut() {
             Some((run, size)) if *run % *size == 0 && datagram <= *size => *run += datagram,

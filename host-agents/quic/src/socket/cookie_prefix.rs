@@ -14,7 +14,8 @@ use crate::migration::LocalAddress;
 /// A server's IPv6 prefix, and what its interface ids carry.
 #[derive(Clone, Debug)]
 pub struct CookiePrefix {
-    /// The upper 64 bits of the server's addresses; `ip -6 route add local PREFIX::/64 dev lo` makes all of them local.
+    /// The upper 64 bits of the server's addresses; `ip -6 route add local PREFIX::/64 dev lo` makes all of them
+    /// local.
     pub prefix: u64,
     /// The keys that seal and open interface ids.
     pub keys: Arc<Keys>,
@@ -25,8 +26,9 @@ pub struct CookiePrefix {
 }
 
 impl CookiePrefix {
-    /// Return the source address of a batch of packets. Before the batch, its response had `remaining` bytes left. `cookie_address` is the
-    /// epoch of the static cookie's address that the client expects, or `None` if it expects the VIP.
+    /// Return the source address of a batch of packets. Before the batch, its response had `remaining` bytes left.
+    /// `cookie_address` is the epoch of the static cookie's address that the client expects, or `None` if it expects
+    /// the VIP.
     pub(super) fn source(
         &self,
         cookie_address: Option<u32>,

@@ -10,7 +10,8 @@ fn keys() -> (DirectionalKeys, DirectionalKeys) {
     (keys(Side::Server).local, keys(Side::Client).remote)
 }
 
-/// Return a packet as noq writes it (first byte, connection id, number, payload, room for the tag) and the length of its header.
+/// Return a packet as noq writes it (first byte, connection id, number, payload, room for the tag) and the length of
+/// its header.
 fn packet(id: usize, short: usize, payload: &[u8]) -> (Vec<u8>, usize) {
     let mut packet = vec![0x44 | (short - 1) as u8];
     packet.extend(vec![7; id]);
