@@ -103,7 +103,7 @@ def _at_dispatcher(states: States, updates: Updates) -> Iterator[Row]:
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                dispatcher.look()
+                dispatcher.read_version()
                 break
             except DispatcherError:
                 if time.monotonic() > deadline:

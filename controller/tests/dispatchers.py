@@ -1,4 +1,4 @@
-"""A dispatcher's HTTP service without its packets: it takes tables as `host-agents/dispatcher` does."""
+"""The HTTP service of a dispatcher without its data plane. It handles tables like `host-agents/dispatcher`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class RefusedError(Exception):
         self.status = status
 
 
-class StandIn:
-    """One dispatcher."""
+class FakeDispatcher:
+    """One fake dispatcher."""
 
     def __init__(self, site: int):
         self.site = site
         self.version: int | None = None
         self.services: dict[int, str] = {}
         self.deployments: dict[int, int] = {}
-        """By service."""
+        """Entries by service."""
         self.details: dict[str, dict[str, Any]] = {}
         self.clients: dict[str, int] = {}
         self.mapping: dict[tuple[int, int], list[int]] = {}
@@ -67,7 +67,7 @@ class StandIn:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def stop(self) -> None:
-        """Dies; what it held is lost."""
+        """Stop, and lose the table."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
@@ -105,7 +105,7 @@ class StandIn:
         raise RefusedError(404, path)
 
     def _remove(self, gone: dict[str, list[Any]]) -> None:
-        """What is not there cannot be removed."""
+        """Raise RefusedError for entries that do not exist."""
         for prefix in gone["clients"]:
             del self.clients[prefix]
         for one in gone["mapping"]:
@@ -128,7 +128,7 @@ class StandIn:
         return self.services, self.deployments, self.clients, self.mapping
 
     def sites_for(self, service: int, prefix: str | None = None) -> list[int]:
-        """As the dispatcher finds them, for clients of a prefix in the table or for all others."""
+        """Return the sites as the dispatcher looks them up, for a prefix in the table or for all other clients."""
         deployment = self.deployments[service]
         return self.mapping.get((deployment, self.clients.get(prefix or "", 0)), self.mapping[deployment, 0])
 
@@ -150,8 +150,8 @@ class StandIn:
 
 
 @contextmanager
-def running(sites: int) -> Iterator[list[StandIn]]:
-    all_ = [StandIn(site) for site in range(1, sites + 1)]
+def running(sites: int) -> Iterator[list[FakeDispatcher]]:
+    all_ = [FakeDispatcher(site) for site in range(1, sites + 1)]
     for one in all_:
         one.start()
     try:

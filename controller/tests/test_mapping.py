@@ -1,4 +1,4 @@
-"""The computation of the mapping: orders, regions and choices, in steps and at once."""
+"""The computation of the mapping: orders, regions and choices, incrementally and at once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EXACT = Margin(0.0, 0.0)
 Cells = dict[tuple[Prefix, int], float]
 Services = dict[str, tuple[list[int], int] | None]
 
-# RTTs are told apart whatever else they are: no ties.
+# All RTTs differ, so that there are no ties.
 cells = st.dictionaries(
     st.tuples(st.sampled_from(PREFIXES), st.sampled_from(SITES)),
     st.one_of(st.integers(1, 30).map(lambda n: n * 1000.0), st.just(math.nan)),
@@ -50,7 +50,7 @@ steps = st.lists(st.tuples(cells, services), min_size=1, max_size=8)
 
 
 class Installed:
-    """Tables as somebody has them who was told of changes only."""
+    """Tables built from changes only."""
 
     def __init__(self) -> None:
         self.clients: dict[Prefix, int] = {}
@@ -75,14 +75,14 @@ class Installed:
                 self.services[name] = deployment
 
     def choose(self, client: Prefix, service: str) -> Sites:
-        """As a switch does it."""
+        """Return the sites as the switch looks them up."""
         covering = [p for p in self.clients if p.family == client.family and client.shortened(p.length) == p]
         region = self.clients[max(covering, key=lambda p: p.length)] if covering else 0
         return self.mapping.get((self.services[service], region), ())
 
 
 def known_rtts(measured: Cells, client: Prefix) -> dict[int, float]:
-    """By plain words: of each site the RTT of the longest prefix that covers the client and has measured it."""
+    """Return the RTT of each site under the longest measured prefix that covers the client."""
     found: dict[int, float] = {}
     for prefix in sorted(PREFIXES, key=lambda p: p.length):
         if prefix.family == client.family and prefix.length <= client.length and client.shortened(prefix.length) == prefix:
@@ -102,7 +102,7 @@ def run(engine: Engine, sequence: list[tuple[Cells, Services]]) -> tuple[Install
 
 @settings(max_examples=200)
 @given(steps)
-def test_steps_lead_to_the_best_sites_by_measurement(sequence: list[tuple[Cells, Services]]) -> None:
+def test_increments_lead_to_best_measured_sites(sequence: list[tuple[Cells, Services]]) -> None:
     installed, measured, deployed = run(Engine(SITES, EXACT), sequence)
     assert installed.services.keys() == deployed.keys()
     for client in PREFIXES:
@@ -116,14 +116,14 @@ def test_steps_lead_to_the_best_sites_by_measurement(sequence: list[tuple[Cells,
 
 @settings(max_examples=200)
 @given(steps, st.sampled_from([EXACT, Margin(0.3, 0.0), Margin(0.1, 2000.0)]))
-def test_increments_equal_a_whole_computation(sequence: list[tuple[Cells, Services]], margin: Margin) -> None:
-    """Of the same regions and with the same history of orders, everything computed anew is what the increments have led to."""
+def test_increments_equal_full_computation(sequence: list[tuple[Cells, Services]], margin: Margin) -> None:
+    """With the same regions and the same orders, a full computation gives what the increments have given."""
     engine = Engine(SITES, margin)
     installed, measured, deployed = run(engine, sequence)
-    # Everything is said again: all rows are looked at, and nothing may change.
+    # All measurements again: every row is checked, and nothing may change.
     again = engine.update(Measurements.of(measured), dict(deployed))
     assert (again.clients, again.mapping, again.deployments) == ({}, [], {})
-    # Another engine that is told only the end has as many regions: they are as few as can be, without hysteresis.
+    # An engine that sees only the final state has as many regions: without hysteresis their number is minimal.
     if margin == EXACT:
         whole = Engine(SITES, margin)
         other = Installed()
@@ -139,7 +139,7 @@ def test_increments_equal_a_whole_computation(sequence: list[tuple[Cells, Servic
 
 @settings(max_examples=100)
 @given(steps, st.floats(0, 0.5), st.floats(0, 5000))
-def test_no_choice_is_farther_than_the_margin(sequence: list[tuple[Cells, Services]], share: float, slack: float) -> None:
+def test_chosen_sites_are_within_margin_of_best(sequence: list[tuple[Cells, Services]], share: float, slack: float) -> None:
     installed, measured, deployed = run(Engine(SITES, Margin(share, slack)), sequence)
     for client in PREFIXES:
         rtts = known_rtts(measured, client)
@@ -151,7 +151,7 @@ def test_no_choice_is_farther_than_the_margin(sequence: list[tuple[Cells, Servic
                 assert rtts[chosen[0]] <= (best * (1 + share) + slack) * 1.000001
 
 
-def test_a_client_stays_until_another_site_is_nearer_by_the_margin() -> None:
+def test_client_moves_only_when_another_site_is_nearer_by_the_margin() -> None:
     engine, installed = Engine([1, 2], Margin(0.1, 1000.0)), Installed()
     client = parse("2001:db8:c1::/48")
 
@@ -165,7 +165,7 @@ def test_a_client_stays_until_another_site_is_nearer_by_the_margin() -> None:
     assert measure(20_000, 22_000) == (2,)
 
 
-def test_a_prefix_inherits_of_each_site_what_it_has_not_measured() -> None:
+def test_prefix_inherits_missing_rtts_per_site() -> None:
     engine, installed = Engine([1, 2, 3], EXACT), Installed()
     wide, narrow = parse("2001:db8::/32"), parse("2001:db8:c1::/48")
     rtts = Measurements.of({(wide, 1): 10.0, (wide, 2): 20.0, (narrow, 2): 5.0})
@@ -173,16 +173,16 @@ def test_a_prefix_inherits_of_each_site_what_it_has_not_measured() -> None:
     inner, outer = parse("2001:db8:c1::7"), parse("2001:db8:c2::7")
     assert (installed.choose(inner, "a"), installed.choose(outer, "a")) == ((2, 1), (1, 2))
     assert engine.order_of(ip_address("2001:db8:c1::7")) == (2, 1)
-    # Nothing is known of site 3, and nothing of other clients.
+    # There are no RTTs of site 3, nor of other clients.
     assert installed.choose(inner, "c") == ()
     assert installed.choose(parse("192.0.2.1"), "a") == ()
     assert engine.order_of(ip_address("192.0.2.1")) == ()
-    # An entry is needed only where the covering prefix leads elsewhere.
+    # A prefix needs an entry only if its parent is in another region.
     installed.apply(engine.update(services={"a": None}))
     assert list(installed.clients) == list(engine.clients) == [wide]
 
 
-def test_regions_keep_their_numbers() -> None:
+def test_regions_keep_numbers_over_changes() -> None:
     engine = Engine([1, 2, 3], EXACT)
     prefixes = [parse(f"10.{i}.0.0/16") for i in range(30)]
     engine.update(
@@ -190,7 +190,7 @@ def test_regions_keep_their_numbers() -> None:
     )
     before = engine.clients
     assert len(set(before.values())) == 3
-    # Two prefixes move from region to region, and a new deployment tells more of them apart.
+    # Two prefixes move between regions, and a new deployment splits regions.
     changes = engine.update(Measurements.of({(prefixes[0], 1): 1.0, (prefixes[1], 1): 1.0}), {})
     assert changes.clients.keys() <= set(prefixes[:2])
     changes = engine.update(services={"b": ([2, 3], 1)})
@@ -198,7 +198,7 @@ def test_regions_keep_their_numbers() -> None:
     assert not changes.clients.keys() & {p for p in prefixes[2:] if engine.clients[p] in before.values()}
 
 
-def test_an_engine_adopts_the_numbers_of_another() -> None:
+def test_engine_adopts_installed_numbers() -> None:
     cells = {(parse(f"10.{i}.0.0/16"), s): float(1 + (7 * i + s) % 5 + i % 3 + s / 10) for i in range(40) for s in (1, 2, 3)}
     one, two = Engine([1, 2, 3], EXACT), Engine([1, 2, 3], EXACT)
     one.update(Measurements.of(dict(list(cells.items())[::-1])), {"b": ([1, 2], 1)})
@@ -222,7 +222,7 @@ def test_regions_beyond_the_limit_are_left_out() -> None:
 
 @given(st.one_of(st.ip_addresses(), st.text("0123456789abcdef:./%", max_size=20)), st.one_of(st.none(), st.integers(0, 130)))
 @settings(max_examples=300)
-def test_prefixes_are_read_as_the_library_reads_them(address: object, length: int | None) -> None:
+def test_prefix_parser_agrees_with_ipaddress(address: object, length: int | None) -> None:
     text = f"{address}" if length is None else f"{address}/{length}"
     try:
         expected = ip_network(text)
@@ -237,7 +237,7 @@ def test_prefixes_are_read_as_the_library_reads_them(address: object, length: in
 
 @given(st.sets(st.tuples(st.integers(0, 15), st.integers(0, 4)), max_size=20))
 @settings(max_examples=100)
-def test_the_longest_covering_prefix_is_the_parent(drawn: set[tuple[int, int]]) -> None:
+def test_parent_is_longest_covering_prefix(drawn: set[tuple[int, int]]) -> None:
     prefixes = {Prefix(4, (value << 28) & ~((1 << 32 - length) - 1), length) for value, length in drawn}
     cover = Cover()
     half = set(sorted(prefixes)[::2])

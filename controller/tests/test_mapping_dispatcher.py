@@ -1,4 +1,4 @@
-"""The running mapping against `frontage-dispatcher` itself, where it is built: what it is told, it takes."""
+"""The running mapping against the real `frontage-dispatcher`, if it is built."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from frontage.mapping.compute.prefixes import parse
 from frontage.mapping.control.mapper import Mapper
 from frontage.mapping.demand.reports import Report
 from frontage.mapping.services import Service
-from frontage.mapping.settings import EndUsers, Placement, TendedDispatcher
+from frontage.mapping.settings import EndUsers, ManagedDispatcher, Placement
 
 LIMIT = 30.0
 
@@ -34,7 +34,7 @@ def binary() -> str:
 
 
 class Process:
-    """One dispatcher, at a loopback address of its own, because the port of tunnels is fixed."""
+    """One dispatcher on its own loopback address, because the tunnel port is fixed."""
 
     def __init__(self, site: int, folder: Path):
         self.site = site
@@ -81,7 +81,7 @@ class Process:
         self.ask("PUT", f"/replicas/{sid}", body)
 
     def sizes(self) -> tuple[int, int, int]:
-        """(services, clients, mapping)"""
+        """Return the numbers of entries: (services, clients, mapping)."""
         table = self.ask("GET", "/table")
         return table["services"], table["clients"], table["mapping"]
 
@@ -99,13 +99,13 @@ async def three(tmp_path: Path) -> AsyncIterator[list[Process]]:
 
 
 def mapper_of(folder: Path, all_: list[Process], *, probes_per_second: float, placement: Placement | None = None) -> Mapper:
-    dispatchers = tuple(TendedDispatcher(site=one.site, url=one.url) for one in all_)
+    dispatchers = tuple(ManagedDispatcher(site=one.site, url=one.url) for one in all_)
     settings = EndUsers(store=f"sqlite:///{folder}/mapping.db", dispatchers=dispatchers, probes_per_second=probes_per_second)
     vteps = {site: ip_address(f"127.0.0.{100 + site}") for site in (1, 2, 3)}
     return Mapper(settings, vteps, (Service("films.example", 3, 2),), site=1, placement=placement)
 
 
-async def test_the_dispatcher_takes_tables_and_differences(tmp_path: Path, three: list[Process]) -> None:
+async def test_dispatcher_accepts_tables_and_differences(tmp_path: Path, three: list[Process]) -> None:
     mapper = mapper_of(tmp_path, three, probes_per_second=0)
     await mapper.register()
     for one in three:
@@ -114,7 +114,7 @@ async def test_the_dispatcher_takes_tables_and_differences(tmp_path: Path, three
     await mapper.step(1000.0)
     assert [one.sizes() for one in three] == [(1, 0, 1)] * 3
     await mapper.step(1002.0)
-    # Each site has two regions, and says nothing of the one whose choice is its default.
+    # Each site has two regions, one of which needs no entry because its choice is the default.
     assert {one.sizes()[:2] for one in three} == {(1, 2)}
     assert all(one.error is None for one in mapper.dispatchers), [one.error for one in mapper.dispatchers]
     three[0].beat(1, "films.example", accepting=False)
@@ -125,7 +125,7 @@ async def test_the_dispatcher_takes_tables_and_differences(tmp_path: Path, three
     await mapper.step(1006.0)
     assert [one.sizes()[0] for one in three] == [1, 1, 1]
     assert [one.replaced for one in mapper.dispatchers] == [1, 1, 1]
-    # One dies and loses everything; it gets the whole table when it is back.
+    # One dispatcher dies and loses its table; it gets the whole table when it is back.
     await three[2].stop()
     await mapper.step(1008.0)
     assert mapper.counters.sites_out == {3}
@@ -136,7 +136,7 @@ async def test_the_dispatcher_takes_tables_and_differences(tmp_path: Path, three
     mapper.store.close()
 
 
-async def test_the_dispatcher_probes_the_other_sites(tmp_path: Path, three: list[Process]) -> None:
+async def test_dispatcher_probes_other_sites(tmp_path: Path, three: list[Process]) -> None:
     mapper = mapper_of(tmp_path, three, probes_per_second=10)
     await mapper.register()
     await mapper.step(1000.0)
@@ -150,7 +150,7 @@ async def test_the_dispatcher_probes_the_other_sites(tmp_path: Path, three: list
     mapper.store.close()
 
 
-async def test_a_service_leaves_where_the_dispatcher_hears_that_handshakes_wait(tmp_path: Path, three: list[Process]) -> None:
+async def test_service_leaves_site_where_handshakes_wait(tmp_path: Path, three: list[Process]) -> None:
     about = {"epoch": 100.0, "min_replicas": 1, "max_replicas": 1, "requests": 10, "share": 0.5}
     about |= {"services": [{"name": "films.example"}], "sites": [{"site": site, "capacity": 100.0} for site in (1, 2, 3)]}
     mapper = mapper_of(tmp_path, three, probes_per_second=0, placement=Placement.model_validate(about))
@@ -165,15 +165,15 @@ async def test_a_service_leaves_where_the_dispatcher_hears_that_handshakes_wait(
 
     async def decided(now: float) -> set[int]:
         demand = {mapper.tables.clients[parse(near)]: 500}
-        mapper.store.tell(1, [Report("films.example", 500, 50.0, demand)], now)
+        mapper.store.add_reports(1, [Report("films.example", 500, 50.0, demand)], now)
         await mapper.step(now)
-        return {site for site, place in mapper.store.places()["films.example"].items() if place.stage.wanted}
+        return {site for site, place in mapper.store.placements()["films.example"].items() if place.stage.wanted}
 
     assert await decided(1110.0) == {1}
-    # Heartbeats add up until they are asked for: four handshakes, 27.5 ms on average.
+    # Heartbeats are summed until they are read: four handshakes, 27.5 ms on average.
     for rtt in (20_000, 35_000):
         three[0].beat(1, "films.example", rtts={near: rtt})
     await mapper.step(1112.0)
     assert await decided(1220.0) == {2}
-    assert mapper.store.views()["films.example"]["load_latency_us"] == {"1": 17_500.0, "2": 0.0, "3": 0.0}
+    assert mapper.store.documents()["films.example"]["load_latency_us"] == {"1": 17_500.0, "2": 0.0, "3": 0.0}
     mapper.store.close()

@@ -1,4 +1,4 @@
-"""The running mapping against dispatchers: collecting, computing, pushing differences, and what dies on the way."""
+"""The running mapping against fake dispatchers: collection, computation, differences, and failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dispatchers import StandIn, running
+from dispatchers import FakeDispatcher, running
 from frontage import cli
 from frontage.config import Config, ConfigError, loads
 from frontage.fields import IPAddress
@@ -22,7 +22,7 @@ from frontage.mapping.compute.prefixes import parse
 from frontage.mapping.control.mapper import Mapper
 from frontage.mapping.control.switch import change, whole
 from frontage.mapping.services import Service, services_of, sites_of
-from frontage.mapping.settings import EndUsers, TendedDispatcher
+from frontage.mapping.settings import EndUsers, ManagedDispatcher
 from frontage.mapping.store.tables import Tables
 from frontage.state.steering import EndUserMapping
 
@@ -31,7 +31,7 @@ NEAR_ONE, NEAR_TWO = "2001:db8:c1::/48", "198.51.100.0/24"
 
 
 @pytest.fixture
-def sites() -> Iterator[list[StandIn]]:
+def sites() -> Iterator[list[FakeDispatcher]]:
     with running(3) as all_:
         yield all_
 
@@ -44,37 +44,43 @@ def addresses(count: int = 3) -> dict[int, IPAddress]:
 
 
 def mapper(
-    folder: Path, sites: list[StandIn], *, site: int = 1, name: str = "one", services: tuple[Service, ...] = (FILMS,), **more: Any
+    folder: Path,
+    sites: list[FakeDispatcher],
+    *,
+    site: int = 1,
+    name: str = "one",
+    services: tuple[Service, ...] = (FILMS,),
+    **more: Any,
 ) -> Mapper:
-    dispatchers = tuple(TendedDispatcher(site=one.site, url=one.url) for one in sites)
+    dispatchers = tuple(ManagedDispatcher(site=one.site, url=one.url) for one in sites)
     settings = EndUsers(store=f"sqlite:///{folder}/mapping.db", dispatchers=dispatchers, **more)
     found = Mapper(settings, addresses(), services, site=site, name=name)
     found._register()
     return found
 
 
-async def begin(one: Mapper) -> None:
-    """Two rounds: a dispatcher says what it has measured when it has a table."""
+async def start(one: Mapper) -> None:
+    """Run two rounds: a dispatcher reports measurements only once it has a table."""
     await one.step(999.0)
     await one.step(1000.0)
 
 
-def deploy(sites: list[StandIn]) -> None:
-    """A replica of films.example at each site; and two client prefixes, whose best sites are 1 and 2."""
+def deploy(sites: list[FakeDispatcher]) -> None:
+    """Give each site a replica of films.example, and add two client prefixes whose best sites are 1 and 2."""
     for one in sites:
         one.replica(100 * one.site, "films.example")
         one.measure(NEAR_ONE, 10_000 * one.site)
         one.measure(NEAR_TWO, 10_000 * (abs(one.site - 2) + 1))
 
 
-def sites_for(one: StandIn, prefix: str) -> list[int]:
+def sites_for(one: FakeDispatcher, prefix: str) -> list[int]:
     return one.sites_for(FILMS.number, prefix)
 
 
-async def test_dispatchers_get_what_they_have_measured_together(tmp_path: Path, sites: list[StandIn]) -> None:
+async def test_dispatchers_get_tables_from_their_joint_measurements(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
     deploy(sites)
     one = mapper(tmp_path, sites)
-    await begin(one)
+    await start(one)
     for site in sites:
         assert site.services == {3: "films.example"}
         assert site.details["films.example"] == {
@@ -87,10 +93,10 @@ async def test_dispatchers_get_what_they_have_measured_together(tmp_path: Path, 
         }
         assert sites_for(site, NEAR_ONE) == [1, 2]
         assert sites_for(site, NEAR_TWO)[0] == 2
-        # A client of whom nothing is known is served where it came, and is copied to another.
+        # A client in no region is served where it enters, and its first flight is copied to another site.
         assert site.sites_for(3)[0] == site.site
         assert len(site.sites_for(3)) == 2
-    # Nothing has changed: nothing is written.
+    # Without changes nothing is written.
     before = [len(site.requests) for site in sites]
     await one.step(1002.0)
     written = [
@@ -99,10 +105,10 @@ async def test_dispatchers_get_what_they_have_measured_together(tmp_path: Path, 
     assert written == []
 
 
-async def test_only_the_difference_is_pushed_and_equals_the_whole(tmp_path: Path, sites: list[StandIn]) -> None:
+async def test_pushed_differences_equal_the_whole_table(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
     deploy(sites)
     one = mapper(tmp_path, sites)
-    await begin(one)
+    await start(one)
     sites[2].replica(301, "books.example")
     sites[0].replica(100, "films.example", accepting=False)
     sites[1].measure("203.0.113.0/24", 1_000)
@@ -114,7 +120,7 @@ async def test_only_the_difference_is_pushed_and_equals_the_whole(tmp_path: Path
     await one.step(1004.0)
     assert [d.replaced for d in one.dispatchers] == [1, 1, 1]
     told = [site.tables() for site in sites]
-    # Another controller, which knows of none of this, writes the same tables whole.
+    # Another controller without this history writes the same whole tables.
     for site in sites:
         site.version = None
     other = mapper(tmp_path, sites, name="other")
@@ -124,16 +130,16 @@ async def test_only_the_difference_is_pushed_and_equals_the_whole(tmp_path: Path
     assert [site.tables() for site in sites] == told
 
 
-async def test_a_service_that_moves_to_where_others_are_is_one_entry(tmp_path: Path, sites: list[StandIn]) -> None:
-    """At dispatchers and switches alike; and deployments are as many as sets of sites, whatever the services."""
+async def test_service_moving_to_existing_deployment_costs_one_entry(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
+    """This holds for dispatchers and switches. The number of deployments is that of distinct site sets."""
     deploy(sites)
     one = mapper(tmp_path, sites, services=(FILMS, *(Service(f"s{n}.example", n, 1 + n % 2) for n in range(10, 30))))
     one.store.deploy([(f"s{n}.example", site) for n in range(10, 30) for site in ((1, 2, 3) if n % 2 else (1, 2))])
-    await begin(one)
-    # Three sites and two copies, as films.example has, or two sites and one.
+    await start(one)
+    # Three sites with redundancy 2, like films.example, or two sites with redundancy 1.
     assert len(one.tables.deployments) == 2
     assert len(sites[0].services) == 21
-    # Of each its default, and the region in which another site is better.
+    # Each has its default, and an entry for the region where another site is better.
     assert sites[0].mapping.keys() == {(1, 0), (1, 2), (2, 0), (2, 2)}
     before, told, pushed = one.tables, dict(sites[0].mapping), one.dispatchers[0].pushed
     one.store.register([Service("s10.example", 10, 2)])
@@ -148,17 +154,17 @@ async def test_a_service_that_moves_to_where_others_are_is_one_entry(tmp_path: P
     assert (found.regions, found.deployments, found.choices) == ({}, {10: sites[0].deployments[3]}, {})
 
 
-async def test_a_dead_site_is_left_out_within_an_interval_and_caught_up_later(tmp_path: Path, sites: list[StandIn]) -> None:
+async def test_dead_site_is_left_out_within_an_interval_and_restored_later(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
     deploy(sites)
     one = mapper(tmp_path, sites)
-    await begin(one)
+    await start(one)
     sites[0].stop()
     await one.step(1002.0)
     assert one.counters.sites_out == {1}
     assert one.dispatchers[0].error is not None
     assert sites_for(sites[1], NEAR_ONE) == [2, 3]
     assert 1 not in sites[2].sites_for(3)
-    # It comes back with nothing, and gets everything.
+    # It comes back empty, and gets the whole table.
     sites[0].start()
     await one.step(1004.0)
     assert one.counters.sites_out == set()
@@ -168,26 +174,26 @@ async def test_a_dead_site_is_left_out_within_an_interval_and_caught_up_later(tm
     assert one.dispatchers[0].replaced == 2
 
 
-async def test_a_site_that_dies_with_the_controller_that_computes_is_left_out_as_soon(tmp_path: Path, sites: list[StandIn]) -> None:
+async def test_site_that_dies_with_computing_controller_is_left_out_as_soon(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
     deploy(sites)
     one, two = mapper(tmp_path, sites, site=1), mapper(tmp_path, sites, site=2)
-    await begin(one)
+    await start(one)
     await two.step(1001.0)
     assert (one.engine is not None, two.engine is not None) == (True, False)
-    # With its dispatcher one is gone, whose lease has not run out.
+    # Its dispatcher is gone, and so presumably `one`, whose lease has not expired.
     sites[0].stop()
     await two.step(1002.0)
     assert two.engine is not None
     assert sites_for(sites[1], NEAR_ONE) == [2, 3]
-    # It was only the dispatcher: one stands by.
+    # Only the dispatcher had failed: `one` stands by.
     await one.step(1002.5)
     assert one.engine is None
 
 
-async def test_who_hears_nobody_takes_no_site_out(tmp_path: Path, sites: list[StandIn]) -> None:
+async def test_isolated_controller_takes_no_site_out(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
     deploy(sites)
     one = mapper(tmp_path, sites)
-    await begin(one)
+    await start(one)
     before = one.tables.content
     for site in sites:
         site.stop()
@@ -196,10 +202,10 @@ async def test_who_hears_nobody_takes_no_site_out(tmp_path: Path, sites: list[St
     assert all(d.error for d in one.dispatchers)
 
 
-async def test_a_refused_difference_is_followed_by_the_whole_table(tmp_path: Path, sites: list[StandIn]) -> None:
+async def test_refused_difference_is_followed_by_whole_table(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
     deploy(sites)
     one = mapper(tmp_path, sites)
-    await begin(one)
+    await start(one)
     sites[0].clients.clear()
     sites[0].version = 1
     sites[1].replica(201, "books.example")
@@ -208,14 +214,14 @@ async def test_a_refused_difference_is_followed_by_the_whole_table(tmp_path: Pat
     assert sites[0].clients == sites[1].clients
 
 
-async def test_a_store_that_fails_is_told_and_tried_again(tmp_path: Path, sites: list[StandIn]) -> None:
+async def test_store_failure_is_reported_and_retried(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
     deploy(sites)
     one = mapper(tmp_path, sites)
-    await begin(one)
+    await start(one)
     told = [site.tables() for site in sites]
 
     def rename(old: str, new: str) -> None:
-        with one.store.engine.begin() as connection:
+        with one.store.engine.start() as connection:
             connection.exec_driver_sql(f"ALTER TABLE {old} RENAME TO {new}")
 
     rename("service_choice", "elsewhere")
@@ -230,14 +236,14 @@ async def test_a_store_that_fails_is_told_and_tried_again(tmp_path: Path, sites:
     assert all("books.example" in site.services.values() for site in sites)
 
 
-async def test_another_controller_takes_over_and_keeps_all_numbers(tmp_path: Path, sites: list[StandIn]) -> None:
+async def test_new_leader_keeps_all_numbers(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
     deploy(sites)
     one, two = mapper(tmp_path, sites), mapper(tmp_path, sites, name="two")
-    await begin(one)
+    await start(one)
     await two.step(1000.5)
     assert (one.engine is not None, two.engine is not None) == (True, False)
     assert two.tables.content == one.tables.content
-    # Neither writes what the other has written.
+    # Neither rewrites what the other has written.
     assert [d.replaced for d in two.dispatchers] == [0, 0, 0]
     told = [site.tables() for site in sites]
     content = two.tables.content
@@ -253,7 +259,7 @@ async def test_another_controller_takes_over_and_keeps_all_numbers(tmp_path: Pat
     assert [d.replaced for d in two.dispatchers] == [0, 0, 0]
 
 
-async def test_probes_go_to_active_prefixes_at_a_bounded_rate(tmp_path: Path, sites: list[StandIn]) -> None:
+async def test_probes_go_to_active_prefixes_at_bounded_rate(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
     for i in range(10):
         sites[0].measure(f"10.{i}.0.0/24", 5_000)
     one = mapper(tmp_path, sites, interval=2.0, probes_per_second=1.5)
@@ -280,23 +286,23 @@ async def test_probes_go_to_active_prefixes_at_a_bounded_rate(tmp_path: Path, si
     for _ in range(2):
         await step(1002.0)
     assert [a for a in sites[1].probed if a not in vteps] == [f"10.{i}.0.1" for i in range(9)]
-    # An answer is told under its one address, and counts for its prefix.
+    # A probe's sample has the probed address, and counts for its prefix.
     sites[1].measure("10.0.0.1/32", 3_000)
     await one.step(1004.0)
     assert {cell: rtt for cell, rtt in one.store.measurements().cells.items() if cell[1] == 2} == {(parse("10.0.0.0/24"), 2): 3_000}
 
 
-async def test_unmeasured_sites_are_served_by_their_distance(tmp_path: Path, sites: list[StandIn]) -> None:
-    """Site 1 has no replica: clients in no region that come there go to the site that is near to *it*."""
+async def test_clients_in_no_region_go_to_site_nearest_to_their_entry(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
+    """Site 1 has no replica, so clients in no region that enter there go to the site nearest to site 1."""
     for one in sites[1:]:
         one.replica(100 * one.site, "films.example")
     sites[2].measure("2001:db8:101::1/128", 4_000)
     sites[1].measure("2001:db8:101::1/128", 9_000)
-    await begin(mapper(tmp_path, sites, services=(Service("films.example", 3, 1),)))
+    await start(mapper(tmp_path, sites, services=(Service("films.example", 3, 1),)))
     assert [site.sites_for(3) for site in sites] == [[3], [2], [3]]
 
 
-async def test_the_switch_gets_the_same_by_differences(tmp_path: Path, sites: list[StandIn]) -> None:
+async def test_switch_differences_equal_whole_mapping(tmp_path: Path, sites: list[FakeDispatcher]) -> None:
     deploy(sites)
     states: list[Tables] = [Tables()]
 
@@ -342,23 +348,23 @@ def load(tmp_path: Path, section: str = "") -> Config:
         ("  dispatchers: [{site: 9, url: 'http://[::1]:80'}]\n", r"dispatchers\[0\].site: there is no site 9; give one of: 1"),
         (
             "  dispatchers: [{site: 1, url: 'ftp://x'}]\n",
-            r"url: 'ftp://x' is not the address of a dispatcher's HTTP service; give",
+            r"url: 'ftp://x' must be the URL of a dispatcher's HTTP service; give",
         ),
         (
             "  dispatchers: [{site: 1, url: 'http://a:1'}, {site: 1, url: 'http://a:1/'}]\n",
             r"http://a:1 is listed twice",
         ),
-        ("  services: [{name: a, redundancy: 5}]\n", r"services\[0\].redundancy: '5' is larger than 4; give the sites"),
+        ("  services: [{name: a, redundancy: 5}]\n", r"services\[0\].redundancy: '5' is larger than 4; give the number of sites"),
         ("  services: [{name: a}, {name: A}]\n", r"services\[1\].name: service a is listed twice; remove one"),
         ("mapping: m.json\n", r"mapping: the mapping is computed \(end_users\); remove `mapping`, or `end_users`"),
     ],
 )
-def test_a_wrong_section_is_refused_with_place_and_fix(tmp_path: Path, section: str, message: str) -> None:
+def test_invalid_section_is_rejected_with_position_and_fix(tmp_path: Path, section: str, message: str) -> None:
     with pytest.raises(ConfigError, match=rf"frontage.yaml:\d+:\d+: .*{message}"):
         load(tmp_path, section)
 
 
-def test_what_a_section_means(tmp_path: Path) -> None:
+def test_section_sets_mapper_and_services(tmp_path: Path) -> None:
     found = load(tmp_path, "  services: [{name: Films.Example, redundancy: 2, policy: load}]\n")
     assert services_of(found) == ((Service("films.example", 0, 2, "load", ("h3",)),), frozenset())
     assert {site: str(vtep) for site, vtep in sites_of(found).items()} == {1: "2001:db8:101::1"}
@@ -374,11 +380,11 @@ def command(*words: str, code: int = 0) -> str:
 
 
 @pytest.mark.parametrize("name", ["show", "explain", "import", "export"])
-def test_every_command_has_help_with_an_example(name: str) -> None:
+def test_every_command_has_help_with_example(name: str) -> None:
     assert f"Example: frontage mapping {name}" in command(name, "--help")
 
 
-def test_commands_fill_the_store_and_look_into_it(tmp_path: Path) -> None:
+def test_commands_fill_and_show_the_store(tmp_path: Path) -> None:
     file = tmp_path / "frontage.yaml"
     file.write_text(config_text(tmp_path), encoding="utf-8")
     where = ("-c", str(file))
@@ -414,7 +420,7 @@ def test_commands_fill_the_store_and_look_into_it(tmp_path: Path) -> None:
     words = " ".join(command("explain", "2001:db8:c2::/48", "films.example", *where).split())
     assert "go to site 1 (region 1 by 2001:db8::/32; deployment 1)" in words
     assert "go to site 1 (in no region" in command("explain", "192.0.2.1", "films.example", *where)
-    assert "there is no service books.example; known are: films.example" in command(
+    assert "unknown service 'books.example': use one of: films.example" in command(
         "explain", "::1", "books.example", *where, code=1
     )
     assert "give an address, or a prefix" in command("explain", "10.0.0.1/8", "films.example", *where, code=1)
@@ -423,20 +429,20 @@ def test_commands_fill_the_store_and_look_into_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("prefix;site\n", ":1: the header is prefix;site; make it prefix,site,rtt_us,source, or name,site, or"),
-        ("", ":1: the header is missing; make it"),
-        ("name,site\na,1\nb\n", ":3: 1 columns; give 2: name,site"),
-        ("name,site\na,300\n", ":2: site: '300' is not acceptable (not from 1 to 255); give a site's id"),
-        ("prefix,site,rtt_us,source\n10.0.0.1/8,1,5,active\n", ":2: prefix: '10.0.0.1/8' is not acceptable"),
+        ("prefix;site\n", ":1: unknown header 'prefix;site': use prefix,site,rtt_us,source, or name,site, or"),
+        ("", ":1: unknown header '': use"),
+        ("name,site\na,1\nb\n", ":3: 1 columns: give 2 (name,site)"),
+        ("name,site\na,300\n", ":2: site: invalid value '300' (must be from 1 to 255): give a site id"),
+        ("prefix,site,rtt_us,source\n10.0.0.1/8,1,5,active\n", ":2: prefix: invalid value '10.0.0.1/8'"),
         (
             "prefix,site,rtt_us,source\n10.0.0.0/8,1,nan,active\n",
-            ":2: rtt_us: 'nan' is not acceptable (not above 0); give",
+            ":2: rtt_us: invalid value 'nan' (must be above 0): give",
         ),
-        ("prefix,site,rtt_us,source\n10.0.0.0/8,1,5,guessed\n", ":2: source: 'guessed' is not acceptable"),
-        ("name,redundancy,policy,alpn\na,1,best,h3\n", ":2: policy: 'best' is not acceptable"),
+        ("prefix,site,rtt_us,source\n10.0.0.0/8,1,5,guessed\n", ":2: source: invalid value 'guessed'"),
+        ("name,redundancy,policy,alpn\na,1,best,h3\n", ":2: policy: invalid value 'best'"),
     ],
 )
-def test_a_wrong_csv_file_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_csv_file_is_rejected_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     file, wrong = tmp_path / "frontage.yaml", tmp_path / "wrong.csv"
     file.write_text(config_text(tmp_path), encoding="utf-8")
     wrong.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The computed mapping in a real switch: `frontage up`'s service, with two sites' dispatchers beside it."""
+"""The computed mapping in a real switch, as `frontage up` runs it, with the dispatchers of two sites."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 
 from conftest import EXAMPLE, Switch, for_switch
-from dispatchers import StandIn, running
+from dispatchers import FakeDispatcher, running
 from frontage.p4.entries import State
 from frontage.service.daemon import Service
 from frontage.state.blocks import region, steering
@@ -20,12 +20,12 @@ CLIENT = "2001:db8:c1::/48"
 
 
 def sites_for(mapping: EndUserMapping, region: int) -> tuple[int, ...] | None:
-    """Of films.example."""
+    """Return the sites of films.example."""
     return mapping.choices.get((mapping.deployments.get(3, 0), region))
 
 
-def with_mapping(folder: Path, switch: Switch, sites: list[StandIn]) -> Path:
-    """The example of Artemis, whose mapping is computed instead of read."""
+def with_mapping(folder: Path, switch: Switch, sites: list[FakeDispatcher]) -> Path:
+    """Return the Artemis example with a computed mapping in place of the mapping file."""
     file = for_switch(EXAMPLE.with_name("artemis.yaml"), folder, switch)
     section = "end_users:\n  store: sqlite:///mapping.db\n  interval: 0.1\n"
     section += "  services: [{ name: films.example, id: 3, redundancy: 2 }]\n  dispatchers:\n"
@@ -38,10 +38,10 @@ def with_mapping(folder: Path, switch: Switch, sites: list[StandIn]) -> Path:
 
 
 async def installed(service: Service) -> State:
-    """What the switch holds of the mapping, when nothing is left to be written."""
+    """Return the mapping in the switch once everything is written."""
     await service.controller.installed()
     session, pipeline = connected(service.controller)
-    # A change of the mapping is known here before the switch has it.
+    # The controller has a change before the switch does.
     async with asyncio.timeout(LIMIT):
         while True:
             found = await plan(session, pipeline.schema, service.controller.config, service.controller.mapping)
@@ -50,7 +50,7 @@ async def installed(service: Service) -> State:
     return {key: action for key, action in found.installed.items() if key.table in steering.MAPPED}
 
 
-async def test_the_switch_follows_measurements_and_the_death_of_a_site(folder: Path, switch: Switch) -> None:
+async def test_switch_follows_measurements_and_site_failure(folder: Path, switch: Switch) -> None:
     with running(2) as sites:
         for one in sites:
             one.replica(one.site, "films.example")
@@ -66,7 +66,7 @@ async def test_the_switch_follows_measurements_and_the_death_of_a_site(folder: P
             assert {key.table for key in state} == set(steering.MAPPED) - {region.CLIENT4}
             sites[1].stop()
             await until(lambda: sites_for(mapping, 0) == (1,))
-            # What is no longer told from the default has no entry.
+            # A region that equals the default has no entry.
             assert mapping.choices == {(mapping.deployments[3], 0): (1,)}
             assert steering.MAPPING not in {key.table for key in await installed(service)}
             assert service.endpoint is not None
@@ -77,7 +77,7 @@ async def test_the_switch_follows_measurements_and_the_death_of_a_site(folder: P
             assert "frontage_mapping_samples_total 2.0" in page
 
 
-async def test_a_changed_section_begins_anew(folder: Path, switch: Switch) -> None:
+async def test_changed_section_restarts_the_mapping(folder: Path, switch: Switch) -> None:
     with running(2) as sites:
         for one in sites:
             one.replica(one.site, "films.example")

@@ -1,4 +1,4 @@
-"""The placement engine: how many replicas, at which sites, and the same in steps as at once."""
+"""The placement engine: numbers of replicas, their sites, and incremental plans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from frontage.mapping.placement.counts import replicate, solve
 from frontage.mapping.placement.draw import priorities
 from frontage.mapping.placement.engine import Engine
 from frontage.mapping.placement.values import Demand, Flags, Parameters, PlacementError, Sites, record_key
-from placement_world import world
+from placement_instances import instance
 
 PAPER = {"nu": 0.5, "weighed": 0}
 rates = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=20)
@@ -71,12 +71,12 @@ def test_beta_is_the_largest_that_fits(pairs: list[tuple[int, int]], capacity: f
     if found.beta == math.inf:
         assert reads.sum() + 9 * weight.sum() + 2 * writes[~counted].sum() <= capacity * (1 + 1e-9) or not len(ratio)
         return
-    # A little above, somebody has a replica more, and then it is too much.
+    # With a slightly larger beta some record has one more replica, which exceeds the budget.
     above = np.floor(np.clip(2 + np.nextafter(found.beta, math.inf) * (1 + 1e-12) * ratio, 2, 9))
     assert reads.sum() + above @ weight + 2 * writes[reads == 0].sum() >= capacity * (1 - 1e-9)
 
 
-def test_beta_solves_the_papers_equation_where_replicas_need_not_be_whole() -> None:
+def test_beta_solves_equation_1_for_divisible_replicas() -> None:
     random = np.random.default_rng(1)
     ratio, weight = random.lognormal(0, 2, 500), random.lognormal(0, 1, 500)
     for spare in (0.01, 10.0, 1000.0, 20 * weight.sum() * 0.999):
@@ -86,7 +86,7 @@ def test_beta_solves_the_papers_equation_where_replicas_need_not_be_whole() -> N
     assert solve(ratio, weight, 20, -1.0) == 0.0
 
 
-def test_a_heavier_write_leaves_fewer_replicas() -> None:
+def test_costlier_writes_leave_fewer_replicas() -> None:
     reads, writes = np.array([100.0, 50.0]), np.array([10.0, 10.0])
     light = replicate(reads, writes, 400.0, 20, Parameters())
     heavy = replicate(reads, writes, 400.0, 20, Parameters(write_cost=2.0))
@@ -94,7 +94,7 @@ def test_a_heavier_write_leaves_fewer_replicas() -> None:
     assert light.load.shortfall == heavy.load.shortfall == 0
 
 
-def test_capacity_below_demand_is_said_and_each_record_has_f() -> None:
+def test_capacity_below_demand_gives_f_replicas_and_shortfall() -> None:
     demand = random_demand(1, 30, 5)
     found = Engine(sites_of(1, 8, 5, 10.0), Parameters())
     found.observe(demand)
@@ -105,7 +105,7 @@ def test_capacity_below_demand_is_said_and_each_record_has_f() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, PAPER, {"nu": 0.0}, {"nu": 0.5}, {"weighed": 3}])
-def test_as_many_distinct_usable_sites_as_replicas(given: dict[str, float]) -> None:
+def test_replicas_are_at_distinct_usable_sites(given: dict[str, float]) -> None:
     demand, sites = random_demand(2, 200, 12), sites_of(2, 15, 12, 20_000.0)
     sites.capacity[4] = 0.0
     found = engine(demand, sites, Parameters(**given))  # type: ignore[arg-type]
@@ -118,21 +118,21 @@ def test_as_many_distinct_usable_sites_as_replicas(given: dict[str, float]) -> N
         assert not choice.local[found.counts < 14].any()
 
 
-def test_the_papers_half_goes_to_the_closest_sites_of_the_top_regions() -> None:
+def test_half_of_replicas_goes_to_closest_sites_of_top_regions() -> None:
     # Regions 0, 1, 2 in the order of demand; 0 and 1 have the same closest site, so 2 is next.
     rtts = [[1e3, 5e4, 6e4, 7e4], [2e3, 4e3, 6e4, 7e4], [9e4, 9e4, 9e4, 3e3]]
     demand = Demand.of({"a": {0: (30.0, 1.0), 1: (20.0, 1.0), 2: (10.0, 1.0)}})
     here = Parameters(min_replicas=2, max_replicas=2, nu=1.0, weighed=0)
     assert engine(demand, Sites.of([1e6] * 4, rtts), here).masks(demand.keys).tolist() == [[True, False, False, True]]
-    # A site where requests wait is as far as that.
+    # Load latency counts as distance.
     loaded = Sites.of([1e6] * 4, rtts, [6e4, 0, 0, 0])
     assert engine(demand, loaded, here).masks(demand.keys).tolist() == [[False, True, False, True]]
 
 
-def test_weighing_regions_is_never_worse_than_their_closest_sites() -> None:
+def test_weighing_regions_is_never_worse_than_closest_sites() -> None:
     better = 0
     for seed in range(30):
-        here = world(seed)
+        here = instance(seed)
         means = []
         for weighed in (0, 16):
             found = engine(here.demand, here.sites, Parameters(weighed=weighed, min_replicas=2))
@@ -148,7 +148,7 @@ steps = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 30), st.boolean
 
 @settings(max_examples=50)
 @given(steps, st.sampled_from([{}, PAPER]))
-def test_in_steps_as_at_once(changes: list[tuple[int, int, bool]], given: dict[str, float]) -> None:
+def test_incremental_plans_equal_full_plan(changes: list[tuple[int, int, bool]], given: dict[str, float]) -> None:
     every, sites, parameters = random_demand(3, 60, 7), sites_of(3, 9, 7, 1500.0), Parameters(**given)  # type: ignore[arg-type]
     stepped = engine(every, sites, parameters)
     reads, writes = every.reads.reshape(60, 7).copy(), every.writes.reshape(60, 7).copy()
@@ -175,7 +175,7 @@ def test_in_steps_as_at_once(changes: list[tuple[int, int, bool]], given: dict[s
         assert installed == dict(zip(keys.tolist(), whole.masks(keys).tolist(), strict=True))
 
 
-def test_a_record_is_placed_alike_in_any_company() -> None:
+def test_placement_of_record_is_independent_of_other_records() -> None:
     demand, sites = random_demand(4, 700, 11), sites_of(4, 13, 11, 30_000.0)
     found = engine(demand, sites, Parameters())
     together = found.choice(np.arange(700)).chosen
@@ -190,7 +190,7 @@ def test_nothing_moves_without_a_change() -> None:
     assert found.plan().placed == 0
     found.observe(demand)
     assert not len(found.plan().keys)
-    # Load latencies count for what is placed from now on.
+    # Load latencies count for records placed from now on.
     busy = int(found.masks(demand.keys).sum(axis=0).argmax())
     found.measure(np.where(np.arange(9) == busy, 1e6, 0).astype(np.float32))
     assert found.plan().placed == 0
@@ -200,7 +200,7 @@ def test_nothing_moves_without_a_change() -> None:
     assert not moved.after[:, busy].all()
 
 
-def test_what_is_installed_stays() -> None:
+def test_adopted_sites_stay() -> None:
     demand, sites = random_demand(6, 50, 7), sites_of(6, 9, 7, 1e6)
     parameters = Parameters(max_replicas=3)
     found = Engine(sites, parameters)
@@ -212,7 +212,7 @@ def test_what_is_installed_stays() -> None:
     assert (found.masks(demand.keys) == elsewhere).all()
 
 
-def test_random_places_are_even_and_stay() -> None:
+def test_random_sites_are_even_and_stable() -> None:
     keys, ids = np.arange(100_000, dtype=np.uint64), np.arange(1, 21, dtype=np.uint64)
     order = priorities(keys, ids, 7).argsort(axis=1)
     share = np.bincount(order[:, :3].ravel(), minlength=20) / 300_000
@@ -225,11 +225,11 @@ def test_random_places_are_even_and_stay() -> None:
 
 
 PRIORITY = 6901183182639842603
-"""Of record 1 and site 2 by seed 3, on every machine."""
+"""The priority of record 1 and site 2 with seed 3, on every machine."""
 
 
-def test_random_places_may_be_alike() -> None:
-    """As many placements as near halves, by number of replicas; a record that nobody asks for has places of its own."""
+def test_random_sites_can_be_shared() -> None:
+    """There is one placement per set of local sites and number of replicas; records without demand draw their own sites."""
     demand, sites = random_demand(6, 400, 7), sites_of(6, 20, 7, 1e6)
     nobody = Demand.of({f"nobody{i}": {} for i in range(50)})
     shared = []
@@ -251,7 +251,7 @@ def test_random_places_may_be_alike() -> None:
     assert shared == [False, True]
 
 
-def test_unknown_regions_are_load_and_counted() -> None:
+def test_unknown_regions_count_as_load() -> None:
     rtts = [[1e3, 2e3, 3e3, 4e3], [math.inf] * 4]
     demand = Demand.of({"a": {0: (5.0, 1.0), 1: (9.0, 0.0), 7: (2.0, 0.0)}, "b": {9: (1.0, 1.0)}})
     found = Engine(Sites.of([1e3] * 4, rtts), Parameters(max_replicas=3))
@@ -268,7 +268,7 @@ def test_unknown_regions_are_load_and_counted() -> None:
         (lambda: Parameters(mu=0.0), "mu"),
         (lambda: Parameters(mu=math.nan), "mu"),
         (lambda: Parameters(nu=1.5), "nu"),
-        (lambda: Parameters(min_replicas=4, max_replicas=3), "more than max_replicas"),
+        (lambda: Parameters(min_replicas=4, max_replicas=3), "at most max_replicas"),
         (lambda: Sites.of([1.0, 2.0], [[1.0]]), "shape"),
         (lambda: Sites.of([1.0, math.nan], [[1.0, 1.0]]), "capacity of site 2"),
         (lambda: Sites.of([1.0, 1.0], [[1.0, 1.0]], [0.0, -1.0]), "load_latency of site 2"),
@@ -276,18 +276,18 @@ def test_unknown_regions_are_load_and_counted() -> None:
         (lambda: Sites.of([1.0, 1.0], [[1.0, 1.0]], ids=[1, 1]), "distinct"),
         (lambda: Demand.of({"a": {0: (-1.0, 0.0)}}), "reads of record .* from region 0 is -1"),
         (lambda: Demand.of({"a": {3: (1.0, math.inf)}}), "writes of record .* from region 3 is inf"),
-        (lambda: Demand.of({"a": {70_000: (1.0, 1.0)}}), "16 bits"),
+        (lambda: Demand.of({"a": {70_000: (1.0, 1.0)}}), "16-bit"),
         (lambda: Demand.dense(np.array([1, 1], np.uint64), [[1.0]] * 2, [[1.0]] * 2), "twice"),
         (lambda: Engine(Sites.of([1.0, 1.0], [[1.0, 1.0]]), Parameters()).plan(), "2 usable sites"),
-        (lambda: Engine(Sites.of([1.0], [[1.0]]), Parameters()).masks(np.array([5], np.uint64)), "0x0000000000000005 is not known"),
+        (lambda: Engine(Sites.of([1.0], [[1.0]]), Parameters()).masks(np.array([5], np.uint64)), "0x0000000000000005 is unknown"),
     ],
 )
-def test_bad_input_is_named(make: object, what: str) -> None:
+def test_invalid_input_is_named(make: object, what: str) -> None:
     with pytest.raises(PlacementError, match=what):
         make()  # type: ignore[operator]
 
 
-def test_no_demand_at_all() -> None:
+def test_plan_without_demand() -> None:
     found = Engine(Sites.of([1.0] * 4, [[1e3] * 4]), Parameters())
     assert len(found.plan().keys) == 0
     demand = Demand.of({"a": {}, "b": {0: (0.0, 0.0)}})

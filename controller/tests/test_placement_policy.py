@@ -1,4 +1,4 @@
-"""When replicas are moved, what that costs, and what an operator is told of it."""
+"""When replicas are moved, what a move costs, and how it is explained to an operator."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from frontage.mapping.placement.why import Bound, Reason, explain
 
 NEAR, FAR = 2e3, 1e5
 RTTS = np.where(np.eye(6, dtype=bool), NEAR, FAR)
-"""Each region has a site of its own."""
+"""Each region has its own nearest site."""
 
 
 def flags(*sites: int) -> Flags:
     return np.isin(np.arange(6), sites)[None]
 
 
-def test_a_replica_reports_when_it_has_news_enough() -> None:
+def test_replica_reports_when_demand_has_moved_enough() -> None:
     before = np.array([[9.0, 1.0], [9.0, 1.0], [9.0, 1.0], [0.0, 0.0]])
     now = np.array([[1.0, 9.0], [1.0, 9.0], [8.5, 1.5], [1.0, 0.0]])
     assert Policy(requests=100).reports(np.array([99, 100, 1000, 100]), before, now).tolist() == [False, True, False, True]
 
 
-def test_moved_is_the_share_from_elsewhere() -> None:
+def test_moved_is_share_from_other_regions() -> None:
     found = moved([[1, 1], [2, 0], [0, 0], [0, 0], [3, 1]], [[2, 2], [0, 1], [0, 0], [1, 0], [1, 3]])
     assert found.tolist() == [0.0, 1.0, 0.0, 1.0, 0.5]
 
 
 def test_messages_of_the_papers_steps() -> None:
-    # Two agreements of three controllers, 3 stopped, 3 started, one of them with the record's state from another.
+    # Two agreements among three controllers, 3 stops, 3 starts, and one transfer of the record's state.
     assert Policy().messages(flags(0, 1, 2), flags(1, 2, 3)).tolist() == [2 * 3 * 2 + 2 * 3 + 2 * 3 + 2]
 
 
-def test_a_record_waits_for_k_times_m_requests() -> None:
+def test_reconfiguration_waits_for_k_times_m_requests() -> None:
     policy = Policy(requests=1000, share=1.0)
     reconfigurer, key = Reconfigurer(policy), np.array([7], np.uint64)
     active, wanted = flags(0, 1, 2), flags(1, 2, 3)
@@ -49,7 +49,7 @@ def test_a_record_waits_for_k_times_m_requests() -> None:
     assert reconfigurer.overhead.reconfigurations == 2
     reconfigurer.count(key, np.array([10_000]), np.array([0]))
     assert not reconfigurer.decide(key, active, active).any()
-    # A record that goes and comes back begins anew.
+    # A removed record that returns starts at zero.
     reconfigurer.forget(key)
     assert not reconfigurer.decide(key, active, wanted).any()
 
@@ -69,7 +69,7 @@ def test_overhead_is_bounded_whatever_is_wanted(steps: list[tuple[int, int]], re
         random = np.random.default_rng(seed)
         came = random.integers(0, most + 1, 5)
         served += came
-        # As many reports as there may be.
+        # The largest possible number of reports.
         reports = served // requests
         served -= reports * requests
         reconfigurer.count(keys, came, reports)
@@ -89,7 +89,7 @@ def test_overhead_is_bounded_whatever_is_wanted(steps: list[tuple[int, int]], re
         ({"controllers": 0}, "controllers"),
     ],
 )
-def test_bad_policies_are_named(given: dict[str, float], what: str) -> None:
+def test_invalid_policies_are_named(given: dict[str, float], what: str) -> None:
     with pytest.raises(PlacementError, match=what):
         Policy(**given)  # type: ignore[arg-type]
 
@@ -111,7 +111,7 @@ def test_placement_follows_demand_within_two_epochs_and_is_explained() -> None:
             assert (why.added, why.removed) == ((5, 6), (2, 3))
             assert why.planned == ((1, Reason.LOCALITY), (5, Reason.LOCALITY), (6, Reason.LOCALITY))
             assert (why.replicas, why.bound, why.requests_missing) == (3, Bound.LEAST, 0)
-            # Region 5 asks most, and goes to a far site as yet; its share is 16 of 42.
+            # Region 5 has most requests and is still served by a distant site; its share is 16 of 42.
             assert [region.region for region in why.regions] == [5, 4, 0]
             assert why.regions[0].share == pytest.approx(16 / 42)
             assert (why.regions[0].distance, why.regions[2].site, why.regions[2].distance) == (FAR, 1, NEAR)
@@ -125,7 +125,7 @@ def test_placement_follows_demand_within_two_epochs_and_is_explained() -> None:
     assert not explain(engine, int(key[0]), active[0], reconfigurer).added
 
 
-def test_why_as_many() -> None:
+def test_explanation_names_bound_of_replica_count() -> None:
     engine = Engine(Sites.of([86.0] * 6, RTTS), Parameters())
     demand = Demand.of(
         {
@@ -144,5 +144,5 @@ def test_why_as_many() -> None:
     assert found[0].replicas == 6
     assert found[0].regions[0].site is None
     assert found[1].requests_missing > 0
-    with pytest.raises(PlacementError, match="not known"):
+    with pytest.raises(PlacementError, match="is unknown"):
         explain(engine, 1, nowhere, Reconfigurer(Policy()))

@@ -163,7 +163,7 @@ def test_a_change_is_its_difference() -> None:
 
 def test_services_have_what_they_need_of_a_mapping() -> None:
     mapping = EndUserMapping({ip_network("192.0.2.0/24"): 5}, {3: 7, 4: 8, 5: 7}, {(7, 0): (1,), (7, 5): (2,), (8, 0): (2,)})
-    found = mapping.of_services({3, 5, 6})
+    found = mapping.for_services({3, 5, 6})
     assert found == EndUserMapping(mapping.regions, {3: 7, 5: 7}, {(7, 0): (1,), (7, 5): (2,)})
 
 

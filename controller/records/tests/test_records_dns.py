@@ -27,7 +27,7 @@ from frontage.config.records import Dns
 from frontage.mapping.compute.prefixes import parse
 from frontage.mapping.compute.values import Sample
 from frontage.mapping.settings import EndUsers
-from frontage.mapping.store.latency import TOLD
+from frontage.mapping.store.latency import EXPIRED_RETENTION
 from frontage.mapping.store.store import Store
 from frontage.naming import ServicePrefix
 from frontage_records import http
@@ -234,7 +234,7 @@ async def test_regions_are_those_of_the_end_user_mapping(server: Server, tmp_pat
         return texts(answer), int(back.scopelen)
 
     def measure(prefix: str, *rtts: float, now: float = 1000.0) -> None:
-        store.record([Sample(parse(prefix), site, rtt) for site, rtt in enumerate(rtts, 1)], now)
+        store.add_samples([Sample(parse(prefix), site, rtt) for site, rtt in enumerate(rtts, 1)], now)
 
     one, two, all_ = {"192.0.2.1", "192.0.2.9"}, {"192.0.2.2", "192.0.2.9"}, {"192.0.2.1", "192.0.2.2", "192.0.2.9"}
     settings, clock = EndUsers(store=f"sqlite:///{tmp_path}/later/mapping.db"), [0.0]
@@ -266,9 +266,9 @@ async def test_regions_are_those_of_the_end_user_mapping(server: Server, tmp_pat
     assert await nearest("203.0.113.200/32") == (one, 25)
     assert texts(await ask(server, "films.example", "A")) == all_
     # Also by who has not looked for longer than the store tells of it.
-    for now in (9000.0, 9000.0 + 2 * TOLD):
+    for now in (9000.0, 9000.0 + 2 * EXPIRED_RETENTION):
         store.expire(now, 1000.0)
-    clock[0] = TOLD + 1
+    clock[0] = EXPIRED_RETENTION + 1
     await mapped.step(server.zone.regions)
     assert await nearest("203.0.113.7/32") == (all_, 0)
     store.close()

@@ -2,8 +2,8 @@
 
 
 class StoreError(Exception):
-    """What the store does not do, and what to do about it."""
+    """The store cannot do what was asked. The text says why, and what to do."""
 
 
 class LeaseLostError(StoreError):
-    """Another controller computes the mapping now: what this one computed was not written."""
+    """Another controller computes the mapping now; the results of this one were not written."""

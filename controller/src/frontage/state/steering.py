@@ -65,7 +65,7 @@ class EndUserMapping:
         """What turns an empty mapping into this one."""
         return Change(self.regions, self.deployments, self.choices)
 
-    def of_services(self, services: Collection[int]) -> EndUserMapping:
+    def for_services(self, services: Collection[int]) -> EndUserMapping:
         """What these services need of it."""
         deployments = {service: deployment for service, deployment in self.deployments.items() if service in services}
         used = set(deployments.values())

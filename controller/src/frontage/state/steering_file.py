@@ -89,7 +89,7 @@ def of(config: Config) -> EndUserMapping:
     """What the configuration's services need of its file; empty if it names none. Raises ConfigError."""
     if config.mapping is None:
         return EndUserMapping()
-    mapping = load(config.mapping).of_services(config.decided)
+    mapping = load(config.mapping).for_services(config.decided)
     try:
         MappingEntries(config, EndUserMapping()).check(mapping.whole)
     except MappingError as error:

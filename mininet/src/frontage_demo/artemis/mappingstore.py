@@ -86,7 +86,7 @@ def rtts(folder: Path, client: str) -> list[Rtt]:
 def placed(folder: Path) -> Placed | None:
     """Return the service's placement; None before the first one."""
     with _opened(folder) as store:
-        view, places = store.views().get(ZONE), store.places().get(ZONE, {})
+        view, places = store.documents().get(ZONE), store.placements().get(ZONE, {})
     if view is None or "demand" not in view:
         return None
     shares = {entry["region"]: entry["share"] for entry in view["demand"]}

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter
 from frontage.mapping.compute.latency import Latency
 from frontage.mapping.errors import StoreError
 from frontage.mapping.settings import EndUsers
-from frontage.mapping.store.latency import TOLD
+from frontage.mapping.store.latency import EXPIRED_RETENTION
 from frontage.mapping.store.store import Store
 from frontage_records.dns.regions import Network, Regions
 
@@ -72,7 +72,7 @@ class Mapped:
         now, version = self._clock(), self._store.version()
         latency, since = self._latency, self._seen
         found: dict[Network, tuple[int, ...]] = {}
-        if now - self._seen_at > TOLD:
+        if now - self._seen_at > EXPIRED_RETENTION:
             # What has expired meanwhile, the store may not tell any longer.
             found = {prefix.network: () for prefix in latency.cover.prefixes}
             latency, since = Latency(len(self._sites)), 0

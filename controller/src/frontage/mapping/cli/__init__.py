@@ -1,1 +1,1 @@
-"""The commands `frontage mapping` and `frontage placement`."""
+"""The commands ``frontage mapping`` and ``frontage placement``."""

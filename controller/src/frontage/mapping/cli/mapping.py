@@ -1,6 +1,6 @@
-"""``frontage mapping``: looks into the end-user mapping's store, and fills it.
+"""``frontage mapping``: shows and fills the store of the end-user mapping.
 
-The store's libraries are loaded by the commands that use it: no other command waits for them.
+The commands import the store's libraries when they run, so that other commands start without them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from frontage.config import Config
 from frontage.mapping.store.kind import Kind
 
 if TYPE_CHECKING:
-    from frontage.mapping.store.lookup import Answer
+    from frontage.mapping.store.lookup import Explanation
     from frontage.mapping.store.store import Store
 
 app = typer.Typer(no_args_is_help=True, help="The end-user mapping: which sites are best for a client of a service.")
@@ -30,7 +30,7 @@ app = typer.Typer(no_args_is_help=True, help="The end-user mapping: which sites 
 
 @app.command(epilog=example("frontage mapping show -c frontage.yaml"))
 def show(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> None:
-    """Show the sizes of the mapping's tables, and where services are."""
+    """Show the sizes of the mapping's tables, and the sites of services."""
     from frontage.mapping.store.tables import Tables, read
 
     with _opened(config, as_json=as_json) as (_, store):
@@ -49,15 +49,15 @@ def show(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> 
     services = [
         {
             "name": name,
-            "id": one.number,
+            "id": details.number,
             "deployment": tables.services.get(name, 0),
-            "redundancy": one.redundancy,
-            "policy": one.policy,
+            "redundancy": details.redundancy,
+            "policy": details.policy,
             "sites": sorted(deployed.get(name, ())),
             "replicas": sum(replica.service == name for replica in replicas),
             "accepting": sum(replica.service == name and replica.accepting for replica in replicas),
         }
-        for name, one in tables.details.items()
+        for name, details in tables.details.items()
     ]
     if as_json:
         out.print_json(json.dumps({"ok": True, **sizes, "table": services}))
@@ -74,35 +74,37 @@ def show(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> 
 
 @app.command(epilog=example("frontage mapping explain 2001:db8:c1::/48 films.example"))
 def explain(
-    prefix: Annotated[str, typer.Argument(help="A client's address, or a prefix of clients.")],
-    service: Annotated[str, typer.Argument(help="A service's name.")],
+    prefix: Annotated[str, typer.Argument(help="The address of a client, or a prefix of clients.")],
+    service: Annotated[str, typer.Argument(help="The name of a service.")],
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Say where a client of a service goes, and which RTTs that rests on."""
+    """Explain to which sites a client of a service is sent, and by which RTTs."""
     from frontage.mapping.compute.prefixes import parse
     from frontage.mapping.store.lookup import look_up
 
     try:
         client = parse(prefix)
     except ValueError as error:
-        fail(f"{error}; give an address, or a prefix without host bits, for example 2001:db8:c1::/48", as_json=as_json)
+        fail(f"{error}: give an address, or a prefix without host bits, for example 2001:db8:c1::/48", as_json=as_json)
     with _opened(config, as_json=as_json) as (found, store):
         assert found.site is not None
         try:
             answer = look_up(store, client, service.lower().removesuffix("."), found.site.id)
         except KeyError:
             known = ", ".join(sorted(store.services())[:20]) or "none yet"
-            fail(f"there is no service {service}; known are: {known}", as_json=as_json)
+            fail(f"unknown service {service!r}: use one of: {known}", as_json=as_json)
     if as_json:
         out.print_json(json.dumps(answer.plain()))
     else:
         _print(answer, client_text=str(client), service=service)
 
 
-def _print(answer: Answer, *, client_text: str, service: str) -> None:
-    sites = ", then ".join(f"site {site}" for site in answer.sites) or "the site that they reach"
-    why = f"region {answer.region} by {answer.matched}" if answer.matched else f"in no region: site {answer.own_site}'s own view"
+def _print(answer: Explanation, *, client_text: str, service: str) -> None:
+    sites = ", then ".join(f"site {site}" for site in answer.sites) or "the site that they enter"
+    why = (
+        f"region {answer.region} by {answer.matched}" if answer.matched else f"in no region: the default of site {answer.own_site}"
+    )
     if answer.deployment:
         why += f"; deployment {answer.deployment}"
     out.print(f"clients in {client_text} of {service} go to {sites} ({why})", highlight=False)
@@ -116,13 +118,16 @@ def _print(answer: Answer, *, client_text: str, service: str) -> None:
 
 @app.command("import", epilog=example("frontage mapping import latencies.csv -c frontage.yaml"))
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="CSV", help="Measurements, deployments or services; the header says which.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="CSV", help="A file of measurements, deployments or services; its header tells which.")
+    ],
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a CSV file's rows to the store: prefix,site,rtt_us,source, or name,site, or name,redundancy,policy,alpn.
+    """Add the rows of a CSV file to the store.
 
-    The running controller takes them up within its interval.
+    The header is one of prefix,site,rtt_us,source; name,site; name,redundancy,policy,alpn. A running controller uses the rows
+    from its next interval on.
     """
     from frontage.mapping.store import csvfile
 
@@ -139,10 +144,10 @@ def import_(
 
 @app.command(epilog=example("frontage mapping export measurements > latencies.csv"))
 def export(
-    kind: Annotated[Kind, typer.Argument(help="What to write.")],
+    kind: Annotated[Kind, typer.Argument(help="The table to write.")],
     config: ConfigOption = DEFAULT_CONFIG,
 ) -> None:
-    """Write one of the store's tables as CSV, as `import` reads it."""
+    """Write one table of the store as CSV, in the format that `import` reads."""
     from frontage.mapping.store import csvfile
 
     with _opened(config, as_json=False) as (_, store):
@@ -156,7 +161,7 @@ def _opened(file: Path, *, as_json: bool) -> Iterator[tuple[Config, Store]]:
 
     config = load_config(file, as_json=as_json)
     if config.end_users is None:
-        fail(f"{file}: has no end_users; add the section, with at least `store`", as_json=as_json)
+        fail(f"{file}: the section end_users is missing: add it, with at least `store`", as_json=as_json)
     try:
         store = Store(config.end_users.store, window=config.end_users.window)
         try:

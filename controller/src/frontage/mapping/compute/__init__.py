@@ -1,1 +1,1 @@
-"""Computation of the end-user mapping: from round trips to regions of clients and their best sites."""
+"""The computation of the end-user mapping: from RTTs to regions of clients and their best sites. No clock, no sockets."""

@@ -1,4 +1,7 @@
-"""What a deployment - a set of sites, and to how many of them a first flight goes - chooses in each order of sites."""
+"""The sites that a deployment chooses in each order of sites.
+
+A deployment is a set of sites, and the number of them that get a copy of a first flight.
+"""
 
 from __future__ import annotations
 
@@ -14,44 +17,47 @@ Keys = npt.NDArray[np.uint16]
 Choice = npt.NDArray[np.uint8]
 Signature = npt.NDArray[np.uint64]
 WORDS = 2
-"""64-bit words of a signature."""
-NOBODY = 0xFF
-"""Stands for a site where there are fewer than the redundancy asks for."""
+"""Number of 64-bit words in a signature."""
+NO_SITE = 0xFF
+"""Fills a choice that has fewer sites than the redundancy asks for."""
 
 
 class Deployment(NamedTuple):
-    """Services with the same sites and redundancy choose alike, so they are computed and installed as one."""
+    """A set of sites and a redundancy. Services with the same deployment are computed and installed as one."""
 
     sites: tuple[int, ...]
-    """Columns, ascending."""
+    """Columns of the sites, ascending."""
     redundancy: int
 
 
 def best(keys: Keys, deployment: Deployment) -> Choice:
-    """The columns of its best sites, best first: [redundancy, orders] of ``keys`` [sites, orders]; NOBODY behind the last."""
+    """Return the columns of the best sites, best first, as [redundancy, orders] from ``keys`` [sites, orders].
+
+    NO_SITE fills the rest.
+    """
     found = np.full((deployment.redundancy, keys.shape[1]), NONE, np.uint16)
     if deployment.redundancy == 1:
         np.minimum.reduce(keys[list(deployment.sites)], axis=0, out=found[0])
         return (found & 0xFF).astype(np.uint8)
     for site in deployment.sites:
         key = keys[site]
-        for place in found:
-            key, place[:] = np.maximum(place, key), np.minimum(place, key)
+        for rank in found:
+            key, rank[:] = np.maximum(rank, key), np.minimum(rank, key)
     return (found & 0xFF).astype(np.uint8)
 
 
 def signature(choice: Choice, deployment: Deployment) -> Signature:
-    """What the choice adds to the orders' signatures: [WORDS, orders].
+    """Return what a deployment's choice adds to the orders' signatures, as [WORDS, orders].
 
-    A signature is the sum over all deployments of their choices, each times a number of its own, modulo 2^64, so a deployment
-    comes and goes without the others being looked at. Two different rows of choices collide with a probability below 2^-100.
+    A signature is the sum of all deployments' choices modulo 2^64, each multiplied by a factor of its own. So a deployment can be
+    added or removed without a look at the others. Two different rows of choices collide with a probability below 2^-100.
     """
     name = repr(deployment).encode()
     size = 8 * WORDS * len(choice)
     factors = np.frombuffer(hashlib.shake_128(name).digest(size), "<u8").reshape(WORDS, -1) | np.uint64(1)
     total = np.zeros((WORDS, choice.shape[1]), np.uint64)
-    for place, columns in enumerate(choice):
+    for rank, columns in enumerate(choice):
         wide = columns.astype(np.uint64) + np.uint64(1)
         for word in range(WORDS):
-            total[word] += wide * factors[word, place]
+            total[word] += wide * factors[word, rank]
     return total

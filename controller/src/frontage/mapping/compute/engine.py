@@ -1,8 +1,8 @@
-"""The computation: from RTTs and deployments to regions and choices, and from their changes to changes of these.
+"""The computation: from RTTs and deployments to regions and choices, incrementally.
 
-Nothing is computed for a service and a prefix. Services with the same sites and redundancy are one *deployment*; prefixes with the
-same order of sites share that *order*; what is looked at is each deployment in each order, as a minimum over columns of 16-bit
-keys; and of a change only the deployments, orders and regions that it touches.
+Nothing is computed per service and prefix. Services with the same sites and redundancy form one *deployment*; prefixes with the same
+sequence of sites share one *order*. The engine computes the choice of each deployment in each order, as a minimum over columns of
+16-bit keys. A change touches only the deployments, orders and regions that it concerns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from frontage.limits import MAX_REGION
 from frontage.mapping.compute import regions
-from frontage.mapping.compute.choices import NOBODY, WORDS, Choice, Deployment, Signature, best, signature
+from frontage.mapping.compute.choices import NO_SITE, WORDS, Choice, Deployment, Signature, best, signature
 from frontage.mapping.compute.latency import Latency
 from frontage.mapping.compute.orders import NONE, Margin, Orders
 from frontage.mapping.compute.prefixes import Prefix, Rows
@@ -22,23 +22,24 @@ from frontage.mapping.compute.values import Changes, Measurements, Sites
 
 
 class Engine:
-    """The state of the mapping. `update` with what has changed; several kinds of change at once cost little more than one."""
+    """The state of the mapping. Call `update` with what has changed; several kinds of change at once cost little more than one."""
 
-    def __init__(self, sites: Iterable[int], margin: Margin, *, max_regions: int = MAX_REGION, apart: bool = False):
-        """``apart``: prefixes with different orders of sites are in different regions even where all choose alike now, so that the
-        demand of a region says where a service should be."""
+    def __init__(self, sites: Iterable[int], margin: Margin, *, max_regions: int = MAX_REGION, separate_orders: bool = False):
+        """``separate_orders``: put prefixes with different orders in different regions even if all deployments make the same choice
+        for them. Then a region's demand shows where a service should run.
+        """
         self.sites = np.array(sorted(set(sites)), np.int64)
         """Site ids, 1 to 255, by column."""
         self.latency = Latency(len(self.sites))
         self.orders = Orders(len(self.sites), margin)
         self.deployments: dict[Deployment, int] = {}
-        """With their numbers, which services share; 1 and up."""
+        """Numbers of the deployments, from 1."""
         self.services: dict[str, Deployment] = {}
         self.choices: dict[int, Choice] = {}
-        """By deployment's number: [region, redundancy] site ids."""
+        """[region, redundancy] site ids by deployment number."""
         self.partition = regions.empty()
         self._max_regions = max_regions
-        self._apart = apart
+        self._separate_orders = separate_orders
         self._column = {int(site): column for column, site in enumerate(self.sites)}
         self._signatures: Signature = np.empty((WORDS, 0), np.uint64)
         self._users: dict[Deployment, int] = {}
@@ -49,12 +50,12 @@ class Engine:
 
     @property
     def nbytes(self) -> int:
-        """Of the arrays."""
+        """Memory of the arrays in bytes."""
         choices = sum(choice.nbytes for choice in self.choices.values())
         return self.latency.nbytes + self.orders.nbytes + self._signatures.nbytes + choices
 
     def adopt(self, clients: Mapping[Prefix, int], deployments: Mapping[int, tuple[Sites, int]]) -> None:
-        """Before the first `update`: numbers that are installed, so that what is the same keeps the same."""
+        """Before the first `update`, take over the installed numbers, so that unchanged regions and deployments keep theirs."""
         self._adopted = dict(clients)
         for number, (sites, redundancy) in deployments.items():
             if all(site in self._column for site in sites):
@@ -63,14 +64,14 @@ class Engine:
 
     @property
     def clients(self) -> dict[Prefix, int]:
-        """The table of client prefixes, as it should be."""
+        """The client table: regions by prefix."""
         rows = np.flatnonzero(self._clients)
         return {self.latency.cover.prefixes[row]: int(self._clients[row]) for row in rows.tolist()}
 
     def update(
         self, measurements: Measurements | None = None, services: Mapping[str, tuple[Iterable[int], int] | None] | None = None
     ) -> Changes:
-        """Take in RTTs, and of services their site ids and redundancy (None or no sites: gone). Returns what that changes."""
+        """Take in RTTs, and the site ids and redundancy of services (None or no sites: removed). Returns the resulting changes."""
         changes = Changes()
         if measurements is not None and len(measurements.rtts):
             self._measure(measurements)
@@ -79,20 +80,20 @@ class Engine:
         self.partition = regions.partition(
             self._adopt(before),
             self._active_orders(),
-            self._told_apart() if self._apart else self._signatures,
+            self._order_signatures() if self._separate_orders else self._signatures,
             self.orders.born,
             self._max_regions,
         )
         self._choose(before, changes)
-        self._tell_clients(changes)
+        self._update_clients(changes)
         return changes
 
     def order_of(self, address: IPv4Address | IPv6Address) -> Sites:
-        """All sites of which a client's prefix knows an RTT, nearest first; none if nothing covers it."""
+        """Return the sites with a known RTT from an address, nearest first; none if no measured prefix covers it."""
         for row in self.latency.cover.find(address):
             if self.latency.measured[row]:
                 places = self.orders.places[self.orders.of_row[row]]
-                return tuple(int(self.sites[column]) for column in places if column != NOBODY)
+                return tuple(int(self.sites[column]) for column in places if column != NO_SITE)
         return ()
 
     def _adopt(self, before: regions.Partition) -> regions.Partition:
@@ -147,7 +148,7 @@ class Engine:
                 self._signatures[:, live] += signature(best(keys, found), found)
                 changes.deployments[number] = (tuple(self.sites[list(found.sites)].tolist()), found.redundancy)
             changes.services[name] = None if found is None else self.deployments[found]
-        # Behind what is new: a number that is free from now on still has users where tables are written entry by entry.
+        # After the new deployments: where tables are written entry by entry, a number freed now still has users.
         for deployment in gone:
             if self._users[deployment] == 0:
                 del self._users[deployment]
@@ -173,16 +174,16 @@ class Engine:
             changes.mapping.append((number, had, np.zeros((len(had), choice.shape[1]), np.uint8)))
 
     def _active_orders(self) -> Rows:
-        """Each prefix's order, -1 of those that have measured nothing themselves: they are not in the table."""
+        """Return each prefix's order; -1 for prefixes without a measured RTT, which are not in the client table."""
         size = len(self.latency.cover)
         return np.where(self.latency.measured[:size], self.orders.of_row[:size], -1) if size else np.empty(0, np.int64)
 
-    def _told_apart(self) -> Signature:
-        """One of its own for each order."""
+    def _order_signatures(self) -> Signature:
+        """Return a different signature for each order."""
         return np.tile(np.arange(self._signatures.shape[1], dtype=np.uint64), (WORDS, 1))
 
     def _choose(self, before: regions.Partition, changes: Changes) -> None:
-        """Renew the choices of regions for which another order speaks, and all of the deployments that are new."""
+        """Compute the choices of regions whose representing order has changed, and all choices of new deployments."""
         now = self.partition
         size = max(len(now.order), len(before.order))
         born = [np.concatenate([part.born, np.zeros(size - len(part.born), np.int64)]) for part in (before, now)]
@@ -190,9 +191,9 @@ class Engine:
         everywhere = np.arange(size)
         ids = np.zeros(256, np.uint8)
         ids[: len(self.sites)] = self.sites
-        speakers = np.full(size, -1, np.int64)
-        speakers[: len(now.order)] = now.order
-        keys = {True: self._keys(speakers), False: self._keys(speakers[changed])}
+        representatives = np.full(size, -1, np.int64)
+        representatives[: len(now.order)] = now.order
+        keys = {True: self._keys(representatives), False: self._keys(representatives[changed])}
         for deployment, number in self.deployments.items():
             old = self.choices.get(number)
             new = old is None
@@ -212,7 +213,7 @@ class Engine:
                 changes.mapping.append((number, where[differ], fresh[differ]))
 
     def _keys(self, orders: Rows) -> np.typing.NDArray[np.uint16]:
-        """Their columns of keys; of -1 one that chooses nobody."""
+        """Return the columns of keys of these orders; for -1 a column that chooses no site."""
         keys = (
             self.orders.keys[:, np.maximum(orders, 0)]
             if self.orders.keys.shape[1]
@@ -221,8 +222,8 @@ class Engine:
         keys[:, orders < 0] = NONE
         return keys
 
-    def _tell_clients(self, changes: Changes) -> None:
-        """A prefix needs an entry if the longest other one that covers it leads to another region (RFC 4632, section 5.1)."""
+    def _update_clients(self, changes: Changes) -> None:
+        """Update the client table. A prefix needs an entry if its parent is in another region (RFC 4632, section 5.1)."""
         cover = self.latency.cover
         region = self.partition.of_row.copy()
         wanted = np.zeros(len(cover), np.int64)

@@ -1,4 +1,4 @@
-"""The RTTs between client prefixes and sites, as a matrix; what a prefix has not measured it takes from the one that covers it."""
+"""The matrix of RTTs between client prefixes and sites. A prefix inherits missing RTTs from the longest prefix that covers it."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ Rtts = npt.NDArray[np.float32]
 
 
 class Latency:
-    """``own`` holds what was measured, ``effective`` what counts: rows are client prefixes, columns sites, values microseconds.
+    """RTTs in microseconds. Rows are client prefixes, columns are sites. ``own`` are measured, ``effective`` include inherited ones.
 
-    Inheritance is by cell: a prefix that one site alone has heard of keeps the other sites' RTTs of its covering prefix.
+    Inheritance is per cell: a prefix measured by one site only inherits the other sites' RTTs from its covering prefix.
     """
 
     def __init__(self, sites: int):
         self.cover = Cover()
         self.own: Rtts = np.empty((0, sites), np.float32)
-        """NaN where nothing is known."""
+        """Measured RTTs; NaN where there is none."""
         self.effective: Rtts = np.empty((0, sites), np.float32)
-        """Infinite where nothing is known."""
+        """Measured or inherited RTTs; infinite where there is neither."""
         self.measured = np.empty(0, np.bool_)
-        """The rows with an RTT of their own."""
+        """Whether the row has any measured RTT."""
 
     @property
     def nbytes(self) -> int:
+        """Memory of the arrays in bytes."""
         return self.own.nbytes + self.effective.nbytes + self.measured.nbytes
 
     def update(self, prefixes: Sequence[Prefix], rows: Rows, columns: Rows, rtts: Rtts) -> Rows:
-        """Set ``own[prefixes[rows], columns] = rtts`` (NaN removes). Returns the rows whose effective RTTs may be others now."""
+        """Set ``own[prefixes[rows], columns] = rtts`` (NaN removes). Returns the rows whose effective RTTs may have changed."""
         touched = np.zeros(0, np.bool_)
         moved = self.cover.add(set(prefixes))
         self._grow(len(self.cover))
@@ -57,7 +58,7 @@ class Latency:
         return np.flatnonzero(touched)
 
     def _grow(self, rows: int) -> None:
-        """Room for that many; grown by half, so that prefixes that come one by one do not copy everything each time."""
+        """Make room for ``rows`` rows. Arrays grow by half, so that adding prefixes one by one does not copy everything each time."""
         have = len(self.own)
         if rows <= have:
             return

@@ -1,4 +1,4 @@
-"""Client prefixes as plain numbers, and which of them covers which."""
+"""Client prefixes as plain numbers, and which prefix covers which."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BITS = {4: 32, 6: 128}
 
 
 class Prefix(NamedTuple):
-    """An IPv4 or IPv6 prefix; sorts by family, address, length, so that a prefix stands before all that it covers."""
+    """An IPv4 or IPv6 prefix. Prefixes sort by family, address and length, so that a prefix precedes all that it covers."""
 
     family: int
     value: int
@@ -28,7 +28,7 @@ class Prefix(NamedTuple):
 
     @property
     def last(self) -> int:
-        """The highest address."""
+        """The highest address of the prefix."""
         return self.value | (1 << BITS[self.family] - self.length) - 1
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Prefix(NamedTuple):
         return f"{address}/{self.length}"
 
     def shortened(self, length: int) -> Prefix:
-        """This prefix, or the one of ``length`` bits that covers it."""
+        """Return this prefix, or the prefix of ``length`` bits that covers it."""
         if self.length <= length:
             return self
         host = BITS[self.family] - length
@@ -44,7 +44,7 @@ class Prefix(NamedTuple):
 
 
 def parse(text: str) -> Prefix:
-    """``198.51.100.0/24``, ``2001:db8::/48``; an address without length is a prefix of its own. Raises ValueError."""
+    """Parse ``198.51.100.0/24`` or ``2001:db8::/48``. An address without a length is a host prefix. Raises ValueError."""
     address, _, length = text.partition("/")
     family = 6 if ":" in address else 4
     try:
@@ -55,29 +55,29 @@ def parse(text: str) -> Prefix:
         host = BITS[family] - int(length)
         if host >= 0 and value & (1 << host) - 1 == 0:
             return Prefix(family, value, int(length))
-    # Slower, but it knows all forms, and says what is wrong.
+    # Slower, but accepts all forms and explains errors.
     network = ip_network(text)
     return Prefix(network.version, int(network.network_address), network.prefixlen)
 
 
 class Cover:
-    """Numbers prefixes 0, 1, ... as they come, and knows the longest other one that covers each."""
+    """Numbers prefixes 0, 1, ... in order of arrival, and knows the parent of each: the longest other prefix that covers it."""
 
     def __init__(self) -> None:
         self.rows: dict[Prefix, int] = {}
         self.prefixes: list[Prefix] = []
         self.parent = np.empty(0, np.int64)
-        """Of each prefix the row of the longest that covers it; -1 of none."""
+        """The row of each prefix's parent; -1 if it has none."""
         self.rank = np.empty(0, np.int64)
-        """The place of each prefix in address order."""
+        """The position of each prefix in address order."""
         self.levels: list[Rows] = []
-        """The rows that are covered by 0, 1, 2, ... others."""
+        """The rows that are covered by 0, 1, 2, ... other prefixes."""
 
     def __len__(self) -> int:
         return len(self.prefixes)
 
     def add(self, prefixes: set[Prefix]) -> list[int]:
-        """Give a row to each that has none yet. Returns those whose parent is new or another now, the new ones among them."""
+        """Add prefixes. Returns the rows of new prefixes and of those whose parent has changed."""
         new = sorted(prefixes - self.rows.keys())
         if not new:
             return []
@@ -90,20 +90,20 @@ class Cover:
         return [*changed.tolist(), *range(len(before), len(self.prefixes))]
 
     def find(self, address: IPv4Address | IPv6Address) -> list[int]:
-        """The rows that cover an address, longest first."""
+        """Return the rows of the prefixes that cover an address, longest first."""
         bits = BITS[address.version]
-        chain = (Prefix(address.version, int(address), bits).shortened(length) for length in range(bits, -1, -1))
-        return [row for prefix in chain if (row := self.rows.get(prefix)) is not None]
+        covering = (Prefix(address.version, int(address), bits).shortened(length) for length in range(bits, -1, -1))
+        return [row for prefix in covering if (row := self.rows.get(prefix)) is not None]
 
     def _link(self) -> None:
         parent, rank, depth = (np.empty(len(self.prefixes), np.int64) for _ in range(3))
         open_: list[tuple[int, int, int, int]] = []
-        for place, prefix in enumerate(sorted(self.rows)):
+        for position, prefix in enumerate(sorted(self.rows)):
             row = self.rows[prefix]
             while open_ and (open_[-1][0] != prefix.family or open_[-1][1] < prefix.value):
                 open_.pop()
             parent[row], depth[row] = (open_[-1][2], open_[-1][3] + 1) if open_ else (-1, 0)
-            rank[row] = place
+            rank[row] = position
             open_.append((prefix.family, prefix.last, row, int(depth[row])))
         self.parent, self.rank = parent, rank
         self.levels = [np.flatnonzero(depth == level) for level in range(int(depth.max()) + 1)]

@@ -1,4 +1,4 @@
-"""Regions: the groups of client prefixes for which every deployment in use chooses alike. Their numbers are kept over changes."""
+"""Regions: groups of client prefixes for which every deployment makes the same choice. Regions keep their numbers over changes."""
 
 from __future__ import annotations
 
@@ -16,28 +16,31 @@ class Partition:
     """One state of the regions."""
 
     of_row: Rows
-    """Each prefix's region; 0 of none."""
+    """The region of each prefix; 0 for no region."""
     order: Rows
-    """[region] -> an order of its prefixes, whose choices are the region's; -1 of numbers not in use."""
+    """[region] -> the order that represents the region: its choices are the region's. -1 for unused numbers."""
     born: Rows
-    """[region] -> that order's `Orders.born`."""
+    """[region] -> `Orders.born` of the representing order."""
     left_out: int
-    """Prefixes for whose regions there were no numbers left."""
+    """Number of prefixes left out because there are more regions than the limit."""
 
     @property
     def live(self) -> Rows:
+        """The region numbers in use."""
         return np.flatnonzero(self.order >= 0)
 
 
 def empty() -> Partition:
+    """Return the partition of no prefixes."""
     return Partition(np.empty(0, np.int64), np.full(1, -1, np.int64), np.zeros(1, np.int64), 0)
 
 
 def partition(before: Partition, of_row: Rows, signatures: Signature, born: Rows, limit: int) -> Partition:
-    """Group prefixes by the signature of their orders (``of_row``, -1 of none; ``signatures`` [words, orders]).
+    """Group prefixes by the signatures of their orders.
 
-    A new group gets the number that most of its prefixes had, if no group has more of those; else the smallest free one. Where
-    there are more groups than ``limit``, those of the fewest prefixes are left out.
+    ``of_row``: the order of each prefix, -1 for none. ``signatures``: [words, orders]. A group keeps the number that most of its
+    prefixes had, unless another group has more of them; otherwise it gets the smallest free number. If there are more groups than
+    ``limit``, those with the fewest prefixes are left out.
     """
     rows = np.flatnonzero(of_row >= 0)
     if not len(rows):
@@ -54,21 +57,21 @@ def partition(before: Partition, of_row: Rows, signatures: Signature, born: Rows
     wanted = np.lexsort((np.arange(groups), -sizes))[:limit]
     number = np.zeros(groups, np.int64)
     number[wanted] = kept[wanted]
-    nameless = wanted[kept[wanted] == 0]
+    unnumbered = wanted[kept[wanted] == 0]
     taken = np.zeros(limit + len(before.order) + 2, np.bool_)
     taken[number] = True
-    number[np.sort(nameless)] = np.flatnonzero(~taken[1:])[: len(nameless)] + 1
+    number[np.sort(unnumbered)] = np.flatnonzero(~taken[1:])[: len(unnumbered)] + 1
 
     size = int(number.max()) + 1
     order = np.full(size, -1, np.int64)
-    # The oldest order speaks for its region, unless the one that did so is still there: then nothing has to be computed again.
+    # The order that represented a region goes on doing so if it still exists, which saves computation; otherwise the oldest does.
     by_age = np.argsort(-born[orders], kind="stable")
     order[number[group_of_order[by_age]]] = orders[by_age]
     same = before.order[:size]
-    spoke = np.flatnonzero((same >= 0) & (before.born[:size] == born[np.maximum(same, 0)]))
-    place = np.minimum(np.searchsorted(orders, same[spoke]), len(orders) - 1)
-    still = (orders[place] == same[spoke]) & (number[group_of_order[place]] == spoke)
-    order[spoke[still]] = same[spoke[still]]
+    represented = np.flatnonzero((same >= 0) & (before.born[:size] == born[np.maximum(same, 0)]))
+    position = np.minimum(np.searchsorted(orders, same[represented]), len(orders) - 1)
+    still = (orders[position] == same[represented]) & (number[group_of_order[position]] == represented)
+    order[represented[still]] = same[represented[still]]
     order[0] = -1
 
     result = np.zeros(len(of_row), np.int64)
@@ -77,7 +80,7 @@ def partition(before: Partition, of_row: Rows, signatures: Signature, born: Rows
 
 
 def _groups(signatures: Signature) -> Rows:
-    """The number of each signature's group, by first appearance of equal ones."""
+    """Return the group number of each signature. Equal signatures form a group; groups are numbered by first appearance."""
     packed: npt.NDArray[np.void] = np.ascontiguousarray(signatures.T).view(np.dtype((np.void, 8 * len(signatures))))[:, 0]
     _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
     renumber = np.empty(len(first), np.int64)
@@ -86,7 +89,7 @@ def _groups(signatures: Signature) -> Rows:
 
 
 def _inherit(group: Rows, old: Rows, groups: int) -> Rows:
-    """Which old number each group keeps; 0 of none."""
+    """Return the old number that each group keeps; 0 for none."""
     base = int(old.max()) + 1
     pairs, counts = np.unique(group * base + old, return_counts=True)
     kept = np.zeros(groups, np.int64)

@@ -1,4 +1,4 @@
-"""What goes into the computation of the mapping, and what comes out."""
+"""The input and the output of the computation: measurements and changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Sites = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Round trips between a client prefix and a site: the least of ``count``, in microseconds."""
+    """An RTT between a client prefix and a site in microseconds, from ``count`` measurements."""
 
     prefix: Prefix
     site: int
@@ -28,7 +28,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """Cells of the latency table, as arrays: ``rtts[i]`` microseconds from ``prefixes[rows[i]]`` to ``sites[i]``; NaN removes."""
+    """Cells of the latency matrix: ``rtts[i]`` microseconds from ``prefixes[rows[i]]`` to ``sites[i]``; NaN removes the cell."""
 
     prefixes: Sequence[Prefix]
     rows: Rows
@@ -37,6 +37,7 @@ class Measurements:
 
     @classmethod
     def of(cls, cells: Mapping[tuple[Prefix, int], float]) -> Measurements:
+        """Build measurements from RTTs by prefix and site."""
         prefixes = list(dict.fromkeys(prefix for prefix, _ in cells))
         number = {prefix: i for i, prefix in enumerate(prefixes)}
         return cls(
@@ -48,29 +49,29 @@ class Measurements:
 
     @property
     def cells(self) -> dict[tuple[Prefix, int], float]:
-        """The same by prefix and site; for few of them."""
+        """RTTs by prefix and site; for small numbers of cells."""
         numbers = zip(self.rows.tolist(), self.sites.tolist(), self.rtts.tolist(), strict=True)
         return {(self.prefixes[row], site): rtt for row, site, rtt in numbers}
 
     def at(self, sites: Iterable[int]) -> Measurements:
-        """Those of these sites."""
+        """Return the measurements of these sites only."""
         kept = np.isin(self.sites, list(sites))
         return self if kept.all() else Measurements(self.prefixes, self.rows[kept], self.sites[kept], self.rtts[kept])
 
 
 @dataclass(slots=True)
 class Changes:
-    """What turns one state of the tables into the next."""
+    """The change from one state of the tables to the next."""
 
     clients: dict[Prefix, int] = field(default_factory=dict)
-    """Client prefixes and their regions; 0 removes the entry."""
+    """Regions by client prefix; 0 removes the entry."""
     mapping: list[tuple[int, Rows, Choice]] = field(default_factory=list)
-    """(deployment's number, regions [n], site ids [n, redundancy] best first); 0 stands for none, all 0 removes the entry."""
+    """(deployment number, regions [n], site ids [n, redundancy], best first). 0 stands for no site; a row of zeros removes the entry."""
     deployments: dict[int, tuple[Sites, int] | None] = field(default_factory=dict)
-    """Deployments that are new, with their site ids and redundancy, or gone."""
+    """Site ids and redundancy of new deployments by number; None for removed ones."""
     services: dict[str, int | None] = field(default_factory=dict)
-    """Services, and the number of their deployment; None of those that have no site."""
+    """Deployment numbers by service name; None for services without a site."""
 
     def __len__(self) -> int:
-        """Table entries."""
+        """Return the number of changed table entries."""
         return len(self.clients) + sum(len(numbers) for _, numbers, _ in self.mapping) + len(self.services)

@@ -1,4 +1,4 @@
-"""One dispatcher, over HTTP: takes what it has measured and heard of replicas, and keeps its table as the mapping is."""
+"""One dispatcher, over HTTP: reads its measurements and its replicas, and keeps its table equal to the mapping."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from frontage.mapping.settings import EndUsers
 from frontage.mapping.store.tables import Difference, Tables, difference
 
 _OPENER = build_opener(ProxyHandler({}))
-"""Dispatchers are asked directly, whatever proxies the environment names."""
+"""Opens connections without the proxies that the environment names."""
 _ATTEMPTS = 2
-"""One lost connection does not make a site dead."""
-_LONGEST_US = 60e6
-"""What is longer is no round trip."""
-_PATIENCE = 30.0
-"""Seconds for what takes long: large tables, and probes."""
+"""Attempts per request, so that one lost connection does not take a site out."""
+_MAX_RTT_US = 60e6
+"""Microseconds; larger values are not RTTs, and are ignored."""
+_LONG_TIMEOUT = 30.0
+"""Seconds for long requests: large tables, and probes."""
 
 
 class DispatcherError(Exception):
-    """What a dispatcher did not do."""
+    """A request to a dispatcher failed. ``status``: the HTTP status; None if there was no answer."""
 
     def __init__(self, what: str, status: int | None = None):
         super().__init__(what)
@@ -39,17 +39,17 @@ class DispatcherError(Exception):
 
 
 class Dispatcher:
-    """Its methods block: call them on threads. Each raises DispatcherError."""
+    """A client of one dispatcher. Its methods block, so they are called on threads. Each raises DispatcherError."""
 
     def __init__(self, url: str, site: int, timeout: float):
         self.url = url
         self.site = site
         self.error: str | None = None
-        """Why the last attempt failed."""
+        """Why the last request failed."""
         self.pushed = 0
         """Entries written so far."""
         self.replaced = 0
-        """Times that the whole table was written."""
+        """Number of times that the whole table was written."""
         self._timeout = timeout
         self._have: Tables | None = None
         self._sites: dict[int, str] = {}
@@ -57,14 +57,14 @@ class Dispatcher:
 
     @property
     def version(self) -> int | None:
-        """Of the table that it has; None if that is not known."""
+        """The version of the dispatcher's table; None if unknown."""
         return self._version
 
     def measurements(self, settings: EndUsers) -> list[Sample]:
-        """What was measured since last asked, under prefixes of at most the configured length."""
+        """Return the samples since the last call, under prefixes of at most the configured length."""
         samples: list[Sample] = []
         if self._version is None:
-            # It does not know yet which site's they are.
+            # The dispatcher does not know its site yet, so its samples have none.
             return samples
         for row in self._list("GET", "/measurements"):
             try:
@@ -72,13 +72,14 @@ class Dispatcher:
                 rtt, count, site = float(row["rtt_us"]), int(row["count"]), int(row["site"])
             except (KeyError, TypeError, ValueError) as error:
                 raise DispatcherError(f"{self.url}/measurements: {row!r}: {error!r}") from None
-            # Probes are told under their one address.
+            # Samples of probes have the prefix of one address.
             source = "active" if prefix.length == BITS[prefix.family] else "passive"
-            if count > 0 and 0 < rtt <= _LONGEST_US and site == self.site:
+            if count > 0 and 0 < rtt <= _MAX_RTT_US and site == self.site:
                 samples.append(Sample(prefix.shortened(settings.prefix_length(prefix.family)), site, rtt, count, source))
         return samples
 
     def replicas(self) -> list[Replica]:
+        """Return the replicas that report to the dispatcher, one item per service."""
         found: list[Replica] = []
         for row in self._list("GET", "/replicas"):
             try:
@@ -99,10 +100,11 @@ class Dispatcher:
         return found
 
     def probe(self, addresses: Iterable[IPAddress]) -> None:
-        self._request("POST", "/probe", {"addresses": [str(address) for address in addresses]}, timeout=_PATIENCE, attempts=1)
+        """Let the dispatcher probe these addresses."""
+        self._request("POST", "/probe", {"addresses": [str(address) for address in addresses]}, timeout=_LONG_TIMEOUT, attempts=1)
 
-    def look(self) -> None:
-        """Learn which table it has: it may have restarted, or another controller may have written."""
+    def read_version(self) -> None:
+        """Read the version of the table. The dispatcher may have restarted, or another controller may have written it."""
         try:
             answer = self._request("GET", "/table")
             self._version = int(answer["version"])
@@ -114,7 +116,7 @@ class Dispatcher:
             raise DispatcherError(f"{self.url}/table: {error!r}") from None
 
     def push(self, tables: Tables, sites: Mapping[int, IPAddress]) -> int:
-        """Make its table that one. Returns the entries written."""
+        """Bring the dispatcher's table to this state. Returns the number of entries written."""
         vteps = {site: str(vtep) for site, vtep in sites.items()}
         if self._version == tables.content and self._sites in ({}, vteps):
             self._have, self._sites = tables, vteps
@@ -130,20 +132,21 @@ class Dispatcher:
         return written
 
     def _patch(self, have: Tables, tables: Tables) -> int:
-        """The entries written; 0 if it does not have what was thought."""
+        """Write the difference. Returns the number of entries written; 0 if the dispatcher's table is not ``have``."""
         found = difference(have, tables, self.site)
         lists, remove = _lists(found, have, tables)
         body = {"from": have.content, "version": tables.content, **lists, "remove": remove}
         try:
-            self._request("PATCH", "/table", body, timeout=_PATIENCE, attempts=1)
+            self._request("PATCH", "/table", body, timeout=_LONG_TIMEOUT, attempts=1)
         except DispatcherError as error:
             if error.status is None:
                 raise
-            # It has another table than was thought (409), or does not take the difference: the whole table puts that right.
+            # The table has another version (409), or the dispatcher refuses the difference: write the whole table.
             return 0
         return max(1, len(found))
 
     def _put(self, tables: Tables, vteps: Mapping[int, str]) -> int:
+        """Write the whole table. Returns the number of entries written."""
         nothing = Tables()
         found = difference(nothing, tables, self.site)
         lists, _ = _lists(found, nothing, tables)
@@ -153,14 +156,14 @@ class Dispatcher:
             "sites": [{"id": id_, "vtep": vtep} for id_, vtep in vteps.items()],
             **lists,
         }
-        self._request("PUT", "/table", body, timeout=_PATIENCE)
+        self._request("PUT", "/table", body, timeout=_LONG_TIMEOUT)
         self.replaced += 1
         return len(found)
 
     def _list(self, method: str, path: str) -> list[dict[str, Any]]:
         answer = self._request(method, path)
         if not isinstance(answer, list):
-            raise DispatcherError(f"{self.url}{path}: the answer is no list")
+            raise DispatcherError(f"{self.url}{path}: invalid answer: expected a list")
         return answer
 
     def _request(
@@ -184,13 +187,13 @@ class Dispatcher:
 
 
 def _lists(found: Difference, have: Tables, tables: Tables) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is new or another, and what is to be removed."""
+    """Return the request's lists of new and changed entries, and of entries to remove."""
     services = []
     for name, number in found.services.items():
         if number is not None:
-            one = tables.details[name]
-            row = {"name": name, "id": one.number, "deployment": number, "redundancy": one.redundancy}
-            services.append(row | {"alpn": list(one.alpn), "policy": one.policy})
+            service = tables.details[name]
+            row = {"name": name, "id": service.number, "deployment": number, "redundancy": service.redundancy}
+            services.append(row | {"alpn": list(service.alpn), "policy": service.policy})
     clients = [{"prefix": str(prefix), "region": region} for prefix, region in found.clients.items() if region]
     mapping, unmapped = [], []
     for number, every, choices in found.mapping:
@@ -208,7 +211,7 @@ def _lists(found: Difference, have: Tables, tables: Tables) -> tuple[dict[str, A
 
 
 def _by_sites(regions: Rows, choices: Choice) -> Iterator[tuple[list[int], list[int]]]:
-    """Sites, and the regions that have them; no sites where there is no entry. The tables are large, and few are the sites."""
+    """Group regions by their sites; no sites stand for no entry. This keeps requests small: regions are many, site lists few."""
     packed = np.zeros((len(choices), MAX_REDUNDANCY), np.uint8)
     packed[:, : choices.shape[1]] = choices
     keys = packed.view(np.uint32)[:, 0]

@@ -1,4 +1,4 @@
-"""The running mapping: every interval it collects, computes if it is the one to do so, and pushes what has changed."""
+"""The main loop of the mapping: every interval it collects measurements, computes if it holds the lease, and writes the changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from frontage.mapping.compute.values import Sample
 from frontage.mapping.control.dispatcher import Dispatcher, DispatcherError
 from frontage.mapping.control.placer import Placer
 from frontage.mapping.control.probing import Prober
-from frontage.mapping.demand.waiting import waits
+from frontage.mapping.demand.waiting import handshake_waits
 from frontage.mapping.errors import StoreError
 from frontage.mapping.services import Replica, Service
 from frontage.mapping.settings import EndUsers, Placement
@@ -29,18 +29,18 @@ from frontage.mapping.store.tables import Tables
 log = logging.getLogger(__name__)
 
 LEASE_INTERVALS = 5
-"""Intervals after which another controller computes when the one that does is silent."""
+"""Intervals without a sign of the leader after which another controller takes the lease."""
 EXPIRY_INTERVAL = 60.0
-"""Seconds between looks for RTTs and prefixes that are too old."""
+"""Seconds between searches for expired RTTs and prefixes."""
 
 
 @dataclass(slots=True)
 class Counters:
-    """What was done so far, for metrics."""
+    """What the mapper has done so far, for metrics."""
 
     rounds: int = 0
     failures: int = 0
-    """Rounds that the store did not let end."""
+    """Rounds that the store made fail."""
     computations: int = 0
     compute_seconds: float = 0.0
     samples: int = 0
@@ -52,7 +52,7 @@ class Counters:
 
 
 class Mapper:
-    """One controller's part in the mapping. `run` until cancelled."""
+    """The mapping of one controller. `run` ends only by cancellation."""
 
     def __init__(
         self,
@@ -65,8 +65,11 @@ class Mapper:
         name: str | None = None,
         placement: Placement | None = None,
     ):
-        """``sites``: ids and the addresses at which their switches take tunnels. ``services``: with the numbers that they must
-        have, 0 for any. ``site``: this controller's; ``name`` tells those of one site apart. Raises StoreError."""
+        """``sites``: the tunnel addresses of the sites' switches by site id. ``services``: settings of services, with the numbers
+        that they must have. ``site``: this controller's site. ``name``: distinguishes the controllers of one site.
+
+        Raises StoreError.
+        """
         self.settings = settings
         self.sites = dict(sites)
         self.services = tuple(services)
@@ -74,20 +77,22 @@ class Mapper:
         self.name = f"{site}@{name or f'{socket.gethostname()}:{os.getpid()}'}"
         self.placement = placement
         self.placer: Placer | None = None
-        """While this one computes, and services are placed by demand."""
+        """Present while this controller computes and services are placed by demand."""
         self.tables = Tables()
         self.counters = Counters()
         self.engine: Engine | None = None
-        """While this one computes."""
+        """Present while this controller computes."""
         timeout = max(1.0, settings.interval / 2)
-        self.dispatchers = [Dispatcher(one.url, one.site, timeout) for one in settings.dispatchers]
+        self.dispatchers = [Dispatcher(item.url, item.site, timeout) for item in settings.dispatchers]
         self.prober = Prober(settings, self.sites, self.store)
         self._on_change = on_change
-        self._seen = 0
+        self._version = 0
+        """The version of the store up to which the engine has taken in measurements and deployments."""
         self._redundancy: dict[str, int] = {}
-        self._expired = -math.inf
+        self._expired_at = -math.inf
 
     async def run(self) -> None:
+        """Run one round per interval."""
         try:
             await self.register()
             while True:
@@ -95,24 +100,23 @@ class Mapper:
                 await self.step(time.time())
                 await asyncio.sleep(max(0.0, self.settings.interval - (time.monotonic() - started)))
         finally:
-            await self.prober.ended()
+            await self.prober.close()
             self.store.close()
 
     async def register(self) -> None:
-        """Tell the store of the services that the configuration names."""
+        """Write the services that the configuration names to the store."""
         await asyncio.to_thread(self._register)
 
     def _register(self) -> None:
         have = self.store.services()
-        new = [one for one in self.services if not one.matches(have.get(one.name))]
-        self.store.register(new)
+        self.store.register([service for service in self.services if not service.matches(have.get(service.name))])
 
     async def step(self, now: float) -> None:
-        """One round at Unix time ``now``. What fails is told in `counters` and `Dispatcher.error`, and tried again in the next."""
+        """Run one round at Unix time ``now``. Failures go to `counters` and `Dispatcher.error`; the next round tries again."""
         self.counters.rounds += 1
         try:
-            gone = await self._collect(now)
-            await asyncio.to_thread(self._compute, now, gone)
+            out = await self._collect(now)
+            await asyncio.to_thread(self._compute, now, out)
             before = self.tables
             self.tables = await asyncio.to_thread(published.read, self.store, before)
         except StoreError as error:
@@ -125,13 +129,12 @@ class Mapper:
         if self.tables.content != before.content and self._on_change is not None:
             await self._on_change(self.tables)
         await asyncio.gather(*(asyncio.to_thread(self._push, dispatcher) for dispatcher in self.dispatchers))
-        self.prober.order(self.dispatchers, now)
+        self.prober.start(self.dispatchers, now)
 
     async def _collect(self, now: float) -> set[int]:
-        """Take in what the dispatchers know. Returns the sites none of whose dispatchers answers."""
-        asked = [asyncio.to_thread(self._ask, dispatcher) for dispatcher in self.dispatchers]
-        answers = await asyncio.gather(*asked)
-        heard = {dispatcher.site for dispatcher, answer in zip(self.dispatchers, answers, strict=True) if answer is not None}
+        """Store what the dispatchers have measured. Returns the sites where no dispatcher answers."""
+        answers = await asyncio.gather(*(asyncio.to_thread(self._poll, dispatcher) for dispatcher in self.dispatchers))
+        answering = {dispatcher.site for dispatcher, answer in zip(self.dispatchers, answers, strict=True) if answer is not None}
         replicas: dict[int, dict[tuple[int, str], Replica]] = {dispatcher.site: {} for dispatcher in self.dispatchers}
         samples: list[Sample] = []
         for answer in answers:
@@ -140,43 +143,45 @@ class Mapper:
                 for replica in answer[1]:
                     replicas[replica.site][replica.sid, replica.service] = replica
         self.counters.samples += len(samples)
-        # If nobody answers, it is this controller that is cut off: no reason to take all sites out.
-        gone = replicas.keys() - heard if heard else set()
-        if heard:
-            self.counters.sites_out = gone
+        # If no dispatcher at all answers, this controller is cut off, and the sites are not taken out.
+        out = replicas.keys() - answering if answering else set()
+        if answering:
+            self.counters.sites_out = out
         else:
             replicas = {}
         await asyncio.to_thread(self._record, samples, replicas, now)
-        return gone
+        return out
 
-    def _ask(self, dispatcher: Dispatcher) -> tuple[list[Sample], list[Replica]] | None:
+    def _poll(self, dispatcher: Dispatcher) -> tuple[list[Sample], list[Replica]] | None:
         try:
-            dispatcher.look()
+            dispatcher.read_version()
             answer = dispatcher.measurements(self.settings), dispatcher.replicas()
         except DispatcherError as error:
-            self._failed(dispatcher, error)
+            self._on_failure(dispatcher, error)
             return None
         if dispatcher.error is not None:
             log.info("mapping: %s answers again", dispatcher.url)
             dispatcher.error = None
         return answer
 
-    def _failed(self, dispatcher: Dispatcher, error: DispatcherError) -> None:
+    def _on_failure(self, dispatcher: Dispatcher, error: DispatcherError) -> None:
         if dispatcher.error is None:
             log.warning("mapping: %s", error)
         dispatcher.error = str(error)
 
     def _record(self, samples: Collection[Sample], replicas: dict[int, dict[tuple[int, str], Replica]], now: float) -> None:
         if self.placement is not None and samples:
-            # By what was known before: the first handshake of a network does not tell how much of it was waiting.
-            self.store.wait(waits(samples, self.store.known(one.prefix for one in samples)))
-        self.store.record(samples, now)
-        for site, found in replicas.items():
-            self.store.report(site, list(found.values()), now)
+            # Use the minimum RTTs from before these samples: a network's first handshake does not show how long it waited.
+            known = self.store.known_rtts(sample.prefix for sample in samples)
+            self.store.add_waits(handshake_waits(samples, known))
+        self.store.add_samples(samples, now)
+        for site, by_service in replicas.items():
+            self.store.set_replicas(site, list(by_service.values()), now)
 
-    def _compute(self, now: float, gone: Collection[int] = ()) -> None:
-        # Who computed where all dispatchers are silent is probably gone; if not, its next writing tells it so.
-        lease = self.store.lead(self.name, now, LEASE_INTERVALS * self.settings.interval, gone)
+    def _compute(self, now: float, out: Collection[int] = ()) -> None:
+        # If no dispatcher of the leader's site answers, assume that the leader is gone. If it is not, its next write fails on
+        # the lease.
+        lease = self.store.acquire_lease(self.name, now, LEASE_INTERVALS * self.settings.interval, out)
         if lease is None:
             if self.engine is not None:
                 log.info("mapping: another controller computes")
@@ -185,41 +190,37 @@ class Mapper:
         started = time.perf_counter()
         engine = self.engine
         if engine is not None and self.placer is not None:
-            # By the regions and RTTs of the last round, so that this one steers by what is decided.
+            # Place by the regions and RTTs of the last round, so that this round steers by the decisions.
             self.placer.step(now, self.name, lease, engine, self.counters.sites_out)
-        if now - self._expired >= EXPIRY_INTERVAL:
+        if now - self._expired_at >= EXPIRY_INTERVAL:
             self.store.expire(now, self.settings.max_age)
-            self.store.forget_seen(now - self.settings.max_age)
-            self._expired = now
+            self.store.expire_client_prefixes(now - self.settings.max_age)
+            self._expired_at = now
         version = self.store.version()
         if engine is None:
             log.info("mapping: this controller computes")
-            engine = self.engine = self._begin()
-            if self.placement is None and (placed := self.store.places()):
-                # By a configuration that is no more.
+            engine = self.engine = self._start_engine()
+            if self.placement is None and (placed := self.store.placements()):
+                # An earlier configuration placed services by demand.
                 with self.store.publishing(self.name, lease) as (connection, number):
-                    self.store.unplace(connection, number, placed)
-        cells = self.store.measurements(self._seen)
-        services = self.store.services()
-        deployed = self.store.deployments(self._seen)
-        wanted = {name: service.redundancy for name, service in services.items()}
-        if others := {name for name in wanted if self._redundancy.get(name) != wanted[name]} - deployed.keys():
-            deployed |= {name: sites for name, sites in self.store.deployments().items() if name in others}
+                    self.store.remove_placements(connection, number, placed)
+        measurements = self.store.measurements(self._version)
+        deployed, redundancy = self._changed_deployments()
         known = self.sites.keys()
         changes = engine.update(
-            cells.at(known),
-            {name: (sites & known, wanted[name]) for name, sites in deployed.items()},
+            measurements.at(known),
+            {name: (sites & known, redundancy[name]) for name, sites in deployed.items()},
         )
-        if self._seen == 0:
-            published.forget_others(changes, engine, self.tables)
+        if self._version == 0:
+            published.remove_stale(changes, engine, self.tables)
         orders = {site: engine.order_of(vtep) for site, vtep in self.sites.items()}
         try:
             published.publish(self.store, self.name, lease, engine, changes, orders, self.tables)
         except StoreError:
-            # What was computed is not in the store: begin again.
+            # The results are not in the store: start the computation anew.
             self.engine = self.placer = None
             raise
-        self._seen, self._redundancy = version, wanted
+        self._version, self._redundancy = version, redundancy
         if len(changes):
             self.counters.computations += 1
             self.counters.changed_entries += len(changes)
@@ -227,13 +228,21 @@ class Mapper:
         self.counters.left_out = engine.partition.left_out
         self.counters.memory_bytes = engine.nbytes
 
-    def _begin(self) -> Engine:
-        """An engine that knows nothing yet but the numbers in use."""
-        self._seen, self._redundancy = 0, {}
+    def _changed_deployments(self) -> tuple[dict[str, set[int]], dict[str, int]]:
+        """Return the sites of services whose sites or redundancy have changed, and the redundancy of all services."""
+        redundancy = {name: service.redundancy for name, service in self.store.services().items()}
+        deployed = self.store.deployments(self._version)
+        if others := {name for name in redundancy if self._redundancy.get(name) != redundancy[name]} - deployed.keys():
+            deployed |= {name: sites for name, sites in self.store.deployments().items() if name in others}
+        return deployed, redundancy
+
+    def _start_engine(self) -> Engine:
+        """Return an engine that knows only the numbers in use."""
+        self._version, self._redundancy = 0, {}
         self.tables = published.read(self.store, self.tables)
         settings = self.settings
         margin = Margin(settings.hysteresis, settings.slack_us)
-        engine = Engine(self.sites, margin, max_regions=settings.max_regions, apart=self.placement is not None)
+        engine = Engine(self.sites, margin, max_regions=settings.max_regions, separate_orders=self.placement is not None)
         if self.placement is not None:
             self.placer = Placer(self.placement, self.store, settings.interval)
         deployments = {number: (choices.sites, choices.redundancy) for number, choices in self.tables.deployments.items()}
@@ -246,4 +255,4 @@ class Mapper:
         try:
             dispatcher.push(self.tables, self.sites)
         except DispatcherError as error:
-            self._failed(dispatcher, error)
+            self._on_failure(dispatcher, error)

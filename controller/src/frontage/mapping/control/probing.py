@@ -1,4 +1,4 @@
-"""Active measurements: which addresses the sites' dispatchers are told to ping."""
+"""Active measurements: which addresses the sites' dispatchers probe."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ from frontage.mapping.store.store import Store
 
 log = logging.getLogger(__name__)
 
-SITES_PROBED_EVERY = 60.0
-"""Seconds between probes from site to site, by which clients are served of whom nothing is known."""
+SITE_PROBE_INTERVAL = 60.0
+"""Seconds between probes from site to site, by which clients in no region are served."""
 MAX_PROBES = 1024
-"""Addresses that a dispatcher takes at once."""
-_FRESH = 2
+"""Addresses that a dispatcher accepts in one request."""
+_FRESH_WINDOWS = 2
 """Windows after which a client prefix is probed again."""
 
 
 class Prober:
-    """One controller's."""
+    """Starts the probes of one controller."""
 
     def __init__(self, settings: EndUsers, sites: Mapping[int, IPAddress], store: Store):
-        """``sites``: ids, and the addresses at which their switches take tunnels."""
+        """``sites``: the tunnel addresses of the sites' switches by site id."""
         self.probes = 0
-        """Addresses that dispatchers were asked to ping so far."""
+        """Addresses that dispatchers were asked to probe so far."""
         self.under_way: asyncio.Future[list[None]] | None = None
         self._settings = settings
         self._sites = sites
         self._store = store
-        self._sites_probed = -math.inf
+        self._sites_probed_at = -math.inf
         self._cursors: dict[str, str] = {}
 
-    def order(self, dispatchers: Iterable[Dispatcher], now: float) -> None:
-        """Of dispatchers that answer. Probes take their time, so they are not waited for."""
+    def start(self, dispatchers: Iterable[Dispatcher], now: float) -> None:
+        """Start probes at the dispatchers that answer, without waiting for the results."""
         if not self._settings.probes_per_second or (self.under_way is not None and not self.under_way.done()):
             return
-        sites = now - self._sites_probed >= SITES_PROBED_EVERY
+        sites = now - self._sites_probed_at >= SITE_PROBE_INTERVAL
         if sites:
-            self._sites_probed = now
-        asked = [asyncio.to_thread(self._probe, one, now, sites=sites) for one in dispatchers if one.error is None]
-        self.under_way = asyncio.gather(*asked)
+            self._sites_probed_at = now
+        answering = [dispatcher for dispatcher in dispatchers if dispatcher.error is None]
+        self.under_way = asyncio.gather(*(asyncio.to_thread(self._probe, item, now, sites=sites) for item in answering))
 
-    async def ended(self) -> None:
-        """Wait for those under way."""
+    async def close(self) -> None:
+        """Wait for the probes under way."""
         if self.under_way is not None:
             await asyncio.gather(self.under_way, return_exceptions=True)
 
     def _probe(self, dispatcher: Dispatcher, now: float, *, sites: bool) -> None:
-        """Order pings from this site to client prefixes that others have news of and it has not: each at its first address."""
+        """Probe from one site the first address of client prefixes that other sites have measured and it has not."""
         addresses: list[IPAddress] = []
         if sites:
             addresses += [vtep for site, vtep in self._sites.items() if site != dispatcher.site]
         limit = min(int(self._settings.probes_per_second * self._settings.interval), MAX_PROBES - len(addresses))
-        after = now - _FRESH * self._settings.window
-        found = self._store.unmeasured(dispatcher.site, after, self._cursors.get(dispatcher.url, ""), limit)
-        self._cursors[dispatcher.url] = found[-1] if len(found) == limit and found else ""
-        addresses += [parse(prefix).network.network_address + 1 for prefix in found]
+        after = now - _FRESH_WINDOWS * self._settings.window
+        prefixes = self._store.unmeasured(dispatcher.site, after, self._cursors.get(dispatcher.url, ""), limit)
+        self._cursors[dispatcher.url] = prefixes[-1] if len(prefixes) == limit and prefixes else ""
+        addresses += [parse(prefix).network.network_address + 1 for prefix in prefixes]
         if not addresses:
             return
         try:

@@ -1,1 +1,1 @@
-"""Demand as the switches count it, and service replicas placed by it (Auspice, section 1.2; docs/demand.md)."""
+"""Demand: requests per service and region, as the switches count them and load reports carry them (Auspice, section 1.2)."""

@@ -1,4 +1,4 @@
-"""From cells that only grow to the handshakes of an epoch."""
+"""Handshakes since the last reading, from counters that only grow."""
 
 from __future__ import annotations
 
@@ -7,46 +7,49 @@ from dataclasses import dataclass, field
 
 from frontage.state.blocks.demand import Cells
 
-Regions = dict[int, int]
-"""Handshakes by region; 0 of clients in none that has a cell."""
+RegionCounts = dict[int, int]
+"""Handshakes by region. Region 0 holds clients in no region, and clients in regions without a counter cell."""
 
 
 @dataclass(slots=True)
-class Epochs:
-    """What was read last, so that the next reading tells what came since."""
+class CounterDeltas:
+    """The last reading of the counters, from which the next reading's handshakes are computed."""
 
     cells: Mapping[str, Cells] = field(default_factory=dict)
     _generation: object = None
-    _before: dict[int, int] = field(default_factory=dict)
-    _overlooked: bool = False
+    _last: dict[int, int] = field(default_factory=dict)
+    _skip: bool = False
 
-    def overlook(self) -> None:
-        """Somebody else tells what comes until the next reading, unless that is of another generation."""
-        self._overlooked = True
+    def skip(self) -> None:
+        """Let the next reading count nothing, because another controller reports the handshakes before it.
 
-    def since(self, cells: Mapping[str, Cells], generation: object, values: Mapping[int, int]) -> dict[str, Regions] | None:
-        """By VIP, from the ``values`` of cells; None where there is nothing to compare with.
-
-        A counter starts at zero in each ``generation`` of the switch's program. Of the first that is seen it is not known what of
-        it is new; nor where services have other cells than before. One that is lower than before has begun anew by itself.
+        A reading of a new generation counts nevertheless.
         """
-        before, known = self._before, self._generation is not None and cells == self.cells
+        self._skip = True
+
+    def update(self, cells: Mapping[str, Cells], generation: object, values: Mapping[int, int]) -> dict[str, RegionCounts] | None:
+        """Return the handshakes by VIP since the last reading; None if there is no reading to compare with.
+
+        Counters start at zero in each ``generation`` of the switch's program. The first generation seen, and a changed layout of
+        ``cells``, give no basis for comparison. A counter that is lower than before has restarted at zero.
+        """
+        last, is_known = self._last, self._generation is not None and cells == self.cells
         if generation != self._generation:
-            before = {}
-        elif self._overlooked:
-            known = False
-        self.cells, self._generation, self._overlooked = cells, generation, False
-        # Of a region that is not read now, what was counted is known still when it comes back.
-        self._before = {**before, **values}
-        if not known:
+            last = {}
+        elif self._skip:
+            is_known = False
+        self.cells, self._generation, self._skip = cells, generation, False
+        # Keep the counts of regions that this reading leaves out: they may be read again later.
+        self._last = {**last, **values}
+        if not is_known:
             return None
-        found: dict[str, Regions] = {}
-        for vip, one in cells.items():
+        handshakes: dict[str, RegionCounts] = {}
+        for vip, block in cells.items():
             regions = {}
             for cell, value in values.items():
-                if one.base <= cell < one.base + one.regions:
-                    old = before.get(cell, 0)
-                    if news := value - old if value >= old else value:
-                        regions[cell - one.base] = news
-            found[vip] = regions
-        return found
+                if block.base <= cell < block.base + block.regions:
+                    old = last.get(cell, 0)
+                    if delta := value - old if value >= old else value:
+                        regions[cell - block.base] = delta
+            handshakes[vip] = regions
+        return handshakes

@@ -1,8 +1,8 @@
-"""What is known of a service's demand, and how well: handshakes are samples, and of few of them much is chance.
+"""Estimates of a service's demand, and of what a move would gain.
 
-A service that moved whenever some epoch's handshakes looked so would go back and forth between sites that are as good as each
-other, or, while demand moves from one region to another, to a site between them. So a move has to shorten the way by more than its
-standard error.
+Handshakes are samples, and a few of them say little. A service that moved whenever the handshakes of one epoch suggested it would
+oscillate between sites that are equally good; while demand shifts from one region to another, it would stop at a site between them.
+So a move must shorten the path by more than its standard error.
 """
 
 from __future__ import annotations
@@ -17,74 +17,81 @@ from frontage.mapping.placement.values import Flags, Sites, Times
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """Of one service, what one site sees."""
+class SiteDemand:
+    """The demand for one service from the clients that enter at one site."""
 
     rate: float
-    """Handshakes a second."""
+    """Handshakes per second."""
     counted: int
-    """The handshakes that this rests on."""
+    """Number of handshakes from which ``rate`` was computed."""
     regions: Mapping[int, float]
-    """Handshakes by region, when these last moved: shares, and how many they rest on."""
+    """Handshakes by region in the last report that had regions. They give the shares, and their sum is the sample size."""
 
 
-def demand(seen: Collection[Seen], rtts: Times) -> dict[int, float]:
-    """Handshakes a second by region, as all sites see them: each one's regions, at its rate. Those of regions from
-    which no RTT is known are taken to be spread like the others; none if there are no others."""
-    found: dict[int, float] = {}
-    lost = 0.0
-    for one in seen:
-        total = sum(one.regions.values())
-        for region, count in one.regions.items():
-            rate = one.rate * count / total
+def demand_by_region(sites: Collection[SiteDemand], rtts: Times) -> dict[int, float]:
+    """Return the handshakes per second by region, over all sites.
+
+    Handshakes from regions without a known RTT are spread over the other regions in proportion to their demand. If there are no
+    other regions, the result is empty.
+    """
+    rates: dict[int, float] = {}
+    unknown = 0.0
+    for site in sites:
+        total = sum(site.regions.values())
+        for region, count in site.regions.items():
+            rate = site.rate * count / total
             if region < len(rtts) and np.isfinite(rtts[region]).any():
-                found[region] = found.get(region, 0.0) + rate
+                rates[region] = rates.get(region, 0.0) + rate
             else:
-                lost += rate
-    known = sum(found.values())
-    return {region: rate * (1 + lost / known) for region, rate in found.items() if rate > 0}
+                unknown += rate
+    known = sum(rates.values())
+    return {region: rate * (1 + unknown / known) for region, rate in rates.items() if rate > 0}
 
 
-def with_updates(rates: Mapping[int, float], updates: float) -> dict[int, tuple[float, float]]:
-    """Updates are nobody's: spread like the rest they change no region's weight."""
+def add_updates(rates: Mapping[int, float], updates: float) -> dict[int, tuple[float, float]]:
+    """Return (handshakes, updates) per second by region.
+
+    Updates come from no particular region, so they are spread like the handshakes and leave the regions' weights as they are.
+    """
     total = sum(rates.values())
     return {region: (rate, updates * rate / total) for region, rate in rates.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """By how much a handshake's way gets shorter if a service moves: microseconds, of all handshakes on average."""
+    """The reduction in latency per handshake that a move brings: microseconds, averaged over all handshakes."""
 
     mean: float
     error: float
-    """Its standard error."""
+    """Standard error of ``mean``."""
 
     @property
-    def certain(self) -> bool:
-        """More than chance would do, as far as one standard error tells: were it two, few handshakes would move nothing."""
+    def is_significant(self) -> bool:
+        """Whether the gain exceeds one standard error. With two, services with few handshakes would never move."""
         return self.mean > self.error
 
 
-def gain(seen: Collection[Seen], sites: Sites, active: Flags, wanted: Flags, updates: float = 0.0) -> Gain:
-    """Of a move from the ``active`` sites to the ``wanted`` ones, RTTs and load latencies together; of ``updates`` a second what
-    they wait at each site counts, too. Infinite where a region is to have a site that it can reach, and has none.
+def move_gain(demand: Collection[SiteDemand], sites: Sites, active: Flags, wanted: Flags, updates: float = 0.0) -> Gain:
+    """Return the gain of a move from the ``active`` to the ``wanted`` sites, in RTT plus load latency.
 
-    A site's handshakes are Poisson's; how they divide into regions was seen in a sample of its own (`Seen.regions`).
+    ``updates`` per second wait at every replica, and that wait counts too. The gain is infinite if a region that can reach none of
+    the active sites can reach a wanted one. The handshakes of a site are taken as a Poisson process; their division into regions
+    comes from a separate sample (`SiteDemand.regions`).
     """
     distance = sites.rtts + sites.load_latency
-    here, there = (np.where(those, distance, np.inf).min(axis=1) for those in (active, wanted))
+    before, after = (np.where(flags, distance, np.inf).min(axis=1) for flags in (active, wanted))
     with np.errstate(invalid="ignore"):
-        shorter = np.where(np.isfinite(here) | np.isfinite(there), here - there, 0.0).tolist()
+        saved = np.where(np.isfinite(before) | np.isfinite(after), before - after, 0.0).tolist()
     mean = updates * float(sites.load_latency[active].sum() - sites.load_latency[wanted].sum())
     variance = rate = 0.0
-    for one in seen:
-        total = sum(one.regions.values())
-        shares = [(shorter[region], count / total) for region, count in one.regions.items() if region < len(shorter)]
-        by = sum(way * share for way, share in shares)
-        if math.isinf(by) or math.isnan(by):
-            return Gain(by if by > 0 else -math.inf, 0.0)
-        spread = sum(way * way * share for way, share in shares) - by * by
-        rate += one.rate
-        mean += one.rate * by
-        variance += (one.rate * by) ** 2 / max(one.counted, 1) + one.rate**2 * max(spread, 0.0) / max(total, 1)
+    for site in demand:
+        total = sum(site.regions.values())
+        shares = [(saved[region], count / total) for region, count in site.regions.items() if region < len(saved)]
+        average = sum(time * share for time, share in shares)
+        if math.isinf(average) or math.isnan(average):
+            return Gain(average if average > 0 else -math.inf, 0.0)
+        spread = sum(time * time * share for time, share in shares) - average * average
+        rate += site.rate
+        mean += site.rate * average
+        variance += (site.rate * average) ** 2 / max(site.counted, 1) + site.rate**2 * max(spread, 0.0) / max(total, 1)
     return Gain(mean / rate, math.sqrt(variance) / rate) if rate else Gain(0.0, 0.0)

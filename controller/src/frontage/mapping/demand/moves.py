@@ -1,10 +1,10 @@
-"""How a service gets from the sites where it is to those where it shall be: make before break.
+"""Make-before-break moves of a service from its sites to others.
 
     starting -> active -> leaving -> draining -> gone
 
-A site that is *starting* waits for a replica that accepts connections. *Active* and *leaving* ones get first flights. A leaving one
-goes on while not all that were to come are there, and until every switch knows of them; then it is *draining*: what it has it
-keeps, since what follows a handshake names its server (docs/mapping.md), and after a time it is gone.
+A *starting* site waits for a replica that accepts connections. *Active* and *leaving* sites get first flights. A leaving site keeps
+serving until all new sites are active and every switch knows them. Then it is *draining*: it keeps its connections, because packets
+after the handshake name their server (docs/mapping.md). After the drain time it is *gone*.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from enum import StrEnum
 
 
 class Stage(StrEnum):
+    """The stage of a service at one site."""
+
     STARTING = "starting"
     ACTIVE = "active"
     LEAVING = "leaving"
@@ -23,59 +25,63 @@ class Stage(StrEnum):
 
     @property
     def serves(self) -> bool:
-        """Whether first flights go there."""
+        """Whether first flights go to the site."""
         return self in (Stage.ACTIVE, Stage.LEAVING)
 
     @property
     def wanted(self) -> bool:
+        """Whether the last decision includes the site."""
         return self in (Stage.STARTING, Stage.ACTIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A service at a site."""
+class SiteStage:
+    """The stage of a service at one site, and when it began."""
 
     stage: Stage
     since: float
     """Unix time."""
 
 
-Places = Mapping[int, Place]
-"""By site."""
+SiteStages = Mapping[int, SiteStage]
+"""The stages of one service by site."""
 
 
-def begin(sites: Collection[int], now: float) -> dict[int, Place]:
-    """Of a service that is at these sites, and was never placed."""
-    return {site: Place(Stage.ACTIVE, now) for site in sites}
+def initial_stages(sites: Collection[int], now: float) -> dict[int, SiteStage]:
+    """Return the stages of a service that runs at these sites and was never placed."""
+    return {site: SiteStage(Stage.ACTIVE, now) for site in sites}
 
 
-def decide(places: Places, wanted: Collection[int], now: float) -> dict[int, Place]:
-    """Where it shall be from now on."""
-    found = dict(places)
+def decide(stages: SiteStages, wanted: Collection[int], now: float) -> dict[int, SiteStage]:
+    """Return the stages after the decision to run the service at the ``wanted`` sites."""
+    result = dict(stages)
     for site in wanted:
-        have = places.get(site)
+        have = stages.get(site)
         if have is None or not have.stage.wanted:
-            # One that still serves has never ceased to.
+            # A leaving site still serves, so it is active at once.
             serves = have is not None and have.stage.serves
-            found[site] = Place(Stage.ACTIVE if serves else Stage.STARTING, now)
-    for site, have in places.items():
+            result[site] = SiteStage(Stage.ACTIVE if serves else Stage.STARTING, now)
+    for site, have in stages.items():
         if site not in wanted and have.stage.wanted:
-            found[site] = Place(Stage.LEAVING if have.stage.serves else Stage.GONE, now)
-    return found
+            result[site] = SiteStage(Stage.LEAVING if have.stage.serves else Stage.GONE, now)
+    return result
 
 
-def advance(places: Places, accepting: Collection[int], now: float, *, settle: float, drain: float) -> dict[int, Place]:
-    """What has come about by now, where the sites ``accepting`` have a replica that does. ``settle``: seconds until every switch
-    and dispatcher knows of a site; ``drain``: for which a replica keeps its connections."""
-    found = dict(places)
-    for site, have in places.items():
+def advance(stages: SiteStages, accepting: Collection[int], now: float, *, settle: float, drain: float) -> dict[int, SiteStage]:
+    """Return the stages at Unix time ``now``.
+
+    ``accepting``: the sites where a replica accepts connections. ``settle``: seconds until every switch and dispatcher knows a new
+    site. ``drain``: seconds for which a replica keeps its connections.
+    """
+    result = dict(stages)
+    for site, have in stages.items():
         if have.stage is Stage.STARTING and site in accepting:
-            found[site] = Place(Stage.ACTIVE, now)
+            result[site] = SiteStage(Stage.ACTIVE, now)
         elif have.stage is Stage.DRAINING and now - have.since >= drain:
-            found[site] = Place(Stage.GONE, now)
-    wanted = {site: one for site, one in found.items() if one.stage.wanted}
-    known = all(one.stage is Stage.ACTIVE and now - one.since >= settle and site in accepting for site, one in wanted.items())
-    for site, have in places.items():
-        if have.stage is Stage.LEAVING and wanted and known and now - have.since >= settle:
-            found[site] = Place(Stage.DRAINING, now)
-    return found
+            result[site] = SiteStage(Stage.GONE, now)
+    wanted = {site: item for site, item in result.items() if item.stage.wanted}
+    settled = all(item.stage is Stage.ACTIVE and now - item.since >= settle and site in accepting for site, item in wanted.items())
+    for site, have in stages.items():
+        if have.stage is Stage.LEAVING and wanted and settled and now - have.since >= settle:
+            result[site] = SiteStage(Stage.DRAINING, now)
+    return result

@@ -1,4 +1,4 @@
-"""What an operator is told of a service's placement: a document of plain values, written at each epoch."""
+"""The placement document of a service: plain values that explain to an operator where the service runs, and why."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ Document: TypeAlias = dict[str, Any]
 
 
 ERROR = "error"
-"""The member of a document that says why the last epoch placed nothing."""
+"""The key under which a document says why the last epoch placed nothing."""
 
 
 def without_error(document: Document) -> Document:
+    """Return the document without its error."""
     return {key: value for key, value in document.items() if key != ERROR}
 
 
-def view(
+def placement_document(
     service: str,
     number: int,
     now: float,
@@ -35,8 +36,11 @@ def view(
     moved: bool,
     held: bool,
 ) -> Document:
-    """``number`` and ``now``: the epoch's, and its Unix time; ``prefixes``: some of each region; ``gain``: of the change, if there
-    is one; ``moved``: that it has begun with this epoch; ``held``: that it has not because it may be chance."""
+    """Return the document of one service after an epoch.
+
+    ``number`` and ``now``: the epoch's number and Unix time. ``prefixes``: example prefixes of each region. ``gain``: of the change,
+    if there is one. ``moved``: the change begins with this epoch. ``held``: the change waits, because its gain is not significant.
+    """
     return {
         "service": service,
         "number": number,
@@ -48,14 +52,14 @@ def view(
         "bound": str(why.bound),
         "demand": [
             {
-                "region": one.region,
-                "prefixes": list(prefixes.get(one.region, ())),
-                "share": one.share,
-                "handshakes_per_second": one.share * why.reads,
-                "site": one.site,
-                "rtt_us": _finite(one.distance),
+                "region": region.region,
+                "prefixes": list(prefixes.get(region.region, ())),
+                "share": region.share,
+                "handshakes_per_second": region.share * why.reads,
+                "site": region.site,
+                "rtt_us": _finite(region.distance),
             }
-            for one in why.regions
+            for region in why.regions
         ],
         "active": list(why.active),
         "planned": [{"site": site, "reason": str(reason)} for site, reason in why.planned],
@@ -72,17 +76,19 @@ def view(
     }
 
 
-def shortfall(load: Load) -> str:
+def shortfall_message(load: Load) -> str:
+    """Return the log message for demand above the sites' capacity."""
     return (
-        f"demand takes {load.reads + load.updates:.0f} handshakes a second, and mu of the sites' capacity is {load.budget:.0f}: "
-        "each service has min_replicas; add capacity"
+        f"demand is {load.reads + load.updates:.0f} handshakes per second, but mu times the sites' capacity is {load.budget:.0f}: "
+        "each service has min_replicas: add capacity"
     )
 
 
-def sites_of(ids: tuple[int, ...], flags: Flags) -> str:
+def format_sites(ids: tuple[int, ...], flags: Flags) -> str:
+    """Return the ids of the flagged sites as text."""
     return " ".join(str(ids[i]) for i in np.flatnonzero(flags)) or "no site"
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no infinity."""
+    """Return None for infinity, which JSON cannot express."""
     return value if math.isfinite(value) else None

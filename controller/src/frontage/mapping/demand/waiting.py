@@ -1,12 +1,12 @@
-"""How long handshakes wait at a site because it is busy, as its own replicas measure it (Auspice, section 1.2.1: "load-induced
-latency measured locally at each server").
+"""The load latency of each site: how long handshakes wait there because it is busy.
 
-The RTT of a handshake, which a replica measures, is the path's and waiting: in the replica, in the host, in the site's links. The
-least of a client's network is the path's (docs/mapping.md), and what handshakes take beyond that they waited. What the median
-handshake's network has to wait is the site's; a network that is busy itself is seen by its own clients only.
+Auspice (section 1.2.1) defines it as "load-induced latency measured locally at each server". The RTT of a handshake, as a replica
+measures it, is the RTT of the path plus queueing: in the replica, in the host, and on the site's links. The minimum RTT of a client
+network estimates the path (docs/mapping.md); the rest of a handshake's RTT is its wait. A site's load latency is the wait of the
+network of its median handshake. So a client network that is itself congested does not count against the site.
 
-A dispatcher tells each handshake to one controller, whichever asks first; so what they waited is in the store, for the one that
-places.
+A dispatcher hands each handshake to one controller, the first that asks. The waits are therefore collected in the store, for the
+controller that computes placement.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from frontage.mapping.compute.prefixes import Prefix
 from frontage.mapping.compute.values import Sample
 
-_SHARE = 0.5
-"""Of the last epoch in the moving average."""
+_WEIGHT = 0.5
+"""Weight of the last epoch in the moving average."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """Of all handshakes of one client's network at one site."""
+class HandshakeWait:
+    """The total wait of the handshakes of one client network at one site."""
 
     network: str
     site: int
@@ -31,39 +31,43 @@ class Wait:
     handshakes: int
 
 
-def waits(samples: Iterable[Sample], least: Mapping[tuple[Prefix, int], float]) -> Iterator[Wait]:
-    """Of handshakes' RTTs, each the mean of ``count``; those of networks whose ``least`` was known before."""
-    found: dict[tuple[Prefix, int], tuple[float, int]] = {}
+def handshake_waits(samples: Iterable[Sample], least: Mapping[tuple[Prefix, int], float]) -> Iterator[HandshakeWait]:
+    """Return the waits of handshakes by network and site.
+
+    Each sample is the mean RTT of ``count`` handshakes. ``least`` has the minimum RTTs that were known before; networks without
+    one are left out.
+    """
+    totals: dict[tuple[Prefix, int], tuple[float, int]] = {}
     for sample in samples:
         cell = sample.prefix, sample.site
         if sample.source == "passive" and cell in least:
-            waited, count = found.get(cell, (0.0, 0))
-            found[cell] = waited + max(0.0, sample.rtt_us - least[cell]) * sample.count, count + sample.count
-    return (Wait(str(prefix), site, waited, count) for (prefix, site), (waited, count) in found.items())
+            waited, count = totals.get(cell, (0.0, 0))
+            totals[cell] = waited + max(0.0, sample.rtt_us - least[cell]) * sample.count, count + sample.count
+    return (HandshakeWait(str(prefix), site, waited, count) for (prefix, site), (waited, count) in totals.items())
 
 
-class Waiting:
-    """Of all sites."""
+class LoadLatency:
+    """The load latency of every site, averaged over epochs."""
 
     def __init__(self) -> None:
         self.average: dict[int, float] = {}
-        """Microseconds by site, over epochs."""
+        """Microseconds by site."""
 
-    def epoch(self, waited: Iterable[Wait]) -> dict[int, float]:
-        """The average with this epoch in it; a site where nobody shook hands has not kept anybody waiting."""
-        taken: dict[int, list[Wait]] = {}
-        for one in waited:
-            taken.setdefault(one.site, []).append(one)
-        for site in self.average.keys() | taken.keys():
-            news = _median(taken.get(site, ()))
-            before = self.average.get(site, news)
-            self.average[site] = before + _SHARE * (news - before)
+    def update(self, waits: Iterable[HandshakeWait]) -> dict[int, float]:
+        """Add the waits of one epoch, and return the averages. A site without handshakes has a wait of 0."""
+        by_site: dict[int, list[HandshakeWait]] = {}
+        for wait in waits:
+            by_site.setdefault(wait.site, []).append(wait)
+        for site in self.average.keys() | by_site.keys():
+            current = _median(by_site.get(site, ()))
+            before = self.average.get(site, current)
+            self.average[site] = before + _WEIGHT * (current - before)
         return self.average
 
 
-def _median(networks: Iterable[Wait]) -> float:
-    """What the median handshake's network waited on average."""
-    means = sorted((one.microseconds / one.handshakes, one.handshakes) for one in networks)
+def _median(networks: Iterable[HandshakeWait]) -> float:
+    """Return the mean wait in the network of the median handshake."""
+    means = sorted((wait.microseconds / wait.handshakes, wait.handshakes) for wait in networks)
     half = sum(count for _, count in means) / 2
     for mean, count in means:
         half -= count

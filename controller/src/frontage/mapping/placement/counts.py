@@ -1,4 +1,4 @@
-"""How many replicas each record has: F + beta * r/w, from F to M (Auspice, equation 1)."""
+"""The number of replicas of each record: F + beta * r/w, from F to M (Auspice, equation 1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Counts = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """The number of replicas of each record, and why."""
+    """The number of replicas of each record, and beta."""
 
     beta: float
     """The replication control parameter; infinite if all records fit everywhere, 0 if not even F replicas of each fit."""
@@ -24,18 +24,19 @@ class Replication:
 
 
 def replicate(reads: Totals, writes: Totals, capacity: float, sites: int, parameters: Parameters) -> Replication:
-    """Of records with these ``reads`` and ``writes`` per second, at ``sites`` sites that have ``capacity`` together.
+    """Return the replication of records with these ``reads`` and ``writes`` per second.
 
-    A record that is read and never updated is everywhere; one that nobody asks for has F replicas. Where capacity is below
-    demand each has F, and the load says what is missing. PlacementError if there are fewer sites than F.
+    ``sites``: the number of usable sites; ``capacity``: their total capacity. A record that is read and never updated has replicas
+    at all sites (M at most); a record without requests has F. If capacity is below demand, each record has F replicas, and the load
+    shows the shortfall. Raises PlacementError if there are fewer sites than F.
     """
     least = parameters.min_replicas
     most = min(sites, sites if parameters.max_replicas is None else parameters.max_replicas)
     if most < least:
-        raise PlacementError(f"{sites} usable sites cannot hold {least} replicas of a record: lower min_replicas or add sites")
+        raise PlacementError(f"{sites} usable sites are too few for {least} replicas of a record: lower min_replicas, or add sites")
     budget = parameters.mu * capacity
     served, cost = float(reads.sum()) * parameters.read_cost, writes * parameters.write_cost
-    # (F + beta r/w) w = F w + beta r: with the cost of a write as factor throughout, what is left for beta is spent on replicas.
+    # (F + beta r/w) w = F w + beta r, with the cost of a write as a factor throughout. The rest of the budget goes to beta.
     spare = budget - served - least * float(cost.sum())
     counted = np.flatnonzero((reads > 0) & (writes > 0))
     ratio, weight = reads[counted] / writes[counted], cost[counted]
@@ -47,40 +48,41 @@ def replicate(reads: Totals, writes: Totals, capacity: float, sites: int, parame
 
 
 def extra(ratio: Totals, beta: float, room: int) -> Totals:
-    """Whole replicas beyond F."""
+    """Return the number of whole replicas beyond F."""
     return np.floor(np.minimum(ratio * beta, room)) if beta < math.inf else np.full(len(ratio), float(room))
 
 
 def solve(ratio: Totals, weight: Totals, room: int, spare: float) -> float:
-    """beta with sum(min(beta * ratio, room) * weight) = spare: infinite if all have room, 0 if nothing is spare.
+    """Return the beta with sum(min(beta * ratio, room) * weight) = spare: infinite if all records fit at M, 0 if nothing is spare.
 
-    The sum rises along straight lines that bend where a record comes to M; so it is looked up at the bends, in their order.
+    The sum is piecewise linear in beta, with one breakpoint per record where it reaches M. Sorting the breakpoints gives the exact
+    solution.
     """
     if spare <= 0:
         return 0.0
-    bends = room / ratio
-    order = np.argsort(bends)
-    bends, slope, full = bends[order], (ratio * weight)[order], room * weight[order]
+    breakpoints = room / ratio
+    order = np.argsort(breakpoints)
+    breakpoints, slope, full = breakpoints[order], (ratio * weight)[order], room * weight[order]
     below = np.concatenate([[0.0], np.cumsum(full)])
     rising = np.concatenate([np.cumsum(slope[::-1])[::-1], [0.0]])
-    spent = below[:-1] + rising[:-1] * bends
+    spent = below[:-1] + rising[:-1] * breakpoints
     segment = int(np.searchsorted(spent, spare))
-    if segment == len(bends):
+    if segment == len(breakpoints):
         return math.inf
     return float((spare - below[segment]) / rising[segment])
 
 
 def largest(ratio: Totals, weight: Totals, room: int, beta: float, spare: float) -> float:
-    """The largest beta whose *whole* replicas fit in ``spare``, at or above the ``beta`` that solves equation 1.
+    """Return the largest beta whose *whole* replicas fit in ``spare``, at or above the ``beta`` that solves equation 1.
 
-    Replicas are whole, which leaves half a one of each record unspent. What is spent now rises in steps, so between a beta that
-    fits and one that does not the interval is halved until no number is between; of records that have as many replicas at both
-    ends nothing needs to be looked at again.
+    Rounding to whole replicas leaves half a replica per record unspent on average. The spent capacity is a step function of beta, so
+    bisection between a beta that fits and one that does not finds the step. Records with equal counts at both ends are dropped from
+    the search.
     """
     if not 0 < beta < math.inf:
         return beta
     low, at_low = beta, extra(ratio, beta, room)
-    # As far as what is unspent would go if replicas were not whole: about where it is spent.
+    # The first step: where the unspent rest would be spent if replicas were divisible.
     step = max((spare - float(at_low @ weight)) / float(ratio @ weight), math.ulp(beta))
     while float((at_high := extra(ratio, high := low + step, room)) @ weight) <= spare:
         if at_high.min() == room:

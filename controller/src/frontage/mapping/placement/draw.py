@@ -1,8 +1,8 @@
-"""Random places that need no state: each (record, site) has a priority of its own, by a hash.
+"""Random sites without state: a hash gives each (record, site) a priority.
 
-A record's random places are the sites of least priority, so they are without repetition, the same whoever draws them and in
-whatever order, and where a replica or a site comes or goes the others stay (rendezvous hashing, Thaler and Ravishankar 1998).
-The hash is SplitMix64's (Steele, Lea and Flood, OOPSLA 2014), whose n-th number needs none of those before.
+A record's random sites are those with the smallest priorities. So they are distinct, every controller draws the same ones in any
+order, and when a replica or a site is added or removed the others stay (rendezvous hashing, Thaler and Ravishankar 1998). The hash
+is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), whose n-th number can be computed directly.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def _mix(values: Keys) -> Keys:
     return values ^ (values >> np.uint64(31))
 
 
-def together(records: Keys, chosen: Flags, sites: Keys) -> Keys:
-    """By record a key that all those have who are at the same sites, [record, site], whatever their order; its own if at none."""
+def group_keys(records: Keys, chosen: Flags, sites: Keys) -> Keys:
+    """Return a key by record that is equal for records with the same ``chosen`` sites [record, site]; without any, the record's own."""
     keys = np.bitwise_xor.reduce(np.where(chosen, _mix((sites + np.uint64(1)) * _GOLDEN), np.uint64(0)), axis=1)
     return np.where(chosen.any(axis=1), keys, records)
 
 
 def priorities(records: Keys, sites: Keys, seed: int) -> Keys:
-    """[record, site]; sites by their ids."""
+    """Return the priorities by [record, site]. ``sites`` are ids."""
     seeded = _mix(records ^ _mix(np.array([seed], np.uint64) + _GOLDEN))
     return _mix(seeded[:, None] + (sites + np.uint64(1)) * _GOLDEN)

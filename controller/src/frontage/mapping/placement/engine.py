@@ -1,7 +1,7 @@
-"""The placement engine: from demand to sites, and from changes of demand to changes of sites.
+"""The placement engine: from demand to sites, incrementally.
 
-A record is placed again only if its demand has changed, or its number of replicas because beta has. Where load latencies stay,
-this gives the same as planning everything from nothing; where they change, records stay until `again` names them.
+A record is placed again only if its demand has changed, or if its number of replicas has changed with beta. As long as load latencies
+stay the same, the result equals that of planning from scratch. When they change, records stay where they are until `again` names them.
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ from frontage.mapping.placement.values import (
     Totals,
 )
 
-_TOGETHER = 256
-"""Records placed in one go: their arrays fit the processor's second-level cache."""
+_CHUNK = 256
+"""Records placed at a time: their arrays fit the second-level cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What `plan` has changed."""
+    """The result of `plan`."""
 
     beta: float
-    """Auspice, equation 1; infinite where all records fit everywhere."""
+    """beta of Auspice, equation 1; infinite if all records fit at all sites."""
     load: Load
     placed: int
-    """Records that were looked at."""
+    """Number of records that were placed again."""
     keys: Keys
-    """The records whose sites are others now."""
+    """The records whose sites have changed."""
     before: Flags
-    """[record, site] of these."""
+    """[record, site]: their sites before."""
     after: Flags
+    """[record, site]: their sites now."""
 
 
 class Engine:
-    """The state of placement. `observe` what was measured, then `plan`, once an epoch."""
+    """The state of placement. Once per epoch, `observe` the measured demand, then `plan`."""
 
     def __init__(self, sites: Sites, parameters: Parameters):
         self.parameters = parameters
@@ -58,10 +59,11 @@ class Engine:
         self.records = Records()
         self.regional = Regional()
         self.reads: Totals = np.empty(0)
-        """By row, per second."""
+        """Reads per second by row."""
         self.writes: Totals = np.empty(0)
+        """Updates per second by row."""
         self.counts: Counts = np.empty(0, np.int32)
-        """Replicas, as of the last plan."""
+        """Replicas by row, as of the last plan."""
         self.beta = 0.0
         self._masks: npt.NDArray[np.uint8] = np.empty((0, -(-len(sites.ids) // 8)), np.uint8)
         self._again: Flags = np.empty(0, np.bool_)
@@ -70,16 +72,17 @@ class Engine:
 
     @property
     def sites(self) -> Sites:
+        """The sites with their present load latencies."""
         return self.chooser.sites
 
     @property
     def nbytes(self) -> int:
-        """Of the arrays."""
+        """Memory of the arrays in bytes."""
         mine = self.reads.nbytes + self.writes.nbytes + self.counts.nbytes + self._masks.nbytes + self._again.nbytes
         return mine + self.records.nbytes + self.regional.nbytes
 
     def observe(self, demand: Demand) -> None:
-        """The demand for these records, instead of what was known of them. Counts in ``findings`` what it cannot use."""
+        """Replace the demand for these records. Counts unusable entries in ``findings``."""
         rows = self.records.add(demand.keys)
         self._grow(len(self.records.keys))
         of = np.repeat(np.arange(len(rows)), np.diff(demand.starts))
@@ -95,7 +98,7 @@ class Engine:
         self._again[rows] = True
 
     def forget(self, keys: Keys) -> None:
-        """These records are gone; the next plan takes them from their sites. Unknown ones are."""
+        """Remove these records from all sites. Unknown records are ignored."""
         rows = self.records.find(keys)
         rows = rows[rows >= 0]
         empty = np.zeros(0, np.float32)
@@ -107,22 +110,25 @@ class Engine:
         self.records.remove(rows)
 
     def measure(self, load_latency: Times) -> None:
-        """How long requests wait at the sites now, for records that are placed from now on."""
+        """Set the load latencies, for records that are placed from now on."""
         self.chooser = Chooser(self.sites.loaded(np.asarray(load_latency, np.float32)), self.parameters)
 
     def again(self, keys: Keys) -> None:
-        """Place these records anew in the next plan, by the load latencies that are measured now."""
+        """Place these records again in the next plan, by the present load latencies."""
         self._again[self.known(keys)] = True
 
     def adopt(self, keys: Keys, masks: Flags) -> None:
-        """Where these records are, [record, site]. They stay until their demand changes, or their number of replicas."""
+        """Set the sites of these records, [record, site]. They stay until their demand or their number of replicas changes."""
         rows = self.known(keys)
         self._masks[rows] = np.packbits(masks, axis=1)
         self.counts[rows] = masks.sum(axis=1)
         self._again[rows] = False
 
     def plan(self) -> Plan:
-        """Solve beta, and place the records that this or their demand asks to. PlacementError leaves all as it was."""
+        """Solve for beta, and place the records whose demand or number of replicas has changed.
+
+        If it raises PlacementError, nothing has changed.
+        """
         live = np.flatnonzero(self.records.live)
         usable = self.sites.usable
         capacity = float(self.sites.capacity[usable].sum())
@@ -132,11 +138,11 @@ class Engine:
         rows = live[self._again[live] | (counts[live] != self.counts[live])]
         self.counts = counts
         self.beta = found.beta
-        # Those with as many replicas together: they take as many steps.
+        # Sort by the number of replicas: records of one chunk then take equally many steps.
         rows = rows[np.argsort(counts[rows], kind="stable")]
         changed, before, after = [rows[:0]], [self._masks[:0]], [self._masks[:0]]
-        for first in range(0, len(rows), _TOGETHER):
-            part = rows[first : first + _TOGETHER]
+        for first in range(0, len(rows), _CHUNK):
+            part = rows[first : first + _CHUNK]
             masks = np.packbits(self.choice(part).chosen, axis=1)
             differ = (masks != self._masks[part]).any(axis=1)
             changed.append(part[differ])
@@ -150,21 +156,21 @@ class Engine:
         )
 
     def choice(self, rows: Rows) -> Choice:
-        """Where the records of these rows would be placed now, as many replicas as the last plan found."""
+        """Return the sites that these rows would get now, with the numbers of replicas of the last plan."""
         regions, requests = self.regional.most_first(rows, len(self.sites.rtts))
         cost = self.parameters.write_cost / self.parameters.read_cost
         updates = (self.writes[rows] * cost).astype(np.float32)
         return self.chooser.choose(Block(self.records.keys[rows], self.counts[rows].astype(np.int64), updates, regions, requests))
 
     def masks(self, keys: Keys) -> Flags:
-        """[record, site] as of the last plan."""
+        """Return the sites by [record, site] as of the last plan."""
         return self._unpack(self._masks[self.known(keys)])
 
     def known(self, keys: Keys) -> Rows:
-        """Rows of records. PlacementError names one that is unknown."""
+        """Return the rows of records. Raises PlacementError if one is unknown."""
         rows = self.records.find(keys)
         if (rows < 0).any():
-            raise PlacementError(f"record {int(keys[rows < 0][0]):#018x} is not known: nothing was observed of it")
+            raise PlacementError(f"record {int(keys[rows < 0][0]):#018x} is unknown: observe its demand first")
         return rows
 
     def _unpack(self, masks: npt.NDArray[np.uint8]) -> Flags:

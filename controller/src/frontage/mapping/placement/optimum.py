@@ -1,13 +1,13 @@
-"""The least mean latency that any placement has: a mixed-integer program, exact, for few records (Auspice, section 1.2.1).
+"""The minimum mean latency of any placement, as an exact mixed-integer program for few records (Auspice, section 1.2.1).
 
-What the engine is held against. It needs SciPy, whose solver is HiGHS: the extra `optimum`.
+The tests compare the engine with it. It needs SciPy, whose solver is HiGHS (extra ``optimum``).
 
     minimize    sum of requests[i,r] * rtt[r,s] * y[i,r,s]
-    such that   sum over s of x[i,s] = count[i]            as many replicas of a record as the engine has
-                sum over s of y[i,r,s] = 1                 each region's requests for a record go somewhere
-                y[i,r,s] <= x[i,s]                         and only to a replica
+    such that   sum over s of x[i,s] = count[i]            as many replicas per record as the engine has
+                sum over s of y[i,r,s] = 1                 each region's requests for a record are served
+                y[i,r,s] <= x[i,s]                         by a replica
                 sum over i of (sum over r of reads[i,r] * y[i,r,s] + updates[i] * x[i,s]) <= capacity[s]
-                x in {0, 1}, y from 0 to 1                 requests of a region may go to several sites
+                x in {0, 1}, y from 0 to 1                 several sites may serve a region
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from frontage.mapping.placement.values import Flags, Rows, Sites
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """What the solver found."""
+    """The solver's result."""
 
     latency: float
-    """Of its best placement, microseconds on average over requests, as in `routing.Routed`."""
+    """Mean latency of the best placement found, in microseconds per request, as in `routing.Routed`."""
     bound: float
-    """No placement has less."""
+    """Lower bound: no placement has a smaller mean latency."""
     chosen: Flags
     """[record, site]."""
 
 
 def optimum(demand: Matrices, counts: Rows, sites: Sites, gap: float = 0.01) -> Optimum | None:
-    """The best placement of ``counts`` replicas, to a share of ``gap`` exactly. None if none has room for the demand."""
+    """Return the best placement of ``counts`` replicas, within a relative ``gap``; None if no placement can serve the demand."""
     holds = np.tile(sites.usable, (len(counts), 1))
     return _solve(demand, counts, sites, np.zeros_like(holds), holds, gap)
 
 
 def best_routing(demand: Matrices, chosen: Flags, sites: Sites) -> float | None:
-    """The least mean latency of a placement that is given. None if it has no room for the demand."""
+    """Return the minimum mean latency of a given placement; None if it cannot serve the demand."""
     found = _solve(demand, chosen.sum(axis=1), sites, chosen, chosen, 0.0)
     return None if found is None else found.latency
 
@@ -51,19 +51,19 @@ def _solve(demand: Matrices, counts: Rows, sites: Sites, least: Flags, most: Fla
     records, regions = demand.reads.shape
     number = len(sites.ids)
     holding, serving = records * number, records * regions * number
-    ways = demand.requests[:, :, None] * reachable(sites) / demand.requests.sum()
+    times = demand.requests[:, :, None] * reachable(sites) / demand.requests.sum()
     each = np.ones((1, number))
-    # Rows by record, by (record, region), by (record, region, site) and by site.
+    # Rows of the constraints: by record, by (record, region), by (record, region, site), by site.
     replicas = hstack([kron(identity(records), each), coo_array((records, serving))])
-    somewhere = hstack([coo_array((records * regions, holding)), kron(identity(records * regions), each)])
+    served = hstack([coo_array((records * regions, holding)), kron(identity(records * regions), each)])
     at_replicas = hstack([-kron(kron(identity(records), np.ones((regions, 1))), identity(number)), identity(serving)])
     updates = kron(demand.updates[None], identity(number))
     load = hstack([updates, kron(demand.reads.reshape(1, -1), identity(number))])
     found = milp(
-        np.concatenate([np.zeros(holding), ways.ravel()]),
+        np.concatenate([np.zeros(holding), times.ravel()]),
         constraints=[
             LinearConstraint(replicas.tocsr(), counts, counts),
-            LinearConstraint(somewhere.tocsr(), 1, 1),
+            LinearConstraint(served.tocsr(), 1, 1),
             LinearConstraint(at_replicas.tocsr(), -np.inf, 0),
             LinearConstraint(load.tocsr(), -np.inf, sites.capacity),
         ],

@@ -1,8 +1,8 @@
-"""When demand is reported and replicas are moved, so that both stay a small share of the requests (Auspice, section 1.2.5).
+"""The limits on load reports and reconfigurations that keep both a small share of the requests (Auspice, section 1.2.5).
 
-An active replica reports at most once per m requests for the record that it has served, and only if these come from elsewhere than
-those it reported last. A record is reconfigured at most once per k*m requests, k being its active replicas. The messages of both
-are counted, and a reconfiguration waits until they are at most `share` of the record's requests: so they are of all requests.
+An active replica reports at most once per m requests that it has served for the record, and only if they come from other regions than
+those of its last report. A record is reconfigured at most once per k*m requests, where k is its number of active replicas. A
+reconfiguration also waits until the messages of both are at most `share` of the record's requests, which bounds the share of all.
 """
 
 from __future__ import annotations
@@ -18,43 +18,52 @@ from frontage.mapping.placement.values import Flags, Keys, PlacementError, Rows,
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Bounds on overhead."""
+    """Limits on the overhead of placement."""
 
     requests: int = 300
-    """m: of a record at a replica, for one report."""
+    """m: requests for a record at a replica per report."""
     moved: float = 0.1
-    """The share of requests that come from other regions than before (total variation), from which on demand is reported."""
+    """The share of requests from other regions than before (total variation) from which on demand is reported."""
     share: float = 0.036
-    """Messages by requests, at most. The paper measured 0.036."""
+    """Most messages per request. The paper measured 0.036."""
     controllers: int = 3
-    """F: the replica-controllers of a record."""
+    """F: number of replica-controllers per record."""
 
     def __post_init__(self) -> None:
         for good, what in (
-            (self.requests >= 1, "requests is less than 1"),
-            (0 <= self.moved <= 1, "moved is not from 0 to 1"),
-            (self.controllers >= 1, "controllers is less than 1"),
-            (self.share * self.requests > 1, "share leaves nothing for reconfigurations: it is not above 1 / requests"),
+            (self.requests >= 1, "requests must be at least 1"),
+            (0 <= self.moved <= 1, "moved must be from 0 to 1"),
+            (self.controllers >= 1, "controllers must be at least 1"),
+            (
+                self.share * self.requests > 1,
+                "share must be above 1 / requests: otherwise it leaves no messages for reconfigurations",
+            ),
         ):
             if not good:
                 raise PlacementError(what)
 
     def reports(self, served: Rows, before: Totals, now: Totals) -> Flags:
-        """Which replicas report: ``served`` are the requests since each one's last report, ``before`` and ``now`` their rates in
-        that and since by [replica, region]."""
+        """Return which replicas report.
+
+        ``served``: the requests since each replica's last report. ``before`` and ``now``: the rates by [replica, region] in that
+        report and since.
+        """
         found: Flags = (served >= self.requests) & (moved(before, now) >= self.moved)
         return found
 
     def messages(self, active: Flags, wanted: Flags) -> Rows:
-        """Of a reconfiguration, by [record, site] before and after: accept, accepted and commit among the controllers, to decide
-        and once more when all is done; stop and stopped of each old replica, start and started of each new one; and what a site
-        that had none asks of one that had, and gets (steps 2 to 5)."""
+        """Return the number of messages of each record's reconfiguration from ``active`` to ``wanted`` sites [record, site].
+
+        They are those of the paper's steps 2 to 5. Controllers exchange accept, accepted and commit twice: for the decision, and
+        at the end. Each old replica gets a stop request and confirms it; each new one gets a start request and confirms it. Each
+        new site requests the state from an old one and receives it.
+        """
         added = (wanted & ~active).sum(axis=1)
         found: Rows = 6 * (self.controllers - 1) + 2 * (active.sum(axis=1) + wanted.sum(axis=1) + added)
         return found
 
     def needed(self, active: Flags, wanted: Flags) -> Rows:
-        """Requests for a record between its last reconfiguration and this one. Reports have their 1 / m of the share already."""
+        """Return the requests that a record needs between two reconfigurations. Reports use 1 / m of the share already."""
         paid = np.ceil(self.messages(active, wanted) / (self.share - 1 / self.requests))
         found: Rows = np.maximum(active.sum(axis=1) * self.requests, paid.astype(np.int64))
         return found
@@ -62,22 +71,23 @@ class Policy:
 
 @dataclass(slots=True)
 class Overhead:
-    """What was counted."""
+    """Counts of requests, and of the messages that placement costs."""
 
     requests: int = 0
     reports: int = 0
     reconfigurations: int = 0
     messages: int = 0
-    """Reports included."""
+    """Messages of reports and reconfigurations."""
 
     @property
     def share(self) -> float:
+        """Messages per request."""
         return self.messages / self.requests if self.requests else 0.0
 
 
 @dataclass(slots=True)
 class Reconfigurer:
-    """Who may be reconfigured, from counts of requests."""
+    """Decides from request counts which records may be reconfigured."""
 
     policy: Policy
     overhead: Overhead = field(default_factory=Overhead)
@@ -85,7 +95,7 @@ class Reconfigurer:
     _since: Rows = field(default_factory=lambda: np.empty(0, np.int64))
 
     def count(self, keys: Keys, requests: Rows, reports: Rows) -> None:
-        """Requests for these records in an epoch, and reports from their replicas."""
+        """Add the requests for these records in an epoch, and the reports from their replicas."""
         rows = self._records.add(keys)
         self._since = np.concatenate([self._since, np.zeros(len(self._records.keys) - len(self._since), np.int64)])
         self._since[rows] += requests
@@ -94,15 +104,17 @@ class Reconfigurer:
         self.overhead.messages += int(reports.sum())
 
     def since(self, keys: Keys) -> Rows:
-        """Requests since each record's last reconfiguration; 0 of unknown ones."""
+        """Return the requests since each record's last reconfiguration; 0 for unknown records."""
         rows = self._records.find(keys)
         found = np.zeros(len(keys), np.int64)
         found[rows >= 0] = self._since[rows[rows >= 0]]
         return found
 
     def decide(self, keys: Keys, active: Flags, wanted: Flags) -> Flags:
-        """Which of these records are reconfigured now, [record, site]. The others may be at a later epoch, when they have had the
-        requests for it."""
+        """Return which of these records are reconfigured now, from ``active`` to ``wanted`` sites [record, site].
+
+        The others wait for a later epoch, until they have had enough requests.
+        """
         due: Flags = (active != wanted).any(axis=1) & (self.since(keys) >= self.policy.needed(active, wanted))
         rows = self._records.find(keys[due])
         self._since[rows] = 0
@@ -111,7 +123,7 @@ class Reconfigurer:
         return due
 
     def forget(self, keys: Keys) -> None:
-        """These records are gone."""
+        """Remove these records."""
         rows = self._records.find(keys)
         rows = rows[rows >= 0]
         self._since[rows] = 0
@@ -119,8 +131,10 @@ class Reconfigurer:
 
 
 def moved(before: npt.ArrayLike, now: npt.ArrayLike) -> Totals:
-    """Half the sum of differences between the regions' shares, by line: 0 if they are the same, 1 if no region is in both. A line
-    that was empty has moved wholly."""
+    """Return by row the total variation distance between the regions' shares: 0 if they are equal, 1 if no region is in both.
+
+    A row that was empty before has moved completely.
+    """
     shares = []
     for rates in (before, now):
         numbers = np.asarray(rates, np.float64)

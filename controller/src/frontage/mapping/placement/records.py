@@ -1,4 +1,4 @@
-"""Records by row, and the requests for each by region: what the engine remembers of demand."""
+"""The engine's memory of demand: a row for each record, and its requests by region."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ import numpy.typing as npt
 from frontage.mapping.placement.values import Flags, Keys, Rates, Rows
 
 _ROWS = 65536
-"""Rows that are moved at a time, so that their indices take little memory."""
+"""Rows moved at a time, so that their indices take little memory."""
 
 
 class Records:
-    """Rows of records. A record that goes leaves its row to the next that comes."""
+    """The rows of records. The rows of removed records are reused."""
 
     def __init__(self) -> None:
         self.keys: Keys = np.empty(0, np.uint64)
-        """By row."""
+        """The record in each row."""
         self.live: Flags = np.empty(0, np.bool_)
         self._sorted: Keys = np.empty(0, np.uint64)
         self._rows: Rows = np.empty(0, np.int64)
 
     @property
     def nbytes(self) -> int:
+        """Memory of the arrays in bytes."""
         return self.keys.nbytes + self.live.nbytes + self._sorted.nbytes + self._rows.nbytes
 
     def find(self, keys: Keys) -> Rows:
-        """Their rows; -1 of those that are not known."""
+        """Return the rows of records; -1 for unknown ones."""
         if not len(self._sorted):
             return np.full(len(keys), -1)
-        place = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
-        return np.where(self._sorted[place] == keys, self._rows[place], -1)
+        position = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
+        return np.where(self._sorted[position] == keys, self._rows[position], -1)
 
     def add(self, keys: Keys) -> Rows:
-        """Their rows, new ones where they are new; ``keys`` are distinct."""
+        """Return the rows of records, and give rows to new ones. ``keys`` are distinct."""
         rows = self.find(keys)
         new = np.flatnonzero(rows < 0)
         if len(new):
@@ -48,6 +49,7 @@ class Records:
         return rows
 
     def remove(self, rows: Rows) -> None:
+        """Free these rows."""
         self.live[rows] = False
         self._index()
 
@@ -59,7 +61,7 @@ class Records:
 
 
 class Regional:
-    """The requests for each record by region, in one pool, where each record has a slot as large as the most that it had."""
+    """The requests for each record by region, in one pool. A record's slot is as large as the most entries that it has had."""
 
     def __init__(self) -> None:
         self._start: Rows = np.empty(0, np.int64)
@@ -71,11 +73,12 @@ class Regional:
 
     @property
     def nbytes(self) -> int:
+        """Memory of the arrays in bytes."""
         index = self._start.nbytes + self._slot.nbytes + self._length.nbytes
         return index + self._regions.nbytes + self._requests.nbytes
 
     def put(self, rows: Rows, starts: Rows, regions: npt.NDArray[np.uint16], requests: Rates) -> None:
-        """Entries instead of those that the ``rows`` had: of the i-th, from ``starts[i]`` to ``starts[i + 1]``."""
+        """Replace the entries of ``rows``. Row i gets the entries from ``starts[i]`` to ``starts[i + 1]``."""
         more = int(rows.max(initial=-1)) + 1 - len(self._start)
         if more > 0:
             self._start = np.concatenate([self._start, np.zeros(more, np.int64)])
@@ -94,21 +97,24 @@ class Regional:
         self._regions[at] = regions
         self._requests[at] = requests
 
-    def most_first(self, rows: Rows, nobody: int) -> tuple[Rows, Rates]:
-        """Regions and requests of these rows, most requests first, equal ones by region; ``nobody`` and 0 behind the last."""
+    def most_first(self, rows: Rows, padding: int) -> tuple[Rows, Rates]:
+        """Return the regions and requests of these rows, most requests first, equal ones by region.
+
+        ``padding`` and 0 fill the rest.
+        """
         length = self._length[rows]
-        places = np.arange(int(length.max(initial=0)))
-        there = places < length[:, None]
-        at = np.where(there, self._start[rows][:, None] + places, 0)
-        # The bits of floats from 0 up are in the order of the floats, so one key is both requests and region.
+        ranks = np.arange(int(length.max(initial=0)))
+        there = ranks < length[:, None]
+        at = np.where(there, self._start[rows][:, None] + ranks, 0)
+        # Non-negative floats sort like their bits, so one integer key can hold both requests and region.
         requests = np.where(there, self._requests[at], np.float32(0))
-        region = np.where(there, self._regions[at], nobody).astype(np.uint64)
+        region = np.where(there, self._regions[at], padding).astype(np.uint64)
         keys = np.sort(((~requests.view(np.uint32)).astype(np.uint64) << np.uint64(32)) | region, axis=1)
         ordered = (~(keys >> np.uint64(32)).astype(np.uint32)).view(np.float32)
         return (keys & np.uint64(0xFFFFFFFF)).astype(np.int64), ordered
 
     def _make_room(self, more: int) -> None:
-        """For so many entries behind the last. Where the pool has to grow, slots that nobody has any more are left out."""
+        """Make room for ``more`` entries at the end. If the pool must grow, unused slots are dropped."""
         if self._used + more <= len(self._regions):
             return
         kept = int(self._slot.sum(dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Why a record is where it is: what an operator is shown of it."""
+"""Explains to an operator why a record has its replicas and sites."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from frontage.mapping.placement.policy import Reconfigurer
 from frontage.mapping.placement.values import Flags
 
 TOP = 10
+"""Number of regions in an explanation."""
 
 
 class Bound(StrEnum):
-    """What the number of replicas comes from."""
+    """What determines the number of replicas."""
 
     LEAST = "F"
     MOST = "M"
@@ -25,53 +26,53 @@ class Bound(StrEnum):
 
 
 class Reason(StrEnum):
-    """What a site was chosen for."""
+    """Why a site was chosen."""
 
     LOCALITY = "locality"
     RANDOM = "random"
     KEPT = "kept"
-    """From earlier: by the load latencies of now another would be chosen."""
+    """Chosen earlier; by the present load latencies another site would be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """One that a record is asked for from."""
+    """A region with requests for a record."""
 
     region: int
     share: float
-    """Of the record's requests."""
+    """Share of the record's requests."""
     site: int | None
-    """The active replica that is closest; None if there is none, or no RTT is known."""
+    """Site of the closest active replica; None if there is none, or no known RTT."""
     distance: float
-    """To that, RTT and load latency, microseconds; infinite where unknown."""
+    """RTT plus load latency to that site in microseconds; infinite if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Of one record."""
+    """The explanation for one record."""
 
     key: int
     reads: float
     writes: float
-    """Per second, from all regions."""
+    """Reads (`reads`) and updates per second from all regions."""
     beta: float
     replicas: int
-    """As of the last plan."""
+    """Number of replicas as of the last plan."""
     bound: Bound
     regions: tuple[Region, ...]
-    """Those with most requests, at most `TOP`."""
+    """The regions with most requests, at most `TOP`."""
     active: tuple[int, ...]
     """Site ids."""
     planned: tuple[tuple[int, Reason], ...]
     added: tuple[int, ...]
     removed: tuple[int, ...]
-    """What the next epoch changes if there are requests enough."""
+    """Sites that the next epoch removes if there have been enough requests; `added` likewise."""
     requests_missing: int
-    """Before it may; 0 if it may now, or nothing changes."""
+    """Requests missing until the change may begin; 0 if it may begin now, or if nothing changes."""
 
 
 def explain(engine: Engine, key: int, active: Flags, reconfigurer: Reconfigurer) -> Why:
-    """``active`` are the sites, [site], where the record is now. PlacementError if the record is unknown."""
+    """Explain the placement of one record. ``active``: its present sites. Raises PlacementError if the record is unknown."""
     keys = np.array([key], np.uint64)
     rows = engine.known(keys)
     row = int(rows[0])
@@ -125,8 +126,8 @@ def _regions(engine: Engine, row: int, active: Flags) -> tuple[Region, ...]:
     found = []
     for region, rate in zip(regions[0, :TOP].tolist(), requests[0, :TOP].tolist(), strict=True):
         if rate > 0:
-            ways = np.where(active, engine.sites.rtts[region] + engine.sites.load_latency, np.inf)
-            site = int(ways.argmin())
-            known = bool(np.isfinite(ways[site]))
-            found.append(Region(region, rate / total, engine.sites.ids[site] if known else None, float(ways[site])))
+            distances = np.where(active, engine.sites.rtts[region] + engine.sites.load_latency, np.inf)
+            site = int(distances.argmin())
+            known = bool(np.isfinite(distances[site]))
+            found.append(Region(region, rate / total, engine.sites.ids[site] if known else None, float(distances[site])))
     return tuple(found)

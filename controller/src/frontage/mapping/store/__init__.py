@@ -1,1 +1,1 @@
-"""The database that all controllers of the mapping share."""
+"""The database that the controllers of all sites share: measurements, deployments, demand, and the computed tables."""

@@ -1,4 +1,4 @@
-"""The store's tables as CSV, which says by its header what it holds."""
+"""Import and export of the store's tables as CSV. The header line tells which table a file holds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BATCH = 100_000
 
 
 class CsvError(Exception):
-    """``file:line: column: what is wrong; the fix``."""
+    """An error in a file, as ``file:line: column: what is wrong: the fix``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +38,19 @@ class _Row:
         try:
             return read(self.cells[column].strip())
         except ValueError as error:
-            raise CsvError(f"{self.where}: {column}: {self.cells[column]!r} is not acceptable ({error}); {fix}") from None
+            raise CsvError(f"{self.where}: {column}: invalid value {self.cells[column]!r} ({error}): {fix}") from None
 
 
 def load(store: Store, file: Path, now: float) -> tuple[Kind, int]:
-    """Add a file's rows to the store, as of Unix time ``now``. Returns what they were, and how many.
+    """Add the rows of a file to the store at Unix time ``now``. Returns their kind and their number.
 
-    Raises CsvError; of a wrong file nothing is added."""
+    Raises CsvError if any row is invalid, and then adds nothing.
+    """
     kind, rows = _read(file)
     if kind is Kind.MEASUREMENTS:
         samples = [_sample(row) for row in rows]
         for i in range(0, len(samples), _BATCH):
-            store.record(samples[i : i + _BATCH], now)
+            store.add_samples(samples[i : i + _BATCH], now)
         return kind, len(samples)
     if kind is Kind.DEPLOYMENTS:
         pairs = [(_name(row), _site(row)) for row in rows]
@@ -61,6 +62,7 @@ def load(store: Store, file: Path, now: float) -> tuple[Kind, int]:
 
 
 def save(store: Store, kind: Kind, out: TextIO) -> None:
+    """Write one table as CSV."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS[kind])
     if kind is Kind.MEASUREMENTS:
@@ -69,7 +71,7 @@ def save(store: Store, kind: Kind, out: TextIO) -> None:
     elif kind is Kind.DEPLOYMENTS:
         writer.writerows((name, site) for name, sites in sorted(store.deployments().items()) for site in sorted(sites))
     else:
-        writer.writerows((one.name, one.redundancy, one.policy, " ".join(one.alpn)) for one in store.services().values())
+        writer.writerows((s.name, s.redundancy, s.policy, " ".join(s.alpn)) for s in store.services().values())
 
 
 def _read(file: Path) -> tuple[Kind, list[_Row]]:
@@ -77,13 +79,13 @@ def _read(file: Path) -> tuple[Kind, list[_Row]]:
         with file.open(encoding="utf-8", newline="") as lines:
             reader = csv.reader(lines)
             header = tuple(cell.strip() for cell in next(reader, []))
-            kind = next((one for one, columns in COLUMNS.items() if header == columns), None)
+            kind = next((kind for kind, columns in COLUMNS.items() if header == columns), None)
             if kind is None:
                 known = ", or ".join(",".join(columns) for columns in COLUMNS.values())
-                raise CsvError(f"{file}:1: the header is {','.join(header) or 'missing'}; make it {known}")
+                raise CsvError(f"{file}:1: unknown header {','.join(header)!r}: use {known}")
             return kind, list(_rows(file, reader, header))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise CsvError(f"{file}: cannot be read: {error}; make it a readable CSV file in UTF-8") from None
+        raise CsvError(f"{file}: cannot be read: {error}: give a readable CSV file in UTF-8") from None
 
 
 def _rows(file: Path, reader: Any, header: tuple[str, ...]) -> Iterator[_Row]:
@@ -92,21 +94,21 @@ def _rows(file: Path, reader: Any, header: tuple[str, ...]) -> Iterator[_Row]:
         if not cells:
             continue
         if len(cells) != len(header):
-            raise CsvError(f"{where}: {len(cells)} columns; give {len(header)}: {','.join(header)}")
+            raise CsvError(f"{where}: {len(cells)} columns: give {len(header)} ({','.join(header)})")
         yield _Row(where, dict(zip(header, cells, strict=True)))
 
 
 def _rtt(text: str) -> float:
     value = float(text)
     if not (math.isfinite(value) and value > 0):
-        raise ValueError("not above 0")
+        raise ValueError("must be above 0")
     return value
 
 
 def _within(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not low <= int(text) <= high:
-            raise ValueError(f"not from {low} to {high}")
+            raise ValueError(f"must be from {low} to {high}")
         return int(text)
 
     return read
@@ -114,14 +116,14 @@ def _within(low: int, high: int) -> Callable[[str], int]:
 
 def _source(text: str) -> str:
     if text not in ("active", "passive"):
-        raise ValueError("neither active nor passive")
+        raise ValueError("must be active or passive")
     return text
 
 
 def _label(text: str) -> str:
     name = text.lower().removesuffix(".")
     if not name or len(name) > 255 or any(c.isspace() for c in name):
-        raise ValueError("not a name")
+        raise ValueError("invalid name")
     return name
 
 
@@ -129,18 +131,18 @@ def _sample(row: _Row) -> Sample:
     return Sample(
         row.get("prefix", parse, "give a prefix without host bits, for example 2001:db8:c1::/48"),
         _site(row),
-        row.get("rtt_us", _rtt, "give the round trip in microseconds, for example 12345"),
+        row.get("rtt_us", _rtt, "give the RTT in microseconds, for example 12345"),
         source=row.get("source", _source, "give active or passive"),
     )
 
 
 def _site(row: _Row) -> int:
-    site: int = row.get("site", _within(1, MAX_SITE), f"give a site's id, 1 to {MAX_SITE}")
+    site: int = row.get("site", _within(1, MAX_SITE), f"give a site id, 1 to {MAX_SITE}")
     return site
 
 
 def _name(row: _Row) -> str:
-    name: str = row.get("name", _label, "give a service's name, for example films.example")
+    name: str = row.get("name", _label, "give a service name, for example films.example")
     return name
 
 
@@ -150,5 +152,5 @@ def _service(row: _Row) -> Service:
         0,
         row.get("redundancy", _within(1, MAX_REDUNDANCY), f"give 1 to {MAX_REDUNDANCY}"),
         row.get("policy", lambda text: Policy(text).value, "give one of " + ", ".join(Policy)),
-        row.get("alpn", lambda text: tuple(text.split()) or ("h3",), "give application protocols, separated by blanks"),
+        row.get("alpn", lambda text: tuple(text.split()) or ("h3",), "give application protocols, separated by spaces"),
     )

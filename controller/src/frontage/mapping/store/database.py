@@ -1,7 +1,7 @@
-"""SQLite or PostgreSQL: the connection, the schema's version, and transactions with numbers.
+"""SQLite or PostgreSQL: the connection, the schema's version, and numbered transactions.
 
-Every writing transaction takes the next number of one counter first and marks its rows with it. The counter's row is locked until
-the transaction ends, so numbers become visible in their order, and who asks for rows behind a number never misses one.
+Every writing transaction first takes the next number of one counter and marks its rows with it. The counter's row stays locked until
+the transaction ends, so numbers become visible in order: a reader that asks for rows above a number never misses one.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from frontage.mapping.errors import StoreError
 from frontage.mapping.store import schema
 
 LEASE = "compute"
+"""The name of the lease that the computing controller holds."""
 
 
 class Database:
-    """One connection pool. Raises StoreError where the database cannot be had or is of another schema."""
+    """One connection pool. Raises StoreError if the database cannot be opened or has another schema."""
 
     def __init__(self, url: str):
         try:
-            # Connections that a restarted server has forgotten are noticed.
+            # Check pooled connections before use: the server may have been restarted.
             self.engine = sql.create_engine(url, pool_pre_ping=True)
             if self.engine.dialect.name not in ("sqlite", "postgresql"):
-                raise StoreError(f"{url}: no known store; give sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE")
+                raise StoreError(f"{url}: unknown store: give sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE")
             if self.engine.dialect.name == "sqlite":
                 _begin_immediately(self.engine)
             with self.engine.begin() as connection:
                 if self.engine.dialect.name == "postgresql":
-                    # Two that create the tables at the same time would fail.
+                    # Two controllers that create the tables at the same time would fail.
                     connection.execute(sql.text("SELECT pg_advisory_xact_lock(4770)"))
                 schema.metadata.create_all(connection)
                 values = [{"name": "schema", "value": schema.VERSION}, {"name": "sequence", "value": 0}]
@@ -42,21 +43,22 @@ class Database:
                 connection.execute(self._insert(schema.lease).values(vacant).on_conflict_do_nothing())
                 found = connection.execute(sql.select(schema.counter.c.value).where(schema.counter.c.name == "schema")).scalar_one()
         except (ArgumentError, ModuleNotFoundError) as error:
-            raise StoreError(f"{url}: {error}; give sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE") from None
+            raise StoreError(f"{url}: {error}: give sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE") from None
         except SQLAlchemyError as error:
-            raise StoreError(f"{self.engine.url}: {_reason(error)}; start the server, or make the folder writable") from None
+            raise StoreError(f"{self.engine.url}: {_reason(error)}: start the server, or make the folder writable") from None
         if found != schema.VERSION:
             raise StoreError(
-                f"{self.engine.url}: has schema {found}, and this program {schema.VERSION}: run the program that made it, export, "
-                "and import into a new store"
+                f"{self.engine.url}: schema {found}, but this program has schema {schema.VERSION}: "
+                "export with the program that created the store, and import into a new store"
             )
 
     def close(self) -> None:
+        """Close all connections."""
         self.engine.dispose()
 
     @contextmanager
     def reading(self) -> Iterator[sql.Connection]:
-        """A transaction. Raises StoreError."""
+        """Open a transaction. Raises StoreError."""
         try:
             with self.engine.begin() as connection:
                 yield connection
@@ -65,13 +67,14 @@ class Database:
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[sql.Connection, int]]:
+        """Open a transaction with the next number."""
         table = schema.counter
         take = sql.update(table).where(table.c.name == "sequence").values(value=table.c.value + 1).returning(table.c.value)
         with self.reading() as connection:
             yield connection, connection.execute(take).scalar_one()
 
     def _insert(self, table: sql.Table) -> Any:
-        """The dialects have the same clause ON CONFLICT, but each its own class."""
+        """Return the dialect's own INSERT: both have ON CONFLICT, each in its own class."""
         return postgresql.insert(table) if self.engine.dialect.name == "postgresql" else sqlite.insert(table)
 
     def _upsert(self, connection: sql.Connection, table: sql.Table, rows: Sequence[Mapping[str, Any]], version: int) -> None:
@@ -86,7 +89,7 @@ class Database:
 
 
 def _begin_immediately(engine: sql.Engine) -> None:
-    """SQLite: a transaction that will write waits at its start, instead of failing in its middle."""
+    """Make SQLite's transactions take the write lock at their start, where they can wait for it, and not fail in their middle."""
 
     @sql.event.listens_for(engine, "connect")
     def connect(connection: Any, _record: Any) -> None:

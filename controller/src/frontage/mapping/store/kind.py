@@ -1,4 +1,4 @@
-"""The kinds of rows that CSV files bring; apart from csvfile, so that the command line knows them without its libraries."""
+"""The tables that CSV files hold. Apart from `csvfile`, so that the command line needs none of its libraries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a file holds."""
+    """The table that a CSV file holds."""
 
     MEASUREMENTS = "measurements"
     DEPLOYMENTS = "deployments"

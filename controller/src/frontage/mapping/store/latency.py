@@ -1,4 +1,4 @@
-"""The part of the store about round trips: what was measured between client prefixes and sites."""
+"""The part of the store about latency: the RTTs measured between client prefixes and sites."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from frontage.mapping.compute.values import Measurements, Sample
 from frontage.mapping.store import schema
 from frontage.mapping.store.database import Database
 
-_IN_ONE_QUERY = 1000
-"""Values in a list of one statement, which databases limit; and rows that are fetched at once."""
-_GONE = math.inf
-"""The RTT of what has expired, so that those who ask for news learn of that, too."""
-TOLD = 3600.0
-"""Seconds for which they can, at least."""
+_QUERY_VALUES = 1000
+"""Values in the list of one statement, which databases limit; also the rows fetched at a time."""
+_EXPIRED = math.inf
+"""The RTT of an expired row, which stays so that readers of changes see that it expired."""
+EXPIRED_RETENTION = 3600.0
+"""Seconds for which expired rows stay at least."""
 
 
 class LatencyStore(Database):
-    """Raises StoreError."""
+    """Measured RTTs. Raises StoreError."""
 
     def __init__(self, url: str, *, window: float = 300.0):
-        """``window``: seconds over which the least RTT counts."""
+        """``window``: seconds over which the minimum RTT is taken."""
         super().__init__(url)
         self._window = window
 
-    def record(self, samples: Iterable[Sample], now: float) -> None:
-        """Take in RTTs at Unix time ``now``. The least of this window and of the one before counts: it forgets what the network
-        no longer does, and whoever reports in whatever order, twice or late, the result is the same."""
+    def add_samples(self, samples: Iterable[Sample], now: float) -> None:
+        """Add RTTs measured at Unix time ``now``.
+
+        The minimum of this window and the one before counts. So old RTTs expire, and the result does not depend on the order in
+        which controllers report, nor on repeated or late reports.
+        """
         table, window = schema.latency_measurement, int(now // self._window)
         cells: dict[tuple[str, int, str], tuple[float, int]] = {}
         for sample in samples:
@@ -65,41 +68,44 @@ class LatencyStore(Database):
             connection.execute(statement, rows)
 
     def measurements(self, since: int = 0) -> Measurements:
-        """The RTTs of every prefix and site that has news since that version; NaN where these have expired."""
+        """Return the RTTs of every prefix and site that changed after version ``since``; NaN where the RTT has expired."""
         table = schema.latency_measurement
         query = self._least()
         if not since:
-            query = query.where(table.c.rtt_us < _GONE)
+            query = query.where(table.c.rtt_us < _EXPIRED)
         else:
-            news = sql.select(table.c.prefix, table.c.site).where(table.c.version > since)
-            query = query.where(sql.tuple_(table.c.prefix, table.c.site).in_(news))
+            changed = sql.select(table.c.prefix, table.c.site).where(table.c.version > since)
+            query = query.where(sql.tuple_(table.c.prefix, table.c.site).in_(changed))
         with self.reading() as connection:
             return _measurements(connection.execute(query))
 
     @staticmethod
     def _least() -> sql.Select[Any]:
-        """(prefix, site, microseconds): the least of all sources and both windows."""
+        """Select (prefix, site, microseconds): the minimum over all sources and both windows."""
         table = schema.latency_measurement
         value = sql.case((table.c.previous_us < table.c.rtt_us, table.c.previous_us), else_=table.c.rtt_us)
         return sql.select(table.c.prefix, table.c.site, sql.func.min(value)).group_by(table.c.prefix, table.c.site)
 
-    def known(self, prefixes: Iterable[Prefix]) -> dict[tuple[Prefix, int], float]:
-        """What counts of exactly these prefixes, by site."""
+    def known_rtts(self, prefixes: Iterable[Prefix]) -> dict[tuple[Prefix, int], float]:
+        """Return the minimum RTTs of exactly these prefixes by prefix and site."""
         table, names = schema.latency_measurement, sorted({str(prefix) for prefix in prefixes})
-        found: dict[tuple[Prefix, int], float] = {}
+        result: dict[tuple[Prefix, int], float] = {}
         with self.reading() as connection:
-            for i in range(0, len(names), _IN_ONE_QUERY):
-                here = table.c.prefix.in_(names[i : i + _IN_ONE_QUERY]) & (table.c.rtt_us < _GONE)
-                found |= _measurements(connection.execute(self._least().where(here))).cells
-        return found
+            for i in range(0, len(names), _QUERY_VALUES):
+                wanted = table.c.prefix.in_(names[i : i + _QUERY_VALUES]) & (table.c.rtt_us < _EXPIRED)
+                result |= _measurements(connection.execute(self._least().where(wanted))).cells
+        return result
 
     def rtts(self, prefixes: Iterable[Prefix]) -> list[tuple[Prefix, int, str, float, int, float]]:
-        """What was measured under exactly these prefixes: (prefix, site, source, microseconds, samples, Unix time of the last)."""
+        """Return the measurements of exactly these prefixes, by site.
+
+        Each is (prefix, site, source, microseconds, number of samples, Unix time of the last sample).
+        """
         table = schema.latency_measurement
         names = ("prefix", "site", "source", "rtt_us", "previous_us", "count", "measured_at")
         query = (
             sql.select(*(table.c[name] for name in names))
-            .where(table.c.prefix.in_([str(prefix) for prefix in prefixes]) & (table.c.rtt_us < _GONE))
+            .where(table.c.prefix.in_([str(prefix) for prefix in prefixes]) & (table.c.rtt_us < _EXPIRED))
             .order_by(table.c.site)
         )
         with self.reading() as connection:
@@ -108,46 +114,53 @@ class LatencyStore(Database):
                 for text, site, source, least, previous, count, when in connection.execute(query)
             ]
 
-    def unmeasured(self, site: int, after: float, behind: str, limit: int) -> list[str]:
-        """Client prefixes as text, in its order and behind ``behind``, with news since Unix time ``after`` but none of ``site``."""
+    def unmeasured(self, site: int, after: float, cursor: str, limit: int) -> list[str]:
+        """Return client prefixes that were active or measured after Unix time ``after``, but not by ``site``.
+
+        They are text, in text order, and start after ``cursor``.
+        """
         table, seen = schema.latency_measurement, schema.client_prefix
-        fresh = (table.c.measured_at > after) & (table.c.rtt_us < _GONE)
+        fresh = (table.c.measured_at > after) & (table.c.rtt_us < _EXPIRED)
         have = sql.select(table.c.prefix).where((table.c.site == site) & fresh)
-        news = sql.union(
+        active = sql.union(
             sql.select(table.c.prefix).where(fresh), sql.select(seen.c.prefix).where(seen.c.seen_at > after)
         ).subquery()
         query = (
-            sql.select(news.c.prefix)
-            .where((news.c.prefix > behind) & news.c.prefix.not_in(have))
-            .order_by(news.c.prefix)
+            sql.select(active.c.prefix)
+            .where((active.c.prefix > cursor) & active.c.prefix.not_in(have))
+            .order_by(active.c.prefix)
             .limit(limit)
         )
         with self.reading() as connection:
             return list(connection.execute(query).scalars())
 
     def expire(self, now: float, max_age: float) -> None:
-        """Forget what at Unix time ``now`` is older than so many seconds, and tell of it as news. Writes only if there is such."""
+        """Mark RTTs that at Unix time ``now`` are older than ``max_age`` seconds as expired, and delete those long marked.
+
+        Without any, nothing is written.
+        """
         table, window = schema.latency_measurement, int(now // self._window)
         stale = table.c.measured_at < now - max_age
-        old = stale & (table.c.rtt_us < _GONE)
-        told = stale & (table.c.rtt_us == _GONE) & (table.c.time_window < int((now - TOLD) // self._window))
+        old = stale & (table.c.rtt_us < _EXPIRED)
+        retained = int((now - EXPIRED_RETENTION) // self._window)
+        done = stale & (table.c.rtt_us == _EXPIRED) & (table.c.time_window < retained)
         with self.reading() as connection:
-            if connection.execute(sql.select(table.c.site).where(old | told).limit(1)).first() is None:
+            if connection.execute(sql.select(table.c.site).where(old | done).limit(1)).first() is None:
                 return
         with self._writing() as (connection, version):
-            connection.execute(sql.delete(table).where(told))
-            gone = {"rtt_us": _GONE, "previous_us": None, "time_window": window, "version": version}
-            connection.execute(sql.update(table).where(old).values(gone))
+            connection.execute(sql.delete(table).where(done))
+            values = {"rtt_us": _EXPIRED, "previous_us": None, "time_window": window, "version": version}
+            connection.execute(sql.update(table).where(old).values(values))
 
 
 def _measurements(found: sql.CursorResult[Any]) -> Measurements:
-    """Of (prefix, site, microseconds); millions of them fit, so nothing is kept as an object."""
+    """Collect rows of (prefix, site, microseconds) in arrays, because there may be millions."""
     numbers: dict[str, int] = {}
     rows, sites, rtts = array("q"), array("q"), array("f")
-    for some in found.partitions(_IN_ONE_QUERY):
-        for text, site, rtt in some:
+    for part in found.partitions(_QUERY_VALUES):
+        for text, site, rtt in part:
             rows.append(numbers.setdefault(text, len(numbers)))
             sites.append(site)
-            rtts.append(rtt if rtt < _GONE else math.nan)
+            rtts.append(rtt if rtt < _EXPIRED else math.nan)
     prefixes = [parse(text) for text in numbers]
     return Measurements(prefixes, np.array(rows, np.int64), np.array(sites, np.int64), np.array(rtts, np.float32))

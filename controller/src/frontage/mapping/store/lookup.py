@@ -1,4 +1,4 @@
-"""One question to the store: where a client of a service goes, and why."""
+"""Explains to which sites a client of a service is sent, and why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from frontage.mapping.store.tables import Tables, read
 
 @dataclass(frozen=True, slots=True)
 class Rtt:
-    """What counts for one site: the least RTT under the longest prefix that has one."""
+    """The RTT that counts for one site: the minimum under the longest prefix that has one."""
 
     site: int
     prefix: Prefix
@@ -24,20 +24,24 @@ class Rtt:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Explanation:
+    """The sites that a client of a service is sent to, with the entries and measurements behind the choice."""
+
     own_site: int
     matched: Prefix | None
-    """The entry of the clients' table; None: the client is in no region."""
+    """The matching entry of the client table; None if the client is in no region."""
     region: int
     deployment: int
-    """Number of the service's; 0: the service is nowhere."""
+    """The number of the service's deployment; 0 if the service has no site."""
     sites: Sites
-    """Best first; none: the service is nowhere."""
+    """The chosen sites, best first; empty if the service has no site."""
     deployed: frozenset[int]
+    """The sites where the service is deployed."""
     rtts: tuple[Rtt, ...]
-    """Nearest first."""
+    """The client's RTTs, nearest site first."""
 
     def plain(self) -> dict[str, Any]:
+        """Return the explanation as plain values."""
         return {
             "ok": True,
             "site": self.own_site,
@@ -50,8 +54,8 @@ class Answer:
         }
 
 
-def look_up(store: Store, client: Prefix, service: str, own_site: int) -> Answer:
-    """As the tables at ``own_site`` are. Raises KeyError if there is no such service."""
+def look_up(store: Store, client: Prefix, service: str, own_site: int) -> Explanation:
+    """Look up a client in the tables of ``own_site``. Raises KeyError if there is no such service."""
     tables = read(store, Tables())
     if service not in tables.details:
         raise KeyError(service)
@@ -66,8 +70,8 @@ def look_up(store: Store, client: Prefix, service: str, own_site: int) -> Answer
     rtts = tuple(sorted(best.values(), key=lambda row: row.rtt_us))
     number = tables.services.get(service, 0)
     if not number:
-        return Answer(own_site, matched, region, 0, (), frozenset(), rtts)
+        return Explanation(own_site, matched, region, 0, (), frozenset(), rtts)
     entries = tables.entries(own_site, number)
     entry = entries[region] if region < len(entries) and entries[region].any() else entries[0]
     sites = tuple(site for site in entry.tolist() if site)
-    return Answer(own_site, matched, region, number, sites, frozenset(tables.deployments[number].sites), rtts)
+    return Explanation(own_site, matched, region, number, sites, frozenset(tables.deployments[number].sites), rtts)

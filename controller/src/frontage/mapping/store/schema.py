@@ -1,17 +1,18 @@
-"""The tables of the store. The first three are the paper's (section 3.3 and 3.4.2); the others hold what was computed of them."""
+"""The tables of the store. The first three are those of Artemis (sections 3.3 and 3.4.2); the others hold what is computed from them,
+and the demand of the services that are placed by it."""
 
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, MetaData, SmallInteger, Table, Text
 
 VERSION = 1
-"""Of this schema. A store of another one is refused."""
+"""The version of this schema. A store with another version is refused."""
 
 metadata = MetaData()
 
 
 def _version() -> Column[int]:
-    """The number of the transaction that wrote the row: a reader asks for rows with larger ones than it has seen."""
+    """Return the column for the number of the transaction that wrote the row. Readers ask for rows above the last one they have seen."""
     return Column("version", BigInteger, nullable=False, index=True)
 
 
@@ -20,8 +21,8 @@ service_deployment = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("site", SmallInteger, primary_key=True),
-    Column("present", Boolean, nullable=False, comment="false: was removed, or no replica there accepts"),
-    Column("reported", Boolean, nullable=False, comment="by dispatchers; else an operator said so"),
+    Column("present", Boolean, nullable=False, comment="false: removed, or no replica there accepts"),
+    Column("reported", Boolean, nullable=False, comment="by dispatchers; otherwise declared by an operator"),
     _version(),
 )
 latency_measurement = Table(
@@ -30,10 +31,13 @@ latency_measurement = Table(
     Column("prefix", Text, primary_key=True),
     Column("site", SmallInteger, primary_key=True),
     Column("source", Text, primary_key=True, comment="active or passive"),
-    Column("rtt_us", Float, nullable=False, comment="least of its window; infinite: has expired, and is told of"),
-    Column("previous_us", Float, comment="least of the window before"),
+    Column("rtt_us", Float, nullable=False, comment="minimum of the window; infinite: expired"),
+    Column("previous_us", Float, comment="minimum of the window before"),
     Column(
-        "time_window", BigInteger, nullable=False, comment="number of the window since 1970; of what has expired, when that was"
+        "time_window",
+        BigInteger,
+        nullable=False,
+        comment="window number since 1970; for an expired row, that of the expiry",
     ),
     Column("count", BigInteger, nullable=False, comment="samples so far"),
     Column("measured_at", Float, nullable=False, comment="Unix time of the last sample"),
@@ -60,21 +64,21 @@ service = Table(
     Column("number", Integer, nullable=False, unique=True),
     Column("redundancy", SmallInteger, nullable=False),
     Column("policy", Text, nullable=False),
-    Column("alpn", Text, nullable=False, comment="separated by blanks"),
+    Column("alpn", Text, nullable=False, comment="separated by spaces"),
     _version(),
 )
 client_region = Table(
     "client_region",
     metadata,
     Column("prefix", Text, primary_key=True),
-    Column("region", Integer, nullable=False, comment="0: was removed"),
+    Column("region", Integer, nullable=False, comment="0: removed"),
     _version(),
 )
 deployment_choice = Table(
     "deployment_choice",
     metadata,
     Column("number", Integer, primary_key=True),
-    Column("sites", Text, nullable=False, comment="ids, separated by blanks; none: was removed"),
+    Column("sites", Text, nullable=False, comment="ids, separated by spaces; empty: removed"),
     Column("redundancy", SmallInteger, nullable=False),
     Column("choices", LargeBinary, nullable=False, comment="[region][redundancy] site ids of one byte, best first"),
     _version(),
@@ -90,7 +94,7 @@ site_order = Table(
     "site_order",
     metadata,
     Column("site", SmallInteger, primary_key=True),
-    Column("sites", Text, nullable=False, comment="all site ids, the nearest to it first"),
+    Column("sites", Text, nullable=False, comment="all site ids, nearest first"),
     _version(),
 )
 service_placement = Table(
@@ -106,19 +110,19 @@ placement_view = Table(
     "placement_view",
     metadata,
     Column("name", Text, primary_key=True),
-    Column("document", Text, nullable=False, comment="JSON: why the service is where it is, as of the last epoch"),
+    Column("document", Text, nullable=False, comment="JSON: where the service runs and why, as of the last epoch"),
     _version(),
 )
 load_report = Table(
     "load_report",
     metadata,
     Column("service", Text, primary_key=True),
-    Column("site", SmallInteger, primary_key=True, comment="at which the clients came in"),
-    Column("regions", Text, nullable=False, comment="JSON: handshakes by region, sparse; when these last moved"),
-    Column("rate", Float, nullable=False, comment="handshakes a second from all regions, in the last report"),
-    Column("requests", BigInteger, nullable=False, comment="handshakes that reports told of so far"),
-    Column("seconds", Float, nullable=False, comment="in which these came"),
-    Column("reports", BigInteger, nullable=False, comment="so far"),
+    Column("site", SmallInteger, primary_key=True, comment="the site at which the clients entered"),
+    Column("regions", Text, nullable=False, comment="JSON: handshakes by region, sparse; of the last report that had regions"),
+    Column("rate", Float, nullable=False, comment="handshakes per second from all regions, in the last report"),
+    Column("requests", BigInteger, nullable=False, comment="handshakes in all reports so far"),
+    Column("seconds", Float, nullable=False, comment="time that all reports cover"),
+    Column("reports", BigInteger, nullable=False, comment="number of reports so far"),
     Column("reported_at", Float, nullable=False, comment="Unix time"),
     _version(),
 )
@@ -127,14 +131,14 @@ handshake_wait = Table(
     metadata,
     Column("prefix", Text, primary_key=True),
     Column("site", SmallInteger, primary_key=True),
-    Column("waited_us", Float, nullable=False, comment="of all handshakes since this was last taken"),
+    Column("waited_us", Float, nullable=False, comment="sum over all handshakes since the row was last taken"),
     Column("handshakes", BigInteger, nullable=False),
     _version(),
 )
 client_prefix = Table(
     "client_prefix",
     metadata,
-    Column("prefix", Text, primary_key=True, comment="of clients in no region, whose handshakes a switch has seen"),
+    Column("prefix", Text, primary_key=True, comment="clients in no region whose handshakes a switch has seen"),
     Column("seen_at", Float, nullable=False, comment="Unix time"),
     _version(),
 )

@@ -1,4 +1,7 @@
-"""The store: what was measured and reported, by several controllers at once (`database` says how). ``since`` is a version."""
+"""The store as a whole: latency, demand, services and the lease. Several controllers may use it at once (see `database`).
+
+A parameter ``since`` is a version: the method returns what has changed after it.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +21,24 @@ from frontage.mapping.store.latency import LatencyStore
 
 
 class Store(LatencyStore, DemandStore):
-    """The tables of `schema`. Raises StoreError."""
+    """All tables of `schema`. Raises StoreError."""
 
-    # Where services are
+    # Deployments of services
 
     def deploy(self, pairs: Iterable[tuple[str, int]], *, present: bool = True) -> None:
-        """Say of (service, site) pairs that the service is there, or is no longer."""
+        """Set, for pairs of service and site, whether the service is present at the site."""
         rows = [{"name": name, "site": site, "present": present, "reported": False} for name, site in pairs]
         with self._writing() as (connection, version):
             self._upsert(connection, schema.service_deployment, rows, version)
             self._add_services(connection, [str(row["name"]) for row in rows], version)
 
     def deployments(self, since: int = 0) -> dict[str, set[int]]:
-        """The sites of every service of which a site has come or gone since that version: where it is present, and of services that
-        are placed where they are to get first flights. One that is present at none of these is wherever it is."""
-        present = self.present(since)
+        """Return the sites of every service whose sites have changed after version ``since``.
+
+        A service that is not placed has the sites where it is present. A placed service has those of them that get first flights;
+        if it is present at none of these, it has all sites where it is present.
+        """
+        present = self.present_sites(since)
         table = schema.service_placement
         serving = table.c.stage.in_([stage for stage in Stage if stage.serves])
         placed: dict[str, set[int]] = {}
@@ -41,12 +47,14 @@ class Store(LatencyStore, DemandStore):
             for name, site in connection.execute(sql.select(table.c.name, table.c.site).where(serving)):
                 placed.setdefault(name, set()).add(site)
         if others := moved - present.keys():
-            present |= {name: sites for name, sites in self.present().items() if name in others}
+            present |= {name: sites for name, sites in self.present_sites().items() if name in others}
         return {name: (sites & placed.get(name, sites)) or sites for name, sites in present.items()}
 
-    def present(self, since: int = 0) -> dict[str, set[int]]:
-        """The sites at which services are present: replicas accept there, or an operator said so. Of every service of which that
-        has changed since that version."""
+    def present_sites(self, since: int = 0) -> dict[str, set[int]]:
+        """Return the sites where services are present, for every service for which that has changed after version ``since``.
+
+        A service is present where a replica accepts connections, or where an operator has declared it.
+        """
         table = schema.service_deployment
         query = sql.select(table.c.name, table.c.site, table.c.present)
         if since:
@@ -59,11 +67,11 @@ class Store(LatencyStore, DemandStore):
                     sites.add(site)
         return found
 
-    def report(self, site: int, replicas: Sequence[Replica], now: float) -> None:
-        """All replicas that the dispatchers of a site know at Unix time ``now``; others are forgotten.
+    def set_replicas(self, site: int, replicas: Sequence[Replica], now: float) -> None:
+        """Replace a site's replicas by those that its dispatchers know at Unix time ``now``.
 
-        A service is deployed at a site where a replica accepts connections (3.4.2, 6.2): one whose replicas are all overloaded or
-        gone is left out. What an operator said of a service holds until its replicas report.
+        A service is deployed at a site where a replica accepts connections (Artemis, sections 3.4.2 and 6.2). It is not if all its
+        replicas there are overloaded or gone. An operator's declaration holds until replicas of the service report.
         """
         table, deployed = schema.replica_deployment, schema.service_deployment
         fields = ("site", "sid", "service", "address", "load", "weight", "accepting")
@@ -86,6 +94,7 @@ class Store(LatencyStore, DemandStore):
             self._add_services(connection, accepting.keys() - known.keys(), version)
 
     def replicas(self) -> list[Replica]:
+        """Return all replicas by site, SID and service."""
         table = schema.replica_deployment
         query = sql.select(table).order_by(table.c.site, table.c.sid, table.c.service)
         with self.reading() as connection:
@@ -95,24 +104,33 @@ class Store(LatencyStore, DemandStore):
             ]
 
     def register(self, services: Iterable[Service]) -> None:
-        """Services with their redundancy, policy and ALPN, and the number that they must have; 0: any, or as it is.
+        """Set the redundancy, policy, ALPN and number of services. A number of 0 keeps the present number, or takes any free one.
 
-        A service that has such a number by chance gets another."""
-        table, wanted = schema.service, {service.name: service for service in services}
+        Another service that has a wanted number gets a new one.
+        """
+        table, wanted = schema.service, {item.name: item for item in services}
         if not wanted:
             return
         with self._writing() as (connection, version):
             self._add_services(connection, wanted.keys(), version)
-            for one in wanted.values():
-                values = {"redundancy": one.redundancy, "policy": one.policy, "alpn": " ".join(one.alpn), "version": version}
-                if one.number:
+            for service in wanted.values():
+                values = {
+                    "redundancy": service.redundancy,
+                    "policy": service.policy,
+                    "alpn": " ".join(service.alpn),
+                    "version": version,
+                }
+                if service.number:
                     free = (connection.execute(sql.select(sql.func.max(table.c.number))).scalar() or 0) + 1
-                    others = (table.c.number == one.number) & (table.c.name != one.name)
-                    connection.execute(sql.update(table).where(others).values(number=max(free, one.number + 1), version=version))
-                    values["number"] = one.number
-                connection.execute(sql.update(table).where(table.c.name == one.name).values(values))
+                    others = (table.c.number == service.number) & (table.c.name != service.name)
+                    connection.execute(
+                        sql.update(table).where(others).values(number=max(free, service.number + 1), version=version)
+                    )
+                    values["number"] = service.number
+                connection.execute(sql.update(table).where(table.c.name == service.name).values(values))
 
     def services(self) -> dict[str, Service]:
+        """Return all services by name, in the order of their numbers."""
         query = sql.select(schema.service).order_by(schema.service.c.number)
         with self.reading() as connection:
             return {
@@ -121,16 +139,17 @@ class Store(LatencyStore, DemandStore):
             }
 
     def version(self) -> int:
-        """The number of the last writing transaction."""
+        """Return the number of the last writing transaction."""
         with self.reading() as connection:
             query = sql.select(schema.counter.c.value).where(schema.counter.c.name == "sequence")
             return int(connection.execute(query).scalar_one())
 
-    # Who computes
+    # The lease of the computing controller
 
-    def lead(self, holder: str, now: float, seconds: float, gone: Collection[int] = ()) -> int | None:
-        """Take or keep the lease for so long. Its version if this one has it, else None. A holder is called SITE@ANYTHING;
-        that of a site that is ``gone`` has it no longer.
+    def acquire_lease(self, holder: str, now: float, seconds: float, gone: Collection[int] = ()) -> int | None:
+        """Take or renew the lease for ``seconds``. Returns the lease's version, or None if another controller holds it.
+
+        A holder's name is SITE@ANYTHING. Holders at sites that are ``gone`` lose the lease.
         """
         table = schema.lease
         free = (table.c.holder == holder) | (table.c.expires_at < now)
@@ -147,16 +166,16 @@ class Store(LatencyStore, DemandStore):
 
     @contextmanager
     def publishing(self, holder: str, lease_version: int) -> Iterator[tuple[sql.Connection, int]]:
-        """A transaction for what was computed. Raises LeaseLostError, and writes nothing, if the lease has changed since."""
+        """Open a transaction for computed tables. If the lease has changed hands, raises LeaseLostError and writes nothing."""
         table = schema.lease
         with self._writing() as (connection, version):
             mine = (table.c.name == LEASE) & (table.c.holder == holder) & (table.c.version == lease_version)
             if connection.execute(sql.update(table).where(mine).values(holder=holder)).rowcount != 1:
-                raise LeaseLostError("another controller has the lease of the mapping; this one stands by")
+                raise LeaseLostError("another controller holds the lease of the mapping: this one stands by")
             yield connection, version
 
     def upsert(self, connection: sql.Connection, table: sql.Table, rows: Sequence[Mapping[str, Any]], version: int) -> None:
-        """For use within `publishing`."""
+        """Insert or update rows. For use within `publishing`."""
         self._upsert(connection, table, rows, version)
 
     def _add_services(self, connection: sql.Connection, names: Iterable[str], version: int) -> None:

@@ -1,4 +1,4 @@
-"""What was computed, as one immutable state with a version: read from the store, and turned into one site's entries."""
+"""The computed tables as one immutable state with a version: read from the store, and turned into the entries of one site."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What one deployment chooses."""
+    """The sites that one deployment chooses in each region."""
 
     sites: Sites
     redundancy: int
     by_region: Choice
-    """[region, redundancy] site ids, best first; 0 where there is none."""
+    """[region, redundancy] site ids, best first; 0 for no site."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """One state of the mapping. States share what they have in common, so an old one costs little to keep."""
+    """One state of the mapping. States share their common parts, so keeping an old one costs little."""
 
     version: int = 0
-    """The last transaction that was looked at."""
+    """The last transaction that was read."""
     content: int = 0
-    """The last one that changed anything here: all who read the store call the same state by this number."""
+    """The last transaction that changed these tables. All readers of the store know a state by this number."""
     clients: Mapping[Prefix, int] = field(default_factory=dict)
     deployments: Mapping[int, Choices] = field(default_factory=dict)
     services: Mapping[str, int] = field(default_factory=dict)
-    """The number of each service's deployment."""
+    """The number of the deployment by service name."""
     details: Mapping[str, Service] = field(default_factory=dict)
     orders: Mapping[int, Sites] = field(default_factory=dict)
-    """Of each site all sites, the nearest first: how clients of whom nothing is known are served that came there."""
+    """For each site all sites, nearest first: the order for clients that enter there and are in no region."""
 
     def default(self, site: int, deployment: int) -> Sites:
-        """Where ``site`` sends clients that are in no region: itself if the service is there, else to the nearest."""
+        """Return the sites to which ``site`` sends clients in no region: itself if the service runs there, then the nearest."""
         choices = self.deployments[deployment]
         order = dict.fromkeys((site, *self.orders.get(site, ()), *sorted(choices.sites)))
         return tuple(one for one in order if one in choices.sites)[: choices.redundancy]
 
     def entries(self, site: int, deployment: int) -> Choice:
-        """[region, redundancy] site ids of the entries that ``site`` needs; region 0 is the default, from which others differ.
+        """Return the entries that ``site`` needs, as [region, redundancy] site ids.
 
-        Zeros: no entry, as of a deployment that is not there.
+        Region 0 is the default. Rows of zeros need no entry: regions that are like the default, and unknown deployments.
         """
         if deployment not in self.deployments:
             return np.zeros((1, 1), np.uint8)
@@ -69,8 +69,8 @@ class Tables:
         entries[0] = default
         return entries
 
-    def of_services(self, names: Collection[str]) -> Tables:
-        """What these services need of it."""
+    def for_services(self, names: Collection[str]) -> Tables:
+        """Return the part of the tables that these services need."""
         services = {name: number for name, number in self.services.items() if name in names}
         used = set(services.values())
         deployments = {number: choices for number, choices in self.deployments.items() if number in used}
@@ -79,20 +79,22 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What the tables of one site's dispatchers or switch need to get from one state to another."""
+    """The difference between two states, for the dispatchers or the switch of one site."""
 
     clients: dict[Prefix, int]
-    """0 removes."""
+    """Regions by client prefix; 0 removes the entry."""
     services: dict[str, int | None]
-    """Numbers of their deployments; None removes. Services whose details have changed are here, too."""
+    """Deployment numbers of services that are new or changed; None removes the service."""
     mapping: list[tuple[int, Rows, Choice]]
-    """(deployment's number, regions [n], their entries [n, redundancy]); zeros remove."""
+    """(deployment number, regions [n], entries [n, redundancy]); a row of zeros removes the entry."""
 
     def __len__(self) -> int:
+        """Return the number of changed entries."""
         return len(self.clients) + len(self.services) + sum(len(regions) for _, regions, _ in self.mapping)
 
 
 def difference(old: Tables, new: Tables, site: int) -> Difference:
+    """Return what changes at ``site`` from the ``old`` to the ``new`` state."""
     clients: dict[Prefix, int] = {}
     if old.clients is not new.clients:
         clients = {prefix: region for prefix, region in new.clients.items() if old.clients.get(prefix) != region}
@@ -123,7 +125,7 @@ def _changed(have: Choice, want: Choice) -> tuple[Rows, Choice]:
 def publish(
     store: Store, holder: str, lease_version: int, engine: Engine, changes: Changes, orders: Mapping[int, Sites], have: Tables
 ) -> None:
-    """Write what the engine has computed, where ``have``, which is what the store holds, differs. Raises LeaseLostError."""
+    """Write the engine's results where they differ from ``have``, the store's present tables. Raises LeaseLostError."""
     numbers = {number: deployment for deployment, number in engine.deployments.items()}
     choices = []
     for number in {number for number, _, _ in changes.mapping} | changes.deployments.keys():
@@ -145,24 +147,24 @@ def publish(
         for name, number in changes.services.items()
         if have.services.get(name, 0) != (number or 0)
     ]
-    places = [
+    site_orders = [
         {"site": site, "sites": " ".join(map(str, order))} for site, order in orders.items() if have.orders.get(site) != order
     ]
-    if not (choices or clients or services or places):
+    if not (choices or clients or services or site_orders):
         return
     with store.publishing(holder, lease_version) as (connection, version):
         store.upsert(connection, schema.client_region, clients, version)
         store.upsert(connection, schema.deployment_choice, choices, version)
         store.upsert(connection, schema.service_choice, services, version)
-        store.upsert(connection, schema.site_order, places, version)
+        store.upsert(connection, schema.site_order, site_orders, version)
 
 
 def read(store: Store, have: Tables) -> Tables:
-    """The present state, from an earlier one; that one itself if nothing has changed."""
+    """Return the present state, given an earlier one; that state itself if nothing has changed."""
     content = have.content
     with store.reading() as connection:
 
-        def news(table: sql.Table) -> Iterator[sql.Row[Any]]:
+        def changed_rows(table: sql.Table) -> Iterator[sql.Row[Any]]:
             nonlocal content
             for row in connection.execute(sql.select(table).where(table.c.version > have.version)):
                 content = max(content, row.version)
@@ -172,20 +174,20 @@ def read(store: Store, have: Tables) -> Tables:
         version = connection.execute(query).scalar_one()
         if version == have.version:
             return have
-        clients = {parse(row.prefix): row.region for row in news(schema.client_region)}
+        clients = {parse(row.prefix): row.region for row in changed_rows(schema.client_region)}
         deployments = {
             row.number: Choices(
                 tuple(map(int, row.sites.split())),
                 row.redundancy,
                 np.frombuffer(row.choices, np.uint8).reshape(-1, row.redundancy),
             )
-            for row in news(schema.deployment_choice)
+            for row in changed_rows(schema.deployment_choice)
         }
-        services = {row.name: row.deployment for row in news(schema.service_choice)}
-        orders = {row.site: tuple(map(int, row.sites.split())) for row in news(schema.site_order)}
+        services = {row.name: row.deployment for row in changed_rows(schema.service_choice)}
+        orders = {row.site: tuple(map(int, row.sites.split())) for row in changed_rows(schema.site_order)}
         details = {
             row.name: Service(row.name, row.number, row.redundancy, row.policy, tuple(row.alpn.split()))
-            for row in news(schema.service)
+            for row in changed_rows(schema.service)
         }
     if content == have.content:
         return replace(have, version=version)
@@ -200,14 +202,14 @@ def read(store: Store, have: Tables) -> Tables:
     )
 
 
-def _merge(old: Mapping[K, V], news: Mapping[K, V], is_there: Callable[[V], bool]) -> Mapping[K, V]:
-    if not news:
+def _merge(old: Mapping[K, V], changes: Mapping[K, V], is_present: Callable[[V], bool]) -> Mapping[K, V]:
+    if not changes:
         return old
-    return {key: value for key, value in {**old, **news}.items() if is_there(value)}
+    return {key: value for key, value in {**old, **changes}.items() if is_present(value)}
 
 
-def forget_others(changes: Changes, engine: Engine, tables: Tables) -> None:
-    """What is published, but an engine that has just begun has not found again."""
+def remove_stale(changes: Changes, engine: Engine, tables: Tables) -> None:
+    """Add to ``changes`` the removal of published entries that a newly started engine has not computed again."""
     clients = engine.clients
     changes.clients |= {prefix: 0 for prefix in tables.clients if prefix not in clients}
     changes.deployments |= dict.fromkeys(tables.deployments.keys() - set(engine.deployments.values()))

@@ -1,4 +1,4 @@
-"""Small worlds to place records in, each by its seed."""
+"""Small random placement problems, one per seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from frontage.mapping.placement.values import Demand, Parameters, Rows, Sites
 
 
 @dataclass(frozen=True)
-class World:
+class Instance:
     demand: Demand
     sites: Sites
     parameters: Parameters
@@ -29,10 +29,13 @@ class World:
         return found.counts.astype(np.int64)
 
 
-def world(seed: int, records: int | None = None) -> World:
-    """Sites and regions on a plane, an RTT of 2 to 200 ms by distance and detours; each record is asked for from a region and those
-    around it, 30 to 95 % of its requests, and from everywhere. Rates are lognormal, updates a third of reads in the median. Sites
-    differ in capacity, and have together what 0 to 3 replicas more than F take at mu = 0.7."""
+def instance(seed: int, records: int | None = None) -> Instance:
+    """Return a random instance with sites and regions on a plane.
+
+    RTTs are 2 to 200 ms, by distance and detours. 30 to 95 % of a record's requests come from one region and those around it, the rest
+    from everywhere. Rates are lognormal, with a median of one update per three reads. Sites differ in capacity; together they have
+    room for 0 to 3 replicas beyond F at mu = 0.7.
+    """
     random = np.random.default_rng(seed)
     records = int(random.integers(8, 13)) if records is None else records
     number, regions = int(random.integers(5, 9)), int(random.integers(6, 11))
@@ -51,4 +54,4 @@ def world(seed: int, records: int | None = None) -> World:
     capacity = random.uniform(0.7, 1.3, number)
     capacity *= (reads.sum() + replicas * writes.sum()) / parameters.mu / capacity.sum()
     keys = random.integers(0, 2**64, records, np.uint64)
-    return World(Demand.dense(keys, share * reads[:, None], share * writes[:, None]), Sites.of(capacity, rtts), parameters)
+    return Instance(Demand.dense(keys, share * reads[:, None], share * writes[:, None]), Sites.of(capacity, rtts), parameters)
