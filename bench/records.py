@@ -22,7 +22,7 @@ from frontage.mapping.placement.choose import Block, Chooser
 from frontage.mapping.placement.values import Parameters, Sites
 from frontage_records import embedded
 from frontage_records.embedded import Embedded
-from frontage_records.grouping import Wanted, group
+from frontage_records.grouping import WantedPlacements, group
 from frontage_records.jetstream.engine import JetStream
 from frontage_records.record import Consistency
 from frontage_records.store import Store
@@ -89,7 +89,7 @@ async def groups(servers: Cluster, store: JetStream) -> AsyncIterator[Row]:
     began = time.perf_counter()
     for i in range(STREAMS):
         config = api.StreamConfig(name=f"cost-{i}", subjects=[f"cost.{i}.*"], num_replicas=3, storage=api.StorageType.FILE)
-        await store.link.ask(lambda config=config: store.link.streams.add_stream(config))  # type: ignore[misc]
+        await store.connection.ask(lambda config=config: store.connection.streams.add_stream(config))  # type: ignore[misc]
     yield row("records_group_creation", 1e3 * (time.perf_counter() - began) / STREAMS, "ms")
     idle = [cpu_seconds(pid) for pid in servers.pids]
     await asyncio.sleep(10)
@@ -120,7 +120,7 @@ def placements(seed: int) -> Iterator[Row]:
     demand = np.full((SITES, SITES), 0.25 / 90)
     np.put_along_axis(demand, near[:, :10], 0.75 / 10, axis=1)
 
-    def wanted(alike: bool) -> Wanted:
+    def wanted(alike: bool) -> WantedPlacements:
         places = Sites.of(np.ones(SITES), rtt)
         chooser = Chooser(places, Parameters(min_replicas=LEAST, nu=0.5, weighed=0, seed=seed, alike=alike))
         sites = np.zeros((RECORDS, SITES), np.bool_)
@@ -128,7 +128,7 @@ def placements(seed: int) -> Iterator[Row]:
             some = slice(at, at + 10_000)
             requests = np.repeat(np.float32(0.075) * reads[some, None], 10, axis=1)
             sites[some] = chooser.choose(Block(keys[some], count[some], writes[some], near[city[some], :10], requests)).chosen
-        return Wanted(sites, city, reads, writes)
+        return WantedPlacements(sites, city, reads, writes)
 
     def latency(sites: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
         total = 0.0

@@ -253,7 +253,7 @@ async def test_decision_is_repeated_after_store_failure(
         def lost(*_: object) -> None:
             raise StoreError("the disk is full")
 
-        patch.setattr(one.store, "view", lost)
+        patch.setattr(one.store, "write_documents", lost)
         await one.step(now + EPOCH)
         assert one.counters.error == "the disk is full"
         assert stages(one) == {}
@@ -301,7 +301,7 @@ async def test_placement_error_is_shown_until_resolved(tmp_path: Path, sites: li
     file = tmp_path / "frontage.yaml"
     text = ARTEMIS.read_text(encoding="utf-8").replace("mapping: artemis-mapping.json", "end_users:\n  store: sqlite:///mapping.db")
     file.write_text(text + PLACEMENT, encoding="utf-8")
-    why = "2 usable sites are too few for 3 replicas of a record: lower min_replicas or add sites"
+    why = "2 usable sites are too few for 3 replicas of a record: lower min_replicas, or add sites"
     three = settings(min_replicas=3, max_replicas=3)
     one = mapper(tmp_path, sites, three)
     now = await start(one, sites)
@@ -317,12 +317,12 @@ async def test_placement_error_is_shown_until_resolved(tmp_path: Path, sites: li
         await two.step(now + EPOCH + seconds)
     await two.step(now + 3 * EPOCH)
     shown = run(NAME, "-c", str(file)).stdout
-    assert (why in shown, "10.0 handshakes a second" in shown) == (False, True)
+    assert (why in shown, "10.0 handshakes per second" in shown) == (False, True)
     sites[2].stop()
     await two.step(now + 3 * EPOCH + 2)
     await two.step(now + 4 * EPOCH)
     shown = run(NAME, "-c", str(file)).stdout
-    assert (f"the last epoch placed nothing: {why}" in shown, "10.0 handshakes a second" in shown) == (True, True)
+    assert (f"the last epoch placed nothing: {why}" in shown, "10.0 handshakes per second" in shown) == (True, True)
 
 
 async def test_demand_above_capacity_gives_min_replicas_and_is_reported(
@@ -403,7 +403,7 @@ async def test_command_shows_demand_replicas_and_next_change(tmp_path: Path, sit
     ask(one, now, {NEAR_ONE: 9.0, NEAR_TWO: 1.0}, requests=290)
     await one.step(now + EPOCH)
     shown = run("films.example", "-c", str(file))
-    for part in ("10.0 handshakes a second", "replicas: 1 (no updates", NEAR_ONE, "90.0 %", "1 frankfurt", "locality"):
+    for part in ("10.0 handshakes per second", "replicas: 1 (no updates", NEAR_ONE, "90.0 %", "1 frankfurt", "locality"):
         assert part in shown.stdout
     assert "the next epoch removes 2 tokyo, 3, after 10 more handshakes" in shown.stdout
     answer = json.loads(run("Films.Example.", "-c", str(file), "--json").stdout)

@@ -221,7 +221,7 @@ async def test_store_failure_is_reported_and_retried(tmp_path: Path, sites: list
     told = [site.tables() for site in sites]
 
     def rename(old: str, new: str) -> None:
-        with one.store.engine.start() as connection:
+        with one.store.engine.begin() as connection:
             connection.exec_driver_sql(f"ALTER TABLE {old} RENAME TO {new}")
 
     rename("service_choice", "elsewhere")
@@ -273,7 +273,7 @@ async def test_probes_go_to_active_prefixes_at_bounded_rate(tmp_path: Path, site
     for site in sites:
         site.probed.clear()
     await step(1000.5)
-    one.prober._sites_probed = 0.0
+    one.prober._sites_probed_at = 0.0
     for site in sites:
         site.probed.clear()
     one.prober._cursors.clear()
@@ -348,7 +348,7 @@ def load(tmp_path: Path, section: str = "") -> Config:
         ("  dispatchers: [{site: 9, url: 'http://[::1]:80'}]\n", r"dispatchers\[0\].site: there is no site 9; give one of: 1"),
         (
             "  dispatchers: [{site: 1, url: 'ftp://x'}]\n",
-            r"url: 'ftp://x' must be the URL of a dispatcher's HTTP service; give",
+            r"url: 'ftp://x' is not the URL of a dispatcher's HTTP service; give",
         ),
         (
             "  dispatchers: [{site: 1, url: 'http://a:1'}, {site: 1, url: 'http://a:1/'}]\n",
@@ -356,7 +356,7 @@ def load(tmp_path: Path, section: str = "") -> Config:
         ),
         ("  services: [{name: a, redundancy: 5}]\n", r"services\[0\].redundancy: '5' is larger than 4; give the number of sites"),
         ("  services: [{name: a}, {name: A}]\n", r"services\[1\].name: service a is listed twice; remove one"),
-        ("mapping: m.json\n", r"mapping: the mapping is computed \(end_users\); remove `mapping`, or `end_users`"),
+        ("mapping: m.json\n", r"mapping: the mapping is already computed by end_users; remove `mapping`, or `end_users`"),
     ],
 )
 def test_invalid_section_is_rejected_with_position_and_fix(tmp_path: Path, section: str, message: str) -> None:

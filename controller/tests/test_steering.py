@@ -170,14 +170,14 @@ def test_services_have_what_they_need_of_a_mapping() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (Change(choices={(7, 5): (9,)}), "deployment 7 in region 5 is at site 9, but there is no such site; add it to `sites`"),
+        (Change(choices={(7, 5): (9,)}), "deployment 7 in region 5 has the unknown site 9; add it to `sites`"),
         (Change(choices={(7, 5): ()}), "deployment 7 in region 5 has the sites []; give 1 to 4, each once"),
         (Change(choices={(7, 5): (2, 2)}), "deployment 7 in region 5 has the sites [2, 2]; give 1 to 4, each once"),
         (Change(choices={(7, 5): (1, 2, 3, 4, 5)}), "has the sites [1, 2, 3, 4, 5]; give 1 to 4, each once"),
         (Change(choices={(7, 65536): (2,)}), "for deployment 7 in region 65536; give a deployment from 1 to 65535, and a region"),
         (Change(choices={(0, 5): (2,)}), "for deployment 0 in region 5; give a deployment from 1 to 65535, and a region"),
         (Change(deployments={3: 0}), "service 3 has deployment 0; give a deployment from 1 to 65535"),
-        (Change(regions={ip_network("192.0.2.0/24"): 0}), "192.0.2.0/24 is in region 0; give a region from 1"),
+        (Change(regions={ip_network("192.0.2.0/24"): 0}), "192.0.2.0/24 has region 0; give a region from 1"),
     ],
 )
 def test_a_wrong_change_changes_nothing(change: Change, says: str) -> None:
@@ -195,7 +195,7 @@ SERVICES = '"services": [{"id": 3, "deployment": 7}]'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "mapping.json:1:2: is no JSON"),
+        ("{", "mapping.json:1:2: is not valid JSON"),
         (
             f'{{{SERVICES}, "mapping": [\n {{"deployment": 7, "sites": [], "regions": [5]}}]}}',
             "mapping.json:2:29: mapping[0].sites: has 0 items",
@@ -211,11 +211,11 @@ SERVICES = '"services": [{"id": 3, "deployment": 7}]'
         ),
         (
             f'{{{SERVICES}, "mapping": [{{"deployment": 7, "sites": [7], "regions": [5]}}]}}',
-            "mapping.json: deployment 7 in region 5 is at site 7, but",
+            "mapping.json: deployment 7 in region 5 has the unknown site 7",
         ),
         (
             f'{{{SERVICES}, "mapping": [{{"deployment": 7, "sites": [1], "regions": [5, 5]}}]}}',
-            "mapping.json: has a prefix, a service, or a deployment and region, twice; keep one of them",
+            "mapping.json: contains a prefix, a service, or a deployment and region twice; keep one of them",
         ),
     ],
 )
@@ -223,7 +223,7 @@ def test_problems_of_a_mapping_file(text: str, says: str, folder: Path) -> None:
     (folder / "mapping.json").write_text(text)
     config = load(ARTEMIS).model_copy(update={"mapping": folder / "mapping.json"})
     with pytest.raises(ConfigError) as caught:
-        steering_file.of(config)
+        steering_file.for_config(config)
     assert says in str(caught.value)
 
 

@@ -16,7 +16,7 @@ from frontage_demo.supercluster.plan import Phase, Plan, Result, choose
 from frontage_demo.supercluster.servers import Region, servers
 from frontage_demo.supercluster.storm import Storm
 from frontage_demo.supercluster.testbed import Programs, bring_up
-from frontage_records.jetstream.connection import SAFE
+from frontage_records.jetstream.connection import MIN_SERVER_VERSION
 from frontage_testbed.nodes import NodeError
 from testbeds import Sandboxed, needs_root
 
@@ -101,7 +101,7 @@ def test_page_contains_results(tmp_path: Path) -> None:
 
 def needs_nats() -> None:
     if not NATS.is_file():
-        pytest.skip(f"no nats-server of at least {SAFE}: make build/nats-server, or its path in NATS_SERVER")
+        pytest.skip(f"no nats-server of at least {MIN_SERVER_VERSION}: make build/nats-server, or its path in NATS_SERVER")
 
 
 def assert_consistent(result: Result, phases: Sequence[str]) -> None:

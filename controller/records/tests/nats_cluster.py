@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from frontage_records.jetstream.connection import SAFE
+from frontage_records.jetstream.connection import MIN_SERVER_VERSION
 from frontage_testbed.natsservers import Node, Servers, free_ports
 
 BUILT = Path(__file__).parents[3] / "build" / "nats-server"
@@ -25,7 +25,7 @@ def skip_without_server() -> None:
         pytest.skip("no nats-server: make build/nats-server, or its path in NATS_SERVER")
     text = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"v(\d+)\.(\d+)", text)
-    if found is None or (int(found[1]), int(found[2])) < SAFE:
+    if found is None or (int(found[1]), int(found[2])) < MIN_SERVER_VERSION:
         pytest.skip(
             f"{text.strip()} has been seen to lose acknowledged writes: make build/nats-server, or another's path in NATS_SERVER"
         )

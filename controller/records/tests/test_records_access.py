@@ -18,7 +18,7 @@ from frontage_records import embedded
 from frontage_records.client import RecordClient
 from frontage_records.errors import AuthenticationError, EngineError, ForbiddenError, RecordError
 from frontage_records.server import Server
-from frontage_records.tokens import May, Tokens, draw
+from frontage_records.tokens import Permission, Tokens, generate
 
 
 async def served(folder: Path, more: str) -> Server:
@@ -32,7 +32,7 @@ async def served(folder: Path, more: str) -> Server:
 
 @pytest.fixture
 def tokens(tmp_path: Path) -> dict[str, str]:
-    drawn = {may.value: draw(f"the-{may}-one", may) for may in May}
+    drawn = {may.value: generate(f"the-{may}-one", may) for may in Permission}
     (tmp_path / "tokens.toml").write_text("\n".join(entry for _, entry in drawn.values()))
     return {may: token for may, (token, _) in drawn.items()}
 
@@ -127,9 +127,9 @@ def test_the_command_draws_a_token_that_is_known(tmp_path: Path) -> None:
     (tmp_path / "tokens.toml").write_text(done.stdout)
     token = done.stdout.splitlines()[0].removeprefix("# Authorization: ")
     known = Tokens.load(tmp_path / "tokens.toml")
-    known.check(token, May.WRITE)
+    known.check(token, Permission.WRITE)
     with pytest.raises(ForbiddenError):
-        known.check(token, May.PLACE)
+        known.check(token, Permission.PLACE)
     assert CliRunner().invoke(cli.app, ["records", "token", 'we"b']).exit_code == 1
 
 

@@ -32,7 +32,7 @@ from frontage.mapping.store.store import Store
 from frontage.naming import ServicePrefix
 from frontage_records import http
 from frontage_records.client import RecordClient
-from frontage_records.dns.mapped import Mapped
+from frontage_records.dns.measured import MeasuredRegions
 from frontage_records.dns.regions import Subnet, SubnetError
 from frontage_records.dns.server import Server
 from frontage_records.dns.zone import HEADER, Zone
@@ -238,7 +238,7 @@ async def test_regions_are_those_of_the_end_user_mapping(server: Server, tmp_pat
 
     one, two, all_ = {"192.0.2.1", "192.0.2.9"}, {"192.0.2.2", "192.0.2.9"}, {"192.0.2.1", "192.0.2.2", "192.0.2.9"}
     settings, clock = EndUsers(store=f"sqlite:///{tmp_path}/later/mapping.db"), [0.0]
-    mapped = Mapped(settings, (1, 2), server.registry, clock=lambda: clock[0])
+    mapped = MeasuredRegions(settings, (1, 2), server.registry, clock=lambda: clock[0])
     await mapped.step(server.zone.regions)
     assert server.registry.get_sample_value("frontage_records_dns_mapping_failures_total") == 1
     (tmp_path / "later").mkdir()

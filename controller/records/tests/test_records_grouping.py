@@ -1,23 +1,23 @@
-"""Classes of placement: few, and worth their cost."""
+"""Grouping of placement: few, and worth their cost."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from frontage_records.grouping import Classes, Wanted, group
+from frontage_records.grouping import Grouping, WantedPlacements, group
 
 
-def wanted(rows: list[list[int]], reads: float = 10, writes: float = 1, sites: int = 6) -> Wanted:
+def wanted(rows: list[list[int]], reads: float = 10, writes: float = 1, sites: int = 6) -> WantedPlacements:
     """Lists of columns, the home first."""
     table = np.zeros((len(rows), sites), np.bool_)
     for row, columns in zip(table, rows, strict=True):
         row[columns] = True
     every = np.ones(len(rows), np.float32)
-    return Wanted(table, np.array([row[0] for row in rows]), every * np.float32(reads), every * np.float32(writes))
+    return WantedPlacements(table, np.array([row[0] for row in rows]), every * np.float32(reads), every * np.float32(writes))
 
 
-def cost(world: Wanted, found: Classes) -> float:
+def cost(world: WantedPlacements, found: Grouping) -> float:
     have = found.sites[found.of]
     share = world.reads / world.sites.sum(1)
     away = (found.home[found.of] != world.home) * world.writes

@@ -14,13 +14,13 @@ from conftest import EXAMPLE
 from frontage.config import loads
 from frontage_records.client import RecordClient
 from frontage_records.errors import EngineError, NotFoundError, RecordError, SiteError, VersionError
-from frontage_records.jetstream import log as chain
-from frontage_records.jetstream.connection import CONNECT_TIMEOUT, Link, Message, OvertakenError
+from frontage_records.jetstream import log
+from frontage_records.jetstream.connection import CONNECT_TIMEOUT, Connection, Message, OvertakenError
 from frontage_records.jetstream.engine import JetStream
 from frontage_records.jetstream.entry import Entry, decode
-from frontage_records.jetstream.single_flight import Together
-from frontage_records.jetstream.streams import StreamClass
-from frontage_records.jetstream.write_cache import Heads, Place
+from frontage_records.jetstream.placement_groups import PlacementGroup
+from frontage_records.jetstream.single_flight import SingleFlight
+from frontage_records.jetstream.write_cache import Location, WriteCache
 from frontage_records.record import Consistency, Record
 from frontage_records.ring import Ring, partition
 from frontage_records.server import Server
@@ -87,15 +87,15 @@ async def test_mirrors_are_read_where_that_is_enough(world: dict[int, JetStream]
     home = Ring(SITES, 3).controllers(partition("guid"))[0]
     away = next(site for site in SITES if site != home)
     await world[home].put("guid", {"n": 1}, consistency=Consistency.TOTAL_WRITES)
-    group = await world[away].classes.partition("guid", make=False)
+    group = await world[away].groups.partition("guid", make=False)
     assert group is not None
-    mirror = chain.Source(world[away].link, group.mirror(away), group.subject("guid"), nearby=True)
+    mirror = log.LogReader(world[away].connection, group.mirror(away), group.subject("guid"), nearby=True)
 
     async def arrived() -> bool:
-        return (await chain.tip(mirror, "guid")).sequence > 0
+        return (await log.find_tail(mirror, "guid")).sequence > 0
 
     await until(arrived)
-    await world[away].link.streams.delete_stream(group.stream)
+    await world[away].connection.context.delete_stream(group.stream)
     assert (await world[away].get("guid")).value == {"n": 1}, "the origin is gone, the mirror answers"
     with pytest.raises(RecordError):
         await world[away].put("guid", {"n": 2})
@@ -142,7 +142,7 @@ async def test_moved_records_of_like_placement_share_a_stream(world: dict[int, J
     for i in range(10):
         await world[1].put(f"guid-{i}", {})
         await world[1 + i % 3].place(f"guid-{i}", [3, 1])
-    listed = await world[1].link.streams.streams_info()
+    listed = await world[1].connection.context.streams_info()
     names = sorted(one.config.name or "" for one in listed if "-c" in (one.config.name or ""))
     assert names == ["records-c1", "records-c1-at-1"]
 
@@ -153,8 +153,8 @@ async def test_who_finds_a_stop_request_starts_the_new_group(world: dict[int, Je
     groups = world[1].groups
     place = await groups.find("guid")
     assert place is not None
-    target = await world[1].classes.at([2, 3])
-    await groups.follow(place, "guid", Entry(1, place.record, target.name))
+    target = await world[1].groups.at([2, 3])
+    await groups.append(place, "guid", Entry(1, place.record, target.name))
     assert await world[3].get("guid") == before
     assert (await world[2].put("guid", {"n": 2}, if_version=1)).record.version == 2
     assert await world[1].sites("guid") == (2, 3)
@@ -164,11 +164,11 @@ async def test_who_finds_a_stop_request_starts_the_new_group(world: dict[int, Je
 
 async def test_a_late_write_to_the_old_group_is_refused(world: dict[int, JetStream]) -> None:
     await world[1].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
-    late = await world[2].groups.find("guid")
+    late = await world[2].locator.find("guid")
     assert late is not None
     await world[1].place("guid", [3])
     with pytest.raises(OvertakenError):
-        await world[2].groups.follow(late, "guid", Entry(0, late.record))
+        await world[2].locator.append(late, "guid", Entry(0, late.record))
     assert (await world[2].put("guid", {"n": 2})).record.version == 2
 
 
@@ -201,12 +201,12 @@ async def test_histories_while_the_record_moves(world: dict[int, JetStream], con
 async def test_a_class_moves_as_a_whole_and_loses_nothing(world: dict[int, JetStream]) -> None:
     await world[1].put("guid", {"n": 0}, consistency=Consistency.TOTAL)
     await world[1].place("guid", [1])
-    group = await world[1].classes.at([1])
+    group = await world[1].groups.at([1])
     history, done = History(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         for site in SITES:
             tasks.create_task(write_until(done, world[site], history, site))
-        moved = await world[2].classes.move(group.name, [3, 2])
+        moved = await world[2].groups.move(group.name, [3, 2])
         await until(lambda: _led_by(world[2], moved.stream, "s2"))
         done.set()
     await read_by(world[2], history)
@@ -217,9 +217,9 @@ async def test_a_record_is_not_moved_to_where_its_class_has_gone(world: dict[int
     """By another server, so this one thinks that it is still elsewhere."""
     await world[1].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
     await world[1].place("guid", [1])
-    group = await world[2].classes.at([1])
+    group = await world[2].groups.at([1])
     assert await world[1].sites("guid") == (1,)
-    moved = await world[2].classes.move(group.name, [3, 2])
+    moved = await world[2].groups.move(group.name, [3, 2])
     await until(lambda: _led_by(world[2], moved.stream, "s2"))
     await world[1].place("guid", [3, 2])
     for n, server in enumerate(world.values(), start=2):
@@ -229,7 +229,7 @@ async def test_a_record_is_not_moved_to_where_its_class_has_gone(world: dict[int
 
 async def _led_by(server: JetStream, stream: str, name: str) -> bool:
     try:
-        info = await server.link.streams.stream_info(stream)
+        info = await server.connection.streams.stream_info(stream)
     except nats.errors.TimeoutError:
         # Between two leaders nobody answers.
         return False
@@ -243,13 +243,13 @@ async def _led_by(server: JetStream, stream: str, name: str) -> bool:
 async def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The subjects of records that a leader or a mirror was asked for."""
     found: list[str] = []
-    read = Link.read
+    read = Connection.read
 
-    async def instead(self: Link, stream: str, subject: str, since: int | None, *, nearby: bool) -> Message | None:
+    async def instead(self: Connection, stream: str, subject: str, since: int | None, *, nearby: bool) -> Message | None:
         found.append(subject)
         return await read(self, stream, subject, since, nearby=nearby)
 
-    monkeypatch.setattr(Link, "read", instead)
+    monkeypatch.setattr(Connection, "read", instead)
     return found
 
 
@@ -290,11 +290,11 @@ async def test_what_a_server_knows_of_its_own_writes_is_believed_by_nobody(
 
 
 def test_heads_take_no_more_room_than_they_may() -> None:
-    def place(size: int) -> Place:
+    def place(size: int) -> Location:
         record = Record("guid", Consistency.TOTAL, 1, NOW, b"x" * size)
-        return Place(StreamClass("p1", (1,)), chain.Tip(1, Entry(0, record), 1))
+        return Location(PlacementGroup("p1", (1,)), log.Tail(1, Entry(0, record), 1))
 
-    heads = Heads(kept=10_000)
+    heads = WriteCache(kept=10_000)
     for name in "abcd":
         heads.put(name, place(1000))
     assert [name for name in "abcd" if heads.get(name)] == list("abcd")
@@ -311,12 +311,12 @@ def test_heads_take_no_more_room_than_they_may() -> None:
 async def test_of_messages_that_follow_the_same_the_first_counts(world: dict[int, JetStream]) -> None:
     """Written past JetStream's own check, as its servers let some through."""
     await world[1].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
-    place = await world[1].groups.find("guid")
+    place = await world[1].locator.find("guid")
     assert place is not None
     first, group = place.tip.sequence, place.group
     for n in (2, 3, 4):
         record = Record("guid", Consistency.TOTAL, 2, NOW, json.dumps({"n": n}).encode())
-        await world[1].link.streams.publish(group.subject("guid"), Entry(0, record, after=first).encode())
+        await world[1].connection.context.publish(group.subject("guid"), Entry(0, record, after=first).encode())
     for server in world.values():
         found = await server.get("guid")
         assert (found.version, found.value) == (2, {"n": 2})
@@ -328,9 +328,9 @@ async def test_of_messages_that_follow_the_same_the_first_counts(world: dict[int
 
 async def test_what_is_none_of_ours_is_told(world: dict[int, JetStream]) -> None:
     await world[1].put("guid", {})
-    place = await world[1].groups.find("guid")
+    place = await world[1].locator.find("guid")
     assert place is not None
-    await world[1].link.streams.publish(place.group.subject("guid"), b"hello")
+    await world[1].connection.context.publish(place.group.subject("guid"), b"hello")
     with pytest.raises(EngineError, match="none of ours"):
         await world[1].get("guid")
     await world[1].put("other", {"n": 1})
@@ -350,7 +350,7 @@ def test_entries(document: bytes | None) -> None:
 
 
 async def test_who_asks_during_an_operation_gets_the_next() -> None:
-    together: Together[int] = Together()
+    together: SingleFlight[int] = SingleFlight()
     begun, go_on, runs = asyncio.Event(), asyncio.Event(), 0
 
     async def operation() -> int:

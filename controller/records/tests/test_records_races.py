@@ -13,9 +13,8 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import BadRequestError
 
 from frontage_records.errors import EngineError
-from frontage_records.jetstream import connection as link
-from frontage_records.jetstream import log as chain
-from frontage_records.jetstream.connection import CrowdedError, OvertakenError
+from frontage_records.jetstream import connection, log
+from frontage_records.jetstream.connection import InFlightError, OvertakenError
 from frontage_records.jetstream.engine import JetStream
 from frontage_records.record import Consistency
 from nats_cluster import Cluster
@@ -24,7 +23,7 @@ from records_history import History, linearizable
 
 __all__ = ["cluster"]
 
-MANY = 2 * chain.HISTORY + 8
+MANY = 2 * log.HISTORY + 8
 ROUNDS = 3
 
 
@@ -67,15 +66,15 @@ async def test_the_group_takes_one_of_those_that_come_together(cluster: Cluster)
     """What `chain` expects of JetStream; nats-server 2.9.10 takes all of them."""
     opened = await servers(cluster, 1)
     await opened[0].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
-    place = await opened[0].groups.find("guid")
+    place = await opened[0].locator.find("guid")
     assert place is not None
     subject = place.group.subject("guid")
-    publish = opened[0].link.publish
+    publish = opened[0].connection.publish
     came = await asyncio.gather(
         *(publish(subject, place.tip.entry.encode(), place.tip.last) for _ in range(MANY)), return_exceptions=True
     )
     taken = [one for one in came if isinstance(one, int)]
-    refused = [one for one in came if isinstance(one, OvertakenError | CrowdedError)]
+    refused = [one for one in came if isinstance(one, OvertakenError | InFlightError)]
     assert (len(taken), len(refused)) == (1, MANY - 1)
     await close(cluster, opened)
 
@@ -176,4 +175,4 @@ async def test_servers_that_lose_writes_are_refused(cluster: Cluster, monkeypatc
     monkeypatch.setattr(Client, "connected_server_version", property(lambda _: ServerVersion("2.9.10")))
     with pytest.raises(EngineError, match=r"nats-server 2\.9\.10 loses writes that it acknowledged; use 2\.11 or later"):
         await JetStream.open(cluster.urls, 1, [1])
-    assert link.SAFE == (2, 11)
+    assert connection.MIN_SERVER_VERSION == (2, 11)

@@ -57,7 +57,7 @@ async def gone(world: dict[int, JetStream]) -> None:
     for site in (2, 3):
         while True:
             with contextlib.suppress(TimeoutError):
-                if await world[site].link.request(f"{SUBJECT}.1", b"", 0.1) is None:
+                if await world[site].connection.request(f"{SUBJECT}.1", b"", 0.1) is None:
                     break
 
 
@@ -144,12 +144,12 @@ async def test_who_gets_no_answer_does_not_know(world: dict[int, JetStream], mon
     async def silent(_: Msg) -> None:
         """As if it died with the question in hand."""
 
-    await world[2].link.listen(f"{SUBJECT}.1", silent)
+    await world[2].connection.listen(f"{SUBJECT}.1", silent)
     with contextlib.suppress(TimeoutError):
         # Until site 3's nats-server has heard of it.
-        while await world[3].link.request(f"{SUBJECT}.1", b"", 0.1) is None:
+        while await world[3].connection.request(f"{SUBJECT}.1", b"", 0.1) is None:
             pass
-    monkeypatch.setattr(relay, "PATIENCE", 0.1)
+    monkeypatch.setattr(relay, "OPERATION_TIMEOUT", 0.1)
     with pytest.raises(OutcomeUnknownError, match="site 1 does not answer"):
         await world[3].put("guid", {"n": 2})
     assert (await world[3].get("guid")).value == {"n": 1}
@@ -158,8 +158,8 @@ async def test_who_gets_no_answer_does_not_know(world: dict[int, JetStream], mon
 async def test_two_servers_that_leave_it_to_each_other_wait_for_nobody(world: dict[int, JetStream]) -> None:
     """Site 1 thinks that the record is still at site 2, which thinks that it is at site 1."""
     for server, site in ((world[1], 2), (world[2], 1)):
-        group = await server.classes.at([site])
-        server.groups.remember("guid", group.name)
+        group = await server.groups.at([site])
+        server.locator.remember("guid", group.name)
     reads = await asyncio.gather(*(world[site].get("guid") for site in SITES for _ in range(4)))
     assert {record.version for record in reads} == {1}
     for n, site in enumerate(SITES, start=2):

@@ -8,7 +8,7 @@ import pytest
 
 from frontage_records.latency import Estimation, Latency
 from frontage_records.ring import Ring, partition
-from frontage_records.routing import Question, Router, Routing, Step, Way
+from frontage_records.routing import Question, Route, Router, Routing, Step
 
 GUID = "films.example"
 
@@ -20,8 +20,8 @@ def router(rtts: dict[int, float], **routing: float) -> Router:
     return made
 
 
-def asked(way: Way) -> Step:
-    step = way.step()
+def asked(route: Route) -> Step:
+    step = route.step()
     assert step is not None
     return step
 
@@ -73,55 +73,55 @@ def test_a_site_that_times_out_unmeasured_comes_after_measured_ones() -> None:
 def test_first_the_nearest_controller_then_the_nearest_replica_and_then_that_alone() -> None:
     sites = {site: site / 100 for site in range(1, 11)}
     found = router(sites)
-    way = found.way(GUID, 0)
-    step = asked(way)
+    route = found.route(GUID, 0)
+    step = asked(route)
     assert step.question is Question.ACTIVES
     assert step.site == min(Ring(sites, 3).controllers(partition(GUID)))
-    way.answered(step, 0.02)
-    way.named(step, (9, 4, 7), 0)
-    step = asked(way)
+    route.on_answer(step, 0.02)
+    route.on_replicas(step, (9, 4, 7), 0)
+    step = asked(route)
     assert (step.site, step.question) == (4, Question.REQUEST)
-    way.answered(step, 0.04)
-    assert asked(found.way(GUID, 59)) == Step(4, Question.REQUEST, 1.0)
-    assert asked(found.way(GUID, 60)).question is Question.ACTIVES
+    route.on_answer(step, 0.04)
+    assert asked(found.route(GUID, 59)) == Step(4, Question.REQUEST, 1.0)
+    assert asked(found.route(GUID, 60)).question is Question.ACTIVES
 
 
 def test_waiting_at_the_nearest_sends_requests_to_the_next() -> None:
     found = router({1: 0.01, 2: 0.05})
     found.learn(GUID, (1, 2), 0)
-    assert asked(found.way(GUID, 1)).site == 1
+    assert asked(found.route(GUID, 1)).site == 1
     while found.nearest((1, 2)) == 1:
-        way = found.way(GUID, 1)
-        way.answered(asked(way), 0.2)
-    assert asked(found.way(GUID, 1)).site == 2
+        route = found.route(GUID, 1)
+        route.on_answer(asked(route), 0.2)
+    assert asked(found.route(GUID, 1)).site == 2
 
 
 def test_what_fails_is_followed_by_the_next_nearest_and_at_last_the_controllers_are_asked_anew() -> None:
     found = router({1: 0.01, 2: 0.02, 3: 0.03, 4: 0.04}, controllers=2)
     found.learn(GUID, (1, 2), 0)
-    way = found.way(GUID, 0)
+    route = found.route(GUID, 0)
     for site in (1, 2):
-        step = asked(way)
+        step = asked(route)
         assert (step.site, step.question) == (site, Question.REQUEST)
-        way.failed(step)
+        route.on_failure(step)
     live = [site for site in found.controllers(GUID) if site not in (1, 2)]
-    step = asked(way) if live else None
+    step = asked(route) if live else None
     if step is not None:
         assert (step.site, step.question) == (live[0], Question.ACTIVES)
-        way.named(step, (1, 2, 4), 0)
-        assert asked(way).site == 4
+        route.on_replicas(step, (1, 2, 4), 0)
+        assert asked(route).site == 4
     assert found.latency[1].estimate == pytest.approx(0.02)
 
 
 def test_one_that_is_no_active_replica_any_longer_is_not_backed_off() -> None:
     found = router({1: 0.01, 2: 0.02, 3: 0.03})
     found.learn(GUID, (1, 2), 0)
-    way = found.way(GUID, 0)
-    way.elsewhere(asked(way))
-    step = asked(way)
+    route = found.route(GUID, 0)
+    route.on_missing(asked(route))
+    step = asked(route)
     assert step.question is Question.ACTIVES
-    way.named(step, (1, 3), 0)
-    assert asked(way).site == 3
+    route.on_replicas(step, (1, 3), 0)
+    assert asked(route).site == 3
     assert found.actives(GUID, 1) == (1, 3)
     assert found.latency[1].estimate == pytest.approx(0.01)
 
@@ -129,31 +129,31 @@ def test_one_that_is_no_active_replica_any_longer_is_not_backed_off() -> None:
 def test_a_way_ends() -> None:
     """Whatever fails, and even if controllers name the same dead sites again and again."""
     found = router(dict.fromkeys(range(1, 8), 0.01))
-    way = found.way(GUID, 0)
+    route = found.route(GUID, 0)
     steps = 0
-    while (step := way.step()) is not None:
+    while (step := route.step()) is not None:
         steps += 1
         if step.question is Question.ACTIVES:
-            way.named(step, (6, 7), 0)
+            route.on_replicas(step, (6, 7), 0)
         else:
-            way.failed(step)
+            route.on_failure(step)
     assert steps == 5  # two replicas, and each controller once
 
 
 def test_a_record_that_is_not_there_yet_is_its_controllers() -> None:
     found = router({1: 0.03, 2: 0.02, 3: 0.01, 4: 0.005, 5: 0.002})
-    way = found.way(GUID, 0)
-    way.named(asked(way), (), 0)
-    assert asked(way).site in found.controllers(GUID)
+    route = found.route(GUID, 0)
+    route.on_replicas(asked(route), (), 0)
+    assert asked(route).site in found.controllers(GUID)
 
 
 def test_one_site_needs_no_controller() -> None:
     found = router({7: 0.01})
-    way = found.way(GUID, 0)
-    step = asked(way)
+    route = found.route(GUID, 0)
+    step = asked(route)
     assert (step.site, step.question) == (7, Question.REQUEST)
-    way.failed(step)
-    assert way.step() is None
+    route.on_failure(step)
+    assert route.step() is None
 
 
 def test_what_is_kept_is_bounded() -> None:

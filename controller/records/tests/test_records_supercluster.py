@@ -17,7 +17,7 @@ from frontage_records.errors import EngineError
 from frontage_records.jetstream import moves
 from frontage_records.jetstream.engine import JetStream
 from frontage_records.jetstream.moves import MoveError
-from frontage_records.jetstream.streams import StreamClass
+from frontage_records.jetstream.placement_groups import PlacementGroup
 from frontage_records.record import Consistency
 from nats_cluster import Cluster, skip_without_server, supercluster
 from records_engines import BOUNDS, Clock
@@ -32,17 +32,17 @@ class World:
     stores: dict[int, JetStream]
     """A record server at each site."""
 
-    async def made(self, guid: str, sites: list[int]) -> StreamClass:
+    async def made(self, guid: str, sites: list[int]) -> PlacementGroup:
         """The class of a new record at these sites."""
         await self.stores[1].put(guid, {"v": "0"}, consistency=Consistency.TOTAL)
         await self.stores[1].place(guid, sites)
-        return await self.stores[1].classes.at(sites)
+        return await self.stores[1].groups.at(sites)
 
-    async def settled(self, one: StreamClass) -> tuple[str, ...]:
+    async def settled(self, one: PlacementGroup) -> tuple[str, ...]:
         """The names of its servers, once they are all where they shall be."""
         async with asyncio.timeout(60):
             while True:
-                found = await moves.standing(self.stores[1].link, one)
+                found = await moves.group_status(self.stores[1].connection, one)
                 if found.settled:
                     return tuple(sorted(found.servers))
                 await asyncio.sleep(0.05)
@@ -76,7 +76,7 @@ async def test_a_class_moves_between_regions_while_all_write(world: World) -> No
             tasks.create_task(write_until(done, world.stores[site], history, site))
         said: list[str] = []
         store = world.stores[3]
-        moved = await moves.move(store.link, store.classes, group.name, [3, 1], patience=60, report=said.append)
+        moved = await moves.move(store.connection, store.groups, group.name, [3, 1], limit=60, report=said.append)
         done.set()
     assert said, "there is progress to be seen"
     assert await world.settled(moved) == world.names(3)
@@ -91,7 +91,7 @@ async def test_a_move_that_takes_too_long_is_taken_back(world: World) -> None:
     group = await world.made("guid", [1, 2])
     store = world.stores[2]
     with pytest.raises(MoveError, match=r"it is at site 1, 2 again"):
-        await moves.move(store.link, store.classes, group.name, [3], patience=0.01)
+        await moves.move(store.connection, store.groups, group.name, [3], limit=0.01)
     assert await world.settled(group) == world.names(1)
     assert await world.stores[3].sites("guid") == (1, 2)
     assert (await world.stores[2].put("guid", {"v": "1"}, if_version=1)).record.version == 2
@@ -105,7 +105,7 @@ async def test_a_region_that_is_gone_gets_no_class_and_the_others_serve(world: W
 
     async def refused() -> bool:
         try:
-            await moves.move(store.link, store.classes, group.name, [3, 1], patience=0.01)
+            await moves.move(store.connection, store.groups, group.name, [3, 1], limit=0.01)
         except MoveError:
             # Its servers were not yet known to be gone; taken back.
             return False
@@ -133,7 +133,7 @@ async def test_a_region_that_dies_while_a_class_moves_loses_nothing(world: World
 
     async def move() -> tuple[int, ...]:
         try:
-            return (await moves.move(store.link, store.classes, group.name, [3, 1], patience=5, report=report)).sites
+            return (await moves.move(store.connection, store.groups, group.name, [3, 1], limit=5, report=report)).sites
         except MoveError:
             return (1, 2)
 
@@ -148,7 +148,7 @@ async def test_a_region_that_dies_while_a_class_moves_loses_nothing(world: World
         for node in world.servers.of(dying):
             world.servers.start(node)
         # Also where it was on its way back.
-        at = await world.settled(StreamClass(group.name, sites))
+        at = await world.settled(PlacementGroup(group.name, sites))
         done.set()
     assert at == world.names(sites[0])
     for one in world.stores.values():
@@ -160,9 +160,9 @@ async def test_unknown_classes_and_sites_are_told(world: World) -> None:
     group = await world.made("guid", [1])
     store = world.stores[1]
     with pytest.raises(EngineError, match="there is no class c99"):
-        await moves.move(store.link, store.classes, "c99", [1])
+        await moves.move(store.connection, store.groups, "c99", [1])
     with pytest.raises(Exception, match="there is no site 9"):
-        await moves.move(store.link, store.classes, group.name, [9])
+        await moves.move(store.connection, store.groups, group.name, [9])
     assert await world.settled(group) == world.names(1)
 
 
@@ -195,7 +195,7 @@ async def test_the_command(world: World, tmp_path: Path) -> None:
     assert status == 0
     assert group.name in said
     assert "settled" in said
-    moved = StreamClass(group.name, (2, 1))
+    moved = PlacementGroup(group.name, (2, 1))
     status, said = await run("move", group.name, "1", interrupt=True)
     assert status == 1
     assert "taking it back to site 2, 1" in said
@@ -207,8 +207,8 @@ async def test_the_command(world: World, tmp_path: Path) -> None:
 async def test_records_move_while_a_server_with_a_mirror_is_down(world: World) -> None:
     await world.made("guid", [1, 2])
     await world.made("other", [3, 1])
-    mirror = await world.stores[1].link.info("records-c1-at-2")
+    mirror = await world.stores[1].connection.info("records-c1-at-2")
     world.servers.kill(world.servers.named(mirror["cluster"]["leader"]))
     await world.stores[3].place("guid", [3, 1])
     assert await world.stores[1].sites("guid") == (3, 1)
-    assert len([one for one in await world.stores[1].classes.every() if one.name.startswith("c")]) == 2
+    assert len([one for one in await world.stores[1].groups.every() if one.name.startswith("c")]) == 2

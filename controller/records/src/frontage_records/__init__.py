@@ -1,1 +1,1 @@
-"""The record store of Auspice: JSON documents by GUID, with a consistency that each record chooses (docs/records.md)."""
+"""The record store of Auspice: JSON documents by GUID, each with its own consistency model (docs/records.md)."""

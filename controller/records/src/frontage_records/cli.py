@@ -1,6 +1,6 @@
-"""``frontage records``: the record store.
+"""``frontage records``: the commands of the record store.
 
-Its libraries are loaded by the commands that use them: no other command waits for them.
+The commands import their libraries when they run, so that other commands start without them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rich.table import Table
 from frontage.cli.common import DEFAULT_CONFIG, ConfigOption, example, fail, load_config, out
 from frontage.config import Config
 from frontage.config.records import Records
-from frontage_records.tokens import May
+from frontage_records.tokens import Permission
 
 if TYPE_CHECKING:
     from frontage_records.jetstream.engine import JetStream
@@ -29,23 +29,23 @@ app = typer.Typer(no_args_is_help=True, help="The record store: JSON documents b
 
 @app.command(epilog=example("frontage records create -c frontage.yaml"))
 def create(config: ConfigOption = DEFAULT_CONFIG) -> None:
-    """Make the store's file, without records. What is there already is left as it is."""
+    """Create an empty store file. An existing file is left as it is."""
     from frontage_records import embedded
     from frontage_records.errors import RecordError
 
     _, settings = _load(config)
     if settings.file is None:
-        fail(f"{config}: records.store is no file: JetStream's streams are made where records need them")
+        fail(f"{config}: records.store: not a file: JetStream needs no preparation, because the server creates streams as needed")
     try:
         embedded.create(settings.file)
     except RecordError as error:
         fail(error)
-    out.print(f"{settings.file}: an empty store", highlight=False, soft_wrap=True)
+    out.print(f"{settings.file}: empty store created", highlight=False, soft_wrap=True)
 
 
 @app.command(epilog=example("frontage records serve -c frontage.yaml"))
 def serve(config: ConfigOption = DEFAULT_CONFIG) -> None:
-    """Serve the records over HTTP until interrupted. A write that was acknowledged is on the disk."""
+    """Serve the records over HTTP until interrupted. Acknowledged writes are on disk."""
     from frontage_records.errors import RecordError
     from frontage_records.server import Server
 
@@ -71,68 +71,68 @@ def serve(config: ConfigOption = DEFAULT_CONFIG) -> None:
         fail(_taken(f"records.listen: {settings.listen}", error))
 
 
-@app.command(epilog=example("frontage records classes -c frontage.yaml"))
-def classes(config: ConfigOption = DEFAULT_CONFIG) -> None:
-    """List the classes of placement: where each is, and whether it has all its servers."""
-    from frontage_records.jetstream.moves import standing
+@app.command(epilog=example("frontage records groups -c frontage.yaml"))
+def groups(config: ConfigOption = DEFAULT_CONFIG) -> None:
+    """List the placement groups with their sites, servers and state."""
+    from frontage_records.jetstream.moves import group_status
 
-    table = Table("class", "sites", "servers", "state")
+    table = Table("group", "sites", "servers", "state")
 
     async def show(store: JetStream) -> None:
-        for one in sorted(await store.classes.every(), key=lambda one: (one.name[0], int(one.name[1:]))):
-            now = await standing(store.link, one)
-            table.add_row(one.name, " ".join(map(str, one.sites)), " ".join(now.servers), now.says)
+        for group in sorted(await store.groups.every(), key=lambda group: (group.name[0], int(group.name[1:]))):
+            status = await group_status(store.connection, group)
+            table.add_row(group.name, " ".join(map(str, group.sites)), " ".join(status.servers), status.description)
 
-    _with_classes(config, show)
+    _with_groups(config, show)
     out.print(table)
 
 
 @app.command(epilog=example("frontage records move c3 2 1 -c frontage.yaml"))
 def move(
-    name: Annotated[str, typer.Argument(metavar="CLASS", help="As `frontage records classes` calls it.")],
-    sites: Annotated[list[int], typer.Argument(metavar="SITE", help="That which shall order the writes, then the mirrors'.")],
+    name: Annotated[str, typer.Argument(metavar="GROUP", help="The name of the group, as in `frontage records groups`.")],
+    sites: Annotated[list[int], typer.Argument(metavar="SITE", help="The site that orders the writes, then the sites of mirrors.")],
     config: ConfigOption = DEFAULT_CONFIG,
-    patience: Annotated[float, typer.Option(min=1, help="Seconds; a move that takes longer is taken back.")] = 300,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds after which the move is rolled back.")] = 300,
 ) -> None:
-    """Move all records of a class; they stay readable and writable. Interrupted, or out of patience, it is taken back."""
+    """Move all records of a group, which stay readable and writable. On interruption or timeout, roll the move back."""
     from frontage_records.jetstream import moves
 
     async def go(store: JetStream) -> None:
-        found = list(dict.fromkeys(sites))
-        await moves.move(store.link, store.classes, name, found, patience=patience, report=_say)
+        wanted = list(dict.fromkeys(sites))
+        await moves.move(store.connection, store.groups, name, wanted, limit=timeout, report=_print)
 
-    _with_classes(config, go)
+    _with_groups(config, go)
     out.print(f"{name} is at site {', '.join(map(str, dict.fromkeys(sites)))}", highlight=False, soft_wrap=True)
 
 
 @app.command(epilog=example("frontage records token web --may write"))
 def token(
-    name: Annotated[str, typer.Argument(help="Who gets it, for those who read the file.")],
-    may: Annotated[May, typer.Option(help="What its bearer may do; each includes those before.")] = May.READ,
+    name: Annotated[str, typer.Argument(help="The name of the bearer, as a note in the file.")],
+    may: Annotated[Permission, typer.Option(help="The permission of the bearer; each includes those before it.")] = Permission.READ,
 ) -> None:
-    """Draw a token, and print what belongs into the file `records.tokens`. The token itself is nowhere kept."""
-    from frontage_records.tokens import draw
+    """Generate a token, and print its entry for the file `records.tokens`. The token itself is not stored."""
+    from frontage_records.tokens import generate
 
     try:
-        secret, entry = draw(name, may)
+        secret, entry = generate(name, may)
     except ValueError as error:
         fail(error)
     out.print(f"# Authorization: Bearer {secret}", highlight=False, markup=False, soft_wrap=True)
     out.print(entry, highlight=False, markup=False, soft_wrap=True)
 
 
-def _say(what: str) -> None:
+def _print(what: str) -> None:
     out.print(what, highlight=False, soft_wrap=True)
 
 
-def _with_classes(file: Path, body: Callable[[JetStream], Awaitable[None]]) -> None:
+def _with_groups(file: Path, body: Callable[[JetStream], Awaitable[None]]) -> None:
     from frontage_records.errors import RecordError
     from frontage_records.jetstream.engine import JetStream
     from frontage_records.server import open_store
 
     config, settings = _load(file)
     if settings.file is not None:
-        fail(f"{file}: records.store is SQLite's file, which has one site and no classes")
+        fail(f"{file}: records.store: SQLite has one site and no placement groups: use JetStream")
 
     async def run() -> None:
         store = await open_store(config, settings, serves=False)
@@ -157,20 +157,20 @@ def _with_classes(file: Path, body: Callable[[JetStream], Awaitable[None]]) -> N
 @app.command(epilog=example("frontage records dns -c frontage.yaml"))
 def dns(
     config: ConfigOption = DEFAULT_CONFIG,
-    metrics: Annotated[int | None, typer.Option(min=1, max=65535, help="Port of Prometheus metrics, on localhost.")] = None,
+    metrics: Annotated[int | None, typer.Option(min=1, max=65535, help="Port of the Prometheus metrics on localhost.")] = None,
 ) -> None:
-    """Answer ordinary resolvers from the records until interrupted."""
+    """Serve the records as a DNS zone until interrupted."""
     from prometheus_client import start_http_server
 
     from frontage_records.client import RecordClient
-    from frontage_records.dns.mapped import Mapped
+    from frontage_records.dns.measured import MeasuredRegions
     from frontage_records.dns.server import Server
     from frontage_records.routing import Routing
 
     whole, settings = _load(config)
     zone = settings.dns
     if zone is None:
-        fail(f"{config}: records has no dns; add the section, with at least `zone`, `name_servers` and `contact`")
+        fail(f"{config}: the section records.dns is missing: add it, with at least `zone`, `name_servers` and `contact`")
     servers = dict(zone.servers) or f"http{'s' if settings.tls else ''}://{settings.listen}"
     try:
         bearer = None if zone.token is None else zone.token.read_text(encoding="ascii").strip()
@@ -184,7 +184,7 @@ def dns(
             server = await Server.start(zone, client)
             following = None
             if whole.end_users is not None:
-                mapped = Mapped(whole.end_users, whole.site_ids, server.registry)
+                mapped = MeasuredRegions(whole.end_users, whole.site_ids, server.registry)
                 following = asyncio.create_task(mapped.follow(server.zone.regions))
             try:
                 if metrics is not None:
@@ -208,7 +208,7 @@ def dns(
 
 
 def _taken(what: str, error: OSError) -> str:
-    return f"{what} cannot be had: {error.strerror or error}; give an address of this machine, and a port that is free"
+    return f"{what}: cannot be bound: {error.strerror or error}: give an address of this machine and a free port"
 
 
 async def _interrupted() -> None:
@@ -221,5 +221,5 @@ async def _interrupted() -> None:
 def _load(file: Path) -> tuple[Config, Records]:
     config = load_config(file, as_json=False)
     if config.records is None:
-        fail(f"{file}: has no records; add the section, with at least `store`")
+        fail(f"{file}: the section records is missing: add it, with at least `store`")
     return config, config.records

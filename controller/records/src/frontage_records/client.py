@@ -1,5 +1,6 @@
-"""A client of the HTTP servers, which raises what the store would have raised there. Of several sites' it asks the nearest
-that has the record, and where that fails the next (docs/records.md).
+"""A client of the HTTP servers. It raises the same errors as the store at the server.
+
+With servers at several sites, it sends a request to the nearest one that has the record, and fails over to the next.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from frontage_records.document import Value, encode
-from frontage_records.errors import raised
+from frontage_records.errors import from_problem
 from frontage_records.record import Clock, Consistency, Record, Written, now_us
 from frontage_records.routing import Routing
-from frontage_records.transport import EVENT_BYTES, Servers
+from frontage_records.transport import EVENT_BYTES, ServerPool
 
 
 class RecordClient:
-    """For use as an asynchronous context manager. Raises RecordErrors: EngineError also where no server can be reached."""
+    """A client, for use as an asynchronous context manager. Raises RecordError; EngineError also if no server can be reached."""
 
     def __init__(
         self,
@@ -30,10 +31,11 @@ class RecordClient:
         routing: Routing | None = None,
         clock: Clock = now_us,
     ):
-        """``servers``: the URL of the one to ask, for example ``http://127.0.0.1:8480``, or those of all sites by site id;
-        ``token``: the bearer's; ``tls``: which servers are believed, and the client's own certificate, for ``https``; ``clock``
-        stamps what is written. Raises ValueError if there are no servers."""
-        self._servers = Servers({1: servers} if isinstance(servers, str) else servers, token, tls, routing)
+        """``servers``: the URL of one server, for example ``http://127.0.0.1:8480``, or the URLs of all sites by site id. ``token``: the
+        bearer token. ``tls``: trusted authorities and the client's certificate, for ``https``. ``clock``: gives the stamps of
+        writes. Raises ValueError if there are no servers.
+        """
+        self._servers = ServerPool({1: servers} if isinstance(servers, str) else servers, token, tls, routing)
         self.router = self._servers.router
         self._clock = clock
         self._last = 0
@@ -46,6 +48,7 @@ class RecordClient:
         await self._servers.close()
 
     async def get(self, guid: str) -> Record:
+        """Return the record. Raises NotFoundError."""
         return _record(await self._servers.ask("GET", guid, timed=True))
 
     async def put(
@@ -57,18 +60,19 @@ class RecordClient:
         stamp: int | None = None,
         if_version: int | None = None,
     ) -> Written:
-        """``if_version`` 0: only if it is not there. Without ``stamp`` it is later than that of this client's last write."""
+        """Write the record. ``if_version`` 0: only if it does not exist. The default stamp is later than this client's last write."""
         document = encode(value, EVENT_BYTES)
         query = {} if consistency is None else {"consistency": consistency.value}
         answer = await self._servers.ask("PUT", guid, headers=self._headers(stamp, if_version), params=query, data=document)
         return Written(_record({"value": value} | answer), bool(answer["applied"]))
 
     async def delete(self, guid: str, *, stamp: int | None = None, if_version: int | None = None) -> Written:
+        """Delete the record. Raises NotFoundError."""
         answer = await self._servers.ask("DELETE", guid, headers=self._headers(stamp, if_version))
         return Written(_record({"value": None} | answer), bool(answer["applied"]))
 
     async def subscribe(self, guid: str) -> AsyncIterator[Record]:
-        """Its state, if it has one, and the later ones; a deleted record has no document. Ends when the server does."""
+        """Yield the record's present state, if any, then later ones. Deletions have no document. Ends when the server closes."""
         async with self._servers.stream(guid, "/changes") as response:
             kind = ""
             async for line in response.content:
@@ -76,20 +80,22 @@ class RecordClient:
                 if field == "event":
                     kind = text
                 elif field == "data" and kind == "error":
-                    raise raised(json.loads(text))
+                    raise from_problem(json.loads(text))
                 elif field == "data":
                     yield _record(json.loads(text))
 
     async def sites(self, guid: str) -> tuple[int, ...]:
+        """Return the record's replica set: the site that orders its writes, then the others."""
         return tuple((await self._servers.ask("GET", guid, "/sites"))["sites"])
 
     async def place(self, guid: str, sites: Sequence[int]) -> None:
+        """Move the record to these sites. The first orders its writes."""
         placed = await self._servers.ask("PUT", guid, "/sites", json={"sites": list(sites)})
         self.router.learn(guid, placed["sites"], monotonic())
 
     def _headers(self, stamp: int | None, if_version: int | None) -> dict[str, str]:
         if stamp is None:
-            # A clock that stands still or is set back must not make this client's own later write the earlier one.
+            # A clock that stops or is set back must not make this client's later write the earlier one.
             stamp = self._last = max(self._clock(), self._last + 1)
         headers = {"Frontage-Stamp": str(stamp)}
         if if_version is not None:

@@ -1,4 +1,4 @@
-"""The engine of one machine: SQLite. All consistencies come of one order, that of a single thread's transactions."""
+"""The engine for one machine: SQLite. A single thread runs all transactions; their order gives all consistency models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from frontage_records.record import DEFAULT_BOUNDS, Bounds, Clock, Consistency, 
 from frontage_records.store import Store
 
 APPLICATION_ID = 0x46525244
-"""In the file's header ("FRRD"), so that another program's database is not taken for ours."""
+"""SQLite application id ("FRRD"), which distinguishes the file from other databases."""
 SCHEMA = 1
 _TABLE = """
 CREATE TABLE record (
@@ -23,22 +23,22 @@ CREATE TABLE record (
 ) STRICT, WITHOUT ROWID
 """
 _BATCH = 512
-"""Operations that share a transaction, and so the disk's latency."""
+"""Most operations in one transaction, which share the latency of the disk."""
 
 Operation: TypeAlias = Callable[[sqlite3.Connection], Any]
-Waiting: TypeAlias = "tuple[Operation, asyncio.Future[Any]]"
+_Pending: TypeAlias = "tuple[Operation, asyncio.Future[Any]]"
 Outcome: TypeAlias = "tuple[asyncio.Future[Any], Any, Exception | None]"
 
 
 def create(file: Path) -> None:
-    """A new store without records. Raises EngineError, also if the file is there already."""
+    """Create an empty store. Raises EngineError, also if the file exists."""
     try:
-        # Exclusively: an existing store is never made empty.
+        # Exclusively, so that an existing store is never emptied.
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
-        raise EngineError(f"{file}: is there already, and is left as it is") from None
+        raise EngineError(f"{file}: exists already: remove it, or give another path") from None
     except OSError as error:
-        raise EngineError(f"{file}: cannot be created: {error.strerror}; make the folder writable") from None
+        raise EngineError(f"{file}: cannot be created: {error.strerror}: make the folder writable") from None
     connection = sqlite3.connect(file, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -54,7 +54,7 @@ def create(file: Path) -> None:
 
 
 class Embedded(Store):
-    """One file, of one process. Make it with `open`."""
+    """A store in one file, used by one process. Create it with `open`."""
 
     def __init__(
         self, connection: sqlite3.Connection, file: Path, site: int, bounds: Bounds, clock: Clock, worker: ThreadPoolExecutor
@@ -65,13 +65,13 @@ class Embedded(Store):
         self._connection = connection
         self._identity = _identity(file)
         self._worker = worker
-        self._waiting: list[Waiting] = []
+        self._waiting: list[_Pending] = []
         self._running: asyncio.Future[None] | None = None
         self._closed = False
 
     @classmethod
     async def open(cls, file: Path, site: int = 1, bounds: Bounds = DEFAULT_BOUNDS, clock: Clock = now_us) -> Embedded:
-        """``site``: the one site that it keeps records at. Raises EngineError."""
+        """Open the store. ``site``: the id of its only site. Raises EngineError."""
         worker = ThreadPoolExecutor(1, thread_name_prefix="records")
         try:
             connection = await asyncio.get_running_loop().run_in_executor(worker, _open, file)
@@ -86,9 +86,7 @@ class Embedded(Store):
 
     async def place(self, guid: str, sites: Collection[int]) -> None:
         if list(sites) != [self.site]:
-            raise SiteError(
-                f"this engine keeps records at site {self.site} alone; for several sites, use JetStream (records.store)"
-            )
+            raise SiteError(f"this engine keeps records at site {self.site} only: for several sites, use JetStream (records.store)")
         await self.get(guid)
 
     async def close(self) -> None:
@@ -117,15 +115,15 @@ class Embedded(Store):
         return written
 
     async def _do(self, operation: Operation) -> Any:
-        """Hand it to the thread. What comes while that is busy shares the next transaction."""
+        """Run an operation on the thread. Operations that arrive while it is busy share the next transaction."""
         if self._closed:
-            raise EngineError(f"{self.file}: is closed")
+            raise EngineError(f"{self.file}: the store is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._waiting.append((operation, future))
         if self._running is None:
             self._running = asyncio.ensure_future(self._drain())
-        # A caller that gives up does not take back what is on its way.
+        # Cancellation of the caller does not cancel the operation.
         return await asyncio.shield(future)
 
     async def _drain(self) -> None:
@@ -135,7 +133,7 @@ class Embedded(Store):
             for future, result, error in await loop.run_in_executor(self._worker, self._transaction, batch):
                 if error is not None:
                     future.set_exception(error)
-                    # Of a caller that gave up, nobody asks.
+                    # Mark it as retrieved: the caller may have been cancelled.
                     future.exception()
                     continue
                 future.set_result(result)
@@ -143,8 +141,11 @@ class Embedded(Store):
                     self._watches.offer(result.record)
         self._running = None
 
-    def _transaction(self, batch: list[Waiting]) -> list[Outcome]:
-        """On the thread. Nobody learns of an operation before it is on the disk; if that fails, all have failed."""
+    def _transaction(self, batch: list[_Pending]) -> list[Outcome]:
+        """Run a batch in one transaction, on the thread.
+
+        Results are returned once they are on disk; if that fails, all operations have failed.
+        """
         outcomes: list[Outcome] = []
         connection = self._connection
         try:
@@ -155,7 +156,7 @@ class Embedded(Store):
                 except RecordError as error:
                     outcomes.append((future, None, error))
             if _identity(self.file) != self._identity:
-                raise EngineError(f"{self.file}: was removed or replaced while in use: nothing is written; restore it and restart")
+                raise EngineError(f"{self.file}: was removed or replaced while in use: restore it and restart; nothing was written")
             connection.execute("COMMIT")
         except Exception as error:
             if connection.in_transaction:
@@ -167,34 +168,34 @@ class Embedded(Store):
 
 def _open(file: Path) -> sqlite3.Connection:
     if not file.is_file():
-        fix = "restore it, or make an empty one with `frontage records create`"
-        raise EngineError(f"{file}: there is no store; {fix}")
+        fix = "restore it, or create an empty one with `frontage records create`"
+        raise EngineError(f"{file}: no such store: {fix}")
     connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=1.0)
     try:
-        # The lock stays until the end: subscribers would miss what another process wrote.
+        # Hold the lock until close: subscribers would miss the writes of another process.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (schema,) = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID:
-            raise EngineError(f"{file}: is no store of records; give its path, or make one with `frontage records create`")
+            raise EngineError(f"{file}: is not a record store: give the path of one, or create one with `frontage records create`")
         if schema != SCHEMA:
-            raise EngineError(f"{file}: has schema {schema}, and this program {SCHEMA}; use the program that made it")
+            raise EngineError(f"{file}: schema {schema}, but this program has schema {SCHEMA}: use the program that created it")
         connection.execute("PRAGMA journal_mode = WAL")
-        # A commit is on the disk when it returns, whatever happens to the machine then.
+        # A commit that has returned survives a crash of the machine.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         connection.execute("COMMIT")
         if found != "ok":
-            raise EngineError(f"{file}: is damaged: {found}; restore it from a backup")
+            raise EngineError(f"{file}: is damaged: {found}: restore it from a backup")
     except sqlite3.OperationalError as error:
         connection.close()
         locked = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-        fix = "another server has it open; stop that" if locked else "make it and its folder writable"
-        raise EngineError(f"{file}: {error}; {fix}") from None
+        fix = "stop the other server that has it open" if locked else "make it and its folder writable"
+        raise EngineError(f"{file}: {error}: {fix}") from None
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise EngineError(f"{file}: is damaged: {error}; restore it from a backup") from None
+        raise EngineError(f"{file}: is damaged: {error}: restore it from a backup") from None
     except EngineError:
         connection.close()
         raise

@@ -1,4 +1,4 @@
-"""What the record store refuses, each with the HTTP status and the code that a client tells it by."""
+"""The errors of the record store, each with its HTTP status and the code by which clients identify it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 
 class RecordError(Exception):
-    """What was not done, and what to do about it. Nothing has been changed, unless a subclass says otherwise."""
+    """An operation failed. Nothing has changed, unless a subclass says otherwise."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal"
@@ -21,55 +21,63 @@ class RequestError(RecordError):
 
 
 class GuidError(RecordError):
+    """The GUID is invalid."""
+
     status = 400
     code = "bad_guid"
 
 
 class DocumentError(RecordError):
+    """The document is invalid."""
+
     status = 400
     code = "bad_document"
 
 
 class SizeError(RecordError):
+    """The document is too large."""
+
     status = 413
     code = "too_large"
 
 
 class StampError(RecordError):
-    """A client's clock is wrong."""
+    """The stamp is outside the accepted range: the client's clock is wrong."""
 
     status = 422
     code = "bad_stamp"
 
 
 class NoOrderError(RecordError):
-    """Compare-and-put of a record whose writes have no order."""
+    """Compare-and-put of an eventual record, whose writes have no order."""
 
     status = 400
     code = "no_order"
 
 
 class AuthenticationError(RecordError):
-    """Nobody who is known asks."""
+    """The request has no valid token."""
 
     status = 401
     code = "unauthorized"
 
 
 class ForbiddenError(RecordError):
-    """Who asks may not do this."""
+    """The token does not permit the request."""
 
     status = 403
     code = "forbidden"
 
 
 class NotFoundError(RecordError):
+    """The record does not exist."""
+
     status = 404
     code = "not_found"
 
 
 class ConsistencyError(RecordError):
-    """The record exists with another consistency."""
+    """The record exists with another consistency model."""
 
     status = 409
     code = "other_consistency"
@@ -83,34 +91,35 @@ class VersionError(RecordError):
 
 
 class SiteError(RecordError):
-    """A site that is not among those that keep records."""
+    """The site does not keep records."""
 
     status = 422
     code = "unknown_site"
 
 
 class EngineError(RecordError):
-    """The engine is down, or what it has stored cannot be read."""
+    """The engine is unavailable, or its data cannot be read."""
 
     status = 503
     code = "engine_unavailable"
 
 
 class ContentionError(RecordError):
-    """Others wrote first, each time that this was tried."""
+    """Other writers came first in every attempt."""
 
     status = 503
     code = "contention"
 
 
 class OutcomeUnknownError(RecordError):
-    """The engine did not answer in time: the write may be done, or be done yet. Read the record to see."""
+    """The engine did not answer in time: the write may have been done, or may still be. Read the record to find out."""
 
     status = 504
     code = "outcome_unknown"
 
 
 def kinds() -> Iterator[type[RecordError]]:
+    """Return all error classes."""
     yield RecordError
     yield from RecordError.__subclasses__()
 
@@ -118,6 +127,6 @@ def kinds() -> Iterator[type[RecordError]]:
 BY_CODE = {kind.code: kind for kind in kinds()}
 
 
-def raised(problem: Mapping[str, Any]) -> RecordError:
-    """What a server's problem was, where it was: of its ``error``, a code, and its ``message``."""
+def from_problem(problem: Mapping[str, Any]) -> RecordError:
+    """Return the error that a server's problem document describes by ``error``, a code, and ``message``."""
     return BY_CODE.get(str(problem.get("error")), RecordError)(str(problem.get("message")))

@@ -1,4 +1,4 @@
-"""The store over HTTP: GET, PUT, DELETE of /records/GUID, and its changes as server-sent events, which curl shows as they come."""
+"""The HTTP interface of the store: GET, PUT and DELETE of /records/GUID, and changes as server-sent events."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from frontage_records.errors import AuthenticationError, ForbiddenError, RecordE
 from frontage_records.record import Consistency, Record, Written
 from frontage_records.ring import Ring, partition
 from frontage_records.store import Store
-from frontage_records.tokens import May, Tokens
+from frontage_records.tokens import Permission, Tokens
 
 log = logging.getLogger(__name__)
 
 STAMP = "Frontage-Stamp"
-"""The header of a writer's time stamp: microseconds since the Unix epoch."""
+"""The header with the writer's stamp: microseconds since the Unix epoch."""
 KEEP_ALIVE = 15.0
-"""Seconds of silence after which a subscriber is sent a comment, by which a lost connection is noticed."""
+"""Seconds of silence after which a subscriber gets a comment, which reveals lost connections."""
 _STORE = web.AppKey("store", Store)
 _RING = web.AppKey("ring", Ring)
 _REQUESTS = web.AppKey("requests", Counter)
@@ -35,16 +35,14 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def application(store: Store, ring: Ring, tokens: Tokens | None = None) -> web.Application:
-    """The store is the caller's to close, and with it the streams of subscribers. ``tokens``: everybody needs one of these."""
+    """Return the web application. The caller closes the store, which ends subscriptions. ``tokens``: required of all clients."""
     app = web.Application(middlewares=[_answer], client_max_size=store.bounds.max_bytes)
     if tokens is not None:
         app[_TOKENS] = tokens
     registry = CollectorRegistry()
     app[_STORE], app[_RING], app[_REGISTRY] = store, ring, registry
-    app[_REQUESTS] = Counter(
-        "frontage_records_requests", "Requests, by what became of them", ["method", "result"], registry=registry
-    )
-    subscriptions = Gauge("frontage_records_subscriptions", "Subscribers that are connected", registry=registry)
+    app[_REQUESTS] = Counter("frontage_records_requests", "Requests by method and result", ["method", "result"], registry=registry)
+    subscriptions = Gauge("frontage_records_subscriptions", "Connected subscribers", registry=registry)
     subscriptions.set_function(lambda: float(store.subscriptions))
     app.router.add_get("/records/{guid}", _get, allow_head=False)
     app.router.add_put("/records/{guid}", _put)
@@ -59,8 +57,8 @@ def application(store: Store, ring: Ring, tokens: Tokens | None = None) -> web.A
 async def start(
     store: Store, ring: Ring, host: str, port: int, tokens: Tokens | None = None, tls: ssl.SSLContext | None = None
 ) -> web.AppRunner:
-    """Serve until its ``cleanup()``; ``addresses`` says where. Raises OSError."""
-    # Streams of subscribers end with the store, which is closed first; what else is slow is not waited for.
+    """Start serving. ``cleanup()`` of the result stops it; its ``addresses`` are those bound. Raises OSError."""
+    # Subscriptions end with the store, which is closed first; other slow requests get two seconds.
     runner = web.AppRunner(application(store, ring, tokens), access_log=None, shutdown_timeout=2.0)
     await runner.setup()
     try:
@@ -85,7 +83,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         return _problem(error.status, error.code, str(error), _challenge(request, error))
     except web.HTTPException as error:
         result = "bad_request"
-        return _problem(error.status, "bad_request", f"{request.method} {request.path}: {error.reason}; see docs/records.md")
+        return _problem(error.status, "bad_request", f"{request.method} {request.path}: {error.reason}: see docs/records.md")
     except asyncio.CancelledError:
         result = "disconnected"
         raise
@@ -94,21 +92,21 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         raise
     except Exception:
         log.exception("%s %s", request.method, request.path)
-        return _problem(500, "internal", "a fault of this server's, which its log names")
+        return _problem(500, "internal", "internal error: see the log of the server")
     finally:
-        # Other methods are counted as one, so that nobody fills the memory with names.
+        # Count other methods as one, so that clients cannot create labels.
         method = request.method if request.method in ("GET", "PUT", "DELETE") else "other"
         request.app[_REQUESTS].labels(method, result).inc()
 
 
-def _need(request: web.Request) -> May:
+def _need(request: web.Request) -> Permission:
     if request.method in ("GET", "HEAD"):
-        return May.READ
-    return May.PLACE if request.path.endswith("/sites") else May.WRITE
+        return Permission.READ
+    return Permission.PLACE if request.path.endswith("/sites") else Permission.WRITE
 
 
 def _challenge(request: web.Request, error: RecordError) -> dict[str, str]:
-    """RFC 6750, section 3: without a token, nothing more is said."""
+    """Return the challenge header. A request without a token gets no error code (RFC 6750, section 3)."""
     why = {AuthenticationError: "invalid_token", ForbiddenError: "insufficient_scope"}.get(type(error))
     if why is None:
         return {}
@@ -129,7 +127,7 @@ async def _put(request: web.Request) -> web.Response:
     try:
         consistency = None if wanted is None else Consistency(wanted)
     except ValueError:
-        raise RequestError(f"there is no consistency {wanted!r}; give one of: {', '.join(Consistency)}") from None
+        raise RequestError(f"unknown consistency {wanted!r}: use one of: {', '.join(Consistency)}") from None
     written = await store.put(guid, value, consistency=consistency, stamp=_stamp(request), if_version=_condition(request))
     return _written(written)
 
@@ -171,7 +169,7 @@ async def _place(request: web.Request) -> web.Response:
     store, guid = request.app[_STORE], check_guid(request.match_info["guid"])
     sites = parse(await _body(request), store.bounds.max_bytes).get("sites")
     if not isinstance(sites, list) or not sites or not all(type(site) is int for site in sites):
-        raise RequestError('say where the record shall be, the site that orders its writes first: {"sites": [1, 3]}')
+        raise RequestError('missing sites: give the record\'s sites, first the one that orders its writes: {"sites": [1, 3]}')
     await store.place(guid, list(dict.fromkeys(sites)))
     return await _sites(request)
 
@@ -185,7 +183,7 @@ async def _body(request: web.Request) -> bytes:
         return await request.read()
     except web.HTTPRequestEntityTooLarge:
         most = request.app[_STORE].bounds.max_bytes
-        raise SizeError(f"the document has more than a record's {most} bytes; split it, or raise records.max_bytes") from None
+        raise SizeError(f"the document has more than {most} bytes: split it, or raise records.max_bytes") from None
 
 
 def _stamp(request: web.Request) -> int | None:
@@ -195,28 +193,30 @@ def _stamp(request: web.Request) -> int | None:
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
         raise RequestError(
-            f"{STAMP}: {text[:40]!r} is no time; give microseconds since the Unix epoch, for example 1767225600000000"
+            f"{STAMP}: invalid time {text[:40]!r}: give microseconds since the Unix epoch, for example 1767225600000000"
         )
     return int(text)
 
 
 def _condition(request: web.Request) -> int | None:
-    """RFC 9110, section 13.1; the entity tag is the version."""
+    """Return the version that the request's condition requires (RFC 9110, section 13.1): the entity tag is the version."""
     match, none_match = request.headers.get("If-Match"), request.headers.get("If-None-Match")
     if none_match is not None:
         if none_match.strip() != "*" or match is not None:
-            raise RequestError("If-None-Match takes * alone, for a record that is not there yet; use If-Match for versions")
+            raise RequestError(
+                "If-None-Match: only * is supported, for a record that does not exist yet: use If-Match for versions"
+            )
         return 0
     if match is None:
         return None
     digits = match.strip().removeprefix('"').removesuffix('"')
     if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
-        raise RequestError(f'If-Match: {match[:40]!r} is no version; give one, for example "7"')
+        raise RequestError(f'If-Match: invalid version {match[:40]!r}: give one such as "7"')
     return int(digits)
 
 
 def _tag(record: Record) -> str:
-    # Eventual documents of equal stamps differ: a weak tag (RFC 9110, section 8.8.1).
+    # Eventual documents with equal stamps may differ, so the tag is weak (RFC 9110, section 8.8.1).
     return f'W/"{record.version}"' if record.consistency is Consistency.EVENTUAL else f'"{record.version}"'
 
 
@@ -224,12 +224,13 @@ def _written(written: Written) -> web.Response:
     record = written.record
     body = plain(record) | {"applied": written.applied}
     if written.applied:
-        # Whose write it is knows what it says.
+        # The writer already has the value.
         del body["value"]
     return web.json_response(body, headers={"ETag": _tag(record)})
 
 
 def plain(record: Record) -> dict[str, Any]:
+    """Return the record as a JSON object."""
     return {
         "guid": record.guid,
         "consistency": record.consistency.value,

@@ -1,7 +1,7 @@
-"""A record, and what one write makes of it: the semantics that every engine has, in one place.
+"""Records, and the effect of a write: the semantics that all engines share.
 
-``eventual``: the last write by the clients' time stamps wins (Auspice, section 1.2.3, "single-writer" clause). ``total-writes``:
-writes have one order, and are numbered in it. ``total``: reads have their places in that order too, which is the engine's part.
+``eventual``: the write with the latest client stamp wins (Auspice, section 1.2.3, "single-writer" clause). ``total-writes``: writes
+are totally ordered and numbered. ``total``: reads are part of that order too, which the engine ensures.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ Clock: TypeAlias = Callable[[], int]
 
 
 def now_us() -> int:
+    """Return the current time in microseconds since the Unix epoch."""
     return time_ns() // 1000
 
 
 class Consistency(StrEnum):
+    """The consistency model of a record."""
+
     EVENTUAL = "eventual"
     TOTAL_WRITES = "total-writes"
     TOTAL = "total"
@@ -31,53 +34,59 @@ class Consistency(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One state of a record. A deleted one keeps its place in the order, so that late writes do not bring it back."""
+    """One state of a record. A deletion is a state too, so that late writes do not restore the record."""
 
     guid: str
     consistency: Consistency
     version: int
-    """Number of the write among the record's, from 1; of an eventual record the stamp."""
+    """Number of the record's last write, from 1; of an eventual record, its stamp."""
     stamp: int
     """Microseconds since the Unix epoch, by the writer's clock."""
     document: bytes | None
-    """None: deleted."""
+    """The encoded document; None if deleted."""
 
     @property
     def value(self) -> dict[str, Any] | None:
+        """The decoded document; None if deleted."""
         return None if self.document is None else decode(self.document)
 
     @property
     def order(self) -> tuple[int, bool, bytes]:
-        """Of two states of a record the later has the greater. Eventual writes of equal stamps: a deletion is the later, and of two
-        documents the greater by its bytes; so all replicas agree, whatever they saw first."""
+        """Sort key of a record's states; the later state has the greater key.
+
+        Among eventual writes with equal stamps, a deletion is later than a document, and documents are ordered by their bytes. So
+        all replicas agree, in whatever order they receive the writes.
+        """
         return self.version, self.document is None, self.document or b""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A put or a deletion, checked as far as it can be without the record."""
+    """A put or a deletion, checked as far as possible without the record."""
 
     guid: str
     document: bytes | None
     consistency: Consistency | None = None
-    """None: as the record has it, or ``eventual``."""
+    """None: that of the record, or ``eventual`` for a new one."""
     stamp: int | None = None
-    """None: by the server's clock, and later than what is there."""
+    """None: the server's clock, and later than the present state."""
     if_version: int | None = None
-    """Only if the record has this version; 0: only if there is none."""
+    """Write only if the record has this version; 0: only if the record does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
+    """The result of a write."""
+
     record: Record
-    """As it is now."""
+    """The record's state after the write."""
     applied: bool
-    """False: a write with a later stamp was there already, and stays."""
+    """False if a write with a later stamp was there already, and stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """``max_bytes`` of a document as encoded; ``max_ahead``: microseconds that a stamp may be ahead of the server's clock."""
+    """Limits. ``max_bytes``: size of an encoded document. ``max_ahead``: microseconds a stamp may be ahead of the server's clock."""
 
     max_bytes: int = 65536
     max_ahead: int = 5_000_000
@@ -87,19 +96,22 @@ DEFAULT_BOUNDS = Bounds()
 
 
 def check_stamp(stamp: int, now: int, bounds: Bounds) -> None:
-    """Raises StampError. A stamp far ahead would win over all writes until that time comes; one far behind only loses."""
+    """Check a stamp. Raises StampError.
+
+    A stamp far in the future would win over all writes until that time. An old stamp does no harm: its write loses.
+    """
     if stamp < 0:
-        raise StampError(f"the stamp {stamp} is before 1970; give microseconds since the Unix epoch")
+        raise StampError(f"the stamp {stamp} is before 1970: give microseconds since the Unix epoch")
     if stamp > now + bounds.max_ahead:
         ahead = (stamp - now) / 1e6
         raise StampError(
-            f"the stamp {stamp} is {ahead:.1f} s ahead of this server's clock, at most {bounds.max_ahead / 1e6:g} s is taken; "
+            f"the stamp {stamp} is {ahead:.1f} s ahead of this server's clock, but at most {bounds.max_ahead / 1e6:g} s is accepted: "
             "set the client's clock, or give microseconds since the Unix epoch"
         )
 
 
 def apply(current: Record | None, write: Write, now: int, bounds: Bounds) -> Written:
-    """What ``write`` makes of the record, at Unix time ``now`` in microseconds.
+    """Return the record after ``write`` at Unix time ``now`` in microseconds.
 
     Raises StampError, ConsistencyError, NoOrderError, VersionError, NotFoundError (nothing to delete).
     """
@@ -107,13 +119,13 @@ def apply(current: Record | None, write: Write, now: int, bounds: Bounds) -> Wri
         check_stamp(write.stamp, now, bounds)
     if current is None:
         if write.document is None:
-            raise NotFoundError(f"there is no record {write.guid}")
+            raise NotFoundError(f"no such record: {write.guid}")
         consistency = write.consistency or Consistency.EVENTUAL
     else:
         consistency = current.consistency
         if write.consistency not in (None, consistency):
             raise ConsistencyError(
-                f"{write.guid} is {consistency}, which stays so; leave the consistency out, or take another GUID"
+                f"{write.guid}: the consistency is {consistency} and cannot change: omit it, or use another GUID"
             )
     if consistency is Consistency.EVENTUAL:
         return _last_writer(current, write, now)
@@ -122,15 +134,13 @@ def apply(current: Record | None, write: Write, now: int, bounds: Bounds) -> Wri
 
 def _last_writer(current: Record | None, write: Write, now: int) -> Written:
     if write.if_version is not None:
-        raise NoOrderError(
-            f"{write.guid} is eventual: its writes have no order to compare versions in; make it total-writes or total"
-        )
+        raise NoOrderError(f"{write.guid}: an eventual record has no versions to compare: create it as total-writes or total")
     stamp = write.stamp
     if stamp is None:
         stamp = now if current is None else max(now, current.stamp + 1)
     record = Record(write.guid, Consistency.EVENTUAL, stamp, stamp, write.document)
     if current is not None and record.order <= current.order:
-        # The very same write again is done, not beaten.
+        # A repetition of the same write counts as applied.
         return Written(current, applied=record.order == current.order)
     return Written(record, applied=True)
 
@@ -138,10 +148,10 @@ def _last_writer(current: Record | None, write: Write, now: int) -> Written:
 def _next(current: Record | None, write: Write, consistency: Consistency, now: int) -> Written:
     present = 0 if current is None or current.document is None else current.version
     if write.if_version not in (None, present):
-        have = f"version {present}" if present else "not there"
-        raise VersionError(f"{write.guid} is {have}, not version {write.if_version}; read it again")
+        have = f"the record has version {present}" if present else "the record does not exist"
+        raise VersionError(f"{write.guid}: {have}, expected version {write.if_version}: read it again")
     if write.document is None and not present:
-        raise NotFoundError(f"there is no record {write.guid}")
+        raise NotFoundError(f"no such record: {write.guid}")
     version = 1 if current is None else current.version + 1
     return Written(
         Record(write.guid, consistency, version, now if write.stamp is None else write.stamp, write.document), applied=True

@@ -1,4 +1,4 @@
-"""Which sites know where a record is: its replica-controllers, by consistent hashing (Auspice, section 1.2)."""
+"""The replica-controllers of a record, found by consistent hashing (Auspice, section 1.2). They know its replica set."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from collections.abc import Iterable
 from frontage.maglev import Backend, table
 
 PARTITIONS = 64
-"""Parts of the directory. GUIDs never change theirs; a part changes its controllers when sites come and go."""
+"""Partitions of the directory. A GUID never changes its partition; a partition changes controllers as sites come and go."""
 _SLOTS = 1 << 14
-"""64 for each of 255 sites, so that shares differ by less than 2 %."""
+"""Slots on the ring: 64 for each of 255 sites, so that shares differ by less than 2 %."""
 
 
 def partition(guid: str) -> int:
+    """Return the partition of a GUID."""
     return _hash(guid) % PARTITIONS
 
 
 class Ring:
-    """The sites, on the ring onto which the hash function maps partitions."""
+    """The sites on the ring to which partitions are hashed."""
 
     def __init__(self, sites: Iterable[int], controllers: int):
-        """``controllers``: of each partition; all sites if there are fewer. Raises ValueError if there is none."""
+        """``controllers``: number per partition; all sites if there are fewer. Raises ValueError without sites."""
         found = sorted(set(sites))
         if not found:
-            raise ValueError("no site")
+            raise ValueError("no sites: give at least one")
         self._slots = table([Backend(f"site {site}", site) for site in found], _SLOTS)
         self._controllers = min(controllers, len(found))
 
     def controllers(self, part: int) -> tuple[int, ...]:
-        """Site ids, consecutive on the ring; the first keeps the partition, and the next are asked if that is gone."""
+        """Return the site ids of a partition's controllers, consecutive on the ring. The first keeps it; the next are its fallbacks."""
         at = _hash(f"partition {part}") % _SLOTS
         found: dict[int, None] = {}
         for i in range(_SLOTS):

@@ -1,9 +1,8 @@
-"""Which site a request for a record is sent to (Auspice, section 1.2.2): pure, with time passed in, so that
-simulations route as clients do.
+"""The choice of the site for a request (Auspice, section 1.2.2). Time is a parameter, so that simulations route as clients do.
 
-A record's replica-controllers are found by hashing and say where its active replicas are, which is kept for a while. A request
-goes to the nearest of these, and where that fails to the next; when all have failed, or one is none any longer, the controllers are
-asked anew.
+Hashing gives a record's replica-controllers, which return its active replicas. The client caches them. A request goes to the nearest
+active replica, and to the next one if that fails. When all have failed, or a site no longer has a replica, the client queries the
+controllers again.
 """
 
 from __future__ import annotations
@@ -20,29 +19,33 @@ from frontage_records.ring import PARTITIONS, Ring, partition
 
 @dataclass(frozen=True, slots=True)
 class Routing:
+    """The parameters of routing."""
+
     controllers: int = 3
-    """Of each record (F)."""
+    """Replica-controllers per record (F)."""
     ttl: float = 60.0
-    """Seconds for which a set of active replicas is used: about an epoch of placement."""
+    """Seconds for which cached active replicas are used: about a placement epoch."""
     entries: int = 65_536
-    """Records whose active replicas are kept; the least recently used go first."""
+    """Records whose active replicas are cached; the least recently used are evicted first."""
     estimation: Estimation = DEFAULT_ESTIMATION
 
     def __post_init__(self) -> None:
         if self.controllers < 1 or self.entries < 1 or not 0 <= self.ttl < math.inf:
-            raise ValueError("controllers and entries are at least 1, and ttl is from 0 seconds up")
+            raise ValueError("controllers and entries must be at least 1, and ttl at least 0 seconds")
 
 
 class Question(Enum):
+    """What a step sends."""
+
     ACTIVES = "actives"
-    """Where the record's active replicas are."""
+    """A query for the record's active replicas, to a replica-controller."""
     REQUEST = "request"
     """The request itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to send next, and where."""
+    """The next message to send, and its site."""
 
     site: int
     question: Question
@@ -51,11 +54,10 @@ class Step:
 
 
 class Router:
-    """Of one client."""
+    """The routing state of one client."""
 
     def __init__(self, sites: Iterable[int], routing: Routing | None = None, ring: Ring | None = None):
-        """``sites``: ids of all sites of the instance; ``ring``: theirs, if it is there already.
-        Raises ValueError if there is no site."""
+        """``sites``: ids of all sites of the instance. ``ring``: their ring, if it exists already. Raises ValueError without sites."""
         self.routing = routing or Routing()
         self.latency = {site: Latency(self.routing.estimation) for site in sites}
         ring = ring or Ring(self.latency, self.routing.controllers)
@@ -63,10 +65,11 @@ class Router:
         self._actives: OrderedDict[str, tuple[tuple[int, ...], float]] = OrderedDict()
 
     def controllers(self, guid: str) -> tuple[int, ...]:
+        """Return the record's replica-controllers."""
         return self._controllers[partition(guid)]
 
     def actives(self, guid: str, now: float) -> tuple[int, ...]:
-        """What is known of the record's active replicas at ``now`` seconds of any one clock; nothing if that is too old."""
+        """Return the cached active replicas at ``now`` seconds of a monotonic clock; none if unknown or too old."""
         if len(self.latency) == 1:
             return tuple(self.latency)
         known = self._actives.get(guid)
@@ -76,18 +79,18 @@ class Router:
         return known[0]
 
     def learn(self, guid: str, sites: Iterable[int], now: float) -> None:
-        """The record's active replicas, from a replica-controller or whoever moved it. Sites that are not the
-        instance's are left out."""
+        """Cache the active replicas, as reported by a replica-controller or set by a move. Unknown sites are left out."""
         self._actives[guid] = tuple(site for site in sites if site in self.latency), now + self.routing.ttl
         self._actives.move_to_end(guid)
         if len(self._actives) > self.routing.entries:
             self._actives.popitem(last=False)
 
     def forget(self, guid: str) -> None:
+        """Remove the record from the cache."""
         self._actives.pop(guid, None)
 
     def nearest(self, sites: Collection[int]) -> int | None:
-        """By estimate; of equal ones, and of those of which nothing is known, the first. None of none."""
+        """Return the site with the smallest estimate, the first of equal ones; None without sites."""
         latency, best, least = self.latency, None, math.inf
         for site in sites:
             estimate = latency[site].estimate
@@ -95,13 +98,13 @@ class Router:
                 best, least = site, estimate
         return best
 
-    def way(self, guid: str, now: float) -> Way:
-        """A request's way from site to site."""
-        return Way(self, guid, now)
+    def route(self, guid: str, now: float) -> Route:
+        """Return the route of a request from site to site."""
+        return Route(self, guid, now)
 
 
-class Way:
-    """Ask for `step`, send what it says, tell what came of it; until a request was answered, or `step` is None: nobody is left."""
+class Route:
+    """The route of one request: take `step`, send it, report its outcome, until the request is answered or `step` is None."""
 
     def __init__(self, router: Router, guid: str, now: float):
         self.router = router
@@ -109,45 +112,45 @@ class Way:
         self._left = list(router.actives(guid, now))
         self._controllers = list(router.controllers(guid))
         self._failed: set[int] = set()
-        self.fresh = len(router.latency) == 1
-        """Whether where the record is was asked on this way, not remembered."""
+        self.is_fresh = len(router.latency) == 1
+        """Whether the active replicas were queried for this request, and not taken from the cache."""
         self._question = Question.REQUEST if self._left else Question.ACTIVES
 
     def step(self) -> Step | None:
-        """The nearest of those who have not failed yet."""
+        """Return the next step: the nearest site that has not failed yet; None if none is left."""
         asked = self._left if self._question is Question.REQUEST else self._controllers
         site = self.router.nearest(asked)
         if site is None and self._question is Question.REQUEST and len(self.router.latency) > 1:
-            # What is known of the active replicas may be what is wrong.
-            self._anew()
+            # The cached active replicas may be stale.
+            self._query_again()
             site = self.router.nearest(self._controllers)
         return None if site is None else Step(site, self._question, self.router.latency[site].timeout)
 
-    def answered(self, step: Step, took: float | None = None) -> None:
-        """By the site, after ``took`` seconds; None if that says nothing of the site, since others had a part in it."""
+    def on_answer(self, step: Step, took: float | None = None) -> None:
+        """Note an answer after ``took`` seconds; None if other sites contributed to the duration."""
         self.router.latency[step.site].answered(took)
 
-    def named(self, step: Step, sites: Sequence[int], now: float) -> None:
-        """A replica-controller named the active replicas; none of them, if the record is not there: then it is the controllers'."""
+    def on_replicas(self, step: Step, sites: Sequence[int], now: float) -> None:
+        """Note the active replicas named by a replica-controller. Without any, the record does not exist: its controllers create it."""
         self._controllers.remove(step.site)
-        self.fresh = True
+        self.is_fresh = True
         sites = sites or self.router.controllers(self.guid)
         self.router.learn(self.guid, sites, now)
         self._left = [site for site in sites if site in self.router.latency and site not in self._failed]
         self._question = Question.REQUEST
 
-    def failed(self, step: Step) -> None:
-        """No answer in time, or none of use: the site is backed off, and the next nearest asked."""
+    def on_failure(self, step: Step) -> None:
+        """Note a failure: the site is backed off, and the next nearest is tried."""
         self.router.latency[step.site].timed_out()
         self._failed.add(step.site)
         self._drop(step.site)
 
-    def elsewhere(self, step: Step) -> None:
-        """The site has no active replica of the record: what is known of these is stale, and is asked anew."""
+    def on_missing(self, step: Step) -> None:
+        """Note that the site has no active replica of the record: the cache is stale, and the controllers are queried."""
         self._failed.add(step.site)
-        self._anew()
+        self._query_again()
 
-    def _anew(self) -> None:
+    def _query_again(self) -> None:
         self.router.forget(self.guid)
         self._left, self._question = [], Question.ACTIVES
 

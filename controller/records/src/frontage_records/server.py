@@ -1,4 +1,4 @@
-"""``frontage records serve``: the engine that the configuration names, behind HTTP."""
+"""``frontage records serve``: the configured engine behind HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from frontage_records.tokens import Tokens
 
 
 class Server:
-    """Make it with `start`."""
+    """A running record server. Create it with `start`."""
 
     def __init__(self, store: Store, runner: AppRunner):
         self._store = store
@@ -28,8 +28,8 @@ class Server:
 
     @classmethod
     async def start(cls, config: Config, settings: Records) -> Server:
-        """Raises RecordError if the engine does not serve, and OSError if the address cannot be had."""
-        # What is wrong with these files is known before anything is opened.
+        """Start the server. Raises RecordError if the engine is unavailable, and OSError if the address cannot be bound."""
+        # Check these files before opening anything.
         tokens = None if settings.tokens is None else Tokens.load(settings.tokens)
         tls = None if settings.tls is None else server_context(settings.tls)
         store = await open_store(config, settings)
@@ -42,24 +42,24 @@ class Server:
         return cls(store, runner)
 
     async def close(self) -> None:
-        """What is on its way is finished first."""
+        """Finish requests in progress, then stop."""
         await self._store.close()
         await self._runner.cleanup()
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:
-    """Raises EngineError, which names the file."""
+    """Return the TLS context of the server. Raises EngineError, which names the file."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         context.load_cert_chain(tls.certificate, tls.key)
     except (OSError, ssl.SSLError) as error:
-        raise EngineError(f"{tls.certificate}, {tls.key}: no certificate with its key: {error}") from None
+        raise EngineError(f"{tls.certificate}, {tls.key}: cannot load certificate and key: {error}") from None
     if tls.clients is not None:
         try:
             context.load_verify_locations(tls.clients)
         except (OSError, ssl.SSLError) as error:
-            raise EngineError(f"{tls.clients}: no certificates of authorities: {error}") from None
+            raise EngineError(f"{tls.clients}: cannot load the authorities: {error}") from None
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
@@ -70,12 +70,13 @@ def bounds_of(settings: Records) -> Bounds:
 
 
 def site_ids(config: Config) -> list[int]:
+    """Return the ids of all sites; [1] if the configuration has none."""
     own = [config.site.id] if config.site is not None else []
     return sorted({*own, *(site.id for site in config.sites)}) or [1]
 
 
 async def open_store(config: Config, settings: Records, *, serves: bool = True) -> Store:
-    """``serves``: other sites' servers leave operations to it. Raises RecordError."""
+    """Open the configured engine. ``serves``: accept operations from servers at other sites. Raises RecordError."""
     own = config.site.id if config.site is not None else 1
     if settings.file is not None:
         return await Embedded.open(settings.file, own, bounds_of(settings))

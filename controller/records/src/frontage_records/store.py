@@ -1,4 +1,4 @@
-"""What every engine offers, and the checks that all have in common."""
+"""The interface of all engines, and their common checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from frontage_records.watch import Watch, Watches
 
 
 class Store(ABC):
-    """Records by GUID. Every method raises GuidError for what is none, and EngineError where the engine does not serve."""
+    """Records by GUID. All methods raise GuidError for an invalid GUID, and EngineError if the engine is unavailable."""
 
     def __init__(self, bounds: Bounds = DEFAULT_BOUNDS, clock: Clock = now_us):
         self.bounds = bounds
@@ -22,13 +22,14 @@ class Store(ABC):
 
     @property
     def subscriptions(self) -> int:
+        """Number of subscribers."""
         return len(self._watches)
 
     async def get(self, guid: str) -> Record:
-        """The record: of ``total`` ones the state at some instant between call and return. Raises NotFoundError."""
+        """Return the record; of ``total`` ones, the state at some instant between call and return. Raises NotFoundError."""
         record = await self._read(check_guid(guid))
         if record is None or record.document is None:
-            raise NotFoundError(f"there is no record {guid}")
+            raise NotFoundError(f"no such record: {guid}")
         return record
 
     async def put(
@@ -40,7 +41,7 @@ class Store(ABC):
         stamp: int | None = None,
         if_version: int | None = None,
     ) -> Written:
-        """Write it whole; durable when this returns.
+        """Replace the document. The write is durable when this returns.
 
         Raises DocumentError, SizeError, StampError, ConsistencyError, NoOrderError, VersionError, ContentionError and
         OutcomeUnknownError.
@@ -49,16 +50,16 @@ class Store(ABC):
         return await self._write(Write(check_guid(guid), document, consistency, stamp, if_version))
 
     async def delete(self, guid: str, *, stamp: int | None = None, if_version: int | None = None) -> Written:
-        """Like `put`; and raises NotFoundError."""
+        """Delete the record, like `put`. Also raises NotFoundError."""
         return await self._write(Write(check_guid(guid), None, None, stamp, if_version))
 
     def subscribe(self, guid: str) -> AbstractAsyncContextManager[Watch]:
-        """The record's state, if it has one, then its later states in their order; deletions too."""
+        """Watch the record: its present state, if any, then later states in order, deletions included."""
         return self._subscribe(check_guid(guid))
 
     @asynccontextmanager
     async def _subscribe(self, guid: str) -> AsyncIterator[Watch]:
-        # First to listen, then to read: nothing between the two is missed.
+        # Listen before reading, so that no state in between is missed.
         watch = self._watches.add(guid)
         try:
             record = await self._read(guid)
@@ -70,17 +71,17 @@ class Store(ABC):
 
     @abstractmethod
     async def sites(self, guid: str) -> tuple[int, ...]:
-        """Where the record's active replicas are: site ids, that which orders its writes first. Raises NotFoundError."""
+        """Return the record's replica set: the site that orders its writes, then the others. Raises NotFoundError."""
 
     @abstractmethod
     async def place(self, guid: str, sites: Collection[int]) -> None:
-        """Keep the record at these sites, the first of which orders its writes; no update is lost or reordered.
+        """Move the record to these sites; the first orders its writes. No update is lost or reordered.
 
         Raises SiteError, NotFoundError, ContentionError, OutcomeUnknownError.
         """
 
     async def close(self) -> None:
-        """Ends subscriptions too."""
+        """Close the store and end subscriptions."""
         self._watches.end()
 
     @abstractmethod

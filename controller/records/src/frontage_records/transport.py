@@ -1,5 +1,7 @@
-"""What a client sends to record servers over HTTP: along the way that `routing` says, and a refusal is raised as
-what the server's store raised."""
+"""HTTP requests of a client to record servers, along the route that `routing` gives.
+
+A refusal is raised as the error of the server's store.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +17,27 @@ import aiohttp
 from yarl import URL
 
 from frontage_records.document import check_guid
-from frontage_records.errors import EngineError, NotFoundError, OutcomeUnknownError, RecordError, raised
+from frontage_records.errors import EngineError, NotFoundError, OutcomeUnknownError, RecordError, from_problem
 from frontage_records.record import Consistency
 from frontage_records.routing import Question, Router, Routing, Step
 
 EVENT_BYTES = 1 << 21
-"""The longest line of a subscription: a document, escaped."""
+"""Bytes of the longest line of a subscription: an escaped document."""
 _TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=30)
-"""Seconds. A subscription never ends by itself; a server that lives is never so long silent."""
-_PINGS = 60.0
-"""Seconds from one look at how far the sites are to the next."""
+"""Seconds. A subscription has no total limit; a live server is never silent for as long as `sock_read`."""
+_PING_INTERVAL = 60.0
+"""Seconds between pings of the sites."""
 _PING_TIMEOUT = 1.0
+"""Seconds to wait for a TCP connection."""
 
 T = TypeVar("T")
 
 
-class Servers:
-    """Of one instance, by site. `open` first, `close` at last."""
+class ServerPool:
+    """The record servers of one instance by site. Call `open` first, `close` last."""
 
     def __init__(self, urls: Mapping[int, str], token: str | None, tls: ssl.SSLContext | None, routing: Routing | None):
-        """Raises ValueError if there are none."""
+        """Raises ValueError without servers."""
         self._authorization = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._tls: ssl.SSLContext | bool = tls or True
         self._urls = {site: url.rstrip("/") for site, url in urls.items()}
@@ -43,16 +46,17 @@ class Servers:
         self._pinging: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Returns when every site has been pinged, or has not answered for a second. One alone is not."""
+        """Open the session. With several sites, ping each of them once, for at most a second."""
         connector = aiohttp.TCPConnector(ssl=self._tls)
         self._session = aiohttp.ClientSession(
             connector=connector, headers=self._authorization, timeout=_TIMEOUT, read_bufsize=EVENT_BYTES
         )
         if len(self._urls) > 1:
             await self.ping()
-            self._pinging = asyncio.create_task(self._ping_now_and_then())
+            self._pinging = asyncio.create_task(self._ping_periodically())
 
     async def close(self) -> None:
+        """Close the session."""
         if self._pinging is not None:
             self._pinging.cancel()
             await asyncio.gather(self._pinging, return_exceptions=True)
@@ -60,29 +64,32 @@ class Servers:
             await self._session.close()
 
     async def ping(self) -> None:
-        """Measure the round trip to every site: the time that a TCP connection takes."""
+        """Measure the RTT to every site as the time of a TCP handshake."""
         await asyncio.gather(*(self._ping(site, URL(url)) for site, url in self._urls.items()))
 
     async def ask(self, method: str, guid: str, rest: str = "", *, timed: bool = False, **options: Any) -> dict[str, Any]:
-        """``timed``: whether how long it takes says something of the server, and not of others that it has to ask."""
+        """Send a request and return the JSON response.
+
+        ``timed``: whether the duration measures the server alone, and not other servers that it has to ask.
+        """
 
         async def send(step: Step) -> tuple[dict[str, Any], bool]:
             async with self._request(step, method, guid, rest, options) as response:
                 found: dict[str, Any] = await response.json()
-                # A linearizable read waits for the site that orders the record's writes.
+                # A linearizable read also waits for the site that orders the record's writes.
                 return found, timed and found.get("consistency") != Consistency.TOTAL
 
-        return await self._along(method, guid, send, missing=method == "PUT")
+        return await self._send_along_route(method, guid, send, missing=method == "PUT")
 
     @contextlib.asynccontextmanager
     async def stream(self, guid: str, rest: str) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer that goes on. What fails once it has begun is the reader's to ask for again."""
+        """Open a streaming response. If it fails after its start, the reader has to request it again."""
 
         async def send(step: Step) -> tuple[tuple[_Answer, aiohttp.ClientResponse], bool]:
             answer = self._request(step, "GET", guid, rest, {})
             return (answer, await answer.__aenter__()), False
 
-        answer, response = await self._along("GET", guid, send, missing=True)
+        answer, response = await self._send_along_route("GET", guid, send, missing=True)
         try:
             yield response
         except BaseException as error:
@@ -91,40 +98,44 @@ class Servers:
         else:
             await answer.__aexit__(None, None, None)
 
-    async def _along(self, method: str, guid: str, send: Callable[[Step], Awaitable[tuple[T, bool]]], *, missing: bool) -> T:
-        """From site to site until one answers. A write goes on to the next only where it is known not to have been done.
-        ``missing``: a record that is not there is asked for as well, where it would be."""
-        way = self.router.way(check_guid(guid), monotonic())
-        lost: RecordError = EngineError("there is no site to ask")
-        while (step := way.step()) is not None:
+    async def _send_along_route(
+        self, method: str, guid: str, send: Callable[[Step], Awaitable[tuple[T, bool]]], *, missing: bool
+    ) -> T:
+        """Try site after site until one answers. A write is retried only if it is known not to have been done.
+
+        ``missing``: also send requests for a record that does not exist, to the sites where it would be created.
+        """
+        route = self.router.route(check_guid(guid), monotonic())
+        failure: RecordError = EngineError("no site left to try")
+        while (step := route.step()) is not None:
             began = monotonic()
             reading = method == "GET" or step.question is Question.ACTIVES
             try:
-                # Who has one server alone has nobody to ask instead.
+                # With a single server there is nothing to fail over to, so the request has no timeout.
                 async with asyncio.timeout(step.timeout if reading and len(self._urls) > 1 else None):
                     if step.question is Question.ACTIVES:
-                        way.named(step, await self._actives(step, guid), monotonic())
+                        route.on_replicas(step, await self._actives(step, guid), monotonic())
                         continue
                     answer, timed = await send(step)
             except TimeoutError:
-                lost = EngineError(f"{self._urls[step.site]}: no answer for {step.timeout:.1f} s")
-                way.failed(step)
+                failure = EngineError(f"{self._urls[step.site]}: no answer for {step.timeout:.1f} s")
+                route.on_failure(step)
             except (EngineError, OutcomeUnknownError) as error:
-                lost = error
-                way.failed(step)
+                failure = error
+                route.on_failure(step)
                 if isinstance(error, OutcomeUnknownError) and not reading:
                     raise
             except NotFoundError:
-                if step.question is Question.REQUEST and not way.fresh:
-                    way.elsewhere(step)
+                if step.question is Question.REQUEST and not route.is_fresh:
+                    route.on_missing(step)
                 elif step.question is Question.ACTIVES and missing:
-                    way.named(step, (), monotonic())
+                    route.on_replicas(step, (), monotonic())
                 else:
                     raise
             else:
-                way.answered(step, monotonic() - began if timed else None)
+                route.on_answer(step, monotonic() - began if timed else None)
                 return answer
-        raise lost
+        raise failure
 
     async def _actives(self, step: Step, guid: str) -> tuple[int, ...]:
         async with self._request(step, "GET", guid, "/sites", {}) as response:
@@ -146,18 +157,18 @@ class Servers:
         self.router.latency[site].pinged(monotonic() - began)
         writer.close()
 
-    async def _ping_now_and_then(self) -> None:
+    async def _ping_periodically(self) -> None:
         while True:
-            await asyncio.sleep(_PINGS)
+            await asyncio.sleep(_PING_INTERVAL)
             await self.ping()
 
 
 class _Answer:
-    """A request whose refusal is raised, and whose loss is named by what it leaves open."""
+    """A request in progress. Refusals are raised; lost connections become EngineError or OutcomeUnknownError."""
 
     def __init__(self, session: aiohttp.ClientSession, method: str, url: str, options: dict[str, Any]):
         self._method, self._url = method, url
-        # aiohttp sends a PUT again where a kept connection is lost: of two alike the second may undo what another wrote between.
+        # aiohttp repeats a PUT when a kept-alive connection is lost. The repetition could undo a write made in between.
         once = () if method == "GET" else (_Once(),)
         self._request = session.request(method, url, middlewares=once, **options)
 
@@ -173,7 +184,7 @@ class _Answer:
         except (aiohttp.ClientError, ValueError):
             problem = {"message": f"{self._url}: {response.status} {response.reason}"}
         await self._request.__aexit__(None, None, None)
-        raise raised(problem)
+        raise from_problem(problem)
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self._request.__aexit__(kind, error, trace)
@@ -183,12 +194,12 @@ class _Answer:
     def _lost(self, error: Exception) -> RecordError:
         why = f"{self._url}: {error or type(error).__name__}"
         if self._method == "GET" or isinstance(error, aiohttp.ClientConnectorError):
-            return EngineError(f"{why}; is the server running?")
-        return OutcomeUnknownError(f"{why}: the server may have done it; read the record to see")
+            return EngineError(f"{why}: check that the server is running")
+        return OutcomeUnknownError(f"{why}: the server may have done it: read the record to find out")
 
 
 class _Once:
-    """Lets a request be sent, and not again."""
+    """Middleware that sends a request once and prevents repetition."""
 
     def __init__(self) -> None:
         self._sent = False

@@ -22,21 +22,6 @@ from frontage.mapping.cli import placement as placement_cli
 from frontage.service.control import ControlError, ask, is_listening, socket_path
 
 
-def _records_app() -> typer.Typer:
-    """Return the commands of the distribution ``frontage-records``, or one that says how to install it."""
-    if find_spec("frontage_records") is not None:
-        from frontage_records.cli import app as records_app
-
-        return records_app
-    stub = typer.Typer(invoke_without_command=True, help="The record store; not installed.")
-
-    @stub.callback(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-    def records(_context: typer.Context) -> None:
-        fail("frontage records: the record store is not installed: run `pip install frontage-records`")
-
-    return stub
-
-
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -45,8 +30,24 @@ app = typer.Typer(
     help="Frontage's controller: programs the edge switch from one configuration file.",
 )
 app.add_typer(mapping_cli.app, name="mapping")
-app.add_typer(_records_app(), name="records")
 app.command(epilog=example("frontage placement films.example -c frontage.yaml"))(placement_cli.placement)
+
+
+def _add_records() -> None:
+    """Add the commands of the distribution ``frontage-records``, or one that says how to install it."""
+    if find_spec("frontage_records") is not None:
+        from frontage_records.cli import app as records_app
+
+        app.add_typer(records_app, name="records")
+        return
+
+    @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+    def records(_context: typer.Context) -> None:
+        """Run the record store, which is not installed."""
+        fail("frontage records: the record store is not installed: run `pip install frontage-records`")
+
+
+_add_records()
 
 WAIT = 65.0
 """Seconds that a command waits for the running controller: a little longer than the controller waits for the switch."""
@@ -100,7 +101,7 @@ def check(config: ConfigArgument, as_json: JsonOption = False) -> None:
 
     try:
         found = load(config)
-        steering_file.of(found)
+        steering_file.for_config(found)
     except ConfigError as error:
         if as_json:
             problems = [

@@ -39,7 +39,7 @@ class Service:
         self.config_error: str | None = None
         self._stamp = _stamp(file)
         config = _load(file)
-        self.controller = Controller(config, election_id=election_id, mapping=steering_file.of(config))
+        self.controller = Controller(config, election_id=election_id, mapping=steering_file.for_config(config))
         self._others = _other_stamps(config)
         self.control = ControlServer(socket_path(self.controller.config, file), self._handle)
         self.end_users = MappingService(self.controller)
@@ -94,7 +94,7 @@ class Service:
             stamp = _stamp(self.file)
             try:
                 config = await asyncio.to_thread(_load, self.file)
-                mapping = await asyncio.to_thread(steering_file.of, config)
+                mapping = await asyncio.to_thread(steering_file.for_config, config)
             except ConfigError as error:
                 self._stamp, self.config_error = stamp, str(error)
                 log.error("the configuration stays as it was:\n%s", error)

@@ -1,12 +1,12 @@
-"""The end-user mapping (Artemis, section 3.3) as the switch has it: regions of clients, the deployments of services, and a
-deployment's sites in each region.
+"""The end-user mapping (Artemis, section 3.3) in the switch: regions of clients, deployments of services, and each deployment's
+sites by region.
 
     mapping = EndUserMapping()
     mapping.regions[ip_network("2001:db8:c1::/48")] = 5
-    mapping.deployments[3] = 7                   # service 3 is deployed as 7, as others may be
-    mapping.choices[7, 5] = (2, 1)               # deployment 7, region 5: site 2 is best, and site 1 gets a copy
-    entries = MappingEntries(config, mapping)    # all of it
-    entries.change(Change(choices={(7, 5): (1,)}))    # the difference, and nothing but the difference, is computed
+    mapping.deployments[3] = 7                   # service 3 has deployment 7, as other services may
+    mapping.choices[7, 5] = (2, 1)               # deployment 7, region 5: site 2 is best, site 1 gets a copy
+    entries = MappingEntries(config, mapping)    # the whole mapping
+    entries.change(Change(choices={(7, 5): (1,)}))    # computes the difference only
 
 A region of 0 stands for clients without one, and for regions in which a deployment has no choice of its own.
 """
@@ -35,25 +35,28 @@ Sites = tuple[int, ...]
 
 
 class MappingError(Exception):
-    """A mapping that the switch cannot have; the text says what is wrong and the fix."""
+    """A mapping that the switch cannot hold. The text says what is wrong, and the fix."""
 
 
 @dataclass(slots=True)
 class EndUserMapping:
+    """The mapping as dictionaries."""
+
     regions: dict[IPNetwork, int] = field(default_factory=dict)
-    """By prefix of clients; 1 to 65535."""
+    """Regions (1 to 65535) by client prefix."""
     deployments: dict[int, int] = field(default_factory=dict)
-    """By service; 1 to 65535. Services that are at the same sites share one."""
+    """Deployments (1 to 65535) by service. Services at the same sites share one."""
     choices: dict[DeploymentRegion, Sites] = field(default_factory=dict)
-    """By deployment and region."""
+    """Sites by deployment and region."""
 
     def apply(self, change: Change) -> None:
+        """Apply a change."""
         _merge(self.regions, change.regions)
         _merge(self.deployments, change.deployments)
         _merge(self.choices, change.choices)
 
     def change_to(self, other: EndUserMapping) -> Change:
-        """What turns this mapping into another."""
+        """Return the change from this mapping to another."""
         return Change(
             _changes(self.regions, other.regions),
             _changes(self.deployments, other.deployments),
@@ -62,11 +65,11 @@ class EndUserMapping:
 
     @property
     def whole(self) -> Change:
-        """What turns an empty mapping into this one."""
+        """The change from an empty mapping to this one."""
         return Change(self.regions, self.deployments, self.choices)
 
     def for_services(self, services: Collection[int]) -> EndUserMapping:
-        """What these services need of it."""
+        """Return the part of the mapping that these services need."""
         deployments = {service: deployment for service, deployment in self.deployments.items() if service in services}
         used = set(deployments.values())
         choices = {key: sites for key, sites in self.choices.items() if key[0] in used}
@@ -75,7 +78,7 @@ class EndUserMapping:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New values by key; None takes the key away."""
+    """New values by key; None removes the key."""
 
     regions: Mapping[IPNetwork, int | None] = field(default_factory=dict)
     deployments: Mapping[int, int | None] = field(default_factory=dict)
@@ -104,16 +107,16 @@ def _changes(old: Mapping[K, V], new: Mapping[K, V]) -> dict[K, V | None]:
 
 
 class MappingEntries:
-    """The mapping's entries and clone sessions in one switch, kept up to date by differences.
+    """The mapping's entries and clone sessions in one switch, updated incrementally.
 
-    A session of copies belongs to a set of sites, and is kept while an entry leads to it. ``installed`` are sessions that the
-    switch has: sets that are there already keep their numbers, so that a restarted controller writes nothing. Raises MappingError.
+    A clone session belongs to a set of sites, and exists while an entry uses it. ``installed`` are the switch's present sessions:
+    their sets keep their numbers, so that a restarted controller writes nothing. Raises MappingError.
     """
 
     def __init__(self, config: Config, mapping: EndUserMapping, installed: Mapping[Key, Action] | None = None):
         self.state: State = {}
         self.counts: Counter[str] = Counter()
-        """Entries by table."""
+        """Number of entries by table."""
         self._own = config.site.id if config.site else 0
         self._decided = config.decided
         routing = RoutingTable(config.routes, config.on_link_hosts)
@@ -136,32 +139,35 @@ class MappingEntries:
             self._taken.add(number)
 
     def check(self, change: Change) -> None:
-        """Whether the switch can have it. Raises MappingError."""
+        """Raise MappingError if the switch cannot hold the change."""
         for prefix, region in change.regions.items():
             if region is not None and not 1 <= region <= limits.MAX_REGION:
-                raise MappingError(f"{prefix} is in region {region}; give a region from 1 to {limits.MAX_REGION}")
+                raise MappingError(f"{prefix} has region {region}; give a region from 1 to {limits.MAX_REGION}")
         for service, deployment in change.deployments.items():
             if deployment is not None and not 1 <= deployment <= limits.MAX_DEPLOYMENT:
                 raise MappingError(
                     f"service {service} has deployment {deployment}; give a deployment from 1 to {limits.MAX_DEPLOYMENT}"
                 )
         for (deployment, region), sites in change.choices.items():
-            place = f"deployment {deployment} in region {region}"
+            where = f"deployment {deployment} in region {region}"
             if not 1 <= deployment <= limits.MAX_DEPLOYMENT or not 0 <= region <= limits.MAX_REGION:
                 raise MappingError(
-                    f"there is a choice for {place}; "
+                    f"there is a choice for {where}; "
                     f"give a deployment from 1 to {limits.MAX_DEPLOYMENT}, and a region from 0 to {limits.MAX_REGION}"
                 )
             if sites is None:
                 continue
             if not 1 <= len(sites) <= limits.MAX_REDUNDANCY or len(set(sites)) != len(sites):
-                raise MappingError(f"{place} has the sites {list(sites)}; give 1 to {limits.MAX_REDUNDANCY}, each once")
+                raise MappingError(f"{where} has the sites {list(sites)}; give 1 to {limits.MAX_REDUNDANCY}, each once")
             for site in sites:
                 if site != self._own and site not in self._ports:
-                    raise MappingError(f"{place} is at site {site}, but there is no such site; add it to `sites`")
+                    raise MappingError(f"{where} has the unknown site {site}; add it to `sites`")
 
     def change(self, change: Change) -> Difference:
-        """Take the change over. What there is to write, sessions included. Raises MappingError, and then nothing has changed."""
+        """Apply a change, and return what there is to write, clone sessions included.
+
+        If it raises MappingError, nothing has changed.
+        """
         self.check(change)
         wanted: dict[Key, Action | None] = {}
         for prefix, region in change.regions.items():
@@ -173,7 +179,7 @@ class MappingEntries:
         sets = {self._others(sites) for sites in change.choices.values() if sites}
         if len(self._numbers.keys() | sets - {frozenset()}) > len(limits.COPY_SESSIONS):
             raise MappingError(
-                f"more than {len(limits.COPY_SESSIONS)} different sets of sites would get copies; lower the services' redundancy"
+                f"more than {len(limits.COPY_SESSIONS)} different sets of sites get copies; lower the services' redundancy"
             )
         before = dict(self._numbers)
         used = set(self._uses)
@@ -202,7 +208,7 @@ class MappingEntries:
         return found
 
     def _others(self, sites: Sites) -> frozenset[int]:
-        """Where copies go: to all but the one that has the packet itself, which is this site if it is among them."""
+        """Return the sites that get copies: all but the one that gets the packet itself, which is this site if it is among them."""
         return frozenset(sites) - {self._own if self._own in sites else sites[0]}
 
     def _choose(self, sites: Sites) -> Action:
@@ -212,7 +218,7 @@ class MappingEntries:
         return Action("to_site", (sites[0], session))
 
     def _number(self, sites: frozenset[int]) -> int:
-        """The session of these sites; 0 for none."""
+        """Return the clone session of these sites; 0 without sites."""
         if not sites:
             return 0
         if sites not in self._numbers:
@@ -227,7 +233,7 @@ class MappingEntries:
         yield from range(limits.COPY_SESSIONS.start, self._next)
 
     def _use(self, key: Key, sites: frozenset[int]) -> None:
-        """The entry leads to the session of these sites now."""
+        """Note that the entry uses the session of these sites now."""
         old = self._sets.pop(key, None)
         if old is not None:
             self._uses[old] -= 1

@@ -1,4 +1,4 @@
-"""The end-user mapping as a file: JSON, of the same lists as dispatchers are given.
+"""The end-user mapping as a JSON file, with the same lists as in a dispatcher's table.
 
 {"clients": [{"prefix": "2001:db8:c1::/48", "region": 5}],
  "services": [{"id": 3, "deployment": 7}],
@@ -25,42 +25,50 @@ Region = Annotated[int, Field(ge=0, le=limits.MAX_REGION)]
 
 
 class Client(Model):
+    """The region of a client prefix."""
+
     prefix: NetworkField = Field(description="an IP prefix without host bits", examples=["2001:db8:c1::/48"])
     region: int = Field(ge=1, le=limits.MAX_REGION, description="the region of its clients", examples=[5])
 
 
 class Service(Model):
+    """The deployment of a service."""
+
     id: int = Field(ge=1, le=limits.MAX_SERVICE, description="a service's number", examples=[3])
-    deployment: int = Field(ge=1, le=limits.MAX_DEPLOYMENT, description="the number that services at its sites share", examples=[7])
+    deployment: int = Field(ge=1, le=limits.MAX_DEPLOYMENT, description="the number of the service's deployment", examples=[7])
 
 
 class Choice(Model):
+    """The sites of a deployment in some regions."""
+
     deployment: int = Field(ge=1, le=limits.MAX_DEPLOYMENT, description="a deployment's number", examples=[7])
     sites: tuple[int, ...] = Field(
         min_length=1,
         max_length=limits.MAX_REDUNDANCY,
-        description="ids of the sites that get first flights, the best first",
+        description="ids of the sites that get first flights, best first",
         examples=["[2, 1]"],
     )
-    regions: tuple[Region, ...] = Field(min_length=1, description="regions, 0 for all that are not named", examples=["[5]"])
+    regions: tuple[Region, ...] = Field(min_length=1, description="regions; 0 for all others", examples=["[5]"])
 
 
 class MappingFile(Model):
+    """The whole file."""
+
     clients: tuple[Client, ...] = Field((), description="regions of clients")
     services: tuple[Service, ...] = Field(description="deployments of services")
     mapping: tuple[Choice, ...] = Field(description="sites of deployments")
 
 
 def load(file: Path) -> EndUserMapping:
-    """Read a mapping. Raises ConfigError, which names every problem that was found."""
+    """Read a mapping. Raises ConfigError with every problem found."""
     try:
         text = file.read_text(encoding="utf-8")
         data = json.loads(text)
     except json.JSONDecodeError as error:
         where = Position(error.lineno, error.colno)
-        raise ConfigError(file, [Problem((), f"is no JSON: {error.msg}", "correct it there", where)]) from None
+        raise ConfigError(file, [Problem((), f"is not valid JSON: {error.msg}", "correct the syntax there", where)]) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(file, [Problem((), f"cannot be read: {error}", "write the mapping there")]) from None
+        raise ConfigError(file, [Problem((), f"cannot be read: {error}", "write the mapping to that file")]) from None
     try:
         found = MappingFile.model_validate(data)
     except ValidationError as error:
@@ -72,7 +80,7 @@ def load(file: Path) -> EndUserMapping:
     )
     listed = len(found.clients), len(found.services), sum(len(choice.regions) for choice in found.mapping)
     if (len(mapping.regions), len(mapping.deployments), len(mapping.choices)) != listed:
-        what = "has a prefix, a service, or a deployment and region, twice"
+        what = "contains a prefix, a service, or a deployment and region twice"
         raise ConfigError(file, [Problem((), what, "keep one of them")])
     used = set(mapping.deployments.values())
     if stray := [i for i, choice in enumerate(found.mapping) if choice.deployment not in used]:
@@ -80,13 +88,13 @@ def load(file: Path) -> EndUserMapping:
         for i in stray:
             path = ("mapping", i, "deployment")
             what = f"no service has deployment {found.mapping[i].deployment}"
-            problems.append(Problem(path, what, "add one to `services`, or remove this", document.position(path)))
+            problems.append(Problem(path, what, "add one to `services`, or remove this item", document.position(path)))
         raise ConfigError(file, problems)
     return mapping
 
 
-def of(config: Config) -> EndUserMapping:
-    """What the configuration's services need of its file; empty if it names none. Raises ConfigError."""
+def for_config(config: Config) -> EndUserMapping:
+    """Return the part of the configured file that the services need; empty if there is no file. Raises ConfigError."""
     if config.mapping is None:
         return EndUserMapping()
     mapping = load(config.mapping).for_services(config.decided)
@@ -99,7 +107,7 @@ def of(config: Config) -> EndUserMapping:
 
 
 def _document(file: Path, text: str) -> Document:
-    """With the places of what is wrong: JSON is YAML, whose parser knows them, and is slow."""
+    """Parse the text again as YAML, whose slower parser knows the positions of values."""
     try:
         return parse_yaml(text)
     except DocumentError as error:

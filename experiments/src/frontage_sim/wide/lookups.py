@@ -1,6 +1,6 @@
 """Lookups, one by one: the clients' routing is the product's (`frontage_records.routing`), the network and the servers are simulated.
 
-Each step of a request's way takes a round trip and what it waits at the server. Where that is longer than the step's time-out, the
+Each step of a request's route takes a round trip and what it waits at the server. Where that is longer than the step's time-out, the
 client learns of the time-out when it comes, as it would, and goes on to the next site.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frontage_records.ring import Ring
-from frontage_records.routing import Question, Router, Routing, Step, Way
+from frontage_records.routing import Question, Route, Router, Routing, Step
 from frontage_sim.wide.latencies import Array
 from frontage_sim.wide.places import Places
 
@@ -35,10 +35,10 @@ class Lookup:
 @dataclass(slots=True)
 class _Pending:
     lookup: Lookup
-    way: Way
+    route: Route
     step: Step | None = None
     latency: float = 0.0
-    """Of the step that is under way."""
+    """Of the step that is under route."""
 
 
 class Network:
@@ -105,21 +105,21 @@ def simulate(
     for now, number, one in _events(lookups, guids, clients, pending):
         clients.ping(now)
         meanwhile(now)
-        lookup, way, step = one.lookup, one.way, one.step
+        lookup, route, step = one.lookup, one.route, one.step
         if now - lookup.time > FAILED:
             continue
         if step is not None:
             if one.latency > step.timeout:
-                way.failed(step)
+                route.on_failure(step)
             elif actives is not None and step.question is Question.ACTIVES:
-                way.named(step, actives(lookup.name, now), now)
+                route.on_replicas(step, actives(lookup.name, now), now)
             elif actives is not None and step.site not in actives(lookup.name, now - one.latency / 2):
-                way.elsewhere(step)
+                route.on_missing(step)
             else:
-                way.answered(step, one.latency)
+                route.on_answer(step, one.latency)
                 took[number] = now - lookup.time
                 continue
-        one.step = step = way.step()
+        one.step = step = route.step()
         if step is not None:
             one.latency = network.latency(lookup, step.site, now)
             heapq.heappush(pending, (now + min(one.latency, step.timeout), number, one))
@@ -133,8 +133,8 @@ def _events(
     for number, lookup in enumerate(lookups):
         while pending and pending[0][0] <= lookup.time:
             yield heapq.heappop(pending)
-        way = clients.routers[lookup.client].way(guids[lookup.name], lookup.time)
-        yield lookup.time, number, _Pending(lookup, way)
+        route = clients.routers[lookup.client].route(guids[lookup.name], lookup.time)
+        yield lookup.time, number, _Pending(lookup, route)
     while pending:
         yield heapq.heappop(pending)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from frontage_records.errors import NotFoundError, OutcomeUnknownError, RecordError
 from frontage_records.jetstream import moves
 from frontage_records.jetstream.engine import JetStream
-from frontage_records.jetstream.streams import StreamClass
+from frontage_records.jetstream.placement_groups import PlacementGroup
 from frontage_records.record import Consistency
 from frontage_testbed.natsservers import Servers
 
@@ -79,7 +79,7 @@ class Storm:
         are up.
         """
         for number in range(len(self._sites)):
-            await self._stores[self._sites[0]].classes.at(self._rotated(number))
+            await self._stores[self._sites[0]].groups.at(self._rotated(number))
         for name in self._names:
             site = self.result.homes[name.guid]
             begin = time.monotonic_ns()
@@ -93,7 +93,7 @@ class Storm:
     async def _phases(self) -> None:
         first, second, third = self._sites
         await self._phase("quiet", self._hold)
-        victim = self._servers.named((await self._standing(first)).servers[0])
+        victim = self._servers.named((await self._status(first)).servers[0])
         await self._failing("node killed", [victim.name])
         await self._failing("region killed", [node.name for node in self._servers.of(second)])
         if self._cut is not None:
@@ -128,24 +128,24 @@ class Storm:
             for site in self._sites:
                 while True:
                     try:
-                        if (await self._standing(site)).settled:
+                        if (await self._status(site)).settled:
                             break
                     except RecordError:
                         pass
                     await asyncio.sleep(0.2)
         await self._hold()
 
-    async def _class(self, home: int) -> StreamClass:
+    async def _class(self, home: int) -> PlacementGroup:
         guid = next(guid for guid, site in self.result.homes.items() if site == home)
-        found = await self._stores[home].classes.partition(guid, make=False)
+        found = await self._stores[home].groups.partition(guid, make=False)
         if found is None:
             raise StormError(f"the class of {guid} is gone")
         return found
 
-    async def _standing(self, home: int) -> moves.Standing:
+    async def _status(self, home: int) -> moves.GroupStatus:
         # The home site is the least likely to be down.
         store = self._stores[home]
-        return await moves.standing(store.link, await self._class(home))
+        return await moves.group_status(store.connection, await self._class(home))
 
     async def _move_class(self) -> None:
         home, *others = self._sites
@@ -156,7 +156,7 @@ class Storm:
         """Move the stream back and its records elsewhere one by one, and kill the leader at the same time."""
         home, second, third = self._sites
         group = await self._class(home)
-        victim = self._servers.named((await moves.standing(self._stores[second].link, group)).servers[0])
+        victim = self._servers.named((await moves.group_status(self._stores[second].connection, group)).servers[0])
         moving = asyncio.create_task(self._move(group, [home, second, third]))
         placing = asyncio.create_task(self._place(random.Random(self._plan.seed).sample(sorted(self.result.homes), MOVED)))
         await asyncio.sleep(0.2)
@@ -165,11 +165,11 @@ class Storm:
         self._servers.start(victim)
         await self._whole()
 
-    async def _move(self, group: StreamClass, sites: Sequence[int]) -> None:
+    async def _move(self, group: PlacementGroup, sites: Sequence[int]) -> None:
         store = self._stores[self._sites[1]]
         began = time.monotonic()
         try:
-            await moves.move(store.link, store.classes, group.name, sites, patience=RECOVERY_TIMEOUT)
+            await moves.move(store.connection, store.groups, group.name, sites, limit=RECOVERY_TIMEOUT)
             what = "done"
         except RecordError as error:
             what = str(error)

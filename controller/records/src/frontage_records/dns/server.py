@@ -1,4 +1,4 @@
-"""The zone over UDP and TCP (RFC 1035, section 4.2; RFC 7766)."""
+"""The DNS server of the zone, over UDP and TCP (RFC 1035, section 4.2; RFC 7766)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from frontage_records.dns.regions import single
 from frontage_records.dns.zone import Zone
 from frontage_records.errors import EngineError
 
-MOST = 1024
-"""Queries that are looked up at a time, and as many connections. More UDP queries are dropped: resolvers ask again."""
-PATIENCE = 2.0
-"""Seconds for a record; resolvers do not wait much longer."""
-IDLE = 10.0
+MAX_CONCURRENT = 1024
+"""Most concurrent queries, and most connections. Further UDP queries are dropped, because resolvers retry."""
+LOOKUP_TIMEOUT = 2.0
+"""Seconds to look up a record; resolvers do not wait much longer."""
+IDLE_TIMEOUT = 10.0
 """Seconds after which a silent TCP connection is closed (RFC 7766, section 6.2.3)."""
 
 
 class Server:
-    """Make it with `start`. Queries are counted in `queries` by transport and result."""
+    """A running DNS server. Create it with `start`. `queries` counts queries by transport and result."""
 
     def __init__(self, settings: Dns, client: RecordClient):
         self._client = client
         self.registry = CollectorRegistry()
         self.queries = Counter(
-            "frontage_records_dns_queries", "Queries, by what became of them", ["transport", "result"], registry=self.registry
+            "frontage_records_dns_queries", "Queries by transport and result", ["transport", "result"], registry=self.registry
         )
         self.zone = Zone(settings, self._find)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -39,26 +39,28 @@ class Server:
 
     @classmethod
     async def start(cls, settings: Dns, client: RecordClient) -> Self:
-        """``client`` is open, and the caller's to close. Raises OSError if the address cannot be had."""
-        found = cls(settings, client)
+        """Start the server. ``client`` is open, and stays so after `close`. Raises OSError if the address cannot be bound."""
+        server = cls(settings, client)
         host, port = settings.address
-        found._tcp = await asyncio.start_server(found._serve, host, port)
+        server._tcp = await asyncio.start_server(server._serve, host, port)
         try:
-            address = found._tcp.sockets[0].getsockname()[:2]
+            address = server._tcp.sockets[0].getsockname()[:2]
             loop = asyncio.get_running_loop()
-            found._udp, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(found), local_addr=address)
+            server._udp, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(server), local_addr=address)
         except BaseException:
-            await found.close()
+            await server.close()
             raise
-        return found
+        return server
 
     @property
     def address(self) -> tuple[str, int]:
+        """The bound host and port."""
         assert self._tcp is not None
         host, port = self._tcp.sockets[0].getsockname()[:2]
         return str(host), int(port)
 
     async def close(self) -> None:
+        """Stop serving and cancel queries in progress."""
         if self._udp is not None:
             self._udp.close()
         if self._tcp is not None:
@@ -69,13 +71,14 @@ class Server:
 
     async def _find(self, guid: str) -> dict[str, Any]:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(LOOKUP_TIMEOUT):
                 return (await self._client.get(guid)).value or {}
         except TimeoutError:
-            raise EngineError(f"{guid}: no answer for {PATIENCE:g} s") from None
+            raise EngineError(f"{guid}: no answer for {LOOKUP_TIMEOUT:g} s") from None
 
     def datagram(self, data: bytes, sender: tuple[Any, ...]) -> None:
-        if len(self._tasks) >= MOST:
+        """Handle one UDP query."""
+        if len(self._tasks) >= MAX_CONCURRENT:
             self.queries.labels("udp", "overload").inc()
             return
         self._keep(self._reply(data, sender))
@@ -89,7 +92,7 @@ class Server:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if self._connections >= MOST:
+        if self._connections >= MAX_CONCURRENT:
             self.queries.labels("tcp", "overload").inc()
             writer.close()
             return
@@ -98,7 +101,7 @@ class Server:
         try:
             await self._converse(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
-            # Gone, or silent: either ends a connection, and neither is an error.
+            # A closed or silent connection is not an error.
             pass
         finally:
             self._connections -= 1
@@ -106,18 +109,18 @@ class Server:
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Query by query, in their order."""
-        asker = single(writer.get_extra_info("peername")[0])
+        """Answer queries in order."""
+        client = single(writer.get_extra_info("peername")[0])
         while True:
-            async with asyncio.timeout(IDLE):
+            async with asyncio.timeout(IDLE_TIMEOUT):
                 length = int.from_bytes(await reader.readexactly(2), "big")
                 data = await reader.readexactly(length)
-            answer = await self.zone.answer(data, asker, udp=False)
+            answer = await self.zone.answer(data, client, udp=False)
             self.queries.labels("tcp", answer.result).inc()
             if answer.message is None:
                 return
             writer.write(len(answer.message).to_bytes(2, "big") + answer.message)
-            async with asyncio.timeout(IDLE):
+            async with asyncio.timeout(IDLE_TIMEOUT):
                 await writer.drain()
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:

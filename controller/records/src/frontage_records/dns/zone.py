@@ -1,6 +1,6 @@
-"""What is answered to a query: bytes in, bytes out, the records being whoever's `Find` gives them.
+"""Answers to DNS queries: bytes in, bytes out. A callback looks up the records.
 
-The zone is authoritative for all names below its own; a name is the GUID of a record. RFC 1034, 1035; RFC 2308 for negative
+The zone is authoritative for all names below its own; such a name is the GUID of a record. RFC 1034, 1035; RFC 2308 for negative
 answers, RFC 6891 for EDNS, RFC 7871 for client subnets, RFC 8482 for ANY.
 """
 
@@ -21,58 +21,63 @@ from frontage_records.document import check_guid
 from frontage_records.errors import GuidError, NotFoundError, RecordError
 
 HEADER = 12
-UDP = 512
-"""Bytes of an answer to who says nothing about it (RFC 1035, section 2.3.4)."""
-UDP_MOST = 1232
-"""Bytes that no path fragments, as the DNS flag day of 2020 has it."""
+"""Bytes of a message header."""
+MAX_UDP = 512
+"""Bytes of the largest UDP answer without EDNS (RFC 1035, section 2.3.4)."""
+MAX_EDNS_UDP = 1232
+"""Bytes of the largest UDP answer with EDNS: no path fragments it (DNS flag day 2020)."""
 BADVERS = 16
 
 Find = Callable[[str], Awaitable[Mapping[str, Any]]]
-"""A record's document by GUID. Raises NotFoundError, and other RecordErrors if it cannot be known."""
+"""Looks up a record's document by GUID. Raises NotFoundError, or another RecordError if the lookup fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """The answer to a query."""
+
     message: bytes | None
-    """None: who sent this gets no answer."""
+    """None: send no answer."""
     result: str
-    """What became of it, by one word: ``noerror``, ``nxdomain``, ``nodata``, ``refused``, ``truncated``, ``malformed`` ..."""
+    """The result as one word: ``noerror``, ``nxdomain``, ``nodata``, ``refused``, ``truncated``, ``malformed``, ..."""
 
 
 class Zone:
+    """The zone of the configuration."""
+
     def __init__(self, settings: Dns, find: Find):
         self.settings = settings
         self._find = find
         self.regions = Regions(settings.regions)
         self._apex = DNSLabel(settings.zone)
 
-    async def answer(self, query: bytes, asker: Network, *, udp: bool) -> Answer:
-        """``asker``: the address that the query came from, as a prefix. Raises nothing that depends on the query."""
+    async def answer(self, query: bytes, client: Network, *, udp: bool) -> Answer:
+        """Answer a query. ``client``: the source address as a host prefix. No query makes it raise."""
         if len(query) < HEADER:
             return Answer(None, "short")
         if query[2] & 0x80:
-            # To answer an answer would make two servers talk to each other for ever.
+            # Answering responses could make two servers loop for ever.
             return Answer(None, "response")
         try:
             asked = DNSRecord.parse(query)
             edns = _edns(asked)
             subnet = _subnet(edns)
         except Exception:
-            # dnslib lets out whatever its parts raise: struct's, Unicode's, index errors. Nothing of ours is in there.
+            # dnslib raises whatever its parts raise: struct, Unicode and index errors. No code of ours runs here.
             return Answer(_formerr(query), "malformed")
         reply = DNSRecord(DNSHeader(id=asked.header.id, qr=1, aa=1, rd=asked.header.rd, opcode=asked.header.opcode))
-        # Of what is no query, the other sections may have a meaning of their own (RFC 2136, section 2.3).
+        # Other opcodes may use the sections differently (RFC 2136, section 2.3).
         for question in asked.questions[:1] if asked.header.opcode == OPCODE.QUERY else ():
             reply.add_question(question)
-        result = await self._fill(reply, asked, edns, subnet, asker)
-        most = 65535 if not udp else UDP if edns is None else min(max(edns.rclass, UDP), UDP_MOST)
+        result = await self._fill(reply, asked, edns, subnet, client)
+        most = 65535 if not udp else MAX_UDP if edns is None else min(max(edns.rclass, MAX_UDP), MAX_EDNS_UDP)
         message = bytes(reply.pack())
         if len(message) > most:
             message, result = _truncated(reply), "truncated"
         return Answer(message, result)
 
-    async def _fill(self, reply: DNSRecord, asked: DNSRecord, edns: RR | None, subnet: Subnet | None, asker: Network) -> str:
-        """Puts what there is to answer into ``reply``, and gives the word for it."""
+    async def _fill(self, reply: DNSRecord, asked: DNSRecord, edns: RR | None, subnet: Subnet | None, client: Network) -> str:
+        """Fill ``reply``, and return the result word."""
         scope, extended = 0, 0
         if edns is not None and (edns.ttl >> 16) & 0xFF:
             result, extended = "badvers", BADVERS >> 4
@@ -81,11 +86,11 @@ class Zone:
         elif len(asked.questions) != 1:
             result = _refuse(reply, RCODE.FORMERR)
         else:
-            near, scope = self.regions.near(asker if subnet is None else subnet.network)
+            near, scope = self.regions.near(client if subnet is None else subnet.network)
             result = await self._look_up(reply, asked.questions[0], near)
         if edns is not None:
             options = [] if subnet is None else [EDNSOption(OPTION, subnet.answer(scope))]
-            reply.add_ar(EDNS0(udp_len=UDP_MOST, ext_rcode=extended, opts=options))
+            reply.add_ar(EDNS0(udp_len=MAX_EDNS_UDP, ext_rcode=extended, opts=options))
         return result
 
     async def _look_up(self, reply: DNSRecord, question: Any, near: tuple[int, ...]) -> str:
@@ -103,11 +108,11 @@ class Zone:
         except RecordError:
             return _refuse(reply, RCODE.SERVFAIL)
         if kind == QTYPE.ANY:
-            # RFC 8482, section 4.1: one of the sets is enough.
+            # RFC 8482, section 4.1: one RRset is enough.
             kind = found[0].rtype if found else kind
         wanted = [record for record in found if record.rtype == kind]
         for record in wanted:
-            # In the letters that the question has, by which resolvers know their own.
+            # Use the question's letter case, which resolvers compare.
             record.rname = question.qname
             reply.add_answer(record)
         if wanted:
@@ -119,20 +124,20 @@ class Zone:
         try:
             guid = check_guid(b".".join(name.label).decode("ascii"))
         except (GuidError, UnicodeDecodeError):
-            raise NotFoundError("no record has such a name") from None
+            raise NotFoundError("the name is not a valid GUID") from None
         return resource_records(name, await self._find(guid), self.settings.ttl, near)
 
     def _own(self) -> list[RR]:
-        """The zone's own: where it begins, and who serves it."""
+        """Return the SOA and NS records of the zone's apex."""
         servers = [RR(self._apex, QTYPE.NS, rdata=NS(name), ttl=self.settings.ttl) for name in self.settings.name_servers]
         return [self._soa(self.settings.ttl), *servers]
 
     def _negative(self, reply: DNSRecord) -> None:
-        """RFC 2308, section 3: how long there is nothing, is said by the SOA record."""
+        """Add the SOA record, which says how long the negative answer holds (RFC 2308, section 3)."""
         reply.add_auth(self._soa(self.settings.negative_ttl))
 
     def _soa(self, ttl: int) -> RR:
-        # There are no secondaries, so nobody looks at the serial; refresh, retry and expire are as RFC 1912 has them.
+        # There are no secondaries, so the serial does not matter; refresh, retry and expire are those of RFC 1912.
         times = (1, 1200, 180, 1209600, self.settings.negative_ttl)
         return RR(self._apex, QTYPE.SOA, rdata=SOA(self.settings.name_servers[0], self.settings.contact, times), ttl=ttl)
 
@@ -146,7 +151,7 @@ def _refuse(reply: DNSRecord, code: int, word: str | None = None) -> str:
 def _edns(asked: DNSRecord) -> RR | None:
     found = [record for record in asked.ar if record.rtype == QTYPE.OPT]
     if len(found) > 1:
-        raise ValueError("RFC 6891, section 6.1.1: more than one OPT")
+        raise ValueError("more than one OPT record (RFC 6891, section 6.1.1)")
     return found[0] if found else None
 
 
@@ -155,19 +160,19 @@ def _subnet(edns: RR | None) -> Subnet | None:
         return None
     given = [option.data for option in edns.rdata if option.code == OPTION]
     if len(given) > 1:
-        raise SubnetError("twice")
+        raise SubnetError("more than one client subnet option")
     return Subnet.read(bytes(given[0])) if given else None
 
 
 def _formerr(query: bytes) -> bytes:
-    """Of what cannot be read no more than the header comes back: id, opcode and RD."""
+    """Return a FORMERR answer, with only the header: id, opcode and RD."""
     (ident,) = struct.unpack("!H", query[:2])
     flags = 0x8000 | (query[2] & 0x79) << 8 | RCODE.FORMERR
     return struct.pack("!6H", ident, flags, 0, 0, 0, 0)
 
 
 def _truncated(reply: DNSRecord) -> bytes:
-    """Without records, so that nobody takes a part for the whole (RFC 2181, section 9)."""
+    """Return the reply truncated, without records, so that no partial RRset is used (RFC 2181, section 9)."""
     short = DNSRecord(reply.header, questions=reply.questions, ar=[record for record in reply.ar if record.rtype == QTYPE.OPT])
     short.header.tc = 1
     return bytes(short.pack())

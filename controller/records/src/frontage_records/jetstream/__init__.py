@@ -1,5 +1,6 @@
-"""The engine of many sites: NATS JetStream, which has the consensus (a Raft group per stream), the log and the mirrors.
+"""The engine for many sites: NATS JetStream provides consensus (a Raft group per stream), the log and the mirrors.
 
-Records of like placement share a stream, a class; a record is the last message of its subject there that counts (`chain`). Every
-write says which message it follows, so each record's writes have one order, whoever writes from wherever.
+Records with the same replica set form a placement group and share a stream. The state of a record is the last valid message of its
+subject in the stream (see `log`). Every write names the message that it follows, so each record's writes are totally ordered,
+whichever server writes.
 """

@@ -1,4 +1,4 @@
-"""The connection to JetStream: the few operations that records need, with errors that say what has become of them."""
+"""The connection to JetStream: the few operations that the store needs, with errors that tell whether an operation was done."""
 
 from __future__ import annotations
 
@@ -19,59 +19,59 @@ from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, Not
 
 from frontage_records.errors import EngineError, SizeError
 
-SAFE = 2, 11
-"""The first version of nats-server whose groups of several servers refuse a message that another has overtaken (`chain`), and of
-which `kill -9` was not seen to lose anything, as 2.9.10 was (docs/records.md)."""
+MIN_SERVER_VERSION = 2, 11
+"""The first version of nats-server whose replicated streams refuse overtaken messages (see `log`). It lost nothing in tests with
+`kill -9`, unlike 2.9.10 (docs/records.md)."""
 CONNECT_TIMEOUT = 5.0
-"""Seconds for the first connection; later ones are tried for ever."""
-PING = 4
-"""Seconds from ping to ping: a server that stands still is left for another after two without an answer."""
-ATTEMPT = 2.0
-"""Seconds for one answer; then it is asked again."""
-PATIENCE = 15.0
-"""Seconds for a whole operation: a group that has lost its leader has a new one after 4 to 9 (nats-server's election timeout),
-unless two candidates share the votes."""
-LOCAL_ATTEMPT = 1.0
-"""Seconds for a mirror at this site; then its origin is asked."""
-_PAUSE = 0.05
-_BEHIND, _CROWDED = 10071, 10164
-"""JetStream's error codes of a message that was expected to be behind another than it would be: one that is there, whose sequence
-number it says, or one that is on its way."""
+"""Seconds for the first connection. Reconnection is tried for ever."""
+PING_INTERVAL = 4
+"""Seconds between pings. After two unanswered pings the client changes to another server."""
+ATTEMPT_TIMEOUT = 2.0
+"""Seconds to wait for one answer before the request is repeated."""
+OPERATION_TIMEOUT = 15.0
+"""Seconds for a whole operation. A Raft group that has lost its leader elects a new one after 4 to 9 (nats-server's election
+timeout), unless candidates split the votes."""
+LOCAL_READ_TIMEOUT = 1.0
+"""Seconds to wait for a mirror at this site before the origin is read."""
+_RETRY_DELAY = 0.05
+_WRONG_SEQUENCE, _IN_FLIGHT = 10071, 10164
+"""JetStream's error codes for a message whose expected predecessor is not the last one: another message is stored (the error has its
+sequence number), or is in flight."""
 _LAST = re.compile(r"wrong last sequence: (\d+)")
 
 T = TypeVar("T")
 Message: TypeAlias = tuple[int, bytes]
-"""Its sequence number in its stream, and what it holds."""
+"""The sequence number of a message in its stream, and its data."""
 
 
 class OvertakenError(Exception):
-    """Another message came first: this one does not count."""
+    """Another message came first, so this one is not valid."""
 
 
-class CrowdedError(Exception):
-    """Another message is on its way, to a leader that may be none any longer and not know that yet: the one that is may have stored
-    this one."""
+class InFlightError(Exception):
+    """Another message is in flight at the leader that answered. If that one is no longer leader, the new one may have stored this
+    message."""
 
 
 class NoAnswerError(Exception):
-    """It may be stored, or be stored yet."""
+    """There was no answer: the message may have been stored, or may still be."""
 
 
-class Link:
-    """Make it with `connect`."""
+class Connection:
+    """A connection to JetStream. Create it with `connect`."""
 
     def __init__(self, client: Client, where: str):
         self.where = where
-        self.streams: JetStreamContext = client.jetstream(timeout=ATTEMPT)
-        self._nearby: JetStreamContext = client.jetstream(timeout=LOCAL_ATTEMPT)
+        self.context: JetStreamContext = client.jetstream(timeout=ATTEMPT_TIMEOUT)
+        self._nearby: JetStreamContext = client.jetstream(timeout=LOCAL_READ_TIMEOUT)
         self._client = client
 
     @classmethod
-    async def connect(cls, servers: list[str]) -> Link:
-        """Raises EngineError if none can be reached in time, or has no JetStream."""
+    async def connect(cls, servers: list[str]) -> Connection:
+        """Connect to one of the servers. Raises EngineError if none is reachable in time, or if it has no JetStream."""
         where, problems = ",".join(servers), ["no answer"]
 
-        async def note(error: Exception) -> None:
+        async def on_error(error: Exception) -> None:
             problems[0] = str(error) or type(error).__name__
 
         try:
@@ -80,136 +80,137 @@ class Link:
                     servers,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=0.2,
-                    error_cb=note,
-                    ping_interval=PING,
+                    error_cb=on_error,
+                    ping_interval=PING_INTERVAL,
                     max_outstanding_pings=2,
                 )
         except (OSError, TimeoutError, nats.errors.Error):
-            raise EngineError(f"{where}: cannot be reached: {problems[0]}; start nats-server with JetStream") from None
-        link = cls(client, where)
+            raise EngineError(f"{where}: cannot be reached: {problems[0]}: start nats-server with JetStream") from None
+        connection = cls(client, where)
         version = client.connected_server_version
-        if (version.major, version.minor) < SAFE:
+        if (version.major, version.minor) < MIN_SERVER_VERSION:
             await client.close()
-            found, need = f"{version.major}.{version.minor}.{version.patch}", ".".join(map(str, SAFE))
-            raise EngineError(f"{where}: nats-server {found} loses writes that it acknowledged; use {need} or later")
+            found, need = f"{version.major}.{version.minor}.{version.patch}", ".".join(map(str, MIN_SERVER_VERSION))
+            raise EngineError(f"{where}: nats-server {found} loses acknowledged writes: use {need} or later")
         try:
-            await link.ask(link.streams.account_info)
+            await connection.retry(connection.context.account_info)
         except BaseException as error:
             await client.close()
             if isinstance(error, EngineError):
-                raise EngineError(f"{where}: has no JetStream that answers: {error}; configure `jetstream` there") from None
+                raise EngineError(f"{where}: JetStream does not answer: {error}: configure `jetstream` there") from None
             raise
-        return link
+        return connection
 
     async def close(self) -> None:
+        """Close the connection."""
         await self._client.close()
 
-    async def ask(self, question: Callable[[], Awaitable[T]]) -> T:
-        """What may be asked again until it is answered. Raises EngineError, NotFoundError, BadRequestError."""
+    async def retry(self, request: Callable[[], Awaitable[T]]) -> T:
+        """Repeat an idempotent request until it is answered. Raises EngineError, NotFoundError, BadRequestError."""
         problem: Exception = TimeoutError()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(OPERATION_TIMEOUT):
                 while True:
                     try:
-                        return await question()
+                        return await request()
                     except (NotFoundError, BadRequestError):
                         raise
                     except (nats.errors.Error, TimeoutError) as error:
                         problem = error
-                        await asyncio.sleep(_PAUSE)
+                        await asyncio.sleep(_RETRY_DELAY)
         except TimeoutError:
-            raise EngineError(f"{self.where}: {problem or type(problem).__name__}; a group needs most of its servers") from None
+            raise EngineError(f"{self.where}: {problem or type(problem).__name__}: a majority of its servers must run") from None
 
     async def info(self, stream: str) -> dict[str, Any]:
-        """What JetStream says of a stream, with what the library leaves out. Raises EngineError, NotFoundError."""
+        """Return JetStream's information on a stream, with fields that the library omits. Raises EngineError, NotFoundError."""
         return await self._api(f"STREAM.INFO.{stream}")
 
     async def names(self) -> list[str]:
-        """Of all streams. Raises EngineError."""
+        """Return the names of all streams. Raises EngineError."""
         found: list[str] = []
         while page := (await self._api("STREAM.NAMES", {"offset": len(found)})).get("streams"):
             found += page
         return found
 
     async def _api(self, what: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        async def question() -> dict[str, Any]:
+        async def request() -> dict[str, Any]:
             data = b"" if body is None else json.dumps(body).encode()
-            message = await self._client.request(f"$JS.API.{what}", data, timeout=ATTEMPT)
+            message = await self._client.request(f"$JS.API.{what}", data, timeout=ATTEMPT_TIMEOUT)
             found: dict[str, Any] = json.loads(message.data)
             if "error" in found:
                 raise APIError.from_error(found["error"])
             return found
 
-        return await self.ask(question)
+        return await self.retry(request)
 
     async def cancel_move(self, stream: str) -> None:
-        """Where one is under way, and the server knows how (2.15); an older one takes a new placement in the middle instead."""
+        """Cancel a move in progress, if the server supports that (2.15). Older servers accept a new placement during a move instead."""
         with contextlib.suppress(nats.errors.Error, TimeoutError):
-            await self._client.request(f"$JS.API.STREAM.CANCEL_MOVE.{stream}", timeout=ATTEMPT)
+            await self._client.request(f"$JS.API.STREAM.CANCEL_MOVE.{stream}", timeout=ATTEMPT_TIMEOUT)
 
     async def read(self, stream: str, subject: str, since: int | None, *, nearby: bool) -> Message | None:
-        """The subject's first message of at least that sequence number; the last of all if None. None if there is none.
+        """Return the subject's first message from sequence number ``since`` on, or its last message if None; None if there is none.
 
-        By the leader's word, since allow_direct is off for such streams; or with ``nearby`` a mirror's, as far as it has come.
-        Raises EngineError, or with ``nearby`` TimeoutError: there is no such mirror, or it does not answer.
+        The leader answers, because these streams have allow_direct off. With ``nearby`` a mirror answers, which may lag. Raises
+        EngineError; with ``nearby`` TimeoutError if the mirror does not exist or does not answer.
         """
-        streams = self._nearby if nearby else self.streams
+        streams = self._nearby if nearby else self.context
 
-        async def question() -> api.RawStreamMsg:
+        async def request() -> api.RawStreamMsg:
             return await streams.get_msg(stream, seq=since, subject=subject, direct=nearby, next=since is not None)
 
         try:
-            found = await (question() if nearby else self.ask(question))
+            found = await (request() if nearby else self.retry(request))
         except NotFoundError:
             return None
         except (nats.errors.Error, TimeoutError) as error:
             raise TimeoutError(str(error)) from None
         return found.seq or 0, found.data or b""
 
-    async def publish(self, subject: str, data: bytes, behind: int) -> int:
-        """Store it, if ``behind`` is the sequence number of the subject's last message, or 0 and there is none. Returns its own,
-        once most of the group have it.
+    async def publish(self, subject: str, data: bytes, after: int) -> int:
+        """Store a message, if ``after`` is the sequence number of the subject's last message, or 0 and there is none.
 
-        Raises OvertakenError (another is there), CrowdedError, EngineError or SizeError (not done), NoAnswerError.
+        Returns the sequence number of the message once a majority of the Raft group has it. Raises OvertakenError (another message
+        is stored), InFlightError, EngineError or SizeError (not done), NoAnswerError.
 
-        A leader that has stood still hears what is published, as does the one after it, and the first answer is what comes here.
-        Only one that knows of later messages than ``behind`` is known to be no such; one that knows of less than that is one.
+        A former leader that was suspended receives the message too, as does the current leader, and the first answer wins. An
+        answer comes from the current order only if it knows a later message than ``after``; one that knows less is outdated.
         """
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + PATIENCE
-        headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(behind)}
+        deadline = loop.time() + OPERATION_TIMEOUT
+        headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(after)}
         while True:
             try:
-                return (await self.streams.publish(subject, data, headers=dict(headers))).seq
+                return (await self.context.publish(subject, data, headers=dict(headers))).seq
             except NoStreamResponseError:
-                # Nobody has heard it: the group has no leader at this moment.
+                # No server has received it: the group has no leader at the moment.
                 if loop.time() > deadline:
-                    raise EngineError(f"{self.where}: {subject}: no leader; a group needs most of its servers") from None
-                await asyncio.sleep(_PAUSE)
+                    raise EngineError(f"{self.where}: {subject}: no leader: a majority of its servers must run") from None
+                await asyncio.sleep(_RETRY_DELAY)
             except nats.errors.MaxPayloadError:
-                raise SizeError(f"{self.where}: {subject}: larger than the servers' max_payload; raise that") from None
+                raise SizeError(f"{self.where}: {subject}: larger than the servers' max_payload: raise max_payload") from None
             except (nats.errors.Error, TimeoutError) as error:
                 code = error.err_code if isinstance(error, APIError) else None
-                if code == _CROWDED:
-                    raise CrowdedError from None
-                if code == _BEHIND and (last := _LAST.search(str(error))) is not None and int(last[1]) > behind:
+                if code == _IN_FLIGHT:
+                    raise InFlightError from None
+                if code == _WRONG_SEQUENCE and (last := _LAST.search(str(error))) is not None and int(last[1]) > after:
                     raise OvertakenError from None
                 raise NoAnswerError(f"{self.where}: {error or type(error).__name__}") from None
 
-    async def request(self, subject: str, data: bytes, patience: float) -> bytes | None:
-        """The answer of one who listens; None if nobody does. Raises TimeoutError: it may have been heard."""
+    async def request(self, subject: str, data: bytes, seconds: float) -> bytes | None:
+        """Return the answer of a listener; None if there is no listener. On TimeoutError a listener may have received the request."""
         try:
-            return bytes((await self._client.request(subject, data, timeout=patience)).data)
+            return bytes((await self._client.request(subject, data, timeout=seconds)).data)
         except nats.errors.NoRespondersError:
             return None
         except (nats.errors.Error, TimeoutError) as error:
             raise TimeoutError(str(error)) from None
 
-    async def listen(self, subject: str, hear: Callable[[Msg], Awaitable[None]], queue: str = "") -> Subscription:
-        """``queue``: of those who listen by the same name, one gets each message. Raises EngineError."""
+    async def listen(self, subject: str, on_message: Callable[[Msg], Awaitable[None]], queue: str = "") -> Subscription:
+        """Subscribe to a subject. Among listeners with the same ``queue``, one gets each message. Raises EngineError."""
         try:
-            subscription = await self._client.subscribe(subject, queue=queue, cb=hear)
-            await self._client.flush(timeout=round(PATIENCE))
+            subscription = await self._client.subscribe(subject, queue=queue, cb=on_message)
+            await self._client.flush(timeout=round(OPERATION_TIMEOUT))
         except (nats.errors.Error, TimeoutError) as error:
             raise EngineError(f"{self.where}: {error or type(error).__name__}") from None
         return subscription

@@ -1,4 +1,4 @@
-"""The store on JetStream: the consistencies, of the groups' one order of each record's messages."""
+"""The store on JetStream. All consistency models rest on the total order of each record's messages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TypeVar
 
 from frontage_records.document import check_guid
 from frontage_records.errors import ContentionError, EngineError, NotFoundError, OutcomeUnknownError, VersionError
-from frontage_records.jetstream.connection import PATIENCE, Link, OvertakenError
+from frontage_records.jetstream.connection import OPERATION_TIMEOUT, Connection, OvertakenError
 from frontage_records.jetstream.entry import Entry
-from frontage_records.jetstream.placement_groups import ATTEMPTS, Groups
+from frontage_records.jetstream.locator import ATTEMPTS, RecordLocator
+from frontage_records.jetstream.placement_groups import PlacementGroups
 from frontage_records.jetstream.relay import Answer, Relay
-from frontage_records.jetstream.single_flight import Together
-from frontage_records.jetstream.streams import Classes
-from frontage_records.jetstream.subscriptions import Following
-from frontage_records.jetstream.write_cache import Place
+from frontage_records.jetstream.single_flight import SingleFlight
+from frontage_records.jetstream.subscriptions import Subscriptions
+from frontage_records.jetstream.write_cache import Location
 from frontage_records.record import DEFAULT_BOUNDS, Bounds, Clock, Consistency, Record, Write, Written, apply, now_us
 from frontage_records.ring import Ring
 from frontage_records.store import Store
@@ -27,23 +27,23 @@ from frontage_records.watch import Watch
 T = TypeVar("T")
 
 _SPREAD, _LONGEST_SPREAD = 0.002, 0.25
-"""Seconds, at most, before a write that was overtaken is tried again: after the first time, and after many."""
+"""Largest random delay in seconds before an overtaken write is tried again: after the first attempt, and after many."""
 
 
 class JetStream(Store):
-    """Any number of servers share one JetStream. Make it with `open`."""
+    """A store that any number of servers share. Create it with `open`."""
 
-    def __init__(self, link: Link, classes: Classes, own: int, bounds: Bounds, clock: Clock):
+    def __init__(self, connection: Connection, groups: PlacementGroups, own: int, bounds: Bounds, clock: Clock):
         super().__init__(bounds, clock)
-        self.classes = classes
-        self.link = link
-        self.groups = Groups(link, classes, own)
+        self.groups = groups
+        self.connection = connection
+        self.locator = RecordLocator(connection, groups, own)
         self._own = own
-        self._relay = Relay(link, own, self._relayed_write, self._relayed_read, self._relayed_place)
-        self._reads: Together[Record | None] = Together()
-        # Apart: two servers that take each other for the nearer one do not wait for each other.
-        self._reads_here: Together[Record | None] = Together()
-        self._following = Following(link, self._watches, self._found)
+        self._relay = Relay(connection, own, self._relayed_write, self._relayed_read, self._relayed_place)
+        self._reads: SingleFlight[Record | None] = SingleFlight()
+        # Separate from `_reads`, so that two servers that relay to each other cannot deadlock.
+        self._reads_here: SingleFlight[Record | None] = SingleFlight()
+        self._subscriptions = Subscriptions(connection, self._watches, self._found)
         self._closed = False
 
     @classmethod
@@ -59,29 +59,31 @@ class JetStream(Store):
         bounds: Bounds = DEFAULT_BOUNDS,
         clock: Clock = now_us,
     ) -> JetStream:
-        """``own``: this server's site, among ``sites``; ``serves``: it does what other sites' servers leave to that. Raises
-        EngineError."""
+        """Connect. ``own``: this server's site, one of ``sites``. ``serves``: accept operations from servers at other sites.
+
+        Raises EngineError.
+        """
         known = frozenset(sites)
-        link = await Link.connect(servers)
-        classes = Classes(link, Ring(known, controllers), own, known, replicas)
-        store = cls(link, classes, own, bounds, clock)
+        connection = await Connection.connect(servers)
+        groups = PlacementGroups(connection, Ring(known, controllers), own, known, replicas)
+        store = cls(connection, groups, own, bounds, clock)
         if not serves:
             return store
         try:
             await store._relay.start()
         except BaseException:
-            await link.close()
+            await connection.close()
             raise
         return store
 
     async def sites(self, guid: str) -> tuple[int, ...]:
         await self.get(guid)
-        place = await self.groups.find(guid)
-        if place is None:
-            raise NotFoundError(f"there is no record {guid}")
-        # Another server may have moved the class as a whole.
-        self.classes.forget(place.group.name)
-        return (await self.classes.get(place.group.name) or place.group).sites
+        location = await self.locator.find(guid)
+        if location is None:
+            raise NotFoundError(f"no such record: {guid}")
+        # Another server may have moved the whole group.
+        self.groups.forget(location.group.name)
+        return (await self.groups.get(location.group.name) or location.group).sites
 
     async def place(self, guid: str, sites: Collection[int]) -> None:
         self._check_open()
@@ -98,24 +100,24 @@ class JetStream(Store):
             return
         self._closed = True
         await super().close()
-        await self._following.close()
+        await self._subscriptions.close()
         await self._relay.close()
-        await self.classes.close()
-        await self.link.close()
+        await self.groups.close()
+        await self.connection.close()
 
     async def _read(self, guid: str) -> Record | None:
         self._check_open()
-        if not self.groups.known_total(guid):
-            place = await self.groups.find(guid, nearby=True)
-            if place is None or place.record is None or place.record.consistency is not Consistency.TOTAL:
-                return None if place is None else place.record
+        if not self.locator.known_total(guid):
+            location = await self.locator.find(guid, nearby=True)
+            if location is None or location.record is None or location.record.consistency is not Consistency.TOTAL:
+                return None if location is None else location.record
         return await self._reads.do(guid, lambda: self._ordered(guid))
 
     async def _ordered(self, guid: str) -> Record | None:
         home = await self._home(guid)
         if home is not None:
             with contextlib.suppress(OutcomeUnknownError):
-                # Of a read, nothing is unknown: it can be done again here.
+                # A read has no side effects: repeat it here.
                 answer = await self._relay.read(home, guid)
                 if answer is not None:
                     self._learn(guid, answer)
@@ -123,26 +125,28 @@ class JetStream(Store):
         return await self._reads_here.do(guid, lambda: self._ordered_here(guid))
 
     async def _home(self, guid: str) -> int | None:
-        """The site that has the record's order, if it is another than this."""
-        group = await self.groups.known(guid)
+        """Return the site that orders the record's writes; None if it is this one or unknown."""
+        group = await self.locator.known(guid)
         return None if group is None or group.sites[0] == self._own else group.sites[0]
 
     def _learn(self, guid: str, answer: Answer) -> None:
         if answer.at:
-            self.groups.remember(guid, answer.at)
+            self.locator.remember(guid, answer.at)
 
     async def _ordered_here(self, guid: str) -> Record | None:
-        """The read has its own place in the order, between the writes: a leader that is none any longer, without knowing it yet,
-        would answer with what has been; but it cannot get a message through."""
+        """Read as part of the total order, by writing a message.
+
+        A deposed leader that does not know it yet would answer reads with old state, but it cannot commit a message.
+        """
 
         async def step() -> Record | None:
-            place = await self.groups.head(guid)
-            if place is None or place.record is None:
+            location = await self.locator.cached_location(guid)
+            if location is None or location.record is None:
                 return None
-            await self._mark(place, guid)
-            return place.record
+            await self._confirm(location, guid)
+            return location.record
 
-        return await self._until_first(guid, step)
+        return await self._retry_overtaken(guid, step)
 
     async def _write(self, write: Write) -> Written:
         self._check_open()
@@ -167,67 +171,67 @@ class JetStream(Store):
         return Answer(None, await self._at(guid))
 
     async def _place_here(self, guid: str, sites: Collection[int]) -> None:
-        async with self.groups.turn(guid):
-            await self.groups.move(guid, list(sites))
+        async with self.locator.lock(guid):
+            await self.locator.move(guid, list(sites))
 
     async def _at(self, guid: str) -> str:
-        group = await self.groups.known(guid)
+        group = await self.locator.known(guid)
         return "" if group is None else group.name
 
     async def _write_here(self, write: Write) -> Written:
         async def step() -> Written:
-            place = await self.groups.head(write.guid, make=True)
-            if place is None:
-                raise EngineError(f"{write.guid}: its stream has been deleted in this moment")
+            location = await self.locator.cached_location(write.guid, make=True)
+            if location is None:
+                raise EngineError(f"{write.guid}: its stream has just been deleted: try again")
             try:
-                written = apply(place.record, write, self.clock(), self.bounds)
+                written = apply(location.record, write, self.clock(), self.bounds)
             except (VersionError, NotFoundError):
-                # A refusal says what there is, and is a read.
-                if place.record is not None:
-                    await self._mark(place, write.guid)
+                # A refusal reveals the record's state, so it must be ordered like a read.
+                if location.record is not None:
+                    await self._confirm(location, write.guid)
                 raise
-            if written.record is not place.record:
-                await self.groups.follow(place, write.guid, Entry(place.tip.entry.epoch, written.record))
-            elif self.groups.doubt(write.guid):
-                # It loses, so nothing is written behind what won: the leader has to say which that is.
+            if written.record is not location.record:
+                await self.locator.append(location, write.guid, Entry(location.tail.entry.epoch, written.record))
+            elif self.locator.invalidate(write.guid):
+                # The write loses, so nothing is appended: the leader has to confirm the winner.
                 return await step()
             return written
 
         self._check_open()
         check_guid(write.guid)
-        return await self._until_first(write.guid, step)
+        return await self._retry_overtaken(write.guid, step)
 
-    async def _mark(self, place: Place, guid: str) -> None:
-        """The same again. Raises OvertakenError if that is no longer the last."""
-        await self.groups.follow(place, guid, place.tip.entry)
+    async def _confirm(self, location: Location, guid: str) -> None:
+        """Append the same entry again. Raises OvertakenError if it is no longer the last."""
+        await self.locator.append(location, guid, location.tail.entry)
 
-    async def _until_first(self, guid: str, step: Callable[[], Awaitable[T]]) -> T:
-        deadline = asyncio.get_running_loop().time() + PATIENCE
-        async with self.groups.turn(guid):
+    async def _retry_overtaken(self, guid: str, step: Callable[[], Awaitable[T]]) -> T:
+        deadline = asyncio.get_running_loop().time() + OPERATION_TIMEOUT
+        async with self.locator.lock(guid):
             for attempt in range(ATTEMPTS):
                 try:
                     return await step()
                 except OvertakenError:
                     if asyncio.get_running_loop().time() > deadline:
                         break
-                    # By another server. Of many, one comes first each time; so they spread out.
+                    # Another server came first. Random delays spread the retries of many servers.
                     await asyncio.sleep(random.uniform(0, min(_SPREAD * 2**attempt, _LONGEST_SPREAD)))
-        raise ContentionError(f"{guid}: others wrote first, each time; try again")
+        raise ContentionError(f"{guid}: other writers came first each time: try again")
 
     @asynccontextmanager
     async def _subscribe(self, guid: str) -> AsyncIterator[Watch]:
         self._check_open()
-        await self._following.begin(guid)
+        await self._subscriptions.begin(guid)
         try:
             async with super()._subscribe(guid) as watch:
                 yield watch
         finally:
-            await self._following.end(guid)
+            await self._subscriptions.end(guid)
 
     async def _found(self, guid: str) -> Record | None:
-        place = await self.groups.find(guid)
-        return None if place is None else place.record
+        location = await self.locator.find(guid)
+        return None if location is None else location.record
 
     def _check_open(self) -> None:
         if self._closed:
-            raise EngineError(f"{self.link.where}: the connection is closed")
+            raise EngineError(f"{self.connection.where}: the connection is closed")

@@ -1,17 +1,17 @@
-"""Which of a record's messages count.
+"""The log of a record: which of its messages in the stream are valid.
 
-A message is published with ``Nats-Expected-Last-Subject-Sequence``, the last message that its writer saw, and the group's leader
-refuses it where another has come since or is on its way. From nats-server 2.11 on this holds for groups of several servers:
-messages that are on their way are counted, and a new leader takes none before it has applied all that its predecessors committed.
-(Earlier ones took all that were on their way together: nats-server issue 4320, pull requests 5794, 6194.) So a message that was
-taken is the next behind what its writer saw, and its writer needs no look to know.
+A message is published with ``Nats-Expected-Last-Subject-Sequence``, the last message that its writer has seen. The Raft leader refuses
+it if another message has been stored since, or is in flight. nats-server does this for replicated streams from version 2.11 on: it
+counts messages in flight, and a new leader accepts none before it has applied all entries that its predecessors committed. (Earlier
+versions accepted all messages in flight: nats-server issue 4320, pull requests 5794, 6194.) So an accepted message directly follows
+what its writer has seen, and the writer need not check.
 
-Each message also names the one that it follows, and counts only if it is the first to follow that, and that counts. An old leader's
-answer is a beginning of the same order, so it may say less than there is, but never otherwise. By this who has no answer, or is
-refused, finds out what has become of a message, and a message that somebody else has put into the stream changes nothing.
+Each message also names the message that it follows. It is valid only if it is the first to follow that message, and if that message
+is valid. An old leader's answer is a prefix of the same order: it may be incomplete, but it never contradicts. With this rule a writer
+that got no answer, or a refusal, finds out what has become of its message; and messages of other programs have no effect.
 
-That alone would not be enough, because a stream keeps `HISTORY` messages of a record: where so many follow the same one, or follow
-those that do, while somebody looks, the first of them is pushed out and another seems to be it.
+The rule alone would not suffice, because a stream keeps `HISTORY` messages per record. If more messages than that follow the same one
+during a lookup, the first of them is dropped and another appears to be the first.
 """
 
 from __future__ import annotations
@@ -20,83 +20,90 @@ import asyncio
 from dataclasses import dataclass
 
 from frontage_records.errors import EngineError
-from frontage_records.jetstream.connection import Link, Message
+from frontage_records.jetstream.connection import Connection, Message
 from frontage_records.jetstream.entry import Entry, decode
 
 HISTORY = 16
-"""Messages of a record that its stream keeps, for those who look at them while others write."""
-PAUSE = 0.05
-LOOKS = 50
-"""Times that the last message is looked for: who answers may not have it yet."""
+"""Messages per record that a stream keeps, so that readers can follow the log during concurrent writes."""
+RETRY_DELAY = 0.05
+"""Seconds between lookups."""
+MAX_LOOKUPS = 50
+"""Lookups of the last message: the answering server may not have it yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tip:
+class Tail:
+    """The end of a record's log."""
+
     sequence: int
-    """Of the last message that counts; 0: there is none."""
+    """Sequence number of the last valid message; 0 if there is none."""
     entry: Entry
+    """The content of that message."""
     last: int
-    """Of the last message, whether it counts or not."""
+    """Sequence number of the last message, valid or not."""
 
 
-class GoneError(Exception):
-    """What is asked for has been pushed out by newer messages."""
+class TrimmedError(Exception):
+    """Newer messages have displaced the wanted one from the stream."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A record's messages, by the leader's word; or a mirror's, as far as it has come: TimeoutError if it is not there."""
+class LogReader:
+    """Reads a record's messages from the leader, or from a mirror, which may lag. Without the mirror it raises TimeoutError."""
 
-    link: Link
+    connection: Connection
     stream: str
     subject: str
     nearby: bool = False
 
     async def last(self) -> Message | None:
-        return await self.link.read(self.stream, self.subject, None, nearby=self.nearby)
+        """Return the last message."""
+        return await self.connection.read(self.stream, self.subject, None, nearby=self.nearby)
 
-    async def behind(self, sequence: int) -> Message | None:
-        """The next one."""
-        return await self.link.read(self.stream, self.subject, sequence + 1, nearby=self.nearby)
+    async def after(self, sequence: int) -> Message | None:
+        """Return the next message after ``sequence``."""
+        return await self.connection.read(self.stream, self.subject, sequence + 1, nearby=self.nearby)
 
 
-async def tip(source: Source, guid: str) -> Tip:
-    """Raises EngineError."""
-    for _ in range(LOOKS):
-        found = await source.last()
+async def find_tail(reader: LogReader, guid: str) -> Tail:
+    """Return the tail of a record's log. Raises EngineError."""
+    for _ in range(MAX_LOOKUPS):
+        found = await reader.last()
         if found is None:
-            return Tip(0, Entry(0, None), 0)
+            return Tail(0, Entry(0, None), 0)
         last, entry = found[0], decode(guid, found[1])
         if entry.last == entry.after:
-            # The leader let nothing in between the two.
-            return Tip(last, entry, last)
-        # What it follows, counts: who wrote it had seen that.
-        at = counts = entry.after
+            # The leader admitted nothing in between.
+            return Tail(last, entry, last)
+        # The message that it follows is valid, because its writer has seen it.
+        at = valid = entry.after
         while at < last:
-            message = await source.behind(at)
+            message = await reader.after(at)
             if message is None:
-                # Answered by one that has not come so far.
+                # The answering server lags.
                 break
             at = message[0]
-            one = decode(guid, message[1])
-            if one.after == counts:
-                counts, entry = at, one
-        # Beyond the last, if that has gone for newer ones meanwhile.
+            candidate = decode(guid, message[1])
+            if candidate.after == valid:
+                valid, entry = at, candidate
+        # `at` is beyond `last` if newer messages have displaced that one meanwhile.
         if at == last:
-            return Tip(counts, entry, last)
-        await asyncio.sleep(PAUSE)
-    raise EngineError(f"{guid}: those who keep it do not agree how far it has come; try again")
+            return Tail(valid, entry, last)
+        await asyncio.sleep(RETRY_DELAY)
+    raise EngineError(f"{guid}: its servers do not agree on its last message: try again")
 
 
-async def follower(source: Source, guid: str, after: int) -> tuple[Entry | None, int]:
-    """The first message that follows ``after``; None: not there, as far as who answers knows. And the sequence number of the last
-    that was looked at. Raises GoneError, EngineError."""
+async def find_successor(reader: LogReader, guid: str, after: int) -> tuple[Entry | None, int]:
+    """Return the first message that follows ``after``, and the sequence number of the last message read.
+
+    The first is None if the answering server knows no such message. Raises TrimmedError, EngineError.
+    """
     at = after
-    while (message := await source.behind(at)) is not None:
+    while (message := await reader.after(at)) is not None:
         at, entry = message[0], decode(guid, message[1])
         if entry.after == after:
             return entry, at
         if entry.after > after:
-            # Who wrote it had seen later ones that count.
-            raise GoneError
+            # Its writer has seen later valid messages.
+            raise TrimmedError
     return None, at

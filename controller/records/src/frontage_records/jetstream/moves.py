@@ -1,8 +1,8 @@
-"""Moving a class as a whole, to its end or back again.
+"""Moves of whole placement groups, with rollback.
 
-nats-server moves the Raft group online: the new site's servers catch up, join, and the old ones leave. Until they have left, a
-majority is one of both together, so a new site that dies in between can stop the group's writes until it is back. A move that does
-not get to its end is taken back: the group's servers are wanted again where they were.
+nats-server moves a Raft group online: servers of the new site catch up and join, then the old ones leave. Until then a majority is
+counted over both, so a new site that fails in between can block the group's writes until it is back. A move that does not complete
+is rolled back: the group gets its old placement again.
 """
 
 from __future__ import annotations
@@ -16,52 +16,52 @@ from typing import Any, TypeAlias
 from nats.js.errors import NotFoundError
 
 from frontage_records.errors import EngineError
-from frontage_records.jetstream.connection import Link
-from frontage_records.jetstream.streams import Classes, StreamClass, tag
+from frontage_records.jetstream.connection import Connection
+from frontage_records.jetstream.placement_groups import PlacementGroup, PlacementGroups, tag
 
-PATIENCE = 300.0
-"""Seconds for a move; it grows with what the class holds, which goes over the wide area once for each new server."""
-_LEAST = 30.0
-"""Seconds for the way back, however little time there was for the way out."""
-_LOOK = 0.25
+MOVE_TIMEOUT = 300.0
+"""Seconds for a move. A move takes longer for larger groups: each new server copies all data over the wide area."""
+_MIN_ROLLBACK_TIMEOUT = 30.0
+"""Least number of seconds for a rollback."""
+_POLL_INTERVAL = 0.25
 
 Report: TypeAlias = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a class's Raft group is on its way."""
+class GroupStatus:
+    """The state of a placement group's Raft group."""
 
     settled: bool
-    """It has its full number of servers, at its first site, all of them up to date."""
-    says: str
+    """Whether the group has all its servers, at its first site, and all are up to date."""
+    description: str
     servers: tuple[str, ...]
-    """Their names, the leader's first if there is one."""
+    """Names of the servers, the leader first if there is one."""
 
 
 class MoveError(EngineError):
-    """The move did not get to its end."""
+    """The move did not complete."""
 
 
-async def standing(link: Link, one: StreamClass) -> Standing:
-    """Raises EngineError."""
+async def group_status(connection: Connection, group: PlacementGroup) -> GroupStatus:
+    """Return the status of a placement group. Raises EngineError."""
     try:
-        info = await link.info(one.stream)
+        info = await connection.info(group.stream)
     except NotFoundError:
-        raise EngineError(f"there is no class {one.name}") from None
+        raise EngineError(f"no such placement group: {group.name}") from None
     config, cluster = info["config"], info.get("cluster") or {}
     leader, peers = cluster.get("leader"), cluster.get("replicas") or []
     servers = (*([leader] if leader else []), *(peer["name"] for peer in peers))
-    says = _says(one, config, cluster)
-    return Standing(not says, says or "settled", servers)
+    pending = _pending(group, config, cluster)
+    return GroupStatus(not pending, pending or "settled", servers)
 
 
-def _says(one: StreamClass, config: dict[str, Any], cluster: dict[str, Any]) -> str:
-    """What is still to be done; empty if nothing is."""
+def _pending(group: PlacementGroup, config: dict[str, Any], cluster: dict[str, Any]) -> str:
+    """Return what the group is waiting for; empty if it is settled."""
     peers = cluster.get("replicas") or []
     desired = cluster.get("desired")
-    if tag(one.sites[0]) not in ((config.get("placement") or {}).get("tags") or []):
-        return "its placement is another"
+    if tag(group.sites[0]) not in ((config.get("placement") or {}).get("tags") or []):
+        return "the stream has another placement"
     if desired is not None:
         return str((desired.get("status") or {}).get("description") or "starting")
     if cluster and not cluster.get("leader"):
@@ -73,69 +73,72 @@ def _says(one: StreamClass, config: dict[str, Any], cluster: dict[str, Any]) -> 
 
 
 async def move(
-    link: Link,
-    classes: Classes,
+    connection: Connection,
+    groups: PlacementGroups,
     name: str,
     sites: Sequence[int],
     *,
-    patience: float = PATIENCE,
+    limit: float = MOVE_TIMEOUT,
     report: Report = lambda _: None,
-) -> StreamClass:
-    """Returns when the class is at ``sites``. Where that takes longer than ``patience`` seconds, or the caller is cancelled, it is
-    taken back first. Raises SiteError and EngineError (nothing is changed), MoveError (taken back, or on its way back)."""
-    before = await classes.get(name)
+) -> PlacementGroup:
+    """Move a placement group to ``sites``, and return once it is there.
+
+    After ``limit`` seconds, or on cancellation, the move is rolled back first. Raises SiteError and EngineError (nothing has
+    changed), MoveError (rolled back, or rollback in progress).
+    """
+    before = await groups.get(name)
     if before is None:
-        raise EngineError(f"there is no class {name}")
-    moved = await classes.move(name, sites)
+        raise EngineError(f"no such placement group: {name}")
+    moved = await groups.move(name, sites)
     try:
-        last = await _settle(link, moved, patience, report)
+        last = await _wait_until_settled(connection, moved, limit, report)
     except asyncio.CancelledError:
-        await asyncio.shield(_take_back(link, classes, before, patience, report))
+        await asyncio.shield(_roll_back(connection, groups, before, limit, report))
         raise
     if not last.settled:
-        await _take_back(link, classes, before, patience, report)
-        raise MoveError(f"{name}: not done in {patience:g} s ({last.says}); it is at {_text(before)} again")
+        await _roll_back(connection, groups, before, limit, report)
+        raise MoveError(f"{name}: not done in {limit:g} s ({last.description}): it is at {_text(before)} again; allow more time")
     return moved
 
 
-async def _take_back(link: Link, classes: Classes, before: StreamClass, patience: float, report: Report) -> None:
-    report(f"taking it back to {_text(before)}")
+async def _roll_back(connection: Connection, groups: PlacementGroups, before: PlacementGroup, limit: float, report: Report) -> None:
+    report(f"rolling back to {_text(before)}")
     problem: Exception = TimeoutError("no answer")
     try:
-        async with asyncio.timeout(_LEAST + patience):
-            await link.cancel_move(before.stream)
+        async with asyncio.timeout(_MIN_ROLLBACK_TIMEOUT + limit):
+            await connection.cancel_move(before.stream)
             while True:
                 try:
-                    await classes.move(before.name, before.sites)
+                    await groups.move(before.name, before.sites)
                     break
                 except EngineError as error:
-                    # The servers are still busy with what was cancelled.
+                    # The servers are still busy with the cancelled move.
                     problem = error
-                    await asyncio.sleep(_LOOK)
+                    await asyncio.sleep(_POLL_INTERVAL)
     except TimeoutError:
-        raise MoveError(f"{before.name}: cannot be taken back to {_text(before)} now: {problem}; move it there again") from None
-    last = await _settle(link, before, _LEAST + patience, report)
+        raise MoveError(f"{before.name}: cannot be rolled back to {_text(before)} now: {problem}: move it there again") from None
+    last = await _wait_until_settled(connection, before, _MIN_ROLLBACK_TIMEOUT + limit, report)
     if not last.settled:
-        raise MoveError(f"{before.name}: is on its way back to {_text(before)}: {last.says}")
+        raise MoveError(f"{before.name}: rollback to {_text(before)} is in progress: {last.description}")
 
 
-async def _settle(link: Link, one: StreamClass, patience: float, report: Report) -> Standing:
-    """The last that was seen of it."""
-    found = Standing(False, "starting", ())
+async def _wait_until_settled(connection: Connection, group: PlacementGroup, limit: float, report: Report) -> GroupStatus:
+    """Wait until the group is settled, and return its last status."""
+    status = GroupStatus(False, "starting", ())
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(patience):
-            while not found.settled:
+        async with asyncio.timeout(limit):
+            while not status.settled:
                 try:
-                    seen = await standing(link, one)
+                    current = await group_status(connection, group)
                 except EngineError as error:
-                    # Without a leader nobody knows, for as long as `patience` says.
-                    seen = Standing(False, str(error), ())
-                if seen.says != found.says:
-                    report(seen.says)
-                found = seen
-                await asyncio.sleep(0 if found.settled else _LOOK)
-    return found
+                    # Without a leader the status is unknown until the timeout.
+                    current = GroupStatus(False, str(error), ())
+                if current.description != status.description:
+                    report(current.description)
+                status = current
+                await asyncio.sleep(0 if status.settled else _POLL_INTERVAL)
+    return status
 
 
-def _text(one: StreamClass) -> str:
-    return f"site {', '.join(map(str, one.sites))}"
+def _text(group: PlacementGroup) -> str:
+    return f"site {', '.join(map(str, group.sites))}"

@@ -1,225 +1,269 @@
-"""Where a record is, from group to group: finding it, and moving it with no update lost or reordered (section 1.2.4).
+"""Placement groups: a stream whose Raft group is at one site, with a mirror at each other site of the replica set.
 
-A move commits a stop request as the last update of the old group, with the record as that left it, and then starts the new group
-from it. Everything else follows from each write naming the message that it follows: a write that is late finds the stop request in
-front of it, is refused, and goes to the new group. Whoever finds a stop request whose new group is not started yet starts it, so a
-mover that dies in between leaves nobody waiting.
+A group is called ``p`` and the number of a partition, or ``c`` and a number. The group of a partition holds its new records, and
+pointers to those that have moved. There is one ``c`` group for each replica set to which records have moved. The description of the
+stream contains the replica set, so a group can move as a whole and keep its name.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from secrets import token_hex
-from weakref import WeakValueDictionary
+import json
+import logging
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
-from frontage_records.errors import ContentionError, EngineError, NotFoundError, OutcomeUnknownError
-from frontage_records.jetstream.connection import PATIENCE, CrowdedError, Link, NoAnswerError, OvertakenError
-from frontage_records.jetstream.entry import Entry
-from frontage_records.jetstream.log import PAUSE, GoneError, Source, Tip, follower, tip
-from frontage_records.jetstream.streams import Classes, StreamClass
-from frontage_records.jetstream.write_cache import Heads, Place
-from frontage_records.record import Consistency
+from nats.js import api
+from nats.js.errors import BadRequestError, NotFoundError
 
-ATTEMPTS = 100
-"""Times that others may come first, before it is given up."""
-_REMEMBERED = 100_000
-"""Records whose class is remembered: the cached set of active replicas of section 1.2.2."""
+from frontage_records.errors import EngineError, SiteError
+from frontage_records.jetstream.connection import Connection
+from frontage_records.jetstream.log import HISTORY
+from frontage_records.ring import Ring, partition
+
+log = logging.getLogger(__name__)
+
+_PREFIX = "records-"
+CHANGES = "records-changes"
+"""Prefix of the subjects under which streams republish stored messages to subscribers, before the record's token."""
+_Change: TypeAlias = Callable[[api.StreamConfig], Awaitable[object]]
+_NAME_IN_USE = 10058
+_NAME = re.compile(r"records-(c(\d+)|p\d+)")
 
 
-class Groups:
-    def __init__(self, link: Link, classes: Classes, own: int):
-        self._link = link
-        self._classes = classes
+def token(guid: str) -> str:
+    """Return the GUID as one token of a subject. Dots separate tokens; '%' does not occur in GUIDs."""
+    return guid.replace(".", "%")
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementGroup:
+    """Records with the same replica set, which share a stream."""
+
+    name: str
+    sites: tuple[int, ...]
+    """The replica set: the site of the Raft group, then the sites of the mirrors."""
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream."""
+        return _PREFIX + self.name
+
+    def mirror(self, site: int) -> str:
+        """Return the name of the mirror at a site."""
+        return f"{self.stream}-at-{site}"
+
+    def subject(self, guid: str) -> str:
+        """Return the subject of a record."""
+        return f"records.{self.name}.{token(guid)}"
+
+
+class PlacementGroups:
+    """The placement groups as this server knows them. Cached groups may be stale: call `forget` if one is found to be."""
+
+    def __init__(self, connection: Connection, ring: Ring, own: int, sites: frozenset[int], replicas: int):
+        self._connection = connection
+        self._ring = ring
         self._own = own
-        self._at: OrderedDict[str, str] = OrderedDict()
-        self._heads = Heads()
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._sites = sites
+        self._replicas = replicas
+        self._known: dict[str, PlacementGroup] = {}
+        self._seen: dict[str, PlacementGroup] = {}
+        self._mirrors: dict[str, asyncio.Task[None]] = {}
 
-    @asynccontextmanager
-    async def turn(self, guid: str) -> AsyncIterator[None]:
-        """To be held by whoever uses `follow`: this server's own do not overtake each other. Raises ContentionError."""
-        lock = self._turns.setdefault(guid, asyncio.Lock())
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await lock.acquire()
-        except TimeoutError:
-            raise ContentionError(f"{guid}: those before were not done in {PATIENCE:g} s; try again") from None
-        try:
-            yield
-        finally:
-            lock.release()
+    async def close(self) -> None:
+        """Stop creating mirrors."""
+        tasks = list(self._mirrors.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def head(self, guid: str, *, make: bool = False) -> Place | None:
-        """What this server wrote last, if it did; else like `find`. To be told to nobody before something is written behind it."""
-        return self._heads.get(guid) or await self.find(guid, make=make)
+    def forget(self, name: str) -> None:
+        """Remove a group from the cache."""
+        self._known.pop(name, None)
 
-    async def known(self, guid: str) -> StreamClass | None:
-        """Where it is as far as this server knows, without a look; None if it has no partition yet. Raises EngineError."""
-        return await self._remembered(guid) or await self._classes.partition(guid, make=False)
-
-    async def find(self, guid: str, *, nearby: bool = False, make: bool = False) -> Place | None:
-        """By the leaders' words, or with ``nearby`` by a mirror's at this site, where there is one and it has the record.
-
-        None if nothing ever was in the record's partition; ``make`` makes that. Raises EngineError.
-        """
-        group = await self._remembered(guid)
-        direct = group is None
-        if group is None:
-            group = await self._classes.partition(guid, make=make)
-        if group is None:
-            return None
-        # The entry that led here, and its epoch, which the one here must have reached.
-        stop = Entry(0, None)
-        hops = 0
-        while hops < ATTEMPTS:
-            hops += 1
-            place = await self._last(group, guid, stop.epoch, nearby=nearby)
-            if place.tip.sequence == 0 and not direct:
-                # Remembered wrongly. Its partition knows.
-                self._at.pop(guid, None)
-                return await self.find(guid, nearby=nearby, make=make)
-            if stop.to is not None and (place.tip.sequence == 0 or place.tip.entry.epoch < stop.epoch):
-                await self._start(place, guid, stop)
-                continue
-            if place.tip.entry.to is None:
-                self.remember(guid, group.name)
-                return place
-            stop, direct = place.tip.entry, True
-            next_ = await self._classes.get(place.tip.entry.to)
-            if next_ is None:
-                raise EngineError(f"{guid}: has moved to {place.tip.entry.to}, which is not there; who has deleted that stream?")
-            group = next_
-        raise ContentionError(f"{guid}: moves faster than it can be followed; try again")
-
-    def doubt(self, guid: str) -> bool:
-        """Let the leader be asked next. Whether it would not have been."""
-        known = self._heads.get(guid) is not None
-        self._heads.drop(guid)
-        return known
-
-    def known_total(self, guid: str) -> bool:
-        """Whether this server has written it, and it is ``total``: records are so for life."""
-        place = self._heads.get(guid)
-        return place is not None and place.record is not None and place.record.consistency is Consistency.TOTAL
-
-    async def follow(self, place: Place, guid: str, entry: Entry) -> None:
-        """Write ``entry`` behind what was found there. Raises OvertakenError, OutcomeUnknownError, EngineError."""
-        group = place.group
-        # Until it is known to be done, this server does not know either what is last.
-        self._heads.drop(guid)
-        entry = replace(entry, after=place.tip.sequence, last=place.tip.last, write=token_hex(8))
-        sequence = await self._written(Source(self._link, group.stream, group.subject(guid)), guid, entry, place.tip.last)
-        if sequence is not None and entry.to is None:
-            self._heads.put(guid, Place(group, Tip(sequence, entry, sequence)))
-
-    async def _written(self, source: Source, guid: str, entry: Entry, last: int) -> int | None:
-        """The sequence number that it got; None: it is there, but perhaps no longer the last. Raises as `follow` does."""
-        again, doubt = False, ""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + PATIENCE
-        while True:
+    async def get(self, name: str) -> PlacementGroup | None:
+        """Return a group; None if it does not exist. Raises EngineError."""
+        found = self._known.get(name)
+        if found is None:
             try:
-                # Again, where nobody has answered: only the first that follows counts, so it is done once.
-                return await self._link.publish(source.subject, entry.encode(), last)
-            except OvertakenError:
-                if not again:
-                    raise
-            except CrowdedError:
-                pass
-            except NoAnswerError as error:
-                doubt = str(error)
-            except EngineError as error:
-                raise _unknown(guid, error) if again else error from None
-            again = True
-            try:
-                first, seen = await follower(source, guid, entry.after)
-            except GoneError:
-                if not doubt:
-                    # Where so many come at once, it was one of theirs that was on its way.
-                    raise OvertakenError from None
-                raise _unknown(guid, "many have written since") from None
-            except EngineError as error:
-                raise _unknown(guid, error) from None
-            if first is not None:
-                if first.write != entry.write:
-                    raise OvertakenError
+                info = await self._connection.retry(lambda: self._connection.context.stream_info(_PREFIX + name))
+            except NotFoundError:
                 return None
-            if loop.time() > deadline:
-                raise _unknown(guid, doubt or "refused, and nobody has written")
-            if seen > last:
-                # Behind messages that are none of ours.
-                last = seen
-                entry = replace(entry, last=last)
-            await asyncio.sleep(PAUSE)
+            found = _parse(info)
+            if found is not None:
+                self._mirror_here(found)
+                self._known[name] = found
+        return found
 
-    async def move(self, guid: str, sites: Sequence[int]) -> None:
-        """Raises NotFoundError, SiteError, ContentionError, OutcomeUnknownError, EngineError."""
-        for _ in range(ATTEMPTS):
-            place = await self.find(guid)
-            if place is None or place.record is None or place.record.document is None:
-                raise NotFoundError(f"there is no record {guid}")
-            if place.group.sites == tuple(sites):
-                return
-            target = await self._classes.at(sites)
-            if target.name == place.group.name:
-                # Another server has moved the class there as a whole.
-                return
-            stop = Entry(place.tip.entry.epoch + 1, place.record, target.name)
+    async def partition(self, guid: str, *, make: bool) -> PlacementGroup | None:
+        """Return the group of a record's partition, at its replica-controllers (Auspice, section 1.2). New records are created there.
+
+        None if the group does not exist and ``make`` is false.
+        """
+        part = partition(guid)
+        name = f"p{part}"
+        found = await self.get(name)
+        if found is None and make:
             try:
-                await self.follow(place, guid, stop)
-            except OvertakenError:
+                found = await self._make(PlacementGroup(name, self._ring.controllers(part)))
+            except _TakenError:
+                # Another server has just created it, with other sites.
+                found = await self.get(name)
+        return found
+
+    async def at(self, sites: Sequence[int]) -> PlacementGroup:
+        """Return the group with exactly these sites; a new one if there is none. Raises SiteError, EngineError."""
+        wanted = tuple(sites)
+        self._check(wanted)
+        while True:
+            names = await self._names()
+            for name in names:
+                if (await self._cached(name)).sites != wanted:
+                    continue
+                # Another server may have moved it since.
+                self._seen.pop(name)
+                found = await self._cached(name)
+                if found.sites == wanted:
+                    self._known[name] = found
+                    return found
+            number = 1 + max((int(name[1:]) for name in names if name.startswith("c")), default=0)
+            try:
+                return await self._make(PlacementGroup(f"c{number}", wanted))
+            except _TakenError:
+                # Another server has created it for other sites.
                 continue
-            # Who finds it, starts the new group.
-            await self.find(guid)
-            await self._point(guid, stop.epoch, target)
-            return
-        raise ContentionError(f"{guid}: others wrote first, {ATTEMPTS} times; try again")
 
-    async def _last(self, group: StreamClass, guid: str, epoch: int, *, nearby: bool) -> Place:
-        """A mirror that has not come as far as ``epoch`` is passed over."""
-        if nearby and self._own in group.sites[1:]:
+    async def move(self, name: str, sites: Sequence[int]) -> PlacementGroup:
+        """Start to move a group as a whole, while it stays in service. `moves` waits for the end.
+
+        Raises SiteError, EngineError.
+        """
+        moved = PlacementGroup(name, tuple(sites))
+        self._check(moved.sites)
+        before = await self.get(name)
+        if before is None:
+            raise EngineError(f"no such placement group: {name}")
+        await self._change(self._connection.context.update_stream, self._config(moved))
+        for site in moved.sites[1:]:
+            await self._make_mirror(moved, site)
+        for site in {*before.sites, *moved.sites} - set(moved.sites[1:]):
             try:
-                found = await tip(Source(self._link, group.mirror(self._own), group.subject(guid), nearby=True), guid)
-            except TimeoutError:
-                # No such mirror: the class may have moved.
-                self._classes.forget(group.name)
-            else:
-                if found.sequence and found.entry.epoch >= epoch:
-                    return Place(group, found)
-        return Place(group, await tip(Source(self._link, group.stream, group.subject(guid)), guid))
+                await self._connection.retry(partial(self._connection.context.delete_stream, moved.mirror(site)))
+            except NotFoundError:
+                continue
+        self._known[name] = moved
+        return moved
 
-    async def _start(self, place: Place, guid: str, stop: Entry) -> None:
-        if stop.record is None:
-            raise EngineError(f"{guid}: has moved to {place.group.name}, but is not there; restore that stream")
-        with contextlib.suppress(OvertakenError):
-            # Overtaken: by another who started it.
-            await self.follow(place, guid, Entry(stop.epoch, stop.record))
+    def _check(self, sites: tuple[int, ...]) -> None:
+        unknown = sorted(set(sites) - self._sites)
+        if unknown:
+            known = ", ".join(map(str, sorted(self._sites)))
+            raise SiteError(f"unknown site {unknown[0]}: use one of: {known}")
 
-    async def _point(self, guid: str, epoch: int, target: StreamClass) -> None:
-        """Let the record's partition name where it is now, so that nobody goes the whole way."""
-        group = await self._classes.partition(guid, make=False)
-        if group is None or group == target:
-            return
-        place = await self._last(group, guid, 0, nearby=False)
-        if place.tip.entry.to is not None and place.tip.entry.epoch <= epoch:
-            with contextlib.suppress(OvertakenError):
-                await self.follow(place, guid, Entry(epoch, None, target.name))
+    async def every(self) -> list[PlacementGroup]:
+        """Return all groups. Raises EngineError."""
+        self._seen.clear()
+        return [await self._cached(name) for name in await self._names()]
 
-    async def _remembered(self, guid: str) -> StreamClass | None:
-        name = self._at.get(guid)
-        return None if name is None else await self._classes.get(name)
+    async def _names(self) -> list[str]:
+        """Return the names of all groups.
 
-    def remember(self, guid: str, name: str) -> None:
-        self._at[guid] = name
-        self._at.move_to_end(guid)
-        if len(self._at) > _REMEMBERED:
-            self._at.popitem(last=False)
+        Listing names is reliable: a list with details is late, and fails, while any server with a mirror is down.
+        """
+        found = await self._connection.names()
+        return [matched[1] for name in found if (matched := _NAME.fullmatch(name)) is not None]
+
+    async def _cached(self, name: str) -> PlacementGroup:
+        """Return a group as it was when this server first read it. Raises EngineError."""
+        if name not in self._seen:
+            try:
+                info = await self._connection.retry(lambda: self._connection.context.stream_info(_PREFIX + name))
+            except NotFoundError:
+                raise EngineError(f"the placement group {name} has just been deleted: try again") from None
+            self._seen[name] = _parse(info) or PlacementGroup(name, ())
+        return self._seen[name]
+
+    async def _make(self, group: PlacementGroup) -> PlacementGroup:
+        """Create a group. Raises _TakenError if the name exists with other sites."""
+        await self._change(self._connection.context.add_stream, self._config(group))
+        for site in group.sites[1:]:
+            await self._make_mirror(group, site)
+        self._known[group.name] = group
+        return group
+
+    def _mirror_here(self, group: PlacementGroup) -> None:
+        """Create this site's mirror in the background, because the creator of the group may have failed before.
+
+        If the mirror's server is down, this takes long, and reads go to the origin meanwhile.
+        """
+        if self._own in group.sites[1:] and group.name not in self._mirrors:
+            task = self._mirrors[group.name] = asyncio.create_task(self._make_mirror(group, self._own))
+            task.add_done_callback(lambda _: self._mirrors.pop(group.name, None))
+
+    async def _make_mirror(self, group: PlacementGroup, site: int) -> None:
+        """Create a mirror. A site that is down gets it later; reads go to the origin meanwhile."""
+        config = api.StreamConfig(
+            name=group.mirror(site),
+            mirror=api.StreamSource(name=group.stream),
+            storage=api.StorageType.FILE,
+            num_replicas=1,
+            max_msgs_per_subject=HISTORY,
+            placement=api.Placement(tags=[tag(site)]),
+            allow_direct=True,
+        )
+        try:
+            await self._change(self._connection.context.add_stream, config)
+        except (EngineError, _TakenError) as error:
+            log.warning("%s: no mirror at site %d: %s", group.stream, site, error)
+
+    def _config(self, group: PlacementGroup) -> api.StreamConfig:
+        return api.StreamConfig(
+            name=group.stream,
+            description=json.dumps({"sites": group.sites}),
+            subjects=[group.subject("*")],
+            storage=api.StorageType.FILE,
+            num_replicas=self._replicas,
+            max_msgs_per_subject=HISTORY,
+            placement=api.Placement(tags=[tag(group.sites[0])]),
+            republish=api.RePublish(src=group.subject("*"), dest=f"{CHANGES}.{{{{wildcard(1)}}}}"),
+            # Only the leader answers reads, because followers may not have the last write yet.
+            allow_direct=False,
+        )
+
+    async def _change(self, change: _Change, config: api.StreamConfig) -> None:
+        """Apply an idempotent change. Raises EngineError, _TakenError."""
+        try:
+            await self._connection.retry(partial(change, config))
+        except BadRequestError as error:
+            if error.err_code == _NAME_IN_USE:
+                raise _TakenError from None
+            need = f"{config.num_replicas} servers with JetStream and {config.placement.tags if config.placement else ''}"
+            raise EngineError(f"{config.name}: {error.description}: provide {need} in one cluster") from None
+        except NotFoundError as error:
+            raise EngineError(f"{config.name}: {error.description}") from None
 
 
-def _unknown(guid: str, why: object) -> OutcomeUnknownError:
-    return OutcomeUnknownError(f"{guid}: {why}; read the record to see whether it was written")
+class _TakenError(Exception):
+    """A stream with this name has another configuration."""
+
+
+def tag(site: int) -> str:
+    """Return the tag that ``server_tags`` of a site's servers must contain."""
+    return f"site:{site}"
+
+
+def _parse(info: api.StreamInfo) -> PlacementGroup | None:
+    """Return the group of a stream; None if the stream is not one of a placement group."""
+    matched = _NAME.fullmatch(info.config.name or "")
+    if matched is None:
+        return None
+    try:
+        sites = tuple(int(site) for site in json.loads(info.config.description or "")["sites"])
+    except (ValueError, KeyError, TypeError):
+        log.warning("%s: the description of the stream does not contain the sites", info.config.name)
+        return None
+    return PlacementGroup(matched[1], sites)

@@ -1,9 +1,8 @@
-"""Operations that need a record's order are done by a record server at the site that has it: the paper's primary.
+"""Operations that need a record's order run at a record server of the site that orders it: the paper's primary.
 
-Who is beside the group's leader, and knows what it wrote there last (`heads`), needs one round trip to that; who is far away would
-first have to find out what is there, which is slow, and has been overtaken by then. So a server elsewhere sends the operation there
-whole, one round trip over the wide area, and does it itself only where nobody answers to the name. Who does it makes no difference
-to the order, which is the group's.
+A server near the Raft leader, which has the record's tail in its write cache, needs one short round trip. A distant server would first
+have to read the tail, which is slow and often stale by then. So it sends the whole operation to the ordering site, in one wide-area
+round trip, and runs it itself only if no server there answers. The Raft group determines the order in either case.
 """
 
 from __future__ import annotations
@@ -18,58 +17,66 @@ import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from frontage_records.errors import OutcomeUnknownError, RecordError, raised
-from frontage_records.jetstream.connection import PATIENCE, Link
-from frontage_records.jetstream.wire import head_of, pack, record_of, unpack
+from frontage_records.errors import OutcomeUnknownError, RecordError, from_problem
+from frontage_records.jetstream.connection import OPERATION_TIMEOUT, Connection
+from frontage_records.jetstream.wire import header_of, pack, record_of, unpack
 from frontage_records.record import Consistency, Write, Written
 
 log = logging.getLogger(__name__)
 
 SUBJECT = "records-at"
-"""And a dot, and a site's number: what the record servers there listen to, each message being one's."""
-_LAST = 2.0
-"""Seconds for what is under way when a server ends."""
+"""Prefix of the subject of a site, before a dot and the site id. One of the site's record servers gets each message."""
+_CLOSE_TIMEOUT = 2.0
+"""Seconds for operations in progress when a server closes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """The result of a relayed operation."""
+
     written: Written | None
-    """None: there is no record, or it was moved; of a read it is always `applied`."""
+    """None if there is no record, or for a move. For a read, `applied` is true."""
     at: str
-    """The class where the record is; empty if that is not known."""
+    """The name of the record's placement group; empty if unknown."""
 
 
 class Relay:
+    """Sends operations to other sites, and serves those for this site."""
+
     def __init__(
         self,
-        link: Link,
+        connection: Connection,
         own: int,
         write: Callable[[Write], Awaitable[Answer]],
         read: Callable[[str], Awaitable[Answer]],
         place: Callable[[str, Collection[int]], Awaitable[Answer]],
     ):
-        """``write``, ``read`` and ``place`` do it here."""
-        self._link = link
+        """``write``, ``read`` and ``place``: run the operations at this server."""
+        self._connection = connection
         self._own = own
         self._write, self._read, self._place = write, read, place
         self._subscription: Subscription | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Raises EngineError."""
-        self._subscription = await self._link.listen(f"{SUBJECT}.{self._own}", self._hear, queue="records")
+        """Start serving. Raises EngineError."""
+        self._subscription = await self._connection.listen(f"{SUBJECT}.{self._own}", self._on_message, queue="records")
 
     async def close(self) -> None:
+        """Stop serving, and finish operations in progress."""
         if self._subscription is not None:
             with contextlib.suppress(nats.errors.Error):
                 await self._subscription.unsubscribe()
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=_LAST)
+            _, late = await asyncio.wait(self._tasks, timeout=_CLOSE_TIMEOUT)
             for task in late:
                 task.cancel()
 
     async def write(self, site: int, write: Write) -> Answer | None:
-        """None: nobody is there, and nothing is done. Raises what the write raises there, and OutcomeUnknownError."""
+        """Write at another site. Returns None, with nothing done, if no server listens there.
+
+        Raises the errors of the write, and OutcomeUnknownError.
+        """
         head = {
             "guid": write.guid,
             "deleted": write.document is None,
@@ -80,27 +87,27 @@ class Relay:
         return await self._ask(site, write.guid, pack(head, write.document))
 
     async def read(self, site: int, guid: str) -> Answer | None:
-        """Likewise, of what an ordered read finds."""
+        """Run an ordered read at another site, like `write`."""
         return await self._ask(site, guid, pack({"guid": guid, "read": True}))
 
     async def place(self, site: int, guid: str, sites: Collection[int]) -> Answer | None:
-        """Likewise, of a move to ``sites``. Raises what the move raises there, and OutcomeUnknownError."""
+        """Move a record to ``sites`` from another site, like `write`."""
         return await self._ask(site, guid, pack({"guid": guid, "sites": list(sites)}))
 
     async def _ask(self, site: int, guid: str, question: bytes) -> Answer | None:
         try:
-            data = await self._link.request(f"{SUBJECT}.{site}", question, PATIENCE)
+            data = await self._connection.request(f"{SUBJECT}.{site}", question, OPERATION_TIMEOUT)
         except TimeoutError:
-            raise OutcomeUnknownError(f"{guid}: site {site} does not answer; read the record to see what it has done") from None
+            raise OutcomeUnknownError(f"{guid}: site {site} does not answer: read the record to find out what was done") from None
         if data is None:
             return None
         head, document = unpack(data)
         if "error" in head:
-            raise raised(head)
+            raise from_problem(head)
         record = record_of(guid, head, document)
         return Answer(None if record is None else Written(record, head["applied"]), head["at"])
 
-    async def _hear(self, message: Msg) -> None:
+    async def _on_message(self, message: Msg) -> None:
         task = asyncio.create_task(self._serve(message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -112,7 +119,9 @@ class Relay:
             answer = pack({"error": error.code, "message": str(error)})
         except Exception as error:
             log.exception("%s", message.subject)
-            answer = pack({"error": OutcomeUnknownError.code, "message": f"a fault of site {self._own}'s: {error!r}"})
+            answer = pack(
+                {"error": OutcomeUnknownError.code, "message": f"internal error at site {self._own}: {error!r}: see its log"}
+            )
         await message.respond(answer)
 
     async def _do(self, data: bytes) -> Answer:
@@ -131,4 +140,4 @@ def _answer(answer: Answer) -> bytes:
     if answer.written is None:
         return pack({"at": answer.at})
     record = answer.written.record
-    return pack({"at": answer.at, "applied": answer.written.applied} | head_of(record), record.document)
+    return pack({"at": answer.at, "applied": answer.written.applied} | header_of(record), record.document)

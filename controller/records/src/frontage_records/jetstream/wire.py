@@ -1,4 +1,4 @@
-"""What record servers write to streams and send to each other: one line of JSON, then a record's document as it is."""
+"""The format of messages in streams and between record servers: one line of JSON, then a record's document unchanged."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from frontage_records.record import Consistency, Record
 
 
 def pack(head: Mapping[str, Any], document: bytes | None = None) -> bytes:
+    """Encode a header and a document."""
     return json.dumps(head, separators=(",", ":")).encode() + b"\n" + (document or b"")
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """What `pack` made. Raises ValueError."""
+    """Decode the result of `pack`. Raises ValueError."""
     line, _, document = data.partition(b"\n")
     head = json.loads(line)
     if not isinstance(head, dict):
-        raise ValueError("its first line is no JSON object")
+        raise ValueError("the first line must be a JSON object")
     return head, document
 
 
-def head_of(record: Record) -> dict[str, Any]:
-    """All of it but its GUID and its document."""
+def header_of(record: Record) -> dict[str, Any]:
+    """Return the header of a record: all but its GUID and its document."""
     return {
         "consistency": record.consistency.value,
         "version": record.version,
@@ -33,7 +34,7 @@ def head_of(record: Record) -> dict[str, Any]:
 
 
 def record_of(guid: str, head: Mapping[str, Any], document: bytes) -> Record | None:
-    """None if there is none in it. Raises ValueError, KeyError, TypeError for what `head_of` has not made."""
+    """Return the record; None if the header has none. Raises ValueError, KeyError, TypeError for an invalid header."""
     if "version" not in head:
         return None
     kept = None if head["deleted"] else document

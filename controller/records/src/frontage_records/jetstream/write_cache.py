@@ -1,7 +1,8 @@
-"""The last message of records, as far as this server wrote it itself: who writes next need not ask what is there.
+"""A cache of log tails that this server has written, which saves the next write a read.
 
-A head may be wrong, since others write too. So nothing is said to anybody by a head alone: what was made of it is published behind
-it, and the leader refuses that where another message has come since (`chain`). Then the head is dropped, and the leader asked.
+A cached tail may be stale, because other servers write too. So no client gets an answer from the cache alone: the server first
+publishes the next message after the cached tail, and the leader refuses it if another message has been stored since (see `log`). Then
+the cached tail is dropped, and the leader is queried.
 """
 
 from __future__ import annotations
@@ -9,53 +10,59 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from frontage_records.jetstream.log import Tip
-from frontage_records.jetstream.streams import StreamClass
+from frontage_records.jetstream.log import Tail
+from frontage_records.jetstream.placement_groups import PlacementGroup
 from frontage_records.record import Record
 
-KEPT = 1 << 26
-"""Bytes of heads that are kept; the least recently written go first."""
+MAX_BYTES = 1 << 26
+"""Size of the cache; the least recently written records are evicted first."""
 _OVERHEAD = 1024
-"""Bytes of a head beside its document, about."""
+"""Approximate bytes of a cached tail without its document."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A record's group, and its last message there that counts."""
+class Location:
+    """The placement group of a record, and the tail of its log there."""
 
-    group: StreamClass
-    tip: Tip
+    group: PlacementGroup
+    tail: Tail
 
     @property
     def record(self) -> Record | None:
-        return self.tip.entry.record
+        """The state at the tail; None if there is none."""
+        return self.tail.entry.record
 
 
-class Heads:
-    def __init__(self, kept: int = KEPT):
-        self._kept = kept
+class WriteCache:
+    """The locations of records that this server wrote last."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES):
+        self._max_bytes = max_bytes
         self._size = 0
-        self._places: OrderedDict[str, Place] = OrderedDict()
+        self._locations: OrderedDict[str, Location] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._locations)
 
-    def get(self, guid: str) -> Place | None:
-        return self._places.get(guid)
+    def get(self, guid: str) -> Location | None:
+        """Return the cached location of a record."""
+        return self._locations.get(guid)
 
-    def put(self, guid: str, place: Place) -> None:
+    def put(self, guid: str, location: Location) -> None:
+        """Cache the location of a record."""
         self.drop(guid)
-        self._places[guid] = place
-        self._size += _size(place)
-        while self._size > self._kept:
-            _, gone = self._places.popitem(last=False)
-            self._size -= _size(gone)
+        self._locations[guid] = location
+        self._size += _size(location)
+        while self._size > self._max_bytes:
+            _, evicted = self._locations.popitem(last=False)
+            self._size -= _size(evicted)
 
     def drop(self, guid: str) -> None:
-        place = self._places.pop(guid, None)
-        if place is not None:
-            self._size -= _size(place)
+        """Remove a record from the cache."""
+        location = self._locations.pop(guid, None)
+        if location is not None:
+            self._size -= _size(location)
 
 
-def _size(place: Place) -> int:
-    return _OVERHEAD + len((place.record and place.record.document) or b"")
+def _size(location: Location) -> int:
+    return _OVERHEAD + len((location.record and location.record.document) or b"")

@@ -1,4 +1,4 @@
-"""Which sites are near who asks, as the end-user mapping has measured it (docs/mapping.md): followed in its store."""
+"""The sites nearest to clients, as measured by the end-user mapping (docs/mapping.md) and read from its store."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from frontage_records.dns.regions import Network, Regions
 log = logging.getLogger(__name__)
 
 
-class Mapped:
-    """Every client prefix with an RTT, and its sites, the nearest first; those that it has not measured itself are of the prefix
-    that covers it."""
+class MeasuredRegions:
+    """Every measured client prefix with its sites, nearest first. A prefix inherits missing RTTs from its covering prefix."""
 
     def __init__(
         self,
@@ -31,21 +30,19 @@ class Mapped:
         registry: CollectorRegistry,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """``sites``: ids of all."""
-        self.failures = Counter(
-            "frontage_records_dns_mapping_failures", "Looks into the mapping's store that failed", registry=registry
-        )
+        """``sites``: the ids of all sites."""
+        self.failures = Counter("frontage_records_dns_mapping_failures", "Failed reads of the mapping's store", registry=registry)
         self._settings = settings
         self._sites = np.array(sorted(set(sites)), np.int64)
         self._latency = Latency(len(self._sites))
         self._store: Store | None = None
         self._clock = clock
-        self._seen = 0
-        self._seen_at = clock()
+        self._version = 0
+        self._read_at = clock()
         self._error: str | None = None
 
     async def follow(self, regions: Regions) -> None:
-        """Until cancelled. While there is no store, what is known stays."""
+        """Update ``regions`` until cancelled. If the store is unavailable, they stay as they are."""
         try:
             while True:
                 await self.step(regions)
@@ -55,7 +52,7 @@ class Mapped:
                 self._store.close()
 
     async def step(self, regions: Regions) -> None:
-        """Take in what was measured since the last time."""
+        """Read the changes since the last step."""
         try:
             regions.put(await asyncio.to_thread(self._read))
         except StoreError as error:
@@ -70,16 +67,16 @@ class Mapped:
         if self._store is None:
             self._store = Store(self._settings.store, window=self._settings.window)
         now, version = self._clock(), self._store.version()
-        latency, since = self._latency, self._seen
+        latency, since = self._latency, self._version
         found: dict[Network, tuple[int, ...]] = {}
-        if now - self._seen_at > EXPIRED_RETENTION:
-            # What has expired meanwhile, the store may not tell any longer.
+        if now - self._read_at > EXPIRED_RETENTION:
+            # The store may have deleted rows that expired meanwhile: read everything again.
             found = {prefix.network: () for prefix in latency.cover.prefixes}
             latency, since = Latency(len(self._sites)), 0
         cells = self._store.measurements(since).at(self._sites.tolist())
         columns = np.searchsorted(self._sites, cells.sites)
         rows = latency.update(cells.prefixes, cells.rows, columns, cells.rtts)
-        self._latency, self._seen, self._seen_at = latency, version, now
+        self._latency, self._version, self._read_at = latency, version, now
         rtts, prefixes = latency.effective, latency.cover.prefixes
         for row in rows.tolist():
             known = int(np.isfinite(rtts[row]).sum())
