@@ -21,7 +21,6 @@ from frontage.mapping.cli import mapping as mapping_cli
 from frontage.mapping.cli import placement as placement_cli
 from frontage.service.control import ControlError, ask, is_listening, socket_path
 
-
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
