@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 # Use the same examples in each run, and no deadlines, because machines may be slow.
@@ -12,3 +18,25 @@ settings.load_profile("frontage")
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "controller" / "examples" / "demo.yaml"
+
+TEST_TIMEOUT = 240.0
+"""Seconds after which an asynchronous test is cancelled.
+
+pytest-timeout raises its error in whatever Python code is running. If that is a background task, asyncio stores the error there, and the
+test goes on without a limit. Cancellation of the test's own task is always effective.
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            item.obj = _limited(item.obj)
+
+
+def _limited(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @functools.wraps(test)
+    async def run(*args: Any, **kwargs: Any) -> None:
+        async with asyncio.timeout(TEST_TIMEOUT):
+            await test(*args, **kwargs)
+
+    return run

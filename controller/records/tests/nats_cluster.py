@@ -1,41 +1,45 @@
-"""nats-servers on this machine: in one cluster, or in one for each region."""
+"""nats-servers on this machine, in one cluster or in one per region."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import pytest
+from nats.js.errors import NotFoundError
 
-from frontage_records.jetstream.connection import MIN_SERVER_VERSION
+from frontage_records.jetstream.connection import MIN_SERVER_VERSION, Connection
 from frontage_testbed.natsservers import Node, Servers, free_ports
 
+CLEAR_TIMEOUT = 60.0
+"""Seconds to delete all streams, also on a busy machine."""
 BUILT = Path(__file__).parents[3] / "build" / "nats-server"
 BINARY = os.environ.get("NATS_SERVER") or (str(BUILT) if BUILT.exists() else shutil.which("nats-server"))
 
 
 def skip_without_server() -> None:
-    """Skip where there is no nats-server, or one that is not known to keep what it acknowledged (docs/records.md)."""
+    """Skip without a nats-server, or with a version that may lose acknowledged writes (docs/records.md)."""
     if BINARY is None:
-        pytest.skip("no nats-server: make build/nats-server, or its path in NATS_SERVER")
+        pytest.skip("no nats-server: run `make build/nats-server`, or set NATS_SERVER")
     text = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"v(\d+)\.(\d+)", text)
     if found is None or (int(found[1]), int(found[2])) < MIN_SERVER_VERSION:
-        pytest.skip(
-            f"{text.strip()} has been seen to lose acknowledged writes: make build/nats-server, or another's path in NATS_SERVER"
-        )
+        pytest.skip(f"{text.strip()} may lose acknowledged writes: run `make build/nats-server`, or set NATS_SERVER")
 
 
 class Cluster(Servers):
-    """One server for each set of sites."""
+    """A cluster with one server per set of sites."""
 
     def __init__(self, folder: Path, sites: Sequence[Sequence[int]], regions: Sequence[str] = ()):
-        """``regions``: each server's; none: all are in one cluster."""
+        """``regions``: the region of each server; without regions, all servers are in one cluster."""
         ports = iter(free_ports(3 * len(sites)))
         clusters = regions or ["records"] * len(sites)
         nodes = [
@@ -46,14 +50,15 @@ class Cluster(Servers):
 
     async def clear(self) -> None:
         """Delete all streams."""
-        client = await self.connect(self.nodes[0].cluster)
+        connection = await Connection.connect(self.urls)
         try:
-            streams = client.jetstream(timeout=5)
-            while found := await streams.streams_info():
-                for one in found:
-                    await streams.delete_stream(one.config.name or "")
+            async with asyncio.timeout(CLEAR_TIMEOUT):
+                while names := await connection.names():
+                    for name in names:
+                        with contextlib.suppress(NotFoundError):
+                            await connection.retry(partial(connection.context.delete_stream, name))
         finally:
-            await client.close()
+            await connection.close()
 
 
 def _run(_: Node, file: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -62,6 +67,6 @@ def _run(_: Node, file: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def supercluster(folder: Path, regions: int = 3, nodes: int = 3) -> Cluster:
-    """As many sites as regions, numbered from 1, with ``nodes`` servers each; a cluster of its own each."""
+    """Return a supercluster with one site per region, numbered from 1, each with a cluster of ``nodes`` servers."""
     sites = [site for site in range(1, regions + 1) for _ in range(nodes)]
     return Cluster(folder, [[site] for site in sites], [f"region-{site}" for site in sites])

@@ -1,10 +1,10 @@
-"""What is under test with the same tests: the engines, and a client that is routed to one of several sites' servers."""
+"""The stores that share tests: both engines, and a client that is routed among servers of several sites."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -25,12 +25,12 @@ from frontage_records.watch import Watch
 from nats_cluster import Cluster, skip_without_server
 
 NOW = 1_800_000_000_000_000
-"""Microseconds since the Unix epoch: the tests' clock stands still."""
+"""The fixed time of the tests' clock in microseconds since the Unix epoch."""
 BOUNDS = Bounds(max_bytes=1000, max_ahead=5_000_000)
 
 
 ROUTED = (1, 2, 3)
-"""The sites that a client chooses among."""
+"""The sites that the routed client chooses from."""
 
 
 class Clock:
@@ -45,7 +45,7 @@ class Engine(Protocol):
     clock: Clock
 
     async def open(self) -> Store:
-        """The same, at first empty, store again and again."""
+        """Open the same, initially empty, store."""
         ...
 
 
@@ -60,7 +60,7 @@ class SqliteEngine:
 
 
 class JetStreamEngine:
-    """One site, and all records in Raft groups of three."""
+    """JetStream at one site, with Raft groups of three servers."""
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
@@ -71,7 +71,7 @@ class JetStreamEngine:
 
 
 class RoutedStore(Store):
-    """A client that chooses among the servers of three sites, each with a store of its own on the same JetStream."""
+    """A client that chooses among the servers of three sites. Each has its own store on the same JetStream."""
 
     def __init__(self, clock: Clock):
         super().__init__(BOUNDS, clock)
@@ -91,7 +91,7 @@ class RoutedStore(Store):
         return self
 
     async def close(self) -> None:
-        """The servers. The client stays until `end`, so that it may be asked in vain."""
+        """Close the servers. The client stays open until `end`, for requests that fail."""
         for store in self._stores:
             await store.close()
         await asyncio.gather(*(runner.cleanup() for runner in self._runners))
@@ -153,9 +153,16 @@ class RoutedEngine:
             await one.end()
 
 
+async def close_all(stores: Iterable[Store]) -> None:
+    """Close stores, also if their servers no longer answer."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(30):
+            await asyncio.gather(*(store.close() for store in stores), return_exceptions=True)
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three servers, all of which are at site 1; the second is at site 2, too, and the third at site 3."""
+    """Three servers at site 1; the second is also at site 2, and the third also at site 3."""
     skip_without_server()
     cluster = Cluster(tmp_path_factory.mktemp("nats"), [[1], [1, 2], [1, 3]])
     cluster.start_all()

@@ -23,7 +23,7 @@ from frontage_records.record import Consistency
 from frontage_records.store import Store
 
 State: TypeAlias = tuple[int, str | None]
-"""The version, and what is written there; None: nothing yet, or deleted."""
+"""The version and the value; None: not written yet, or deleted."""
 
 NEVER = 1 << 62
 BUILT = Path(__file__).parents[3] / "build" / "porcupine"
@@ -32,10 +32,10 @@ PORCUPINE = os.environ.get("PORCUPINE") or (str(BUILT) if BUILT.exists() else No
 
 @dataclass(slots=True)
 class Operation:
-    """``end`` is NEVER if it is not known whether it was done; ``result`` then is None."""
+    """One operation. If its outcome is unknown, ``end`` is NEVER and ``result`` is None."""
 
     kind: str
-    """``read``, ``put``, ``delete``; ``refused``: a put or deletion for another version than there was."""
+    """``read``, ``put``, ``delete``, or ``refused``: a put or deletion with another version than the present one."""
     written: str | None
     if_version: int | None
     begin: int
@@ -43,7 +43,7 @@ class Operation:
     result: State | None = None
 
     def after(self, state: State) -> State | None:
-        """The state behind it, or None if it cannot come there."""
+        """Return the state after the operation; None if it is impossible in this state."""
         version, value = state
         present = version if value is not None else 0
         met = self.if_version is None or self.if_version == present
@@ -59,7 +59,7 @@ class Operation:
 
 @dataclass
 class History:
-    """Of one record. Begins and ends are numbered as they happen, so no clock is asked."""
+    """The history of one record. Starts and ends are numbered in order of occurrence, without a clock."""
 
     operations: list[Operation] = field(default_factory=list)
     _moments: count[int] = field(default_factory=count)
@@ -73,13 +73,13 @@ class History:
         operation.end, operation.result, operation.kind = next(self._moments), result, kind or operation.kind
 
     def drop(self, operation: Operation) -> None:
-        """It surely was not done."""
+        """Remove an operation that was certainly not done."""
         self.operations.remove(operation)
 
 
 def linearizable(operations: Sequence[Operation], start: State = (0, None)) -> bool:
-    """Whether there is a total order of them, within their begins and ends, in which each returns what it did."""
-    # What is not known to be done constrains nothing, if it read only.
+    """Return whether a total order of the operations, consistent with their starts and ends, explains all results."""
+    # A read with unknown outcome constrains nothing.
     todo = sorted((one for one in operations if one.end != NEVER or one.kind != "read"), key=lambda one: one.begin)
     required = sum(1 << i for i, one in enumerate(todo) if one.end != NEVER)
     seen: set[tuple[int, State]] = set()
@@ -99,7 +99,7 @@ def linearizable(operations: Sequence[Operation], start: State = (0, None)) -> b
 
 
 def _next(todo: Sequence[Operation], done: int) -> list[tuple[int, Operation]]:
-    """Those that began before any that is left has ended, with their bits; ``todo`` is in the order of the begins."""
+    """Yield operations that began before any remaining one ended, with their bits. ``todo`` is sorted by start."""
     left, first_end = ~done & (1 << len(todo)) - 1, NEVER
     found = []
     while left:
@@ -114,7 +114,7 @@ def _next(todo: Sequence[Operation], done: int) -> list[tuple[int, Operation]]:
 
 
 def porcupines(histories: Sequence[Sequence[Operation]]) -> list[bool]:
-    """The same of many, by Porcupine (tools/porcupine); skips where that is not built."""
+    """Check many histories with Porcupine (tools/porcupine). Skips if it is not built."""
     if PORCUPINE is None:
         pytest.skip("no porcupine: make build/porcupine, or its path in PORCUPINE")
     plain = [[asdict(one) | {"end": one.end if one.end != NEVER else None} for one in history] for history in histories]
@@ -124,7 +124,7 @@ def porcupines(histories: Sequence[Sequence[Operation]]) -> list[bool]:
 
 
 def totally_written(operations: Sequence[Operation]) -> bool:
-    """Whether writes have one order, and every read returns a state of that which was not there only later. (total-writes)"""
+    """Return whether writes have one order, and no read returns a state from its future (total-writes)."""
     writes = [one for one in operations if one.kind != "read"]
     if not linearizable(writes):
         return False
@@ -145,7 +145,7 @@ def totally_written(operations: Sequence[Operation]) -> bool:
 async def write_until(
     done: asyncio.Event, store: Store, history: History, by: object, guid: str = "guid", wrote: Callable[[], object] = lambda: None
 ) -> None:
-    """Put ``{"v": "BY.N"}``, one after the other, whatever fails; ``wrote`` is called after each that was acknowledged."""
+    """Put ``{"v": "BY.N"}`` for N = 1, 2, ..., in spite of failures. ``wrote`` is called after each acknowledged write."""
     n = 0
     while not done.is_set():
         n += 1
@@ -163,7 +163,7 @@ async def write_until(
 
 
 async def read_by(store: Store, history: History, guid: str = "guid") -> None:
-    """What is there then."""
+    """Read the record, and add the read to the history."""
     operation = history.begin("read")
     record = await store.get(guid)
     assert record.value is not None

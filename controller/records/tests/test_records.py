@@ -1,4 +1,4 @@
-"""What a record store promises, of every engine."""
+"""The guarantees of a record store, for every engine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ALL = list(Consistency)
 
 
 @pytest.mark.parametrize("consistency", ALL)
-async def test_what_is_put_is_there(store: Store, consistency: Consistency) -> None:
+async def test_get_returns_what_was_put(store: Store, consistency: Consistency) -> None:
     value = {"address": "2001:db8::7", "deep": {"list": [1, 2.5, None, True, "ä"]}}
     written = await store.put("films.example", value, consistency=consistency, stamp=NOW)
     assert written.applied
@@ -49,17 +49,17 @@ async def test_what_is_put_is_there(store: Store, consistency: Consistency) -> N
     assert (found.value, found.consistency, found.stamp) == (value, consistency, NOW)
 
 
-async def test_records_are_apart(store: Store) -> None:
+async def test_records_are_independent(store: Store) -> None:
     await store.put("a.b", {"n": 1})
     await store.put("a", {"n": 2})
     await store.put("A", {"n": 3})
     assert [(await store.get(guid)).value for guid in ("a.b", "a", "A")] == [{"n": 1}, {"n": 2}, {"n": 3}]
 
 
-async def test_consistency_is_eventual_and_stays_as_it_was_chosen(store: Store) -> None:
+async def test_consistency_defaults_to_eventual_and_cannot_change(store: Store) -> None:
     assert (await store.put("one", {})).record.consistency is Consistency.EVENTUAL
     await store.put("two", {}, consistency=Consistency.TOTAL)
-    with pytest.raises(ConsistencyError, match="total, which stays so"):
+    with pytest.raises(ConsistencyError, match="the consistency is total and cannot change"):
         await store.put("two", {}, consistency=Consistency.EVENTUAL)
     assert (await store.put("two", {})).record.consistency is Consistency.TOTAL
 
@@ -76,14 +76,14 @@ async def test_versions_count_writes(store: Store, consistency: Consistency) -> 
         await store.get("guid")
     with pytest.raises(NotFoundError):
         await store.delete("guid")
-    # A version is never used twice, or compare-and-put would take another document for the one that was read.
+    # Versions are never reused: compare-and-put would mistake another document for the one read.
     assert (await store.put("guid", {"n": 5})).record.version == 5
 
 
 @pytest.mark.parametrize("consistency", ORDERED)
 async def test_compare_and_put(store: Store, consistency: Consistency) -> None:
     await store.put("guid", {"n": 1}, consistency=consistency, if_version=0)
-    with pytest.raises(VersionError, match="version 1, not version 0"):
+    with pytest.raises(VersionError, match="has version 1, expected version 0"):
         await store.put("guid", {"n": 2}, if_version=0)
     await store.put("guid", {"n": 2}, if_version=1)
     with pytest.raises(VersionError):
@@ -91,13 +91,13 @@ async def test_compare_and_put(store: Store, consistency: Consistency) -> None:
     with pytest.raises(VersionError):
         await store.delete("guid", if_version=1)
     await store.delete("guid", if_version=2)
-    with pytest.raises(VersionError, match="not there"):
+    with pytest.raises(VersionError, match="does not exist, expected version"):
         await store.put("guid", {"n": 4}, if_version=3)
     assert (await store.put("guid", {"n": 4}, if_version=0)).record.version == 4
 
 
 @pytest.mark.parametrize("consistency", ORDERED)
-async def test_stamps_do_not_order_what_has_a_total_order(store: Store, consistency: Consistency) -> None:
+async def test_stamps_do_not_order_total_records(store: Store, consistency: Consistency) -> None:
     await store.put("guid", {"n": 1}, consistency=consistency, stamp=NOW)
     await store.put("guid", {"n": 2}, stamp=7)
     assert (await store.get("guid")).value == {"n": 2}
@@ -106,7 +106,7 @@ async def test_stamps_do_not_order_what_has_a_total_order(store: Store, consiste
 # Last writer wins
 
 
-async def test_the_latest_stamp_wins_in_any_order(store: Store) -> None:
+async def test_latest_stamp_wins_in_any_order(store: Store) -> None:
     await store.put("guid", {"n": 2}, stamp=NOW + 2)
     late = await store.put("guid", {"n": 1}, stamp=NOW + 1)
     assert not late.applied
@@ -115,7 +115,7 @@ async def test_the_latest_stamp_wins_in_any_order(store: Store) -> None:
     assert (await store.get("guid")).value == {"n": 3}
 
 
-async def test_of_equal_stamps_the_same_wins_whichever_came_first(store: Store) -> None:
+async def test_equal_stamps_have_the_same_winner_in_any_order(store: Store) -> None:
     for guid, values in (("up", ("a", "b")), ("down", ("b", "a"))):
         for value in values:
             await store.put(guid, {"v": value}, stamp=NOW)
@@ -124,7 +124,7 @@ async def test_of_equal_stamps_the_same_wins_whichever_came_first(store: Store) 
     assert again.applied, "the same write again is done"
 
 
-async def test_a_late_write_does_not_bring_back_what_was_deleted(store: Store) -> None:
+async def test_late_write_does_not_restore_deleted_record(store: Store) -> None:
     await store.put("guid", {"n": 1}, stamp=NOW)
     await store.delete("guid", stamp=NOW + 10)
     assert not (await store.put("guid", {"n": 2}, stamp=NOW + 9)).applied
@@ -134,7 +134,7 @@ async def test_a_late_write_does_not_bring_back_what_was_deleted(store: Store) -
     assert (await store.put("guid", {"n": 3}, stamp=NOW + 11)).applied
 
 
-async def test_without_a_stamp_the_last_to_arrive_wins(engine: Engine, store: Store) -> None:
+async def test_last_arrival_wins_without_stamps(engine: Engine, store: Store) -> None:
     skip_client(engine)
     await store.put("guid", {"n": 1}, stamp=NOW + BOUNDS.max_ahead)
     for n in (2, 3):
@@ -142,7 +142,7 @@ async def test_without_a_stamp_the_last_to_arrive_wins(engine: Engine, store: St
     assert (await store.get("guid")).value == {"n": 3}
 
 
-async def test_what_has_no_order_has_no_versions_to_compare(store: Store) -> None:
+async def test_compare_and_put_of_eventual_record_is_rejected(store: Store) -> None:
     await store.put("guid", {})
     with pytest.raises(NoOrderError):
         await store.put("guid", {}, if_version=1)
@@ -151,7 +151,7 @@ async def test_what_has_no_order_has_no_versions_to_compare(store: Store) -> Non
 
 
 @pytest.mark.parametrize("consistency", ALL)
-async def test_wrong_clocks_are_refused_and_change_nothing(store: Store, consistency: Consistency) -> None:
+async def test_invalid_stamps_are_rejected_and_change_nothing(store: Store, consistency: Consistency) -> None:
     await store.put("guid", {"n": 1}, consistency=consistency, stamp=NOW + BOUNDS.max_ahead)
     with pytest.raises(StampError, match=r"5.0 s ahead of this server's clock"):
         await store.put("guid", {"n": 2}, stamp=NOW + BOUNDS.max_ahead + 1)
@@ -163,9 +163,9 @@ async def test_wrong_clocks_are_refused_and_change_nothing(store: Store, consist
 
 
 @pytest.mark.parametrize("consistency", ALL)
-async def test_a_writer_a_year_ahead_is_told_and_wins_over_nobody(store: Store, consistency: Consistency) -> None:
+async def test_stamp_a_year_ahead_is_rejected(store: Store, consistency: Consistency) -> None:
     year = 365 * 86_400 * 10**6
-    with pytest.raises(StampError, match=r"31536000\.0 s ahead of this server's clock, at most 5 s is taken"):
+    with pytest.raises(StampError, match=r"31536000\.0 s ahead of this server's clock, but at most 5 s is accepted"):
         await store.put("guid", {"n": 1}, consistency=consistency, stamp=NOW + year)
     with pytest.raises(NotFoundError):
         await store.get("guid")
@@ -176,7 +176,7 @@ async def test_a_writer_a_year_ahead_is_told_and_wins_over_nobody(store: Store, 
     assert (await store.get("guid")).value == {"n": 4}
 
 
-async def test_a_server_clock_that_is_set_back_does_not_stop_writes_without_stamps(engine: Engine, store: Store) -> None:
+async def test_writes_without_stamps_survive_server_clock_set_back(engine: Engine, store: Store) -> None:
     skip_client(engine)
     await store.put("guid", {"n": 1})
     engine.clock.now -= 3600 * 10**6
@@ -184,11 +184,11 @@ async def test_a_server_clock_that_is_set_back_does_not_stop_writes_without_stam
     assert (await store.get("guid")).value == {"n": 2}
 
 
-# What is refused
+# Rejected input
 
 
 @pytest.mark.parametrize("guid", ["", "a b", "a/b", "x" * 129, "*", ">", "ä", "..", ".", "a\n"])
-async def test_guids(store: Store, guid: str) -> None:
+async def test_invalid_guids_are_rejected(store: Store, guid: str) -> None:
     for operation in (store.get(guid), store.put(guid, {}), store.delete(guid), store.sites(guid), store.place(guid, [1])):
         with pytest.raises(GuidError):
             await operation
@@ -197,15 +197,15 @@ async def test_guids(store: Store, guid: str) -> None:
             pass
 
 
-async def test_size_is_that_of_the_encoding_in_bytes(store: Store) -> None:
+async def test_size_limit_counts_encoded_bytes(store: Store) -> None:
     room = BOUNDS.max_bytes - len('{"v":""}')
     await store.put("guid", {"v": "ä" * (room // 2)})
-    with pytest.raises(SizeError, match="more than a record's 1000"):
+    with pytest.raises(SizeError, match="at most 1000 are allowed"):
         await store.put("guid", {"v": "ä" * (room // 2 + 1)})
 
 
 @pytest.mark.parametrize("value", [[], "text", None, {"v": float("nan")}, {"v": float("inf")}, {"v": "\ud800"}, {"v": {1, 2}}])
-def test_what_is_no_document(value: object) -> None:
+def test_invalid_documents_are_rejected(value: object) -> None:
     with pytest.raises(DocumentError):
         encode(value, 1000)  # type: ignore[arg-type]
 
@@ -216,16 +216,16 @@ DEEP = b'{"v":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'"a"', b'{"a":NaN}', b'{"a":1,"a":2}', b"\xff\xfe", b'{"a":' + b"9" * 5000 + b"}", DEEP]
 )
-def test_what_is_no_document_from_outside(body: bytes) -> None:
+def test_invalid_bodies_are_rejected(body: bytes) -> None:
     with pytest.raises(DocumentError):
         encode(parse(body, 1 << 20), 1 << 20)
 
 
-def test_equal_documents_are_the_same_bytes() -> None:
+def test_equal_documents_have_equal_encodings() -> None:
     assert encode(parse(b'{"b": [1, 2],\n "a": "\\u00e4"}', 100), 100) == encode({"a": "ä", "b": [1, 2]}, 100)
 
 
-async def test_sites(store: Store) -> None:
+async def test_sites_and_moves(store: Store) -> None:
     await store.put("guid", {})
     sites = await store.sites("guid")
     assert 1 in sites
@@ -240,7 +240,7 @@ async def test_sites(store: Store) -> None:
 # Subscriptions
 
 
-async def test_a_subscriber_sees_what_is_and_what_comes(store: Store) -> None:
+async def test_subscriber_gets_present_and_later_states(store: Store) -> None:
     await store.put("guid", {"n": 1}, consistency=Consistency.TOTAL)
     async with store.subscribe("guid") as watch:
         assert _values([await watch.next()]) == [{"n": 1}]
@@ -252,13 +252,13 @@ async def test_a_subscriber_sees_what_is_and_what_comes(store: Store) -> None:
     assert store.subscriptions == 0
 
 
-async def test_a_subscriber_may_come_before_the_record(store: Store) -> None:
+async def test_subscription_before_creation(store: Store) -> None:
     async with store.subscribe("guid") as watch:
         await store.put("guid", {"n": 1}, consistency=Consistency.TOTAL)
         assert _values([await watch.next()]) == [{"n": 1}]
 
 
-async def test_a_slow_subscriber_skips_but_gets_the_last_and_never_goes_back(store: Store) -> None:
+async def test_slow_subscriber_skips_to_latest_and_never_goes_back(store: Store) -> None:
     async with store.subscribe("guid") as watch:
         for n in range(1, 101):
             await store.put("guid", {"n": n}, consistency=Consistency.TOTAL)
@@ -288,14 +288,14 @@ def _values(records: Sequence[Record | None]) -> list[object]:
 
 @pytest.mark.parametrize("consistency", ORDERED)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_histories(store: Store, consistency: Consistency, seed: int) -> None:
+async def test_concurrent_histories_are_consistent(store: Store, consistency: Consistency, seed: int) -> None:
     history = History()
     await asyncio.gather(*(worker(store, history, consistency, seed * 100 + i, 12) for i in range(6)))
     assert (linearizable if consistency is Consistency.TOTAL else totally_written)(history.operations), f"seed {seed}"
 
 
 async def worker(store: Store, history: History, consistency: Consistency, seed: int, operations: int, guid: str = "guid") -> None:
-    """Reads, puts, compare-and-puts and deletions, one after the other."""
+    """Run random reads, puts, compare-and-puts and deletions in sequence."""
     rng = random.Random(seed)
     known = 0
     for i in range(operations):
@@ -323,14 +323,14 @@ async def worker(store: Store, history: History, consistency: Consistency, seed:
         except VersionError:
             history.end(operation, None, "refused")
         except NotFoundError:
-            # It read that there is none.
+            # It has read that the record does not exist.
             history.end(operation, (0, None), "read")
         else:
             history.end(operation, (result.record.version, written))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_eventual_writers_agree_in_the_end(store: Store, seed: int) -> None:
+async def test_eventual_writers_converge(store: Store, seed: int) -> None:
     rng = random.Random(seed)
     writes = [(NOW + rng.randrange(10), {"by": rng.randrange(5)}) for _ in range(60)]
     results = await asyncio.gather(*(store.put("guid", value, stamp=stamp) for stamp, value in writes))
@@ -340,7 +340,7 @@ async def test_eventual_writers_agree_in_the_end(store: Store, seed: int) -> Non
     assert any(result.applied and result.record == found for result in results)
 
 
-async def test_nobody_loses_an_increment(store: Store) -> None:
+async def test_concurrent_increments_are_not_lost(store: Store) -> None:
     async def increment() -> None:
         while True:
             record = await store.get("counter")
@@ -356,7 +356,7 @@ async def test_nobody_loses_an_increment(store: Store) -> None:
     assert (await store.get("counter")).value == {"n": 20}
 
 
-async def test_what_was_written_is_there_after_a_restart(engine: Engine) -> None:
+async def test_records_survive_restart(engine: Engine) -> None:
     store = await engine.open()
     before = [(await store.put(f"guid-{i}", {"i": i}, consistency=one)).record for i, one in enumerate(ALL)]
     await store.delete("guid-2")

@@ -1,4 +1,4 @@
-"""Who may do what over HTTP: bearer tokens, and certificates."""
+"""Access control over HTTP: bearer tokens and certificates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tokens(tmp_path: Path) -> dict[str, str]:
     return {may: token for may, (token, _) in drawn.items()}
 
 
-async def test_each_token_may_what_it_is_for(tmp_path: Path, tokens: dict[str, str]) -> None:
+async def test_token_permissions_are_enforced(tmp_path: Path, tokens: dict[str, str]) -> None:
     server = await served(tmp_path, f"  tokens: {tmp_path}/tokens.toml\n")
     url = "http://{}:{}".format(*server.address)
     allowed = {"read": 1, "write": 2, "place": 3}
@@ -50,7 +50,7 @@ async def test_each_token_may_what_it_is_for(tmp_path: Path, tokens: dict[str, s
                     if need <= most:
                         await operation
                         continue
-                    with pytest.raises(ForbiddenError, match=f"the token is for {may}, this needs one for"):
+                    with pytest.raises(ForbiddenError, match=f"the token permits {may}: this request needs"):
                         await operation
         for token in (None, "nobody's", tokens["place"][:-1]):
             async with RecordClient(url, token=token) as client:
@@ -65,8 +65,8 @@ async def test_each_token_may_what_it_is_for(tmp_path: Path, tokens: dict[str, s
         await server.close()
 
 
-async def test_what_is_refused_says_how(tmp_path: Path, tokens: dict[str, str]) -> None:
-    """RFC 6750, section 3."""
+async def test_refusals_have_challenge_headers(tmp_path: Path, tokens: dict[str, str]) -> None:
+    """See RFC 6750, section 3."""
     server = await served(tmp_path, f"  tokens: {tmp_path}/tokens.toml\n")
     url = "http://{}:{}/records/guid".format(*server.address)
     cases = {
@@ -103,25 +103,25 @@ async def test_what_is_refused_says_how(tmp_path: Path, tokens: dict[str, str]) 
         f"[[tokens]]\nname = 'a'\nmay = 'read'\nsha256 = '{'0' * 64}'\n" * 2,
     ],
 )
-def test_files_of_tokens_that_are_none(tmp_path: Path, text: str) -> None:
+def test_invalid_token_files_are_rejected(tmp_path: Path, text: str) -> None:
     file = tmp_path / "tokens.toml"
     file.write_text(text)
     with pytest.raises(EngineError, match=re.escape(str(file))):
         Tokens.load(file)
 
 
-async def test_a_missing_file_of_tokens_is_told_before_anything_is_served(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match=r"missing\.toml: no tokens can be read"):
+async def test_missing_token_file_is_reported_before_serving(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=r"missing\.toml: cannot read tokens"):
         await served(tmp_path, f"  tokens: {tmp_path}/missing.toml\n")
 
 
-def test_tokens_do_not_go_in_the_clear() -> None:
+def test_tokens_without_tls_need_loopback_address() -> None:
     text = f"{EXAMPLE.read_text(encoding='utf-8')}\nrecords:\n  listen: 0.0.0.0:8480\n  tokens: tokens.toml\n"
     with pytest.raises(ConfigError, match="tokens would go in the clear"):
         loads(text, EXAMPLE)
 
 
-def test_the_command_draws_a_token_that_is_known(tmp_path: Path) -> None:
+def test_token_command_generates_valid_token(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.app, ["records", "token", "web", "--may", "write"])
     assert done.exit_code == 0
     (tmp_path / "tokens.toml").write_text(done.stdout)
@@ -141,7 +141,7 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     return files
 
 
-async def test_clients_need_a_certificate_where_it_is_asked_for(tmp_path: Path) -> None:
+async def test_client_certificates_are_required_if_configured(tmp_path: Path) -> None:
     own, client, other = (certificate(tmp_path, name) for name in ("server", "client", "other"))
     tls = f"  tls: {{ certificate: {own[0]}, key: {own[1]}, clients: {client[0]} }}\n"
     server = await served(tmp_path, tls)
@@ -155,7 +155,7 @@ async def test_clients_need_a_certificate_where_it_is_asked_for(tmp_path: Path) 
                 if files is client:
                     assert (await one.put("guid", {"n": 1})).applied
                     continue
-                # The server turns it away when the handshake is done (TLS 1.3), so of a write one cannot know that.
+                # With TLS 1.3 the server rejects the client after the handshake, so the outcome of a write is unknown.
                 with pytest.raises(RecordError):
                     await one.put("guid", {"n": 2})
         context = ssl.create_default_context(cafile=own[0])
@@ -166,7 +166,7 @@ async def test_clients_need_a_certificate_where_it_is_asked_for(tmp_path: Path) 
         await server.close()
 
 
-async def test_certificates_that_are_none_are_told(tmp_path: Path) -> None:
+async def test_invalid_certificates_are_reported(tmp_path: Path) -> None:
     good = certificate(tmp_path, "server")
     bad = tmp_path / "bad.pem"
     bad.write_text("hello")

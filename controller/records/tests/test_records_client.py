@@ -1,4 +1,4 @@
-"""The client before several sites' servers: real HTTP, each site's server being whatever the test makes it."""
+"""The client with servers at several sites: real HTTP, with handlers given by the tests."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ RECORD = {"guid": GUID, "consistency": "eventual", "version": 1, "stamp": 1, "va
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class World:
-    """Five sites of which each counts what it is asked, and answers by its handler."""
+class Testbed:
+    """Five sites. Each counts its requests and answers by its handler."""
 
     def __init__(self) -> None:
         self.actives: list[int] = [4, 5]
@@ -55,127 +55,127 @@ class World:
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
-    found = World()
+async def testbed() -> AsyncIterator[Testbed]:
+    found = Testbed()
     await asyncio.gather(*(found.start(site) for site in SITES))
     yield found
     await asyncio.gather(*(runner.cleanup() for runner in found.runners.values()))
 
 
 @asynccontextmanager
-async def client(world: World, nearest_first: tuple[int, ...] = SITES) -> AsyncIterator[RecordClient]:
-    async with RecordClient(world.urls) as found:
+async def client(testbed: Testbed, nearest_first: tuple[int, ...] = SITES) -> AsyncIterator[RecordClient]:
+    async with RecordClient(testbed.urls) as found:
         for place, site in enumerate(nearest_first):
             latency = found.router.latency[site]
             latency.average = latency.estimate = 0.01 * (place + 1)
         yield found
 
 
-async def test_the_nearest_replica_is_asked_and_the_controllers_once(world: World) -> None:
-    async with client(world) as found:
+async def test_requests_go_to_nearest_replica_and_controllers_are_queried_once(testbed: Testbed) -> None:
+    async with client(testbed) as found:
         for _ in range(3):
             assert (await found.get(GUID)).value == {"a": 1}
         assert found.router.latency[4].average < 0.04
     controller = min(CONTROLLERS)
-    assert world.asked == [(controller, "GET", f"/records/{GUID}/sites"), *[(4, "GET", f"/records/{GUID}")] * 3]
+    assert testbed.asked == [(controller, "GET", f"/records/{GUID}/sites"), *[(4, "GET", f"/records/{GUID}")] * 3]
 
 
-async def test_a_dead_site_is_passed_by_reads_and_writes(world: World) -> None:
-    async with client(world) as found:
+async def test_reads_and_writes_fail_over_from_dead_site(testbed: Testbed) -> None:
+    async with client(testbed) as found:
         await found.get(GUID)
-        await world.runners[4].cleanup()
+        await testbed.runners[4].cleanup()
         assert (await found.get(GUID)).version == 1
         assert (await found.put(GUID, {"a": 1})).applied
         assert found.router.latency[4].estimate > found.router.latency[5].estimate
-    assert [site for site, _, path in world.asked if path == f"/records/{GUID}"] == [4, 5, 5]
+    assert [site for site, _, path in testbed.asked if path == f"/records/{GUID}"] == [4, 5, 5]
 
 
-async def test_a_site_that_is_silent_times_out_and_is_backed_off(world: World) -> None:
+async def test_silent_site_times_out_and_is_backed_off(testbed: Testbed) -> None:
     release = asyncio.Event()
 
     async def silent(_: web.Request) -> web.StreamResponse:
         await release.wait()
         return web.json_response(RECORD)
 
-    world.handlers[4] = silent
-    async with client(world) as found:
+    testbed.handlers[4] = silent
+    async with client(testbed) as found:
         assert (await found.get(GUID)).value == {"a": 1}
         assert found.router.latency[4].penalty == 2
         release.set()
-    assert world.asked[-2:] == [(4, "GET", f"/records/{GUID}"), (5, "GET", f"/records/{GUID}")]
+    assert testbed.asked[-2:] == [(4, "GET", f"/records/{GUID}"), (5, "GET", f"/records/{GUID}")]
 
 
-async def test_a_record_that_moved_is_asked_for_anew(world: World) -> None:
-    async with client(world) as found:
+async def test_moved_record_is_located_again(testbed: Testbed) -> None:
+    async with client(testbed) as found:
         await found.get(GUID)
-        world.actives = [2]
+        testbed.actives = [2]
         assert (await found.get(GUID)).value == {"a": 1}
         assert found.router.latency[4].penalty == 1
-    assert [site for site, _, path in world.asked if path == f"/records/{GUID}"] == [4, 4, 2]
+    assert [site for site, _, path in testbed.asked if path == f"/records/{GUID}"] == [4, 4, 2]
 
 
-async def test_a_record_that_is_nowhere(world: World) -> None:
-    world.actives = []
-    async with client(world) as found:
+async def test_missing_record_raises_not_found(testbed: Testbed) -> None:
+    testbed.actives = []
+    async with client(testbed) as found:
         with pytest.raises(NotFoundError):
             await found.get(GUID)
 
 
-async def test_a_write_whose_fate_is_unknown_is_not_sent_again(world: World) -> None:
+async def test_write_with_unknown_outcome_is_not_repeated(testbed: Testbed) -> None:
     async def hang_up(request: web.Request) -> web.StreamResponse:
         assert request.transport is not None
         request.transport.close()
         return web.Response()
 
-    world.handlers[4] = hang_up
-    async with client(world) as found:
+    testbed.handlers[4] = hang_up
+    async with client(testbed) as found:
         with pytest.raises(OutcomeUnknownError):
             await found.put(GUID, {"a": 1})
         assert (await found.get(GUID)).value == {"a": 1}
-    assert [(site, method) for site, method, path in world.asked if path == f"/records/{GUID}"] == [(4, "PUT"), (5, "GET")]
+    assert [(site, method) for site, method, path in testbed.asked if path == f"/records/{GUID}"] == [(4, "PUT"), (5, "GET")]
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-async def test_a_write_on_a_kept_connection_that_is_lost_is_not_sent_again(world: World, method: str) -> None:
+async def test_write_on_lost_keepalive_connection_is_not_repeated(testbed: Testbed, method: str) -> None:
     async def hang_up(request: web.Request) -> web.StreamResponse:
         assert request.transport is not None
         request.transport.close()
         return web.Response()
 
-    async with RecordClient(world.urls[4]) as found:
+    async with RecordClient(testbed.urls[4]) as found:
         assert (await found.get(GUID)).value == {"a": 1}
-        world.handlers[4] = hang_up
+        testbed.handlers[4] = hang_up
         with pytest.raises(OutcomeUnknownError):
             await (found.put(GUID, {"a": 1}) if method == "PUT" else found.delete(GUID))
-    assert [(site, method) for site, method, _ in world.asked] == [(4, "GET"), (4, method)]
+    assert [(site, method) for site, method, _ in testbed.asked] == [(4, "GET"), (4, method)]
 
 
-async def test_an_engine_that_is_down_at_one_site(world: World) -> None:
+async def test_failover_from_unavailable_engine(testbed: Testbed) -> None:
     async def down(_: web.Request) -> web.StreamResponse:
         return web.json_response({"error": "engine_unavailable", "message": "down"}, status=503)
 
-    world.handlers[4] = down
-    async with client(world) as found:
+    testbed.handlers[4] = down
+    async with client(testbed) as found:
         assert (await found.put(GUID, {"a": 1})).applied
 
 
-async def test_no_site_at_all(world: World) -> None:
-    async with client(world) as found:
-        for runner in world.runners.values():
+async def test_no_reachable_site(testbed: Testbed) -> None:
+    async with client(testbed) as found:
+        for runner in testbed.runners.values():
             await runner.cleanup()
-        with pytest.raises(EngineError, match="is the server running"):
+        with pytest.raises(EngineError, match="check that the server is running"):
             await found.get(GUID)
 
 
-async def test_servers_that_are_down_at_the_start_come_last(world: World) -> None:
-    await world.runners[4].cleanup()
-    async with RecordClient(world.urls) as found:
+async def test_servers_down_at_start_are_tried_last(testbed: Testbed) -> None:
+    await testbed.runners[4].cleanup()
+    async with RecordClient(testbed.urls) as found:
         assert (await found.get(GUID)).value == {"a": 1}
-    assert 4 not in [site for site, _, path in world.asked if path == f"/records/{GUID}"]
+    assert 4 not in [site for site, _, path in testbed.asked if path == f"/records/{GUID}"]
 
 
-async def test_with_the_store_itself(tmp_path: Path) -> None:
-    """Of two sites' URLs, one has an engine and the other nobody."""
+async def test_client_with_real_store(tmp_path: Path) -> None:
+    """Two sites, one with an engine and one without a server."""
     store = await SqliteEngine(tmp_path).open()
     runner = await http.start(store, Ring([1, 2], 2), "127.0.0.1", 0)
     try:

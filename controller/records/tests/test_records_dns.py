@@ -1,4 +1,4 @@
-"""The DNS zone, asked by dnspython over UDP and TCP; and by nonsense."""
+"""The DNS zone, queried by dnspython over UDP and TCP, and with malformed input."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def find(guid: str) -> Mapping[str, Any]:
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    """Before the record server itself, over HTTP."""
+    """A DNS server in front of a record server, over HTTP."""
     create(tmp_path / "records.db")
     store = await Embedded.open(tmp_path / "records.db", 1, DEFAULT_BOUNDS)
     runner = await http.start(store, Ring([1], 3), "127.0.0.1", 0)
@@ -124,24 +124,24 @@ async def test_addresses_texts_and_services(server: Server) -> None:
     assert [b"".join(data.strings) for data in texted] == [b"hello", ("ä" * 200).encode()]
 
 
-async def test_who_does_not_hash_the_name_asks_for_the_same_address(server: Server) -> None:
-    """One record is the directory of both kinds of clients (docs/naming.md)."""
+async def test_dns_and_name_hashing_clients_get_the_same_address(server: Server) -> None:
+    """One record serves both kinds of clients (docs/naming.md)."""
     name = "films-by-hash.example"
     address = ServicePrefix.parse("2001:db8:a::/48+16").service_address(name)
     await server._client.put(name, {"address": str(address)})
     assert texts(await ask(server, name, "AAAA")) == {str(address)}
-    # Letters make no difference to either.
+    # Letter case makes no difference to either.
     assert ServicePrefix.parse("2001:db8:a::/48+16").service_address(name.upper()) == address
     assert texts(await ask(server, name.upper(), "AAAA")) == {str(address)}
 
 
-async def test_letters_are_alike_and_come_back_as_they_were_asked(server: Server) -> None:
+async def test_names_are_case_insensitive_and_answers_keep_case(server: Server) -> None:
     answer = await ask(server, "FiLmS.eXample", "A")
     assert len(texts(answer)) == 3
     assert answer.answer[0].name.to_text() == "FiLmS.eXample."
 
 
-async def test_what_is_not_there(server: Server) -> None:
+async def test_missing_names_and_types(server: Server) -> None:
     answer = await ask(server, "nobody.example", "A")
     assert answer.rcode() == dns.rcode.NXDOMAIN
     (soa,) = answer.authority
@@ -151,7 +151,7 @@ async def test_what_is_not_there(server: Server) -> None:
     assert counted(server, "udp", "nxdomain") == counted(server, "udp", "nodata") == 1
 
 
-async def test_the_zone_itself(server: Server) -> None:
+async def test_zone_apex(server: Server) -> None:
     assert texts(await ask(server, "example", "NS")) == {"ns1.example.", "ns2.example."}
     (soa,) = (await ask(server, "example", "SOA")).answer
     assert soa[0].rname.to_text() == "hostmaster.example."
@@ -159,7 +159,7 @@ async def test_the_zone_itself(server: Server) -> None:
 
 
 @pytest.mark.parametrize("name", ["example.org", "notexample", ".", "films.example.com"])
-async def test_outside_the_zone_is_refused(server: Server, name: str) -> None:
+async def test_names_outside_zone_are_refused(server: Server, name: str) -> None:
     answer = await ask(server, name, "A")
     assert (answer.rcode(), answer.flags & dns.flags.AA) == (dns.rcode.REFUSED, 0)
     assert counted(server, "udp", "refused") == 1
@@ -175,14 +175,16 @@ async def test_other_classes_opcodes_and_transfers(server: Server) -> None:
     assert (await dns.asyncquery.tcp(query, host, port=port, timeout=10)).rcode() == dns.rcode.REFUSED
 
 
-async def test_any_is_one_of_the_sets(server: Server) -> None:
+async def test_any_returns_one_rrset(server: Server) -> None:
     assert len({rrset.rdtype for rrset in (await ask(server, "films.example", "ANY")).answer}) == 1
 
 
 @pytest.mark.parametrize(
     ("name", "most", "truncated"), [("big.example", None, True), ("big.example", 4096, True), ("films.example", 1232, False)]
 )
-async def test_what_is_too_long_for_udp_comes_by_tcp(server: Server, name: str, most: int | None, truncated: bool) -> None:
+async def test_long_answers_are_truncated_on_udp_and_whole_on_tcp(
+    server: Server, name: str, most: int | None, truncated: bool
+) -> None:
     options: dict[str, Any] = {"use_edns": False} if most is None else {"use_edns": 0, "payload": most}
     query = dns.message.make_query(name, "TXT", **options)
     host, port = server.address
@@ -193,14 +195,14 @@ async def test_what_is_too_long_for_udp_comes_by_tcp(server: Server, name: str, 
     assert not (truncated and short.answer)
 
 
-async def test_the_longest_answer_by_tcp(server: Server) -> None:
+async def test_longest_answer_on_tcp(server: Server) -> None:
     host, port = server.address
     answer = await dns.asyncquery.tcp(dns.message.make_query("huge.example", "TXT"), host, port=port, timeout=10)
     assert len(answer.answer[0]) == 200
     assert not answer.flags & dns.flags.TC
 
 
-async def test_an_unknown_version_of_edns(server: Server) -> None:
+async def test_unknown_edns_version_is_rejected(server: Server) -> None:
     answer = await ask(server, "films.example", "A", use_edns=1)
     assert (answer.rcode(), answer.edns, answer.answer) == (dns.rcode.BADVERS, 0, [])
 
@@ -214,7 +216,7 @@ async def test_an_unknown_version_of_edns(server: Server) -> None:
         ("0.0.0.0/0", {"192.0.2.1", "192.0.2.2", "192.0.2.9"}, 0),
     ],
 )
-async def test_the_nearest_address_by_the_clients_subnet(server: Server, subnet: str, addresses: set[str], scope: int) -> None:
+async def test_client_subnet_selects_nearest_address(server: Server, subnet: str, addresses: set[str], scope: int) -> None:
     net = ip_network(subnet)
     option = dns.edns.ECSOption(str(net.network_address), net.prefixlen)
     answer = await ask(server, "films.example", "A", use_edns=0, options=[option])
@@ -224,7 +226,7 @@ async def test_the_nearest_address_by_the_clients_subnet(server: Server, subnet:
     assert (back.address, back.srclen, back.scopelen) == (str(net.network_address), net.prefixlen, scope)
 
 
-async def test_regions_are_those_of_the_end_user_mapping(server: Server, tmp_path: Path) -> None:
+async def test_regions_follow_end_user_mapping(server: Server, tmp_path: Path) -> None:
     async def nearest(subnet: str) -> tuple[set[str], int]:
         net = ip_network(subnet)
         option = dns.edns.ECSOption(str(net.network_address), net.prefixlen)
@@ -245,27 +247,27 @@ async def test_regions_are_those_of_the_end_user_mapping(server: Server, tmp_pat
     store = Store(settings.store)
     measure("203.0.113.0/24", 20_000.0, 10_000.0)
     measure("127.0.0.0/24", 10_000.0, 20_000.0)
-    # What is configured counts before what is measured.
+    # Configured regions override measured ones.
     measure("198.51.100.0/24", 10_000.0, 20_000.0)
     await mapped.step(server.zone.regions)
     assert await nearest("203.0.113.7/32") == (two, 24)
     assert await nearest("198.51.100.7/32") == (two, 24)
-    # Who passes no prefix on is where the resolver is.
+    # Without a client subnet, the resolver's address counts.
     assert texts(await ask(server, "films.example", "A")) == one
-    # What moves is followed; a longer prefix has of the shorter what it has not measured.
+    # Changes are followed; a longer prefix inherits missing RTTs from the shorter one.
     measure("203.0.113.0/24", 5_000.0)
     measure("203.0.113.128/25", 50_000.0)
     await mapped.step(server.zone.regions)
     assert await nearest("203.0.113.7/32") == (one, 24)
     assert await nearest("203.0.113.200/32") == (two, 25)
     assert await nearest("192.0.2.0/24") == (all_, 0)
-    # What has expired is forgotten; what it was longer than is what counts then.
+    # After expiry of a prefix, the shorter prefix counts.
     measure("203.0.113.0/24", 5_000.0, 20_000.0, now=5000.0)
     store.expire(5000.0, 1000.0)
     await mapped.step(server.zone.regions)
     assert await nearest("203.0.113.200/32") == (one, 25)
     assert texts(await ask(server, "films.example", "A")) == all_
-    # Also by who has not looked for longer than the store tells of it.
+    # This also holds for a reader that has not read for longer than expired rows are retained.
     for now in (9000.0, 9000.0 + 2 * EXPIRED_RETENTION):
         store.expire(now, 1000.0)
     clock[0] = EXPIRED_RETENTION + 1
@@ -275,12 +277,12 @@ async def test_regions_are_those_of_the_end_user_mapping(server: Server, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["bad", "worse", "strange", "long", "number", "forever"])
-async def test_a_record_that_says_nonsense(server: Server, name: str) -> None:
+async def test_invalid_record_gives_servfail(server: Server, name: str) -> None:
     assert (await ask(server, f"{name}.example", "A")).rcode() == dns.rcode.SERVFAIL
     assert counted(server, "udp", "bad_record") == 1
 
 
-async def test_a_store_that_is_down() -> None:
+async def test_unavailable_store_gives_servfail() -> None:
     zone = Zone(SETTINGS, find)
     answer = await zone.answer(dns.message.make_query("down.example", "A").to_wire(), ip_network("192.0.2.1"), udp=True)
     assert answer.message is not None
@@ -299,7 +301,7 @@ async def test_many_queries_on_one_connection(server: Server) -> None:
     assert counted(server, "tcp", "noerror") == 20
 
 
-async def test_nonsense_over_the_wire_is_counted_and_the_server_goes_on(server: Server) -> None:
+async def test_malformed_queries_are_counted_and_server_continues(server: Server) -> None:
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=server.address)
     for data in (b"x", b"\0" * 11, b"\xff" * 40, b"\0\0\0\0\0\1" + b"\0" * 6 + b"\xc0\x0c\0\1\0\1"):
@@ -316,14 +318,14 @@ async def test_nonsense_over_the_wire_is_counted_and_the_server_goes_on(server: 
 
 
 @given(st.binary(max_size=80), st.booleans())
-def test_whatever_comes_is_answered_or_dropped(data: bytes, whole: bool) -> None:
+def test_random_bytes_are_answered_or_dropped(data: bytes, whole: bool) -> None:
     head = b"" if whole else struct.pack("!6H", 7, 0, 1, 0, 0, 1)
     _check(head + data)
 
 
 @given(st.integers(0, 2**32))
 @example(249042)  # an update's opcode
-def test_queries_with_wrong_bytes(seed: int) -> None:
+def test_corrupted_queries_are_answered_or_dropped(seed: int) -> None:
     draw = random.Random(seed)
     options = [dns.edns.ECSOption("198.51.100.0", 24)]
     query = bytearray(dns.message.make_query("films.example", "A", use_edns=0, options=options).to_wire())
@@ -345,6 +347,6 @@ def _check(query: bytes) -> None:
 @pytest.mark.parametrize(
     "data", ["", "0001", "00011800c633", "0001200000", "00031800c63364", "00012108c6336407", "00011801c63364", "00011700c63365"]
 )
-def test_subnets_that_are_none(data: str) -> None:
+def test_invalid_subnets_are_rejected(data: str) -> None:
     with pytest.raises(SubnetError):
         Subnet.read(bytes.fromhex(data))

@@ -1,4 +1,4 @@
-"""The engine of one machine: what is acknowledged outlives the process, and a file that is not as it should be is told."""
+"""The embedded engine: durability of acknowledged writes, and detection of unusable files."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
-async def test_a_missing_file_is_not_taken_for_an_empty_store(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match="there is no store; restore it, or make an empty one"):
+async def test_missing_file_is_not_an_empty_store(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="no such store: restore it, or create an empty one"):
         await Embedded.open(tmp_path / "records.db")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_store_is_not_made_where_there_is_one(file: Path) -> None:
-    with pytest.raises(EngineError, match="is there already"):
+def test_create_keeps_existing_store(file: Path) -> None:
+    with pytest.raises(EngineError, match="exists already"):
         embedded.create(file)
     with pytest.raises(EngineError, match="cannot be created"):
         embedded.create(file / "below")
 
 
-async def test_damage_is_found_at_the_start(file: Path) -> None:
+async def test_damaged_file_is_detected_at_start(file: Path) -> None:
     store = await Embedded.open(file)
     await asyncio.gather(*(store.put(f"guid-{i}", {"v": "x" * 400}) for i in range(200)))
     await store.close()
@@ -48,7 +48,7 @@ async def test_damage_is_found_at_the_start(file: Path) -> None:
     page = b"\xff" * 4096
     for damaged in (b"", b"no database" * 1000, whole[:8192] + page + page + whole[16384:], whole[: len(whole) // 2]):
         file.write_bytes(damaged)
-        with pytest.raises(EngineError, match=r"damaged|no store of records"):
+        with pytest.raises(EngineError, match=r"damaged|not a record store"):
             await Embedded.open(file)
     file.write_bytes(whole)
     store = await Embedded.open(file)
@@ -56,33 +56,33 @@ async def test_damage_is_found_at_the_start(file: Path) -> None:
     await store.close()
 
 
-async def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+async def test_database_of_another_program_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "other.db"
     other = sqlite3.connect(file)
     other.execute("CREATE TABLE t (x)")
     other.commit()
     other.close()
-    with pytest.raises(EngineError, match="is no store of records"):
+    with pytest.raises(EngineError, match="is not a record store"):
         await Embedded.open(file)
 
 
-async def test_a_newer_schema_is_left_alone(file: Path) -> None:
+async def test_newer_schema_is_rejected(file: Path) -> None:
     newer = sqlite3.connect(file)
     newer.execute(f"PRAGMA user_version = {embedded.SCHEMA + 1}")
     newer.close()
-    with pytest.raises(EngineError, match="has schema 2, and this program 1"):
+    with pytest.raises(EngineError, match="schema 2, but this program has schema 1"):
         await Embedded.open(file)
 
 
-async def test_one_process_has_the_file(file: Path) -> None:
+async def test_second_process_cannot_open_the_file(file: Path) -> None:
     store = await Embedded.open(file)
-    with pytest.raises(EngineError, match="another server has it open"):
+    with pytest.raises(EngineError, match="stop the other server that has it open"):
         await Embedded.open(file)
     await store.close()
     await (await Embedded.open(file)).close()
 
 
-async def test_nothing_is_acknowledged_into_a_file_that_is_gone(file: Path) -> None:
+async def test_writes_to_removed_file_are_not_acknowledged(file: Path) -> None:
     store = await Embedded.open(file)
     await store.put("guid", {"n": 1})
     file.rename(file.with_suffix(".moved"))
@@ -93,7 +93,7 @@ async def test_nothing_is_acknowledged_into_a_file_that_is_gone(file: Path) -> N
     await store.close()
 
 
-async def test_a_caller_that_gives_up_leaves_the_others_in_order(file: Path) -> None:
+async def test_cancelled_caller_does_not_disturb_others(file: Path) -> None:
     store = await Embedded.open(file)
     puts = [asyncio.ensure_future(store.put("guid", {"n": n}, consistency=Consistency.TOTAL)) for n in range(50)]
     await asyncio.sleep(0)
@@ -107,7 +107,7 @@ async def test_a_caller_that_gives_up_leaves_the_others_in_order(file: Path) -> 
 
 
 class Server:
-    """`frontage records serve` in a process of its own."""
+    """A process that runs `frontage records serve`."""
 
     def __init__(self, folder: Path):
         self.config = folder / "frontage.yaml"
@@ -120,7 +120,7 @@ class Server:
         return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def start(self) -> str:
-        """The server's URL, once it serves."""
+        """Start the server, and return its URL."""
         self.process = self.run("serve")
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -136,17 +136,17 @@ class Server:
         return code
 
 
-async def test_commands(tmp_path: Path) -> None:
+async def test_create_and_serve_commands(tmp_path: Path) -> None:
     server = Server(tmp_path)
     refused = server.run("serve")
-    assert "there is no store" in refused.communicate()[1]
+    assert "no such store" in refused.communicate()[1]
     assert refused.returncode == 1
     created = server.run("create")
     assert "an empty store" in created.communicate()[0]
     url = server.start()
     try:
         second = server.run("serve")
-        assert "another server has it open" in second.communicate()[1]
+        assert "stop the other server that has it open" in second.communicate()[1]
         assert second.returncode == 1
         text, port = server.config.read_text(encoding="utf-8"), url.rpartition(":")[2]
         server.config.write_text(text.replace("127.0.0.1:0", f"127.0.0.1:{port}").replace("records.db", "two.db"))
@@ -164,8 +164,8 @@ async def test_commands(tmp_path: Path) -> None:
         server.end(signal.SIGKILL)
 
 
-async def test_what_is_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
-    """Three times, with writers at work; and the history over all lives of the server has an order."""
+async def test_acknowledged_writes_survive_kill_9(tmp_path: Path) -> None:
+    """Kill the server three times during writes. The history over all its runs is linearizable."""
     server = Server(tmp_path)
     server.run("create").wait()
     histories = {f"guid-{i}": History() for i in range(4)}
@@ -179,7 +179,7 @@ async def test_what_is_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
                     try:
                         written = await client.put(guid, {"v": f"{by}.{n}"}, consistency=Consistency.TOTAL)
                     except RecordError:
-                        # What the server has done of it, nobody has heard.
+                        # The outcome of this write is unknown.
                         return
                     histories[guid].end(operation, (written.record.version, f"{by}.{n}"))
                     enough.release()

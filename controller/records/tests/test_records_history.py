@@ -1,4 +1,4 @@
-"""The checker itself: it must find what is wrong."""
+"""Tests of the linearizability checker itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from records_history import History, Operation, State, linearizable, porcupines, totally_written
 
 
-def test_a_stale_read_is_no_read_of_one_order() -> None:
+def test_stale_read_is_not_linearizable() -> None:
     history = History()
     for value in ("a", "b"):
         put = history.begin("put", value)
@@ -28,7 +28,7 @@ def test_overlapping_operations_may_have_either_order() -> None:
     assert linearizable(history.operations)
 
 
-def test_two_writes_of_one_version_are_an_update_lost() -> None:
+def test_two_writes_of_one_version_are_a_lost_update() -> None:
     history = History()
     first, second = history.begin("put", "a"), history.begin("put", "b")
     history.end(first, (1, "a"))
@@ -37,7 +37,7 @@ def test_two_writes_of_one_version_are_an_update_lost() -> None:
     assert not totally_written(history.operations)
 
 
-def test_what_is_not_known_may_be_done_late_or_never() -> None:
+def test_write_with_unknown_outcome_may_take_effect_late_or_never() -> None:
     history = History()
     history.begin("put", "lost")
     put = history.begin("put", "b")
@@ -51,7 +51,7 @@ def test_what_is_not_known_may_be_done_late_or_never() -> None:
     assert not linearizable(history.operations)
 
 
-def test_a_refusal_needs_a_reason() -> None:
+def test_refusal_needs_a_reason() -> None:
     history = History()
     put = history.begin("put", "a")
     history.end(put, (1, "a"))
@@ -60,7 +60,7 @@ def test_a_refusal_needs_a_reason() -> None:
     assert not linearizable(history.operations)
 
 
-def test_reads_that_nobody_wrote_are_found() -> None:
+def test_read_of_unwritten_value_is_detected() -> None:
     history = History()
     read = history.begin("read")
     history.end(read, (1, "ghost"))
@@ -69,8 +69,10 @@ def test_reads_that_nobody_wrote_are_found() -> None:
 
 
 def drawn(rng: random.Random) -> list[Operation]:
-    """Some operations at once, each of which takes effect at some moment within its time; of some it is not known whether it did,
-    and of some histories one result is another than it was."""
+    """Draw a history of concurrent operations, each of which takes effect at an instant within its duration.
+
+    Some outcomes are unknown, and some histories have one wrong result.
+    """
     number = rng.randint(1, 7)
     moments = rng.sample(range(10 * number), 3 * number)
     times = sorted((sorted(moments[3 * i : 3 * i + 3]) for i in range(number)), key=lambda time: time[1])
@@ -100,7 +102,7 @@ def drawn(rng: random.Random) -> list[Operation]:
     return sorted(found, key=lambda one: one.begin)
 
 
-def test_another_checker_says_the_same() -> None:
+def test_porcupine_agrees() -> None:
     histories = [drawn(random.Random(seed)) for seed in range(3000)]
     ours = [linearizable(history) for history in histories]
     assert 500 < sum(ours) < 2500

@@ -1,4 +1,4 @@
-"""The HTTP server and its client: what curl sees, and that the same errors come out as went in."""
+"""The HTTP server and its client: the plain HTTP interface, and the same errors on both sides."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def curl() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def test_the_client_gets_what_it_put(client: RecordClient) -> None:
+async def test_client_gets_what_it_put(client: RecordClient) -> None:
     written = await client.put("films.example", {"a": [1, "ä"]}, consistency=Consistency.TOTAL)
     assert written.applied
     assert await client.get("films.example") == written.record
@@ -69,14 +69,14 @@ async def test_the_client_gets_what_it_put(client: RecordClient) -> None:
     assert (await client.put("films.example", {}, if_version=0)).record.version == 3
 
 
-async def test_a_clients_own_writes_keep_their_order_by_a_clock_that_stands_still(client: RecordClient) -> None:
+async def test_client_writes_keep_order_with_stopped_clock(client: RecordClient) -> None:
     for n in range(5):
         assert (await client.put("guid", {"n": 9 - n})).applied
     assert (await client.get("guid")).value == {"n": 5}
     assert not (await client.put("guid", {"n": 0}, stamp=NOW)).applied
 
 
-async def test_errors_come_through(client: RecordClient) -> None:
+async def test_errors_reach_the_client(client: RecordClient) -> None:
     await client.put("eventual", {})
     await client.put("total", {}, consistency=Consistency.TOTAL)
     for wrong, kind in (
@@ -94,15 +94,15 @@ async def test_errors_come_through(client: RecordClient) -> None:
             await wrong
 
 
-async def test_an_engine_that_fails_is_told(client: RecordClient, served: Served) -> None:
+async def test_engine_failure_is_reported(client: RecordClient, served: Served) -> None:
     await served.store.close()
     with pytest.raises(EngineError, match="is closed"):
         await client.get("guid")
 
 
-async def test_a_server_that_is_not_there_is_told() -> None:
+async def test_missing_server_is_reported() -> None:
     async with RecordClient("http://127.0.0.1:1") as client:
-        with pytest.raises(EngineError, match="is the server running"):
+        with pytest.raises(EngineError, match="check that the server is running"):
             await client.put("guid", {})
 
 
@@ -116,7 +116,7 @@ async def test_subscription(client: RecordClient) -> None:
     await changes.aclose()
 
 
-async def test_what_curl_sees(served: Served, curl: aiohttp.ClientSession) -> None:
+async def test_plain_http_interface(served: Served, curl: aiohttp.ClientSession) -> None:
     url = f"{served.url}/records/films.example"
     async with curl.put(f"{url}?consistency=total-writes", data=b'{"a": 1}', headers={"Frontage-Stamp": str(NOW)}) as answer:
         assert answer.status == 200
@@ -164,7 +164,7 @@ async def test_what_curl_sees(served: Served, curl: aiohttp.ClientSession) -> No
         ("GET", "/nothing", {}, b"", 404),
     ],
 )
-async def test_bad_requests_are_told_and_change_nothing(
+async def test_invalid_requests_are_reported_and_change_nothing(
     served: Served, curl: aiohttp.ClientSession, method: str, path: str, headers: dict[str, str], body: bytes, status: int
 ) -> None:
     async with curl.request(method, URL(served.url + path, encoded=True), headers=headers, data=body) as answer:
@@ -177,7 +177,7 @@ async def test_bad_requests_are_told_and_change_nothing(
 # Consistent hashing
 
 
-def test_controllers_are_distinct_and_shared_out() -> None:
+def test_controllers_are_distinct_and_balanced() -> None:
     ring = Ring(range(1, 11), 3)
     kept: dict[int, int] = {}
     for part in range(PARTITIONS):
@@ -187,15 +187,15 @@ def test_controllers_are_distinct_and_shared_out() -> None:
     assert len(kept) == 10
 
 
-def test_a_site_that_goes_moves_little_else() -> None:
+def test_removing_a_site_moves_few_partitions() -> None:
     before, after = Ring(range(1, 11), 3), Ring(range(1, 10), 3)
     moved = [part for part in range(PARTITIONS) if before.controllers(part)[0] not in (10, after.controllers(part)[0])]
     assert len(moved) <= PARTITIONS // 10
 
 
-def test_few_sites() -> None:
+def test_fewer_sites_than_controllers() -> None:
     assert Ring([7], 3).controllers(5) == (7,)
-    with pytest.raises(ValueError, match="no site"):
+    with pytest.raises(ValueError, match="no sites"):
         Ring([], 3)
     assert {partition(f"guid-{i}") for i in range(1000)} == set(range(PARTITIONS))
 
@@ -223,12 +223,12 @@ DNS = 'zone: example, name_servers: [ns1.example], contact: h.example, servers: 
         ("store: nats://127.0.0.1:4222", "does not say which one this is"),
     ],
 )
-def test_what_is_wrong_in_the_configuration(section: str, problem: str) -> None:
+def test_invalid_configuration_is_reported(section: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         loads(f"{EXAMPLE.read_text(encoding='utf-8')}\nrecords:\n  {section}\n", EXAMPLE)
 
 
-def test_the_path_is_relative_to_the_file() -> None:
+def test_store_path_is_relative_to_configuration() -> None:
     config = loads(f"{EXAMPLE.read_text(encoding='utf-8')}\nrecords:\n  store: sqlite:///data/records.db\n", EXAMPLE)
     assert config.records is not None
     assert config.records.file == EXAMPLE.parent / "data" / "records.db"

@@ -1,4 +1,4 @@
-"""Many servers that write to one record at the same moment, and servers that do not learn what became of their writes."""
+"""Many servers that write one record concurrently, and writes whose answers are lost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def close(cluster: Cluster, opened: list[JetStream]) -> None:
 
 
 @pytest.mark.parametrize("consistency", [Consistency.TOTAL_WRITES, Consistency.TOTAL])
-async def test_of_more_writers_than_a_stream_keeps_messages_none_loses_a_write(cluster: Cluster, consistency: Consistency) -> None:
+async def test_more_writers_than_stream_history_lose_no_write(cluster: Cluster, consistency: Consistency) -> None:
     opened = await servers(cluster, MANY)
     history = History()
     begun = history.begin("put", "0")
@@ -62,8 +62,8 @@ async def test_of_more_writers_than_a_stream_keeps_messages_none_loses_a_write(c
     await close(cluster, opened)
 
 
-async def test_the_group_takes_one_of_those_that_come_together(cluster: Cluster) -> None:
-    """What `chain` expects of JetStream; nats-server 2.9.10 takes all of them."""
+async def test_stream_accepts_one_of_concurrent_messages(cluster: Cluster) -> None:
+    """The module `log` relies on this; nats-server 2.9.10 accepts all of the messages."""
     opened = await servers(cluster, 1)
     await opened[0].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
     place = await opened[0].locator.find("guid")
@@ -83,7 +83,7 @@ Publish = Callable[..., Any]
 
 
 def lose(monkeypatch: pytest.MonkeyPatch, attempt: Callable[[int, Publish], Any]) -> None:
-    """Let ``attempt`` stand for each publication: its number from 1, and how it would be done."""
+    """Replace each publication by ``attempt``, which gets its number from 1 and the original call."""
     publish, number = JetStreamContext.publish, 0
 
     async def instead(self: JetStreamContext, *args: Any, **options: Any) -> api.PubAck:
@@ -100,12 +100,12 @@ OLD = [
     BadRequestError(code=400, err_code=10071, description="wrong last sequence: 0"),
     BadRequestError(code=400, err_code=10164, description="wrong last sequence"),
 ]
-"""What an old leader says, and is heard before the new one: it knows of nothing later, or of one on its way."""
+"""Answers of a former leader that arrive before the new leader's: no later message, or one in flight."""
 
 
 @pytest.mark.parametrize("arrives", [True, False])
 @pytest.mark.parametrize("heard", [LOST, *OLD], ids=["nothing", "behind", "on its way"])
-async def test_a_write_without_its_leaders_answer_is_done_once(
+async def test_write_without_answer_is_done_once(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, heard: Exception, arrives: bool
 ) -> None:
     opened = await servers(cluster, 1)
@@ -120,16 +120,14 @@ async def test_a_write_without_its_leaders_answer_is_done_once(
 
     with monkeypatch.context() as patch:
         lose(patch, attempt)
-        # Were it done twice, it would be refused the second time.
+        # A second write would be refused.
         assert (await opened[0].put("guid", {"n": 2}, if_version=1)).record.version == 2
     found = await opened[0].get("guid")
     assert (found.version, found.value) == (2, {"n": 2})
     await close(cluster, opened)
 
 
-async def test_a_write_that_arrives_after_it_was_given_up_changes_nothing(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_write_arriving_after_failure_has_no_effect(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = await servers(cluster, 1)
     await opened[0].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
     late: list[Publish] = []
@@ -151,10 +149,8 @@ async def test_a_write_that_arrives_after_it_was_given_up_changes_nothing(
     await close(cluster, opened)
 
 
-async def test_an_overtaken_write_without_an_answer_is_not_counted_as_done(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was lost on its way, and another server's came first: the other's is not taken for it."""
+async def test_overtaken_write_without_answer_is_not_reported_as_done(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write is lost and another server's comes first: they are not confused."""
     opened = await servers(cluster, 2)
     await opened[0].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
 
@@ -170,9 +166,9 @@ async def test_an_overtaken_write_without_an_answer_is_not_counted_as_done(
     await close(cluster, opened)
 
 
-async def test_servers_that_lose_writes_are_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nats_servers_that_lose_writes_are_rejected(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     await cluster.ready()
     monkeypatch.setattr(Client, "connected_server_version", property(lambda _: ServerVersion("2.9.10")))
-    with pytest.raises(EngineError, match=r"nats-server 2\.9\.10 loses writes that it acknowledged; use 2\.11 or later"):
+    with pytest.raises(EngineError, match=r"nats-server 2\.9\.10 loses acknowledged writes: use 2\.11 or later"):
         await JetStream.open(cluster.urls, 1, [1])
     assert connection.MIN_SERVER_VERSION == (2, 11)

@@ -1,4 +1,4 @@
-"""Operations that a record server leaves to one at the site that has the record's order."""
+"""Operations that a record server relays to the site that orders the record's writes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SITES = (1, 2, 3)
 
 
 @pytest.fixture
-async def world(cluster: Cluster) -> AsyncIterator[dict[int, JetStream]]:
+async def testbed(cluster: Cluster) -> AsyncIterator[dict[int, JetStream]]:
     """A server at each of three sites; `guid` is at site 1."""
     await cluster.ready()
     servers = {site: await JetStream.open(cluster.urls, site, SITES, replicas=1, bounds=BOUNDS, clock=Clock()) for site in SITES}
     await servers[1].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
     await servers[1].place("guid", [1, 2])
     for server in servers.values():
-        # So all know where it is.
+        # Now all servers know its group.
         assert (await server.get("guid")).version == 1
     yield servers
     for server in servers.values():
@@ -39,7 +39,7 @@ async def world(cluster: Cluster) -> AsyncIterator[dict[int, JetStream]]:
 
 
 def done_by(monkeypatch: pytest.MonkeyPatch) -> list[JetStream]:
-    """Which server has done each write."""
+    """Return the server that has run each write."""
     found: list[JetStream] = []
     write = JetStream._write_here
 
@@ -51,55 +51,51 @@ def done_by(monkeypatch: pytest.MonkeyPatch) -> list[JetStream]:
     return found
 
 
-async def gone(world: dict[int, JetStream]) -> None:
-    """Close site 1's, and wait until all nats-servers have heard that nobody listens there."""
-    await world[1].close()
+async def gone(testbed: dict[int, JetStream]) -> None:
+    """Close the server of site 1, and wait until all nats-servers know that it has no listener."""
+    await testbed[1].close()
     for site in (2, 3):
         while True:
             with contextlib.suppress(TimeoutError):
-                if await world[site].connection.request(f"{SUBJECT}.1", b"", 0.1) is None:
+                if await testbed[site].connection.request(f"{SUBJECT}.1", b"", 0.1) is None:
                     break
 
 
 @pytest.mark.parametrize("site", SITES)
-async def test_writes_are_done_at_the_records_first_site(
-    world: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch, site: int
-) -> None:
+async def test_writes_run_at_ordering_site(testbed: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch, site: int) -> None:
     by = done_by(monkeypatch)
-    written = await world[site].put("guid", {"v": "ä", "deep": [1, None]}, if_version=1, stamp=NOW - 1)
-    assert by == [world[1]]
+    written = await testbed[site].put("guid", {"v": "ä", "deep": [1, None]}, if_version=1, stamp=NOW - 1)
+    assert by == [testbed[1]]
     assert (written.record.version, written.record.stamp, written.applied) == (2, NOW - 1, True)
-    assert await world[site].get("guid") == written.record
-    assert (await world[site].delete("guid")).record.document is None
+    assert await testbed[site].get("guid") == written.record
+    assert (await testbed[site].delete("guid")).record.document is None
     with pytest.raises(NotFoundError):
-        await world[site].get("guid")
+        await testbed[site].get("guid")
 
 
-async def test_its_refusals_are_those_of_any_server(world: dict[int, JetStream]) -> None:
-    with pytest.raises(VersionError, match="guid is version 1, not version 7"):
-        await world[3].put("guid", {}, if_version=7)
+async def test_relayed_refusals_equal_local_ones(testbed: dict[int, JetStream]) -> None:
+    with pytest.raises(VersionError, match="guid: the record has version 1, expected version 7"):
+        await testbed[3].put("guid", {}, if_version=7)
     with pytest.raises(ConsistencyError):
-        await world[3].put("guid", {}, consistency=Consistency.EVENTUAL)
+        await testbed[3].put("guid", {}, consistency=Consistency.EVENTUAL)
 
 
-async def test_a_write_that_loses_comes_back_with_the_winner(world: dict[int, JetStream]) -> None:
-    await world[1].put("other", {"n": 1}, stamp=NOW)
-    await world[1].place("other", [1])
-    lost = await world[3].put("other", {"n": 2}, stamp=NOW - 1)
+async def test_losing_write_returns_the_winner(testbed: dict[int, JetStream]) -> None:
+    await testbed[1].put("other", {"n": 1}, stamp=NOW)
+    await testbed[1].place("other", [1])
+    lost = await testbed[3].put("other", {"n": 2}, stamp=NOW - 1)
     assert (lost.applied, lost.record.value) == (False, {"n": 1})
 
 
-async def test_who_is_told_where_a_record_has_gone_asks_there_next(
-    world: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await world[2].place("guid", [2])
+async def test_server_learns_new_group_from_relay_answer(testbed: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:
+    await testbed[2].place("guid", [2])
     by = done_by(monkeypatch)
     for version in (2, 3, 4):
-        assert (await world[3].put("guid", {})).record.version == version
-    assert by[1:] == [world[2]] * 2
+        assert (await testbed[3].put("guid", {})).record.version == version
+    assert by[1:] == [testbed[2]] * 2
 
 
-async def test_a_record_is_moved_by_its_first_site(world: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_moves_run_at_ordering_site(testbed: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:
     by: list[JetStream] = []
     place = JetStream._place_here
 
@@ -108,59 +104,59 @@ async def test_a_record_is_moved_by_its_first_site(world: dict[int, JetStream], 
         await place(self, guid, sites)
 
     monkeypatch.setattr(JetStream, "_place_here", instead)
-    await world[3].place("guid", [2, 3])
-    await world[1].place("guid", [3])
-    assert by == [world[1], world[2]]
-    assert await world[2].sites("guid") == (3,)
-    with pytest.raises(SiteError, match="there is no site 9"):
-        await world[1].place("guid", [9])
+    await testbed[3].place("guid", [2, 3])
+    await testbed[1].place("guid", [3])
+    assert by == [testbed[1], testbed[2]]
+    assert await testbed[2].sites("guid") == (3,)
+    with pytest.raises(SiteError, match="unknown site 9"):
+        await testbed[1].place("guid", [9])
     with pytest.raises(NotFoundError):
-        await world[1].place("missing", [2])
+        await testbed[1].place("missing", [2])
 
 
-async def test_who_only_looks_is_left_nothing_to_do(
-    world: dict[int, JetStream], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+async def test_client_only_server_gets_no_relayed_operations(
+    testbed: dict[int, JetStream], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looking = await JetStream.open(cluster.urls, 1, SITES, replicas=1, serves=False)
     by = done_by(monkeypatch)
     for _ in range(8):
-        await world[3].put("guid", {})
-    assert by == [world[1]] * 8
+        await testbed[3].put("guid", {})
+    assert by == [testbed[1]] * 8
     await looking.close()
 
 
-async def test_without_a_server_there_it_is_done_here(world: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:
-    await gone(world)
+async def test_operation_runs_locally_without_remote_server(testbed: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:
+    await gone(testbed)
     by = done_by(monkeypatch)
-    assert (await world[3].put("guid", {"n": 2})).record.version == 2
-    assert by == [world[3]]
-    assert (await world[2].get("guid")).value == {"n": 2}
+    assert (await testbed[3].put("guid", {"n": 2})).record.version == 2
+    assert by == [testbed[3]]
+    assert (await testbed[2].get("guid")).value == {"n": 2}
 
 
-async def test_who_gets_no_answer_does_not_know(world: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:
-    """But of a read, which is done again."""
-    await gone(world)
+async def test_missing_answer_leaves_outcome_unknown(testbed: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read is an exception: it is repeated locally."""
+    await gone(testbed)
 
     async def silent(_: Msg) -> None:
-        """As if it died with the question in hand."""
+        """Behave as if the server died during the operation."""
 
-    await world[2].connection.listen(f"{SUBJECT}.1", silent)
+    await testbed[2].connection.listen(f"{SUBJECT}.1", silent)
     with contextlib.suppress(TimeoutError):
-        # Until site 3's nats-server has heard of it.
-        while await world[3].connection.request(f"{SUBJECT}.1", b"", 0.1) is None:
+        # Wait until the nats-server of site 3 knows the listener.
+        while await testbed[3].connection.request(f"{SUBJECT}.1", b"", 0.1) is None:
             pass
     monkeypatch.setattr(relay, "OPERATION_TIMEOUT", 0.1)
     with pytest.raises(OutcomeUnknownError, match="site 1 does not answer"):
-        await world[3].put("guid", {"n": 2})
-    assert (await world[3].get("guid")).value == {"n": 1}
+        await testbed[3].put("guid", {"n": 2})
+    assert (await testbed[3].get("guid")).value == {"n": 1}
 
 
-async def test_two_servers_that_leave_it_to_each_other_wait_for_nobody(world: dict[int, JetStream]) -> None:
-    """Site 1 thinks that the record is still at site 2, which thinks that it is at site 1."""
-    for server, site in ((world[1], 2), (world[2], 1)):
+async def test_servers_that_relay_to_each_other_do_not_deadlock(testbed: dict[int, JetStream]) -> None:
+    """Site 1 has cached that the record is at site 2, and site 2 that it is at site 1."""
+    for server, site in ((testbed[1], 2), (testbed[2], 1)):
         group = await server.groups.at([site])
         server.locator.remember("guid", group.name)
-    reads = await asyncio.gather(*(world[site].get("guid") for site in SITES for _ in range(4)))
+    reads = await asyncio.gather(*(testbed[site].get("guid") for site in SITES for _ in range(4)))
     assert {record.version for record in reads} == {1}
     for n, site in enumerate(SITES, start=2):
-        assert (await world[site].put("guid", {})).record.version == n
+        assert (await testbed[site].put("guid", {})).record.version == n

@@ -1,4 +1,4 @@
-"""Which site a request goes to: estimates against RFC 6298 by hand, and ways from site to site."""
+"""Request routing: latency estimates against RFC 6298, and routes from site to site."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def asked(route: Route) -> Step:
     return step
 
 
-def test_average_and_timeout_are_tcps() -> None:
+def test_average_and_timeout_follow_rfc_6298() -> None:
     latency = Latency(Estimation(min_timeout=0.01))
     latency.pinged(0.1)
     assert (latency.average, latency.deviation, latency.timeout) == pytest.approx((0.1, 0.05, 0.3))
@@ -36,7 +36,7 @@ def test_average_and_timeout_are_tcps() -> None:
     assert latency.timeout == pytest.approx(0.1125 + 4 * 0.0625)
 
 
-def test_timeouts_multiply_the_estimate_up_to_a_bound_and_an_answer_ends_that() -> None:
+def test_timeouts_raise_estimate_up_to_bound_until_an_answer() -> None:
     latency = Latency(Estimation())
     latency.pinged(0.1)
     for factor in (2, 4, 8):
@@ -50,7 +50,7 @@ def test_timeouts_multiply_the_estimate_up_to_a_bound_and_an_answer_ends_that() 
     assert (latency.estimate, latency.timeout) == pytest.approx((0.1, 1.0))
 
 
-def test_pings_take_backoffs_back_one_by_one_and_let_old_waiting_fade() -> None:
+def test_pings_revert_backoff_stepwise_and_old_delays_fade() -> None:
     latency = Latency(Estimation())
     latency.answered(0.8)
     latency.timed_out()
@@ -63,14 +63,14 @@ def test_pings_take_backoffs_back_one_by_one_and_let_old_waiting_fade() -> None:
     assert seen[-1] == pytest.approx(0.1, rel=0.1)
 
 
-def test_a_site_that_times_out_unmeasured_comes_after_measured_ones() -> None:
+def test_unmeasured_site_that_times_out_ranks_after_measured_ones() -> None:
     found = Router([1, 2])
     found.latency[1].timed_out()
     found.latency[2].pinged(0.9)
     assert found.nearest([1, 2]) == 2
 
 
-def test_first_the_nearest_controller_then_the_nearest_replica_and_then_that_alone() -> None:
+def test_route_goes_to_nearest_controller_then_nearest_replica() -> None:
     sites = {site: site / 100 for site in range(1, 11)}
     found = router(sites)
     route = found.route(GUID, 0)
@@ -86,7 +86,7 @@ def test_first_the_nearest_controller_then_the_nearest_replica_and_then_that_alo
     assert asked(found.route(GUID, 60)).question is Question.ACTIVES
 
 
-def test_waiting_at_the_nearest_sends_requests_to_the_next() -> None:
+def test_slow_nearest_site_diverts_requests_to_next() -> None:
     found = router({1: 0.01, 2: 0.05})
     found.learn(GUID, (1, 2), 0)
     assert asked(found.route(GUID, 1)).site == 1
@@ -96,7 +96,7 @@ def test_waiting_at_the_nearest_sends_requests_to_the_next() -> None:
     assert asked(found.route(GUID, 1)).site == 2
 
 
-def test_what_fails_is_followed_by_the_next_nearest_and_at_last_the_controllers_are_asked_anew() -> None:
+def test_failures_lead_to_next_nearest_then_to_controllers_again() -> None:
     found = router({1: 0.01, 2: 0.02, 3: 0.03, 4: 0.04}, controllers=2)
     found.learn(GUID, (1, 2), 0)
     route = found.route(GUID, 0)
@@ -113,7 +113,7 @@ def test_what_fails_is_followed_by_the_next_nearest_and_at_last_the_controllers_
     assert found.latency[1].estimate == pytest.approx(0.02)
 
 
-def test_one_that_is_no_active_replica_any_longer_is_not_backed_off() -> None:
+def test_former_replica_is_not_backed_off() -> None:
     found = router({1: 0.01, 2: 0.02, 3: 0.03})
     found.learn(GUID, (1, 2), 0)
     route = found.route(GUID, 0)
@@ -126,8 +126,8 @@ def test_one_that_is_no_active_replica_any_longer_is_not_backed_off() -> None:
     assert found.latency[1].estimate == pytest.approx(0.01)
 
 
-def test_a_way_ends() -> None:
-    """Whatever fails, and even if controllers name the same dead sites again and again."""
+def test_every_route_ends() -> None:
+    """Routes end whatever fails, even if controllers name the same dead sites repeatedly."""
     found = router(dict.fromkeys(range(1, 8), 0.01))
     route = found.route(GUID, 0)
     steps = 0
@@ -140,14 +140,14 @@ def test_a_way_ends() -> None:
     assert steps == 5  # two replicas, and each controller once
 
 
-def test_a_record_that_is_not_there_yet_is_its_controllers() -> None:
+def test_missing_record_is_routed_to_its_controllers() -> None:
     found = router({1: 0.03, 2: 0.02, 3: 0.01, 4: 0.005, 5: 0.002})
     route = found.route(GUID, 0)
     route.on_replicas(asked(route), (), 0)
     assert asked(route).site in found.controllers(GUID)
 
 
-def test_one_site_needs_no_controller() -> None:
+def test_single_site_needs_no_controller() -> None:
     found = router({7: 0.01})
     route = found.route(GUID, 0)
     step = asked(route)
@@ -156,7 +156,7 @@ def test_one_site_needs_no_controller() -> None:
     assert route.step() is None
 
 
-def test_what_is_kept_is_bounded() -> None:
+def test_cache_is_bounded() -> None:
     found = router({1: 0.01, 2: 0.02}, entries=2)
     for guid in ("a", "b", "c"):
         found.learn(guid, (1,), 0)
@@ -165,7 +165,7 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"gain": 0}, {"backoff": 1}, {"min_timeout": 20}, {"max_timeout": math.inf}, {"deviations": -1}])
-def test_settings_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
+def test_invalid_settings_are_rejected(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"."):
         Estimation(**wrong)
     with pytest.raises(ValueError, match="at least 1"):

@@ -1,8 +1,9 @@
-"""A supercluster of three regions with three servers each: classes that move between regions, and regions that are gone."""
+"""A supercluster of three regions with three servers each: placement groups that move between regions, and regions that fail."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import EXAMPLE
+from conftest import EXAMPLE, TEST_TIMEOUT
 from frontage_records.errors import EngineError
 from frontage_records.jetstream import moves
 from frontage_records.jetstream.engine import JetStream
@@ -20,31 +21,33 @@ from frontage_records.jetstream.moves import MoveError
 from frontage_records.jetstream.placement_groups import PlacementGroup
 from frontage_records.record import Consistency
 from nats_cluster import Cluster, skip_without_server, supercluster
-from records_engines import BOUNDS, Clock
+from records_engines import BOUNDS, Clock, close_all
 from records_history import NEVER, History, linearizable, read_by, write_until
 
 SITES = (1, 2, 3)
 
 
 @dataclass(frozen=True)
-class World:
+class Testbed:
     servers: Cluster
     stores: dict[int, JetStream]
     """A record server at each site."""
 
-    async def made(self, guid: str, sites: list[int]) -> PlacementGroup:
-        """The class of a new record at these sites."""
+    async def create_group(self, guid: str, sites: list[int]) -> PlacementGroup:
+        """Create a record at these sites, and return its placement group."""
         await self.stores[1].put(guid, {"v": "0"}, consistency=Consistency.TOTAL)
         await self.stores[1].place(guid, sites)
         return await self.stores[1].groups.at(sites)
 
-    async def settled(self, one: PlacementGroup) -> tuple[str, ...]:
-        """The names of its servers, once they are all where they shall be."""
-        async with asyncio.timeout(60):
+    async def wait_until_settled(self, group: PlacementGroup) -> tuple[str, ...]:
+        """Wait until the group has all its servers, and return their names."""
+        async with asyncio.timeout(TEST_TIMEOUT):
             while True:
-                found = await moves.group_status(self.stores[1].connection, one)
-                if found.settled:
-                    return tuple(sorted(found.servers))
+                # Without a leader there is no status.
+                with contextlib.suppress(EngineError):
+                    found = await moves.group_status(self.stores[1].connection, group)
+                    if found.settled:
+                        return tuple(sorted(found.servers))
                 await asyncio.sleep(0.05)
 
     def names(self, site: int) -> tuple[str, ...]:
@@ -52,7 +55,7 @@ class World:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def testbed(tmp_path: Path) -> AsyncIterator[Testbed]:
     skip_without_server()
     servers = supercluster(tmp_path)
     servers.start_all()
@@ -61,74 +64,88 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         await servers.ready()
         for site in SITES:
             stores[site] = await JetStream.open(servers.near(site), site, SITES, bounds=BOUNDS, clock=Clock())
-        yield World(servers, stores)
-        for store in stores.values():
-            await store.close()
+        yield Testbed(servers, stores)
     finally:
+        await close_all(stores.values())
         servers.stop()
 
 
-async def test_a_class_moves_between_regions_while_all_write(world: World) -> None:
-    group = await world.made("guid", [1, 2])
+async def test_group_moves_between_regions_during_writes(testbed: Testbed) -> None:
+    group = await testbed.create_group("guid", [1, 2])
     history, done = History(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         for site in SITES:
-            tasks.create_task(write_until(done, world.stores[site], history, site))
+            tasks.create_task(write_until(done, testbed.stores[site], history, site))
         said: list[str] = []
-        store = world.stores[3]
+        store = testbed.stores[3]
         moved = await moves.move(store.connection, store.groups, group.name, [3, 1], limit=60, report=said.append)
         done.set()
     assert said, "there is progress to be seen"
-    assert await world.settled(moved) == world.names(3)
-    for store in world.stores.values():
+    assert await testbed.wait_until_settled(moved) == testbed.names(3)
+    for store in testbed.stores.values():
         await read_by(store, history)
         assert await store.sites("guid") == (3, 1)
     assert any(one.end != NEVER for one in history.operations if one.kind == "put")
     assert linearizable(history.operations, start=(1, "0"))
 
 
-async def test_a_move_that_takes_too_long_is_taken_back(world: World) -> None:
-    group = await world.made("guid", [1, 2])
-    store = world.stores[2]
+async def test_move_that_times_out_is_rolled_back(testbed: Testbed) -> None:
+    group = await testbed.create_group("guid", [1, 2])
+    store = testbed.stores[2]
     with pytest.raises(MoveError, match=r"it is at site 1, 2 again"):
         await moves.move(store.connection, store.groups, group.name, [3], limit=0.01)
-    assert await world.settled(group) == world.names(1)
-    assert await world.stores[3].sites("guid") == (1, 2)
-    assert (await world.stores[2].put("guid", {"v": "1"}, if_version=1)).record.version == 2
+    assert await testbed.wait_until_settled(group) == testbed.names(1)
+    assert await testbed.stores[3].sites("guid") == (1, 2)
+    assert (await testbed.stores[2].put("guid", {"v": "1"}, if_version=1)).record.version == 2
 
 
-async def test_a_region_that_is_gone_gets_no_class_and_the_others_serve(world: World) -> None:
-    group = await world.made("guid", [1, 2])
-    for node in world.servers.of(3):
-        world.servers.kill(node)
-    store = world.stores[1]
+async def test_lost_region_gets_no_group_and_others_serve(testbed: Testbed) -> None:
+    group = await testbed.create_group("guid", [1, 2])
+    for node in testbed.servers.of(3):
+        testbed.servers.kill(node)
+    store = testbed.stores[1]
 
     async def refused() -> bool:
         try:
             await moves.move(store.connection, store.groups, group.name, [3, 1], limit=0.01)
         except MoveError:
-            # Its servers were not yet known to be gone; taken back.
+            # JetStream did not know yet that the servers were gone. The move was rolled back.
             return False
         except EngineError as error:
-            return "it needs 3 servers with JetStream and ['site:3'] in one cluster" in str(error)
-        raise AssertionError("moved to nobody")
+            return "provide 3 servers with JetStream and ['site:3'] in one cluster" in str(error)
+        raise AssertionError("moved to a region without servers")
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(TEST_TIMEOUT):
         while not await refused():
-            await world.settled(group)
-    assert await world.settled(group) == world.names(1)
-    assert (await world.stores[2].put("guid", {"v": "1"}, if_version=1)).record.version == 2
+            await testbed.wait_until_settled(group)
+    assert await testbed.wait_until_settled(group) == testbed.names(1)
+    assert (await testbed.stores[2].put("guid", {"v": "1"}, if_version=1)).record.version == 2
+
+
+async def ensure_at(testbed: Testbed, name: str, sites: tuple[int, ...]) -> None:
+    """Repeat a rollback that was impossible while the region was down, as its error message asks the operator to do."""
+    store = testbed.stores[2]
+    async with asyncio.timeout(TEST_TIMEOUT):
+        while True:
+            store.groups.forget(name)
+            try:
+                group = await store.groups.get(name)
+                if group is not None and group.sites == sites:
+                    return
+                await moves.move(store.connection, store.groups, name, sites, limit=60)
+            except EngineError:
+                await asyncio.sleep(0.25)
 
 
 @pytest.mark.parametrize("dying", [1, 3])
-async def test_a_region_that_dies_while_a_class_moves_loses_nothing(world: World, dying: int) -> None:
-    """The old one or the new one, all its servers at once: the class ends there or here, when the region is back at the latest."""
-    group = await world.made("guid", [1, 2])
+async def test_region_failure_during_group_move_loses_nothing(testbed: Testbed, dying: int) -> None:
+    """All servers of the old or of the new region die. The group ends at one of them, once the region is back at the latest."""
+    group = await testbed.create_group("guid", [1, 2])
     history, done, begun = History(), asyncio.Event(), asyncio.Event()
-    store = world.stores[2]
+    store = testbed.stores[2]
 
     def report(_: str) -> None:
-        """Its first words are those of a move that has begun."""
+        """The first report shows that the move has begun."""
         begun.set()
 
     async def move() -> tuple[int, ...]:
@@ -139,41 +156,41 @@ async def test_a_region_that_dies_while_a_class_moves_loses_nothing(world: World
 
     async with asyncio.TaskGroup() as tasks:
         for site in SITES:
-            tasks.create_task(write_until(done, world.stores[site], history, site))
+            tasks.create_task(write_until(done, testbed.stores[site], history, site))
         moving = tasks.create_task(move())
         await begun.wait()
-        for node in world.servers.of(dying):
-            world.servers.kill(node)
+        for node in testbed.servers.of(dying):
+            testbed.servers.kill(node)
         sites = await moving
-        for node in world.servers.of(dying):
-            world.servers.start(node)
-        # Also where it was on its way back.
-        at = await world.settled(PlacementGroup(group.name, sites))
+        for node in testbed.servers.of(dying):
+            testbed.servers.start(node)
+        await ensure_at(testbed, group.name, sites)
+        at = await testbed.wait_until_settled(PlacementGroup(group.name, sites))
         done.set()
-    assert at == world.names(sites[0])
-    for one in world.stores.values():
+    assert at == testbed.names(sites[0])
+    for one in testbed.stores.values():
         await read_by(one, history)
     assert linearizable(history.operations, start=(1, "0"))
 
 
-async def test_unknown_classes_and_sites_are_told(world: World) -> None:
-    group = await world.made("guid", [1])
-    store = world.stores[1]
-    with pytest.raises(EngineError, match="there is no class c99"):
+async def test_unknown_groups_and_sites_are_reported(testbed: Testbed) -> None:
+    group = await testbed.create_group("guid", [1])
+    store = testbed.stores[1]
+    with pytest.raises(EngineError, match="no such placement group: c99"):
         await moves.move(store.connection, store.groups, "c99", [1])
-    with pytest.raises(Exception, match="there is no site 9"):
+    with pytest.raises(Exception, match="unknown site 9"):
         await moves.move(store.connection, store.groups, group.name, [9])
-    assert await world.settled(group) == world.names(1)
+    assert await testbed.wait_until_settled(group) == testbed.names(1)
 
 
-async def test_the_command(world: World, tmp_path: Path) -> None:
-    """It knows sites 1 and 2."""
-    group = await world.made("guid", [1])
+async def test_groups_and_move_commands(testbed: Testbed, tmp_path: Path) -> None:
+    """The configuration has sites 1 and 2."""
+    group = await testbed.create_group("guid", [1])
     config = tmp_path / "frontage.yaml"
     example = EXAMPLE.with_name("artemis.yaml").read_text(encoding="utf-8")
     build = EXAMPLE.resolve().parents[2]
     example = example.replace("../../", f"{build}/")
-    config.write_text(f"{example}\nrecords:\n  store: {','.join(world.servers.urls)}\n")
+    config.write_text(f"{example}\nrecords:\n  store: {','.join(testbed.servers.urls)}\n")
 
     async def run(*words: str, interrupt: bool = False) -> tuple[int | None, str]:
         command = [sys.executable, "-m", "frontage", "records", *words, "-c", str(config)]
@@ -183,7 +200,7 @@ async def test_the_command(world: World, tmp_path: Path) -> None:
         assert process.stdout is not None
         said = b""
         if interrupt:
-            # Its first words are those of a move that has begun.
+            # The first output shows that the move has begun.
             said = await process.stdout.readline()
             process.send_signal(signal.SIGINT)
         said += await process.stdout.read()
@@ -199,16 +216,16 @@ async def test_the_command(world: World, tmp_path: Path) -> None:
     status, said = await run("move", group.name, "1", interrupt=True)
     assert status == 1
     assert "taking it back to site 2, 1" in said
-    assert await world.settled(moved) == world.names(2)
-    assert await run("move", group.name, "7") == (1, "error: there is no site 7; known are: 1, 2\n")
-    assert (await world.stores[3].get("guid")).version == 1
+    assert await testbed.wait_until_settled(moved) == testbed.names(2)
+    assert await run("move", group.name, "7") == (1, "error: unknown site 7: use one of: 1, 2\n")
+    assert (await testbed.stores[3].get("guid")).version == 1
 
 
-async def test_records_move_while_a_server_with_a_mirror_is_down(world: World) -> None:
-    await world.made("guid", [1, 2])
-    await world.made("other", [3, 1])
-    mirror = await world.stores[1].connection.info("records-c1-at-2")
-    world.servers.kill(world.servers.named(mirror["cluster"]["leader"]))
-    await world.stores[3].place("guid", [3, 1])
-    assert await world.stores[1].sites("guid") == (3, 1)
-    assert len([one for one in await world.stores[1].groups.every() if one.name.startswith("c")]) == 2
+async def test_records_move_while_a_mirror_server_is_down(testbed: Testbed) -> None:
+    await testbed.create_group("guid", [1, 2])
+    await testbed.create_group("other", [3, 1])
+    mirror = await testbed.stores[1].connection.info("records-c1-at-2")
+    testbed.servers.kill(testbed.servers.named(mirror["cluster"]["leader"]))
+    await testbed.stores[3].place("guid", [3, 1])
+    assert await testbed.stores[1].sites("guid") == (3, 1)
+    assert len([one for one in await testbed.stores[1].groups.every() if one.name.startswith("c")]) == 2
