@@ -423,7 +423,7 @@ async def test_command_shows_demand_replicas_and_next_change(tmp_path: Path, sit
         ["1", "frankfurt", "active"]
     ]
     wrong = run("books.example", "-c", str(file))
-    assert (wrong.exit_code, "placed are: films.example, small.example" in wrong.stderr) == (1, True)
+    assert (wrong.exit_code, "use one of: films.example, small.example" in wrong.stderr) == (1, True)
     file.write_text(text, encoding="utf-8")
-    assert "has no placement; add the section" in run("-c", str(file)).stderr
+    assert "the section placement is missing: add it" in run("-c", str(file)).stderr
     assert config(PLACEMENT).placement is not None

@@ -10,15 +10,15 @@ import asyncio
 import json
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pytest
 
-from frontage_records.errors import ContentionError, EngineError, OutcomeUnknownError
+from frontage_records.errors import ContentionError, EngineError, OutcomeUnknownError, RecordError
 from frontage_records.record import Consistency
 from frontage_records.store import Store
 
@@ -26,6 +26,7 @@ State: TypeAlias = tuple[int, str | None]
 """The version and the value; None: not written yet, or deleted."""
 
 NEVER = 1 << 62
+T = TypeVar("T")
 BUILT = Path(__file__).parents[3] / "build" / "porcupine"
 PORCUPINE = os.environ.get("PORCUPINE") or (str(BUILT) if BUILT.exists() else None)
 
@@ -164,7 +165,24 @@ async def write_until(
 
 async def read_by(store: Store, history: History, guid: str = "guid") -> None:
     """Read the record, and add the read to the history."""
-    operation = history.begin("read")
-    record = await store.get(guid)
-    assert record.value is not None
-    history.end(operation, (record.version, record.value["v"]))
+
+    async def read() -> None:
+        operation = history.begin("read")
+        try:
+            record = await store.get(guid)
+        except RecordError:
+            history.drop(operation)
+            raise
+        assert record.value is not None
+        history.end(operation, (record.version, record.value["v"]))
+
+    await eventually(read)
+
+
+async def eventually(operation: Callable[[], Awaitable[T]]) -> T:
+    """Repeat an idempotent operation while the engine is unavailable, for example on a busy machine without a leader."""
+    while True:
+        try:
+            return await operation()
+        except (EngineError, ContentionError, OutcomeUnknownError):
+            await asyncio.sleep(0.1)

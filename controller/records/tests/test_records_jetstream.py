@@ -10,7 +10,7 @@ from pathlib import Path
 import nats.errors
 import pytest
 
-from conftest import EXAMPLE
+from conftest import EXAMPLE, TEST_TIMEOUT
 from frontage.config import loads
 from frontage_records.client import RecordClient
 from frontage_records.errors import EngineError, NotFoundError, RecordError, SiteError, VersionError
@@ -26,7 +26,7 @@ from frontage_records.ring import Ring, partition
 from frontage_records.server import Server
 from nats_cluster import Cluster, skip_without_server
 from records_engines import BOUNDS, NOW, Clock, cluster
-from records_history import NEVER, History, linearizable, read_by, totally_written, write_until
+from records_history import NEVER, History, eventually, linearizable, read_by, totally_written, write_until
 from test_records import worker
 
 __all__ = ["cluster"]
@@ -50,7 +50,7 @@ async def testbed(cluster: Cluster) -> AsyncIterator[dict[int, JetStream]]:
 
 
 async def wait_until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(TEST_TIMEOUT):
         while True:
             if await condition():
                 return
@@ -102,11 +102,11 @@ async def test_total_writes_records_are_read_from_mirrors(testbed: dict[int, Jet
 
 
 async def test_unknown_site_is_rejected_and_changes_nothing(testbed: dict[int, JetStream]) -> None:
-    await testbed[1].put("guid", {})
-    before = await testbed[1].sites("guid")
+    await eventually(lambda: testbed[1].put("guid", {}))
+    before = await eventually(lambda: testbed[1].sites("guid"))
     with pytest.raises(SiteError, match="unknown site 9: use one of: 1, 2, 3"):
-        await testbed[1].place("guid", [1, 9])
-    assert await testbed[1].sites("guid") == before
+        await eventually(lambda: testbed[1].place("guid", [1, 9]))
+    assert await eventually(lambda: testbed[1].sites("guid")) == before
 
 
 async def test_site_with_too_few_servers_is_reported(cluster: Cluster) -> None:
@@ -229,7 +229,7 @@ async def test_record_whose_group_has_moved_is_not_moved_again(testbed: dict[int
 
 async def _is_led_at(server: JetStream, stream: str, name: str) -> bool:
     try:
-        info = await server.connection.streams.stream_info(stream)
+        info = await server.connection.context.stream_info(stream)
     except nats.errors.TimeoutError:
         # There is no answer between two leaders.
         return False
@@ -241,7 +241,7 @@ async def _is_led_at(server: JetStream, stream: str, name: str) -> bool:
 
 @pytest.fixture
 async def requests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The subjects of records that a leader or a mirror was requests for."""
+    """Collect the subjects of records that are read from leaders or mirrors."""
     found: list[str] = []
     read = Connection.read
 
