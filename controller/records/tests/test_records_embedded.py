@@ -142,7 +142,7 @@ async def test_create_and_serve_commands(tmp_path: Path) -> None:
     assert "no such store" in refused.communicate()[1]
     assert refused.returncode == 1
     created = server.run("create")
-    assert "an empty store" in created.communicate()[0]
+    assert "empty store created" in created.communicate()[0]
     url = server.start()
     try:
         second = server.run("serve")
