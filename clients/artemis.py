@@ -1,8 +1,8 @@
-"""Has HTTP/3 clients that others wrote find a service by a hosts file that names its Service Address (docs/naming.md).
+"""Runs unmodified HTTP/3 clients that find a service through a hosts file with its service address (docs/naming.md).
 
-Each of these clients that is here downloads 1 MB in Artemis' testbed (docs/artemis.md), through dispatchers, from a network that anycast
-does not lead to its best site. Writes clients.json, which the page of `make artemis` shows. Fails if a download is not whole, if a
-client goes to another site than the best one, or if one that has gone to the site's own address still sends to the Service Address.
+Each installed client downloads 1 MB in Artemis' testbed (docs/artemis.md), through dispatchers, from a network that anycast
+does not lead to its best site. Writes clients.json for the page of `make artemis`. Fails if a download is incomplete, if a
+client moves away from the best site, or if a client that has moved to the site's own address still uses the service address.
 
 Example: clients/artemis.py --only Chromium
 """
@@ -30,12 +30,12 @@ from frontage_testbed.wan.addresses import PORT
 from rounds import PAGE
 
 CLIENTS = ("ngtcp2", "aioquic", "curl", "Chromium", "Firefox", "lsquic")
-"""Those of the catalogue that look a name up as their system does; Go's and Bun's have ways of their own."""
+"""Clients of the catalogue that use the system's resolver; Go and Bun have their own."""
 Rows = dict[str, dict[str, Any]]
 
 
 def run(testbed: ArtemisTestbed, client: Client, program: Path) -> dict[str, Any]:
-    """What is seen of one client, and its version."""
+    """Return the observations of one client, with its version."""
     (host,) = testbed.scenario.clients
     folder = testbed.directory / f"by-hosts-file-{client.name}"
     values = {
@@ -49,52 +49,52 @@ def run(testbed: ArtemisTestbed, client: Client, program: Path) -> dict[str, Any
         "page": f"/{PAGE}#{LONG_OBJECT}",
         "certificate": str(testbed.directory / "certificate.pem"),
     }
-    seen = asdict(download(testbed, host, client.command(program, values), folder))
-    return {"version": client.version_of(program)} | seen
+    binding = asdict(download(testbed, host, client.command(program, values), folder))
+    return {"version": client.version_of(program)} | binding
 
 
-def wrong(rows: Rows, best: str) -> list[str]:
-    """What must not be."""
-    found = []
+def failures(rows: Rows, best: str) -> list[str]:
+    """Return a message for each violation of the expected behaviour."""
+    messages = []
     for name, row in rows.items():
         if not row["whole"]:
-            found.append(f"{name}: the download is not whole: {row['log']}")
+            messages.append(f"{name}: the download is incomplete: {row['log']}")
         if row["site"] not in (None, best):
-            found.append(f"{name}: went to {row['site']}, not to {best}")
+            messages.append(f"{name}: moved to {row['site']}, not to {best}")
         if row["after"]:
-            found.append(f"{name}: sent {row['after']} datagrams to the service address after {row['site']} had answered itself")
-    return found
+            messages.append(f"{name}: sent {row['after']} datagrams to the service address after {row['site']} had answered itself")
+    return messages
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--only", metavar="CLIENT", action="append", choices=CLIENTS, help="this one; all that are here, if not given"
+        "--only", metavar="CLIENT", action="append", choices=CLIENTS, help="run this client only; by default all installed ones"
     )
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "artemis", help="folder of clients.json (build/artemis)")
     given = parser.parse_args()
     output: Path = given.output.absolute()
     try:
         clients = [client for client in read() if client.name in (given.only or CLIENTS)]
-        here = [(client, program) for client in clients if (program := client.found())]
-        made_of = find()
+        installed = [(client, program) for client in clients if (program := client.installed_program())]
+        programs = find()
 
         def body(box: Sandbox) -> int:
             rows: Rows = {}
             try:
-                with ArtemisTestbed(DETOUR, made_of, box.scratch / "testbed", dispatched=True) as testbed:
+                with ArtemisTestbed(DETOUR, programs, box.scratch / "testbed", dispatched=True) as testbed:
                     shutil.copy(HERE / "programs" / PAGE, testbed.directory / "objects")
                     (host,) = DETOUR.clients
                     best = testbed.best_site(host).place
-                    for client, program in here:
+                    for client, program in installed:
                         print(client.name, flush=True)
                         rows[client.name] = run(testbed, client, program)
             finally:
                 box.keep_logs(output / "logs")
             (output / "clients.json").write_text(json.dumps(rows, indent=2) + "\n")
-            for line in wrong(rows, best):
+            for line in failures(rows, best):
                 print(line)
-            return 1 if wrong(rows, best) else 0
+            return 1 if failures(rows, best) else 0
 
         return sandbox.run(body, output)
     except (CatalogueError, DeploymentError, SandboxError) as error:

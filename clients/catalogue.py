@@ -1,4 +1,4 @@
-"""The clients: how each is found, asked for its version, and told to download. catalogue.toml has them."""
+"""Reads catalogue.toml: how to find each client, query its version, and have it download."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ CATALOGUE = HERE / "catalogue.toml"
 
 
 class CatalogueError(Exception):
-    """A client of the catalogue cannot be used as it is written there."""
+    """An entry of the catalogue cannot be used."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """An entry of the catalogue, by the names that it has there."""
+    """An entry of the catalogue, with its keys."""
 
     name: str
     program: str
     install: str
-    """How to get it."""
+    """How to install the client."""
     version: list[str]
     get: list[str]
     migrate: list[str] = field(default_factory=list)
     variable: str | None = None
 
-    def found(self, env: Mapping[str, str] = os.environ) -> Path | None:
-        """Its program, if it is here.
+    def installed_program(self, env: Mapping[str, str] = os.environ) -> Path | None:
+        """Return the client's program, or None if it is not installed.
 
-        Raises CatalogueError if the environment names one that is not.
+        Raises CatalogueError if the environment names a missing program.
         """
         given = env.get(self.variable, "") if self.variable else ""
         program = given or self.program
-        found = shutil.which(ROOT / program if "/" in program else program)
-        if given and not found:
-            raise CatalogueError(f"{self.variable}={given} is no program; correct or unset it")
-        return Path(found) if found else None
+        path = shutil.which(ROOT / program if "/" in program else program)
+        if given and not path:
+            raise CatalogueError(f"{self.variable}={given}: program not found: correct or unset the variable")
+        return Path(path) if path else None
 
     def version_of(self, program: Path) -> str:
-        """The first number with a dot in what it says when asked for its version."""
+        """Return the first number with a dot in the output of the version command."""
         command = self._filled(self.version, {"program": str(program)})
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        found = re.search(r"\d+\.\S+", done.stdout)
-        if done.returncode != 0 or not found:
-            raise CatalogueError(f"{self.name}: {' '.join(command)} says no version; {self.install}")
-        return found[0]
+        number = re.search(r"\d+\.\S+", done.stdout)
+        if done.returncode != 0 or not number:
+            raise CatalogueError(f"{self.name}: no version in the output of {' '.join(command)}: {self.install}")
+        return number[0]
 
     def command(self, program: Path, values: Mapping[str, str], migrating: bool = False) -> list[str]:
-        """To download; `values` are for the names in braces."""
+        """Return the command for a download; `values` replace the names in braces."""
         options = self.migrate if migrating else []
         words = [part for word in self.get for part in (options if word == "{migrate}" else [word])]
         return self._filled(words, {"program": str(program), **values})
@@ -68,14 +68,11 @@ class Client:
         try:
             return [word.format_map(known) for word in words]
         except KeyError as error:
-            raise CatalogueError(f"{CATALOGUE}: {self.name}: {{{error.args[0]}}} is not among {', '.join(known)}") from None
+            raise CatalogueError(f"{CATALOGUE}: {self.name}: unknown name {{{error.args[0]}}}: use {', '.join(known)}") from None
 
 
 def read(path: Path = CATALOGUE) -> list[Client]:
-    """All clients, in their order.
-
-    Raises CatalogueError if an entry has a key too many or too few.
-    """
+    """Return all clients in order. Raises CatalogueError if an entry has an unknown or missing key."""
     clients = []
     for entry in tomllib.loads(path.read_text())["client"]:
         try:

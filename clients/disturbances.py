@@ -1,4 +1,4 @@
-"""What is done to a host of the testbed, and on its way, in the midst of a download."""
+"""Disturbances of a download: changes to the client's host and on the path."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ REBINDING = """table inet rebinding-{old} {{
     chain in {{ type filter hook prerouting priority -300; udp sport {service} udp dport {new} udp dport set {old}; }}
 }}
 """
-"""What a NAT does that gives a connection another port. What is on its way to the one before still comes through: a client that
-has sent all its acknowledgments has no reason to send anything, so that nobody could tell its server of the port.
+"""Rules of a NAT that maps a connection to another port.
+
+Packets to the old port still get through. A client that has acknowledged everything has no reason to send, so otherwise no
+packet would show the server the new port.
 """
 
 BLOCK = f"""table ip6 block {{
@@ -26,14 +28,14 @@ BLOCK = f"""table ip6 block {{
 
 
 def rebind(download: Download, host: Namespace) -> None:
-    """Have the network know the client by other ports."""
+    """Map the client's connections to other ports."""
     for port in sorted({datagram.local[1] for datagram in download.seen()}):
         rules = REBINDING.format(service=QUIC_PORT, old=port, new=port ^ 1)
         host.run(["nft", "-f", "-"], input=rules)
 
 
 def readdress(download: Download, host: Namespace, client: ClientAddresses) -> None:
-    """Have the host prefer another address of its network, and lose the one that it had after as many bytes again."""
+    """Have the host prefer another address of its network, and remove the old one after as many bytes as before."""
     old = ip_interface(f"{client.address6}/64")
     host.run(["ip", "addr", "add", f"{old.ip + 1}/64", "dev", "eth0", "nodad"])
     host.run(["ip", "addr", "change", str(old), "dev", "eth0", "preferred_lft", "0"])
@@ -43,14 +45,14 @@ def readdress(download: Download, host: Namespace, client: ClientAddresses) -> N
 
 @contextmanager
 def unreachable_cookies(router: Namespace) -> Iterator[None]:
-    """Have a router let nothing through to cookie addresses."""
+    """Have a router drop all packets to cookie addresses."""
     router.run(["nft", "-f", "-"], input=BLOCK)
     yield
     router.run(["nft", "flush", "ruleset"])
 
 
 def restore(host: Namespace, client: ClientAddresses) -> None:
-    """Undo what was done to a host."""
+    """Undo the disturbances of a host."""
     host.run(["nft", "flush", "ruleset"])
     if client.address6 not in host.run(["ip", "-6", "addr", "show", "dev", "eth0"]).stdout:
         host.run(["ip", "addr", "add", f"{client.address6}/64", "dev", "eth0", "nodad"])

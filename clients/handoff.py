@@ -1,4 +1,4 @@
-"""A client's download where real servers answer (docs/handoff.md), and who sent it."""
+"""A client's download from real servers (docs/handoff.md), with the bytes of each sender."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rounds import difference, download_of, offer
 
 
 class Handed:
-    """A testbed with real servers that is up, with the object."""
+    """Downloads in a running testbed with real servers."""
 
     def __init__(self, testbed: QdsrTestbed) -> None:
         self._testbed = testbed
         offer(testbed)
         self._hosts = iter(testbed.clients.values())
 
-    def one_of(self, client: Client, program: Path) -> dict[str, Any]:
-        """What there is to say of a client, from a download on a host of its own."""
+    def download(self, client: Client, program: Path) -> dict[str, Any]:
+        """Return the result of a client's download on its own host."""
         before = self._testbed.bodies()
         download = download_of(client, program, "handed", next(self._hosts), self._testbed)
         download.begin()

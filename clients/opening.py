@@ -1,4 +1,4 @@
-"""How clients begin: what is in the clear of their first packets (RFC 8999)."""
+"""The unencrypted part of a client's first packets (RFC 8999)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ LONG_HEADER = 0x80
 
 @dataclass(frozen=True)
 class Opening:
-    """How a client begins: up to the first datagram that it is sent."""
+    """A client's first flight: its datagrams before the first response."""
 
     datagrams: int
     size: int
     """Bytes of the first datagram's payload."""
     destination_id: int
-    """Bytes of the connection id that the client made up for the server."""
+    """Length of the connection ID that the client chose for the server."""
     source_id: int
-    """Bytes of the connection id that the client wants to be known by."""
+    """Length of the client's own connection ID."""
 
 
 def opening(seen: list[Datagram]) -> Opening:
-    """Of the first connection in a capture.
+    """Return the first flight of the first connection in a capture.
 
-    Raises ValueError if the client sent nothing, or nothing that has a long header.
+    Raises ValueError if the capture does not begin with a long header from the client.
     """
     flight = []
     for datagram in seen:

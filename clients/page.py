@@ -55,7 +55,7 @@ def seen(row: Row) -> list[str]:
 
 
 def outcome(run: Row | None) -> str:
-    """Return the outcome of a download; "-" if there was none."""
+    """Return the outcome of a download; "-" without a download."""
     if run is None:
         return "-"
     if run["whole"]:
@@ -122,7 +122,7 @@ def text(rows: dict[str, Row]) -> str:
 def write() -> None:
     """Write the page."""
     if not RESULT.exists():
-        sys.exit(f"{RESULT} is missing: `make clients` writes it")
+        sys.exit(f"{RESULT}: file not found: run `make clients`")
     PAGE.write_text(text(json.loads(RESULT.read_text())))
     print(PAGE)
 

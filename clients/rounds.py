@@ -1,4 +1,4 @@
-"""The downloads of one client in a testbed, and what is to be said of them."""
+"""The downloads of one client in a testbed, and their results."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from opening import opening
 
 SIZE = 5_000_000
 UNDER_WAY = 1_000_000
-"""Bytes after which a download is past its handshake, and far from its end."""
+"""Bytes after which a download is past its handshake and far from its end."""
 LIMIT = 60.0
-"""Seconds for a download that takes three undisturbed."""
+"""Seconds for a download, which takes three without disturbance."""
 PAGE = "page.html"
 
 
@@ -36,7 +36,7 @@ def offer(testbed: QuicTestbed) -> None:
 
 
 def download_of(client: Client, program: Path, kind: str, host: Namespace, testbed: QuicTestbed) -> Download:
-    """The object's by a client, not begun."""
+    """Return a client's download of the object, not yet begun."""
     folder = testbed.scratch / f"download-{client.name}-{kind}"
     values = {
         "folder": str(folder),
@@ -55,7 +55,7 @@ def download_of(client: Client, program: Path, kind: str, host: Namespace, testb
 
 
 class Rounds:
-    """A testbed that is up, with the object."""
+    """Downloads in a running testbed."""
 
     def __init__(self, testbed: QuicTestbed) -> None:
         self._testbed = testbed
@@ -63,8 +63,8 @@ class Rounds:
         self._keys: tuple[CookieKey, ...] = tuple(load(testbed.edge.config).cookie_keys)
         self._hosts = zip(testbed.client_addresses, testbed.clients.values(), strict=True)
 
-    def all_of(self, client: Client, program: Path) -> dict[str, Any]:
-        """What there is to say of a client, from downloads on a host of its own."""
+    def downloads(self, client: Client, program: Path) -> dict[str, Any]:
+        """Return the results of a client's downloads on its own host."""
         address, host = next(self._hosts)
         disturbances: dict[str, Callable[[Download], None] | None] = {
             "undisturbed": None,
@@ -96,11 +96,11 @@ class Rounds:
             disturb(download)
         done = download.finish()
         restore(host, address)
-        return self._told(done, disturbed, self._testbed.edge.counters(), before)
+        return self._result(done, disturbed, self._testbed.edge.counters(), before)
 
-    def _told(self, done: Done, disturbed: bool, after: EdgeCounters, before: EdgeCounters) -> dict[str, Any]:
-        came = {datagram.remote for datagram in done.seen if not datagram.up}
-        cookies = {remote for remote in came if self._testbed.is_cookie_address(remote, self._keys)}
+    def _result(self, done: Done, disturbed: bool, after: EdgeCounters, before: EdgeCounters) -> dict[str, Any]:
+        sources = {datagram.remote for datagram in done.seen if not datagram.up}
+        cookies = {remote for remote in sources if self._testbed.is_cookie_address(remote, self._keys)}
         return {
             "whole": done.whole,
             "status": done.status,
@@ -108,9 +108,9 @@ class Rounds:
             "disturbed": disturbed,
             "steering": difference(after.steering, before.steering),
             "drops": difference(after.drops, before.drops),
-            "vip": QUIC_VIP6 in came,
+            "vip": QUIC_VIP6 in sources,
             "cookies": len(cookies),
-            "unexpected": sorted(came - cookies - {QUIC_VIP6}),
+            "unexpected": sorted(sources - cookies - {QUIC_VIP6}),
             "opening": asdict(opening(done.seen)) if done.seen else None,
             "clients": len({datagram.local for datagram in done.seen if not datagram.up}),
             "log": done.log,
@@ -118,6 +118,6 @@ class Rounds:
 
 
 def difference(after: Any, before: Any) -> dict[str, int]:
-    """What was counted meanwhile."""
-    counted = {name: int(count - before.get(name, 0)) for name, count in after.items()}
-    return {name: count for name, count in sorted(counted.items()) if count}
+    """Return the nonzero counts between two readings."""
+    counts = {name: int(count - before.get(name, 0)) for name, count in after.items()}
+    return {name: count for name, count in sorted(counts.items()) if count}

@@ -1,11 +1,13 @@
-"""Has HTTP/3 clients that others wrote download through the whole data centre, and writes docs/clients.md from what came of it.
+"""Runs unmodified HTTP/3 clients through the whole data centre, and writes docs/clients.md from the results.
 
-Each client of catalogue.toml that is here downloads 5 MB several times, in namespaces, through softswitch with frontage.p4 from
-frontage-cclb7-quic: undisturbed, with its port changed by a NAT, with its host's address replaced, without a way to the cookie
-address if it takes that, and migrating of its own accord where it has an option for it; and once from real servers, to which the
-only server hands all requests over. Writes build/clients/result.json. Fails if anything comes from an address that the client
-should not see, if the switch does not find its server by what it has, a cookie address or only a connection id, if that server sends
-what real servers should, or if a download is not whole, but for the two that take a client which can change its address.
+Each installed client of catalogue.toml downloads 5 MB several times, in namespaces, through softswitch with frontage.p4 from
+frontage-cclb7-quic: undisturbed; with its port changed by a NAT; with its host's address replaced; if it uses the cookie
+address, without a path to it; and if it has an option for that, with a migration. A last download comes from real servers, to
+which the only server delegates all requests. Writes build/clients/result.json.
+
+Fails if a packet comes from an address that the client must not see, if the switch does not find the client's server by its
+cookie address or connection ID, if the balancer sends what real servers should, or if a download is incomplete. The two
+downloads that depend on the client's ability to change its address may be incomplete.
 
 Example: clients/run.py --only ngtcp2
 """
@@ -30,78 +32,78 @@ from rounds import Rounds
 
 Rows = dict[str, dict[str, Any]]
 WHOLE = {"undisturbed", "rebound", "unreachable"}
-"""Downloads that come to their end whatever a client does: that they do is up to switch and server."""
+"""Downloads that must be complete whatever the client does, because they depend on switch and server only."""
 
 
 def present(clients: list[Client]) -> tuple[dict[str, Path], Rows]:
-    """The programs of those that are here, and the rows as far as they are known: versions, or how to get the others."""
+    """Return the programs of the installed clients, and the first cells of all rows: version, or how to install it."""
     programs, rows = {}, {}
     for client in clients:
-        if program := client.found():
+        if program := client.installed_program():
             programs[client.name] = program
             rows[client.name] = {"version": client.version_of(program)}
         else:
             rows[client.name] = {"install": client.install}
-            print(f"{client.name} is not here: {client.install}")
+            print(f"{client.name} is not installed: {client.install}")
     return programs, rows
 
 
-def wrong(rows: Rows) -> list[str]:
-    """What must not be."""
-    found = []
+def failures(rows: Rows) -> list[str]:
+    """Return a message for each violation of the expected behaviour."""
+    messages = []
     for name, row in rows.items():
         if handed := row.get("handed"):
             if not handed["whole"]:
-                found.append(f"{name}, handed over: the download is not whole; its log is in {RESULT}")
+                messages.append(f"{name}, delegated: the download is incomplete; its log is in {RESULT}")
             elif handed["balancer"]:
-                found.append(f"{name}, handed over: {handed['balancer']} bytes came from the balancer")
+                messages.append(f"{name}, delegated: {handed['balancer']} bytes came from the balancer")
         for kind, run in row.get("runs", {}).items():
             if kind in WHOLE and not run["whole"]:
-                found.append(f"{name}, {kind}: the download is not whole; its log is in {RESULT}")
-            found += [f"{name}, {kind}: was sent something from {address}" for address in run["unexpected"]]
+                messages.append(f"{name}, {kind}: the download is incomplete; its log is in {RESULT}")
+            messages += [f"{name}, {kind}: received packets from {address}" for address in run["unexpected"]]
             by, expected = page.steering(run), "cookie" if run["cookies"] else "ID"
             if not by[expected] > sum(by.values()) / 2:
-                found.append(f"{name}, {kind}: found by {by}, where it should be by {expected}")
-    return found
+                messages.append(f"{name}, {kind}: found by {by}, expected {expected}")
+    return messages
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="CLIENT", help="this one; the rows of the others stay")
+    parser.add_argument("--only", metavar="CLIENT", help="run this client only; keep the rows of the others")
     only = parser.parse_args().only
     try:
         clients = read()
         names = [client.name for client in clients]
         if only not in (None, *names):
-            parser.error(f"no client {only} in catalogue.toml: {', '.join(names)}")
+            parser.error(f"unknown client {only}: use one of catalogue.toml: {', '.join(names)}")
         chosen = [client for client in clients if only in (None, client.name)]
         programs, rows = present(chosen)
         settings = Settings(
             servers=3, clients=max(1, len(programs)), policies=("cclb4",), bottleneck_rate=16_000_000, queue_delay=0.1
         )
-        found = find(settings)
+        parts = find(settings)
 
         def body(box: Sandbox) -> int:
             try:
-                here = [client for client in chosen if client.name in programs]
-                with found.quic_testbed(settings, box.part("alone")) as testbed:
+                installed = [client for client in chosen if client.name in programs]
+                with parts.quic_testbed(settings, box.part("alone")) as testbed:
                     rounds = Rounds(testbed)
-                    for client in here:
+                    for client in installed:
                         print(client.name, flush=True)
-                        rows[client.name] |= rounds.all_of(client, programs[client.name])
-                with found.qdsr_testbed(settings, box.part("handed")) as testbed:
+                        rows[client.name] |= rounds.downloads(client, programs[client.name])
+                with parts.qdsr_testbed(settings, box.part("handed")) as testbed:
                     handed = Handed(testbed)
-                    for client in here:
+                    for client in installed:
                         print(f"{client.name}, from real servers", flush=True)
-                        rows[client.name]["handed"] = handed.one_of(client, programs[client.name])
+                        rows[client.name]["handed"] = handed.download(client, programs[client.name])
             finally:
                 box.keep_logs(BUILD / "logs")
             kept: Rows = json.loads(RESULT.read_text()) if only and RESULT.exists() else {}
             RESULT.write_text(json.dumps({name: (kept | rows)[name] for name in names if name in kept | rows}, indent=2) + "\n")
             page.write()
-            for line in wrong(rows):
+            for line in failures(rows):
                 print(line)
-            return 1 if wrong(rows) else 0
+            return 1 if failures(rows) else 0
 
         return sandbox.run(body, BUILD)
     except (CatalogueError, DeploymentError, SandboxError) as error:

@@ -1,7 +1,8 @@
-"""Has a headless Chromium open a page that shows an object in base64: `get_chromium.py CHROMIUM OUT PAGE NAME HOST PORT CERTIFICATE`.
+"""Has a headless Chromium open a page that shows an object in base64, and writes the object to file OUT.
 
-NAME is at HOST; Chromium looks it up itself if the two are the same.
-The object goes to file OUT.
+    get_chromium.py CHROMIUM OUT PAGE NAME HOST PORT CERTIFICATE
+
+HOST is the address of NAME; if both are equal, Chromium resolves the name itself.
 """
 
 import base64

@@ -1,7 +1,8 @@
-"""Has a headless Firefox save a URL: `get_firefox.py FIREFOX OUT PATH NAME HOST PORT CERTIFICATE`.
+"""Has a headless Firefox save a URL to file OUT, whose name is PATH's.
 
-NAME is at HOST; Firefox looks it up itself if the two are the same.
-The body goes to file OUT, whose name is PATH's.
+    get_firefox.py FIREFOX OUT PATH NAME HOST PORT CERTIFICATE
+
+HOST is the address of NAME; if both are equal, Firefox resolves the name itself.
 """
 
 import os
@@ -18,12 +19,12 @@ def main(firefox: str, out: str, path: str, name: str, host: str, port: str, cer
     profile = saved.parent / "profile"
     command = browsers.firefox(firefox, profile, site)
     process = subprocess.Popen([*command, f"https://{name}:{port}{path}"], env=os.environ | {"HOME": str(profile)})
-    # It goes on when it has saved; until then, what it has is in a file of another name.
+    # Firefox keeps running after it has saved; until then the data are in a file of another name.
     while process.poll() is None and not (saved.exists() and saved.stat().st_size):
         time.sleep(0.05)
     process.terminate()
     process.wait()
-    sys.exit(None if saved.exists() else "it saved nothing")
+    sys.exit(None if saved.exists() else "Firefox saved nothing")
 
 
 main(*sys.argv[1:])

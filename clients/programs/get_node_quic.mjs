@@ -1,4 +1,4 @@
-// Asks for a URL by node:quic: `get_node_quic.mjs OUT URL [POLICY]`. The body goes to file OUT; POLICY is that for preferred addresses.
+// Fetches a URL with node:quic into file OUT: `get_node_quic.mjs OUT URL [POLICY]`. POLICY applies to preferred addresses.
 import { createWriteStream } from "node:fs";
 import { connect } from "node:quic";
 import { Readable } from "node:stream";

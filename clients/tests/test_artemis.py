@@ -1,4 +1,4 @@
-"""Clients as they are, in Artemis' testbed."""
+"""Unmodified clients in Artemis' testbed."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from artemis import CLIENTS, wrong
+from artemis import CLIENTS, failures
 from catalogue import HERE, read
 from frontage_demo.artemis.programs import find
 from frontage_testbed.datacentre.deployment import DeploymentError
@@ -18,26 +18,26 @@ BEST = "eu-central-1"
 
 
 def seen(**other: Any) -> dict[str, dict[str, Any]]:
-    """Of a client that moved, but for what is said otherwise."""
+    """Return the row of a client that moved, with changes."""
     return {"it": {"version": "1", "whole": True, "site": BEST, "before": 6, "after": 0, "log": ""} | other}
 
 
-def test_who_moves_moves_to_the_best_site_and_leaves_no_packet_behind() -> None:
-    assert wrong(seen(), BEST) == []
-    assert wrong(seen(site=None), BEST) == []
+def test_client_must_move_to_best_site_and_leave_service_address() -> None:
+    assert failures(seen(), BEST) == []
+    assert failures(seen(site=None), BEST) == []
     for strange in ({"whole": False, "log": "no"}, {"site": "us-east-2"}, {"after": 1}):
-        assert len(wrong(seen(**strange), BEST)) == 1
+        assert len(failures(seen(**strange), BEST)) == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root: run it with sudo")
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root: run this with sudo")
 def test_unmodified_clients_bind_late(tmp_path: Path) -> None:
     try:
         find()
     except DeploymentError as error:
         pytest.skip(str(error))
-    moving = [client.name for client in read() if client.name in CLIENTS and client.name != "curl" and client.found()]
+    moving = [client.name for client in read() if client.name in CLIENTS and client.name != "curl" and client.installed_program()]
     if not moving:
-        pytest.skip("no client that takes preferred addresses is here: make build/stamps/quic-clients, make build/stamps/clients")
+        pytest.skip("no client with preferred addresses is installed: make build/stamps/quic-clients, make build/stamps/clients")
     only = [word for name in moving for word in ("--only", name)]
     command = [sys.executable, HERE / "artemis.py", *only, "--output", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The catalogue, and how its entries are read."""
+"""The catalogue and the reading of its entries."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from catalogue import CatalogueError, Client, read
 
 
-def test_every_command_of_the_catalogue_can_be_filled_in() -> None:
+def test_every_command_of_the_catalogue_is_filled_in() -> None:
     names = ("folder", "out", "name", "host", "port", "url", "path", "page", "certificate")
     values = {name: name.upper() for name in names}
     for client in read():
@@ -17,16 +17,16 @@ def test_every_command_of_the_catalogue_can_be_filled_in() -> None:
             assert (command != client.command(Path("/bin/it"), values)) == (migrating and bool(client.migrate))
 
 
-def test_an_entry_with_an_unknown_key_is_named(tmp_path: Path) -> None:
+def test_entry_with_unknown_key_is_named(tmp_path: Path) -> None:
     path = tmp_path / "clients.toml"
     path.write_text('[[client]]\nname = "it"\ncommand = "it"\n')
     with pytest.raises(CatalogueError, match=r"clients.toml: it: .*command"):
         read(path)
 
 
-def test_a_program_of_the_environment_must_be_there() -> None:
+def test_program_from_environment_must_exist() -> None:
     client = Client("it", "no-such-program", "make it", [], [], variable="IT")
-    assert client.found({}) is None
-    assert client.found({"IT": "/bin/true"}) == Path("/bin/true")
-    with pytest.raises(CatalogueError, match="IT=/no/such is no program"):
-        client.found({"IT": "/no/such"})
+    assert client.installed_program({}) is None
+    assert client.installed_program({"IT": "/bin/true"}) == Path("/bin/true")
+    with pytest.raises(CatalogueError, match="IT=/no/such: program not found"):
+        client.installed_program({"IT": "/no/such"})

@@ -1,4 +1,4 @@
-"""What captures say of how clients begin."""
+"""First flights in captures."""
 
 import socket
 import struct
@@ -31,7 +31,7 @@ def initial(destination_id: bytes, source_id: bytes) -> bytes:
     return (b"\xc0\0\0\0\1" + ids).ljust(1200, b"\0")
 
 
-def test_a_first_flight_ends_with_the_first_answer_to_it(tmp_path: Path) -> None:
+def test_first_flight_ends_with_first_response(tmp_path: Path) -> None:
     up = frame(CLIENT, VIP, (5000, 443), initial(b"chosen at random", b"me"))
     earlier = frame(VIP, CLIENT, (443, 4000), b"\x40")
     down = frame(VIP, CLIENT, (443, 5000), b"\xc0")
@@ -42,7 +42,7 @@ def test_a_first_flight_ends_with_the_first_answer_to_it(tmp_path: Path) -> None
     assert (first.datagrams, first.size, first.destination_id, first.source_id) == (2, 1200, 16, 2)
 
 
-def test_what_comes_from_another_port_is_seen(tmp_path: Path) -> None:
+def test_capture_includes_packets_from_other_ports(tmp_path: Path) -> None:
     up = frame(CLIENT, VIP, (5000, 443), initial(b"chosen at random", b"me"))
     leak = frame("2001:db8:0:7::1", CLIENT, (8443, 5000), b"\xc0")
     assert [(datagram.up, datagram.remote) for datagram in datagrams(pcap(tmp_path / "it.pcap", up, leak))] == [
@@ -51,13 +51,13 @@ def test_what_comes_from_another_port_is_seen(tmp_path: Path) -> None:
     ]
 
 
-def test_a_capture_that_began_too_late_is_refused(tmp_path: Path) -> None:
+def test_late_capture_is_rejected(tmp_path: Path) -> None:
     short = frame(CLIENT, VIP, (5000, 443), b"\x40 short header")
     with pytest.raises(ValueError, match="did it start in time"):
         opening(datagrams(pcap(tmp_path / "it.pcap", short)))
 
 
-def test_a_frame_that_is_not_written_whole_yet_is_left_out(tmp_path: Path) -> None:
+def test_incomplete_frame_is_left_out(tmp_path: Path) -> None:
     path = pcap(tmp_path / "it.pcap", frame(CLIENT, VIP, (5000, 443), initial(b"12345678", b"")))
     path.write_bytes(path.read_bytes()[:-1])
     assert datagrams(path) == []

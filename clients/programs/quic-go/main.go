@@ -1,4 +1,4 @@
-// Asks for a URL by quic-go: `quic-go [-migrate] OUT URL`. The body goes to file OUT.
+// Fetches a URL with quic-go into file OUT: `quic-go [-migrate] OUT URL`.
 package main
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// Bytes of the body after which it migrates.
+// Bytes of the body before the migration.
 const underWay = 1_000_000
 
 func main() {
 	version := flag.Bool("version", false, "print quic-go's version")
-	migrating := flag.Bool("migrate", false, "change to another port in the midst of the body")
+	migrating := flag.Bool("migrate", false, "change to another port during the download")
 	flag.Parse()
 	if *version {
 		build, _ := debug.ReadBuildInfo()
@@ -48,7 +48,7 @@ func get(out, url string, migrating bool) error {
 	if err != nil {
 		return err
 	}
-	// As http3.Transport does it by default; only that the connection is kept, to migrate it.
+	// Like http3.Transport's default, but keeps the connection for the migration.
 	endpoint := &quic.Transport{Conn: socket}
 	var connection *quic.Conn
 	transport := &http3.Transport{
@@ -83,7 +83,7 @@ func get(out, url string, migrating bool) error {
 	return err
 }
 
-// migrate continues on a port of the system's choice (RFC 9000, section 9).
+// migrate moves the connection to a port that the system selects (RFC 9000, section 9).
 func migrate(connection *quic.Conn) error {
 	socket, err := net.ListenUDP("udp", nil)
 	if err != nil {
