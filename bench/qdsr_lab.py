@@ -126,7 +126,7 @@ class Lab:
 
     def handoff(self, port: int, below: str = "") -> contextlib.AbstractContextManager[Form]:
         """That hands requests over, if their answers are not `below` so many bytes."""
-        section = configuration.handoff(NAME, REAL, f'below = "{below}"\n' if below else "")
+        section = configuration.handoff(NAME, REAL, f'min_size = "{below}"\n' if below else "")
         return self.balancer(f"handoff{below}", port, section + configuration.handed_route("round-robin"), 1 + REAL_SERVERS)
 
     @contextlib.contextmanager

@@ -60,7 +60,7 @@ SERVER = f"""\
 listen = ["[::1]:443"]
 certificate = "certificate.pem"
 private_key = "key.pem"
-unproven_handshakes = {2 * BEGUN}
+max_unvalidated_handshakes = {2 * BEGUN}
 [[route]]
 path = "/"
 directory = "."

@@ -21,7 +21,7 @@ SETTINGS = Settings(servers=3, clients=1, policies=("cclb4",))
 
 def refused(testbed: QdsrTestbed) -> float:
     """Return the requests that real servers rejected because they could not send from the client's address."""
-    return testbed.agent(testbed.balancer).total("frontage_cclb7_quic_real_server_refused_total", reason="path")
+    return testbed.agent(testbed.balancer).total("frontage_cclb7_quic_real_server_rejected_total", reason="path")
 
 
 def get(testbed: QdsrTestbed) -> dict[str, Any]:

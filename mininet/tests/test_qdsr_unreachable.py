@@ -69,7 +69,7 @@ def lose_path_to_client(testbed: QdsrTestbed) -> dict[str, Any]:
     (lost,) = (line for line in lines if line.get("error"))
     # The client's clock starts with its first packet.
     reset = times(capture.file)[0] + lost["seconds"]["total"]
-    unreachable = testbed.agent(testbed.balancer).by("server", "frontage_cclb7_quic_real_server_unheard_total")
+    unreachable = testbed.agent(testbed.balancer).by("server", "frontage_cclb7_quic_real_server_unreachable_total")
     return {
         "lines": lines,
         "seconds": reset - last_received(sent.file, capture.file),

@@ -1,5 +1,5 @@
-//! A replica of Artemis: handshakes on the Service Address come out of a tunnel, and go on at the unicast address (late binding; Artemis,
-//! section 3.5); dispatchers are told how loaded it is.
+//! A replica of Artemis: handshakes on the Service Address arrive through a tunnel and continue at the unicast address (late
+//! binding; Artemis, section 3.5), and dispatchers get heartbeats with the replica's load.
 
 mod acceptance;
 mod config;
@@ -23,35 +23,35 @@ use tokio::sync::watch;
 
 use acceptance::Acceptance;
 pub use config::{Artemis as Config, Tunnel as TunnelConfig};
-use heartbeat::Heart;
+use heartbeat::Heartbeat;
 use rtts::Rtts;
 use tunnel::Tunnel;
 
-/// What is counted beside the tunnel.
+/// Counters of the replica besides those of the tunnel.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// New connections at the unicast address that were refused.
     pub refused: AtomicU64,
-    /// Heartbeats that a dispatcher did not take.
+    /// Heartbeats that a dispatcher did not accept.
     pub missed_heartbeats: AtomicU64,
 }
 
-/// This replica.
+/// The replica.
 pub struct Artemis {
     service_ttl: u64,
     acceptance: Acceptance,
     rtts: Rtts,
-    heart: Heart,
-    /// Where its clients are.
+    heartbeat: Heartbeat,
+    /// Addressing of its clients.
     pub path_table: Arc<PathTable>,
-    /// Its end of the tunnel.
+    /// Replica's end of the tunnel.
     pub tunnel: Arc<Tunnel>,
-    /// What is counted.
+    /// Counters.
     pub counts: Counts,
 }
 
 impl Artemis {
-    /// The replica with this `sid`, which serves at UDP `port`. Must be called within a Tokio runtime.
+    /// Create the replica with this `sid`, which serves UDP `port`. Must be called within a Tokio runtime.
     pub fn new(
         config: &Config,
         (sid, port): (u16, u16),
@@ -60,55 +60,55 @@ impl Artemis {
     ) -> Result<Self> {
         let listen = config.tunnel.listen;
         let tunnel = Tunnel::open(&config.tunnel, config.site, port)
-            .with_context(|| format!("cannot listen at UDP {listen} for the tunnel"))?;
+            .with_context(|| format!("artemis: tunnel: cannot listen at UDP {listen}"))?;
         Ok(Self {
             service_ttl: config.service_ttl,
             acceptance: Acceptance::new(loads, config.capacity, config.overload),
             rtts: Rtts::default(),
-            heart: Heart::new(config, sid),
+            heartbeat: Heartbeat::new(config, sid),
             path_table,
             tunnel: Arc::new(tunnel),
             counts: Counts::default(),
         })
     }
 
-    /// Transport parameters beside QUIC's own.
+    /// Return the additional transport parameters.
     pub fn parameters(&self) -> Parameters {
         vec![(SERVICE_TTL, encode_integer(self.service_ttl))]
     }
 
-    /// Heartbeats until `ending` is told, then a farewell.
-    pub async fn live(self: Arc<Self>, mut ending: watch::Receiver<bool>) {
+    /// Send heartbeats until shutdown, then deregister.
+    pub async fn run(self: Arc<Self>, mut ending: watch::Receiver<bool>) {
         let body = || {
-            self.heart.body(
+            self.heartbeat.body(
                 self.acceptance.load(),
-                self.acceptance.now(),
+                self.acceptance.is_accepting(),
                 self.rtts.take(),
             )
         };
         let missed = &self.counts.missed_heartbeats;
         tokio::select! {
-            () = self.heart.beat(|| Bytes::from(body()), missed) => {}
+            () = self.heartbeat.run(|| Bytes::from(body()), missed) => {}
             _ = ending.wait_for(|ending| *ending) => {}
         }
-        self.heart.stop().await;
+        self.heartbeat.stop().await;
     }
 
-    /// `incoming`, unless the replica has too much to do and its client came to the unicast address, which a cache told it: then it is refused,
-    /// so that the client asks the Service Address at once (Artemis, section 3.1).
+    /// Admit `incoming`, or refuse it if the replica is overloaded and the client connects to the unicast address, which it got
+    /// from a cache. The client then tries the Service Address at once (Artemis, section 3.1).
     pub fn admit(&self, incoming: Incoming) -> Option<Incoming> {
-        if self.acceptance.now() || !self.came_by_cache(&incoming) {
+        if self.acceptance.is_accepting() || !self.is_from_cache(&incoming) {
             return Some(incoming);
         }
         self.refuse(incoming);
         None
     }
 
-    /// What becomes of new connections once the replica is to end. What was sent to the Service Address is not answered: another replica gets it when
-    /// it is sent again.
-    pub async fn turn_away(self: Arc<Self>, endpoint: Endpoint) {
+    /// Refuse new connections at the unicast address during shutdown. Packets to the Service Address are ignored: another
+    /// replica gets the retransmission.
+    pub async fn refuse_all(self: Arc<Self>, endpoint: Endpoint) {
         while let Some(incoming) = endpoint.accept().await {
-            if self.came_by_cache(&incoming) {
+            if self.is_from_cache(&incoming) {
                 self.refuse(incoming);
             } else {
                 incoming.ignore();
@@ -116,7 +116,7 @@ impl Artemis {
         }
     }
 
-    fn came_by_cache(&self, incoming: &Incoming) -> bool {
+    fn is_from_cache(&self, incoming: &Incoming) -> bool {
         let opening = self.path_table.handshake_address(incoming.remote_address());
         matches!(opening, LocalAddress::Cookie(_))
     }
@@ -126,15 +126,16 @@ impl Artemis {
         incoming.refuse();
     }
 
-    /// The RTT of a connection with `client`, if no detour by another site is in it.
-    pub fn measured(&self, client: SocketAddr, rtt: Option<Duration>) -> bool {
-        let direct = match self.path_table.address_of(client) {
+    /// Record the RTT of a connection with `client`, unless its packets take a detour through another site. Returns whether the
+    /// packets are direct.
+    pub fn record_rtt(&self, client: SocketAddr, rtt: Option<Duration>) -> bool {
+        let is_direct = match self.path_table.address_of(client) {
             LocalAddress::Tunnel(detour) => detour.origin == self.tunnel.site,
             _ => true,
         };
-        if let (true, Some(rtt)) = (direct, rtt) {
+        if let (true, Some(rtt)) = (is_direct, rtt) {
             self.rtts.add(client.ip(), rtt);
         }
-        direct
+        is_direct
     }
 }

@@ -1,56 +1,52 @@
-//! The configuration file (TOML): what may stand in them, and errors that name file, line and reason.
+//! The configuration file (TOML). Errors name file, line and reason.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use frontage_daemon::config::{locate, parse, read};
+pub(crate) use frontage_http::config::origin;
+pub use frontage_http::config::{Bandwidth, Bytes, Prefix, RealServerChoice, Route};
+use frontage_http::config::{check_routes, resolve, resolve_log};
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::artemis::Config as Artemis;
 use crate::handoff::Config as Handoff;
 
-mod keys;
-mod route;
-mod units;
-
-pub use keys::load as load_keys;
-pub use route::{Field, RealServers, Route};
-pub(crate) use units::origin;
-pub use units::{Bandwidth, Bytes, Prefix};
-
-/// Instead of the access log's file.
-pub const STANDARD_OUTPUT: &str = "-";
-
-/// What the server is to do.
+/// Configuration of the server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Addresses and UDP ports to serve; best the wildcards.
+    /// Addressing and UDP ports to serve, preferably wildcards.
     pub listen: Vec<SocketAddr>,
-    /// PEM file with the certificate and those that lead to its root.
+    /// PEM file with the certificate chain.
     pub certificate: Spanned<PathBuf>,
-    /// PEM file with the certificate's key.
+    /// PEM file with the private key of the certificate.
     pub private_key: Spanned<PathBuf>,
-    /// Where Prometheus may ask; nowhere if absent.
+    /// Address of the metrics endpoint for Prometheus; none if absent.
     pub metrics: Option<SocketAddr>,
-    /// File of the access log, one JSON object a line, `-` for the standard output; none if absent.
+    /// File of the access log, with one JSON object per line, or `-` for the standard output; none if absent.
     pub access_log: Option<PathBuf>,
-    /// Seconds that requests may take to end once the server was told to.
+    /// Time in seconds for active requests to end at shutdown.
     #[serde(default = "default_drain_seconds")]
     pub drain_seconds: u64,
-    /// Most handshakes at a time whose clients did not show that they are where they say; each is held until it ends or idles. Beyond, a client is
-    /// sent a Retry, for which nothing is held (RFC 9000, section 8.1.2): a flood from forged addresses stops there. 0 sends one to everybody.
-    #[serde(default = "default_unproven_handshakes")]
-    pub unproven_handshakes: usize,
-    /// The CloudCookie; without it this is a plain HTTP/3 server.
+    /// Maximum number of concurrent handshakes with clients whose address is not validated. Beyond it, clients get a Retry,
+    /// which needs no state (RFC 9000, section 8.1.2) and thus stops a flood from spoofed addresses. With 0, every client gets
+    /// one.
+    #[serde(default = "default_max_unvalidated_handshakes")]
+    pub max_unvalidated_handshakes: usize,
+    /// Former name of `max_unvalidated_handshakes`, which is rejected.
+    #[serde(default, deserialize_with = "renamed_unproven_handshakes")]
+    #[allow(dead_code)]
+    unproven_handshakes: (),
+    /// CloudCookie; without it this is a plain HTTP/3 server.
     pub cookie: Option<Cookie>,
-    /// What makes it a replica of Artemis; needs the CloudCookie, of which the unicast address is made.
+    /// Artemis replica. Requires `cookie`, because the unicast address contains the cookie.
     pub artemis: Option<Spanned<Artemis>>,
-    /// The real servers to which routes may hand requests; none if absent.
+    /// Real servers to which routes delegate requests; none if absent.
     pub handoff: Option<Spanned<Handoff>>,
-    /// Where requests go: of the routes whose host and header are the request's, that with the longest prefix of its path.
+    /// Routes. Among those whose host and header match, the one with the longest matching path prefix applies.
     #[serde(rename = "route")]
     pub routes: Vec<Spanned<Route>>,
 }
@@ -59,35 +55,35 @@ const fn default_drain_seconds() -> u64 {
     30
 }
 
-const fn default_unproven_handshakes() -> usize {
+const fn default_max_unvalidated_handshakes() -> usize {
     256
 }
 
-/// This server in its data centre.
+/// CloudCookie settings of this server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cookie {
     /// Server id.
     pub sid: u16,
-    /// Server id over IPv4, which is another service to the switch; `sid` if absent.
+    /// Server id over IPv4, which is a separate service on the switch; `sid` if absent.
     pub sid_v4: Option<u16>,
-    /// The /64 of this server (AnyIP).
+    /// The /64 prefix of this server (AnyIP).
     pub server_prefix: Prefix,
-    /// The /64 at which clients find the servers by cookie.
+    /// The /64 prefix of the cookie addresses to which clients send.
     pub cookie_prefix: Prefix,
-    /// The service's UDP port, at the VIP and at cookie addresses alike.
+    /// UDP port of the service, at the VIP and at cookie addresses.
     pub port: u16,
-    /// File of the keys, see [`load_keys`].
+    /// Key file, see [`frontage_http::config::load_keys`].
     pub keys: Spanned<PathBuf>,
-    /// Bandwidth that a connection is assumed to get (RPT = remaining bytes / bandwidth).
+    /// Assumed bandwidth of a connection (RPT = remaining bytes / bandwidth).
     #[serde(default)]
     pub bandwidth: Bandwidth,
-    /// Remaining bytes above which a response counts in N_FF.
+    /// A response with more remaining bytes counts in N_FF.
     #[serde(default)]
     pub look_ahead: Bytes,
 }
 
-/// Reads the configuration at `path`. Relative paths in it start at its folder.
+/// Load the configuration at `path`. Relative paths in it start at its folder.
 pub fn load(path: &Path) -> Result<Config> {
     let text = read(path)?;
     let mut config: Config = parse(path, &text)?;
@@ -98,10 +94,8 @@ pub fn load(path: &Path) -> Result<Config> {
     for file in files.chain(handoff.flat_map(|handoff| handoff.get_mut().files())) {
         resolve(file, path, &text)?;
     }
-    if let Some(log) = &mut config.access_log
-        && log.as_os_str() != STANDARD_OUTPUT
-    {
-        *log = folder(path).join(&log);
+    if let Some(log) = &mut config.access_log {
+        resolve_log(log, path);
     }
     if let Some(handoff) = &config.handoff
         && let Some((span, reason)) = handoff.get_ref().problem()
@@ -116,9 +110,9 @@ pub fn load(path: &Path) -> Result<Config> {
     let real_servers = real_servers.map(|handoff| handoff.get_ref().names());
     check_routes(&mut config.routes, real_servers.as_deref(), path, &text)?;
     if let Some(artemis) = &config.artemis {
-        let without = || "needs a [cookie]: the unicast address is made of it".to_owned();
+        let missing_cookie = || "missing [cookie]: the unicast address contains it".to_owned();
         let reason = artemis.get_ref().problem();
-        if let Some(reason) = reason.or_else(|| config.cookie.is_none().then(without)) {
+        if let Some(reason) = reason.or_else(|| config.cookie.is_none().then(missing_cookie)) {
             bail!(
                 "{}",
                 locate(path, &text, artemis.span(), &format!("artemis: {reason}"))
@@ -127,55 +121,16 @@ pub fn load(path: &Path) -> Result<Config> {
     }
     if config.listen.is_empty() {
         bail!(
-            "{}: listen: names no address; write [\"[::]:443\"]",
+            "{}: listen: empty list: add an address, for example [\"[::]:443\"]",
             path.display()
         );
     }
     Ok(config)
 }
 
-/// Has `file`, which a configuration at `path` with this `text` names, start at the configuration's folder.
-///
-/// # Errors
-/// If there is no such file.
-pub fn resolve(file: &mut Spanned<PathBuf>, path: &Path, text: &str) -> Result<()> {
-    *file.get_mut() = folder(path).join(file.get_ref());
-    if !file.get_ref().is_file() {
-        let reason = format!("{} is no file", file.get_ref().display());
-        bail!("{}", locate(path, text, file.span(), &reason));
-    }
-    Ok(())
-}
-
-/// Has the routes' directories start at the folder of the configuration at `path` with this `text`. They may name these `real_servers`.
-///
-/// # Errors
-/// If one is wrong, or there is none.
-pub fn check_routes(
-    routes: &mut [Spanned<Route>],
-    real_servers: Option<&[&str]>,
-    path: &Path,
-    text: &str,
-) -> Result<()> {
-    if routes.is_empty() {
-        let path = path.display();
-        bail!("{path}: route: there is none, so every answer would be 404");
-    }
-    for route in routes {
-        let span = route.span();
-        let route = route.get_mut();
-        if let Some(directory) = &mut route.directory {
-            *directory = folder(path).join(&directory);
-        }
-        if let Some(reason) = route.problem(real_servers) {
-            bail!("{}", locate(path, text, span, &reason));
-        }
-    }
-    Ok(())
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new(""))
+fn renamed_unproven_handshakes<'de, D: serde::Deserializer<'de>>(_: D) -> Result<(), D::Error> {
+    let message = "unproven_handshakes: renamed: use max_unvalidated_handshakes";
+    Err(serde::de::Error::custom(message))
 }
 
 #[cfg(test)]

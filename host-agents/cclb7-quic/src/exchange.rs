@@ -1,4 +1,4 @@
-//! One request and its answer.
+//! One request and its response.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,82 +6,84 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use bytes::Bytes;
-use frontage_handoff::lend::RESET;
+use frontage_handoff::delegator::RESET_PLACEHOLDER;
+use frontage_http::access_log::{AccessLog, Line};
+use frontage_http::body::RequestBody;
+use frontage_http::response;
+use frontage_http::routes::{Routes, Target};
 use frontage_quic::h3::{BidiStream, Connection};
 use frontage_quic::meter::{self, Loads};
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
 
-use crate::body::RequestBody;
-use crate::connection::Watch;
-use crate::handoff::{Handed, Lending};
-use crate::log::{Line, Log};
+use crate::handoff::{Outcome, Pool, RequestDelegator};
 use crate::metrics::Metrics;
-use crate::routes::{Routes, Target};
-use answer::Outcome;
+use crate::observer::ConnectionObserver;
 
-pub mod answer;
-
-/// What all exchanges need.
+/// State that all exchanges share.
 pub struct Shared {
-    /// Who answers.
-    pub routes: Routes,
-    /// What is under way.
+    /// Routes of requests.
+    pub routes: Routes<Pool>,
+    /// Load of this server.
     pub loads: Arc<Loads>,
-    /// What is counted.
+    /// Metrics.
     pub metrics: Arc<Metrics>,
-    /// What is written down.
-    pub log: Log,
+    /// Access log.
+    pub log: AccessLog,
 }
 
 /// The connection of an exchange.
 pub struct Peer {
-    /// The client as it came.
+    /// The client's first address.
     pub client: SocketAddr,
-    /// Sees its packets, if anything does.
-    pub observer: Option<Watch>,
-    /// Hands requests to real servers, if there are any.
-    pub lending: Option<Lending>,
+    /// Observer of the packets, if there is one.
+    pub observer: Option<ConnectionObserver>,
+    /// Delegates requests to real servers, if there are any.
+    pub delegator: Option<RequestDelegator>,
 }
 
-/// Answers the request of `resolver`, until the client has acknowledged the answer.
+/// Respond to the request of `resolver`. Completes once the client has acknowledged the response.
 pub async fn run(
     shared: Arc<Shared>,
     peer: Arc<Peer>,
     resolver: RequestResolver<Connection, Bytes>,
 ) -> Result<(), StreamError> {
     let (request, stream) = resolver.resolve_request().await?;
-    let begun = Instant::now();
+    let start = Instant::now();
     let (mut send, receive): (_, RequestStream<_, _>) =
         RequestStream::<BidiStream<Bytes>, Bytes>::split(stream);
-    let mut line = Line::begin(&peer.client, &request);
+    let mut line = Line::new(&peer.client, &request);
     let method = request.method().clone();
     let body = RequestBody::new(receive, request.method(), request.headers());
     let mut request = request.map(|()| body);
     let target = shared.routes.target(&request);
     let stream = send.send_id().into_inner();
-    if let (Some(Target::RealServers(pool)), Some(lending)) = (target, &peer.lending) {
-        // A client that does not send its request's body to the end gets no answer.
-        let Ok(handed) = lending.hand_over(pool, stream, &mut request).await else {
+    if let (Some(Target::RealServers(pool)), Some(delegator)) = (target, &peer.delegator) {
+        // A client that does not send the whole request body gets no response.
+        let Ok(outcome) = delegator.delegate(pool, stream, &mut request).await else {
             return Ok(());
         };
-        match handed {
-            Handed::Over(given) => {
-                if !given.whole {
-                    send.stop_stream(Code::from(u64::from(RESET)));
+        match outcome {
+            Outcome::Delegated(response) => {
+                if !response.is_complete {
+                    send.stop_stream(Code::from(u64::from(RESET_PLACEHOLDER)));
                 }
-                // What was not reset, noq finishes as it drops it.
+                // noq finishes a stream that was not reset when it is dropped.
                 drop(send);
-                shared.metrics.answered(given.status);
-                line.of(given).end(begun, &shared.log);
+                shared.metrics.on_response(response.status);
+                line.status = response.status;
+                line.bytes = response.bytes;
+                line.whole = response.is_complete;
+                line.server = Some(response.server);
+                line.finish(start, &shared.log);
                 return Ok(());
             }
-            Handed::Kept => {}
+            Outcome::Local => {}
         }
     }
-    let response = shared.routes.answer(target, peer.client, request).await;
+    let response = shared.routes.respond(target, peer.client, request).await;
     line.status = response.status().as_u16();
-    let size = answer::size(&method, &response);
+    let size = response::body_size(&method, &response);
     let unmetered = match &peer.observer {
         Some(observer) => {
             observer.meter().begin(stream, size);
@@ -89,17 +91,17 @@ pub async fn run(
         }
         None => Some(meter::Response::new(shared.loads.clone(), size)),
     };
-    let bytes = |length| {
+    let on_sent = |length| {
         line.bytes += length;
         shared.metrics.body_bytes.fetch_add(length, Relaxed);
     };
-    let sent = answer::send(&mut send, response, bytes).await;
-    line.whole = matches!(sent, Ok(Outcome::Whole));
+    let sent = response::send(&mut send, response, on_sent).await;
+    line.whole = matches!(sent, Ok(response::Outcome::Complete));
     drop(unmetered);
-    shared.metrics.answered(line.status);
-    line.end(begun, &shared.log);
+    shared.metrics.on_response(line.status);
+    line.finish(start, &shared.log);
     match sent? {
-        Outcome::Whole => send.finish().await,
-        Outcome::Broken => Ok(()),
+        response::Outcome::Complete => send.finish().await,
+        response::Outcome::Aborted => Ok(()),
     }
 }

@@ -1,19 +1,16 @@
-//! Requests handed to real servers, which answer clients themselves (QDSR; `docs/handoff.md`).
+//! Delegation of requests to real servers, which respond to clients directly (QDSR; `docs/handoff.md`).
 
+mod client;
 mod config;
-mod counts;
-mod lending;
-mod life;
-mod owner;
-mod policy;
+mod counters;
+mod requests;
 mod servers;
 mod session;
 mod sessions;
 mod streams;
-mod told;
 
+pub use client::Client;
 pub use config::Handoff as Config;
-pub use lending::{Given, Handed, Lending};
-pub use owner::Owner;
-pub use policy::Policy;
-pub use servers::{Pool, Server, Servers, key};
+pub use counters::LocalReason;
+pub use requests::{DelegatedResponse, Outcome, RequestDelegator};
+pub use servers::{Pool, RealServer, RealServers, request_key};

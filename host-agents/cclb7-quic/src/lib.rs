@@ -1,19 +1,18 @@
-//! CCLB7 for QUIC: an HTTP/3 load balancer and file server that is a producer of CloudCookies (CloudCookie, section IV-A).
+//! CCLB7 for QUIC: an HTTP/3 load balancer and file server that produces CloudCookies (CloudCookie, section IV-A).
 //!
-//! `docs/cookie.md` is the cookie's specification, `frontage-quic` writes it into the packets; here is what it is written about.
+//! `docs/cookie.md` specifies the cookie, and `frontage-quic` writes it into packets. This crate serves the requests, delegates
+//! them to real servers ([`handoff`]), and takes part in Artemis ([`artemis`]).
+
+#![forbid(unsafe_code)]
 
 pub mod artemis;
-pub mod body;
-pub mod conditions;
 pub mod config;
 pub mod connection;
-pub mod exchange;
-pub mod file_body;
-pub mod files;
+mod exchange;
 pub mod handoff;
-pub mod log;
-pub mod metrics;
-pub mod proxy;
-pub mod routes;
+mod metrics;
+mod observer;
 pub mod server;
 pub mod tls;
+
+use frontage_http::body;

@@ -1,4 +1,4 @@
-//! `frontage-cclb7-quic`: reads a configuration and serves it, until it is told to end.
+//! `frontage-cclb7-quic`: the load balancer's command line.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,21 +9,22 @@ use frontage_cclb7_quic::{config, server::Server};
 use frontage_daemon::logging::LogArgs;
 use frontage_daemon::process::exit_code;
 use frontage_daemon::shutdown::Signals;
+use frontage_http::config::load_keys;
 use frontage_quic::keys::Keys;
 
-/// The C library's gives memory back to the kernel between two downloads and takes it again, page by page.
+/// The C library's allocator returns memory to the kernel between two downloads and takes it again, page by page.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// An HTTP/3 load balancer and file server whose packets tell the switches how loaded it is and how long each flow still needs.
+/// HTTP/3 load balancer and file server whose packets signal its load and each flow's remaining processing time to switches.
 ///
-/// SIGHUP reads certificate and keys again; SIGTERM and SIGINT let what is under way end.
+/// SIGHUP reloads certificate and keys. SIGTERM and SIGINT shut down after active requests have ended.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The configuration (TOML); host-agents/cclb7-quic/README.md shows one
+    /// Configuration file (TOML); see host-agents/cclb7-quic/README.md
     config: PathBuf,
-    /// Only say whether the configuration is right
+    /// Check the configuration and exit
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -40,7 +41,7 @@ async fn run(args: Args) -> Result<()> {
     let config = config::load(&args.config)?;
     if args.check {
         if let Some(cookie) = &config.cookie {
-            Keys::new(cookie.sid, config::load_keys(cookie.keys.get_ref())?)?;
+            Keys::new(cookie.sid, load_keys(cookie.keys.get_ref())?)?;
         }
         return Ok(());
     }

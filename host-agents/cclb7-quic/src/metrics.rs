@@ -1,48 +1,50 @@
-//! What is counted, and the Prometheus metrics.
+//! Metrics of the server.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 use frontage_daemon::metrics::Families;
+use frontage_handoff::message::RejectReason;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::Loads;
 use frontage_quic::migration::PathTable;
 use frontage_quic::socket::Counts;
 use frontage_tunnel::Error;
+use parking_lot::Mutex;
 
 use crate::artemis::Artemis;
-use crate::handoff::Servers;
+use crate::handoff::{LocalReason, RealServer, RealServers};
 
-/// Counters of one server.
+/// Metrics of one server.
 pub struct Metrics {
     loads: Arc<Loads>,
     sockets: Vec<Arc<Counts>>,
     path_table: Arc<PathTable>,
     keys: Option<Arc<Keys>>,
     artemis: Option<Arc<Artemis>>,
-    servers: Option<Arc<Servers>>,
+    servers: Option<Arc<RealServers>>,
     open: AtomicU64,
     connections: AtomicU64,
-    /// Handshakes that were not.
+    /// Failed handshakes.
     pub failed_handshakes: AtomicU64,
-    /// Clients that were sent a Retry.
+    /// Retry packets sent.
     pub retries: AtomicU64,
-    /// Bytes of responses' bodies that QUIC took for sending.
+    /// Response body bytes that QUIC accepted for sending.
     pub body_bytes: AtomicU64,
-    answers: Mutex<BTreeMap<u16, u64>>,
+    responses: Mutex<BTreeMap<u16, u64>>,
 }
 
 impl Metrics {
-    /// Nothing counted yet.
+    /// Create the metrics, all zero.
     pub fn new(
         loads: Arc<Loads>,
         sockets: Vec<Arc<Counts>>,
         path_table: Arc<PathTable>,
         keys: Option<Arc<Keys>>,
         artemis: Option<Arc<Artemis>>,
-        servers: Option<Arc<Servers>>,
+        servers: Option<Arc<RealServers>>,
     ) -> Self {
         Self {
             artemis,
@@ -56,64 +58,63 @@ impl Metrics {
             failed_handshakes: AtomicU64::new(0),
             retries: AtomicU64::new(0),
             body_bytes: AtomicU64::new(0),
-            answers: Mutex::default(),
+            responses: Mutex::default(),
         }
     }
 
-    /// The handshake of a connection was completed; it is over once the result is dropped.
+    /// Count a connection whose handshake is complete. It counts as open until the result is dropped.
     pub fn connected(self: &Arc<Self>) -> Open {
         self.connections.fetch_add(1, Relaxed);
         self.open.fetch_add(1, Relaxed);
         Open(self.clone())
     }
 
-    /// A request was answered with `status`.
-    pub fn answered(&self, status: u16) {
-        *self
-            .answers
-            .lock()
-            .expect("nobody panics with it")
-            .entry(status)
-            .or_default() += 1;
+    /// Count a response.
+    pub fn on_response(&self, status: u16) {
+        *self.responses.lock().entry(status).or_default() += 1;
     }
 
-    /// Write everything.
+    /// Write all metrics.
     pub fn collect(&self, families: &mut Families<'_>) -> fmt::Result {
         families.gauge(
             "active_flows",
-            "N_AF: responses begun and not yet sent whole.",
+            "N_AF: responses that have begun and are not completely sent.",
             self.loads.n_af(),
         )?;
-        families.gauge("open_connections", "Connections.", self.open.load(Relaxed))?;
+        families.gauge(
+            "open_connections",
+            "Open connections.",
+            self.open.load(Relaxed),
+        )?;
         for (name, help, counter) in [
             (
                 "connections",
-                "Connections whose handshake was completed.",
+                "Connections with a completed handshake.",
                 &self.connections,
             ),
             (
                 "failed_handshakes",
-                "Handshakes that were not completed.",
+                "Failed handshakes.",
                 &self.failed_handshakes,
             ),
             (
                 "retries",
-                "Clients that must show where they are before their handshake begins.",
+                "Retry packets sent to validate the client's address.",
                 &self.retries,
             ),
             (
                 "moved_clients",
-                "Clients that went from the VIP to the static cookie's address.",
+                "Clients that migrated from the VIP to the address with the static cookie.",
                 &self.path_table.migrated,
             ),
             (
                 "withheld_resets",
-                "Stateless resets not sent, since what would have caused them was late: its client had moved.",
+                "Stateless resets withheld because a late packet of a client that has moved would have caused them.",
                 &self.path_table.withheld_resets,
             ),
             (
                 "body_bytes",
-                "Bytes of responses' bodies that QUIC took for sending.",
+                "Response body bytes that QUIC accepted for sending.",
                 &self.body_bytes,
             ),
         ] {
@@ -121,30 +122,30 @@ impl Metrics {
         }
         families.counters(
             "datagrams",
-            "Datagrams received, by the address to which the client sent them.",
+            "Datagrams received, by destination address.",
             [
                 ([("at", "vip")], self.sum(|counts| &counts.at_vip)),
                 ([("at", "cookie")], self.sum(|counts| &counts.at_cookie)),
                 ([("at", "plain")], self.sum(|counts| &counts.at_plain)),
             ],
         )?;
-        let answers = self.answers.lock().expect("nobody panics with it").clone();
+        let responses = self.responses.lock().clone();
         families.counters(
             "answers",
-            "Requests answered, by status.",
-            answers
+            "Responses, by status.",
+            responses
                 .iter()
-                .map(|(status, n)| ([("status", *status)], *n)),
+                .map(|(status, count)| ([("status", *status)], *count)),
         )?;
         if let Some(keys) = &self.keys {
             families.gauge(
                 "future_flows",
-                "N_FF: active flows with more than the look-ahead left.",
+                "N_FF: active flows with more remaining bytes than the look-ahead.",
                 self.loads.n_ff(),
             )?;
             families.gauge(
                 "key_id",
-                "Id of the cookie's key that seals.",
+                "Id of the newest cookie key.",
                 u64::from(keys.newest().id()),
             )?;
         }
@@ -153,7 +154,7 @@ impl Metrics {
         }
         self.servers
             .as_ref()
-            .map_or(Ok(()), |servers| servers.collect(families))
+            .map_or(Ok(()), |servers| collect_real_servers(families, servers))
     }
 
     fn sum(&self, counter: impl Fn(&Counts) -> &AtomicU64) -> u64 {
@@ -164,7 +165,7 @@ impl Metrics {
     }
 }
 
-/// A connection that counts as open.
+/// An open connection.
 pub struct Open(Arc<Metrics>);
 
 impl Drop for Open {
@@ -178,32 +179,32 @@ fn collect_artemis(families: &mut Families<'_>, artemis: &Artemis) -> fmt::Resul
     for (name, help, counter) in [
         (
             "tunnel_received",
-            "Clients' datagrams that came out of the tunnel.",
+            "Datagrams of clients received from the tunnel.",
             &tunnel.counts.received,
         ),
         (
             "tunnel_sent",
-            "Datagrams to clients that went into the tunnel.",
+            "Datagrams to clients sent into the tunnel.",
             &tunnel.counts.sent,
         ),
         (
             "tunnel_unsent",
-            "Datagrams to clients that the network did not take.",
+            "Datagrams to clients that could not be sent.",
             &tunnel.counts.unsent,
         ),
         (
             "late_bound_clients",
-            "Clients that went from the tunnel to the unicast address.",
+            "Clients that migrated from the tunnel to the unicast address.",
             &artemis.path_table.left_tunnel,
         ),
         (
             "refused",
-            "New connections refused at the unicast address, since there was too much to do.",
+            "New connections at the unicast address refused because of overload.",
             &counts.refused,
         ),
         (
             "missed_heartbeats",
-            "Heartbeats that a dispatcher did not take.",
+            "Heartbeats that a dispatcher did not accept.",
             &counts.missed_heartbeats,
         ),
     ] {
@@ -214,16 +215,102 @@ fn collect_artemis(families: &mut Families<'_>, artemis: &Artemis) -> fmt::Resul
         .map(|error| error.name())
         .zip(&tunnel.counts.malformed);
     let others = [
-        ("stranger", &tunnel.counts.stranger),
-        ("nobody", &tunnel.counts.nobody),
-        ("full", &tunnel.counts.full),
+        ("unknown_peer", &tunnel.counts.unknown_peer),
+        ("no_socket", &tunnel.counts.no_socket),
+        ("queue_full", &tunnel.counts.queue_full),
     ];
     families.counters(
         "tunnel_dropped",
-        "What came to the tunnel and was dropped, by reason.",
+        "Datagrams received from the tunnel and dropped, by reason.",
         others
             .into_iter()
             .chain(malformed)
             .map(|(reason, counter)| ([("reason", reason)], counter.load(Relaxed))),
+    )
+}
+
+fn collect_real_servers(families: &mut Families<'_>, servers: &RealServers) -> fmt::Result {
+    families.counters(
+        "handoff_local",
+        "Requests for real servers to which the balancer responded itself, by reason.",
+        LocalReason::ALL
+            .iter()
+            .zip(&servers.local)
+            .map(|(reason, count)| ([("reason", reason.name())], count.load(Relaxed))),
+    )?;
+    let list = || servers.list().iter();
+    let label = |server: &RealServer| [("server", server.name.clone())];
+    families.gauges(
+        "real_server_up",
+        "Whether the link is established.",
+        list().map(|server| (label(server), u64::from(server.link.is_up()))),
+    )?;
+    families.gauges(
+        "real_server_requests",
+        "Active requests.",
+        list().map(|server| (label(server), server.load())),
+    )?;
+    type Counter = fn(&RealServer) -> &AtomicU64;
+    let counters: [(&str, &str, Counter); 7] = [
+        ("links", "Established links.", |server| {
+            &server.link.counters().connected
+        }),
+        (
+            "failed_links",
+            "Failed attempts to establish a link.",
+            |server| &server.link.counters().failed,
+        ),
+        ("answers", "Complete responses.", |server| {
+            &server.counters.completed
+        }),
+        (
+            "aborted",
+            "Responses that were aborted, or lost with the real server.",
+            |server| &server.counters.aborted,
+        ),
+        ("body_bytes", "Response body bytes.", |server| {
+            &server.counters.body_bytes
+        }),
+        (
+            "returned_paths",
+            "Paths that the real server returned.",
+            |server| &server.counters.returned,
+        ),
+        (
+            "unreachable",
+            "Client connections on which the client received packets of the balancer but not of the real server.",
+            |server| &server.counters.unreachable,
+        ),
+    ];
+    for (name, help, counter) in counters {
+        families.counters(
+            &format!("real_server_{name}"),
+            help,
+            list().map(|server| (label(server), counter(server).load(Relaxed))),
+        )?;
+    }
+    let rejected = list().flat_map(|server| {
+        let counters = RejectReason::ALL.iter().zip(&server.counters.rejected);
+        counters.map(move |(reason, count)| {
+            let labels = [("server", server.name.as_str()), ("reason", reason.name())];
+            (labels, count.load(Relaxed))
+        })
+    });
+    families.counters(
+        "real_server_rejected",
+        "Requests that the real server rejected, by reason.",
+        rejected,
+    )?;
+    let malformed = list().flat_map(|server| {
+        let malformed = server.counters.malformed.lock().clone();
+        let name = &server.name;
+        malformed
+            .into_iter()
+            .map(move |(reason, count)| ([("server", name.as_str()), ("reason", reason)], count))
+    });
+    families.counters(
+        "real_server_malformed",
+        "Malformed or invalid messages of the real server, by reason.",
+        malformed,
     )
 }

@@ -1,12 +1,15 @@
-//! The server: endpoints, and how it ends.
+//! The server: its endpoints, configuration reload, and graceful shutdown.
 
 use std::net::{SocketAddr, SocketAddrV6};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use frontage_daemon::metrics::{registry, serve};
-use frontage_handoff::lend::Lender;
+use frontage_daemon::metrics;
+use frontage_handoff::delegator::Delegator;
+use frontage_http::access_log::AccessLog;
+use frontage_http::config::load_keys;
+use frontage_http::routes::Routes;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
 use frontage_quic::migration::PathTable;
@@ -18,35 +21,33 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::artemis::Artemis;
-use crate::config::{Config, load_keys};
+use crate::config::Config;
 use crate::connection::{self, no_error};
 use crate::exchange::Shared;
-use crate::handoff::Servers;
-use crate::log::Log;
+use crate::handoff::{Pool, RealServers};
 use crate::metrics::Metrics;
-use crate::routes::Routes;
 use crate::tls;
 
 mod accept;
 mod endpoints;
 
-/// A server that runs.
+/// A running server.
 pub struct Server {
     config: Config,
     endpoints: Vec<Endpoint>,
-    /// One for each endpoint.
+    /// Where clients are, for all endpoints.
     path_table: Arc<PathTable>,
     artemis: Option<Arc<Artemis>>,
-    servers: Option<Arc<Servers>>,
+    servers: Option<Arc<RealServers>>,
     keys: Option<Arc<Keys>>,
     shared: Arc<Shared>,
     ending: watch::Sender<bool>,
-    /// The endpoints' first configuration. Later ones have its secret, so that the tokens of its Retry packets stay good.
-    first: OnceLock<noq::ServerConfig>,
+    /// The endpoints' first configuration. Later ones keep its secret, so that tokens of Retry packets remain valid.
+    first_config: OnceLock<noq::ServerConfig>,
 }
 
 impl Server {
-    /// Starts what `config` says. To be called within a Tokio runtime.
+    /// Start the server. Must be called within a Tokio runtime.
     pub async fn start(config: Config) -> Result<Self> {
         let look_ahead = config
             .cookie
@@ -83,7 +84,7 @@ impl Server {
             &path_table,
         )?;
         let servers = match &config.handoff {
-            Some(handoff) => Some(Arc::new(Servers::dial(handoff.get_ref())?)),
+            Some(handoff) => Some(Arc::new(RealServers::dial(handoff.get_ref())?)),
             None => None,
         };
         let metrics = Arc::new(Metrics::new(
@@ -96,17 +97,20 @@ impl Server {
         ));
         if let Some(address) = config.metrics {
             let listener = tokio::net::TcpListener::bind(address).await;
-            let listener = listener
-                .with_context(|| format!("cannot listen at TCP {address} for Prometheus"))?;
+            let listener =
+                listener.with_context(|| format!("metrics: cannot listen at TCP {address}"))?;
             let metrics = metrics.clone();
-            let registry = registry("frontage_cclb7_quic", move |families| {
+            let registry = metrics::registry("frontage_cclb7_quic", move |families| {
                 metrics.collect(families)
             });
-            tokio::spawn(serve(listener, registry));
+            tokio::spawn(metrics::serve(listener, registry));
         }
-        let log = Log::open(config.access_log.as_deref())?;
+        let log = AccessLog::open(config.access_log.as_deref())?;
         let routes = config.routes.iter().map(toml::Spanned::get_ref);
-        let routes = Routes::new(routes, servers.as_ref());
+        let routes = Routes::new(routes, |choice| {
+            let servers = servers.as_ref().expect("checked by config::load");
+            Pool::new(servers.clone(), choice)
+        });
         let shared = Arc::new(Shared {
             routes,
             loads,
@@ -122,13 +126,16 @@ impl Server {
             keys,
             shared,
             ending: watch::Sender::new(false),
-            first: OnceLock::new(),
+            first_config: OnceLock::new(),
         };
         server.configure(server.load_tls()?)?;
         Ok(server)
     }
 
-    /// Reads certificate and keys again; connections go on. Nothing changes if there is an error.
+    /// Reload certificate and cookie keys. Connections continue.
+    ///
+    /// # Errors
+    /// If a file is invalid. Nothing has changed then.
     pub fn reload(&self) -> Result<()> {
         let tls = self.load_tls()?;
         if let (Some(cookie), Some(keys)) = (&self.config.cookie, &self.keys) {
@@ -144,15 +151,15 @@ impl Server {
         tls::load(certificate.get_ref(), key.get_ref())
     }
 
-    /// Gives the endpoints what new connections are to have: certificate, with a cookie a meter, and the preferred address by the newest key.
+    /// Configure the endpoints for new connections: certificate, observers, and the preferred address of the newest key.
     fn configure(&self, tls: rustls::ServerConfig) -> Result<()> {
         let (loads, path_table) = (self.shared.loads.clone(), self.path_table.clone());
         let meter = move || Meter::new(loads.clone(), path_table.clone());
         let own = self.artemis.as_ref().map(|artemis| artemis.parameters());
         let own = own.unwrap_or_default();
         let crypto: Arc<dyn noq::crypto::ServerConfig> = if self.servers.is_some() {
-            let lender = move || Arc::new(Lender::new(meter()));
-            Arc::new(session::Config::server(tls, own, lender)?)
+            let delegator = move || Arc::new(Delegator::new(meter()));
+            Arc::new(session::Config::server(tls, own, delegator)?)
         } else if self.keys.is_some() {
             Arc::new(session::Config::server(
                 tls,
@@ -162,8 +169,8 @@ impl Server {
         } else {
             Arc::new(QuicServerConfig::try_from(tls)?)
         };
-        let first = || noq::ServerConfig::with_crypto(crypto.clone());
-        let mut config = self.first.get_or_init(first).clone();
+        let initial = || noq::ServerConfig::with_crypto(crypto.clone());
+        let mut config = self.first_config.get_or_init(initial).clone();
         config.crypto = crypto;
         if let Some(servers) = &self.servers {
             config.transport_config(Arc::new(servers.transport()));
@@ -178,42 +185,42 @@ impl Server {
         Ok(())
     }
 
-    /// `cookie prefix :: static cookie`, at the service's port.
+    /// Return the preferred address: cookie prefix and static cookie, at the service's port.
     fn preferred_address(&self) -> Option<SocketAddrV6> {
         let (cookie, keys) = self.config.cookie.as_ref().zip(self.keys.as_ref())?;
         let address = join_address(cookie.cookie_prefix.0, keys.static_interface_id());
         Some(SocketAddrV6::new(address, cookie.port, 0, 0))
     }
 
-    /// Serves until `end` is ready; then says goodbye (GOAWAY), and lets requests end for as long as the configuration says.
+    /// Serve until `end` completes. Then send GOAWAY, and wait for requests to end for at most the configured time.
     pub async fn run(&self, end: impl Future<Output = ()>) {
-        // Closed once the last connection is.
-        let (alive, mut gone) = mpsc::channel::<()>(1);
+        // Closed when the last connection ends.
+        let (alive, mut all_closed) = mpsc::channel::<()>(1);
         let endpoints = self.endpoints.iter().zip(&self.config.listen);
         let accepting = endpoints
             .map(|(endpoint, listen)| self.accept(endpoint.clone(), *listen, alive.clone()));
         let accepting: JoinSet<()> = accepting.collect();
         let artemis = self.artemis.iter().cloned();
-        let living: JoinSet<()> = artemis
-            .map(|artemis| artemis.live(self.ending.subscribe()))
+        let heartbeats: JoinSet<()> = artemis
+            .map(|artemis| artemis.run(self.ending.subscribe()))
             .collect();
         end.await;
         drop((accepting, alive));
-        let mut turning_away = JoinSet::new();
+        let mut refusing = JoinSet::new();
         for endpoint in self.endpoints.iter().cloned() {
             match &self.artemis {
                 None => endpoint.set_server_config(None),
-                Some(artemis) => drop(turning_away.spawn(artemis.clone().turn_away(endpoint))),
+                Some(artemis) => drop(refusing.spawn(artemis.clone().refuse_all(endpoint))),
             }
         }
         self.ending.send_replace(true);
-        let patience = Duration::from_secs(self.config.drain_seconds);
-        // Nothing is ever sent: this waits for the last sender to go.
-        let _ = tokio::time::timeout(patience, gone.recv()).await;
-        living.join_all().await;
-        drop(turning_away);
+        let drain_timeout = Duration::from_secs(self.config.drain_seconds);
+        // Nothing is sent on the channel: this waits until the last sender is dropped.
+        let _ = tokio::time::timeout(drain_timeout, all_closed.recv()).await;
+        heartbeats.join_all().await;
+        drop(refusing);
         for endpoint in &self.endpoints {
-            endpoint.close(no_error(), b"the server ends");
+            endpoint.close(no_error(), b"server shutdown");
         }
         let _ = tokio::time::timeout(Duration::from_secs(1), async {
             for endpoint in &self.endpoints {
@@ -230,7 +237,7 @@ impl Server {
         alive: mpsc::Sender<()>,
     ) -> impl Future<Output = ()> + Send + use<> {
         let cookie = self.config.cookie.as_ref().zip(self.keys.as_ref());
-        let of = connection::Endpoint {
+        let state = connection::Endpoint {
             listen,
             shared: self.shared.clone(),
             artemis: self.artemis.clone(),
@@ -238,6 +245,11 @@ impl Server {
             cookie_prefix: endpoints::cookie_prefix(listen, cookie, &self.shared.loads),
             ending: self.ending.subscribe(),
         };
-        accept::all(endpoint, of, self.config.unproven_handshakes, alive)
+        accept::run(
+            endpoint,
+            state,
+            self.config.max_unvalidated_handshakes,
+            alive,
+        )
     }
 }

@@ -1,4 +1,4 @@
-//! TLS from PEM files.
+//! TLS configuration from PEM files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,13 +7,14 @@ use anyhow::{Context as _, Result};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A server's configuration for HTTP/3, whose TLS is always 1.3 (RFC 9001, section 4.2).
+/// Load the TLS configuration for HTTP/3, which always uses TLS 1.3 (RFC 9001, section 4.2).
 pub fn load(certificate: &Path, private_key: &Path) -> Result<rustls::ServerConfig> {
-    let cannot = |path: &Path| format!("cannot read {}", path.display());
+    let cannot_read = |path: &Path| format!("cannot read {}", path.display());
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .with_context(|| cannot(certificate))?;
-    let key = PrivateKeyDer::from_pem_file(private_key).with_context(|| cannot(private_key))?;
+        .with_context(|| cannot_read(certificate))?;
+    let key =
+        PrivateKeyDer::from_pem_file(private_key).with_context(|| cannot_read(private_key))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -21,9 +22,9 @@ pub fn load(certificate: &Path, private_key: &Path) -> Result<rustls::ServerConf
         .with_single_cert(chain, key)
         .with_context(|| {
             format!(
-                "{} and {} do not go together",
-                certificate.display(),
-                private_key.display()
+                "{}: private key does not match the certificate in {}",
+                private_key.display(),
+                certificate.display()
             )
         })?;
     config.alpn_protocols = vec![b"h3".into()];

@@ -152,7 +152,7 @@ fn a_client_in_the_tunnel_is_lent_to_no_real_server() {
     assert_eq!(
         (
             real_server.grants(),
-            world.metric("handoff_kept_total{reason=\"unlent\"}")
+            world.metric("handoff_local_total{reason=\"unavailable\"}")
         ),
         (0, 20),
         "real servers have no end of the tunnel"
@@ -304,7 +304,7 @@ fn a_replica_with_too_much_to_do_sends_clients_back_to_the_service_address() {
             report.invalidated.as_ref().unwrap().contains("refused"),
             "{report}"
         );
-        assert_eq!(world.metric("refused_total"), 1);
+        assert_eq!(world.metric("rejected_total"), 1);
         // It drains: the same, until it ends.
         world.signal(libc::SIGTERM);
         wait_for("the farewell", || {
@@ -340,8 +340,8 @@ fn what_should_not_come_to_the_tunnel_is_counted_and_dropped() {
     };
     let good = whole(PORT);
     let stranger = Ipv6Addr::from_bits(GATEWAY.to_bits() + 1);
-    send(stranger, &good, "stranger");
-    send(GATEWAY, &whole(PORT + 1), "nobody");
+    send(stranger, &good, "unknown_peer");
+    send(GATEWAY, &whole(PORT + 1), "no_socket");
     send(GATEWAY, &[], Error::TunnelShort.name());
     send(GATEWAY, &good[..100], Error::InnerShort.name());
     let changed = |at: usize, to: u8| {

@@ -27,10 +27,10 @@ fn a_request_in_the_last_datagram_of_a_handshake() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert_eq!(fs::read(world.folder.join("body")).unwrap(), body);
-    let kept = |why: &str| world.metric(&format!("handoff_kept_total{{reason=\"{why}\"}}"));
+    let kept = |why: &str| world.metric(&format!("handoff_local_total{{reason=\"{why}\"}}"));
     // The real server was asked, and refused.
     assert_eq!(
-        (real_server.grants(), kept("unlent"), kept("refused")),
+        (real_server.grants(), kept("unavailable"), kept("rejected")),
         (1, 0, 1)
     );
 }

@@ -1,7 +1,7 @@
 //! What a client of one path says: the balancer's noq and two real servers send by the same packet numbers, and each hears of its own.
 
 use bytes::Buf as _;
-use frontage_handoff::fuzzing::{Hearer, Scene};
+use frontage_handoff::fuzzing::{FeedbackReader, Scene};
 use frontage_quic_wire::frames::{self, Frame};
 
 use crate::client;
@@ -11,15 +11,15 @@ const STREAMS: [u64; 2] = [0, 8];
 
 /// Steps: a packet of the client's, two octets for the length and frames; one of noq's; an octet of numbers that a real server wants.
 pub fn run(mut data: &[u8]) {
-    let (mut balancer, first) = Scene::of_numbers(&STREAMS);
-    let mut servers = STREAMS.map(|stream| Hearer::of_numbers(first, &[stream]));
+    let (mut balancer, first) = Scene::with_numbers(&STREAMS);
+    let mut servers = STREAMS.map(|stream| FeedbackReader::with_numbers(first, &[stream]));
     // Packets of each sender's so far: noq's, and those of the real servers.
     let mut sent = [first, 0, 0];
     while data.len() > 3 {
         match data.get_u8() % 4 {
             0 => {
                 let frames = client::frames(&mut data);
-                let noqs = balancer.hear(0, frames);
+                let noqs = balancer.receive(0, frames);
                 assert!(!noqs.is_empty() || frames.is_empty());
                 let given = sent.iter().sum();
                 for largest in acked(&noqs) {
@@ -27,7 +27,7 @@ pub fn run(mut data: &[u8]) {
                     assert!(largest < sent[0] || largest >= given, "{noqs:x?}");
                 }
                 for (i, server) in servers.iter().enumerate() {
-                    let packets = client::hear(server, &balancer.feedback(i));
+                    let packets = client::read(server, &balancer.feedback(i));
                     let mut acked = packets.iter().flat_map(|frames| acked(frames));
                     assert!(acked.all(|largest| largest < sent[1 + i]), "{packets:x?}");
                 }
@@ -38,7 +38,7 @@ pub fn run(mut data: &[u8]) {
             }
             kind => {
                 let i = usize::from(kind - 2);
-                let numbers = balancer.more_numbers(i, data.get_u8().into());
+                let numbers = balancer.allocate_numbers(i, data.get_u8().into());
                 sent[1 + i] += numbers.end - numbers.start;
                 let taken = servers[i].send(numbers);
                 taken.expect("they are above all that it had");

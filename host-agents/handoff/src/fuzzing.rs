@@ -1,4 +1,5 @@
-//! What fuzzers reach without a connection: a balancer that hears a client, and real servers that hear the balancer.
+//! Entry points for fuzzers that need no connection: a balancer that receives a client's packets, and real servers that
+//! receive the balancer's feedback.
 
-pub use crate::borrow::Hearer;
-pub use crate::lend::Scene;
+pub use crate::delegate::FeedbackReader;
+pub use crate::delegator::Scene;

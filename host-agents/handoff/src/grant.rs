@@ -1,4 +1,4 @@
-//! What a real server needs to send packets of a connection that is not its own (QDSR, table 2).
+//! Grants: what a real server needs to send packets of a connection that it does not own (QDSR, table 2).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use noq::ConnectionId;
 
-/// The keys of the packets that the server side sends, after some number of key updates (RFC 9001, section 6).
+/// Keys of the packets that the server side sends (RFC 9001, section 6).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Keys {
-    /// How many key updates came before; its lowest bit is the key phase.
+    /// Number of key updates so far. The lowest bit is the key phase.
     pub generation: u32,
-    /// The traffic secret, as long as the suite's hash, from which "quic key" and "quic iv" come.
+    /// Traffic secret, as long as the suite's hash, from which "quic key" and "quic iv" are derived.
     pub secret: Bytes,
 }
 
@@ -21,31 +21,33 @@ impl std::fmt::Debug for Keys {
     }
 }
 
-/// A path of a client's connection whose packet numbers belong to one real server until it gives them back; or, of path 0, single ones.
+/// A path of a client's connection whose packet numbers belong to one real server until it returns them; or, for path 0, the
+/// right to request single packet numbers.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// The path's id (draft-ietf-quic-multipath), which is in each packet's nonce. 0 is everybody's: its numbers are the real server's only as it gets them, one
-    /// by one (QDSR, appendix A).
+    /// Path id, which is part of each packet's nonce (draft-ietf-quic-multipath). All senders share path 0; a real server
+    /// gets its numbers one by one (QDSR, appendix A).
     pub path: u32,
-    /// The first packet number that was never used there.
+    /// The first unused packet number.
     pub first: u64,
-    /// Sent to the client as destination.
+    /// Destination connection id.
     pub connection_id: ConnectionId,
-    /// TLS cipher suite (0x1301 to 0x1303).
+    /// TLS number of the cipher suite (0x1301 to 0x1303).
     pub suite: u16,
-    /// The first traffic secret, of which the header's protection comes, whatever key updates came since (RFC 9001, section 6).
+    /// The first traffic secret, from which the header protection key is derived for the life of the connection (RFC 9001,
+    /// section 6).
     pub header_secret: Bytes,
-    /// Those in force.
+    /// The current keys.
     pub keys: Keys,
-    /// The client's transport parameters as they were on the wire: its limits, its delay of acknowledgements.
+    /// The client's transport parameters, encoded, with its limits and its ACK delay.
     pub client_parameters: Bytes,
-    /// The balancer's address and port as the client knows it, from which packets leave.
+    /// The balancer's address and port as the client knows them: the source of packets.
     pub server: SocketAddr,
-    /// Where to.
+    /// The client's address: the destination of packets.
     pub client: SocketAddr,
-    /// Bytes of streams that may be sent in all (RFC 9000, section 4.1): this real server's share of the client's MAX_DATA.
+    /// This real server's share of the client's MAX_DATA: bytes of all streams (RFC 9000, section 4.1).
     pub credit: u64,
-    /// The smoothed round trip to the client, as the balancer knows it.
+    /// The balancer's smoothed RTT to the client.
     pub rtt: Duration,
 }
 
@@ -62,7 +64,7 @@ impl std::fmt::Debug for Grant {
             .field("client", &self.client)
             .field("credit", &self.credit)
             .field("rtt", &self.rtt)
-            // A secret must not end up in a log.
+            // Secrets must not appear in logs.
             .finish_non_exhaustive()
     }
 }

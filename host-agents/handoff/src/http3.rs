@@ -1,5 +1,5 @@
-//! Requests and answers as HTTP/3 frames whose field sections are literals alone (RFC 9204, section 4.5.6): a stream that several hosts write
-//! for must not depend on a dynamic table that one of them keeps.
+//! Requests and responses as HTTP/3 frames with literal field lines only (RFC 9204, section 4.5.6). Several hosts write
+//! streams of the same connection, so they cannot depend on the dynamic table of one of them.
 
 use std::fmt;
 
@@ -10,40 +10,40 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri}
 
 const DATA: u64 = 0x00;
 const HEADERS: u64 = 0x01;
-/// A field section's prefix where no dynamic table is used (RFC 9204, section 4.5.1).
+/// Prefix of a field section that does not use the dynamic table (RFC 9204, section 4.5.1).
 const PREFIX: [u8; 2] = [0, 0];
-/// "Literal field line with literal name": not Huffman's; the lowest three bits begin the name's length.
+/// "Literal field line with literal name" without Huffman coding. The lowest three bits begin the name's length.
 const LITERAL: u8 = 0b0010_0000;
 const NAME_BITS: u32 = 3;
 const VALUE_BITS: u32 = 7;
 
-/// Why bytes are no request of [`request`].
+/// Why a request is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A frame, a length or a field ends too early.
+    /// A frame, length or field is truncated.
     Truncated,
-    /// Frames other than HEADERS and one DATA, or in another order.
+    /// The frames are not HEADERS and at most one DATA, in this order.
     Frames,
-    /// A field that is no literal.
+    /// A field line is not a literal.
     Encoding,
-    /// A field's name or value is none, or a pseudo-header is wrong or missing.
+    /// A field name or value is invalid, or a pseudo-header is invalid or missing.
     Field,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Truncated => "the request ends too early",
-            Self::Frames => "the request's frames are not HEADERS and DATA",
-            Self::Encoding => "the request's fields are no literals",
-            Self::Field => "a field of the request is malformed",
+            Self::Truncated => "truncated request",
+            Self::Frames => "invalid request: frames must be HEADERS and DATA",
+            Self::Encoding => "invalid request: fields must be literals",
+            Self::Field => "invalid request: malformed field",
         })
     }
 }
 
 impl std::error::Error for Error {}
 
-/// A whole request with this `body` in place of its own: HEADERS, and DATA if there is any.
+/// Encode a request with `body` in place of its own: HEADERS, and DATA unless the body is empty.
 pub fn request<B>(request: &Request<B>, body: &[u8]) -> Bytes {
     let uri = request.uri();
     let pseudo = [
@@ -67,10 +67,10 @@ pub fn request<B>(request: &Request<B>, body: &[u8]) -> Bytes {
     out.freeze()
 }
 
-/// The request that [`request`] wrote.
+/// Decode a request that [`request`] encoded.
 ///
 /// # Errors
-/// If it is none.
+/// If the request is malformed.
 pub fn read_request(mut http3: Bytes) -> Result<Request<Bytes>, Error> {
     let Some((HEADERS, section)) = frame(&mut http3)? else {
         return Err(Error::Frames);
@@ -103,7 +103,7 @@ pub fn read_request(mut http3: Bytes) -> Result<Request<Bytes>, Error> {
     Ok(Request::from_parts(head, body))
 }
 
-/// The HEADERS frame of an answer.
+/// Encode the HEADERS frame of a response.
 pub fn response_head(status: StatusCode, headers: &HeaderMap) -> Bytes {
     let mut section = PREFIX.to_vec();
     put_field(&mut section, ":status", status.as_str().as_bytes());
@@ -113,7 +113,7 @@ pub fn response_head(status: StatusCode, headers: &HeaderMap) -> Bytes {
     out.freeze()
 }
 
-/// The HEADERS frame after a body.
+/// Encode the HEADERS frame after a body.
 pub fn trailers(headers: &HeaderMap) -> Bytes {
     let mut section = PREFIX.to_vec();
     put_fields(&mut section, headers);
@@ -122,7 +122,7 @@ pub fn trailers(headers: &HeaderMap) -> Bytes {
     out.freeze()
 }
 
-/// What comes before `length` bytes of a body.
+/// Encode type and length of a DATA frame with `length` bytes.
 pub fn data_head(length: usize) -> Bytes {
     let mut out = BytesMut::new();
     write_varint(&mut out, DATA);
@@ -163,7 +163,7 @@ fn put_field(section: &mut Vec<u8>, name: &str, value: &[u8]) {
     section.put_slice(value);
 }
 
-/// Calls `each` with every field of a section; it says `None` to one that is malformed.
+/// Call `each` with every field of a section. `each` returns `None` for a malformed field.
 fn fields(section: Bytes, mut each: impl FnMut(&[u8], &[u8]) -> Option<()>) -> Result<(), Error> {
     let mut rest = section.strip_prefix(&PREFIX).ok_or(Error::Encoding)?;
     while let Some(first) = rest.first() {
@@ -181,21 +181,21 @@ fn fields(section: Bytes, mut each: impl FnMut(&[u8], &[u8]) -> Option<()>) -> R
 }
 
 fn string<'a>(rest: &mut &'a [u8], bits: u32) -> Result<&'a [u8], Error> {
-    let length = encode_integer(rest, bits).ok_or(Error::Truncated)?;
+    let length = integer(rest, bits).ok_or(Error::Truncated)?;
     let split = rest.split_at_checked(length).ok_or(Error::Truncated)?;
     *rest = split.1;
     Ok(split.0)
 }
 
-/// An integer whose first octet has other bits above its lowest `bits` (RFC 7541, section 5.1).
+/// Append an integer whose first octet has `above` in the bits above its lowest `bits` (RFC 7541, section 5.1).
 fn put_integer(out: &mut Vec<u8>, above: u8, bits: u32, value: usize) {
-    let most = (1 << bits) - 1;
-    if value < most {
+    let max = (1 << bits) - 1;
+    if value < max {
         out.put_u8(above | value as u8);
         return;
     }
-    out.put_u8(above | most as u8);
-    let mut rest = value - most;
+    out.put_u8(above | max as u8);
+    let mut rest = value - max;
     while rest >= 0x80 {
         out.put_u8(rest as u8 | 0x80);
         rest >>= 7;
@@ -203,13 +203,13 @@ fn put_integer(out: &mut Vec<u8>, above: u8, bits: u32, value: usize) {
     out.put_u8(rest as u8);
 }
 
-fn encode_integer(rest: &mut &[u8], bits: u32) -> Option<usize> {
-    let most = (1 << bits) - 1;
-    let mut value = usize::from(*rest.split_off_first()?) & most;
-    if value < most {
+fn integer(rest: &mut &[u8], bits: u32) -> Option<usize> {
+    let max = (1 << bits) - 1;
+    let mut value = usize::from(*rest.split_off_first()?) & max;
+    if value < max {
         return Some(value);
     }
-    // No length here has more than 21 bits: requests are bounded.
+    // Lengths have at most 21 bits, because requests are bounded.
     for shift in [0, 7, 14] {
         let octet = usize::from(*rest.split_off_first()?);
         value += (octet & 0x7f) << shift;

@@ -1,7 +1,8 @@
-//! What balancer and real server tell each other about one client's connection: the layouts of `docs/handoff.md`.
+//! Messages between balancer and real server about one client's connection, in the layouts of `docs/handoff.md`.
 //!
-//! A message is `type | length | body`; type, length and most fields are QUIC's variable-length integers (RFC 9000, section 16). What is not
-//! understood is refused: both sides are of one operator, and a message that means something else to each would cost clients their connections.
+//! A message is `type | length | body`. Type, length and most fields are variable-length integers of QUIC (RFC 9000, section
+//! 16). Unknown messages are rejected: both sides belong to one operator, and a misunderstood message would cost
+//! clients their connections.
 
 use bytes::BytesMut;
 
@@ -15,59 +16,59 @@ pub use error::Error;
 pub use to_balancer::ToBalancer;
 pub use to_server::ToServer;
 
-/// The protocol's version, first in [`ToServer::Open`].
+/// Protocol version, the first field of [`ToServer::Open`].
 pub const VERSION: u64 = 1;
-/// ALPN of the auxiliary connection.
+/// ALPN of the link.
 pub const ALPN: &[u8] = b"frontage-handoff/1";
 
-/// Most bytes of a body that does not carry frames or a request.
-const SHORT: usize = 8 << 10;
-/// Most bytes of [`ToServer::Feedback`]'s frames.
+/// Maximum length in bytes of a body without QUIC frames or a request.
+const MAX_SHORT_BODY: usize = 8 << 10;
+/// Maximum length in bytes of the frames in [`ToServer::Feedback`].
 pub const MAX_FEEDBACK: usize = 64 << 10;
-/// Most bytes of [`ToServer::Request`]'s HTTP/3 frames.
+/// Maximum length in bytes of the HTTP/3 frames in [`ToServer::Request`].
 pub const MAX_REQUEST: usize = 144 << 10;
 
-/// What one of the directions brings.
+/// Messages of one direction.
 pub trait Message: Sized {
-    /// Appends the message to `out`.
+    /// Append the message to `out`.
     fn encode(&self, out: &mut BytesMut);
 
-    /// Takes the first message off `wire`, once it is there whole.
+    /// Remove the first message from `wire`; `None` if it is incomplete.
     ///
     /// # Errors
-    /// If it is none; what follows has no meaning then.
+    /// If the message is malformed. The rest of `wire` is meaningless then.
     fn decode(wire: &mut BytesMut) -> Result<Option<Self>, Error>;
 }
 
-/// How packets on a path carry the balancer's CloudCookie.
+/// The balancer's CloudCookie in the source addresses of a path's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie {
-    /// The balancer's server id.
+    /// Server id of the balancer.
     pub sid: u16,
-    /// The upper 64 bits of the balancer's addresses.
+    /// Upper 64 bits of the balancer's addresses.
     pub prefix: u64,
-    /// The epoch of the key of the cookie address at which the client is; `None` if it is at the VIP.
+    /// Epoch of the key of the cookie address to which the client sends; `None` if it sends to the VIP.
     pub epoch: Option<u32>,
 }
 
-/// Why a real server does not answer a request itself: the balancer fetches the answer from its origin.
+/// Why a real server rejects a request. The balancer then proxies the response from the real server's origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// The answer has fewer bytes than [`ToServer::Open`] asks for.
+pub enum RejectReason {
+    /// The response is shorter than `min_size` of [`ToServer::Open`].
     Small = 1,
-    /// It has too much to do, or is about to end.
+    /// The real server is overloaded or shutting down.
     Busy = 2,
-    /// It cannot send on this path: the addresses are not its to use, or the keys not its to know.
+    /// The real server cannot send on this path: it lacks the source address or the key.
     Path = 3,
-    /// It does not understand the request.
+    /// The request is malformed.
     Request = 4,
 }
 
-impl Reason {
-    /// All of them.
+impl RejectReason {
+    /// All reasons, in the order of their codes.
     pub const ALL: [Self; 4] = [Self::Small, Self::Busy, Self::Path, Self::Request];
 
-    /// As metrics call it.
+    /// Return the reason's label in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Small => "small",

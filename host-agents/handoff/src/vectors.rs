@@ -1,7 +1,7 @@
-//! The test vectors that every implementation of the hand-off protocol reads (`docs/handoff-vectors.json`).
+//! Test vectors of the hand-off protocol (`docs/handoff-vectors.json`), for every implementation.
 //!
-//! Bytes are hexadecimal strings without prefix, numbers plain integers, an absent field is null. All is fixed: the file only changes when the
-//! protocol does.
+//! Bytes are hexadecimal strings without prefix, numbers are integers, and absent fields are null. The vectors are constant:
+//! the file changes only when the protocol does.
 
 mod describe;
 mod generate;
@@ -23,25 +23,25 @@ pub struct Vectors {
     pub invalid: Vec<Invalid>,
 }
 
-/// A message, and what it is on the wire.
+/// A message and its encoding.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its type and fields.
+    /// Type and fields.
     pub message: Value,
     pub wire: String,
 }
 
-/// What must be refused.
+/// A malformed message.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Invalid {
     /// `to_server` or `to_balancer`.
     pub direction: String,
     pub wire: String,
-    /// The error's name.
+    /// Name of the error.
     pub reason: String,
 }
 
-/// The file's text: one case a line, so that a change shows as the cases it changes.
+/// Format the file with one case a line, so that a diff shows the changed cases.
 pub fn to_json(vectors: &Vectors) -> String {
     let sections = [
         section("to_server", &vectors.to_server),
@@ -57,10 +57,10 @@ fn section<T: Serialize>(name: &str, cases: &[T]) -> String {
     format!("  \"{name}\": [\n{}\n  ]", lines.join(",\n"))
 }
 
-/// Reads `wire` in a direction: the message, if there is one, as the vectors have it.
+/// Decode `wire` in a direction. Returns the message as JSON; `None` if it is incomplete.
 ///
 /// # Errors
-/// If it is none.
+/// If the message is malformed.
 pub fn read(direction: &str, wire: &[u8]) -> Result<Option<Value>, Error> {
     let mut wire = BytesMut::from(wire);
     match direction {
@@ -69,7 +69,7 @@ pub fn read(direction: &str, wire: &[u8]) -> Result<Option<Value>, Error> {
     }
 }
 
-/// The bytes of a hexadecimal string.
+/// Decode a hexadecimal string.
 pub fn bytes(hex: &str) -> Bytes {
     (0..hex.len())
         .step_by(2)
@@ -77,7 +77,7 @@ pub fn bytes(hex: &str) -> Bytes {
         .collect()
 }
 
-/// Bytes as a hexadecimal string.
+/// Encode bytes as a hexadecimal string.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|octet| format!("{octet:02x}")).collect()
 }

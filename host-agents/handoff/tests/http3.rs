@@ -1,4 +1,4 @@
-//! Requests come back as they were, answers are the bytes that RFC 9204 has, and noise is refused.
+//! Requests survive a round trip, responses are encoded as in RFC 9204, and malformed requests are rejected.
 
 use bytes::{Buf as _, Bytes};
 use frontage_handoff::http3::{Error, data_head, read_request, request, response_head};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn a_request_comes_back(
+    fn request_survives_round_trip(
         method in "[A-Z]{1,10}",
         path in "/[a-z0-9/]{0,300}",
         fields in vec(("[a-z][a-z-]{0,140}", "[ -~]{0,200}"), 0..8),
@@ -27,12 +27,12 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_refused(noise in vec(any::<u8>(), 0..200)) {
+    fn random_bytes_do_not_panic(noise in vec(any::<u8>(), 0..200)) {
         let _ = read_request(noise.into());
     }
 
     #[test]
-    fn a_damaged_request_is_refused_or_read(
+    fn damaged_request_does_not_panic(
         at in any::<prop::sample::Index>(),
         octet in any::<u8>(),
         keep in any::<prop::sample::Index>(),
@@ -46,19 +46,19 @@ proptest! {
     }
 }
 
-/// Indexed fields, Huffman's code and a dynamic table are for those who keep one.
+/// Indexed fields, Huffman coding and the dynamic table are rejected.
 #[test]
-fn only_literals_are_read() {
-    let refused = |wire: &'static [u8]| read_request(Bytes::from_static(wire)).unwrap_err();
-    assert_eq!(refused(&[1, 3, 0, 0, 0xd1]), Error::Encoding);
-    assert_eq!(refused(&[1, 3, 2, 0, 0x80]), Error::Encoding);
-    assert_eq!(refused(&[1, 2, 0, 0]), Error::Field);
-    assert_eq!(refused(&[0, 0]), Error::Frames);
-    assert_eq!(refused(&[1, 9, 0, 0]), Error::Truncated);
+fn only_literal_fields_are_accepted() {
+    let error = |wire: &'static [u8]| read_request(Bytes::from_static(wire)).unwrap_err();
+    assert_eq!(error(&[1, 3, 0, 0, 0xd1]), Error::Encoding);
+    assert_eq!(error(&[1, 3, 2, 0, 0x80]), Error::Encoding);
+    assert_eq!(error(&[1, 2, 0, 0]), Error::Field);
+    assert_eq!(error(&[0, 0]), Error::Frames);
+    assert_eq!(error(&[1, 9, 0, 0]), Error::Truncated);
 }
 
 #[test]
-fn an_answer_is_frames() {
+fn response_is_encoded_as_frames() {
     let mut headers = HeaderMap::new();
     headers.insert("a", "bc".parse().unwrap());
     let head = response_head(StatusCode::OK, &headers);

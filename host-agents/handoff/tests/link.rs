@@ -1,4 +1,4 @@
-//! The auxiliary connection between two endpoints on the loopback interface: who is let in, what comes through, and what a death looks like.
+//! Links between two endpoints on the loopback interface: authentication, message order, and reconnection.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ use noq::{Endpoint, VarInt};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-const PATIENCE: std::time::Duration = frontage_testkit::TEST_TIMEOUT;
+const TEST_TIMEOUT: std::time::Duration = frontage_testkit::TEST_TIMEOUT;
 
-/// A CA, and certificates of it in a folder of their own.
+/// A CA that stores its certificates in a temporary folder.
 struct Ca {
     folder: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -59,54 +59,54 @@ impl Drop for Ca {
 struct Server {
     endpoint: Endpoint,
     address: SocketAddr,
-    strangers: Arc<AtomicU64>,
-    came: UnboundedReceiver<ToServer>,
+    rejected: Arc<AtomicU64>,
+    messages: UnboundedReceiver<ToServer>,
 }
 
-/// A real server that takes balancer `lb`, answers each request at once, and passes on what came.
+/// Start a real server that accepts balancer `lb`, accepts each request, and returns all messages.
 fn server(files: &Files, at: SocketAddr) -> Server {
     let endpoint = Endpoint::server(files.server().unwrap(), at).unwrap();
-    let (tell, came) = unbounded_channel();
-    let strangers = Arc::<AtomicU64>::default();
-    let each = move |outbox: frontage_handoff::link::Outbox<ToBalancer>,
-                     mut inbox: frontage_handoff::link::Inbox<ToServer>| {
-        let tell = tell.clone();
+    let (sender, messages) = unbounded_channel();
+    let rejected = Arc::<AtomicU64>::default();
+    let handle = move |outbox: frontage_handoff::link::Outbox<ToBalancer>,
+                       mut inbox: frontage_handoff::link::Inbox<ToServer>| {
+        let sender = sender.clone();
         async move {
             while let Ok(Some(message)) = inbox.next().await {
                 if let ToServer::Request { stream, .. } = message {
                     outbox.send(&ToBalancer::Accepted { stream });
                 }
-                let _ = tell.send(message);
+                let _ = sender.send(message);
             }
         }
     };
     let balancers = vec!["lb".to_owned()];
-    tokio::spawn(serve(endpoint.clone(), balancers, strangers.clone(), each));
+    tokio::spawn(serve(endpoint.clone(), balancers, rejected.clone(), handle));
     Server {
         address: endpoint.local_addr().unwrap(),
         endpoint,
-        strangers,
-        came,
+        rejected,
+        messages,
     }
 }
 
-fn anywhere() -> SocketAddr {
+fn any_port() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
 fn dial(files: &Files, name: &str, address: SocketAddr) -> Link {
-    let endpoint = Endpoint::client(anywhere()).unwrap();
+    let endpoint = Endpoint::client(any_port()).unwrap();
     Link::dial(endpoint, files.client().unwrap(), name, address)
 }
 
-async fn until(what: &str, condition: impl Fn() -> bool) {
+async fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let wait = async {
         while !condition() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, wait).await;
-    waited.unwrap_or_else(|_| panic!("waited in vain for {what}"));
+    let waited = tokio::time::timeout(TEST_TIMEOUT, wait).await;
+    waited.unwrap_or_else(|_| panic!("timed out waiting for {what}"));
 }
 
 fn request(stream: u64, length: usize) -> ToServer {
@@ -118,11 +118,11 @@ fn request(stream: u64, length: usize) -> ToServer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_come_in_order_and_feedback_coalesces() {
+async fn messages_arrive_in_order_and_feedback_is_merged() {
     let ca = Ca::new("order");
-    let mut server = server(&ca.files("rs"), anywhere());
+    let mut server = server(&ca.files("rs"), any_port());
     let link = dial(&ca.files("lb"), "rs", server.address);
-    until("the link", || link.is_up()).await;
+    wait_until("the link", || link.is_up()).await;
     let (outbox, mut inbox) = link.open().await.unwrap();
     let frames = |first: u8| Bytes::from(vec![first; 1000]);
     assert!(outbox.send(&request(0, 100_000)));
@@ -132,14 +132,14 @@ async fn messages_come_in_order_and_feedback_coalesces() {
     assert!(outbox.send(&request(4, 0)));
     drop(outbox);
     for stream in [0, 4] {
-        let answer = inbox.next().await.unwrap();
-        assert_eq!(answer, Some(ToBalancer::Accepted { stream }));
+        let response = inbox.next().await.unwrap();
+        assert_eq!(response, Some(ToBalancer::Accepted { stream }));
     }
     assert_eq!(inbox.next().await.unwrap(), None);
-    assert_eq!(server.came.recv().await, Some(request(0, 100_000)));
+    assert_eq!(server.messages.recv().await, Some(request(0, 100_000)));
     let (mut all, mut messages) = (Vec::new(), 0);
     while all.len() < 200_000 {
-        match server.came.recv().await {
+        match server.messages.recv().await {
             Some(ToServer::Feedback(frames)) => all.extend_from_slice(&frames),
             other => panic!("{other:?}"),
         }
@@ -147,53 +147,56 @@ async fn messages_come_in_order_and_feedback_coalesces() {
     }
     let expected: Vec<u8> = (0..200).flat_map(frames).collect();
     assert!(all == expected && messages < 200);
-    assert_eq!(server.came.recv().await, Some(request(4, 0)));
+    assert_eq!(server.messages.recv().await, Some(request(4, 0)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_balancers_of_the_ca_are_let_in() {
+async fn only_known_balancers_with_certificate_of_the_ca_are_accepted() {
     let (ca, other) = (Ca::new("ours"), Ca::new("theirs"));
-    let server = server(&ca.files("rs"), anywhere());
-    // Of another CA; of ours, but no balancer.
+    let server = server(&ca.files("rs"), any_port());
+    // A certificate of another CA, and one of the right CA for an unknown balancer.
     let forged = Files {
         ca: ca.folder.join("ca.pem"),
         ..other.files("lb")
     };
-    let strangers = [
+    let rejected = [
         dial(&forged, "rs", server.address),
         dial(&ca.files("rs2"), "rs", server.address),
     ];
-    until("two strangers", || server.strangers.load(Relaxed) >= 2).await;
-    for link in &strangers {
+    wait_until("two rejected peers", || server.rejected.load(Relaxed) >= 2).await;
+    for link in &rejected {
         if let Some((outbox, mut inbox)) = link.open().await {
             outbox.send(&request(0, 0));
             assert!(inbox.next().await.is_err());
         }
     }
-    // A real server that the balancer did not ask for.
+    // The real server's certificate is for another name.
     let misnamed = dial(&ca.files("lb"), "rs3", server.address);
-    until("a refusal", || misnamed.counts().failed.load(Relaxed) > 0).await;
+    wait_until("a failed attempt", || {
+        misnamed.counters().failed.load(Relaxed) > 0
+    })
+    .await;
     assert!(!misnamed.is_up());
     let link = dial(&ca.files("lb"), "rs", server.address);
-    until("the link", || link.is_up()).await;
+    wait_until("the link", || link.is_up()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_dies_is_dialled_again() {
+async fn dead_server_is_dialled_again() {
     let ca = Ca::new("again");
-    let first = server(&ca.files("rs"), anywhere());
+    let first = server(&ca.files("rs"), any_port());
     let link = dial(&ca.files("lb"), "rs", first.address);
-    until("the link", || link.is_up()).await;
+    wait_until("the link", || link.is_up()).await;
     let (_outbox, mut inbox) = link.open().await.unwrap();
     first.endpoint.close(VarInt::from_u32(0), b"");
     assert!(inbox.next().await.is_err());
-    until("its end", || !link.is_up()).await;
+    wait_until("the end of the link", || !link.is_up()).await;
     assert!(link.open().await.is_none());
     first.endpoint.wait_idle().await;
     let at = first.address;
     drop(first);
-    until("the port", || UdpSocket::bind(at).is_ok()).await;
+    wait_until("the port", || UdpSocket::bind(at).is_ok()).await;
     let _second = server(&ca.files("rs"), at);
-    until("the link again", || link.is_up()).await;
-    assert_eq!(link.counts().connected.load(Relaxed), 2);
+    wait_until("the link again", || link.is_up()).await;
+    assert_eq!(link.counters().connected.load(Relaxed), 2);
 }

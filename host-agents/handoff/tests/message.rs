@@ -1,10 +1,10 @@
-//! The committed vectors are those that the generator makes, and the codec agrees with each of them and with itself.
+//! The committed test vectors match the generator, and the codec matches the vectors and itself.
 
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use frontage_handoff::grant::{Grant, Keys};
-use frontage_handoff::message::{Cookie, Error, Message as _, Reason, ToBalancer, ToServer};
+use frontage_handoff::message::{Cookie, Error, Message as _, RejectReason, ToBalancer, ToServer};
 use frontage_handoff::vectors::{self, Vectors};
 use noq::ConnectionId;
 use proptest::collection::vec;
@@ -18,12 +18,12 @@ const PATH: &str = concat!(
 
 fn vectors() -> Vectors {
     let text = std::fs::read_to_string(PATH).expect("docs/handoff-vectors.json");
-    serde_json::from_str(&text).expect("vectors of the known shape")
+    serde_json::from_str(&text).expect("valid vectors")
 }
 
 #[test]
-fn the_committed_vectors_are_fresh() {
-    // By value: the order of an object's members depends on what else is built with serde_json.
+fn committed_vectors_match_generator() {
+    // Compared by value, because the order of object members depends on features of serde_json that other crates enable.
     let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
     let text = std::fs::read_to_string(PATH).expect("docs/handoff-vectors.json");
     let fresh = vectors::to_json(&vectors::generate());
@@ -34,7 +34,7 @@ fn the_committed_vectors_are_fresh() {
 }
 
 #[test]
-fn each_vector_is_read_as_it_says() {
+fn vectors_decode_to_their_messages_and_errors() {
     let vectors = vectors();
     let both = [
         ("to_server", &vectors.to_server),
@@ -53,9 +53,9 @@ fn each_vector_is_read_as_it_says() {
     }
 }
 
-/// What is refused is refused by its head: a peer cannot have megabytes kept until the rest has come.
+/// The length is checked first, so a peer cannot make this side buffer megabytes.
 #[test]
-fn a_body_that_is_too_long_is_not_waited_for() {
+fn too_long_body_is_rejected_before_it_arrives() {
     let mut wire = BytesMut::from(&[0x02, 0xbf, 0xff, 0xff, 0xff][..]);
     assert_eq!(
         ToServer::decode(&mut wire),
@@ -87,13 +87,13 @@ fn grant() -> impl Strategy<Value = Grant> {
     let suites = prop_oneof![Just((0x1301, 32)), Just((0x1302, 48)), Just((0x1303, 32))];
     let secrets =
         suites.prop_flat_map(|(suite, length)| (Just(suite), bytes(length), keys(length)).boxed());
-    let place = (any::<u32>(), integer(), connection_id());
+    let path = (any::<u32>(), integer(), connection_id());
     let limits = (bytes(0..200), integer(), integer());
-    (place, secrets, limits, any::<[std::net::SocketAddr; 2]>()).prop_map(
-        |(place, secrets, limits, [server, client])| Grant {
-            path: place.0,
-            first: place.1,
-            connection_id: place.2,
+    (path, secrets, limits, any::<[std::net::SocketAddr; 2]>()).prop_map(
+        |(path, secrets, limits, [server, client])| Grant {
+            path: path.0,
+            first: path.1,
+            connection_id: path.2,
             suite: secrets.0,
             header_secret: secrets.1,
             keys: secrets.2,
@@ -106,7 +106,7 @@ fn grant() -> impl Strategy<Value = Grant> {
     )
 }
 
-/// Without flow label and scope, which are the sender's own affair.
+/// Remove flow label and scope, which are local to the sender.
 fn plain(address: std::net::SocketAddr) -> std::net::SocketAddr {
     (address.ip(), address.port()).into()
 }
@@ -122,11 +122,11 @@ fn cookie() -> impl Strategy<Value = Cookie> {
 fn to_server() -> impl Strategy<Value = ToServer> {
     let addresses = any::<[std::net::SocketAddr; 2]>();
     prop_oneof![
-        (grant(), option::of(cookie()), integer()).prop_map(|(grant, cookie, below)| {
+        (grant(), option::of(cookie()), integer()).prop_map(|(grant, cookie, min_size)| {
             ToServer::Open {
                 grant,
                 cookie,
-                below,
+                min_size,
             }
         }),
         (stream(), option::of(integer()), bytes(0..300)).prop_map(
@@ -150,10 +150,10 @@ fn to_server() -> impl Strategy<Value = ToServer> {
 }
 
 fn to_balancer() -> impl Strategy<Value = ToBalancer> {
-    let reason = prop::sample::select(&Reason::ALL[..]);
+    let reason = prop::sample::select(&RejectReason::ALL[..]);
     prop_oneof![
         stream().prop_map(|stream| ToBalancer::Accepted { stream }),
-        (stream(), reason).prop_map(|(stream, reason)| ToBalancer::Refused { stream, reason }),
+        (stream(), reason).prop_map(|(stream, reason)| ToBalancer::Rejected { stream, reason }),
         (stream(), integer(), 200..600u16, integer()).prop_map(
             |(stream, final_size, status, bytes)| ToBalancer::Sent {
                 stream,
@@ -162,9 +162,9 @@ fn to_balancer() -> impl Strategy<Value = ToBalancer> {
                 bytes
             }
         ),
-        stream().prop_map(|stream| ToBalancer::Done { stream }),
+        stream().prop_map(|stream| ToBalancer::Acknowledged { stream }),
         (stream(), integer(), integer()).prop_map(|(stream, code, final_size)| {
-            ToBalancer::Broken {
+            ToBalancer::Aborted {
                 stream,
                 code,
                 final_size,
@@ -173,13 +173,14 @@ fn to_balancer() -> impl Strategy<Value = ToBalancer> {
         integer().prop_map(|credit| ToBalancer::Blocked { credit }),
         integer().prop_map(|code| ToBalancer::Failed { code }),
         integer().prop_map(|next| ToBalancer::Returned { next }),
-        integer().prop_map(|count| ToBalancer::Wants { count }),
-        (integer(), integer()).prop_map(|(silence, next)| ToBalancer::Silent { silence, next }),
+        integer().prop_map(|count| ToBalancer::NumbersNeeded { count }),
+        (integer(), integer())
+            .prop_map(|(elapsed, next)| ToBalancer::NoAckReport { elapsed, next }),
     ]
 }
 
-/// Feeds `wire` in pieces of `piece` bytes, as a stream brings it.
-fn all<T>(
+/// Decode all messages of `wire`, which arrives in pieces of `piece` bytes.
+fn decode_all<T>(
     wire: &[u8],
     piece: usize,
     decode: impl Fn(&mut BytesMut) -> Result<Option<T>, Error>,
@@ -187,7 +188,7 @@ fn all<T>(
     let (mut waiting, mut read) = (BytesMut::new(), Vec::new());
     for piece in wire.chunks(piece) {
         waiting.extend_from_slice(piece);
-        while let Some(message) = decode(&mut waiting).expect("what was encoded is valid") {
+        while let Some(message) = decode(&mut waiting).expect("valid message") {
             read.push(message);
         }
     }
@@ -197,22 +198,22 @@ fn all<T>(
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn messages_survive_round_trip_in_pieces(
         to_server in vec(to_server(), 1..6),
         to_balancer in vec(to_balancer(), 1..6),
         piece in 1..600usize,
     ) {
         let mut wire = BytesMut::new();
         to_server.iter().for_each(|message| message.encode(&mut wire));
-        prop_assert_eq!(all(&wire, piece, ToServer::decode), to_server);
+        prop_assert_eq!(decode_all(&wire, piece, ToServer::decode), to_server);
         wire.clear();
         to_balancer.iter().for_each(|message| message.encode(&mut wire));
-        prop_assert_eq!(all(&wire, piece, ToBalancer::decode), to_balancer);
+        prop_assert_eq!(decode_all(&wire, piece, ToBalancer::decode), to_balancer);
     }
 
-    /// Half a message is waited for, and nothing of it is taken.
+    /// An incomplete message stays in the buffer.
     #[test]
-    fn what_is_cut_is_waited_for(message in to_server(), keep in any::<prop::sample::Index>()) {
+    fn truncated_message_is_incomplete(message in to_server(), keep in any::<prop::sample::Index>()) {
         let mut wire = BytesMut::new();
         message.encode(&mut wire);
         wire.truncate(keep.index(wire.len()));
@@ -222,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_refused_or_read(noise in vec(any::<u8>(), 0..300)) {
+    fn random_bytes_do_not_panic(noise in vec(any::<u8>(), 0..300)) {
         let mut wire = BytesMut::from(&noise[..]);
         while let Ok(Some(_)) = ToServer::decode(&mut wire) {}
         let mut wire = BytesMut::from(&noise[..]);

@@ -1,4 +1,5 @@
-//! The sources of what a real server sends carry the signals as the balancer's own do (docs/cookie.md): X, and RPT of the borrowed stream.
+//! The source addresses of a real server's packets carry the same signals as the balancer's (docs/cookie.md): X, and the RPT
+//! of the delegated stream.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frontage_cookie::{Secret, ipv6};
-use frontage_handoff::borrow::{Borrower, Transport};
+use frontage_handoff::delegate::{Delegate, Transport};
 use frontage_handoff::grant;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
@@ -21,14 +22,14 @@ use noq::{AsyncUdpSocket, ConnectionId, UdpSender};
 
 const SID: u16 = 0x1234;
 const PREFIX: u64 = 0x2001_0db8_0000_0007;
-/// Bytes of the stream, which all leave at once.
+/// Length of the stream in bytes, which is sent at once.
 const LENGTH: usize = 8000;
 
 fn key() -> ipv6::Key {
     ipv6::Key::new(1, &Secret::new(&[3; 16]).unwrap())
 }
 
-/// Where everything was to be sent from and to.
+/// A socket that records source and destination of each packet.
 #[derive(Clone, Debug, Default)]
 struct Recorder(Arc<Mutex<Vec<(IpAddr, SocketAddr)>>>);
 
@@ -57,7 +58,7 @@ impl UdpSender for Recorder {
         transmit: &Transmit<'_>,
         _: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let source = transmit.src_ip.expect("one is chosen");
+        let source = transmit.src_ip.expect("source address");
         let mut sent = self.0.lock().unwrap();
         sent.push((source, transmit.destination));
         Poll::Ready(Ok(()))
@@ -65,7 +66,7 @@ impl UdpSender for Recorder {
 }
 
 #[tokio::test]
-async fn the_source_says_how_much_is_left() {
+async fn source_address_carries_remaining_processing_time() {
     let recorder = Recorder::default();
     let loads = Arc::new(Loads::new(1_000_000));
     let addresses = Addressing {
@@ -74,13 +75,13 @@ async fn the_source_says_how_much_is_left() {
             prefix: PREFIX,
             keys: Arc::new(Keys::new(SID, vec![key()]).unwrap()),
             loads: loads.clone(),
-            // A byte a microsecond.
+            // One byte per microsecond.
             bandwidth: 8_000_000,
         }),
         tunnel: None,
     };
     let socket = Socket::over(Box::new(recorder.clone()), Some(addresses));
-    let borrower = Borrower::new(Box::new(socket)).unwrap();
+    let delegate = Delegate::new(Box::new(socket)).unwrap();
     let meter = Arc::new(Meter::new(loads, Arc::default()));
     meter.set_local_address(LocalAddress::Cookie(1));
     let client = "[2001:db8:1::1]:5000".parse().unwrap();
@@ -106,13 +107,13 @@ async fn the_source_says_how_much_is_left() {
         congestion: Arc::new(CubicConfig::default()),
         mtu: 1200,
     };
-    let opened = borrower.open(&grant, &transport, meter.clone()).await;
-    let borrowed = opened.unwrap();
-    borrowed.request(8, None, b"how much").unwrap();
-    let (stream, (mut send, _)) = borrowed.accept().await.unwrap();
+    let opened = delegate.open(&grant, &transport, meter.clone()).await;
+    let delegated = opened.unwrap();
+    delegated.request(8, None, b"how much").unwrap();
+    let (stream, (mut send, _)) = delegated.accept().await.unwrap();
     meter.begin(stream, Some(LENGTH as u64));
     send.write_all(&[0; LENGTH]).await.unwrap();
-    while borrowed.sent(8) < Some(LENGTH as u64) {
+    while delegated.sent(8) < Some(LENGTH as u64) {
         tokio::task::yield_now().await;
     }
     let sent = recorder.0.lock().unwrap();
@@ -120,17 +121,17 @@ async fn the_source_says_how_much_is_left() {
     for (source, destination) in &*sent {
         assert_eq!(*destination, client);
         let IpAddr::V6(source) = source else {
-            panic!("{source} is none of the server's");
+            panic!("{source} is not an IPv6 address");
         };
         assert_eq!((source.to_bits() >> 64) as u64, PREFIX);
         let cookie = key().open(source.to_bits() as u64).expect("a cookie");
         assert_eq!((cookie.sid, cookie.expects_cookie_address), (SID, true));
-        remaining.push(cookie.signals.expect("the dynamic form").rpt_us);
+        remaining.push(cookie.signals.expect("dynamic cookie").rpt_us);
     }
-    // RPT is carried to a few bits.
-    let most = remaining.iter().max().expect("something was sent");
+    // RPT is encoded with a precision of a few bits.
+    let max = remaining.iter().max().expect("sent packets");
     assert!(
-        (LENGTH as u64 * 9 / 10..=LENGTH as u64).contains(most),
+        (LENGTH as u64 * 9 / 10..=LENGTH as u64).contains(max),
         "{remaining:?}"
     );
 }

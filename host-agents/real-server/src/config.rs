@@ -1,46 +1,46 @@
-//! The configuration file (TOML), and errors that name file, line and reason.
+//! The configuration file (TOML). Errors name file, line and reason.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use frontage_cclb7_quic::config::{Bandwidth, Route, STANDARD_OUTPUT, check_routes, resolve};
 use frontage_daemon::config::{parse, read};
 use frontage_handoff::link::tls::Files;
+use frontage_http::config::{Bandwidth, Route, check_routes, resolve, resolve_log};
 use noq::congestion::{Bbr3Config, ControllerFactory, CubicConfig};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// What the real server is to do.
+/// Configuration of the real server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Address and UDP port at which balancers find it.
+    /// Address and UDP port at which balancers connect.
     pub listen: SocketAddr,
-    /// PEM file with the certificate that balancers are shown, and those that lead to the CA's.
+    /// PEM file with the certificate chain that the server presents to balancers.
     certificate: Spanned<PathBuf>,
-    /// PEM file with the certificate's key.
+    /// PEM file with the private key of the certificate.
     private_key: Spanned<PathBuf>,
-    /// PEM file with the certificate of the CA that balancers' lead to.
+    /// PEM file with the CA certificate for the balancers' certificates.
     ca: Spanned<PathBuf>,
-    /// Names of the balancers, as their certificates have them.
+    /// Names in the balancers' certificates.
     pub balancers: Vec<String>,
-    /// Address and TCP port at which balancers fetch over HTTP/1.1 what they answer themselves; nowhere if absent.
+    /// Address and TCP port of the HTTP/1.1 origin from which balancers proxy requests that they do not delegate; none if absent.
     pub origin: Option<SocketAddr>,
-    /// Where Prometheus may ask; nowhere if absent.
+    /// Address of the metrics endpoint for Prometheus; none if absent.
     pub metrics: Option<SocketAddr>,
-    /// File of the access log, one JSON object a line, `-` for the standard output; none if absent.
+    /// File of the access log, with one JSON object per line, or `-` for the standard output; none if absent.
     pub access_log: Option<PathBuf>,
-    /// Seconds that answers may take to end once the server was told to.
+    /// Time in seconds for active responses to end at shutdown.
     #[serde(default = "default_drain_seconds")]
     pub drain_seconds: u64,
-    /// How fast it sends.
+    /// Congestion control.
     #[serde(default)]
     pub congestion: Congestion,
-    /// What the sources of packets are made of for balancers that have CloudCookies, whose paths it cannot use without.
+    /// CloudCookies for source addresses; required for balancers that use cookies.
     pub cookie: Option<Cookie>,
-    /// Where requests go: of the routes whose host and header are the request's, that with the longest prefix of its path.
+    /// Routes. Among those whose host and header match, the one with the longest matching path prefix applies.
     #[serde(rename = "route")]
     pub routes: Vec<Spanned<Route>>,
 }
@@ -49,30 +49,30 @@ const fn default_drain_seconds() -> u64 {
     30
 }
 
-/// The CloudCookies of the site.
+/// CloudCookie settings.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cookie {
-    /// File of the keys, as the balancers': `[[keys]]` with `id` and `secret` (hexadecimal), one or the two newest.
+    /// The balancers' key file: `[[keys]]` with `id` and `secret` (hexadecimal), one or the two newest.
     pub keys: Spanned<PathBuf>,
-    /// Bandwidth that a connection is assumed to get (RPT = remaining bytes / bandwidth).
+    /// Assumed bandwidth of a connection (RPT = remaining bytes / bandwidth).
     #[serde(default)]
     pub bandwidth: Bandwidth,
 }
 
-/// The congestion control.
+/// Congestion control algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Congestion {
-    /// RFC 9438.
+    /// CUBIC (RFC 9438).
     #[default]
     Cubic,
-    /// draft-ietf-ccwg-bbr, version 3.
+    /// BBRv3 (draft-ietf-ccwg-bbr).
     Bbr,
 }
 
 impl Congestion {
-    /// What makes one for each path.
+    /// Return the factory of controllers.
     pub fn factory(self) -> Arc<dyn ControllerFactory + Send + Sync> {
         match self {
             Self::Cubic => Arc::new(CubicConfig::default()),
@@ -82,7 +82,7 @@ impl Congestion {
 }
 
 impl Config {
-    /// What the link needs.
+    /// Return the files for the link.
     pub fn tls(&self) -> Files {
         Files {
             certificate: self.certificate.get_ref().clone(),
@@ -92,7 +92,7 @@ impl Config {
     }
 }
 
-/// Reads the configuration at `path`. Relative paths in it start at its folder.
+/// Load the configuration at `path`. Relative paths in it start at its folder.
 pub fn load(path: &Path) -> Result<Config> {
     let text = read(path)?;
     let mut config: Config = parse(path, &text)?;
@@ -105,14 +105,12 @@ pub fn load(path: &Path) -> Result<Config> {
     for file in files.into_iter().chain(keys) {
         resolve(file, path, &text)?;
     }
-    if let Some(log) = &mut config.access_log
-        && log.as_os_str() != STANDARD_OUTPUT
-    {
-        *log = path.parent().unwrap_or(Path::new("")).join(&log);
+    if let Some(log) = &mut config.access_log {
+        resolve_log(log, path);
     }
     if config.balancers.is_empty() {
         bail!(
-            "{}: balancers: names none, so nobody could hand it a request; write [\"lb.example\"]",
+            "{}: balancers: empty list: add the name in a balancer's certificate, for example [\"lb.example\"]",
             path.display()
         );
     }
@@ -124,8 +122,8 @@ pub fn load(path: &Path) -> Result<Config> {
 mod tests {
     use super::*;
 
-    /// The reason why `tail` after a right beginning is refused.
-    fn refused(folder: &Path, balancers: &str, tail: &str) -> String {
+    /// Load a valid beginning followed by `tail`. Returns the error.
+    fn load_error(folder: &Path, balancers: &str, tail: &str) -> String {
         let path = folder.join("server.toml");
         let text = format!(
             "listen = '[::1]:4500'\ncertificate = 'c.pem'\nprivate_key = 'k.pem'\nca = 'ca.pem'\nbalancers = {balancers}\n{tail}"
@@ -136,21 +134,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_configurations_are_rejected() {
         let folder = std::env::temp_dir().join(format!("real-server-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let lb = "['lb.test']";
         let route = "[[route]]\npath = '/'\n";
         assert_eq!(
-            refused(&folder, lb, "route = []"),
-            "server.toml:2: c.pem is no file"
+            load_error(&folder, lb, "route = []"),
+            "server.toml:2: c.pem: no such file"
         );
         for file in ["c.pem", "k.pem", "ca.pem"] {
             std::fs::write(folder.join(file), "").unwrap();
         }
         for (balancers, tail, expected) in [
-            (lb, "route = []", "server.toml: route: there is none"),
-            ("[]", route, "server.toml: balancers: names none"),
+            (lb, "route = []", "server.toml: route: missing"),
+            ("[]", route, "server.toml: balancers: empty list"),
             (
                 lb,
                 "congestion = 'reno'",
@@ -159,21 +157,24 @@ mod tests {
             (
                 lb,
                 &format!("{route}directory = '.'\n[cookie]\nkeys = 'k.toml'"),
-                "server.toml:10: k.toml is no file",
+                "server.toml:10: k.toml: no such file",
             ),
             (
                 lb,
                 &format!("{route}directory = 'www'"),
-                "server.toml:6: www is no directory",
+                "server.toml:6: directory: www: no such directory",
             ),
             (
                 lb,
                 &format!("{route}real_servers = {{ policy = 'random' }}"),
-                "server.toml:6: real_servers: needs a [handoff]",
+                "server.toml:6: real_servers: missing [handoff]",
             ),
         ] {
-            let error = refused(&folder, balancers, tail);
-            assert!(error.starts_with(expected), "{error} is not {expected}");
+            let error = load_error(&folder, balancers, tail);
+            assert!(
+                error.starts_with(expected),
+                "{error} does not start with {expected}"
+            );
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -1,78 +1,80 @@
-//! How much of what the client takes a loan asks for.
+//! Requests for connection flow-control credit.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use frontage_handoff::link::Outbox;
 use frontage_handoff::message::ToBalancer;
 
-/// Bytes asked for beyond those that are known to be needed: headers, and the heads of frames.
+/// Additional bytes for headers and frame headers.
 const OVERHEAD: u64 = 4 << 10;
-/// Of an answer whose size nobody knows, so many bytes are asked for at first,
-const FIRST: u64 = 64 << 10;
-/// and then as many again as it had so far, up to so many: what it does not use lies idle until it ends, and a round trip is lost whenever it needs more.
-const MOST: u64 = 4 << 20;
+/// Initial credit in bytes for a response of unknown size.
+const INITIAL_UNSIZED: u64 = 64 << 10;
+/// Maximum credit in bytes ahead of a response of unknown size, which doubles as the response grows. Unused credit lies idle until the
+/// response ends, but each request for more costs a round trip.
+const MAX_UNSIZED: u64 = 4 << 20;
 
-/// A loan's share in the client's limit on all streams.
+/// A delegation's share of the client's MAX_DATA.
 #[derive(Debug)]
 pub struct Credit {
-    /// Bytes that may be sent, as far as this server has asked.
-    asked: AtomicU64,
-    /// Bytes that all answers so far have needed, or may.
+    /// Credit that was granted or requested.
+    requested: AtomicU64,
+    /// Bytes that all responses so far need.
     needed: AtomicU64,
 }
 
 impl Credit {
-    /// A share of so many bytes.
+    /// Create a share of `granted` bytes.
     pub fn new(granted: u64) -> Self {
         Self {
-            asked: AtomicU64::new(granted),
+            requested: AtomicU64::new(granted),
             needed: AtomicU64::new(0),
         }
     }
 
-    /// So many bytes more are to be sent: what to ask the balancer for, if all that is to be sent has no room in the share.
-    fn need(&self, bytes: u64) -> Option<u64> {
+    /// Add `bytes` that will be sent. Returns the total credit to request, if the share is too small.
+    fn add(&self, bytes: u64) -> Option<u64> {
         let needed = self.needed.fetch_add(bytes, Relaxed) + bytes;
-        (self.asked.fetch_max(needed, Relaxed) < needed).then_some(needed)
+        (self.requested.fetch_max(needed, Relaxed) < needed).then_some(needed)
     }
 
-    /// So many of these bytes are not to be sent after all: what to tell the balancer, if that would wait for much that nobody needs.
-    fn spare(&self, bytes: u64) -> Option<u64> {
+    /// Remove `bytes` that will not be sent. Returns the total credit to request instead, if the difference is large.
+    fn remove(&self, bytes: u64) -> Option<u64> {
         let needed = self.needed.fetch_sub(bytes, Relaxed) - bytes;
-        (bytes > OVERHEAD && self.asked.fetch_min(needed, Relaxed) > needed).then_some(needed)
+        (bytes > OVERHEAD && self.requested.fetch_min(needed, Relaxed) > needed).then_some(needed)
     }
 }
 
-/// One answer's part of it, until it is dropped: the next one's then is what this one did not use. What nobody uses keeps the client from taking more.
-pub struct Need<'a> {
+/// One response's part of the credit. When it is dropped, the next response gets what this one did not use. Idle credit would keep
+/// the client from raising MAX_DATA.
+pub struct CreditNeed<'a> {
     credit: &'a Credit,
     outbox: &'a Outbox<ToBalancer>,
-    /// Whether the answer's size is known.
-    sized: bool,
-    /// Bytes that it was to need so far.
+    /// Whether the response's size is known.
+    is_sized: bool,
+    /// Bytes that the response needs as far as known.
     bytes: u64,
-    /// Bytes of it that were written.
+    /// Bytes that were written.
     used: u64,
 }
 
-impl<'a> Need<'a> {
-    /// Of an answer whose body has `size` bytes, if that is known.
+impl<'a> CreditNeed<'a> {
+    /// Create the need of a response whose body has `size` bytes, if known.
     pub fn new(credit: &'a Credit, outbox: &'a Outbox<ToBalancer>, size: Option<u64>) -> Self {
         let mut need = Self {
             credit,
             outbox,
-            sized: size.is_some(),
+            is_sized: size.is_some(),
             bytes: 0,
             used: 0,
         };
-        need.raise(size.unwrap_or(FIRST) + OVERHEAD);
+        need.raise(size.unwrap_or(INITIAL_UNSIZED) + OVERHEAD);
         need
     }
 
-    /// Bytes up to `to` are about to be written.
-    pub fn write(&mut self, to: u64) {
+    /// Handle that bytes up to `to` are about to be written.
+    pub fn on_write(&mut self, to: u64) {
         self.used = to;
-        if let Some(bytes) = more(self.sized, self.bytes, to) {
+        if let Some(bytes) = next_request(self.is_sized, self.bytes, to) {
             self.raise(bytes);
         }
     }
@@ -80,29 +82,29 @@ impl<'a> Need<'a> {
     fn raise(&mut self, bytes: u64) {
         let more = bytes - self.bytes;
         self.bytes = bytes;
-        if let Some(credit) = self.credit.need(more) {
+        if let Some(credit) = self.credit.add(more) {
             self.outbox.send(&ToBalancer::Blocked { credit });
         }
     }
 }
 
-impl Drop for Need<'_> {
+impl Drop for CreditNeed<'_> {
     fn drop(&mut self) {
         let idle = self.bytes.saturating_sub(self.used);
-        if let Some(credit) = self.credit.spare(idle) {
+        if let Some(credit) = self.credit.remove(idle) {
             self.outbox.send(&ToBalancer::Blocked { credit });
         }
     }
 }
 
-/// Of an answer for which so many bytes were asked, and which comes to `to`: for how many it is to be asked now, if those are few.
-fn more(sized: bool, asked: u64, to: u64) -> Option<u64> {
-    let ahead = match sized {
+/// Return how many bytes to request for a response that has reached `to`, if the `requested` bytes are not enough.
+fn next_request(is_sized: bool, requested: u64, to: u64) -> Option<u64> {
+    let ahead = match is_sized {
         true => 0,
-        false => to.clamp(FIRST, MOST),
+        false => to.clamp(INITIAL_UNSIZED, MAX_UNSIZED),
     };
-    // Half of it is left for the round trip.
-    (to + ahead / 2 > asked).then_some(to + ahead + OVERHEAD)
+    // Leaves half of it for the round trip.
+    (to + ahead / 2 > requested).then_some(to + ahead + OVERHEAD)
 }
 
 #[cfg(test)]
@@ -110,45 +112,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_known_size_is_asked_for_once() {
-        let asked = 1_000_000 + OVERHEAD;
-        assert_eq!(more(true, asked, asked), None);
-        // Of many small frames.
-        assert_eq!(more(true, asked, asked + 1), Some(asked + 1 + OVERHEAD));
+    fn known_size_is_requested_once() {
+        let requested = 1_000_000 + OVERHEAD;
+        assert_eq!(next_request(true, requested, requested), None);
+        // Many small frames exceed the overhead.
+        assert_eq!(
+            next_request(true, requested, requested + 1),
+            Some(requested + 1 + OVERHEAD)
+        );
     }
 
-    /// An answer of so many bytes, in pieces: for how many more than it had it was asked at the end, and how often it was asked.
-    fn grown(bytes: u64) -> (u64, u32) {
-        let (mut asked, mut times) = (FIRST + OVERHEAD, 1);
+    /// Grow a response of unknown size to `bytes`. Returns the idle credit and the number of requests.
+    fn grow(bytes: u64) -> (u64, u32) {
+        let (mut requested, mut times) = (INITIAL_UNSIZED + OVERHEAD, 1);
         for to in (0..bytes).step_by(10_000) {
-            assert!(to <= asked);
-            if let Some(now) = more(false, asked, to) {
-                (asked, times) = (now, times + 1);
+            assert!(to <= requested);
+            if let Some(now) = next_request(false, requested, to) {
+                (requested, times) = (now, times + 1);
             }
         }
-        (asked - bytes, times)
+        (requested - bytes, times)
     }
 
     #[test]
-    fn an_unknown_size_is_asked_for_as_it_grows() {
-        assert_eq!(grown(20_000), (FIRST + OVERHEAD - 20_000, 1));
-        let (idle, times) = grown(1_000_000);
+    fn unknown_size_is_requested_as_it_grows() {
+        assert_eq!(grow(20_000), (INITIAL_UNSIZED + OVERHEAD - 20_000, 1));
+        let (idle, times) = grow(1_000_000);
         assert!(idle <= 1_000_000 && times < 16, "{idle} {times}");
-        let (idle, times) = grown(100_000_000);
-        assert!(idle <= MOST + OVERHEAD && times < 80, "{idle} {times}");
+        let (idle, times) = grow(100_000_000);
+        assert!(
+            idle <= MAX_UNSIZED + OVERHEAD && times < 80,
+            "{idle} {times}"
+        );
     }
 
     #[test]
-    fn what_is_not_used_is_the_next_ones() {
+    fn unused_credit_serves_next_response() {
         let credit = Credit::new(1000);
-        assert_eq!((credit.need(900), credit.need(50)), (None, None));
-        assert_eq!(credit.need(100), Some(1050));
-        assert_eq!(credit.spare(500), None);
-        assert_eq!((credit.need(500), credit.need(1)), (None, Some(1051)));
-        // The balancer would keep others waiting for it.
+        assert_eq!((credit.add(900), credit.add(50)), (None, None));
+        assert_eq!(credit.add(100), Some(1050));
+        assert_eq!(credit.remove(500), None);
+        assert_eq!((credit.add(500), credit.add(1)), (None, Some(1051)));
+        // A large difference is reported to the balancer, because other real servers wait for credit.
         let much = OVERHEAD + 1;
-        assert_eq!(credit.need(much), Some(1051 + much));
-        assert_eq!(credit.spare(much), Some(1051));
-        assert_eq!((credit.need(0), credit.need(1)), (None, Some(1052)));
+        assert_eq!(credit.add(much), Some(1051 + much));
+        assert_eq!(credit.remove(much), Some(1051));
+        assert_eq!((credit.add(0), credit.add(1)), (None, Some(1052)));
     }
 }

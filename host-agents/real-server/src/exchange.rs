@@ -1,117 +1,95 @@
-//! One request and its answer.
+//! One request and its response.
 
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use bytes::Bytes;
-use frontage_cclb7_quic::body::{RequestBody, ResponseBody};
-use frontage_cclb7_quic::exchange::answer::{self, Outcome};
-use frontage_cclb7_quic::log::Line;
-use frontage_handoff::borrow::Borrowed;
 use frontage_handoff::http3;
 use frontage_handoff::link::Outbox;
-use frontage_handoff::message::{Reason, ToBalancer};
+use frontage_handoff::message::{RejectReason, ToBalancer};
+use frontage_http::access_log::Line;
+use frontage_http::body::{RequestBody, ResponseBody};
+use frontage_http::response::{self, Outcome};
 use frontage_quic::h3::StreamPair;
-use frontage_quic::meter::Meter;
-use frontage_quic::socket::CookiePrefix;
 use h3::error::Code;
 use http::Response;
 use noq::WriteError;
 use tokio::sync::oneshot;
 
-use crate::credit::{Credit, Need};
-use crate::granted::Id;
+use crate::credit::CreditNeed;
 use crate::server::Shared;
+use crate::session::Delegation;
 use crate::writer::Writer;
 
-/// A path of a client's connection, while it is borrowed.
-pub struct Loan {
-    /// What sends.
-    pub borrowed: Borrowed,
-    /// Its path.
-    pub id: Id,
-    /// Takes the sizes of answers.
-    pub meter: std::sync::Arc<Meter>,
-    /// What the sources of packets are made of, if of cookies.
-    pub cookie_prefix: Option<CookiePrefix>,
-    /// To the balancer.
-    pub outbox: Outbox<ToBalancer>,
-    /// Where the client was at first.
-    pub client: SocketAddr,
-    /// Answers of fewer bytes are the balancer's.
-    pub below: u64,
-    /// What of the client's limit it has.
-    pub credit: Credit,
-}
-
-/// A request that came.
-pub struct Asked {
-    /// Its stream.
+/// A delegated request.
+pub struct Request {
+    /// Stream id.
     pub stream: u64,
-    /// What the client takes of it, if it has said so.
+    /// The client's MAX_STREAM_DATA, if it sent one.
     pub max_stream_data: Option<u64>,
-    /// The request.
+    /// The request as HTTP/3 frames.
     pub http3: Bytes,
     /// The stream, once noq has opened it.
     pub opened: oneshot::Receiver<StreamPair>,
 }
 
-/// Answers a request, or leaves it to the balancer; ready once the client has acknowledged the answer.
-pub async fn run(shared: &Shared, loan: &Loan, asked: Asked) {
-    let begun = Instant::now();
-    let Ok(request) = http3::read_request(asked.http3.clone()) else {
-        return refuse(shared, &loan.outbox, asked.stream, Reason::Request);
+/// Respond to a request or reject it. Completes once the client has acknowledged the response.
+pub async fn run(shared: &Shared, delegation: &Delegation, delegated: Request) {
+    let start = Instant::now();
+    let (stream, outbox) = (delegated.stream, &delegation.outbox);
+    let connection = &delegation.connection;
+    let Ok(request) = http3::read_request(delegated.http3.clone()) else {
+        return reject(shared, outbox, stream, RejectReason::Request);
     };
-    let mut line = Line::begin(&loan.client, &request);
+    let mut line = Line::new(&delegation.client, &request);
     let method = request.method().clone();
     let target = shared.routes.target(&request);
     let request = request.map(RequestBody::whole);
-    let response = shared.routes.answer(target, loan.client, request).await;
-    let size = answer::size(&method, &response);
-    if size.is_some_and(|size| size < loan.below) {
-        return refuse(shared, &loan.outbox, asked.stream, Reason::Small);
+    let response = shared
+        .routes
+        .respond(target, delegation.client, request)
+        .await;
+    let size = response::body_size(&method, &response);
+    if size.is_some_and(|size| size < delegation.min_size) {
+        return reject(shared, outbox, stream, RejectReason::Small);
     }
-    let requested = loan
-        .borrowed
-        .request(asked.stream, asked.max_stream_data, &[]);
-    if requested.is_err() {
-        return refuse(shared, &loan.outbox, asked.stream, Reason::Path);
+    let opened = connection.request(stream, delegated.max_stream_data, &[]);
+    if opened.is_err() {
+        return reject(shared, outbox, stream, RejectReason::Path);
     }
-    let stream = asked.stream;
-    loan.outbox.send(&ToBalancer::Accepted { stream });
-    let need = Need::new(&loan.credit, &loan.outbox, size);
+    outbox.send(&ToBalancer::Accepted { stream });
+    let need = CreditNeed::new(&delegation.credit, outbox, size);
     line.status = response.status().as_u16();
-    loan.meter.begin(stream, size);
-    shared.metrics.answered(line.status);
-    // It is not, once the connection is lost.
-    if let Ok((send, _receive)) = asked.opened.await {
+    delegation.meter.begin(stream, size);
+    shared.metrics.on_response(line.status);
+    // Fails if the connection is lost.
+    if let Ok((send, _receive)) = delegated.opened.await {
         let mut writer = Writer::new(send, need);
-        let bytes = |length| {
+        let on_sent = |length| {
             line.bytes += length;
             shared.metrics.body_bytes.fetch_add(length, Relaxed);
         };
-        let sent = send_all(&mut writer, response, bytes).await;
+        let sent = send_all(&mut writer, response, on_sent).await;
         let final_size = writer.written;
-        let told = match sent {
+        let result = match sent {
             Ok(()) => {
-                loan.outbox.send(&ToBalancer::Sent {
+                outbox.send(&ToBalancer::Sent {
                     stream,
                     final_size,
                     status: line.status,
                     bytes: line.bytes,
                 });
-                writer.acknowledged().await.map_err(code)
+                writer.acknowledged().await.map_err(error_code)
             }
             Err(code) => Err(code),
         };
-        line.whole = told.is_ok();
-        match told {
-            Ok(()) => _ = loan.outbox.send(&ToBalancer::Done { stream }),
+        line.whole = result.is_ok();
+        match result {
+            Ok(()) => _ = outbox.send(&ToBalancer::Acknowledged { stream }),
             Err(code) => {
-                shared.metrics.broken.fetch_add(1, Relaxed);
-                loan.borrowed.release(stream);
-                loan.outbox.send(&ToBalancer::Broken {
+                shared.metrics.aborted.fetch_add(1, Relaxed);
+                connection.release(stream);
+                outbox.send(&ToBalancer::Aborted {
                     stream,
                     code,
                     final_size,
@@ -119,36 +97,39 @@ pub async fn run(shared: &Shared, loan: &Loan, asked: Asked) {
             }
         }
     }
-    loan.borrowed.release(stream);
-    line.end(begun, &shared.log);
+    connection.release(stream);
+    line.finish(start, &shared.log);
 }
 
-/// Writes `response` to its end; the code with which the stream is to be reset if that fails.
+/// Write the whole response.
+///
+/// # Errors
+/// With the application error code for the stream.
 async fn send_all(
     writer: &mut Writer<'_>,
     response: Response<ResponseBody>,
-    bytes: impl FnMut(u64),
+    on_sent: impl FnMut(u64),
 ) -> Result<(), u64> {
-    match answer::send(writer, response, bytes).await {
-        Ok(Outcome::Whole) => {
+    match response::send(writer, response, on_sent).await {
+        Ok(Outcome::Complete) => {
             writer.finish();
             Ok(())
         }
-        Ok(Outcome::Broken) => Err(Code::H3_INTERNAL_ERROR.value()),
-        Err(error) => Err(code(error)),
+        Ok(Outcome::Aborted) => Err(Code::H3_INTERNAL_ERROR.value()),
+        Err(error) => Err(error_code(error)),
     }
 }
 
-/// A stream that the client stops is reset with its code (RFC 9000, section 3.5).
-fn code(error: WriteError) -> u64 {
+/// Return the error code for a stream. One that the client stopped is reset with the client's code (RFC 9000, section 3.5).
+fn error_code(error: WriteError) -> u64 {
     match error {
         WriteError::Stopped(code) => code.into(),
         _ => Code::H3_INTERNAL_ERROR.value(),
     }
 }
 
-/// Leaves a request to the balancer.
-pub fn refuse(shared: &Shared, outbox: &Outbox<ToBalancer>, stream: u64, reason: Reason) {
-    shared.metrics.refused(reason);
-    outbox.send(&ToBalancer::Refused { stream, reason });
+/// Return a request to the balancer.
+pub fn reject(shared: &Shared, outbox: &Outbox<ToBalancer>, stream: u64, reason: RejectReason) {
+    shared.metrics.on_rejected(reason);
+    outbox.send(&ToBalancer::Rejected { stream, reason });
 }

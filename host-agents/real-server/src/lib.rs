@@ -1,13 +1,16 @@
-//! QDSR's real server (`docs/handoff.md`): balancers hand it requests of their clients, and it answers these clients itself.
+//! The real server of QDSR (`docs/handoff.md`): balancers delegate requests of their clients to it, and it responds to these
+//! clients directly.
+
+#![forbid(unsafe_code)]
 
 pub mod config;
 pub mod cookies;
 mod credit;
+mod delegates;
 mod exchange;
-mod grant;
-mod granted;
 mod metrics;
 mod origin;
+mod replay_guard;
 pub mod server;
-mod sources;
+mod session;
 mod writer;

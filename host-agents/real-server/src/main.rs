@@ -1,4 +1,4 @@
-//! `frontage-real-server`: reads a configuration and serves it, until it is told to end.
+//! `frontage-real-server`: the real server's command line.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,19 +12,19 @@ use frontage_real_server::config;
 use frontage_real_server::cookies::Cookies;
 use frontage_real_server::server::Server;
 
-/// The C library's gives memory back to the kernel between two answers and takes it again, page by page.
+/// The C library's allocator returns memory to the kernel between two responses and takes it again, page by page.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Answers requests that balancers hand to it straight to their clients, in the balancers' names (docs/handoff.md).
+/// Responds to requests that balancers delegate, directly to the clients and from the balancers' addresses (docs/handoff.md).
 ///
-/// Nobody but its balancers gets an answer from its own address. SIGHUP reads the cookies' keys again; SIGTERM and SIGINT let what is under way end.
+/// SIGHUP reloads the cookie keys. SIGTERM and SIGINT shut down after active responses have ended.
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLE)]
 struct Args {
-    /// The configuration (TOML)
+    /// Configuration file (TOML)
     config: PathBuf,
-    /// Only say whether the configuration is right
+    /// Check the configuration and exit
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -33,18 +33,18 @@ struct Args {
 
 const EXAMPLE: &str = "Example of a configuration:
 
-  listen = \"[2001:db8::11]:4500\"      # balancers find it here: UDP
-  certificate = \"rs1.pem\"             # paths start at this file's folder
+  listen = \"[2001:db8::11]:4500\"      # UDP, for balancers
+  certificate = \"rs1.pem\"             # paths are relative to this file
   private_key = \"rs1.key\"
-  ca = \"ca.pem\"                       # of the balancers' certificates
-  balancers = [\"lb1.example\"]         # their names
-  origin = \"[2001:db8::11]:8080\"      # HTTP/1.1 for what balancers answer themselves; optional
+  ca = \"ca.pem\"                       # CA of the balancers' certificates
+  balancers = [\"lb1.example\"]         # names in their certificates
+  origin = \"[2001:db8::11]:8080\"      # HTTP/1.1, for requests that are not delegated; optional
   metrics = \"127.0.0.1:9154\"          # Prometheus; optional
-  access_log = \"-\"                    # one JSON object a line; optional
+  access_log = \"-\"                    # one JSON object per line; optional
   congestion = \"cubic\"                # or \"bbr\"
 
-  [cookie]                            # of balancers that have a [cookie]; optional
-  keys = \"keys.toml\"                  # the balancers' file
+  [cookie]                            # required if balancers use cookies
+  keys = \"keys.toml\"                  # the balancers' key file
   bandwidth = \"1gbit\"                 # RPT = remaining bytes / bandwidth
 
   [[route]]

@@ -1,148 +1,135 @@
-//! What is counted, and the Prometheus metrics.
+//! Metrics of the server.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 use frontage_daemon::metrics::Families;
-use frontage_handoff::message::Reason;
+use frontage_handoff::message::RejectReason;
 use frontage_quic::meter::Loads;
+use parking_lot::Mutex;
 
-/// Counters of this server.
+/// Metrics of one server.
 pub struct Metrics {
-    /// What is under way.
+    /// Load of this server.
     pub loads: Arc<Loads>,
-    /// Auxiliary connections of others than balancers.
-    pub strangers: Arc<AtomicU64>,
-    /// Paths that were borrowed.
+    /// Links of unknown peers that were rejected.
+    pub rejected_links: Arc<AtomicU64>,
+    /// Grants that were opened.
     pub grants: AtomicU64,
-    /// Paths that could not be.
+    /// Grants that could not be opened.
     pub failed_grants: AtomicU64,
-    /// Paths given up since their clients went to addresses of keys that are not here.
+    /// Delegations that ended because the client moved to a cookie address whose key is missing.
     pub lost_clients: AtomicU64,
-    /// Feedback that no client can have said.
-    pub bad_feedback: AtomicU64,
-    /// Answers whose stream ended before they did.
-    pub broken: AtomicU64,
-    /// Bytes of answers' bodies that QUIC took for sending.
+    /// Feedback that no client can have sent.
+    pub invalid_feedback: AtomicU64,
+    /// Responses that were aborted.
+    pub aborted: AtomicU64,
+    /// Response body bytes that QUIC accepted for sending.
     pub body_bytes: AtomicU64,
-    answers: Mutex<BTreeMap<u16, u64>>,
-    refused: [AtomicU64; Reason::ALL.len()],
+    responses: Mutex<BTreeMap<u16, u64>>,
+    rejected: [AtomicU64; RejectReason::ALL.len()],
     malformed: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Metrics {
-    /// Nothing counted yet.
+    /// Create the metrics, all zero.
     pub fn new(loads: Arc<Loads>) -> Self {
         Self {
             loads,
-            strangers: Arc::default(),
+            rejected_links: Arc::default(),
             grants: AtomicU64::new(0),
             failed_grants: AtomicU64::new(0),
             lost_clients: AtomicU64::new(0),
-            bad_feedback: AtomicU64::new(0),
-            broken: AtomicU64::new(0),
+            invalid_feedback: AtomicU64::new(0),
+            aborted: AtomicU64::new(0),
             body_bytes: AtomicU64::new(0),
-            answers: Mutex::default(),
-            refused: Default::default(),
+            responses: Mutex::default(),
+            rejected: Default::default(),
             malformed: Mutex::default(),
         }
     }
 
-    /// A request was answered with `status`.
-    pub fn answered(&self, status: u16) {
-        let mut answers = self.answers.lock().expect("nobody panics with it");
-        *answers.entry(status).or_default() += 1;
+    /// Count a response.
+    pub fn on_response(&self, status: u16) {
+        *self.responses.lock().entry(status).or_default() += 1;
     }
 
-    /// A request was left to its balancer.
-    pub fn refused(&self, reason: Reason) {
-        let counters = Reason::ALL.iter().zip(&self.refused);
+    /// Count a rejected request.
+    pub fn on_rejected(&self, reason: RejectReason) {
+        let counters = RejectReason::ALL.iter().zip(&self.rejected);
         for (_, counter) in counters.filter(|(known, _)| **known == reason) {
             counter.fetch_add(1, Relaxed);
         }
     }
 
-    /// A balancer sent what is no message, or none to be sent then.
-    pub fn malformed(&self, reason: &'static str) {
-        let mut malformed = self.malformed.lock().expect("nobody panics with it");
-        *malformed.entry(reason).or_default() += 1;
+    /// Count a malformed or unexpected message of a balancer.
+    pub fn on_malformed(&self, reason: &'static str) {
+        *self.malformed.lock().entry(reason).or_default() += 1;
     }
 
-    /// Write everything.
+    /// Write all metrics.
     pub fn collect(&self, families: &mut Families<'_>) -> fmt::Result {
         families.gauge(
             "active_flows",
-            "N_AF: responses begun and not yet sent whole.",
+            "N_AF: responses that have begun and are not completely sent.",
             self.loads.n_af(),
         )?;
         for (name, help, counter) in [
-            (
-                "grants",
-                "Paths of clients' connections that were borrowed.",
-                &self.grants,
-            ),
+            ("grants", "Grants that were opened.", &self.grants),
             (
                 "failed_grants",
-                "Paths that could not be borrowed.",
+                "Grants that could not be opened.",
                 &self.failed_grants,
             ),
             (
                 "lost_clients",
-                "Paths given up since their clients went to cookie addresses of keys that are not here.",
+                "Delegations that ended because the client moved to a cookie address whose key is missing.",
                 &self.lost_clients,
             ),
             (
-                "strangers",
-                "Auxiliary connections of others than the balancers.",
-                &*self.strangers,
+                "rejected_links",
+                "Links of unknown peers that were rejected.",
+                &*self.rejected_links,
             ),
             (
-                "bad_feedback",
-                "Feedback that no client can have said.",
-                &self.bad_feedback,
+                "invalid_feedback",
+                "Feedback that no client can have sent.",
+                &self.invalid_feedback,
             ),
-            (
-                "broken",
-                "Answers whose stream ended before they did.",
-                &self.broken,
-            ),
+            ("aborted", "Responses that were aborted.", &self.aborted),
             (
                 "body_bytes",
-                "Bytes of answers' bodies that QUIC took for sending.",
+                "Response body bytes that QUIC accepted for sending.",
                 &self.body_bytes,
             ),
         ] {
             families.counter(name, help, counter.load(Relaxed))?;
         }
-        let answers = self.answers.lock().expect("nobody panics with it").clone();
+        let responses = self.responses.lock().clone();
         families.counters(
             "answers",
-            "Requests answered, by status.",
-            answers
+            "Responses, by status.",
+            responses
                 .iter()
-                .map(|(status, n)| ([("status", *status)], *n)),
+                .map(|(status, count)| ([("status", *status)], *count)),
         )?;
         families.counters(
-            "refused",
-            "Requests left to their balancer, by reason.",
-            Reason::ALL
+            "rejected",
+            "Rejected requests, by reason.",
+            RejectReason::ALL
                 .iter()
-                .zip(&self.refused)
-                .map(|(reason, counter)| ([("reason", reason.name())], counter.load(Relaxed))),
+                .zip(&self.rejected)
+                .map(|(reason, count)| ([("reason", reason.name())], count.load(Relaxed))),
         )?;
-        let malformed = self
-            .malformed
-            .lock()
-            .expect("nobody panics with it")
-            .clone();
+        let malformed = self.malformed.lock().clone();
         families.counters(
             "malformed",
-            "What balancers sent that is no message, or none to be sent then, by reason.",
+            "Malformed or unexpected messages of balancers, by reason.",
             malformed
                 .iter()
-                .map(|(reason, n)| ([("reason", *reason)], *n)),
+                .map(|(reason, count)| ([("reason", *reason)], *count)),
         )
     }
 }

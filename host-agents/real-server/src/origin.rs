@@ -1,10 +1,10 @@
-//! HTTP/1.1 for balancers: what they answer themselves, they fetch here.
+//! HTTP/1.1 origin from which balancers proxy requests that they do not delegate.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use frontage_cclb7_quic::body::RequestBody;
+use frontage_http::body::RequestBody;
 use http_body_util::BodyExt as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -13,12 +13,12 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::server::Shared;
 
-/// Serves whoever reaches `listener`, until it is dropped.
+/// Serve all connections to `listener`.
 pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     loop {
-        // One that goes away costs only its own answers.
+        // An error concerns only the connection that was to be accepted.
         if let Ok((stream, peer)) = listener.accept().await {
-            // It only saves time.
+            // An optimization, so errors are ignored.
             let _ = stream.set_nodelay(true);
             tokio::spawn(connection(stream, peer, shared.clone()));
         }
@@ -26,19 +26,19 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn connection(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
-    let answer = |request: http::Request<hyper::body::Incoming>| {
+    let respond = |request: http::Request<hyper::body::Incoming>| {
         let shared = shared.clone();
         async move {
             let target = shared.routes.target(&request);
             let request =
                 request.map(|body| RequestBody::streamed(body.map_err(Into::into).boxed_unsync()));
-            let response = shared.routes.answer(target, peer, request).await;
+            let response = shared.routes.respond(target, peer, request).await;
             Ok::<_, Infallible>(response)
         }
     };
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new());
-    let served = server.serve_connection(TokioIo::new(stream), service_fn(answer));
-    // The balancer's proxy tells of what broke off.
+    let served = server.serve_connection(TokioIo::new(stream), service_fn(respond));
+    // The balancer's proxy reports failures.
     let _ = served.await;
 }

@@ -1,14 +1,15 @@
-//! The server: the endpoint that balancers dial, and how it ends.
+//! The server: the endpoint for balancers, key reload, and graceful shutdown.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use frontage_cclb7_quic::log::Log;
-use frontage_cclb7_quic::routes::Routes;
 use frontage_daemon::metrics::{registry, serve};
 use frontage_daemon::process::raise_open_file_limit;
 use frontage_handoff::link;
+use frontage_http::access_log::AccessLog;
+use frontage_http::routes::Routes;
 use frontage_quic::meter::Loads;
 use noq::congestion::ControllerFactory;
 use noq::{Endpoint, VarInt};
@@ -17,35 +18,35 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::cookies::Cookies;
-use crate::granted::Granted;
+use crate::delegates::Delegates;
 use crate::metrics::Metrics;
-use crate::sources::Sources;
-use crate::{grant, origin};
+use crate::replay_guard::ReplayGuard;
+use crate::{origin, session};
 
-/// How often it is looked whether all answers have ended.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which shutdown checks whether all responses have ended.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What all exchanges need.
+/// State that all exchanges share.
 pub struct Shared {
-    /// Who answers.
-    pub routes: Routes,
-    /// What is counted.
+    /// Routes of requests.
+    pub routes: Routes<Infallible>,
+    /// Metrics.
     pub metrics: Metrics,
-    /// What is written down.
-    pub log: Log,
-    /// What sends.
-    pub sources: Sources,
-    /// Of balancers.
+    /// Access log.
+    pub log: AccessLog,
+    /// Senders from the balancers' addresses.
+    pub delegates: Delegates,
+    /// Cookies of balancers.
     pub cookies: Option<Cookies>,
-    /// What it may not be granted again.
-    pub granted: Granted,
-    /// How fast.
+    /// Packet numbers that must not be granted again.
+    pub replay_guard: ReplayGuard,
+    /// Congestion control.
     pub congestion: Arc<dyn ControllerFactory + Send + Sync>,
-    /// Tells that the server is to end.
+    /// Becomes true when the server shuts down.
     pub ending: watch::Receiver<bool>,
 }
 
-/// A server that runs.
+/// A running server.
 pub struct Server {
     endpoint: Endpoint,
     shared: Arc<Shared>,
@@ -54,28 +55,28 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts what `config` says. To be called within a Tokio runtime.
+    /// Start the server. Must be called within a Tokio runtime.
     pub async fn start(config: Config) -> Result<Self> {
         raise_open_file_limit();
         let at = config.listen;
         let endpoint = Endpoint::server(config.tls().server()?, at)
-            .with_context(|| format!("cannot listen at UDP {at}"))?;
+            .with_context(|| format!("listen: cannot listen at UDP {at}"))?;
         let (ending, end) = watch::channel(false);
         let routes = config.routes.iter().map(toml::Spanned::get_ref);
         let shared = Arc::new(Shared {
-            routes: Routes::new(routes, None),
+            routes: Routes::new(routes, |_| unreachable!("checked by config::load")),
             metrics: Metrics::new(Arc::new(Loads::new(0))),
-            log: Log::open(config.access_log.as_deref())?,
-            sources: Sources::default(),
+            log: AccessLog::open(config.access_log.as_deref())?,
+            delegates: Delegates::default(),
             cookies: config.cookie.as_ref().map(Cookies::load).transpose()?,
-            granted: Granted::default(),
+            replay_guard: ReplayGuard::default(),
             congestion: config.congestion.factory(),
             ending: end,
         });
         if let Some(address) = config.metrics {
             let listener = TcpListener::bind(address).await;
-            let listener = listener
-                .with_context(|| format!("cannot listen at TCP {address} for Prometheus"))?;
+            let listener =
+                listener.with_context(|| format!("metrics: cannot listen at TCP {address}"))?;
             let shared = shared.clone();
             let registry = registry("frontage_real_server", move |families| {
                 shared.metrics.collect(families)
@@ -85,15 +86,15 @@ impl Server {
         if let Some(address) = config.origin {
             let listener = TcpListener::bind(address).await;
             let listener =
-                listener.with_context(|| format!("cannot listen at TCP {address} for HTTP"))?;
+                listener.with_context(|| format!("origin: cannot listen at TCP {address}"))?;
             tokio::spawn(origin::serve(listener, shared.clone()));
         }
-        let of_each = shared.clone();
+        let state = shared.clone();
         tokio::spawn(link::serve(
             endpoint.clone(),
             config.balancers,
-            shared.metrics.strangers.clone(),
-            move |outbox, inbox| grant::serve(of_each.clone(), outbox, inbox),
+            shared.metrics.rejected_links.clone(),
+            move |outbox, inbox| session::serve(state.clone(), outbox, inbox),
         ));
         Ok(Self {
             endpoint,
@@ -103,23 +104,26 @@ impl Server {
         })
     }
 
-    /// Reads the cookies' keys again; grants go on. Nothing changes if there is an error.
+    /// Reload the cookie keys. Delegations continue.
+    ///
+    /// # Errors
+    /// If the file is invalid. Nothing has changed then.
     pub fn reload(&self) -> Result<()> {
         let cookies = self.shared.cookies.as_ref();
         cookies.map_or(Ok(()), Cookies::reload)
     }
 
-    /// Serves until `end` is ready; then takes no more requests, and lets answers end for as long as the configuration says.
+    /// Serve until `end` completes. Then reject requests, and wait for responses to end for at most the configured time.
     pub async fn run(&self, end: impl Future<Output = ()>) {
         end.await;
         self.ending.send_replace(true);
         let idle = async {
             while self.shared.metrics.loads.n_af() > 0 {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
             }
         };
         let _ = tokio::time::timeout(self.drain, idle).await;
-        self.endpoint.close(VarInt::from_u32(0), b"the server ends");
+        self.endpoint.close(VarInt::from_u32(0), b"server shutdown");
         let _ = tokio::time::timeout(Duration::from_secs(1), self.endpoint.wait_idle()).await;
     }
 }

@@ -1,25 +1,25 @@
-//! An answer as HTTP/3 frames on a borrowed stream.
+//! A response as HTTP/3 frames on a delegated stream.
 
 use bytes::Bytes;
-use frontage_cclb7_quic::exchange::answer::Sink;
 use frontage_handoff::http3::{data_head, response_head, trailers};
+use frontage_http::response::Sink;
 use h3::error::Code;
 use http::{HeaderMap, Response};
 use noq::{SendStream, WriteError};
 
-use crate::credit::Need;
+use crate::credit::CreditNeed;
 
-/// Writes one answer.
+/// Writes one response.
 pub struct Writer<'a> {
     stream: SendStream,
-    need: Need<'a>,
-    /// Bytes of the stream that were written: its final size once it ends.
+    need: CreditNeed<'a>,
+    /// Bytes written: the stream's final size once it ends.
     pub written: u64,
 }
 
 impl<'a> Writer<'a> {
-    /// Writes to `stream`, on which nothing was written yet, by what `need` sees to.
-    pub const fn new(stream: SendStream, need: Need<'a>) -> Self {
+    /// Create a writer on a new `stream`. `need` requests credit.
+    pub const fn new(stream: SendStream, need: CreditNeed<'a>) -> Self {
         Self {
             stream,
             need,
@@ -27,10 +27,10 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Ends the stream, and waits until the client has all of it.
+    /// Wait until the client has acknowledged the whole stream.
     ///
     /// # Errors
-    /// With the client's code if it wants no more, or if the connection is lost.
+    /// If the client stops the stream or the connection is lost.
     pub async fn acknowledged(&mut self) -> Result<(), WriteError> {
         match self.stream.stopped().await {
             Ok(None) => Ok(()),
@@ -39,15 +39,15 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Nothing more is written.
+    /// Finish the stream.
     pub fn finish(&mut self) {
-        // A stream that was stopped needs no end; waiting for the acknowledgement tells.
+        // Fails if the client has stopped the stream, which `acknowledged` reports.
         let _ = self.stream.finish();
     }
 
     async fn write(&mut self, bytes: Bytes) -> Result<(), WriteError> {
         let length = bytes.len() as u64;
-        self.need.write(self.written + length);
+        self.need.on_write(self.written + length);
         self.stream.write_chunk(bytes).await?;
         self.written += length;
         Ok(())
@@ -71,6 +71,6 @@ impl Sink for Writer<'_> {
         self.write(trailers(&fields)).await
     }
 
-    /// The balancer tells the client: it alone may be sure to be heard.
+    /// Do nothing: the balancer resets the stream, because only its RESET_STREAM is delivered reliably.
     fn reset(&mut self, _: Code) {}
 }

@@ -67,7 +67,7 @@ fn what_is_refused_is_proxied() {
         return;
     }
     let files = files(20);
-    let world = World::new("kept", 1, "consistent-hash", "below = '20kB'", &files);
+    let world = World::new("kept", 1, "consistent-hash", "min_size = '20kB'", &files);
     for paths in [1, 2] {
         run(&world, async || {
             let client = Client::connect(&world, paths).await;
@@ -84,14 +84,14 @@ fn what_is_refused_is_proxied() {
         .iter()
         .filter(|(_, content)| content.len() < 20_000)
         .count() as u64;
-    let kept = |reason| world.balancer_metric(&format!("handoff_kept_total{reason}"));
+    let kept = |reason| world.balancer_metric(&format!("handoff_local_total{reason}"));
     let by_reason = [
         "{reason=\"large\"}",
-        "{reason=\"unlent\"}",
-        "{reason=\"refused\"}",
+        "{reason=\"unavailable\"}",
+        "{reason=\"rejected\"}",
     ];
     assert_eq!(by_reason.map(kept), [0, 0, 2 * small]);
-    let refused = "real_server_refused_total{server=\"rs0.test\",reason=\"small\"}";
+    let refused = "real_server_rejected_total{server=\"rs0.test\",reason=\"small\"}";
     assert_eq!(world.balancer_metric(refused), 2 * small);
 }
 

@@ -1,5 +1,5 @@
-//! Whether a replica wants new connections: not from a load of `overload` on, and again once that has fallen by a quarter, so that it does not
-//! come and go with each response.
+//! Acceptance of new connections: a replica stops at a load of `overload`, and resumes once the load has fallen by a quarter. The
+//! hysteresis avoids a change with each response.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -7,45 +7,45 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use frontage_quic::meter::Loads;
 
-/// Share of `overload` at which it comes back.
-const RETURN: f64 = 0.75;
+/// Share of `overload` at which the replica accepts again.
+const RESUME_SHARE: f64 = 0.75;
 
 #[derive(Debug)]
 pub(super) struct Acceptance {
     loads: Arc<Loads>,
     capacity: f64,
     overload: f64,
-    out: AtomicBool,
+    is_overloaded: AtomicBool,
 }
 
 impl Acceptance {
     pub(super) fn new(loads: Arc<Loads>, capacity: NonZeroU32, overload: f64) -> Self {
         let capacity = capacity.get().into();
-        let out = AtomicBool::new(false);
+        let is_overloaded = AtomicBool::new(false);
         Self {
             loads,
             capacity,
             overload,
-            out,
+            is_overloaded,
         }
     }
 
-    /// Responses under way, as a share of the capacity; at most 1.
+    /// Return the active responses as a share of the capacity, at most 1.
     pub(super) fn load(&self) -> f64 {
         (self.loads.n_af() as f64 / self.capacity).min(1.)
     }
 
-    /// Whether it wants them now.
-    pub(super) fn now(&self) -> bool {
+    /// Whether the replica accepts new connections.
+    pub(super) fn is_accepting(&self) -> bool {
         let load = self.load();
-        // Two that ask at once come to the same answer, or to one that is a moment old.
-        let out = if self.out.load(Relaxed) {
-            load > RETURN * self.overload
+        // Concurrent calls get the same result, or one that is slightly out of date.
+        let is_overloaded = if self.is_overloaded.load(Relaxed) {
+            load > RESUME_SHARE * self.overload
         } else {
             load >= self.overload
         };
-        self.out.store(out, Relaxed);
-        !out
+        self.is_overloaded.store(is_overloaded, Relaxed);
+        !is_overloaded
     }
 }
 
@@ -55,19 +55,19 @@ mod tests {
     use frontage_quic::meter::Response;
 
     #[test]
-    fn it_goes_at_once_and_comes_back_late() {
+    fn acceptance_has_hysteresis() {
         let loads = Arc::new(Loads::new(0));
         let acceptance = Acceptance::new(loads.clone(), NonZeroU32::new(10).unwrap(), 0.8);
         let begin = || Response::new(loads.clone(), None);
         let mut active: Vec<_> = (0..7).map(|_| begin()).collect();
-        assert!(acceptance.now());
+        assert!(acceptance.is_accepting());
         active.push(begin());
-        assert!(!acceptance.now());
+        assert!(!acceptance.is_accepting());
         active.truncate(7);
-        assert!(!acceptance.now());
+        assert!(!acceptance.is_accepting());
         active.truncate(6);
-        assert!(acceptance.now());
+        assert!(acceptance.is_accepting());
         active.extend((0..9).map(|_| begin()));
-        assert_eq!((acceptance.load(), acceptance.now()), (1., false));
+        assert_eq!((acceptance.load(), acceptance.is_accepting()), (1., false));
     }
 }

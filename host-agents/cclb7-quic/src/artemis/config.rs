@@ -6,41 +6,41 @@ use std::num::{NonZeroU8, NonZeroU32};
 use http::Uri;
 use serde::Deserialize;
 
-/// This server as a replica.
+/// Configuration of a replica.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Artemis {
-    /// Names that it serves.
+    /// Names that the replica serves.
     pub services: Vec<String>,
-    /// For how many seconds clients may come to its unicast address at once.
+    /// Time in seconds for which clients may cache the unicast address.
     pub service_ttl: u64,
-    /// Its site's id.
+    /// Id of the replica's site.
     pub site: NonZeroU8,
-    /// Where handshakes on the Service Address come in.
+    /// Tunnel through which handshakes on the Service Address arrive.
     pub tunnel: Tunnel,
     /// Base URLs of the site's dispatchers.
     #[serde(default, deserialize_with = "origins")]
     pub dispatchers: Vec<Uri>,
-    /// Responses under way that are a load of 1.
+    /// Number of active responses that is a load of 1.
     pub capacity: NonZeroU32,
-    /// Load from which on it is not to be chosen, until it has fallen by a quarter.
+    /// Load at which the replica stops accepting connections, until it has fallen by a quarter.
     pub overload: f64,
 }
 
-/// Its end of the tunnel.
+/// The replica's end of the tunnel.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tunnel {
-    /// Its own unicast address, and VXLAN's port.
+    /// The replica's unicast address, and the VXLAN port.
     pub listen: SocketAddr,
-    /// Where answers go: the site's switch (VTEP).
+    /// Destination of responses: the site's switch (VTEP).
     pub gateway: IpAddr,
-    /// Who may send: dispatchers, and the switch.
+    /// Permitted senders: the dispatchers and the switch.
     pub peers: Vec<IpAddr>,
 }
 
 impl Artemis {
-    /// What is wrong with it, beside its form.
+    /// Check the values. Returns the problem.
     pub(crate) fn problem(&self) -> Option<String> {
         let Tunnel {
             listen,
@@ -48,7 +48,9 @@ impl Artemis {
             peers,
         } = &self.tunnel;
         if self.services.is_empty() {
-            return Some("services: names none; write [\"films.example\"]".into());
+            return Some(
+                "services: empty list: add a name, for example [\"films.example\"]".into(),
+            );
         }
         if let Some(other) = peers
             .iter()
@@ -56,20 +58,20 @@ impl Artemis {
             .find(|peer| peer.is_ipv4() != listen.is_ipv4())
         {
             return Some(format!(
-                "tunnel: {other} is of another family than {listen}"
+                "tunnel: {other}: must be of the same address family as {listen}"
             ));
         }
         if listen.ip().is_unspecified() {
             return Some(format!(
-                "tunnel: listen: {listen} is everywhere; write the address that peers send to"
+                "tunnel: listen: {listen} is a wildcard: use the address to which peers send"
             ));
         }
         if peers.is_empty() {
-            return Some("tunnel: peers: names none, so that nothing would come in".into());
+            return Some("tunnel: peers: empty list: add the dispatchers and the switch".into());
         }
         if !(self.overload > 0. && self.overload <= 1.) {
             return Some(format!(
-                "overload: {} is no load; write one above 0 and up to 1",
+                "overload: invalid load {}: must be above 0 and at most 1",
                 self.overload
             ));
         }
@@ -88,14 +90,14 @@ fn origins<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Uri>
 mod tests {
     use super::*;
 
-    const RIGHT: &str = "services = ['films.example']\nservice_ttl = 60\nsite = 2\ncapacity = 200\noverload = 0.9\n\
+    const VALID: &str = "services = ['films.example']\nservice_ttl = 60\nsite = 2\ncapacity = 200\noverload = 0.9\n\
                          dispatchers = ['http://[2001:db8::20]:8080']\n\
                          tunnel = { listen = '[2001:db8::11]:4789', gateway = '2001:db8::1', peers = ['2001:db8::20'] }\n";
 
-    /// What is wrong once `from` is `to`.
+    /// Return the problem after replacing `from` by `to`.
     fn problem(from: &str, to: &str) -> String {
-        assert!(RIGHT.contains(from));
-        let read = toml::from_str::<Artemis>(&RIGHT.replace(from, to));
+        assert!(VALID.contains(from));
+        let read = toml::from_str::<Artemis>(&VALID.replace(from, to));
         match read {
             Ok(artemis) => artemis.problem().unwrap_or_default(),
             Err(error) => error.message().to_owned(),
@@ -103,26 +105,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_values_are_rejected() {
         for (from, to, expected) in [
             ("0.9", "0.9", ""),
-            ("0.9", "1.5", "overload: 1.5 is no load"),
-            ("'films.example'", "", "services: names none"),
-            ("['2001:db8::20']", "[]", "tunnel: peers: names none"),
+            ("0.9", "1.5", "overload: invalid load 1.5"),
+            ("'films.example'", "", "services: empty list"),
+            ("['2001:db8::20']", "[]", "tunnel: peers: empty list"),
             (
                 "'2001:db8::1'",
                 "'192.0.2.1'",
-                "tunnel: 192.0.2.1 is of another family",
+                "tunnel: 192.0.2.1: must be of the same address family",
             ),
             (
                 "[2001:db8::11]:4789",
                 "[::]:4789",
-                "tunnel: listen: [::]:4789 is everywhere",
+                "tunnel: listen: [::]:4789 is a wildcard",
             ),
             (
                 "http://[2001:db8::20]:8080",
                 "https://x",
-                "\"https://x\" is no origin",
+                "invalid origin \"https://x\"",
             ),
             ("site = 2", "site = 0", "invalid value: integer `0`"),
             ("site = 2", "cite = 2", "unknown field `cite`"),

@@ -1,4 +1,4 @@
-//! What dispatchers hear of a replica each second: `PUT /replicas/{sid}`, and `DELETE` when it ends (docs/dispatcher.md).
+//! Heartbeats to the dispatchers: `PUT /replicas/{sid}` each second, and `DELETE` at shutdown (docs/dispatcher.md).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -16,11 +16,12 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::config::Artemis;
 use super::rtts::Mean;
 
-const PERIOD: Duration = Duration::from_secs(1);
-/// Seconds after which a dispatcher that hears nothing takes the replica for gone.
+/// Interval of heartbeats, and timeout of each.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Time in seconds without a heartbeat after which a dispatcher removes the replica.
 const TTL: u32 = 3;
 
-/// `PUT /replicas/{sid}`.
+/// Body of `PUT /replicas/{sid}`.
 #[derive(Serialize)]
 struct Body<'a> {
     services: &'a [String],
@@ -32,19 +33,20 @@ struct Body<'a> {
     rtts: Vec<Mean>,
 }
 
-pub(super) struct Heart {
+/// Sender of heartbeats.
+pub(super) struct Heartbeat {
     services: Vec<String>,
     address: String,
     dispatchers: Vec<Uri>,
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-impl Heart {
+impl Heartbeat {
     pub(super) fn new(config: &Artemis, sid: u16) -> Self {
         let uri = |dispatcher: &Uri| {
             let mut parts = dispatcher.clone().into_parts();
             parts.path_and_query = format!("/replicas/{sid}").parse().ok();
-            Uri::from_parts(parts).expect("an origin and a path")
+            Uri::from_parts(parts).expect("valid origin and path")
         };
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
@@ -56,7 +58,7 @@ impl Heart {
         }
     }
 
-    /// One heartbeat. Every replica weighs the same: how much it can take is in its load.
+    /// Return the body of a heartbeat. All replicas have the same weight, because the load is relative to the capacity.
     pub(super) fn body(&self, load: f64, accepting: bool, rtts: Vec<Mean>) -> String {
         let body = Body {
             services: &self.services,
@@ -67,63 +69,61 @@ impl Heart {
             ttl: TTL,
             rtts,
         };
-        serde_json::to_string(&body).expect("texts and numbers")
+        serde_json::to_string(&body).expect("plain data")
     }
 
-    /// Tells every dispatcher what `body` says, each second. One that does not take it is counted in `missed`, and told of on the standard
-    /// error when it begins and ends.
-    pub(super) async fn beat(&self, body: impl Fn() -> Bytes, missed: &AtomicU64) {
-        let mut ticks = interval(PERIOD);
+    /// Send `body` to all dispatchers each second. Failures are counted in `missed`, and logged when a series of them begins and
+    /// ends.
+    pub(super) async fn run(&self, body: impl Fn() -> Bytes, missed: &AtomicU64) {
+        let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut silent = vec![false; self.dispatchers.len()];
+        let mut is_failing = vec![false; self.dispatchers.len()];
         loop {
             ticks.tick().await;
             let body = body();
-            let told = self
+            let results = self
                 .dispatchers
                 .iter()
-                .map(|to| self.ask(Method::PUT, to, body.clone()));
-            for ((to, silent), told) in self
+                .map(|to| self.send(Method::PUT, to, body.clone()));
+            for ((to, is_failing), result) in self
                 .dispatchers
                 .iter()
-                .zip(&mut silent)
-                .zip(join_all(told).await)
+                .zip(&mut is_failing)
+                .zip(join_all(results).await)
             {
-                missed.fetch_add(u64::from(told.is_err()), Relaxed);
-                match &told {
-                    Err(reason) if !*silent => {
-                        tracing::warn!("dispatcher {to}: {reason}: still sending heartbeats")
+                missed.fetch_add(u64::from(result.is_err()), Relaxed);
+                match &result {
+                    Err(reason) if !*is_failing => {
+                        tracing::warn!("{to}: heartbeat failed: {reason}")
                     }
-                    Ok(()) if *silent => {
-                        tracing::info!("dispatcher {to}: accepts heartbeats again")
-                    }
+                    Ok(()) if *is_failing => tracing::warn!("{to}: heartbeat accepted again"),
                     _ => {}
                 }
-                *silent = told.is_err();
+                *is_failing = result.is_err();
             }
         }
     }
 
-    /// Tells every dispatcher that there will be no more.
+    /// Deregister the replica from all dispatchers.
     pub(super) async fn stop(&self) {
-        let told = self
+        let results = self
             .dispatchers
             .iter()
-            .map(|to| self.ask(Method::DELETE, to, Bytes::new()));
-        join_all(told).await;
+            .map(|to| self.send(Method::DELETE, to, Bytes::new()));
+        join_all(results).await;
     }
 
-    async fn ask(&self, method: Method, to: &Uri, body: Bytes) -> Result<(), String> {
+    async fn send(&self, method: Method, to: &Uri, body: Bytes) -> Result<(), String> {
         let request = Request::builder().method(method).uri(to.clone());
         let request = request.header(header::CONTENT_TYPE, "application/json");
         let request = request
             .body(Full::new(body))
             .map_err(|error| error.to_string())?;
-        match timeout(PERIOD, self.client.request(request)).await {
+        match timeout(INTERVAL, self.client.request(request)).await {
             Ok(Ok(answer)) if answer.status().is_success() => Ok(()),
-            Ok(Ok(answer)) => Err(format!("answers {}", answer.status())),
+            Ok(Ok(answer)) => Err(format!("status {}", answer.status())),
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err("does not answer".into()),
+            Err(_) => Err("no response".into()),
         }
     }
 }

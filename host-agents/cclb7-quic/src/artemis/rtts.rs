@@ -1,19 +1,19 @@
-//! Round-trip times of handshakes by the clients' networks: what the end-user mapping is made of, without a probe (Artemis, section 3.3).
+//! Round-trip times of handshakes by client network: the input of the end-user mapping, without probes (Artemis, section 3.3).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Mutex;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
-/// Most networks between two heartbeats; what comes of further ones is left out.
-const NETWORKS: usize = 4096;
+/// Maximum number of networks between two heartbeats. RTTs of further networks are dropped.
+const MAX_NETWORKS: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Rtts(Mutex<HashMap<String, (Duration, u32)>>);
 
-/// The mean of some, of one network.
+/// Mean RTT of one network.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Mean {
     prefix: String,
@@ -23,17 +23,17 @@ pub(super) struct Mean {
 
 impl Rtts {
     pub(super) fn add(&self, client: IpAddr, rtt: Duration) {
-        let mut networks = self.0.lock().expect("nobody panics with it");
+        let mut networks = self.0.lock();
         let network = network(client);
-        if networks.len() < NETWORKS || networks.contains_key(&network) {
+        if networks.len() < MAX_NETWORKS || networks.contains_key(&network) {
             let (sum, count) = networks.entry(network).or_default();
             (*sum, *count) = (*sum + rtt, *count + 1);
         }
     }
 
-    /// All since the last time.
+    /// Return the means since the last call.
     pub(super) fn take(&self) -> Vec<Mean> {
-        let networks = std::mem::take(&mut *self.0.lock().expect("nobody panics with it"));
+        let networks = std::mem::take(&mut *self.0.lock());
         let means = networks.into_iter().map(|(prefix, (sum, count))| Mean {
             prefix,
             rtt_us: (sum / count).as_micros() as u64,
@@ -43,7 +43,7 @@ impl Rtts {
     }
 }
 
-/// A client's /48, or /24.
+/// Return a client's /48 or, over IPv4, /24.
 fn network(client: IpAddr) -> String {
     match client.to_canonical() {
         IpAddr::V4(v4) => format!("{}/24", Ipv4Addr::from_bits(v4.to_bits() & !0xff)),
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_by_network() {
+    fn rtts_are_averaged_by_network() {
         let rtts = Rtts::default();
         let clients = [
             "2001:db8:c1:7::1",
@@ -79,9 +79,9 @@ mod tests {
             [mean("198.51.100.0/24", 2500), mean("2001:db8:c1::/48", 500)]
         );
         assert_eq!(rtts.take(), []);
-        for i in 0..=NETWORKS as u32 {
+        for i in 0..=MAX_NETWORKS as u32 {
             rtts.add(Ipv4Addr::from_bits(i << 8).into(), Duration::ZERO);
         }
-        assert_eq!(rtts.take().len(), NETWORKS);
+        assert_eq!(rtts.take().len(), MAX_NETWORKS);
     }
 }

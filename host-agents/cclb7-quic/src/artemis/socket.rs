@@ -1,4 +1,4 @@
-//! The socket that noq gets: what comes out of the tunnel is from the client, at a [`LocalAddress`] of its own.
+//! A socket that also receives the datagrams of the tunnel, which have a [`LocalAddress`] of their own.
 
 use std::io::{self, IoSliceMut};
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use tokio::sync::mpsc;
 
 use super::tunnel::{Arrival, Tunnel};
 
-/// Datagrams that may wait for noq; those of a thousand first flights.
-const WAITING: usize = 2048;
+/// Maximum number of queued datagrams: those of a thousand first flights.
+const MAX_QUEUED: usize = 2048;
 
-/// Puts the tunnel beside `sockets`, at most one of each family, which keep `path_table`.
-pub fn beside(
+/// Add the tunnel to `sockets`, at most one of each address family, which update `path_table`.
+pub fn add_tunnel(
     tunnel: &Arc<Tunnel>,
     path_table: &Arc<PathTable>,
     sockets: Vec<(bool, frontage_quic::socket::Socket)>,
 ) -> Vec<Socket> {
     let (mut v4, mut v6) = (None, None);
     let socket = |(is_ipv4, inner)| {
-        let (sender, inbox) = mpsc::channel(WAITING);
+        let (sender, inbox) = mpsc::channel(MAX_QUEUED);
         *(if is_ipv4 { &mut v4 } else { &mut v6 }) = Some(sender);
         let layer = TunnelLayer {
             tunnel: tunnel.clone(),
@@ -42,13 +42,13 @@ pub fn beside(
 /// The socket that noq gets.
 pub type Socket = Layered<TunnelLayer>;
 
-/// Adds what comes out of the tunnel to what a socket receives.
+/// Adds the datagrams of the tunnel to those that a socket receives.
 #[derive(Debug)]
 pub struct TunnelLayer {
     tunnel: Arc<Tunnel>,
     path_table: Arc<PathTable>,
     inbox: mpsc::Receiver<Arrival>,
-    /// In turn, so that neither starves the other.
+    /// Alternates, so that neither source starves.
     direct_first: bool,
 }
 
@@ -64,18 +64,18 @@ impl TunnelLayer {
             && let Poll::Ready(Some(arrival)) = self.inbox.poll_recv(cx)
         {
             let length = arrival.payload.len();
-            let Some(place) = bufs[n].get_mut(..length) else {
-                self.tunnel.counts.full.fetch_add(1, Relaxed);
+            let Some(buffer) = bufs[n].get_mut(..length) else {
+                self.tunnel.counts.queue_full.fetch_add(1, Relaxed);
                 continue;
             };
-            place.copy_from_slice(&arrival.payload);
-            let by = LocalAddress::Tunnel(arrival.detour);
+            buffer.copy_from_slice(&arrival.payload);
+            let address = LocalAddress::Tunnel(arrival.detour);
             self.path_table
-                .on_datagrams(arrival.client, by, &arrival.payload, length);
-            let mut here = RecvMeta::default();
-            (here.addr, here.ecn) = (arrival.client, arrival.ecn);
-            (here.len, here.stride) = (length, length);
-            meta[n] = here;
+                .on_datagrams(arrival.client, address, &arrival.payload, length);
+            let mut received = RecvMeta::default();
+            (received.addr, received.ecn) = (arrival.client, arrival.ecn);
+            (received.len, received.stride) = (length, length);
+            meta[n] = received;
             n += 1;
         }
         if n > 0 {

@@ -17,30 +17,30 @@ use tokio::sync::mpsc;
 
 use super::config;
 
-/// Ports from which answers leave, so that routers on the way spread flows (RFC 7348, section 4.1).
-const PORTS: usize = 8;
-const LARGEST: usize = 1 << 16;
+/// Number of source ports, so that routers spread flows (RFC 7348, section 4.1).
+const SOURCE_PORTS: usize = 8;
+const MAX_DATAGRAM_LEN: usize = 1 << 16;
 
-/// What the tunnel counts, in datagrams.
+/// Counters of the tunnel, in datagrams.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Out of the tunnel, for noq.
+    /// Received from the tunnel for noq.
     pub received: AtomicU64,
-    /// Into the tunnel.
+    /// Sent into the tunnel.
     pub sent: AtomicU64,
-    /// From somebody who is no peer.
-    pub stranger: AtomicU64,
+    /// Received from an unknown peer.
+    pub unknown_peer: AtomicU64,
     /// Malformed, by [`Error`].
     pub malformed: [AtomicU64; Error::ALL.len()],
-    /// For another port than the service's, or a family without a socket.
-    pub nobody: AtomicU64,
-    /// More than noq took.
-    pub full: AtomicU64,
-    /// Not sent: too large for the way, or the network did not take it.
+    /// Received for another port than the service's, or for an address family without a socket.
+    pub no_socket: AtomicU64,
+    /// Dropped because the queue to noq was full.
+    pub queue_full: AtomicU64,
+    /// Not sent: too large, or the socket was not ready.
     pub unsent: AtomicU64,
 }
 
-/// A client's datagram.
+/// A datagram of a client.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) client: SocketAddr,
@@ -52,21 +52,21 @@ pub(super) struct Arrival {
 /// The replica's end.
 #[derive(Debug)]
 pub struct Tunnel {
-    /// Its site.
+    /// Id of the replica's site.
     pub site: NonZeroU8,
-    /// What is counted.
+    /// Counters.
     pub counts: Counts,
     entrance: UdpSocket,
     exits: Vec<UdpSocket>,
     gateway: SocketAddr,
     peers: Vec<IpAddr>,
-    /// The service's.
+    /// The service's UDP port.
     port: u16,
     hash: RandomState,
 }
 
 impl Tunnel {
-    /// Opens its sockets. Must be called within a Tokio runtime.
+    /// Open the sockets. Must be called within a Tokio runtime.
     pub(super) fn open(config: &config::Tunnel, site: NonZeroU8, port: u16) -> io::Result<Self> {
         let bind = |address: SocketAddr| {
             let socket = std::net::UdpSocket::bind(address)?;
@@ -76,7 +76,7 @@ impl Tunnel {
             }
             UdpSocket::from_std(socket)
         };
-        let exits = (0..PORTS).map(|_| bind((config.listen.ip(), 0).into()));
+        let exits = (0..SOURCE_PORTS).map(|_| bind((config.listen.ip(), 0).into()));
         Ok(Self {
             site,
             counts: Counts::default(),
@@ -89,15 +89,15 @@ impl Tunnel {
         })
     }
 
-    /// Takes out what comes in, until nobody waits for it; of IPv4 and of IPv6 where there is a socket.
+    /// Receive datagrams until the queues are closed. There is a queue for each address family that has a socket.
     pub(super) async fn receive(
         self: Arc<Self>,
         v4: Option<mpsc::Sender<Arrival>>,
         v6: Option<mpsc::Sender<Arrival>>,
     ) {
-        let mut buffer = vec![0; LARGEST];
+        let mut buffer = vec![0; MAX_DATAGRAM_LEN];
         loop {
-            // An error is of an answer that somebody did not take (ICMP): nothing to wait for.
+            // Errors are ICMP messages about sent datagrams, and do not affect reception.
             let Ok((n, peer)) = self.entrance.recv_from(&mut buffer).await else {
                 continue;
             };
@@ -106,9 +106,9 @@ impl Tunnel {
                     let inbox = if arrival.client.is_ipv4() { &v4 } else { &v6 };
                     match inbox.as_ref().map(|inbox| inbox.try_send(arrival)) {
                         Some(Ok(())) => &self.counts.received,
-                        Some(Err(mpsc::error::TrySendError::Full(_))) => &self.counts.full,
+                        Some(Err(mpsc::error::TrySendError::Full(_))) => &self.counts.queue_full,
                         Some(Err(mpsc::error::TrySendError::Closed(_))) => return,
-                        None => &self.counts.nobody,
+                        None => &self.counts.no_socket,
                     }
                 }
                 Err(counter) => counter,
@@ -117,16 +117,16 @@ impl Tunnel {
         }
     }
 
-    /// What `bytes` of `peer` hold, or the counter of why not.
+    /// Decode a datagram of `peer`. Returns the counter of the reason if it is dropped.
     fn arrival(&self, bytes: &[u8], peer: IpAddr) -> Result<Arrival, &AtomicU64> {
         if !self.peers.contains(&peer) {
-            return Err(&self.counts.stranger);
+            return Err(&self.counts.unknown_peer);
         }
         let tunnelled = decode(Encapsulation::Vxlan, bytes)
             .map_err(|error| &self.counts.malformed[error as usize])?;
         let (flow, ecn) = (tunnelled.inner.flow, tunnelled.inner.ecn);
         if flow.destination.port() != self.port {
-            return Err(&self.counts.nobody);
+            return Err(&self.counts.no_socket);
         }
         Ok(Arrival {
             client: flow.source,
@@ -141,14 +141,14 @@ impl Tunnel {
 }
 
 impl socket::Tunnel for Tunnel {
-    /// It leaves by this site, which announces the Service Address like the one where the client's packets enter (Artemis, table 2), so that no answer
-    /// makes the detour back. What the socket does not take at once is lost, as anywhere on the way.
+    /// Send through this site, which announces the Service Address like the site at which the client's packets enter (Artemis,
+    /// table 2), so that responses take no detour. Datagrams that the socket does not accept at once are lost.
     fn send(&self, detour: TunnelRoute, transmit: &Transmit<'_>) {
         let flow = Flow {
             source: detour.service,
             destination: transmit.destination,
         };
-        let exit = &self.exits[self.hash.hash_one(flow) as usize % PORTS];
+        let exit = &self.exits[self.hash.hash_one(flow) as usize % SOURCE_PORTS];
         let ecn = transmit.ecn.map_or(0, |ecn| ecn as u8);
         let size = transmit.segment_size.unwrap_or(transmit.contents.len());
         for payload in transmit.contents.chunks(size.max(1)) {

@@ -1,6 +1,6 @@
 use super::*;
 
-fn refused(text: &str) -> String {
+fn parse_error(text: &str) -> String {
     let error = parse::<Config>(Path::new("agent.toml"), text)
         .unwrap_err()
         .to_string();
@@ -11,36 +11,42 @@ fn refused(text: &str) -> String {
 const HEAD: &str = "listen = ['[::]:443']\ncertificate = 'c.pem'\nprivate_key = 'k.pem'\n";
 
 #[test]
-fn errors_name_line_and_reason() {
+fn parse_errors_name_line_and_reason() {
     let cookie = "sid = 1\nserver_prefix = '2001:db8::/64'\ncookie_prefix = '2001:db8:1::/64'\nport = 443\nkeys = 'k'\n";
     for (tail, expected) in [
+        (
+            "unproven_handshakes = 3\n",
+            "agent.toml:4: unproven_handshakes: renamed: use max_unvalidated_handshakes",
+        ),
         ("listen = 3\n", "agent.toml:4: "),
         ("lisen = 3\n", "agent.toml:4: unknown field `lisen`"),
         (
             "[[route]]\npath = '/'\norigin = 'https://x/'\n",
-            "agent.toml:6: \"https://x/\" is no origin",
+            "agent.toml:6: invalid origin \"https://x/\"",
         ),
         (
             &format!("[cookie]\n{cookie}bandwidth = '9'\n"),
-            "agent.toml:10: \"9\" is no bandwidth",
+            "agent.toml:10: invalid bandwidth \"9\"",
         ),
         (
             &format!("[cookie]\n{}", cookie.replace("1::/64", "1::1/64")),
-            "agent.toml:7: \"2001:db8:1::1/64\" is no /64",
+            "agent.toml:7: invalid prefix \"2001:db8:1::1/64\"",
         ),
         (
             &format!("[cookie]\n{}", cookie.replace("sid = 1", "sid = 70000")),
             "agent.toml:5: invalid value: integer `70000`",
         ),
     ] {
-        let error = refused(&format!("{HEAD}{tail}"));
-        assert!(error.starts_with(expected), "{error} is not {expected}");
+        let error = parse_error(&format!("{HEAD}{tail}"));
+        assert!(
+            error.starts_with(expected),
+            "{error} does not start with {expected}"
+        );
     }
 }
 
-/// What cannot be known from the text alone.
 #[test]
-fn files_and_routes_must_be_there() {
+fn missing_files_and_invalid_routes_are_rejected() {
     let folder = std::env::temp_dir().join(format!("cclb7-quic-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("agent.toml");
@@ -51,20 +57,23 @@ fn files_and_routes_must_be_there() {
     };
     assert_eq!(
         error(&format!("{HEAD}route = []\n")),
-        "agent.toml:2: c.pem is no file"
+        "agent.toml:2: c.pem: no such file"
     );
     std::fs::write(folder.join("c.pem"), "").unwrap();
     std::fs::write(folder.join("k.pem"), "").unwrap();
-    assert!(error(&format!("{HEAD}route = []\n")).starts_with("agent.toml: route: there is none"));
+    assert!(error(&format!("{HEAD}route = []\n")).starts_with("agent.toml: route: missing"));
     for (route, expected) in [
         (
             "path = '/'",
-            "a route needs one of directory, origin and real_servers",
+            "route: needs exactly one of directory, origin and real_servers",
         ),
-        ("path = '/'\ndirectory = 'www'", "www is no directory"),
+        (
+            "path = '/'\ndirectory = 'www'",
+            "directory: www: no such directory",
+        ),
         (
             "path = 'x'\ndirectory = '.'",
-            "path \"x\" does not begin with /",
+            "path: invalid prefix \"x\": must begin with /",
         ),
     ] {
         assert_eq!(

@@ -12,42 +12,46 @@ use toml::Spanned;
 
 use crate::config::Bytes;
 
-/// The real servers, and how this balancer is known to them.
+/// The real servers, and the balancer's certificate for them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Handoff {
-    /// PEM file with the certificate that real servers are shown, and those that lead to the CA's.
+    /// PEM file with the certificate chain that the balancer presents to real servers.
     certificate: Spanned<PathBuf>,
-    /// PEM file with the certificate's key.
+    /// PEM file with the private key of the certificate.
     private_key: Spanned<PathBuf>,
-    /// PEM file with the certificate of the CA that real servers' lead to.
+    /// PEM file with the CA certificate for the real servers' certificates.
     ca: Spanned<PathBuf>,
     /// The real servers.
     pub servers: Vec<Spanned<RealServer>>,
-    /// Answers of fewer bytes are fetched and sent by the balancer itself; none if absent.
-    pub below: Option<Bytes>,
+    /// The balancer proxies shorter responses itself. If absent, real servers respond whatever the size.
+    pub min_size: Option<Bytes>,
+    /// Former name of `min_size`, which is rejected.
+    #[serde(default, deserialize_with = "renamed_below")]
+    #[allow(dead_code)]
+    below: (),
 }
 
 /// A real server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RealServer {
-    /// For which its certificate is.
+    /// Name in its certificate.
     pub name: String,
-    /// Where it waits for balancers: UDP.
+    /// Address and UDP port at which it accepts balancers.
     pub address: SocketAddr,
-    /// Where it answers over HTTP/1.1 what is not handed to it.
+    /// HTTP/1.1 origin from which the balancer proxies the requests that it does not delegate.
     #[serde(deserialize_with = "origin")]
     pub origin: Uri,
 }
 
 impl Handoff {
-    /// Files that must be there.
+    /// Return the files that must exist.
     pub(crate) fn files(&mut self) -> [&mut Spanned<PathBuf>; 3] {
         [&mut self.certificate, &mut self.private_key, &mut self.ca]
     }
 
-    /// The same for the link.
+    /// Return the files for the link.
     pub(crate) fn tls(&self) -> Files {
         Files {
             certificate: self.certificate.get_ref().clone(),
@@ -56,7 +60,7 @@ impl Handoff {
         }
     }
 
-    /// The real servers' names.
+    /// Return the real servers' names.
     pub(crate) fn names(&self) -> Vec<&str> {
         let servers = self.servers.iter();
         servers
@@ -64,20 +68,20 @@ impl Handoff {
             .collect()
     }
 
-    /// What is wrong with it beside its form, and where if that is known.
+    /// Check the values. Returns the problem and, if known, its position.
     pub(crate) fn problem(&self) -> Option<(Option<Range<usize>>, String)> {
         if self.servers.is_empty() {
             return Some((
                 None,
-                "servers: lists none; without real servers leave [handoff] out".into(),
+                "servers: empty list: list the real servers or remove [handoff]".into(),
             ));
         }
         self.servers.iter().enumerate().find_map(|(i, server)| {
             let name = &server.get_ref().name;
             let reason = if ServerName::try_from(name.as_str()).is_err() {
-                format!("name: {name:?} is no host's; write rs1.example, as in its certificate")
+                format!("name: invalid host name {name:?}: use the name in its certificate, for example rs1.example")
             } else if self.names()[..i].contains(&name.as_str()) {
-                format!("name: {name:?} is there twice")
+                format!("name: duplicate name {name:?}: list each real server once")
             } else {
                 return None;
             };
@@ -86,7 +90,11 @@ impl Handoff {
     }
 }
 
+fn renamed_below<'de, D: serde::Deserializer<'de>>(_: D) -> Result<(), D::Error> {
+    Err(serde::de::Error::custom("below: renamed: use min_size"))
+}
+
 fn origin<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Uri, D::Error> {
     let origin = crate::config::origin(deserializer)?;
-    Ok(origin.expect("none only where the field is absent"))
+    Ok(origin.expect("None only where the field is absent"))
 }

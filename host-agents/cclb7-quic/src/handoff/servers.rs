@@ -1,52 +1,53 @@
-//! The real servers, and those of them that a route may use.
+//! Real servers, and the pools that routes use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context as _, Result};
 use frontage_handoff::link::Link;
+use frontage_http::routes::OriginPool;
+use frontage_http::{Candidate, Draw, Policy, hash};
 use frontage_quic::session::MAX_HEADER_GROWTH;
-use http::{Request, Uri};
+use http::Uri;
 use noq::{Endpoint, MtuDiscoveryConfig, TransportConfig};
 
 use super::config::Handoff;
-use super::counts::{Counts, Kept};
-use super::policy::{Candidate, Draw, Policy, hash};
-use crate::config::RealServers;
+use super::counters::{Counters, LocalReason};
+use crate::config::RealServerChoice;
 
-/// Most paths of a connection.
-const PATHS: u32 = 16;
-/// Octets of UDP payload that fit into an Ethernet frame, with IPv6. More is not looked for.
-const MTU: u16 = 1452;
+/// Maximum number of paths per connection.
+const MAX_PATHS: u32 = 16;
+/// Maximum UDP payload in octets that path MTU discovery probes: what fits into an Ethernet frame with IPv6.
+const MAX_UDP_PAYLOAD: u16 = 1452;
 
 /// A real server.
 #[derive(Debug)]
-pub struct Server {
-    /// For which its certificate is.
+pub struct RealServer {
+    /// Name in its certificate.
     pub name: String,
-    /// Where it answers over HTTP/1.1.
+    /// HTTP/1.1 origin.
     pub origin: Uri,
-    /// The way to it.
+    /// Link to the real server.
     pub link: Link,
-    /// What became of its requests.
-    pub counts: Counts,
-    /// Requests under way.
+    /// Counters of its requests.
+    pub counters: Counters,
+    /// Active requests.
     load: AtomicU64,
     hash: u64,
 }
 
-/// Counts as load until it is dropped.
+/// An active request, until it is dropped.
 #[derive(Debug)]
 pub struct Load<'a>(&'a AtomicU64);
 
-impl Server {
-    /// A request is under way.
-    pub fn begin(&self) -> Load<'_> {
+impl RealServer {
+    /// Count an active request.
+    pub fn add_load(&self) -> Load<'_> {
         self.load.fetch_add(1, Relaxed);
         Load(&self.load)
     }
 
-    /// Requests under way.
+    /// Return the number of active requests.
     pub fn load(&self) -> u64 {
         self.load.load(Relaxed)
     }
@@ -58,50 +59,56 @@ impl Drop for Load<'_> {
     }
 }
 
-/// All of them.
+/// All real servers.
 #[derive(Debug)]
-pub struct Servers {
-    list: Vec<Server>,
-    /// Answers of fewer bytes are not theirs.
-    pub below: u64,
-    /// Requests that the balancer answered itself, in the order of [`Kept::ALL`].
-    pub kept: [AtomicU64; Kept::ALL.len()],
+pub struct RealServers {
+    list: Vec<RealServer>,
+    /// The balancer proxies shorter responses itself, in bytes.
+    pub min_size: u64,
+    /// Requests to which the balancer responded itself, in the order of [`LocalReason::ALL`].
+    pub local: [AtomicU64; LocalReason::ALL.len()],
 }
 
-impl Servers {
-    /// Dials all of them. Must be called within a Tokio runtime.
+impl RealServers {
+    /// Dial all real servers. Must be called within a Tokio runtime.
     pub fn dial(config: &Handoff) -> Result<Self> {
         let tls = config.tls().client()?;
-        let anywhere = "[::]:0".parse().expect("an address");
-        let endpoint = Endpoint::client(anywhere).context("cannot dial real servers")?;
+        let any_port = "[::]:0".parse().expect("valid address");
+        let endpoint = Endpoint::client(any_port).context("cannot dial real servers")?;
         let servers = config.servers.iter().map(toml::Spanned::get_ref);
-        let list = servers.map(|server| Server {
+        let list = servers.map(|server| RealServer {
             name: server.name.clone(),
             origin: server.origin.clone(),
             link: Link::dial(endpoint.clone(), tls.clone(), &server.name, server.address),
-            counts: Counts::default(),
+            counters: Counters::default(),
             load: AtomicU64::new(0),
             hash: hash([server.name.as_bytes()]),
         });
         Ok(Self {
             list: list.collect(),
-            below: config.below.map_or(0, |below| below.0),
-            kept: Default::default(),
+            min_size: config.min_size.map_or(0, |size| size.0),
+            local: Default::default(),
         })
     }
 
-    /// What clients' connections need: a path for each real server, and the balancer's own. Of those with one path packets become longer on their way out.
+    /// Return the transport configuration of client connections: one path for each real server and one for the balancer.
+    /// MTU discovery leaves room, because packets to clients with a single path grow when they are sealed.
     pub fn transport(&self) -> TransportConfig {
         let mut config = TransportConfig::default();
-        config.max_concurrent_multipath_paths(PATHS.min(1 + self.list.len() as u32));
+        config.max_concurrent_multipath_paths(MAX_PATHS.min(1 + self.list.len() as u32));
         let mut mtu = MtuDiscoveryConfig::default();
-        mtu.upper_bound(MTU - MAX_HEADER_GROWTH as u16);
+        mtu.upper_bound(MAX_UDP_PAYLOAD - MAX_HEADER_GROWTH as u16);
         config.mtu_discovery_config(Some(mtu));
         config
     }
 
-    /// In the configuration's order.
-    pub fn list(&self) -> &[Server] {
+    /// Count a request to which the balancer responds itself.
+    pub fn on_local(&self, reason: LocalReason) {
+        self.local[reason as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Return the real servers in the order of the configuration.
+    pub fn list(&self) -> &[RealServer] {
         &self.list
     }
 }
@@ -109,19 +116,19 @@ impl Servers {
 /// The real servers of a route.
 #[derive(Debug)]
 pub struct Pool {
-    servers: Arc<Servers>,
+    servers: Arc<RealServers>,
     members: Vec<usize>,
     policy: Policy,
     turn: AtomicU64,
 }
 
 impl Pool {
-    /// Those of `servers` that a route has `chosen`.
-    pub fn new(servers: Arc<Servers>, chosen: &RealServers) -> Self {
+    /// Create the pool of the `servers` that a route has `chosen`.
+    pub fn new(servers: Arc<RealServers>, chosen: &RealServerChoice) -> Self {
         let list = servers.list.iter().enumerate();
-        let member =
-            |server: &Server| chosen.names.is_empty() || chosen.names.contains(&server.name);
-        let members = list.filter(|(_, server)| member(server));
+        let is_member =
+            |server: &RealServer| chosen.names.is_empty() || chosen.names.contains(&server.name);
+        let members = list.filter(|(_, server)| is_member(server));
         Self {
             members: members.map(|(i, _)| i).collect(),
             policy: chosen.policy,
@@ -130,21 +137,21 @@ impl Pool {
         }
     }
 
-    /// The one to answer a request with this [`key`], of those whose link is up and that `usable` allows.
+    /// Choose a server for a request with this [`request_key`], among those whose link is up and that are `usable`.
     pub fn choose(&self, key: u64, usable: impl Fn(usize) -> bool) -> Option<usize> {
         let is_up = |i: &usize| self.servers.list[*i].link.is_up() && usable(*i);
         let members: Vec<usize> = self.members.iter().copied().filter(is_up).collect();
-        self.among(&members, key)
+        self.choose_among(&members, key)
     }
 
-    /// The one to answer as an origin: whose link is up, or any.
-    pub fn choose_origin(&self, key: u64) -> &Server {
+    /// Choose a server as an origin: one whose link is up, or else any.
+    fn choose_origin(&self, key: u64) -> &RealServer {
         let chosen = self.choose(key, |_| true);
-        let chosen = chosen.or_else(|| self.among(&self.members, key));
-        &self.servers.list[chosen.expect("config::load refuses a list without servers")]
+        let chosen = chosen.or_else(|| self.choose_among(&self.members, key));
+        &self.servers.list[chosen.expect("config::load rejects an empty list of servers")]
     }
 
-    fn among(&self, members: &[usize], key: u64) -> Option<usize> {
+    fn choose_among(&self, members: &[usize], key: u64) -> Option<usize> {
         let candidates = members.iter().map(|i| {
             let server = &self.servers.list[*i];
             Candidate {
@@ -163,9 +170,14 @@ impl Pool {
     }
 }
 
-/// What a request is known by to policies that go by its content: its host and path.
-pub fn key<B>(request: &Request<B>) -> u64 {
-    let uri = request.uri();
+impl OriginPool for Pool {
+    fn origin(&self, uri: &Uri) -> &Uri {
+        &self.choose_origin(request_key(uri)).origin
+    }
+}
+
+/// Return the hash of a request's host and path, for policies that choose by content.
+pub fn request_key(uri: &Uri) -> u64 {
     let host = uri.host().unwrap_or_default();
     hash([host.as_bytes(), uri.path().as_bytes()])
 }

@@ -1,174 +1,245 @@
-//! What a client's connection and a real server have to do with each other: a path that is lent, and the streams on it.
+//! A session: one delegation of a client's connection to a real server, and the streams on it.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use frontage_handoff::lend::{Error, Event, Events};
-use frontage_handoff::link::{Broken, Inbox, Outbox};
+use frontage_handoff::delegator::{Error, Event, Events};
+use frontage_handoff::grant::Grant;
+use frontage_handoff::link::{Inbox, LinkError, Outbox};
 use frontage_handoff::message::{ToBalancer, ToServer};
 use noq::{PathId, VarInt};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 
-use super::life::Life;
-use super::owner::Owner;
-use super::servers::Servers;
-use super::streams::{News, Streams};
-use super::told::Told;
+use super::client::Client;
+use super::servers::RealServers;
+use super::streams::{StreamUpdate, Streams};
 
-/// The application's code of a connection that is closed since the client lied to a real server; the client sees the transport's instead.
+/// Application error code with which a connection is closed after a protocol violation towards a real server. The client
+/// gets a transport error code instead.
 const VIOLATION: u32 = 0x0102;
 
-/// One path, or numbers of the only one, lent to one real server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Live,
+    /// The session gets no more streams.
+    Ending,
+    /// The path belongs to the balancer again, or to nobody.
+    Over,
+}
+
+/// A path, or numbers of a single path, delegated to one real server.
 pub struct Session {
-    /// In the configuration's order.
+    /// Index of the real server in the configuration.
     pub server: usize,
-    /// The path's id, or the name of a loan of numbers.
-    pub loan: u32,
+    /// Path id, or id of the delegation by packet numbers.
+    pub delegation: u32,
     outbox: Outbox<ToServer>,
     streams: Streams,
-    /// When it was given up, since the client hears the balancer and not the real server.
-    unheard: OnceLock<Instant>,
-    pub(super) life: Life,
+    /// When the real server turned out to be unreachable for the client.
+    unreachable_since: OnceLock<Instant>,
+    stage: watch::Sender<Stage>,
+    /// Number of [`SessionGuard`]s.
+    guards: AtomicUsize,
+}
+
+/// Keeps a session from being idle, for a request on it.
+pub struct SessionGuard(Arc<Session>);
+
+impl SessionGuard {
+    /// Guard `session`.
+    pub fn new(session: Arc<Session>) -> Self {
+        session.guards.fetch_add(1, Relaxed);
+        Self(session)
+    }
+}
+
+impl Deref for SessionGuard {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0
+    }
+}
+
+impl Drop for SessionGuard {
+    fn drop(&mut self) {
+        self.0.guards.fetch_sub(1, Relaxed);
+    }
 }
 
 impl Session {
-    /// Tells the real server `open`, and passes on what happens from now on. Must be called within a Tokio runtime.
-    pub fn begin(
-        servers: Arc<Servers>,
-        (server, loan): (usize, u32),
+    /// Send `open` to the real server, and relay messages and events from now on. Must be called within a Tokio runtime.
+    pub fn start(
+        servers: Arc<RealServers>,
+        (server, delegation): (usize, u32),
         (outbox, inbox): (Outbox<ToServer>, Inbox<ToBalancer>),
-        owner: Owner,
+        client: Client,
         open: &ToServer,
         events: Events,
     ) -> Arc<Self> {
         let ToServer::Open { grant, .. } = open else {
             unreachable!("a session begins with a grant");
         };
-        let told = Told::new(grant);
+        let addresses = SentAddresses::new(grant);
         outbox.send(open);
         let session = Arc::new(Self {
             server,
-            loan,
+            delegation,
             outbox,
             streams: Streams::default(),
-            unheard: OnceLock::new(),
-            life: Life::default(),
+            unreachable_since: OnceLock::new(),
+            stage: watch::Sender::new(Stage::Live),
+            guards: AtomicUsize::new(0),
         });
-        tokio::spawn(session.clone().run(servers, owner, inbox, events, told));
+        let run = session
+            .clone()
+            .run(servers, client, inbox, events, addresses);
+        tokio::spawn(run);
         session
     }
 
-    /// Whether it can be given no streams any more.
+    /// Whether the session gets no more streams.
     pub fn has_ended(&self) -> bool {
-        self.life.has_ended()
+        *self.stage.borrow() != Stage::Live
     }
 
-    /// Whether it lives and nothing is to be sent. It stays so while nobody can get a hold of it.
+    /// Whether the session is live and has no requests. It stays idle while nobody can create a [`SessionGuard`].
     pub fn is_idle(&self) -> bool {
-        !self.has_ended() && !self.life.is_held()
+        !self.has_ended() && self.guards.load(Relaxed) == 0
     }
 
-    /// Has the real server give the path back; ready once that is so, or the real server is lost.
+    /// Have the real server return the path. Completes once it has, or once the real server is lost.
     pub async fn stop(&self) {
-        self.end();
-        self.life.wait_until_over().await;
+        self.stop_sending();
+        let mut stage = self.stage.subscribe();
+        // Cannot fail, because the sender belongs to this session.
+        let _ = stage.wait_for(|stage| *stage == Stage::Over).await;
     }
 
-    /// Nothing more is to be sent: asks for the path, once.
-    fn end(&self) {
-        if self.life.end() {
+    /// Send `Stop`, unless the session is already ending.
+    fn stop_sending(&self) {
+        if self.begin_end() {
             self.outbox.send(&ToServer::Stop);
         }
     }
 
-    /// Asks for an answer on `stream`. What the real server says about it; nothing more once it is lost. None if it is not asked, since all is over.
-    pub fn request(&self, stream: u64, request: &ToServer) -> Option<UnboundedReceiver<News>> {
-        // If the session ends at the same time, it either finds this stream or has left the mark.
-        let news = self.streams.add(stream);
+    /// Let the session get no more streams. Returns whether it was live.
+    fn begin_end(&self) -> bool {
+        self.stage.send_if_modified(|stage| {
+            let was_live = *stage == Stage::Live;
+            if was_live {
+                *stage = Stage::Ending;
+            }
+            was_live
+        })
+    }
+
+    /// Send a request on `stream`. Returns the stream's updates, which end if the real server is lost; `None` if the session
+    /// has ended.
+    pub fn request(
+        &self,
+        stream: u64,
+        request: &ToServer,
+    ) -> Option<UnboundedReceiver<StreamUpdate>> {
+        // A session that ends concurrently either finds this stream or has already left the live stage.
+        let updates = self.streams.add(stream);
         if self.has_ended() || !self.outbox.send(request) {
             self.streams.forget(stream);
             return None;
         }
-        Some(news)
+        Some(updates)
     }
 
-    /// Nothing more is to be said about `stream`.
+    /// Forget `stream`.
     pub fn forget(&self, stream: u64) {
         self.streams.forget(stream);
     }
 
-    /// When it was found that the client hears the balancer and not the real server, if that was so.
-    pub fn unheard(&self) -> Option<Instant> {
-        self.unheard.get().copied()
+    /// Return when the real server turned out to be unreachable for the client, if it did.
+    pub fn unreachable_since(&self) -> Option<Instant> {
+        self.unreachable_since.get().copied()
     }
 
-    /// Until the path comes back, or the real server or the connection is lost.
+    /// Relay messages and events until the path is returned, or the real server or the connection is lost.
     async fn run(
         self: Arc<Self>,
-        servers: Arc<Servers>,
-        owner: Owner,
+        servers: Arc<RealServers>,
+        client: Client,
         mut inbox: Inbox<ToBalancer>,
         mut events: Events,
-        mut told: Told,
+        mut addresses: SentAddresses,
     ) {
-        let counts = &servers.list()[self.server].counts;
-        let mut passing = true;
+        let counters = &servers.list()[self.server].counters;
+        let mut has_events = true;
         let next = loop {
             tokio::select! {
-                event = events.recv(), if passing => {
-                    if event == Some(Event::Unheard) {
-                        counts.unheard.fetch_add(1, Relaxed);
+                event = events.recv(), if has_events => {
+                    if event == Some(Event::Unreachable) {
+                        counters.unreachable.fetch_add(1, Relaxed);
                     }
-                    passing = self.pass_on(&owner, event, &mut told);
+                    has_events = self.forward(&client, event, &mut addresses);
                 }
                 message = inbox.next() => match message {
                     Ok(Some(ToBalancer::Returned { next })) => break Some(next),
-                    Ok(Some(message)) => self.hear(&owner, message),
-                    Ok(None) | Err(Broken::Lost) => break None,
-                    Err(Broken::Malformed(error)) => {
-                        counts.malformed(error.name());
+                    Ok(Some(message)) => self.on_message(&client, message),
+                    Ok(None) | Err(LinkError::Lost) => break None,
+                    Err(LinkError::Malformed(error)) => {
+                        counters.on_malformed(error.name());
                         break None;
                     }
                 },
             }
         };
-        self.life.end();
-        let lender = &owner.lender;
-        // Without the packets before it, the client cannot tell the next number.
-        let is_unheard = self.unheard().is_some();
-        if is_unheard && next.is_some() {
-            self.streams.keep();
+        self.begin_end();
+        let delegator = &client.delegator;
+        // A client that lacks the packets before the next number cannot decode it.
+        let is_unreachable = self.unreachable_since().is_some();
+        if is_unreachable && next.is_some() {
+            self.streams.reject_pending();
         } else {
-            // Whoever waits for a stream takes it back as lost.
-            self.streams.lose();
+            // The exchanges reclaim their streams as lost.
+            self.streams.lose_all();
         }
-        let next = next.filter(|_| !is_unheard);
-        match next.map(|next| lender.give_back(self.loan, next)) {
-            Some(Ok(())) => _ = counts.returned.fetch_add(1, Relaxed),
-            refused => {
-                if let Some(Err(Error::Number(_))) = refused {
-                    counts.malformed("number");
+        let next = next.filter(|_| !is_unreachable);
+        match next.map(|next| delegator.return_path(self.delegation, next)) {
+            Some(Ok(())) => _ = counters.returned.fetch_add(1, Relaxed),
+            failed => {
+                if let Some(Err(Error::Number(_))) = failed {
+                    counters.on_malformed("number");
                 }
-                // Of a path that is over, there is nothing to forsake.
-                if lender.forsake(self.loan).is_ok()
-                    && let Some(path) = owner.connection.path(PathId::from(self.loan))
+                // Fails if the path has already ended.
+                if delegator.abandon(self.delegation).is_ok()
+                    && let Some(path) = client.connection.path(PathId::from(self.delegation))
                 {
-                    // The client may open another; if this one was the last, it goes on. Numbers are of none.
+                    // The client may open another path. The last path, and the single path of a client without multipath,
+                    // stay open.
                     let _ = path.close();
                 }
             }
         }
-        self.life.over();
+        self.stage.send_replace(Stage::Over);
     }
 
-    /// Passes `event` on to the real server. Whether there may be more.
-    fn pass_on(&self, owner: &Owner, event: Option<Event>, told: &mut Told) -> bool {
-        let event = match owner.cookie_prefix.as_ref().map(|_| owner.known_as()) {
-            // A real server's packets cannot leave from where the client expects them any more.
+    /// Forward `event` to the real server. Returns whether there may be more.
+    fn forward(
+        &self,
+        client: &Client,
+        event: Option<Event>,
+        addresses: &mut SentAddresses,
+    ) -> bool {
+        let event = match client
+            .cookie_prefix
+            .as_ref()
+            .map(|_| client.server_address())
+        {
+            // The client now expects packets from an address that real servers cannot use.
             Some(None) => None,
             Some(Some((server, _))) => {
-                if let Some(moved) = told.follow(server, event.as_ref()) {
+                if let Some(moved) = addresses.update(server, event.as_ref()) {
                     self.outbox.send(&moved);
                 }
                 event
@@ -176,57 +247,88 @@ impl Session {
             None => event,
         };
         match event {
-            // Followed.
-            Some(Event::Moved { .. }) if owner.cookie_prefix.is_some() => true,
+            // Handled by `update`.
+            Some(Event::Moved { .. }) if client.cookie_prefix.is_some() => true,
             Some(Event::Feedback(frames)) => self.outbox.feedback(&frames),
             Some(Event::Keys(keys)) => self.outbox.send(&ToServer::Keys(keys)),
             Some(Event::Moved { client, server }) => {
                 self.outbox.send(&ToServer::Moved { client, server })
             }
             Some(Event::ConnectionId(id)) => self.outbox.send(&ToServer::ConnectionId(id)),
-            Some(Event::Unheard) => {
-                let _ = self.unheard.set(Instant::now());
-                self.streams.lose_begun();
-                // What it has not begun it is not to begin.
-                self.end();
+            Some(Event::Unreachable) => {
+                let _ = self.unreachable_since.set(Instant::now());
+                self.streams.lose_accepted();
+                // The real server must not start the remaining streams.
+                self.stop_sending();
                 false
             }
             Some(Event::Closed) | None => {
-                self.end();
+                self.stop_sending();
                 false
             }
         }
     }
 
-    fn hear(&self, owner: &Owner, message: ToBalancer) {
-        match self.streams.hear(message) {
+    /// Handle a message of the real server. Calls of the delegator fail if the delegation has ended in the meantime.
+    fn on_message(&self, client: &Client, message: ToBalancer) {
+        let delegator = &client.delegator;
+        match self.streams.on_message(message) {
             Some(ToBalancer::Blocked { credit }) => {
-                // A loan that is over gets none.
-                let _ = owner.lender.need_credit(self.loan, credit);
+                let _ = delegator.request_credit(self.delegation, credit);
             }
-            Some(ToBalancer::Wants { count }) => {
-                // A loan that is over gets none.
-                if let Ok((keys, numbers)) = owner.lender.more_numbers(self.loan, count) {
+            Some(ToBalancer::NumbersNeeded { count }) => {
+                if let Ok((keys, numbers)) = delegator.allocate_numbers(self.delegation, count) {
                     if let Some(keys) = keys {
                         self.outbox.send(&ToServer::Keys(keys));
                     }
                     self.outbox.send(&ToServer::Numbers(numbers));
                 }
             }
-            Some(ToBalancer::Silent { silence, next }) => {
-                let silence = Duration::from_micros(silence);
-                let connection = &owner.connection;
-                // Of a loan that is over, nobody asks.
-                let _ = owner.lender.silent(connection, self.loan, silence, next);
+            Some(ToBalancer::NoAckReport { elapsed, next }) => {
+                let elapsed = Duration::from_micros(elapsed);
+                let connection = &client.connection;
+                let _ = delegator.on_no_ack_report(connection, self.delegation, elapsed, next);
             }
             Some(ToBalancer::Failed { code }) => {
-                owner.lender.violated(code);
+                delegator.set_violation(code);
                 let code = VarInt::from_u32(VIOLATION);
-                owner
+                client
                     .connection
-                    .close(code, b"what a real server was told cannot be");
+                    .close(code, b"protocol violation towards a real server");
             }
             _ => {}
         }
+    }
+}
+
+/// Addressing that the real server got with the grant or the last `Moved`.
+struct SentAddresses {
+    client: SocketAddr,
+    /// The balancer's address as the client knows it.
+    server: SocketAddr,
+}
+
+impl SentAddresses {
+    fn new(grant: &Grant) -> Self {
+        Self {
+            client: grant.client,
+            server: grant.server,
+        }
+    }
+
+    /// Return `Moved` if an address has changed.
+    ///
+    /// There is no event when the client switches to another address of the balancer, that is, to its cookie address. But
+    /// the client's ACKs then arrive from there and cause an event.
+    fn update(&mut self, server: SocketAddr, event: Option<&Event>) -> Option<ToServer> {
+        let client = match event {
+            Some(Event::Moved { client, .. }) => *client,
+            _ => self.client,
+        };
+        if (client, server) == (self.client, self.server) {
+            return None;
+        }
+        *self = Self { client, server };
+        Some(ToServer::Moved { client, server })
     }
 }

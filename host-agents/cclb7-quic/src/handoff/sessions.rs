@@ -1,4 +1,4 @@
-//! The real servers that have a path of a client's connection, and which of them gets a request.
+//! Sessions of a client's connection, and the choice of a session for a request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,71 +7,73 @@ use std::time::{Duration, Instant};
 use frontage_handoff::message::ToServer;
 use tokio::sync::Mutex;
 
-use super::life::Held;
-use super::owner::Owner;
-use super::servers::{Pool, Servers};
-use super::session::Session;
+use super::client::Client;
+use super::servers::{Pool, RealServers};
+use super::session::{Session, SessionGuard};
 
-/// For so long a real server that the client did not hear is not chosen again: as long as most clients wait for an answer.
-const AVOIDED: Duration = Duration::from_secs(30);
+/// Time during which an unreachable real server is not chosen again: as long as most clients wait for a response.
+const UNREACHABLE_HOLD: Duration = Duration::from_secs(30);
 
-/// Of one connection.
+/// Sessions of one connection.
 pub struct Sessions {
-    owner: Owner,
-    servers: Arc<Servers>,
+    client: Client,
+    servers: Arc<RealServers>,
     list: Mutex<List>,
 }
 
 #[derive(Default)]
 struct List {
-    /// Those that live, and some that do not; who got a request last is last.
+    /// Live sessions and some that have ended, least recently used first.
     sessions: Vec<Arc<Session>>,
-    /// Real servers that the client did not hear, and since when.
-    unheard: HashMap<usize, Instant>,
+    /// Unreachable real servers, and since when.
+    unreachable: HashMap<usize, Instant>,
 }
 
 impl List {
-    /// Forgets the sessions that do not live.
+    /// Remove the sessions that have ended.
     fn sweep(&mut self) {
-        self.unheard.retain(|_, since| since.elapsed() < AVOIDED);
+        self.unreachable
+            .retain(|_, since| since.elapsed() < UNREACHABLE_HOLD);
         for session in self.sessions.extract_if(.., |session| session.has_ended()) {
-            if let Some(since) = session.unheard() {
-                self.unheard.insert(session.server, since);
+            if let Some(since) = session.unreachable_since() {
+                self.unreachable.insert(session.server, since);
             }
         }
     }
 
-    /// Where the live session with `server` is.
+    /// Return the position of the live session with `server`.
     fn position(&self, server: usize) -> Option<usize> {
-        let live = |session: &Arc<Session>| session.server == server && !session.has_ended();
-        self.sessions.iter().position(live)
+        let is_live = |session: &Arc<Session>| session.server == server && !session.has_ended();
+        self.sessions.iter().position(is_live)
     }
 
-    /// Takes up the session at `at`, which is the last that is to lose its path then.
-    fn hold(&mut self, at: usize) -> Held {
+    /// Use the session at `at`, which becomes the most recently used.
+    fn acquire(&mut self, at: usize) -> SessionGuard {
         let session = self.sessions[at].clone();
         self.sessions[at..].rotate_left(1);
-        Held::new(session)
+        SessionGuard::new(session)
     }
 }
 
 impl Sessions {
-    /// None yet.
-    pub fn new(owner: Owner, servers: Arc<Servers>) -> Self {
+    /// Create an empty list.
+    pub fn new(client: Client, servers: Arc<RealServers>) -> Self {
         Self {
-            owner,
+            client,
             servers,
             list: Mutex::default(),
         }
     }
 
-    /// A session with the real server that `pool` chooses: one that lives, or a new one. If there is no path for it, one is taken back from a real server that
-    /// does nothing with it; if all do, one of these serves. None that the client did not hear lately is chosen.
-    pub async fn choose(&self, pool: &Pool, key: u64) -> Option<Held> {
+    /// Return a session with the real server that `pool` chooses: a live one or a new one.
+    ///
+    /// If no path is free, the least recently used path without requests is reclaimed. If all have requests, one of the
+    /// existing sessions is used. Real servers that were recently unreachable are not chosen.
+    pub async fn choose(&self, pool: &Pool, key: u64) -> Option<SessionGuard> {
         let (chosen, idle) = {
             let list = &mut *self.list.lock().await;
             list.sweep();
-            let chosen = pool.choose(key, |server| !list.unheard.contains_key(&server))?;
+            let chosen = pool.choose(key, |server| !list.unreachable.contains_key(&server))?;
             let idle = match self.live_or_new(list, chosen).await {
                 Ok(session) => return Some(session),
                 Err(NoSession::Link) => None,
@@ -83,12 +85,12 @@ impl Sessions {
             (chosen, idle)
         };
         if let Some(idle) = idle {
-            // A round trip to a neighbour, less than a proxy's way.
+            // Takes one round trip to a neighbour, which is less than proxying would.
             idle.stop().await;
             let list = &mut *self.list.lock().await;
             list.sweep();
-            // The client may have been found not to hear it meanwhile.
-            if !list.unheard.contains_key(&chosen)
+            // The chosen server may have become unreachable in the meantime.
+            if !list.unreachable.contains_key(&chosen)
                 && let Ok(session) = self.live_or_new(list, chosen).await
             {
                 return Some(session);
@@ -97,43 +99,43 @@ impl Sessions {
         let list = &mut *self.list.lock().await;
         let other = pool.choose(key, |server| list.position(server).is_some())?;
         let live = list.position(other)?;
-        Some(list.hold(live))
+        Some(list.acquire(live))
     }
 
-    /// Of a list that was swept.
-    async fn live_or_new(&self, list: &mut List, server: usize) -> Result<Held, NoSession> {
+    /// Return the live session with `server` of a swept list, or open one.
+    async fn live_or_new(&self, list: &mut List, server: usize) -> Result<SessionGuard, NoSession> {
         if let Some(live) = list.position(server) {
-            return Ok(list.hold(live));
+            return Ok(list.acquire(live));
         }
         let session = self.open(server).await?;
         list.sessions.push(session.clone());
-        Ok(Held::new(session))
+        Ok(SessionGuard::new(session))
     }
 
     async fn open(&self, server: usize) -> Result<Arc<Session>, NoSession> {
-        let (known_as, cookie) = self.owner.known_as().ok_or(NoSession::Link)?;
+        let (address, cookie) = self.client.server_address().ok_or(NoSession::Link)?;
         let link = &self.servers.list()[server].link;
-        // Before the path is lent: a path that is not used after all has to settle first.
+        // Opened before the path is delegated, because a path that is returned unused has to settle first.
         let both = link.open().await.ok_or(NoSession::Link)?;
-        let lender = &self.owner.lender;
-        let connection = &self.owner.connection;
-        let (loan, grant, events) = match lender.lend_path(connection, known_as) {
+        let delegator = &self.client.delegator;
+        let connection = &self.client.connection;
+        let (delegation, grant, events) = match delegator.delegate_path(connection, address) {
             Some((grant, events)) => (grant.path, grant, events),
-            // Of a client that has one path, numbers.
-            None => lender
-                .lend_numbers(connection, known_as)
+            // The client may have a single path.
+            None => delegator
+                .delegate_numbers(connection, address)
                 .ok_or(NoSession::Path)?,
         };
         let open = ToServer::Open {
             grant,
             cookie,
-            below: self.servers.below,
+            min_size: self.servers.min_size,
         };
-        Ok(Session::begin(
+        Ok(Session::start(
             self.servers.clone(),
-            (server, loan),
+            (server, delegation),
             both,
-            self.owner.clone(),
+            self.client.clone(),
             &open,
             events,
         ))
@@ -142,8 +144,8 @@ impl Sessions {
 
 /// Why there is no session with a real server.
 enum NoSession {
-    /// Nothing gets to it, or from it to the client.
+    /// The real server is not connected, or cannot send to the client.
     Link,
-    /// All paths are lent.
+    /// All paths are delegated.
     Path,
 }

@@ -1,74 +1,73 @@
-//! The streams that a real server was asked to answer, and what it says of each.
+//! Streams of a session, and the real server's messages about each.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard};
 
-use frontage_handoff::message::{Reason, ToBalancer};
+use frontage_handoff::message::{RejectReason, ToBalancer};
+use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What a real server says about a stream.
+/// A real server's message about a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
-    /// It leaves it to the balancer.
-    Refused(Reason),
-    /// All of the answer is on its way.
+pub enum StreamUpdate {
+    /// The real server does not respond to the request.
+    Rejected(RejectReason),
+    /// The transport has accepted the whole response.
     Sent {
-        /// Of the stream.
+        /// Length of the stream in bytes.
         final_size: u64,
-        /// Of the answer.
+        /// HTTP status.
         status: u16,
-        /// Of its body.
+        /// Length of the body in bytes.
         bytes: u64,
     },
-    /// The client has all of it.
-    Done,
-    /// It was reset.
-    Broken {
-        /// The application error code.
+    /// The client has acknowledged the whole response.
+    Acknowledged,
+    /// The stream ended early.
+    Aborted {
+        /// Application error code.
         code: u64,
-        /// Of the stream.
+        /// Length of the stream in bytes.
         final_size: u64,
     },
 }
 
 struct Stream {
-    tell: UnboundedSender<News>,
-    /// Some of it may have been sent.
-    accepted: bool,
+    updates: UnboundedSender<StreamUpdate>,
+    /// Whether the real server may have sent on the stream.
+    is_accepted: bool,
 }
 
-/// Those of one session.
+/// Streams of one session.
 #[derive(Default)]
 pub struct Streams(Mutex<HashMap<u64, Stream>>);
 
 impl Streams {
-    fn known(&self) -> MutexGuard<'_, HashMap<u64, Stream>> {
-        self.0.lock().expect("nobody panics with it")
+    /// Add a stream. Returns its updates, which end when the stream is forgotten or lost.
+    pub fn add(&self, stream: u64) -> UnboundedReceiver<StreamUpdate> {
+        let (updates, received) = unbounded_channel();
+        let entry = Stream {
+            updates,
+            is_accepted: false,
+        };
+        self.0.lock().insert(stream, entry);
+        received
     }
 
-    /// One more. What is said about it; nothing more once it is forgotten or lost.
-    pub fn add(&self, stream: u64) -> UnboundedReceiver<News> {
-        let (tell, news) = unbounded_channel();
-        let accepted = false;
-        self.known().insert(stream, Stream { tell, accepted });
-        news
-    }
-
-    /// Nothing more is to be said about `stream`.
+    /// Forget a stream.
     pub fn forget(&self, stream: u64) {
-        self.known().remove(&stream);
+        self.0.lock().remove(&stream);
     }
 
-    /// Passes on what a message says of a stream. The others are given back.
-    pub fn hear(&self, message: ToBalancer) -> Option<ToBalancer> {
-        let (stream, news) = match message {
+    /// Handle a message about a stream. Other messages are returned.
+    pub fn on_message(&self, message: ToBalancer) -> Option<ToBalancer> {
+        let (stream, update) = match message {
             ToBalancer::Accepted { stream } => {
-                if let Some(stream) = self.known().get_mut(&stream) {
-                    stream.accepted = true;
+                if let Some(stream) = self.0.lock().get_mut(&stream) {
+                    stream.is_accepted = true;
                 }
                 return None;
             }
-            ToBalancer::Refused { stream, reason } => (stream, News::Refused(reason)),
+            ToBalancer::Rejected { stream, reason } => (stream, StreamUpdate::Rejected(reason)),
             ToBalancer::Sent {
                 stream,
                 final_size,
@@ -76,43 +75,45 @@ impl Streams {
                 bytes,
             } => (
                 stream,
-                News::Sent {
+                StreamUpdate::Sent {
                     final_size,
                     status,
                     bytes,
                 },
             ),
-            ToBalancer::Done { stream } => (stream, News::Done),
-            ToBalancer::Broken {
+            ToBalancer::Acknowledged { stream } => (stream, StreamUpdate::Acknowledged),
+            ToBalancer::Aborted {
                 stream,
                 code,
                 final_size,
-            } => (stream, News::Broken { code, final_size }),
+            } => (stream, StreamUpdate::Aborted { code, final_size }),
             other => return Some(other),
         };
-        if let Some(stream) = self.known().get(&stream) {
-            // Nobody hears of a stream whose exchange was given up.
-            let _ = stream.tell.send(news);
+        if let Some(stream) = self.0.lock().get(&stream) {
+            // Fails if the exchange has been abandoned.
+            let _ = stream.updates.send(update);
         }
         None
     }
 
-    /// Those of which some may have been sent are lost.
-    pub fn lose_begun(&self) {
-        self.known().retain(|_, stream| !stream.accepted);
+    /// Treat all accepted streams as lost.
+    pub fn lose_accepted(&self) {
+        self.0.lock().retain(|_, stream| !stream.is_accepted);
     }
 
-    /// Nothing was sent of the others, nor will be: they are the balancer's.
-    pub fn keep(&self) {
-        for (_, stream) in self.known().drain().filter(|(_, stream)| !stream.accepted) {
-            // As if the real server had said so, that cannot send there.
-            let _ = stream.tell.send(News::Refused(Reason::Path));
+    /// Return all streams that were not accepted to the balancer: nothing was or will be sent on them.
+    pub fn reject_pending(&self) {
+        let mut streams = self.0.lock();
+        for (_, stream) in streams.drain().filter(|(_, stream)| !stream.is_accepted) {
+            let _ = stream
+                .updates
+                .send(StreamUpdate::Rejected(RejectReason::Path));
         }
     }
 
-    /// All are lost.
-    pub fn lose(&self) {
-        self.known().clear();
+    /// Treat all streams as lost.
+    pub fn lose_all(&self) {
+        self.0.lock().clear();
     }
 }
 
@@ -121,22 +122,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_begun_is_kept() {
+    fn pending_streams_are_rejected_and_accepted_ones_lost() {
         let streams = Streams::default();
-        let mut news = [0, 4, 8].map(|stream| streams.add(stream));
+        let mut updates = [0, 4, 8].map(|stream| streams.add(stream));
         for stream in [0, 4] {
-            assert_eq!(streams.hear(ToBalancer::Accepted { stream }), None);
+            assert_eq!(streams.on_message(ToBalancer::Accepted { stream }), None);
         }
-        assert_eq!(streams.hear(ToBalancer::Done { stream: 0 }), None);
-        let wants = ToBalancer::Wants { count: 1 };
-        assert_eq!(streams.hear(wants.clone()), Some(wants));
-        streams.lose_begun();
-        streams.keep();
-        let said = news.each_mut().map(|news| news.try_recv().ok());
+        let acknowledged = ToBalancer::Acknowledged { stream: 0 };
+        assert_eq!(streams.on_message(acknowledged), None);
+        let other = ToBalancer::NumbersNeeded { count: 1 };
+        assert_eq!(streams.on_message(other.clone()), Some(other));
+        streams.lose_accepted();
+        streams.reject_pending();
+        let received = updates.each_mut().map(|updates| updates.try_recv().ok());
         assert_eq!(
-            said,
-            [Some(News::Done), None, Some(News::Refused(Reason::Path))]
+            received,
+            [
+                Some(StreamUpdate::Acknowledged),
+                None,
+                Some(StreamUpdate::Rejected(RejectReason::Path))
+            ]
         );
-        assert!(news.iter_mut().all(|news| news.is_closed()));
+        assert!(updates.iter_mut().all(|updates| updates.is_closed()));
     }
 }

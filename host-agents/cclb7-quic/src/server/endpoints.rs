@@ -1,4 +1,4 @@
-//! The endpoints, each over a socket of its own.
+//! The endpoints, each with its own socket.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use frontage_quic::socket::{Addressing, CookiePrefix, Counts, Socket, Tunnel};
 use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime};
 
 use crate::artemis::Artemis;
-use crate::artemis::socket::beside;
+use crate::artemis::socket::add_tunnel;
 use crate::config::{Config, Cookie};
 
-/// One for each address of the configuration, and what its socket counts.
+/// Open an endpoint for each address of the configuration. Also returns the sockets' counters.
 pub(super) fn open(
     config: &Config,
     keys: Option<&Arc<Keys>>,
@@ -38,7 +38,7 @@ pub(super) fn open(
         Some(artemis) => {
             let families = config.listen.iter().map(SocketAddr::is_ipv4);
             let sockets = families.zip(sockets).collect();
-            let sockets = beside(&artemis.tunnel, path_table, sockets).into_iter();
+            let sockets = add_tunnel(&artemis.tunnel, path_table, sockets).into_iter();
             sockets.map(|socket| Box::new(socket) as _).collect()
         }
     };
@@ -49,7 +49,7 @@ pub(super) fn open(
     Ok((endpoints.collect::<Result<_>>()?, counts))
 }
 
-/// What a socket at `listen` answers from; over IPv6 its packets carry signals.
+/// Return the source addresses of a socket at `listen`. Over IPv6, packets carry signals.
 fn addresses(
     listen: SocketAddr,
     cookie: Option<(&Cookie, &Arc<Keys>)>,
@@ -66,7 +66,7 @@ fn addresses(
     })
 }
 
-/// What the sources of packets from `listen` are made of: over IPv6, cookies.
+/// Return the contents of source addresses of packets from `listen`: cookies over IPv6.
 pub(super) fn cookie_prefix(
     listen: SocketAddr,
     cookie: Option<(&Cookie, &Arc<Keys>)>,
@@ -81,7 +81,7 @@ pub(super) fn cookie_prefix(
     })
 }
 
-/// An endpoint over `socket`, whose connection ids name the server.
+/// Create an endpoint on `socket` whose connection ids contain the server id.
 fn endpoint(
     listen: SocketAddr,
     cookie: Option<(&Cookie, &Arc<Keys>)>,

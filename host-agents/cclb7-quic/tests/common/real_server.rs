@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use frontage_handoff::link::{serve, tls::Files};
-use frontage_handoff::message::{Reason, ToBalancer, ToServer};
+use frontage_handoff::message::{RejectReason, ToBalancer, ToServer};
 use frontage_testkit::{sh, wait_for};
 use noq::Endpoint;
 
@@ -92,8 +92,8 @@ fn listen(files: &Files, grants: &Arc<AtomicUsize>) {
                     match message {
                         ToServer::Open { .. } => _ = grants.fetch_add(1, Relaxed),
                         ToServer::Request { stream, .. } => {
-                            let reason = Reason::Busy;
-                            outbox.send(&ToBalancer::Refused { stream, reason });
+                            let reason = RejectReason::Busy;
+                            outbox.send(&ToBalancer::Rejected { stream, reason });
                         }
                         _ => {}
                     }

@@ -1,4 +1,4 @@
-//! The real server's end.
+//! The real server's end of a link.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,27 +10,27 @@ use super::tls::name_of;
 use super::writer::Writer;
 use crate::message::{ToBalancer, ToServer};
 
-/// Application error code: the certificate is right, but its holder is no balancer of this server's.
-const STRANGER: u32 = 2;
+/// Application error code: the certificate is valid but not for one of this server's balancers.
+const UNKNOWN_BALANCER: u32 = 2;
 
-/// Accepts auxiliary connections of the `balancers`, as their certificates name them, and hands `each` stream on; ends with the endpoint.
-/// `strangers` counts connections of others.
+/// Accept links of the `balancers`, identified by the names in their certificates, and call `handle` for handle stream. Returns
+/// when the endpoint is closed. `rejected` counts connections of other peers.
 pub async fn serve<F, Fut>(
     endpoint: Endpoint,
     balancers: Vec<String>,
-    strangers: Arc<AtomicU64>,
-    each: F,
+    rejected: Arc<AtomicU64>,
+    handle: F,
 ) where
     F: Fn(Outbox<ToBalancer>, Inbox<ToServer>) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = ()> + Send + 'static,
 {
     let balancers: Arc<[String]> = balancers.into();
     while let Some(incoming) = endpoint.accept().await {
-        let (balancers, strangers, each) = (balancers.clone(), strangers.clone(), each.clone());
+        let (balancers, rejected, handle) = (balancers.clone(), rejected.clone(), handle.clone());
         tokio::spawn(async move {
             match connect(incoming, &balancers).await {
-                Some(connection) => streams(connection, each).await,
-                None => _ = strangers.fetch_add(1, Relaxed),
+                Some(connection) => streams(connection, handle).await,
+                None => _ = rejected.fetch_add(1, Relaxed),
             }
         });
     }
@@ -39,13 +39,13 @@ pub async fn serve<F, Fut>(
 async fn connect(incoming: Incoming, balancers: &[String]) -> Option<Connection> {
     let connection = incoming.await.ok()?;
     if name_of(&connection, balancers).is_none() {
-        connection.close(VarInt::from_u32(STRANGER), b"not one of the balancers");
+        connection.close(VarInt::from_u32(UNKNOWN_BALANCER), b"unknown balancer");
         return None;
     }
     Some(connection)
 }
 
-async fn streams<F, Fut>(connection: Connection, each: F)
+async fn streams<F, Fut>(connection: Connection, handle: F)
 where
     F: Fn(Outbox<ToBalancer>, Inbox<ToServer>) -> Fut,
     Fut: Future<Output = ()> + Send + 'static,
@@ -53,6 +53,6 @@ where
     let writer = Writer::new();
     while let Ok(both) = connection.accept_bi().await {
         let (outbox, inbox) = pair(both, &writer);
-        tokio::spawn(each(outbox, inbox));
+        tokio::spawn(handle(outbox, inbox));
     }
 }

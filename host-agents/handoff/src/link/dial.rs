@@ -1,4 +1,4 @@
-//! The balancer's end.
+//! The balancer's end of a link.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,75 +13,76 @@ use super::streams::{Inbox, Outbox, pair};
 use super::writer::Writer;
 use crate::message::{ToBalancer, ToServer};
 
-/// Between two attempts at first; each that fails doubles it.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Between two attempts at most.
-const LAST_PAUSE: Duration = Duration::from_secs(5);
+/// Initial pause between two attempts, doubled after each failure.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum pause between two attempts.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// What happened on a link.
+/// Counters of a link.
 #[derive(Debug, Default)]
-pub struct Counts {
-    /// Connections that came about.
+pub struct Counters {
+    /// Established connections.
     pub connected: AtomicU64,
-    /// Attempts that failed.
+    /// Failed attempts.
     pub failed: AtomicU64,
 }
 
-/// A link that is there.
+/// An established link.
 #[derive(Clone, Debug)]
-struct Up {
+struct Established {
     connection: Connection,
     writer: Writer,
 }
 
-/// An auxiliary connection to one real server, dialled again whenever it is lost.
+/// A link to one real server, dialled again whenever it is lost.
 #[derive(Debug)]
 pub struct Link {
-    up: watch::Receiver<Option<Up>>,
-    counts: Arc<Counts>,
-    dialling: AbortHandle,
+    established: watch::Receiver<Option<Established>>,
+    counters: Arc<Counters>,
+    dial_task: AbortHandle,
 }
 
 impl Link {
-    /// Dials the real server at `address` whose certificate is for `name`, from now on. Must be called within a Tokio runtime.
+    /// Start to dial the real server at `address`, whose certificate must be for `name`. Must be called within a Tokio
+    /// runtime.
     pub fn dial(endpoint: Endpoint, config: ClientConfig, name: &str, address: SocketAddr) -> Self {
-        let (tell, up) = watch::channel(None);
-        let counts = Arc::<Counts>::default();
+        let (sender, established) = watch::channel(None);
+        let counters = Arc::<Counters>::default();
         let dialler = Dialler {
             endpoint,
             config,
             name: name.to_owned(),
             address,
-            counts: counts.clone(),
+            counters: counters.clone(),
         };
-        let dialling = tokio::spawn(dialler.run(tell)).abort_handle();
+        let dial_task = tokio::spawn(dialler.run(sender)).abort_handle();
         Self {
-            up,
-            counts,
-            dialling,
+            established,
+            counters,
+            dial_task,
         }
     }
 
-    /// Whether it is there now.
+    /// Whether the link is established.
     pub fn is_up(&self) -> bool {
-        self.up.borrow().is_some()
+        self.established.borrow().is_some()
     }
 
-    /// What happened so far.
-    pub fn counts(&self) -> &Counts {
-        &self.counts
+    /// Return the counters.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
-    /// A stream for a client's connection; `None` if the link is down.
+    /// Open a stream for a client connection; `None` if the link is down.
     pub async fn open(&self) -> Option<(Outbox<ToServer>, Inbox<ToBalancer>)> {
-        let Up { connection, writer } = self.up.borrow().clone()?;
+        let Established { connection, writer } = self.established.borrow().clone()?;
         Some(pair(connection.open_bi().await.ok()?, &writer))
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.dialling.abort();
+        self.dial_task.abort();
     }
 }
 
@@ -90,27 +91,27 @@ struct Dialler {
     config: ClientConfig,
     name: String,
     address: SocketAddr,
-    counts: Arc<Counts>,
+    counters: Arc<Counters>,
 }
 
 impl Dialler {
-    async fn run(self, up: watch::Sender<Option<Up>>) {
-        let mut pause = FIRST_PAUSE;
+    async fn run(self, established: watch::Sender<Option<Established>>) {
+        let mut pause = MIN_PAUSE;
         loop {
             if let Some(connection) = self.connect().await {
-                self.counts.connected.fetch_add(1, Relaxed);
-                pause = FIRST_PAUSE;
-                up.send_replace(Some(Up {
+                self.counters.connected.fetch_add(1, Relaxed);
+                pause = MIN_PAUSE;
+                established.send_replace(Some(Established {
                     connection: connection.clone(),
                     writer: Writer::new(),
                 }));
                 connection.closed().await;
-                up.send_replace(None);
+                established.send_replace(None);
             } else {
-                self.counts.failed.fetch_add(1, Relaxed);
+                self.counters.failed.fetch_add(1, Relaxed);
             }
             tokio::time::sleep(pause).await;
-            pause = (2 * pause).min(LAST_PAUSE);
+            pause = (2 * pause).min(MAX_PAUSE);
         }
     }
 

@@ -1,34 +1,35 @@
-//! A stream of the auxiliary connection as two queues of messages.
+//! A stream of a link as two message queues.
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use noq::{RecvStream, SendStream, VarInt};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::writer::Writer;
 use crate::message::{self, MAX_FEEDBACK, Message, ToServer};
 
-/// Bytes of messages that may wait. A peer that does not take them is as good as dead: what it does with a client's connection is not what the
-/// client says by then.
-const MAX_WAITING: usize = 8 << 20;
-/// Bytes read at once, at most.
-const CHUNK: usize = 64 << 10;
-/// Application error code of a stream that was reset since a message was none.
+/// Maximum number of queued bytes. A peer that does not read them counts as dead, because its view of the client's connection
+/// would be stale.
+const MAX_QUEUED: usize = 8 << 20;
+/// Maximum number of bytes per read.
+const MAX_CHUNK: usize = 64 << 10;
+/// Application error code of a stream that was stopped because of a malformed message.
 const MALFORMED: u32 = 1;
 
-/// Why a stream of messages ended before its time.
+/// Why a stream of messages ended early.
 #[derive(Debug)]
-pub enum Broken {
+pub enum LinkError {
     /// The link is down, or the peer has reset the stream.
     Lost,
-    /// What came is no message.
+    /// A message is malformed.
     Malformed(message::Error),
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lost => f.write_str("the link is down"),
@@ -37,9 +38,9 @@ impl fmt::Display for Broken {
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for LinkError {}
 
-/// Both directions of a stream, which `writer` writes.
+/// Split a stream into its two queues; `writer` writes the outgoing one.
 pub(super) fn pair<Out: Message, In: Message>(
     (send, receive): (SendStream, RecvStream),
     writer: &Writer,
@@ -48,99 +49,100 @@ pub(super) fn pair<Out: Message, In: Message>(
     writer.add(send, shared.clone());
     let outbox = Outbox {
         shared,
-        of: PhantomData,
+        marker: PhantomData,
     };
     let inbox = Inbox {
         stream: receive,
-        waiting: BytesMut::new(),
-        of: PhantomData,
+        buffer: BytesMut::new(),
+        marker: PhantomData,
     };
     (outbox, inbox)
 }
 
-/// What is to be written to a stream.
+/// Outgoing queue of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    waiting: Mutex<Waiting>,
+    queue: Mutex<Queue>,
     wake: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    /// Messages, encoded.
+struct Queue {
+    /// Encoded messages.
     wire: BytesMut,
-    /// Frames that came after them, of which no message was made yet.
+    /// Frames after these messages that are not in a message yet.
     feedback: BytesMut,
-    /// Nothing is added any more.
-    ended: bool,
-    /// It was too much, or nobody writes any more.
-    broken: bool,
+    /// Whether the outbox has been dropped.
+    is_ended: bool,
+    /// Whether the queue is too long, or writing has failed.
+    is_broken: bool,
 }
 
-impl Waiting {
-    fn seal_feedback(&mut self) {
+impl Queue {
+    fn flush_feedback(&mut self) {
         if !self.feedback.is_empty() {
             let frames = self.feedback.split().freeze();
             ToServer::Feedback(frames).encode(&mut self.wire);
         }
     }
 
+    /// Check the length of the queue. Returns whether the stream is usable.
     fn check(&mut self) -> bool {
-        self.broken |= self.wire.len() + self.feedback.len() > MAX_WAITING;
-        !self.broken
+        self.is_broken |= self.wire.len() + self.feedback.len() > MAX_QUEUED;
+        !self.is_broken
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().expect("nobody panics with it")
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock()
     }
 }
 
-/// Where messages are put; the stream ends with it.
+/// Sender of messages. Dropping it ends the stream.
 pub struct Outbox<M> {
     shared: Arc<Shared>,
-    of: PhantomData<fn(M)>,
+    marker: PhantomData<fn(M)>,
 }
 
 impl<M: Message> Outbox<M> {
-    /// Leaves a message to be sent; `false` if the stream is broken.
+    /// Queue a message. Returns whether the stream is usable.
     pub fn send(&self, message: &M) -> bool {
-        let mut waiting = self.shared.lock();
-        waiting.seal_feedback();
-        message.encode(&mut waiting.wire);
-        let sound = waiting.check();
-        drop(waiting);
+        let mut queue = self.shared.lock();
+        queue.flush_feedback();
+        message.encode(&mut queue.wire);
+        let is_usable = queue.check();
+        drop(queue);
         self.shared.wake.notify_one();
-        sound
+        is_usable
     }
 }
 
 impl Outbox<ToServer> {
-    /// Leaves [`ToServer::Feedback`] to be sent, in one message with what waits: while the link is busy, ten packets' acknowledgements cost what
-    /// one's do. `frames` are whole, and `false` means that the stream is broken.
+    /// Queue [`ToServer::Feedback`], merged with feedback that is already queued: while the link is busy, the ACKs of ten
+    /// packets cost as much as one. `frames` must be whole frames. Returns whether the stream is usable.
     pub fn feedback(&self, frames: &[u8]) -> bool {
-        let mut waiting = self.shared.lock();
-        if waiting.feedback.len() + frames.len() > MAX_FEEDBACK {
-            waiting.seal_feedback();
+        let mut queue = self.shared.lock();
+        if queue.feedback.len() + frames.len() > MAX_FEEDBACK {
+            queue.flush_feedback();
         }
-        waiting.feedback.extend_from_slice(frames);
-        let sound = waiting.check();
-        drop(waiting);
+        queue.feedback.extend_from_slice(frames);
+        let is_usable = queue.check();
+        drop(queue);
         self.shared.wake.notify_one();
-        sound
+        is_usable
     }
 }
 
 impl<M> Drop for Outbox<M> {
     fn drop(&mut self) {
-        self.shared.lock().ended = true;
+        self.shared.lock().is_ended = true;
         self.shared.wake.notify_one();
     }
 }
 
-/// What a writer finds to do.
-pub(super) enum Next {
+/// Next action of the writer.
+pub(super) enum Action {
     Write(Bytes),
     Wait,
     End,
@@ -148,59 +150,63 @@ pub(super) enum Next {
 }
 
 impl Shared {
-    pub(super) fn next(&self) -> Next {
-        let mut waiting = self.lock();
-        if waiting.broken {
-            return Next::Reset;
+    pub(super) fn next(&self) -> Action {
+        let mut queue = self.lock();
+        if queue.is_broken {
+            return Action::Reset;
         }
-        waiting.seal_feedback();
-        if !waiting.wire.is_empty() {
-            return Next::Write(waiting.wire.split().freeze());
+        queue.flush_feedback();
+        if !queue.wire.is_empty() {
+            return Action::Write(queue.wire.split().freeze());
         }
-        if waiting.ended { Next::End } else { Next::Wait }
+        if queue.is_ended {
+            Action::End
+        } else {
+            Action::Wait
+        }
     }
 
-    /// Until there is something else to do.
+    /// Wait until there may be another action.
     pub(super) async fn wait(&self) {
         self.wake.notified().await;
     }
 
-    /// Nobody writes any more.
+    /// Record that writing has failed.
     pub(super) fn fail(&self) {
-        self.lock().broken = true;
+        self.lock().is_broken = true;
     }
 }
 
-/// Where messages come from.
+/// Receiver of messages.
 pub struct Inbox<M> {
     stream: RecvStream,
-    waiting: BytesMut,
-    of: PhantomData<fn() -> M>,
+    buffer: BytesMut,
+    marker: PhantomData<fn() -> M>,
 }
 
 impl<M: Message> Inbox<M> {
-    /// The next message; `None` once the peer has said all. May be dropped while it waits.
+    /// Return the next message; `None` if the peer has ended the stream. Cancel safe.
     ///
     /// # Errors
-    /// Once there cannot be one. The peer is told if that is its fault.
-    pub async fn next(&mut self) -> Result<Option<M>, Broken> {
+    /// If the link is down or the message is malformed. The peer is notified of a malformed message.
+    pub async fn next(&mut self) -> Result<Option<M>, LinkError> {
         loop {
-            match M::decode(&mut self.waiting) {
+            match M::decode(&mut self.buffer) {
                 Ok(Some(message)) => return Ok(Some(message)),
                 Ok(None) => {}
                 Err(error) => {
                     let _ = self.stream.stop(VarInt::from_u32(MALFORMED));
-                    return Err(Broken::Malformed(error));
+                    return Err(LinkError::Malformed(error));
                 }
             }
-            match self.stream.read_chunk(CHUNK).await {
-                Ok(Some(chunk)) => self.waiting.extend_from_slice(&chunk),
+            match self.stream.read_chunk(MAX_CHUNK).await {
+                Ok(Some(chunk)) => self.buffer.extend_from_slice(&chunk),
                 // The stream ended within a message.
-                Ok(None) if !self.waiting.is_empty() => {
-                    return Err(Broken::Malformed(message::Error::Truncated));
+                Ok(None) if !self.buffer.is_empty() => {
+                    return Err(LinkError::Malformed(message::Error::Truncated));
                 }
                 Ok(None) => return Ok(None),
-                Err(_) => return Err(Broken::Lost),
+                Err(_) => return Err(LinkError::Lost),
             }
         }
     }

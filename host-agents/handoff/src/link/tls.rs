@@ -1,4 +1,4 @@
-//! Whom the two ends believe: certificates of one CA, which the operator keeps for nothing else.
+//! Mutual authentication of the two ends by certificates of one CA, which the operator uses for nothing else.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::message::ALPN;
 /// PEM files of one end.
 #[derive(Clone, Debug)]
 pub struct Files {
-    /// Its certificate, and those that lead to the CA's.
+    /// Certificate chain.
     pub certificate: PathBuf,
-    /// The certificate's key.
+    /// Private key of the certificate.
     pub private_key: PathBuf,
-    /// The CA's certificate.
+    /// CA certificate.
     pub ca: PathBuf,
 }
 
 impl Files {
-    /// How a balancer dials.
+    /// Return the balancer's configuration.
     ///
     /// # Errors
-    /// If a file cannot be read, or does not hold what it should.
+    /// If a file cannot be read or has invalid contents.
     pub fn client(&self) -> Result<noq::ClientConfig> {
         let (chain, key) = self.own()?;
         let mut tls = ClientConfig::builder_with_provider(provider())
@@ -43,17 +43,17 @@ impl Files {
         Ok(config)
     }
 
-    /// How a real server listens.
+    /// Return the real server's configuration.
     ///
     /// # Errors
-    /// If a file cannot be read, or does not hold what it should.
+    /// If a file cannot be read or has invalid contents.
     pub fn server(&self) -> Result<noq::ServerConfig> {
         let (chain, key) = self.own()?;
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(self.roots()?), provider());
         let mut tls = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])?
-            .with_client_cert_verifier(verifier.build().with_context(|| cannot(&self.ca))?)
+            .with_client_cert_verifier(verifier.build().with_context(|| cannot_read(&self.ca))?)
             .with_single_cert(chain, key)
             .with_context(|| self.mismatch())?;
         tls.alpn_protocols = vec![ALPN.into()];
@@ -66,30 +66,32 @@ impl Files {
     fn own(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
         let chain = CertificateDer::pem_file_iter(&self.certificate)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .with_context(|| cannot(&self.certificate))?;
+            .with_context(|| cannot_read(&self.certificate))?;
         let key = PrivateKeyDer::from_pem_file(&self.private_key)
-            .with_context(|| cannot(&self.private_key))?;
+            .with_context(|| cannot_read(&self.private_key))?;
         Ok((chain, key))
     }
 
     fn roots(&self) -> Result<RootCertStore> {
         let mut roots = RootCertStore::empty();
         let certificates =
-            CertificateDer::pem_file_iter(&self.ca).with_context(|| cannot(&self.ca))?;
+            CertificateDer::pem_file_iter(&self.ca).with_context(|| cannot_read(&self.ca))?;
         for certificate in certificates {
-            let certificate = certificate.with_context(|| cannot(&self.ca))?;
-            roots.add(certificate).with_context(|| cannot(&self.ca))?;
+            let certificate = certificate.with_context(|| cannot_read(&self.ca))?;
+            roots
+                .add(certificate)
+                .with_context(|| cannot_read(&self.ca))?;
         }
         Ok(roots)
     }
 
     fn mismatch(&self) -> String {
         let (certificate, key) = (self.certificate.display(), self.private_key.display());
-        format!("{certificate} and {key} do not go together")
+        format!("{key}: private key does not match the certificate in {certificate}")
     }
 }
 
-fn cannot(path: &Path) -> String {
+fn cannot_read(path: &Path) -> String {
     format!("cannot read {}", path.display())
 }
 
@@ -97,7 +99,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The first of `names` that the peer's certificate is for.
+/// Return the first of `names` for which the peer's certificate is valid.
 pub(super) fn name_of<'a>(connection: &noq::Connection, names: &'a [String]) -> Option<&'a str> {
     let identity = connection.peer_identity()?;
     let chain = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;

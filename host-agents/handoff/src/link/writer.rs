@@ -1,5 +1,5 @@
-//! What writes the streams of an auxiliary connection: one task for all, so that what it finds to write in one turn leaves in few packets. A task for each
-//! stream would have noq send a packet for each, as soon as it has the first.
+//! Writer of all streams of a link. A single task writes them, so that messages of one turn leave in few packets. With a task
+//! per stream, noq would send a packet for each.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use noq::{SendStream, VarInt};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::yield_now;
 
-use super::streams::{Next, Shared};
+use super::streams::{Action, Shared};
 
-/// Writes streams until each has ended.
+/// Handle of the task that writes streams until each has ended.
 #[derive(Clone, Debug)]
 pub(super) struct Writer(UnboundedSender<(SendStream, Arc<Shared>)>);
 
 impl Writer {
-    /// Must be called within a Tokio runtime.
+    /// Start the task. Must be called within a Tokio runtime.
     pub(super) fn new() -> Self {
         let (add, mut added) = unbounded_channel();
         tokio::spawn(async move {
@@ -35,9 +35,9 @@ impl Writer {
         Self(add)
     }
 
-    /// Writes what is `shared`, too.
+    /// Add a stream whose messages are in `shared`.
     pub(super) fn add(&self, stream: SendStream, shared: Arc<Shared>) {
-        // Its task lives as long as this.
+        // The task lives as long as the handle.
         let _ = self.0.send((stream, shared));
     }
 }
@@ -45,23 +45,23 @@ impl Writer {
 async fn write(mut stream: SendStream, shared: Arc<Shared>) {
     loop {
         match shared.next() {
-            Next::Write(wire) => {
+            Action::Write(wire) => {
                 if stream.write_chunk(wire).await.is_err() {
                     shared.fail();
                     return;
                 }
             }
-            Next::Wait => {
+            Action::Wait => {
                 shared.wait().await;
-                // Whoever runs now may have something for other streams.
+                // Other tasks may have messages for other streams.
                 yield_now().await;
             }
-            Next::End => {
-                // It fails only if it was finished before, or the link is down.
+            Action::End => {
+                // Fails only if the stream was finished before or the link is down.
                 let _ = stream.finish();
                 return;
             }
-            Next::Reset => {
+            Action::Reset => {
                 let _ = stream.reset(VarInt::from_u32(0));
                 return;
             }

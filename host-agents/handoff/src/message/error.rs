@@ -1,48 +1,48 @@
-//! What can be wrong with a message.
+//! Errors of malformed messages.
 
 use std::fmt;
 
-/// Why bytes are no message.
+/// Why a message is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Error {
-    /// No message of this direction has such a type.
+    /// The type is unknown in this direction.
     UnknownType(u64),
-    /// A body of so many bytes is more than its type may have.
+    /// The body, of this many bytes, is longer than its type permits.
     TooLong(u64),
     /// The body ends within a field.
     Truncated,
-    /// So many bytes follow the last field.
+    /// This many bytes follow the last field.
     TrailingBytes(usize),
-    /// Another version of the protocol.
+    /// The protocol version is not supported.
     Version(u64),
-    /// No cipher suite of TLS 1.3 that QUIC uses.
+    /// QUIC does not use this TLS 1.3 cipher suite.
     Suite(u16),
-    /// The secret has so many bytes, which is not the length of its suite's hash.
+    /// The secret, of this many bytes, is not as long as the hash of its suite.
     SecretLength(usize),
-    /// The transport parameters have so many bytes.
+    /// The transport parameters, of this many bytes, are too long.
     ParametersLength(u64),
-    /// A connection id of so many bytes (RFC 9000, section 17.2: 20 at most).
+    /// The connection id, of this many bytes, is too long (RFC 9000, section 17.2: 20 at most).
     ConnectionIdLength(usize),
-    /// An address of family 4 or 6 it must be.
+    /// The address family is neither 4 nor 6.
     AddressFamily(u8),
-    /// What may be absent is there 0 or 1 times.
+    /// The presence octet of an optional field is neither 0 nor 1.
     Presence(u8),
-    /// Not the id of a bidirectional stream that the client opens.
+    /// The stream is not bidirectional or not opened by the client.
     StreamId(u64),
-    /// A path's id has 32 bits (draft-ietf-quic-multipath).
+    /// The path id exceeds 32 bits (draft-ietf-quic-multipath).
     PathId(u64),
-    /// Nobody refuses for that.
+    /// The code of the reject reason is unknown.
     Reason(u64),
-    /// No status of an HTTP answer.
+    /// The HTTP status is invalid.
     Status(u64),
-    /// A count of key updates has 32 bits here.
+    /// The key generation exceeds 32 bits.
     Generation(u64),
-    /// No packet has such a number.
+    /// The packet number is 2^62 or higher.
     PacketNumber(u64),
 }
 
 impl Error {
-    /// As metrics call it.
+    /// Return the error's label in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::UnknownType(_) => "unknown_type",
@@ -69,26 +69,32 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownType(kind) => write!(f, "no message of type {kind:#x} comes this way"),
-            Self::TooLong(length) => write!(f, "a message of {length} bytes is too long"),
-            Self::Truncated => f.write_str("a message ends within a field"),
-            Self::TrailingBytes(n) => write!(f, "{n} bytes follow a message's last field"),
-            Self::Version(version) => write!(
+            Self::UnknownType(kind) => write!(f, "unknown message type {kind:#x}"),
+            Self::TooLong(length) => write!(f, "message too long: {length} bytes"),
+            Self::Truncated => f.write_str("truncated message"),
+            Self::TrailingBytes(n) => write!(f, "{n} trailing bytes in a message"),
+            Self::Version(version) => write!(f, "unsupported hand-off protocol version {version}"),
+            Self::Suite(suite) => write!(f, "unknown cipher suite {suite:#06x}"),
+            Self::SecretLength(n) => write!(f, "invalid secret length {n} for the cipher suite"),
+            Self::ParametersLength(n) => write!(f, "transport parameters too long: {n} bytes"),
+            Self::ConnectionIdLength(n) => {
+                write!(f, "invalid connection id length {n}: must be at most 20")
+            }
+            Self::AddressFamily(family) => {
+                write!(f, "invalid address family {family}: must be 4 or 6")
+            }
+            Self::Presence(n) => write!(f, "invalid presence octet {n}: must be 0 or 1"),
+            Self::StreamId(id) => write!(
                 f,
-                "version {version} of the hand-off protocol is not spoken here"
+                "invalid stream {id}: must be bidirectional and opened by the client"
             ),
-            Self::Suite(suite) => write!(f, "{suite:#06x} is no cipher suite of QUIC"),
-            Self::SecretLength(n) => write!(f, "a secret of {n} bytes is none of its suite"),
-            Self::ParametersLength(n) => write!(f, "{n} bytes of transport parameters"),
-            Self::ConnectionIdLength(n) => write!(f, "a connection id of {n} bytes"),
-            Self::AddressFamily(family) => write!(f, "{family} is no address family"),
-            Self::Presence(n) => write!(f, "an optional field is there {n} times"),
-            Self::StreamId(id) => write!(f, "stream {id} is no request's"),
-            Self::PathId(id) => write!(f, "{id} is no path's id"),
-            Self::Reason(reason) => write!(f, "{reason} is no reason to refuse"),
-            Self::Status(status) => write!(f, "{status} is no status"),
-            Self::Generation(n) => write!(f, "{n} key updates"),
-            Self::PacketNumber(n) => write!(f, "{n} is no packet's number"),
+            Self::PathId(id) => write!(f, "invalid path id {id}: must have at most 32 bits"),
+            Self::Reason(reason) => write!(f, "unknown reject reason {reason}"),
+            Self::Status(status) => write!(f, "invalid HTTP status {status}"),
+            Self::Generation(n) => {
+                write!(f, "invalid key generation {n}: must have at most 32 bits")
+            }
+            Self::PacketNumber(n) => write!(f, "invalid packet number {n}: must be below 2^62"),
         }
     }
 }

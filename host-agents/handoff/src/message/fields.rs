@@ -1,4 +1,4 @@
-//! Fields with a meaning, and what may stand in them.
+//! Encoding and validation of composite fields.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use bytes::Bytes;
 use noq::ConnectionId;
 
 use super::wire::{Reader, Writer};
-use super::{Cookie, Error, Reason};
+use super::{Cookie, Error, RejectReason};
 use crate::grant::{Grant, Keys};
 
-/// Most bytes of a client's transport parameters.
+/// Maximum length of a client's transport parameters in bytes.
 const MAX_PARAMETERS: u64 = 4096;
-/// Longest connection id (RFC 9000, section 17.2).
+/// Maximum length of a connection id in bytes (RFC 9000, section 17.2).
 const MAX_CONNECTION_ID: usize = 20;
 /// The largest variable-length integer.
 const MAX_VARINT: u64 = (1 << 62) - 1;
@@ -65,7 +65,7 @@ pub(super) fn grant(r: &mut Reader) -> Result<Grant, Error> {
     })
 }
 
-/// Bytes of the traffic secrets of a cipher suite: those of its hash (RFC 8446, section 7.1).
+/// Return the length in bytes of a cipher suite's traffic secrets: that of its hash (RFC 8446, section 7.1).
 const fn secret_length(suite: u16) -> Option<usize> {
     match suite {
         0x1301 | 0x1303 => Some(32),
@@ -120,7 +120,7 @@ pub(super) fn cookie(r: &mut Reader) -> Result<Option<Cookie>, Error> {
     })
 }
 
-/// A first packet number and how many; 2^62 is the first that is none (RFC 9000, section 12.3).
+/// Read the first packet number and the count. Packet numbers are below 2^62 (RFC 9000, section 12.3).
 pub(super) fn numbers(r: &mut Reader) -> Result<Range<u64>, Error> {
     let (first, count) = (r.varint()?, r.varint()?);
     let end = first + count;
@@ -130,8 +130,8 @@ pub(super) fn numbers(r: &mut Reader) -> Result<Range<u64>, Error> {
     Ok(first..end)
 }
 
-pub(super) fn reason(code: u64) -> Result<Reason, Error> {
-    let known = Reason::ALL.into_iter();
+pub(super) fn reason(code: u64) -> Result<RejectReason, Error> {
+    let known = RejectReason::ALL.into_iter();
     let mut known = known.filter(|reason| *reason as u64 == code);
     known.next().ok_or(Error::Reason(code))
 }

@@ -1,75 +1,75 @@
-//! From a real server to the balancer.
+//! Messages from a real server to the balancer.
 
 use bytes::BytesMut;
 
 use super::wire::{self, Reader};
-use super::{Error, Message, Reason, SHORT, fields};
+use super::{Error, MAX_SHORT_BODY, Message, RejectReason, fields};
 
-/// From a real server to the balancer.
+/// Message from a real server to the balancer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToBalancer {
-    /// It answers the stream.
+    /// The real server responds to the request.
     Accepted {
-        /// The stream's id.
+        /// Stream id.
         stream: u64,
     },
-    /// It does not, and has sent nothing.
-    Refused {
-        /// The stream's id.
+    /// The real server does not respond to the request, and has sent nothing.
+    Rejected {
+        /// Stream id.
         stream: u64,
-        /// Why.
-        reason: Reason,
+        /// Why it does not.
+        reason: RejectReason,
     },
-    /// All of the answer was handed to the transport.
+    /// The transport has accepted the whole response.
     Sent {
-        /// The stream's id.
+        /// Stream id.
         stream: u64,
-        /// Bytes of the stream.
+        /// Length of the stream in bytes.
         final_size: u64,
-        /// The answer's status.
+        /// HTTP status.
         status: u16,
-        /// Bytes of the answer's body.
+        /// Length of the response body in bytes.
         bytes: u64,
     },
-    /// The client has acknowledged all of it.
-    Done {
-        /// The stream's id.
+    /// The client has acknowledged the whole response.
+    Acknowledged {
+        /// Stream id.
         stream: u64,
     },
-    /// The stream ended before its time. Nothing is sent on it any more; the balancer resets it.
-    Broken {
-        /// The stream's id.
+    /// The stream ended early. The real server sends no more on it; the balancer resets it.
+    Aborted {
+        /// Stream id.
         stream: u64,
-        /// RESET_STREAM's application error code.
+        /// Application error code for RESET_STREAM.
         code: u64,
-        /// RESET_STREAM's final size.
+        /// Final size for RESET_STREAM.
         final_size: u64,
     },
-    /// The share of MAX_DATA does not suffice.
+    /// The real server needs more of the client's MAX_DATA.
     Blocked {
-        /// The share that would, in bytes of all streams.
+        /// Total credit that would suffice, in bytes of all streams.
         credit: u64,
     },
-    /// What the client said breaks QUIC's rules; the connection is to be closed.
+    /// The client violated the protocol; the balancer must close the connection.
     Failed {
-        /// The transport error code (RFC 9000, section 20.1).
+        /// Transport error code (RFC 9000, section 20.1).
         code: u64,
     },
-    /// The path is the balancer's again.
+    /// The path belongs to the balancer again.
     Returned {
-        /// The lowest packet number that was not used.
+        /// The lowest unused packet number.
         next: u64,
     },
-    /// Packets wait for their numbers, of path 0; [`ToServer::Numbers`](super::ToServer::Numbers) answers.
-    Wants {
+    /// Packets wait for numbers of path 0; [`ToServer::Numbers`](super::ToServer::Numbers) responds.
+    NumbersNeeded {
         /// How many.
         count: u64,
     },
-    /// A probe has left for the client, which has acknowledged nothing for long.
-    Silent {
-        /// For how long, in microseconds.
-        silence: u64,
-        /// One more than the largest packet number that it acknowledged, as far as the real server has heard; 0: none.
+    /// The real server has sent a probe, because the client has not acknowledged anything for long.
+    NoAckReport {
+        /// Time without an acknowledgment in microseconds.
+        elapsed: u64,
+        /// One past the largest acknowledged packet number that the real server knows of; 0 if there is none.
         next: u64,
     },
 }
@@ -78,15 +78,15 @@ impl Message for ToBalancer {
     fn encode(&self, out: &mut BytesMut) {
         let (kind, fields): (u64, &[u64]) = match *self {
             Self::Accepted { stream } => (0x20, &[stream]),
-            Self::Refused { stream, reason } => (0x21, &[stream, reason as u64]),
+            Self::Rejected { stream, reason } => (0x21, &[stream, reason as u64]),
             Self::Sent {
                 stream,
                 final_size,
                 status,
                 bytes,
             } => (0x22, &[stream, final_size, status.into(), bytes]),
-            Self::Done { stream } => (0x23, &[stream]),
-            Self::Broken {
+            Self::Acknowledged { stream } => (0x23, &[stream]),
+            Self::Aborted {
                 stream,
                 code,
                 final_size,
@@ -94,8 +94,8 @@ impl Message for ToBalancer {
             Self::Blocked { credit } => (0x25, &[credit]),
             Self::Failed { code } => (0x26, &[code]),
             Self::Returned { next } => (0x27, &[next]),
-            Self::Wants { count } => (0x28, &[count]),
-            Self::Silent { silence, next } => (0x29, &[silence, next]),
+            Self::NumbersNeeded { count } => (0x28, &[count]),
+            Self::NoAckReport { elapsed, next } => (0x29, &[elapsed, next]),
         };
         wire::message(out, kind, |w| {
             fields.iter().for_each(|field| w.varint(*field));
@@ -103,7 +103,7 @@ impl Message for ToBalancer {
     }
 
     fn decode(wire: &mut BytesMut) -> Result<Option<Self>, Error> {
-        let limit = |kind| (0x20..=0x29).contains(&kind).then_some(SHORT);
+        let limit = |kind| (0x20..=0x29).contains(&kind).then_some(MAX_SHORT_BODY);
         let Some((kind, body)) = wire::take(wire, limit)? else {
             return Ok(None);
         };
@@ -112,7 +112,7 @@ impl Message for ToBalancer {
             0x20 => Self::Accepted {
                 stream: r.stream()?,
             },
-            0x21 => Self::Refused {
+            0x21 => Self::Rejected {
                 stream: r.stream()?,
                 reason: fields::reason(r.varint()?)?,
             },
@@ -122,10 +122,10 @@ impl Message for ToBalancer {
                 status: fields::status(r.varint()?)?,
                 bytes: r.varint()?,
             },
-            0x23 => Self::Done {
+            0x23 => Self::Acknowledged {
                 stream: r.stream()?,
             },
-            0x24 => Self::Broken {
+            0x24 => Self::Aborted {
                 stream: r.stream()?,
                 code: r.varint()?,
                 final_size: r.varint()?,
@@ -135,9 +135,9 @@ impl Message for ToBalancer {
             },
             0x26 => Self::Failed { code: r.varint()? },
             0x27 => Self::Returned { next: r.varint()? },
-            0x28 => Self::Wants { count: r.varint()? },
-            _ => Self::Silent {
-                silence: r.varint()?,
+            0x28 => Self::NumbersNeeded { count: r.varint()? },
+            _ => Self::NoAckReport {
+                elapsed: r.varint()?,
                 next: r.varint()?,
             },
         };

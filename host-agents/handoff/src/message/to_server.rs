@@ -1,4 +1,4 @@
-//! From the balancer to a real server.
+//! Messages from the balancer to a real server.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -7,47 +7,48 @@ use bytes::{Bytes, BytesMut};
 use noq::ConnectionId;
 
 use super::wire::{self, Reader, Writer};
-use super::{Cookie, Error, MAX_FEEDBACK, MAX_REQUEST, Message, SHORT, VERSION, fields};
+use super::{Cookie, Error, MAX_FEEDBACK, MAX_REQUEST, MAX_SHORT_BODY, Message, VERSION, fields};
 use crate::grant::{Grant, Keys};
 
-/// From the balancer to a real server.
+/// Message from the balancer to a real server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToServer {
-    /// Once, first on each stream: a path is the real server's, or, if that is 0, what it gets of its numbers.
+    /// First message on each stream: delegates a path, or, for path 0, the numbers that follow in [`Self::Numbers`].
     Open {
-        /// All that its packets need.
+        /// Everything that is needed to send packets.
         grant: Grant,
-        /// What is in their source; they leave from the grant's address if absent.
+        /// Contents of the packets' source addresses; the grant's server address if absent.
         cookie: Option<Cookie>,
-        /// Answers of fewer bytes are left to the balancer.
-        below: u64,
+        /// The real server rejects requests with shorter responses, in bytes.
+        min_size: u64,
     },
-    /// A stream to be answered.
+    /// Delegates a stream.
     Request {
-        /// The stream's id (client-initiated, bidirectional).
+        /// Stream id (client-initiated, bidirectional).
         stream: u64,
-        /// The client's newest MAX_STREAM_DATA for it; the transport parameter's holds if absent.
+        /// The client's newest MAX_STREAM_DATA; that of the transport parameter if absent.
         max_stream_data: Option<u64>,
-        /// All that the client says on it, as HTTP/3 frames ([`crate::request`]).
+        /// The whole request as HTTP/3 frames ([`crate::http3::request`]).
         http3: Bytes,
     },
-    /// QUIC frames of the client that concern the path and its streams: ACK with numbers as on the wire, MAX_DATA with the real server's share,
-    /// MAX_STREAM_DATA, STOP_SENDING, PATH_RESPONSE.
+    /// QUIC frames of the client about the path and its streams: ACK with numbers as on the wire, MAX_DATA with the real
+    /// server's credit, MAX_STREAM_DATA, STOP_SENDING, PATH_RESPONSE.
     Feedback(Bytes),
-    /// Packets are sealed by these from now on.
+    /// The keys for all further packets.
     Keys(Keys),
-    /// The path's addresses are others.
+    /// The addresses of the path have changed.
     Moved {
-        /// Where to.
+        /// Destination of packets.
         client: SocketAddr,
-        /// Where from.
+        /// Source of packets.
         server: SocketAddr,
     },
-    /// The client has another id on the path.
+    /// The client's connection id for the path has changed.
     ConnectionId(ConnectionId),
-    /// Of path 0, these packet numbers are the real server's. It asked for them by [`ToBalancer::Wants`](super::ToBalancer::Wants), and may have got fewer.
+    /// Packet numbers of path 0, in response to [`ToBalancer::NumbersNeeded`](super::ToBalancer::NumbersNeeded); possibly
+    /// fewer than requested.
     Numbers(Range<u64>),
-    /// Nothing is to be sent any more; [`ToBalancer::Returned`] answers.
+    /// Ends the delegation; [`ToBalancer::Returned`](super::ToBalancer::Returned) responds.
     Stop,
 }
 
@@ -57,12 +58,12 @@ impl Message for ToServer {
             Self::Open {
                 grant,
                 cookie,
-                below,
+                min_size,
             } => wire::message(out, 0x00, |w| {
                 w.varint(VERSION);
                 fields::put_grant(w, grant);
                 fields::put_cookie(w, cookie.as_ref());
-                w.varint(*below);
+                w.varint(*min_size);
             }),
             Self::Request {
                 stream,
@@ -92,7 +93,7 @@ impl Message for ToServer {
         let limit = |kind| match kind {
             0x01 => Some(MAX_REQUEST + 32),
             0x02 => Some(MAX_FEEDBACK),
-            0x00..=0x07 => Some(SHORT),
+            0x00..=0x07 => Some(MAX_SHORT_BODY),
             _ => None,
         };
         let Some((kind, body)) = wire::take(wire, limit)? else {
@@ -108,7 +109,7 @@ impl Message for ToServer {
                 Self::Open {
                     grant: fields::grant(&mut r)?,
                     cookie: fields::cookie(&mut r)?,
-                    below: r.varint()?,
+                    min_size: r.varint()?,
                 }
             }
             0x01 => Self::Request {

@@ -1,4 +1,4 @@
-//! The frame around messages, and fields that are of no one message.
+//! Message framing, and encoding of simple fields.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,7 +7,7 @@ use frontage_quic_wire::{read_varint, write_varint};
 
 use super::Error;
 
-/// Appends a message whose body `write` writes.
+/// Append a message whose body `write` writes.
 pub(super) fn message(out: &mut BytesMut, kind: u64, write: impl FnOnce(&mut Writer)) {
     let mut body = Writer(Vec::new());
     write(&mut body);
@@ -16,8 +16,8 @@ pub(super) fn message(out: &mut BytesMut, kind: u64, write: impl FnOnce(&mut Wri
     out.extend_from_slice(&body.0);
 }
 
-/// Takes the first message's type and body off `wire`, if they are there whole. `limit` knows the types, and how long their bodies may be; it is
-/// asked before anything of the body is waited for.
+/// Remove the first message from `wire` and return its type and body; `None` if it is incomplete. `limit` returns the
+/// maximum body length of a type, and is checked before the body has arrived.
 pub(super) fn take(
     wire: &mut BytesMut,
     limit: impl Fn(u64) -> Option<usize>,
@@ -60,12 +60,12 @@ impl Writer {
         self.0.put_u64(value);
     }
 
-    /// As they are, to the body's end.
+    /// Append bytes that reach to the end of the body.
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         self.0.put_slice(bytes);
     }
 
-    /// With their number before them.
+    /// Append bytes with their length in front.
     pub(super) fn counted(&mut self, bytes: &[u8]) {
         self.varint(bytes.len() as u64);
         self.bytes(bytes);
@@ -120,7 +120,7 @@ impl Reader {
         self.0.try_get_u64().map_err(|_| Error::Truncated)
     }
 
-    /// The next `n` bytes, which share the message's memory.
+    /// Return the next `n` bytes, which share the message's memory.
     pub(super) fn bytes(&mut self, n: usize) -> Result<Bytes, Error> {
         if n > self.0.len() {
             return Err(Error::Truncated);
@@ -128,13 +128,13 @@ impl Reader {
         Ok(self.0.split_to(n))
     }
 
-    /// What the number before it says; `wrong` tells those apart that it may not be.
+    /// Return the bytes whose length is in front of them; `check` returns an error for an invalid length.
     pub(super) fn counted(
         &mut self,
-        wrong: impl FnOnce(u64) -> Option<Error>,
+        check: impl FnOnce(u64) -> Option<Error>,
     ) -> Result<Bytes, Error> {
         let n = self.varint()?;
-        if let Some(error) = wrong(n) {
+        if let Some(error) = check(n) {
             return Err(error);
         }
         self.bytes(usize::try_from(n).map_err(|_| Error::Truncated)?)
@@ -152,7 +152,7 @@ impl Reader {
     }
 
     pub(super) fn stream(&mut self) -> Result<u64, Error> {
-        // RFC 9000, section 2.1: the two lowest bits say who opened it, and whether it goes both ways.
+        // The two lowest bits tell the initiator and the direction (RFC 9000, section 2.1).
         match self.varint()? {
             id if id % 4 == 0 => Ok(id),
             id => Err(Error::StreamId(id)),
@@ -174,7 +174,7 @@ impl Reader {
         Ok(array)
     }
 
-    /// All that is left.
+    /// Return the rest of the body.
     pub(super) fn rest(&mut self) -> Bytes {
         self.0.split_to(self.0.len())
     }

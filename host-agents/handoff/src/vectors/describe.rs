@@ -6,18 +6,18 @@ use super::hex;
 use crate::grant::{Grant, Keys};
 use crate::message::{Cookie, ToBalancer, ToServer};
 
-/// Type and fields of a message to a real server.
+/// Return type and fields of a message to a real server.
 pub fn to_server(message: &ToServer) -> Value {
     match message {
         ToServer::Open {
             grant,
             cookie,
-            below,
+            min_size,
         } => json!({
             "type": "open",
             "grant": describe_grant(grant),
             "cookie": cookie.as_ref().map(describe_cookie),
-            "below": below,
+            "min_size": min_size,
         }),
         ToServer::Request {
             stream,
@@ -42,12 +42,12 @@ pub fn to_server(message: &ToServer) -> Value {
     }
 }
 
-/// Type and fields of a message to a balancer.
+/// Return type and fields of a message to a balancer.
 pub fn to_balancer(message: &ToBalancer) -> Value {
     match message {
         ToBalancer::Accepted { stream } => json!({"type": "accepted", "stream": stream}),
-        ToBalancer::Refused { stream, reason } => {
-            json!({"type": "refused", "stream": stream, "reason": reason.name()})
+        ToBalancer::Rejected { stream, reason } => {
+            json!({"type": "rejected", "stream": stream, "reason": reason.name()})
         }
         ToBalancer::Sent {
             stream,
@@ -61,20 +61,20 @@ pub fn to_balancer(message: &ToBalancer) -> Value {
             "status": status,
             "bytes": bytes,
         }),
-        ToBalancer::Done { stream } => json!({"type": "done", "stream": stream}),
-        ToBalancer::Broken {
+        ToBalancer::Acknowledged { stream } => json!({"type": "acknowledged", "stream": stream}),
+        ToBalancer::Aborted {
             stream,
             code,
             final_size,
         } => {
-            json!({"type": "broken", "stream": stream, "code": code, "final_size": final_size})
+            json!({"type": "aborted", "stream": stream, "code": code, "final_size": final_size})
         }
         ToBalancer::Blocked { credit } => json!({"type": "blocked", "credit": credit}),
         ToBalancer::Failed { code } => json!({"type": "failed", "code": code}),
         ToBalancer::Returned { next } => json!({"type": "returned", "next": next}),
-        ToBalancer::Wants { count } => json!({"type": "wants", "count": count}),
-        ToBalancer::Silent { silence, next } => {
-            json!({"type": "silent", "silence_us": silence, "next": next})
+        ToBalancer::NumbersNeeded { count } => json!({"type": "numbers_needed", "count": count}),
+        ToBalancer::NoAckReport { elapsed, next } => {
+            json!({"type": "no_ack_report", "elapsed_us": elapsed, "next": next})
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which cases there are.
+//! Cases of the test vectors.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use noq::ConnectionId;
 use super::{Invalid, Message, Vectors, describe, hex, read};
 use crate::grant::{Grant, Keys};
 use crate::message::{
-    Cookie, MAX_FEEDBACK, MAX_REQUEST, Message as _, Reason, ToBalancer, ToServer,
+    Cookie, MAX_FEEDBACK, MAX_REQUEST, Message as _, RejectReason, ToBalancer, ToServer,
 };
 
-/// All vectors.
+/// Generate all vectors.
 pub fn generate() -> Vectors {
     Vectors {
         to_server: messages_to_server().map(case_to_server).collect(),
@@ -42,7 +42,7 @@ fn secret(length: usize, first: u8) -> Bytes {
     (first..).take(length).collect()
 }
 
-/// A grant over IPv6, and one with every field different, over IPv4.
+/// Return a grant over IPv6, and one over IPv4 with every field different.
 fn grants() -> [Grant; 2] {
     let small = Grant {
         path: 1,
@@ -79,7 +79,7 @@ fn grants() -> [Grant; 2] {
     [small, large]
 }
 
-/// Of every type, with each optional field there and absent.
+/// Return messages of every type, with each optional field present and absent.
 pub(super) fn messages_to_server() -> impl Iterator<Item = ToServer> {
     let [small, large] = grants();
     let shared = Grant {
@@ -92,10 +92,10 @@ pub(super) fn messages_to_server() -> impl Iterator<Item = ToServer> {
         prefix: 0x2001_0db8_0000_0007,
         epoch,
     };
-    let open = |grant: &Grant, cookie, below| ToServer::Open {
+    let open = |grant: &Grant, cookie, min_size| ToServer::Open {
         grant: grant.clone(),
         cookie,
-        below,
+        min_size,
     };
     [
         open(&small, None, 0),
@@ -132,7 +132,7 @@ pub(super) fn messages_to_server() -> impl Iterator<Item = ToServer> {
 
 pub(super) fn messages_to_balancer() -> impl Iterator<Item = ToBalancer> {
     let stream = 4;
-    let refused = Reason::ALL.map(|reason| ToBalancer::Refused { stream, reason });
+    let rejected = RejectReason::ALL.map(|reason| ToBalancer::Rejected { stream, reason });
     let others = [
         ToBalancer::Accepted { stream },
         ToBalancer::Sent {
@@ -141,8 +141,8 @@ pub(super) fn messages_to_balancer() -> impl Iterator<Item = ToBalancer> {
             status: 200,
             bytes: 1_000_000,
         },
-        ToBalancer::Done { stream: 1 << 30 },
-        ToBalancer::Broken {
+        ToBalancer::Acknowledged { stream: 1 << 30 },
+        ToBalancer::Aborted {
             stream,
             code: 0x102,
             final_size: 77,
@@ -152,25 +152,25 @@ pub(super) fn messages_to_balancer() -> impl Iterator<Item = ToBalancer> {
         ToBalancer::Returned {
             next: (1 << 40) + 9,
         },
-        ToBalancer::Wants { count: 26 },
-        ToBalancer::Silent {
-            silence: 435_000,
+        ToBalancer::NumbersNeeded { count: 26 },
+        ToBalancer::NoAckReport {
+            elapsed: 435_000,
             next: 26,
         },
     ];
-    refused.into_iter().chain(others)
+    rejected.into_iter().chain(others)
 }
 
-/// One for each error; the wire is read to find its name.
+/// Return one case for each error. Decoding it yields the name of the error.
 fn invalid() -> Vec<Invalid> {
     let [grant, _] = grants();
     let open = ToServer::Open {
         grant,
         cookie: None,
-        below: 0,
+        min_size: 0,
     };
     let open = case_to_server(open).wire;
-    // The grant with other digits: type and length have six, then come version, path, first, the id with its length, suite, secret.
+    // Replace digits of the grant: type and length take six, followed by version, path, first, connection id, suite, secret.
     let with = |at: usize, digits: &str| {
         let mut wire = open.clone();
         wire.replace_range(at..at + digits.len(), digits);
@@ -190,7 +190,7 @@ fn invalid() -> Vec<Invalid> {
         with(30, "1304"),
         with(34, "30"),
         with(34, "21"),
-        // Where the parameters' length was, 4097.
+        // Length of the parameters: 4097.
         with(open.find("06040480").expect("parameters"), "5001"),
         "030100".to_owned(),
         "03020003".to_owned(),
@@ -216,12 +216,12 @@ fn invalid() -> Vec<Invalid> {
     ];
     let cases = to_server.iter().map(|wire| ("to_server", wire.as_str()));
     let cases = cases.chain(to_balancer.iter().map(|wire| ("to_balancer", *wire)));
-    cases.map(refused).collect()
+    cases.map(invalid_case).collect()
 }
 
-fn refused((direction, wire): (&str, &str)) -> Invalid {
+fn invalid_case((direction, wire): (&str, &str)) -> Invalid {
     let error = read(direction, &super::bytes(wire));
-    let error = error.expect_err("the vectors' invalid cases are");
+    let error = error.expect_err("invalid case");
     Invalid {
         direction: direction.into(),
         wire: wire.into(),

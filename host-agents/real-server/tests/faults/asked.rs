@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use frontage_handoff::http3;
-use frontage_handoff::message::{Cookie, Message as _, Reason, ToBalancer, ToServer};
+use frontage_handoff::message::{Cookie, Message as _, RejectReason, ToBalancer, ToServer};
 use frontage_testkit::privileged;
 use http::Request;
 use noq::{RecvStream, SendStream};
@@ -96,8 +96,8 @@ fn a_share_is_asked_for_as_it_is_needed() {
         assert!(
             matches!(
                 silent,
-                ToBalancer::Silent {
-                    silence: 100_000..,
+                ToBalancer::NoAckReport {
+                    elapsed: 100_000..,
                     ..
                 }
             ),
@@ -106,7 +106,7 @@ fn a_share_is_asked_for_as_it_is_needed() {
         balancer.say(&ToServer::Stop).await;
         loop {
             match balancer.hear().await {
-                ToBalancer::Silent { .. } => {}
+                ToBalancer::NoAckReport { .. } => {}
                 ToBalancer::Returned { next } => break assert!(next > FIRST),
                 other => panic!("{other:?}"),
             }
@@ -131,15 +131,15 @@ fn a_missing_cookie_key_is_told() {
         let mut balancer = Stream::open(&world, Some(cookie), CREDIT).await;
         for stream in [0, 4] {
             balancer.ask(stream, "small", 10_000).await;
-            let reason = Reason::Path;
+            let reason = RejectReason::Path;
             assert_eq!(
                 balancer.hear().await,
-                ToBalancer::Refused { stream, reason }
+                ToBalancer::Rejected { stream, reason }
             );
         }
         balancer.say(&ToServer::Stop).await;
         assert_eq!(balancer.hear().await, ToBalancer::Returned { next: FIRST });
     });
     assert_eq!(world.server_metric(0, "failed_grants_total"), 1);
-    assert_eq!(world.server_metric(0, "refused_total{reason=\"path\"}"), 2);
+    assert_eq!(world.server_metric(0, "rejected_total{reason=\"path\"}"), 2);
 }

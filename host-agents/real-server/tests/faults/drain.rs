@@ -38,7 +38,7 @@ fn a_real_server_finishes_what_it_sends() {
     while_it_sends("ends", async |world, files, client, long| {
         // SAFETY: a process that we started and that its namespace has not waited for.
         unsafe { libc::kill(world.processes[0] as i32, libc::SIGTERM) };
-        let refused = "real_server_refused_total{server=\"rs0.test\",reason=\"busy\"}";
+        let refused = "real_server_rejected_total{server=\"rs0.test\",reason=\"busy\"}";
         // The balancer answers what is refused.
         while world.balancer_metric(refused) == 0 {
             let got = client.get("short").await.unwrap();

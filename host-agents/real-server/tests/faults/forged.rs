@@ -36,11 +36,11 @@ pub fn open(cookie: Option<Cookie>, credit: u64) -> Vec<u8> {
         rtt: Duration::from_millis(1),
     };
     let mut wire = BytesMut::new();
-    let below = 0;
+    let min_size = 0;
     ToServer::Open {
         grant,
         cookie,
-        below,
+        min_size,
     }
     .encode(&mut wire);
     wire.to_vec()
@@ -70,7 +70,7 @@ fn what_is_no_grant_is_refused_by_name() {
     std::fs::create_dir(world.folder.join("other")).unwrap();
     let other = Ca::new(&world.folder.join("other"));
     other.issue("lb.test");
-    let strangers = || world.server_metric(0, "strangers_total");
+    let strangers = || world.server_metric(0, "rejected_links_total");
     let malformed =
         |reason: &str| world.server_metric(0, &format!("malformed_total{{reason=\"{reason}\"}}"));
     run(&world, async || {

@@ -72,7 +72,8 @@ fn keys_are_updated_while_real_servers_send() {
         client.close().await;
     });
     assert!(
-        (0..2).all(|i| world.answers(i) > 0 && world.server_metric(i, "bad_feedback_total") == 0)
+        (0..2)
+            .all(|i| world.answers(i) > 0 && world.server_metric(i, "invalid_feedback_total") == 0)
     );
-    assert_eq!(world.balancer_metric("handoff_kept_total"), 0);
+    assert_eq!(world.balancer_metric("handoff_local_total"), 0);
 }

@@ -35,6 +35,6 @@ fn real_servers_follow_a_client() {
     });
     for server in 0..2 {
         assert!(world.answers(server) > 0);
-        assert_eq!(world.server_metric(server, "bad_feedback_total"), 0);
+        assert_eq!(world.server_metric(server, "invalid_feedback_total"), 0);
     }
 }

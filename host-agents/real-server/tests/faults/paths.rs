@@ -25,7 +25,7 @@ fn real_servers_take_turns_with_a_path() {
             assert!(got == Ok((200, files[0].1.clone())));
             // Until then the path is in use.
             until("the answer is counted", || {
-                all("answers_total") + world.balancer_metric("handoff_kept_total") == done
+                all("answers_total") + world.balancer_metric("handoff_local_total") == done
             })
             .await;
         }
@@ -39,6 +39,6 @@ fn real_servers_take_turns_with_a_path() {
             world.answers(server)
         );
     }
-    assert_eq!(all("broken_total"), 0);
+    assert_eq!(all("aborted_total"), 0);
     assert!(all("returned_paths_total") >= 9);
 }

@@ -71,7 +71,7 @@ fn a_client_changes_ids(name: &str, paths: u32) {
         client.close().await;
     });
     assert_eq!(world.balancer_metric("body_bytes_total"), 0);
-    assert_eq!(world.says_of(0, "broken_total"), 0);
+    assert_eq!(world.says_of(0, "aborted_total"), 0);
 }
 
 #[test]

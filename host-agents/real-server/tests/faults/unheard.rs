@@ -73,7 +73,7 @@ fn a_server_is_not_heard(name: &str, paths: u32) {
     });
     assert_eq!(world.says_of(0, "unheard_total"), 1);
     assert_eq!(world.says_of(1, "unheard_total"), 0);
-    assert_eq!(world.says_of(0, "broken_total"), 1);
+    assert_eq!(world.says_of(0, "aborted_total"), 1);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn a_share_grows_with_what_was_sent() {
                     break;
                 }
                 // The client says nothing.
-                ToBalancer::Silent { .. } => {}
+                ToBalancer::NoAckReport { .. } => {}
                 other => panic!("{other:?}"),
             }
         }

@@ -191,8 +191,8 @@ fn every_byte_is_right() {
         kinds.join(", "),
         soak.bytes.load(Relaxed) / 1_000_000,
         soak.begun.elapsed().as_secs(),
-        world.balancer_metric("handoff_kept_total"),
-        of_all("broken_total"),
+        world.balancer_metric("handoff_local_total"),
+        of_all("aborted_total"),
         of_all("unheard_total"),
     );
     assert!(wrong.is_empty(), "seed {}: {}", soak.seed, wrong.join("\n"));

@@ -50,7 +50,7 @@ def write(folder: Path) -> None:
     write_resolver(folder, ("::1", ISP_ADDRESS), DNS_PORT, ZONE_NAME, SERVER_ADDRESS, RESOLVER_OPTIONS)
     (folder / "www").mkdir()
     for retry, port in PORTS.items():
-        limit = "unproven_handshakes = 0\n" if retry else ""
+        limit = "max_unvalidated_handshakes = 0\n" if retry else ""
         (folder / f"server-{port}.toml").write_text(SERVER.format(port=port, retry=limit))
     (folder / "proxy.toml").write_text(PROXY)
     extensions = f"subjectAltName=DNS:*.{ZONE_NAME}", "basicConstraints=critical,CA:FALSE"

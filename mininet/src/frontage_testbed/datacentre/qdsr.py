@@ -80,7 +80,7 @@ class QdsrTestbed(QuicTestbed):
 
     def kept_requests(self) -> int:
         """Return the number of requests that the balancer answered itself because it could not delegate them."""
-        return int(self.agent(self.balancer).total("frontage_cclb7_quic_handoff_kept_total"))
+        return int(self.agent(self.balancer).total("frontage_cclb7_quic_handoff_local_total"))
 
     def open_requests(self) -> dict[str, int]:
         """Return the requests in progress at each real server, by the balancer's count."""

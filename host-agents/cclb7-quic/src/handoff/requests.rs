@@ -1,0 +1,224 @@
+//! Delegation of one client connection's requests.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+use frontage_handoff::delegator::{self, StreamEnd};
+use frontage_handoff::http3;
+use frontage_handoff::message::{MAX_REQUEST, RejectReason, ToServer};
+use h3::error::Code;
+use http::Request;
+use noq::VarInt;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::client::Client;
+use super::counters::LocalReason;
+use super::servers::{Pool, RealServer, RealServers, request_key};
+use super::sessions::Sessions;
+use super::streams::StreamUpdate;
+use crate::body::{Error, RequestBody};
+
+/// Maximum length in bytes of a request body that is delegated. The balancer proxies longer ones as they arrive.
+const MAX_BODY: usize = 64 << 10;
+
+/// The response of a real server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DelegatedResponse {
+    /// Name of the real server.
+    pub server: String,
+    /// HTTP status; 0 if unknown.
+    pub status: u16,
+    /// Bytes of the body.
+    pub bytes: u64,
+    /// Whether the client has received the whole response.
+    pub is_complete: bool,
+}
+
+impl DelegatedResponse {
+    /// Return the response of `server` before anything is known about it.
+    fn new(server: &RealServer) -> Self {
+        Self {
+            server: server.name.clone(),
+            status: 0,
+            bytes: 0,
+            is_complete: false,
+        }
+    }
+}
+
+/// Outcome of an attempt to delegate a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A real server has handled the request. The caller must finish noq's half of the stream or, if the response is
+    /// incomplete, reset it with [`delegator::RESET_PLACEHOLDER`].
+    Delegated(DelegatedResponse),
+    /// Nothing was sent, so the balancer must respond itself.
+    Local,
+}
+
+/// Delegates the requests of one client connection.
+pub struct RequestDelegator {
+    client: Client,
+    servers: Arc<RealServers>,
+    sessions: Sessions,
+}
+
+impl RequestDelegator {
+    /// Create the delegator of `client`'s requests.
+    pub fn new(client: Client, servers: Arc<RealServers>) -> Self {
+        Self {
+            sessions: Sessions::new(client.clone(), servers.clone()),
+            client,
+            servers,
+        }
+    }
+
+    /// Update the connection's keys while no packets are in flight that would be lost by the update.
+    pub async fn update_keys(&self) {
+        let client = &self.client;
+        client.delegator.update_keys(&client.connection).await;
+    }
+
+    /// Have a real server of `pool` respond to `request` on `stream`. Of the request, only the body may be incomplete.
+    ///
+    /// # Errors
+    /// If the client does not send the whole body.
+    pub async fn delegate(
+        &self,
+        pool: &Pool,
+        stream: u64,
+        request: &mut Request<RequestBody>,
+    ) -> Result<Outcome, Error> {
+        let body = request.body_mut().collect_up_to(MAX_BODY).await?;
+        let http3 = body.map(|body| http3::request(request, &body));
+        let delegated = match http3.filter(|http3| http3.len() <= MAX_REQUEST) {
+            Some(http3) => {
+                let key = request_key(request.uri());
+                self.delegate_encoded(pool, stream, key, http3).await
+            }
+            None => Err(LocalReason::Large),
+        };
+        Ok(match delegated {
+            Ok(response) => Outcome::Delegated(response),
+            Err(reason) => {
+                self.servers.on_local(reason);
+                Outcome::Local
+            }
+        })
+    }
+
+    async fn delegate_encoded(
+        &self,
+        pool: &Pool,
+        stream: u64,
+        key: u64,
+        http3: Bytes,
+    ) -> Result<DelegatedResponse, LocalReason> {
+        let session = self.sessions.choose(pool, key).await;
+        let session = session.ok_or(LocalReason::Unavailable)?;
+        let delegator = &self.client.delegator;
+        let max_stream_data = delegator
+            .delegate_stream(session.delegation, stream)
+            .map_err(|_| LocalReason::Unavailable)?;
+        let message = ToServer::Request {
+            stream,
+            max_stream_data,
+            http3,
+        };
+        let server = &self.servers.list()[session.server];
+        let Some(updates) = session.request(stream, &message) else {
+            return self.reject(server, stream, LocalReason::Unavailable);
+        };
+        let load = server.add_load();
+        let response = self.follow(server, stream, updates).await;
+        session.forget(stream);
+        drop(load);
+        response
+    }
+
+    /// Return a stream to the balancer, on which nothing was or will be sent.
+    fn reject(
+        &self,
+        server: &RealServer,
+        stream: u64,
+        reason: LocalReason,
+    ) -> Result<DelegatedResponse, LocalReason> {
+        match self.client.delegator.reject_stream(stream) {
+            Ok(()) => Err(reason),
+            Err(error) => {
+                self.close(&error);
+                Ok(DelegatedResponse::new(server))
+            }
+        }
+    }
+
+    /// Follow the updates of a stream to its end.
+    async fn follow(
+        &self,
+        server: &RealServer,
+        stream: u64,
+        mut updates: UnboundedReceiver<StreamUpdate>,
+    ) -> Result<DelegatedResponse, LocalReason> {
+        let counters = &server.counters;
+        let mut response = DelegatedResponse::new(server);
+        let mut size = 0;
+        let end = loop {
+            match updates.recv().await {
+                Some(StreamUpdate::Rejected(reason)) => {
+                    count_rejection(server, reason);
+                    return self.reject(server, stream, LocalReason::Rejected);
+                }
+                Some(StreamUpdate::Sent {
+                    final_size,
+                    status,
+                    bytes,
+                }) => {
+                    size = final_size;
+                    (response.status, response.bytes) = (status, bytes);
+                    counters.body_bytes.fetch_add(bytes, Relaxed);
+                }
+                Some(StreamUpdate::Acknowledged) => {
+                    counters.completed.fetch_add(1, Relaxed);
+                    response.is_complete = true;
+                    break StreamEnd::Complete { final_size: size };
+                }
+                Some(StreamUpdate::Aborted { code, final_size }) => {
+                    counters.aborted.fetch_add(1, Relaxed);
+                    break StreamEnd::Reset {
+                        code,
+                        final_size: Some(final_size),
+                    };
+                }
+                None => {
+                    counters.aborted.fetch_add(1, Relaxed);
+                    break StreamEnd::Reset {
+                        code: Code::H3_INTERNAL_ERROR.value(),
+                        final_size: None,
+                    };
+                }
+            }
+        };
+        if let Err(error) = self.client.delegator.reclaim_stream(stream, end) {
+            self.close(&error);
+        }
+        Ok(response)
+    }
+
+    /// Close the connection because a stream cannot be ended as the real server says. The client would wait for its end
+    /// for ever.
+    fn close(&self, error: &delegator::Error) {
+        tracing::warn!("hand-off: {error}");
+        let code = VarInt::from_u64(Code::H3_INTERNAL_ERROR.value()).expect("valid varint");
+        self.client
+            .connection
+            .close(code, b"a stream cannot be ended");
+    }
+}
+
+fn count_rejection(server: &RealServer, reason: RejectReason) {
+    let reasons = RejectReason::ALL.iter().zip(&server.counters.rejected);
+    for (_, counter) in reasons.filter(|(known, _)| **known == reason) {
+        counter.fetch_add(1, Relaxed);
+    }
+}

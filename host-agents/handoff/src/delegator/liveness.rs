@@ -1,0 +1,214 @@
+//! Detection of real servers whose packets do not reach the client (QDSR, section 6.2).
+//!
+//! ```text
+//!   real server   probe, NoAckReport ......... probe, NoAckReport ............. unreachable: the delegation ends
+//!   balancer             PING on its own path ...... PING on its own path ...... |
+//!   client                     acknowledges the PING         acknowledges the PING, but not the real server
+//! ```
+//!
+//! A client that is offline acknowledges neither. When it comes back, it may acknowledge the balancer's next packet although
+//! it has not received the real server's last probe. The client must therefore have acknowledged the balancer at one probe of
+//! the real server, and again at a later one when it has been silent for long enough. Some of its acknowledgments may
+//! not have reached the real server yet, so the report includes what the real server has received. No timer is involved:
+//! the balancer reads the client's packets in order, so it reads the response to the first probe before the second
+//! acknowledgment, however busy it is.
+
+use frontage_quic::session::Nonce;
+use frontage_quic_wire::frames::Ack;
+
+use super::paths::Delegation;
+
+/// Whether the packets of one real server reach the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ReachabilityMonitor {
+    /// No report since the client last acknowledged a packet of the real server.
+    #[default]
+    Idle,
+    /// The real server has sent a probe, and noq's next packet probes the client. `is_final`: for the last time.
+    ProbePending { is_final: bool },
+    /// This packet of noq probes the client.
+    ProbeSent { packet: Nonce, is_final: bool },
+    /// The client has acknowledged a packet of noq.
+    Alive,
+    /// The client acknowledges noq's packets but not those of the real server.
+    Unreachable,
+}
+
+impl ReachabilityMonitor {
+    /// The real server has sent a probe; `is_final` if the client has been silent for long enough.
+    pub(super) fn on_report(&mut self, is_final: bool) {
+        *self = match self {
+            Self::Unreachable => Self::Unreachable,
+            Self::Alive => Self::ProbePending { is_final },
+            Self::ProbePending { is_final: true } | Self::ProbeSent { is_final: true, .. } => {
+                Self::ProbePending { is_final: true }
+            }
+            _ => Self::ProbePending { is_final: false },
+        };
+    }
+
+    fn on_sent(&mut self, packet: Nonce) {
+        if let Self::ProbePending { is_final } = *self {
+            *self = Self::ProbeSent { packet, is_final };
+        }
+    }
+
+    /// Handle an ACK of noq's packets. Returns whether the real server is now unreachable.
+    fn on_ack(&mut self, is_acked: impl Fn(Nonce) -> bool) -> bool {
+        match *self {
+            Self::ProbeSent { packet, is_final } if is_acked(packet) => {
+                *self = if is_final {
+                    Self::Unreachable
+                } else {
+                    Self::Alive
+                };
+                is_final
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Probes of noq on behalf of all monitors of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Prober {
+    /// The path on which noq's next packet is a probe.
+    pending_on: Option<u32>,
+    /// Whether some monitor waits for an acknowledgment.
+    is_outstanding: bool,
+}
+
+impl Prober {
+    /// Use noq's next packet on `path` as a probe.
+    pub(super) fn request(&mut self, path: u32) {
+        self.pending_on = Some(path);
+    }
+
+    /// noq sends a packet.
+    #[inline]
+    pub(super) fn on_sent<'a>(
+        &mut self,
+        packet: Nonce,
+        delegations: impl Iterator<Item = &'a mut Delegation>,
+    ) {
+        if self.pending_on == Some(packet.path) {
+            self.pending_on = None;
+            self.is_outstanding = true;
+            for delegation in delegations {
+                delegation.monitor_mut().on_sent(packet);
+            }
+        }
+    }
+
+    /// The client acknowledges packets.
+    #[inline]
+    pub(super) fn on_ack<'a>(
+        &mut self,
+        ack: &Ack<'_>,
+        delegations: impl Iterator<Item = &'a mut Delegation>,
+    ) {
+        if !self.is_outstanding {
+            return;
+        }
+        self.is_outstanding = false;
+        // noq's own path may have changed since an earlier probe, and each path has its own numbers.
+        let is_acked = |packet: Nonce| {
+            packet.path == ack.path && ack.ranges().any(|range| range.contains(&packet.number))
+        };
+        for delegation in delegations {
+            let monitor = delegation.monitor_mut();
+            let is_unreachable = monitor.on_ack(is_acked);
+            self.is_outstanding |= matches!(monitor, ReachabilityMonitor::ProbeSent { .. });
+            if is_unreachable {
+                delegation.feedback().set_unreachable();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frontage_quic_wire::frames::{Frame, read};
+
+    use super::super::paths::Paths;
+    use super::*;
+
+    fn packet(number: u64) -> Nonce {
+        Nonce { path: 0, number }
+    }
+
+    #[test]
+    fn client_that_answers_balancer_twice_but_not_real_server_is_unreachable() {
+        let mut monitor = ReachabilityMonitor::default();
+        assert!(!monitor.on_ack(|_| true));
+        monitor.on_report(false);
+        monitor.on_sent(packet(7));
+        monitor.on_sent(packet(8));
+        assert!(!monitor.on_ack(|acked| acked == packet(8)));
+        assert!(!monitor.on_ack(|acked| acked == packet(7)));
+        assert_eq!(monitor, ReachabilityMonitor::Alive);
+        // The client has not been silent for long enough.
+        monitor.on_report(false);
+        monitor.on_sent(packet(9));
+        assert!(!monitor.on_ack(|acked| acked == packet(9)));
+        assert_eq!(monitor, ReachabilityMonitor::Alive);
+        monitor.on_report(true);
+        monitor.on_sent(packet(10));
+        // Packet 10 is lost.
+        monitor.on_report(true);
+        monitor.on_sent(packet(11));
+        assert!(!monitor.on_ack(|acked| acked == packet(10)));
+        assert!(monitor.on_ack(|acked| acked == packet(11)));
+        monitor.on_report(true);
+        assert_eq!(monitor, ReachabilityMonitor::Unreachable);
+    }
+
+    /// noq probes for two delegations, on two paths of its own.
+    #[test]
+    fn same_number_on_another_path_is_not_an_answer() {
+        let (mut paths, mut prober) = (Paths::default(), Prober::default());
+        for (delegated, own) in [(5, 0), (6, 2)] {
+            let path = paths.get_or_new(delegated).expect("room");
+            path.delegate(0).expect("owned by noq");
+            let delegation = path.delegation().expect("delegated");
+            delegation.monitor_mut().on_report(false);
+            prober.request(own);
+            let nonce = Nonce {
+                path: own,
+                number: 7,
+            };
+            prober.on_sent(nonce, paths.delegations());
+        }
+        let wire = [0x3e, 2, 7, 0, 0, 0];
+        let Some(Frame::Ack(ack)) = read(&wire).next() else {
+            panic!("not an ACK");
+        };
+        prober.on_ack(&ack, paths.delegations());
+        let monitors: Vec<_> = paths.delegations().map(|d| d.monitor()).collect();
+        let still_waiting = ReachabilityMonitor::ProbeSent {
+            packet: packet(7),
+            is_final: false,
+        };
+        assert_eq!(monitors, [still_waiting, ReachabilityMonitor::Alive]);
+        assert!(prober.is_outstanding);
+    }
+
+    /// StreamPair noq's probe and the real server's are lost.
+    #[test]
+    fn offline_client_never_becomes_unreachable() {
+        let mut monitor = ReachabilityMonitor::default();
+        for _ in 0..3 {
+            monitor.on_report(true);
+            monitor.on_sent(packet(1));
+            monitor.on_report(true);
+            monitor.on_sent(packet(2));
+            // The client acknowledges another packet of noq later.
+            assert!(!monitor.on_ack(|acked| acked == packet(3)));
+        }
+        monitor.on_report(true);
+        assert_eq!(
+            monitor,
+            ReachabilityMonitor::ProbePending { is_final: false }
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! Policies that assign a request to a real server (QDSR, section 2.1).
+
+use serde::Deserialize;
+
+/// Policy that chooses one of several real servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// In turn.
+    RoundRobin,
+    /// At random.
+    Random,
+    /// The one with the fewest active requests of this balancer.
+    LeastLoad,
+    /// By host and path, so that each real server caches its share. If one leaves, the others keep their requests
+    /// (rendezvous hashing).
+    ConsistentHash,
+}
+
+/// A real server to choose from.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    /// [`hash`] of the name.
+    pub hash: u64,
+    /// Active requests.
+    pub load: u64,
+}
+
+/// Inputs of a policy besides the candidates.
+#[derive(Clone, Copy, Debug)]
+pub struct Draw {
+    /// Number of earlier choices.
+    pub turn: u64,
+    /// A random number.
+    pub random: u64,
+    /// [`hash`] of the request's host and path.
+    pub key: u64,
+}
+
+impl Policy {
+    /// Return the index of the chosen candidate; `None` if there are none.
+    pub fn choose(self, candidates: &[Candidate], draw: Draw) -> Option<usize> {
+        let count = candidates.len() as u64;
+        if count == 0 {
+            return None;
+        }
+        // Position of the rotation, so that equal candidates take turns.
+        let next = (draw.turn % count) as usize;
+        let indices = 0..candidates.len();
+        match self {
+            Self::RoundRobin => Some(next),
+            Self::Random => Some((draw.random % count) as usize),
+            Self::LeastLoad => {
+                let from_next = indices.map(|i| (next + i) % candidates.len());
+                from_next.min_by_key(|i| candidates[*i].load)
+            }
+            Self::ConsistentHash => indices.max_by_key(|i| mix(draw.key ^ candidates[*i].hash)),
+        }
+    }
+}
+
+/// Return the FNV-1a hash, finalized by [`mix`]. It is the same in every build of the balancer.
+pub fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
+    let octets = parts.into_iter().flatten();
+    mix(octets.fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
+        (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
+    }))
+}
+
+/// Apply the finalizer of MurmurHash3: every bit of the result depends on every bit of `n`.
+const fn mix(mut n: u64) -> u64 {
+    n = (n ^ n >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    n = (n ^ n >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    n ^ n >> 33
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Policy; 4] = [
+        Policy::RoundRobin,
+        Policy::Random,
+        Policy::LeastLoad,
+        Policy::ConsistentHash,
+    ];
+
+    fn candidates(loads: &[u64]) -> Vec<Candidate> {
+        let each = loads.iter().enumerate();
+        each.map(|(i, load)| Candidate {
+            hash: hash([format!("rs{i}").as_bytes()]),
+            load: *load,
+        })
+        .collect()
+    }
+
+    /// Return how often each candidate is chosen in `turns` turns.
+    fn counts(policy: Policy, candidates: &[Candidate], turns: u64) -> Vec<u64> {
+        let mut counts = vec![0; candidates.len()];
+        for turn in 0..turns {
+            let draw = Draw {
+                turn,
+                random: mix(turn + 1),
+                key: hash([turn.to_be_bytes().as_slice()]),
+            };
+            counts[policy.choose(candidates, draw).unwrap()] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn empty_candidate_list_yields_none() {
+        for policy in ALL {
+            let draw = Draw {
+                turn: 0,
+                random: 0,
+                key: 0,
+            };
+            assert_eq!(policy.choose(&[], draw), None);
+        }
+    }
+
+    #[test]
+    fn equal_candidates_get_equal_shares() {
+        for policy in ALL {
+            let counts = counts(policy, &candidates(&[3, 3, 3]), 9000);
+            assert!(
+                counts.iter().all(|n| (2800..3200).contains(n)),
+                "{policy:?}: {counts:?}"
+            );
+        }
+        assert_eq!(counts(Policy::RoundRobin, &candidates(&[9, 0]), 10), [5, 5]);
+    }
+
+    #[test]
+    fn least_load_chooses_least_loaded() {
+        assert_eq!(
+            counts(Policy::LeastLoad, &candidates(&[2, 1, 2]), 9),
+            [0, 9, 0]
+        );
+        assert_eq!(counts(Policy::LeastLoad, &candidates(&[1, 2, 1]), 9)[1], 0);
+    }
+
+    #[test]
+    fn leaving_server_does_not_move_other_requests() {
+        let all = candidates(&[0, 0, 0, 0]);
+        let some = &all[..3];
+        for turn in 0..1000_u64 {
+            let draw = Draw {
+                turn,
+                random: 0,
+                key: hash([turn.to_be_bytes().as_slice()]),
+            };
+            let before = Policy::ConsistentHash.choose(&all, draw).unwrap();
+            let after = Policy::ConsistentHash.choose(some, draw).unwrap();
+            assert!(before == after || before == 3);
+        }
+    }
+}
