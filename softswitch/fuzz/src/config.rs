@@ -1,4 +1,4 @@
-//! Forwarding pipeline configs.
+//! Sets forwarding pipeline configs.
 
 use prost::Message;
 use softswitch::proto::p4::v1::{
@@ -7,7 +7,7 @@ use softswitch::proto::p4::v1::{
 
 use crate::server::{DEVICE, Server, block_on, is_refusal};
 
-/// Sets a config over another. If it is refused, the other and its entries are still there.
+/// Replaces a config by another one. If the server refuses it, the first config must stay in place.
 pub fn run(data: &[u8]) {
     let Ok(request) = SetForwardingPipelineConfigRequest::decode(data) else {
         return;
@@ -22,7 +22,7 @@ pub fn run(data: &[u8]) {
             .client
             .get_forwarding_pipeline_config(get)
             .await
-            .expect("it is set");
+            .expect("a config is set");
         match server.set_config(request).await {
             Ok(()) => drop(server.read_everything().await),
             Err(status) => {
@@ -31,10 +31,10 @@ pub fn run(data: &[u8]) {
                     .client
                     .get_forwarding_pipeline_config(get)
                     .await
-                    .expect("it is still set");
+                    .expect("the first config is still set");
                 assert!(
                     before.into_inner() == after.into_inner(),
-                    "refused, but the config changed"
+                    "the refused request changed the config"
                 );
             }
         }

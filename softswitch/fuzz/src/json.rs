@@ -1,13 +1,13 @@
-//! BMv2 JSON through the loader, and packets through what it makes.
+//! Loads BMv2 JSON and runs packets through the loaded program.
 
 use softswitch_pipeline::{
     EgressOutcome, EgressOutput, Engine, Info, Options, Pipeline, Program, QueueInfo,
 };
 
-/// Programs with more cells than this are valid, but take the memory that the fuzzer watches.
+/// Maximum number of register, counter and meter cells. Larger programs are valid, but exceed the fuzzer's memory limit.
 const MAX_CELLS: usize = 1 << 20;
 
-/// Loads a program. What is not refused handles packets of every length, by machine code as by the interpreter.
+/// Loads a program. If it loads, native code and the interpreter must produce the same packets for frames of every length.
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -21,11 +21,11 @@ pub fn run(data: &[u8]) {
     let sent = |engine| packets(program.clone(), engine, data);
     assert!(
         sent(Engine::Native) == sent(Engine::Interpreter),
-        "machine code and interpreter gave other packets"
+        "native code and interpreter produced different packets"
     );
 }
 
-/// Sends frames of the JSON itself, so that the fuzzer can choose the bytes; gives those that leave.
+/// Sends frames made of the JSON text, so that the fuzzer controls the bytes, and returns the transmitted frames.
 fn packets(program: Program, engine: Engine, data: &[u8]) -> Vec<Vec<u8>> {
     let options = Options {
         engine,

@@ -1,11 +1,11 @@
-//! What the fuzzers run: one module a target, each with `run(data)`, which panics if a promise is broken.
+//! Fuzz targets of softswitch: one module a target, each with a function `run(data)` that panics if the property does not hold.
 //!
-//! | target | input | promise |
+//! | target | input | property |
 //! |---|---|---|
-//! | [`compiler`] | P4 source | a program is compiled or refused with an error; what is compiled loads |
-//! | [`json`] | BMv2 JSON | a program is loaded or refused; what is loaded handles packets |
-//! | [`packets`] | steps: entries and packets | native code and interpreter give the same packets |
-//! | [`write`](mod@write), [`read`], [`config`], [`stream`] | a P4Runtime message | it is answered; what is refused changes nothing |
+//! | [`compiler`] | P4 source | the compiler accepts the program or reports an error; the output of an accepted program loads |
+//! | [`json`] | BMv2 JSON | the loader accepts or rejects the program; a loaded program processes packets, the same by native code and by the interpreter |
+//! | [`packets`] | steps: entries and packets | native code and interpreter produce the same packets |
+//! | [`write`](mod@write), [`read`], [`config`], [`stream`] | a P4Runtime message | the server answers; a refused request changes nothing |
 
 pub mod compiler;
 pub mod config;
@@ -18,10 +18,10 @@ pub mod server;
 pub mod stream;
 pub mod write;
 
-/// One target: what it is called, and what runs an input.
+/// The name of a target, and the function that runs one input.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Every target.
+/// All targets.
 pub const TARGETS: [Target; 7] = [
     ("compiler", compiler::run),
     ("json", json::run),

@@ -1,4 +1,4 @@
-//! Steps from bytes: entries, groups and packets, through real programs.
+//! Decodes bytes as a sequence of steps (entries, groups, packets) and runs them through real programs.
 
 use arbitrary::{Arbitrary, Unstructured};
 use softswitch_pipeline::{
@@ -9,10 +9,10 @@ use softswitch_pipeline::{
 
 use crate::programs::PROGRAMS;
 
-/// Packets that one packet may become; clones of clones have no end.
+/// Maximum number of packets that one packet may turn into: clones of clones would not end.
 const MAX_PACKETS: usize = 256;
 
-/// Steps of one input.
+/// Maximum number of steps in one input.
 const MAX_STEPS: usize = 64;
 
 /// Time between steps, in nanoseconds.
@@ -53,10 +53,10 @@ enum Step {
     },
 }
 
-/// A port and what left by it.
+/// The egress port and the frame.
 type Sent = (u32, Vec<u8>);
 
-/// Runs steps through one of the programs, by machine code and by the interpreter: they give the same packets.
+/// Runs the steps through one of the programs. Native code and the interpreter must produce the same packets and digests.
 pub fn run(data: &[u8]) {
     let mut input = Unstructured::new(data);
     let Ok(program) = input.choose_index(PROGRAMS.len()) else {
@@ -75,7 +75,7 @@ pub fn run(data: &[u8]) {
     };
     assert!(
         through(Engine::Native) == through(Engine::Interpreter),
-        "machine code and interpreter gave other packets"
+        "native code and interpreter produced different packets"
     );
 }
 
@@ -97,7 +97,7 @@ impl Runner {
         }
     }
 
-    /// What the pipeline refuses has no effect; that it is refused rightly is for other tests.
+    /// Executes one step. A call that the pipeline refuses has no effect; other tests check that it refuses the right ones.
     fn step(&mut self, step: &Step) {
         self.now += STEP;
         match step {
@@ -131,7 +131,7 @@ impl Runner {
                 if let Some(entry) = entries.first() {
                     self.pipeline
                         .delete_entry(table, &entry.entry.key)
-                        .expect("it was read a moment ago");
+                        .expect("the entry exists");
                 }
             }
             Step::Default {

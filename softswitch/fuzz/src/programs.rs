@@ -1,4 +1,4 @@
-//! The programs that the targets run: compiled once.
+//! The P4 programs that the targets run, compiled once.
 
 use std::sync::LazyLock;
 
@@ -10,17 +10,17 @@ use softswitch_p4c::diag::{Diagnostics, SourceMap};
 use softswitch_p4c::{Options, compile};
 use softswitch_pipeline::Program;
 
-/// Source of the program that has every kind of table and extern.
+/// Source of a program with every kind of table and extern.
 pub const EVERYTHING: &str = include_str!("../../pipeline/tests/programs/everything.p4");
 /// Source of a small IPv4 router.
 pub const ROUTER: &str = include_str!("../../pipeline/tests/programs/router.p4");
-/// Source of the program that has every kind of P4Runtime entity.
+/// Source of a program with every kind of P4Runtime entity.
 pub const FEATURES: &str = include_str!("../../switch/tests/programs/features.p4");
 
-/// Compiles one of the programs above: to BMv2 JSON, and P4Info as text.
+/// Compiles one of the programs above and returns its BMv2 JSON and its P4Info in text form.
 ///
 /// # Panics
-/// If it has an error.
+/// If the program has an error.
 pub fn compiled(source: &str) -> (String, String) {
     let (sources, diags) = (SourceMap::default(), Diagnostics::default());
     let output = compile(
@@ -34,7 +34,7 @@ pub fn compiled(source: &str) -> (String, String) {
     both.unwrap_or_else(|| panic!("{}", diags.render(&sources)))
 }
 
-/// The programs that packets run through.
+/// The loaded programs, for targets that send packets.
 pub static PROGRAMS: LazyLock<[Program; 3]> = LazyLock::new(|| {
     [EVERYTHING, ROUTER, FEATURES].map(|source| {
         let (json, _) = compiled(source);
@@ -42,7 +42,7 @@ pub static PROGRAMS: LazyLock<[Program; 3]> = LazyLock::new(|| {
     })
 });
 
-/// [`FEATURES`] as P4Runtime sets it.
+/// [`FEATURES`] as a P4Runtime config.
 pub static FEATURES_CONFIG: LazyLock<ForwardingPipelineConfig> = LazyLock::new(|| {
     let (json, text) = compiled(FEATURES);
     ForwardingPipelineConfig {
@@ -52,7 +52,7 @@ pub static FEATURES_CONFIG: LazyLock<ForwardingPipelineConfig> = LazyLock::new(|
     }
 });
 
-/// P4Info from its text form.
+/// Parses P4Info in text form.
 fn p4info(text: &str) -> P4Info {
     let proto = concat!(env!("CARGO_MANIFEST_DIR"), "/../switch/proto");
     let files =

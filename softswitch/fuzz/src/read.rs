@@ -1,4 +1,4 @@
-//! Read requests.
+//! Sends Read requests.
 
 use prost::Message;
 use softswitch::proto::p4::v1::ReadRequest;
@@ -6,7 +6,7 @@ use softswitch::proto::p4::v1::ReadRequest;
 use crate::seeds;
 use crate::server::{Server, block_on, is_refusal};
 
-/// Answers a read request, of a server that has something of every kind.
+/// Sends a Read request to a server that has an entity of every kind.
 pub fn run(data: &[u8]) {
     let Ok(request) = ReadRequest::decode(data) else {
         return;
@@ -14,9 +14,9 @@ pub fn run(data: &[u8]) {
     block_on(async {
         let mut server = Server::with_features().await;
         server
-            .write(seeds::something_of_everything())
+            .write(seeds::batch_with_every_entity())
             .await
-            .expect("it is valid");
+            .expect("the batch is valid");
         if let Err(status) = server.read(request.entities).await {
             assert!(is_refusal(&status), "{status}");
         }

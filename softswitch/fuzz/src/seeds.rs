@@ -1,4 +1,4 @@
-//! Inputs to begin with: valid ones, made from the programs' P4Info, so that the fuzzer starts behind the first checks.
+//! First inputs of the fuzzer: valid ones, made from the programs' P4Info, so that it starts behind the first checks.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -15,7 +15,7 @@ use crate::server::wildcards;
 
 const SOURCES: [&str; 3] = [EVERYTHING, FEATURES, ROUTER];
 
-/// The seeds of a target.
+/// Returns the seeds of a target.
 pub fn of(target: &str) -> Vec<Vec<u8>> {
     match target {
         "compiler" => SOURCES.map(|source| source.into()).into(),
@@ -30,13 +30,16 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
             .iter()
             .map(Message::encode_length_delimited_to_vec)
             .collect(),
-        other => panic!("no target is called {other}"),
+        other => panic!("unknown target {other}"),
     }
 }
 
-/// A batch that inserts or sets something of every kind.
-pub fn something_of_everything() -> p4::WriteRequest {
-    let info = FEATURES_CONFIG.p4info.as_ref().expect("it has P4Info");
+/// Returns a batch that inserts or modifies an entity of every kind.
+pub fn batch_with_every_entity() -> p4::WriteRequest {
+    let info = FEATURES_CONFIG
+        .p4info
+        .as_ref()
+        .expect("the config has P4Info");
     p4::WriteRequest {
         updates: updates(info),
         ..Default::default()
@@ -44,7 +47,7 @@ pub fn something_of_everything() -> p4::WriteRequest {
 }
 
 fn writes() -> Vec<p4::WriteRequest> {
-    let all = something_of_everything();
+    let all = batch_with_every_entity();
     let single = all.updates.iter().map(|update| p4::WriteRequest {
         updates: vec![update.clone()],
         ..Default::default()
@@ -58,7 +61,7 @@ fn writes() -> Vec<p4::WriteRequest> {
 
 fn reads() -> Vec<p4::ReadRequest> {
     let wild = wildcards();
-    let written = something_of_everything()
+    let written = batch_with_every_entity()
         .updates
         .into_iter()
         .filter_map(|update| update.entity);
@@ -92,7 +95,10 @@ fn configs() -> Vec<p4::SetForwardingPipelineConfigRequest> {
 }
 
 fn streams() -> Vec<p4::StreamMessageRequest> {
-    let info = FEATURES_CONFIG.p4info.as_ref().expect("it has P4Info");
+    let info = FEATURES_CONFIG
+        .p4info
+        .as_ref()
+        .expect("the config has P4Info");
     let header = info
         .controller_packet_metadata
         .iter()
@@ -255,7 +261,7 @@ fn updates(info: &P4Info) -> Vec<p4::Update> {
     all
 }
 
-/// An entry that matches ones, with the table's first action.
+/// Returns an entry that matches the value 1 in each field, with the table's first action.
 fn table_entry(info: &P4Info, table: &info::Table) -> p4::Update {
     let priority = i32::from(table.match_fields.iter().any(|f| {
         use match_field::MatchType::{Optional, Range, Ternary};
@@ -310,7 +316,7 @@ fn field(field: &info::MatchField) -> p4::FieldMatch {
     }
 }
 
-/// A call of the table's first action that entries may have, with ones.
+/// Returns a call of the first action that entries of the table may have, with the value 1 for each parameter.
 fn call(info: &P4Info, table: &info::Table) -> Option<p4::Action> {
     let allowed = table
         .action_refs

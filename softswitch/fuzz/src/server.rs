@@ -1,4 +1,4 @@
-//! A P4Runtime server within the process: real messages through the real gRPC service, without a socket.
+//! An in-process P4Runtime server: real messages to the real gRPC service, without a socket.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
@@ -21,14 +21,14 @@ use tonic::{Code, Status, Streaming};
 
 use crate::programs::FEATURES_CONFIG;
 
-/// The device's id, which inputs need not guess.
+/// Device id. The targets fill it in, so that the fuzzer need not guess it.
 pub const DEVICE: u64 = 1;
 
-/// The primary's election id.
+/// Election id of the primary controller.
 pub const ELECTION: p4::Uint128 = p4::Uint128 { high: 0, low: 1 };
 
-/// An answer that takes longer is a hang.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum duration of one input; a server that takes longer hangs.
+const TEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -36,35 +36,35 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .worker_threads(1)
         .enable_all()
         .build()
-        .expect("a runtime can be made")
+        .expect("builds a runtime")
 });
 
 /// A server with a primary controller.
 pub struct Server {
-    /// Reaches the service directly.
+    /// A client that calls the service directly.
     pub client: P4RuntimeClient<P4RuntimeServer<Service>>,
     /// The primary's stream to the switch.
     pub to_switch: mpsc::Sender<p4::StreamMessageRequest>,
-    /// The primary's stream from the switch; its first message has been taken.
+    /// The primary's stream from the switch, after the arbitration response.
     pub from_switch: Streaming<p4::StreamMessageResponse>,
-    // Packet-outs and digests need its descriptors; its thread is not started.
+    // Packet-out and digests need the engine's descriptors; the worker threads are not started.
     _engine: Engine,
 }
 
-/// Runs what a target does with a server.
+/// Runs a future to completion.
 ///
 /// # Panics
-/// If it takes longer than any answer may.
+/// If the future takes longer than [`TEST_TIMEOUT`].
 pub fn block_on<F: Future>(f: F) -> F::Output {
     RUNTIME.block_on(async {
-        tokio::time::timeout(PATIENCE, f)
+        tokio::time::timeout(TEST_TIMEOUT, f)
             .await
             .expect("the server answers in time")
     })
 }
 
 impl Server {
-    /// A server without a program.
+    /// Creates a server without a program.
     pub async fn new() -> Self {
         let (events, _) = mpsc::channel(1);
         let setup = Setup {
@@ -75,8 +75,8 @@ impl Server {
             events,
             trace: None,
         };
-        let engine = Engine::new(setup).expect("the kernel gives descriptors");
-        // No packet runs, and machine code takes longer to make than all that a target does.
+        let engine = Engine::new(setup).expect("the kernel provides descriptors");
+        // No packets are processed, and generating native code would take longer than the rest of the input.
         let options = Options {
             engine: softswitch_pipeline::Engine::Interpreter,
             ..Options::default()
@@ -100,7 +100,7 @@ impl Server {
         from_switch
             .message()
             .await
-            .expect("arbitration is answered");
+            .expect("the switch answers the arbitration update");
         Self {
             client,
             to_switch,
@@ -109,7 +109,7 @@ impl Server {
         }
     }
 
-    /// A server with the program that has every kind of entity.
+    /// Creates a server that runs [`FEATURES`](crate::programs::FEATURES), which has every kind of entity.
     pub async fn with_features() -> Self {
         let mut server = Self::new().await;
         let request = p4::SetForwardingPipelineConfigRequest {
@@ -127,7 +127,7 @@ impl Server {
     /// Sets a config as the primary.
     ///
     /// # Errors
-    /// What the server answers.
+    /// The server's status.
     pub async fn set_config(
         &mut self,
         mut request: p4::SetForwardingPipelineConfigRequest,
@@ -143,17 +143,17 @@ impl Server {
     /// Writes as the primary.
     ///
     /// # Errors
-    /// What the server answers.
+    /// The server's status.
     pub async fn write(&mut self, mut request: p4::WriteRequest) -> Result<(), Status> {
         request.device_id = DEVICE;
         request.election_id = Some(ELECTION);
         self.client.write(request).await.map(drop)
     }
 
-    /// Reads these entities; what was found before an error is lost.
+    /// Reads `entities`. After an error, entities received before it are lost.
     ///
     /// # Errors
-    /// What the server answers.
+    /// The server's status.
     pub async fn read(&mut self, entities: Vec<p4::Entity>) -> Result<Vec<p4::Entity>, Status> {
         let request = p4::ReadRequest {
             device_id: DEVICE,
@@ -168,27 +168,27 @@ impl Server {
         Ok(found)
     }
 
-    /// All that can be read.
+    /// Reads all entities of all kinds.
     ///
     /// # Panics
-    /// If the server does not let it be read.
+    /// If the server refuses.
     pub async fn read_everything(&mut self) -> Vec<p4::Entity> {
         self.read(wildcards())
             .await
-            .expect("everything can be read")
+            .expect("the server answers a wildcard read")
     }
 }
 
-/// Whether a status is one that a server may answer to what it refuses.
+/// Returns true for a status with which a server may refuse a request.
 pub fn is_refusal(status: &Status) -> bool {
-    // Of the others, INTERNAL and DATA_LOSS are a server's own faults.
+    // INTERNAL and DATA_LOSS would be faults of the server itself.
     !matches!(
         status.code(),
         Code::Ok | Code::Internal | Code::DataLoss | Code::Unavailable | Code::DeadlineExceeded
     )
 }
 
-/// A read request for everything of every kind.
+/// Returns wildcard entities of all kinds, for a Read request.
 pub fn wildcards() -> Vec<p4::Entity> {
     use p4::entity::Entity as Kind;
     let engine = |kind| {

@@ -1,12 +1,12 @@
-//! Messages of the stream channel.
+//! Sends messages on the stream channel.
 
 use prost::Message;
 use softswitch::proto::p4::v1::StreamMessageRequest;
 
 use crate::server::{Server, block_on};
 
-/// Sends messages, each with its length before it, on a primary's stream. The server answers until the stream ends, and then
-/// goes on serving others.
+/// Sends length-delimited messages on the primary's stream. The server must answer until the stream ends, and must still serve
+/// other requests afterwards.
 pub fn run(mut data: &[u8]) {
     let mut messages = Vec::new();
     while let Ok(message) = StreamMessageRequest::decode_length_delimited(&mut data) {
@@ -18,7 +18,7 @@ pub fn run(mut data: &[u8]) {
     block_on(async {
         let mut server = Server::with_features().await;
         for message in messages {
-            // It fails if the server has ended the stream, as some messages make it.
+            // Some messages make the server end the stream; sending then fails.
             let _ = server.to_switch.send(message).await;
         }
         let (closed, _) = tokio::sync::mpsc::channel(1);

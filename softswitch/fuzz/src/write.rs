@@ -1,11 +1,11 @@
-//! Write requests.
+//! Sends Write requests.
 
 use prost::Message;
 use softswitch::proto::p4::v1::{WriteRequest, write_request::Atomicity};
 
 use crate::server::{Server, block_on, is_refusal};
 
-/// Answers a write request. If the batch is atomic, or of one update, being refused changes nothing.
+/// Sends a Write request. If the batch is atomic or has one update and the server refuses it, nothing may have changed.
 pub fn run(data: &[u8]) {
     let Ok(request) = WriteRequest::decode(data) else {
         return;
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
             let after = server.read_everything().await;
             assert!(
                 !atomic || before == after,
-                "refused ({status}), but it changed something"
+                "the refused request ({status}) changed something"
             );
         } else {
             server.read_everything().await;

@@ -1,4 +1,4 @@
-//! Writes a target's seeds to a folder, for the fuzzer to begin with.
+//! Writes the seeds of a target to a folder, as the fuzzer's first inputs.
 //!
 //! Example: `frontage-fuzz-seeds to_server build/fuzz/to_server`
 
